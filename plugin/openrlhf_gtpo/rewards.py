@@ -8,7 +8,8 @@ says why not.
 Two protocols are spoken, chosen by the path of the URL:
 
 * ``/v1/grade`` (also for a URL without a path), the project's own reward service:
-  ``{"items": [{"completion", "reference", "prompt"}]}`` -> ``{"results": [{"reward", "correct", "verdict", ...}]}``.
+  ``{"items": [{"completion", "reference"}]}`` -> ``{"results": [{"reward", "correct", "verdict", ...}]}``. The prompt
+  stays here: the service would cut it off the completion, which does not contain it.
 * any other path, OpenRLHF's remote reward models: ``{"query": [...], "prompts": [...], "labels": [...]}`` ->
   ``{"rewards": ..., "scores": ..., "extra_logs": {...}}``.
 
@@ -189,7 +190,7 @@ class _GradeProtocol:
 
     @staticmethod
     def question(batch: Sequence[RewardRequest]) -> dict[str, Any]:
-        return {"items": [{"completion": r.completion, "reference": r.reference, "prompt": r.prompt} for r in batch]}
+        return {"items": [{"completion": r.completion, "reference": r.reference} for r in batch]}
 
     @staticmethod
     def rewards(answer: Any, batch: Sequence[RewardRequest]) -> "list[Reward | _Failure]":
@@ -208,7 +209,7 @@ class _GradeProtocol:
         if not isinstance(verdict, str):
             raise _Failure(f"gave a 'verdict' that is {_kind(verdict)}, not a string")
         if verdict == "bad_reference":
-            reference = request.reference[:80]
+            reference = str(request.reference)[:80]  # a data set may hold a number or nothing
             raise _Failure(
                 f"cannot read the reference answer {reference!r}, mend this row of the data", permanent=True
             )
