@@ -14,10 +14,12 @@ openrlhf_gtpo.vllm_worker.EntropyWorkerExtension --logprobs-mode processed_logpr
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from openrlhf_gtpo.errors import OneSentence
+
 __all__ = ["EntropyMissing", "check_hook", "engine_kwargs", "entropies", "sampling_kwargs"]
 
 
-class EntropyMissing(RuntimeError):
+class EntropyMissing(OneSentence):
     """An engine that was to return entropies does not; one sentence says why and what to do."""
 
 

@@ -21,13 +21,14 @@ from typing import Any
 import torch
 
 from openrlhf_gtpo.entropy import token_entropy
+from openrlhf_gtpo.errors import OneSentence
 
 __all__ = ["EntropyHookError", "install", "is_hooked"]
 
 _MARK = "_openrlhf_gtpo_entropy"
 
 
-class EntropyHookError(RuntimeError):
+class EntropyHookError(OneSentence):
     """vLLM's samplers are not what the hook knows; one sentence says which version was found and what to do."""
 
 

@@ -1,0 +1,20 @@
+"""The command ``openrlhf-gtpo``."""
+
+import sys
+from collections.abc import Sequence
+
+USAGE = """usage: openrlhf-gtpo train [flags of OpenRLHF's train_ppo_ray and --shaping.*, --reward.*, --device]
+
+  train    train with GTPO, GRPO-S or any estimator of OpenRLHF; `openrlhf-gtpo train --help` lists the flags"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a sub-command; its exit status, or 2 with the usage for one that does not exist."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["train"]:
+        from openrlhf_gtpo import train
+
+        return train.main(arguments[1:])
+    asked = arguments[:1] in (["-h"], ["--help"])
+    print(USAGE, file=sys.stdout if asked else sys.stderr)
+    return 0 if asked else 2

@@ -1,0 +1,103 @@
+"""The CPU platform as the driver sees it: this process, the command line, the Ray cluster.
+
+OpenRLHF's loop runs unchanged on logical GPUs: Ray is told of as many as the command line places actors on.
+"""
+
+import argparse
+import os
+import sys
+from typing import Any
+
+from openrlhf_gtpo.cpu.environment import STUBS, cpu_environment
+
+__all__ = ["adjust", "prepare_process", "refusals", "start_ray"]
+
+
+def prepare_process() -> None:
+    """Set the environment of a CPU run here, before OpenRLHF, vLLM or DeepSpeed is imported."""
+    os.environ.update(cpu_environment())
+    if str(STUBS) in os.environ["PYTHONPATH"] and str(STUBS) not in sys.path:
+        sys.path.insert(0, str(STUBS))
+
+
+def refusals(args: argparse.Namespace) -> list[str]:
+    """What a command line asks for that needs a GPU: one sentence each, from OpenRLHF's flat namespace."""
+    flags = vars(args)
+    rules = [
+        ("ds.packing_samples", "packs samples with flash-attention"),
+        ("train.dynamic_batch_enable", "packs samples with flash-attention"),
+        ("ds.load_in_4bit", "quantises with bitsandbytes"),
+        ("ds.use_liger_kernel", "uses Triton kernels"),
+        ("ds.adam_offload", "moves the optimiser from a GPU to the CPU"),
+        ("train.colocate_all", "shares GPUs between engines and training by sleeping"),
+        ("vllm.enable_sleep", "frees GPU memory"),
+        ("ds.enable_sleep", "frees GPU memory"),
+        ("vllm.sync_with_ray", "sends weights by Ray's GPU collectives"),
+    ]
+    found = [
+        f"--{name} {why}, which a CPU cannot: leave it out on --device cpu." for name, why in rules if flags.get(name)
+    ]
+    if flags["ds.ring_attn_size"] > 1:
+        found.append(
+            "--ds.ring_attn_size needs flash-attention, which a CPU cannot run: leave it out on --device cpu."
+        )
+    return found
+
+
+def adjust(args: argparse.Namespace) -> list[str]:
+    """Replace what only a GPU can do and a CPU does another way.
+
+    Args:
+        args: OpenRLHF's flat namespace, changed in place.
+
+    Returns:
+        One line for each flag that had another value.
+    """
+    flags = vars(args)
+    wanted: dict[str, Any] = {
+        "ds.attn_implementation": "eager",
+        "vllm.enforce_eager": True,
+        "vllm.sync_backend": "gloo",
+    }
+    changes = []
+    for name, value in wanted.items():
+        if flags[name] != value:
+            changes.append(f"on the CPU --{name} is {value}, not {flags[name]}")
+            flags[name] = value
+    # On a CPU it is the share of all memory that vLLM checks for at its start; the cache has a size of its own.
+    flags["vllm.gpu_memory_utilization"] = min(flags["vllm.gpu_memory_utilization"], 0.1)
+    return changes
+
+
+def start_ray(args: argparse.Namespace) -> None:
+    """Join the Ray cluster of RAY_ADDRESS, or start one of our own with as many logical GPUs as the command line
+    uses."""
+    import ray
+
+    runtime_env = {"env_vars": cpu_environment()}
+    if os.environ.get("RAY_ADDRESS"):
+        ray.init(runtime_env=runtime_env)
+        return
+    flags = vars(args)
+    actors = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
+    engines = (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
+    others = sum(
+        flags[f"{role}.num_nodes"] * flags[f"{role}.num_gpus_per_node"]
+        for role, used in (
+            ("ref", flags["algo.kl.init_coef"] > 0),
+            ("critic", flags["algo.advantage.estimator"] == "gae"),
+            ("reward", bool(flags["reward.model_name_or_path"])),
+        )
+        if used
+    )
+    # Workers start when they are needed; else Ray starts one per logical CPU at once.
+    os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
+    # address="local": never join a cluster that happens to run on this machine.
+    ray.init(
+        address="local",
+        num_cpus=actors + engines + others + 6,
+        num_gpus=actors + engines + others,
+        include_dashboard=False,
+        object_store_memory=512 * 2**20,
+        runtime_env=runtime_env,
+    )

@@ -1,0 +1,50 @@
+"""What OpenRLHF's training actors ask of CUDA, answered on a CPU: a device, barriers that need none, a mesh, a
+weight-sync group."""
+
+import importlib
+from typing import Any
+
+from openrlhf_gtpo.cpu.weights import StoreGroup
+
+__all__ = ["install"]
+
+
+class CpuDevice(str):
+    """What ``torch.cuda.current_device()`` gives here: ``cpu`` as a device, 0 inside ``f"cuda:{...}"``."""
+
+    def __new__(cls) -> "CpuDevice":
+        return super().__new__(cls, "cpu")
+
+    def __format__(self, spec: str) -> str:
+        return "0"
+
+
+def install() -> None:
+    """Prepare this process. Calling it again changes nothing."""
+    import openrlhf.trainer.ray.ppo_actor as ppo_actor
+    import openrlhf.utils.deepspeed.deepspeed as deepspeed_strategy
+    import torch
+
+    if getattr(ppo_actor, "_on_cpu", False):
+        return
+    device = CpuDevice()
+    torch.cuda.current_device = lambda: device  # type: ignore[assignment,return-value]
+    for name in ("set_device", "synchronize", "empty_cache", "current_stream"):
+        setattr(torch.cuda, name, lambda *args, **kwargs: None)
+    ppo_actor.stateless_init_process_group = lambda host, port, rank, world_size, device: StoreGroup(
+        host, port, rank, world_size
+    )
+    mesh = deepspeed_strategy.init_device_mesh
+    deepspeed_strategy.init_device_mesh = lambda device_type, *args, **kwargs: mesh("cpu", *args, **kwargs)
+    # Without these two DeepSpeed would compile C++ at run time: its shared-memory collectives and its fused Adam.
+    setattr(importlib.import_module("deepspeed.comm.torch"), "build_shm_op", lambda: None)  # noqa: B010 (a submodule)
+    config = deepspeed_strategy.get_train_ds_config
+
+    def config_with_torch_adam(*args: Any, **kwargs: Any) -> Any:
+        made = config(*args, **kwargs)
+        if "optimizer" in made:
+            made["optimizer"]["params"]["torch_adam"] = True
+        return made
+
+    deepspeed_strategy.get_train_ds_config = config_with_torch_adam
+    ppo_actor._on_cpu = True

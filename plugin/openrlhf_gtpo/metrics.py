@@ -1,0 +1,127 @@
+"""What is logged per step: statistics of one rollout batch, and the file that they go to.
+
+Names are ``subject/what``; a class is ``correct`` or ``wrong``. They reach tensorboard, wandb and metrics.jsonl
+under the same name."""
+
+import json
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+__all__ = ["MetricsFile", "progress_line", "rollout_metrics"]
+
+QUANTILES = (0.1, 0.5, 0.9)
+# torch.quantile sorts; of a larger batch this many values, evenly spaced, are taken.
+QUANTILE_SAMPLE = 1_000_000
+
+
+def rollout_metrics(
+    *,
+    entropy: torch.Tensor,
+    mask: torch.Tensor,
+    correct: torch.Tensor | None,
+    group: torch.Tensor,
+    advantages: torch.Tensor,
+    shaped_rewards: torch.Tensor | None,
+    logprob_gap: torch.Tensor,
+) -> dict[str, float]:
+    """Statistics of a rollout batch.
+
+    Args:
+        entropy: (N, T) float, nats.
+        mask: (N, T), 1 on response tokens.
+        correct: (N,) bool, or None where scores are not binary: then nothing is told apart by class.
+        group: (N,) int, which prompt each response answers.
+        advantages: (N, T) float.
+        shaped_rewards: (N, T) float, or None with an estimator of OpenRLHF's own.
+        logprob_gap: (N, T) float, |log-probability in vLLM - in the policy actor| of each sampled token.
+
+    Returns:
+        Metric name -> value. A statistic of no tokens (no wrong response, say) is left out.
+    """
+    mask = mask.bool()
+    classes = {"": torch.ones_like(group, dtype=torch.bool)}
+    if correct is not None:
+        classes |= {"correct_": correct, "wrong_": ~correct}
+    found: dict[str, float] = {}
+    for prefix, rows in classes.items():
+        tokens = mask & rows[:, None]
+        if not tokens.any():
+            continue
+        _spread(found, f"entropy/{prefix}", entropy[tokens])
+        found[f"advantage/{prefix}mean"] = advantages[tokens].mean().item()
+        found[f"advantage/{prefix}std"] = advantages[tokens].std(correction=0).item()
+        found[f"advantage/{prefix}min"] = advantages[tokens].min().item()
+        found[f"advantage/{prefix}max"] = advantages[tokens].max().item()
+        found[f"response_length/{prefix}mean"] = mask[rows].sum(-1).float().mean().item()
+        if shaped_rewards is not None:
+            found[f"shaped_reward/{prefix}mean"] = shaped_rewards[tokens].mean().item()
+            found[f"shaped_reward/{prefix}std"] = shaped_rewards[tokens].std(correction=0).item()
+            found[f"shaped_reward/{prefix}min"] = shaped_rewards[tokens].min().item()
+            found[f"shaped_reward/{prefix}max"] = shaped_rewards[tokens].max().item()
+    if mask.any():
+        found["mismatch/logprob_gap"] = logprob_gap[mask].mean().item()
+    if correct is not None:
+        _, place = group.unique(return_inverse=True)
+        share = torch.zeros(int(place.max()) + 1).index_add_(0, place, correct.float()) / place.bincount()
+        found["rollout/pass_rate"] = correct.float().mean().item()
+        found["groups/all_correct_share"] = (share == 1).float().mean().item()
+        found["groups/all_wrong_share"] = (share == 0).float().mean().item()
+        found["groups/uninformative_share"] = found["groups/all_correct_share"] + found["groups/all_wrong_share"]
+    return found
+
+
+def _spread(found: dict[str, float], prefix: str, values: torch.Tensor) -> None:
+    found[f"{prefix}mean"] = values.mean().item()
+    sample = values[:: math.ceil(values.numel() / QUANTILE_SAMPLE)].float()
+    for q, value in zip(
+        QUANTILES, sample.quantile(torch.tensor(QUANTILES, device=sample.device)).tolist(), strict=True
+    ):
+        found[f"{prefix}q{round(100 * q)}"] = value
+
+
+class MetricsFile:
+    """One JSON object a step, appended to a file; a file of an earlier run is moved aside, never mixed with."""
+
+    def __init__(self, path: Path, resume: bool) -> None:
+        """
+        Args:
+            path: the file; its folder is made.
+            resume: the run continues an earlier one, whose lines are kept in place.
+        """
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not resume:
+            path.rename(path.with_name(f"{path.stem}.{time.strftime('%Y%m%d-%H%M%S')}{path.suffix}"))
+        self.path = path
+
+    def write(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """Append one step. What is not a number is left out; NaN and infinities, which JSON has not, become null."""
+        line: dict[str, Any] = {"step": step, "time": round(time.time(), 3)}
+        for name, value in metrics.items():
+            if isinstance(value, torch.Tensor) and value.numel() == 1:
+                value = value.item()
+            if isinstance(value, (int, float)):
+                line[name] = value if math.isfinite(value) else None
+        with self.path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def progress_line(step: int, metrics: Mapping[str, Any]) -> str:
+    """One line for people: ``step 12  reward 0.41  entropy 0.121  length 14.2  1.6 s``."""
+    parts = [f"step {step:<4d}"]
+    for label, name, form in (
+        ("reward", "rollout/reward_mean", ".3f"),
+        ("entropy", "entropy/mean", ".3f"),
+        ("length", "rollout/response_length_mean", ".1f"),
+        ("uninformative groups", "groups/uninformative_share", ".2f"),
+        ("dropped groups", "reward/dropped_groups", ".0f"),
+    ):
+        if name in metrics and (name != "reward/dropped_groups" or metrics[name]):
+            parts.append(f"{label} {metrics[name]:{form}}")
+    if "timing/step_total" in metrics:
+        parts.append(f"{metrics['timing/step_total']:.1f} s")
+    return "  ".join(parts)

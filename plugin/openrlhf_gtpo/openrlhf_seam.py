@@ -1,0 +1,124 @@
+"""The seam: every internal of OpenRLHF 0.11 that the plugin leans on, in one place, checked at start-up.
+
+OpenRLHF has no registry for estimators, losses or rollout actors. What it has are ``@ray.remote`` classes whose
+names are looked up in the driver, a parser that stands in its ``__main__``, and plain attributes. The plugin
+subclasses the classes behind ``@ray.remote``, rebinds their names in the driver and lets OpenRLHF's own command
+line run (`openrlhf_gtpo.train`)."""
+
+import importlib
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from openrlhf_gtpo.errors import OneSentence
+
+__all__ = ["CLI", "SUPPORTED", "OpenRLHFMismatch", "adopt", "check", "importance_correction", "underlying"]
+
+SUPPORTED = ((0, 11, 0), (0, 12, 0))
+"""Versions of OpenRLHF from the first (included) to the second (excluded)."""
+
+CLI = "openrlhf.cli.train_ppo_ray"
+
+# What is subclassed, rebound, overridden or read: module -> attributes.
+_INTERNALS = {
+    "openrlhf.trainer.ppo_trainer": [
+        "PPOTrainer",
+        "BasePPOTrainer.train_step",
+        "BasePPOTrainer.save_logs_and_checkpoints",
+        "BasePPOTrainer.broadcast_to_vllm",
+    ],
+    "openrlhf.trainer.ppo_trainer_async": ["GenerateSamplesActor", "TrainingActor"],
+    "openrlhf.trainer.ppo_utils.experience": ["Experience.concat_experiences"],
+    "openrlhf.trainer.ppo_utils.experience_maker": [
+        "RemoteExperienceMaker.compute_advantages_and_returns",
+        "apply_length_penalties",
+    ],
+    "openrlhf.trainer.ppo_utils.samples_generator": [
+        "SamplesGenerator.generate_eval_samples",
+        "SamplesGenerator.generate_samples",
+        "SamplesGenerator._generate_vllm",
+        "SamplesGenerator._process_response_into_experience",
+    ],
+    "openrlhf.trainer.ray.launcher": ["ReferenceModelActor"],
+    "openrlhf.trainer.ray.ppo_actor": [
+        "PolicyModelActor",
+        "ActorPPOTrainer",
+        "stateless_init_process_group",
+    ],
+    "openrlhf.trainer.ray.vllm_engine": ["RolloutRayActor", "create_vllm_engines"],
+    "openrlhf.trainer.ray.vllm_worker_wrap": ["WorkerWrap.update_weight", "WorkerWrap.init_process_group"],
+    "openrlhf.utils.agent": ["SingleTurnAgentExecutor._fetch_rewards_via_func", "SingleTurnAgentExecutor.execute"],
+    "openrlhf.models.loss": ["PolicyLoss.forward"],
+}
+
+
+class OpenRLHFMismatch(OneSentence):
+    """The installed OpenRLHF is missing, outside the supported range, or not what its version says."""
+
+
+def check() -> str:
+    """Make sure that the installed OpenRLHF is one the plugin fits.
+
+    Returns:
+        Its version.
+
+    Raises:
+        OpenRLHFMismatch: found version, expected version and what to install, in one sentence.
+    """
+    low, high = (".".join(map(str, bound)) for bound in SUPPORTED)
+    install = f'install one with `pip install "openrlhf>={low},<{high}"`.'
+    try:
+        found = version("openrlhf")
+    except PackageNotFoundError:
+        raise OpenRLHFMismatch(
+            f"OpenRLHF is not installed; the plugin fits {low} up to {high} (excluded): {install}"
+        ) from None
+    if not SUPPORTED[0] <= _release(found) < SUPPORTED[1]:
+        raise OpenRLHFMismatch(f"Found OpenRLHF {found}, but the plugin fits {low} up to {high} (excluded): {install}")
+    for module, attributes in _INTERNALS.items():
+        try:
+            target = importlib.import_module(module)
+        except ImportError as error:
+            raise OpenRLHFMismatch(
+                f"OpenRLHF {found} is installed, but {module} cannot be imported: {error}."
+            ) from error
+        for attribute in attributes:
+            _look_up(target, attribute, found, install)
+    return found
+
+
+def _release(text: str) -> tuple[int, ...]:
+    from packaging.version import Version
+
+    return Version(text).release
+
+
+def _look_up(target: Any, attribute: str, found: str, install: str) -> None:
+    module = target.__name__
+    for name in attribute.split("."):
+        if not hasattr(target, name):
+            raise OpenRLHFMismatch(
+                f"OpenRLHF {found} has no {module}.{attribute}, which the plugin needs, so this is not the "
+                f"released version: "
+                f"{install}"
+            )
+        target = getattr(target, name)
+
+
+def underlying(remote_class: Any) -> type:
+    """The plain class behind an ``@ray.remote`` class, to be subclassed."""
+    return remote_class.__ray_metadata__.modified_class
+
+
+def adopt(cls: type, instance: Any) -> Any:
+    """An object of a subclass of ``type(instance)`` with the same state, whatever this version keeps in it."""
+    new: Any = object.__new__(cls)
+    new.__dict__.update(instance.__dict__)
+    return new
+
+
+def importance_correction(args: Any) -> bool:
+    """Whether the train/rollout importance correction is on; its flags were renamed in 0.11.2."""
+    advantage = args.algo.advantage
+    return getattr(advantage, "is_correction_level", "off") != "off" or getattr(
+        advantage, "is_correction_enable", False
+    )

@@ -1,0 +1,223 @@
+"""Lives in the rollout actors: generate with vLLM, collect each token's entropy, ask for the reward.
+
+OpenRLHF's own executor (or the user's agent) still generates. It is handed a recorder in place of the engine,
+which asks for entropies and keeps them; rewards are then fetched here instead of inside the executor, whose client
+turns an outage into ``None``. A response gains three entries: ``entropy`` and ``logprob`` (one float per
+observation token, 0 off the response) and ``reward_error`` (one sentence, or None).
+"""
+
+import dataclasses
+import math
+import time
+from typing import Any
+
+import openrlhf.trainer.ray.vllm_engine as vllm_engine
+from openrlhf.utils.agent import AgentExecutorBase, SingleTurnAgentExecutor
+
+from openrlhf_gtpo.errors import OneSentence
+from openrlhf_gtpo.openrlhf_seam import underlying
+from openrlhf_gtpo.rewards import RewardClient, RewardError, RewardRequest
+from openrlhf_gtpo.settings import RolloutSettings
+from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, sampling_kwargs
+
+
+class AgentMismatch(OneSentence):
+    """An agent's action ranges do not match what it generated, so entropies cannot be put to their tokens."""
+
+
+class EntropyRecorder:
+    """Stands in for the engine during one rollout: asks for entropies with every request and keeps them in order."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self.calls: list[tuple[list[float], list[float]]] = []
+        """For each call of `generate`, the entropies (nats) and the log-probabilities of its tokens."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    async def generate(self, prompt_token_ids: list[int], sampling_params: Any, multi_modal_data: Any = None) -> Any:
+        """As the engine's own `generate`; the answer is passed on unchanged."""
+        for name, value in sampling_kwargs().items():
+            setattr(sampling_params, name, value)
+        output = await self._engine.generate(prompt_token_ids, sampling_params, multi_modal_data=multi_modal_data)
+        completion = output.outputs[0]
+        logprobs = [
+            entries[token].logprob for token, entries in zip(completion.token_ids, completion.logprobs, strict=True)
+        ]
+        self.calls.append((entropies(completion), logprobs))
+        return output
+
+
+def aligned(response: dict[str, Any], calls: list[tuple[list[float], list[float]]]) -> tuple[list[float], list[float]]:
+    """Entropies and log-probabilities at the places of their tokens.
+
+    Args:
+        response: has ``observation_tokens`` (the whole sequence) and ``action_ranges`` (start, end of each
+        generated part). calls: what an `EntropyRecorder` kept.
+
+    Returns:
+        Two lists as long as ``observation_tokens``, 0.0 outside the action ranges.
+
+    Raises:
+        AgentMismatch: the ranges are not those of the calls. It can happen only with an agent of the user's own.
+    """
+    ranges = response["action_ranges"]
+    if [end - start for start, end in ranges] != [len(entropy) for entropy, _ in calls]:
+        raise AgentMismatch(
+            f"The agent of --train.agent_func_path reports action ranges {ranges}, but generated "
+            f"{[len(entropy) for entropy, _ in calls]} tokens in its calls: each call of generate() must be one "
+            f"action range, "
+            "in order."
+        )
+    entropy_T = [0.0] * len(response["observation_tokens"])
+    logprob_T = entropy_T.copy()
+    for (start, end), (entropy, logprob) in zip(ranges, calls, strict=True):
+        entropy_T[start:end] = entropy
+        logprob_T[start:end] = logprob
+    return entropy_T, logprob_T
+
+
+def completion_text(response: dict[str, Any], tokenizer: Any) -> str:
+    """What the policy wrote, without the prompt and without the end-of-sequence and padding tokens at its end."""
+    start = response["action_ranges"][0][0] if response["action_ranges"] else len(response["observation_tokens"])
+    tokens = list(response["observation_tokens"][start:])
+    while tokens and tokens[-1] in (tokenizer.eos_token_id, tokenizer.pad_token_id):
+        tokens.pop()
+    return tokenizer.decode(tokens, skip_special_tokens=False)
+
+
+def number(value: Any, name: str) -> float:
+    """A reward as one finite float: from a number, a tensor of one element or (nested) lists of one.
+
+    Raises:
+        ValueError: it is missing, not a single number, or not finite.
+    """
+    value = value.tolist() if hasattr(value, "tolist") else value
+    while isinstance(value, (list, tuple)) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"{name} is {value!r}, not one finite number")
+    return float(value)
+
+
+class RewardingExecutor(AgentExecutorBase):
+    """Generates with another executor, then fetches the reward so that a failure is told, never swallowed."""
+
+    def __init__(self, inner: AgentExecutorBase, client: RewardClient | None, reward_function: bool) -> None:
+        """
+        Args:
+            inner: generates; gives the reward itself if it is an agent.
+            client: asks a reward service, or None.
+            reward_function: ``inner`` is OpenRLHF's single-turn executor with a user's ``reward_func``.
+        """
+        self.inner = inner
+        self.client = client
+        self.reward_function = reward_function
+
+    async def execute(
+        self,
+        prompt: str,
+        label: str,
+        sampling_params: Any,
+        max_length: int,
+        hf_tokenizer: Any,
+        llm_engine: Any,
+        images: Any = None,
+    ) -> dict[str, Any]:
+        """One rollout; see the module for the entries that it adds to OpenRLHF's response."""
+        recorder = EntropyRecorder(llm_engine)
+        response = await self.inner.execute(
+            prompt=prompt,
+            label=label,
+            sampling_params=sampling_params,
+            max_length=max_length,
+            hf_tokenizer=hf_tokenizer,
+            llm_engine=recorder,
+            images=images,
+        )
+        response["entropy"], response["logprob"] = aligned(response, recorder.calls)
+        response["reward_error"] = None
+        started = time.monotonic()
+        try:
+            await self._reward(response, prompt, label, hf_tokenizer)
+        except (RewardError, ValueError) as error:
+            response.update(reward=None, scores=None, extra_logs={}, reward_error=str(error))
+        response["reward_seconds"] = time.monotonic() - started
+        return response
+
+    async def _reward(self, response: dict[str, Any], prompt: str, label: str, tokenizer: Any) -> None:
+        query = tokenizer.decode(response["observation_tokens"], skip_special_tokens=False)
+        if self.client is not None:
+            answer = await self.client.reward(
+                RewardRequest(
+                    completion=completion_text(response, tokenizer), reference=str(label), prompt=prompt, query=query
+                )
+            )
+            response.update(reward=answer.reward, scores=answer.score, extra_logs=answer.extra_logs)
+            return
+        if self.reward_function:
+            try:
+                (answer_of_function,) = await self.inner._fetch_rewards_via_func([query], [prompt], [label])
+                found = dict(answer_of_function)
+            except Exception as error:
+                raise ValueError(f"the reward function failed: {type(error).__name__}: {error}") from error
+            response.update(
+                reward=found.get("rewards"),
+                scores=found.get("scores") if found.get("scores") is not None else found.get("rewards"),
+                extra_logs=found.get("extra_logs") or {},
+            )
+        elif isinstance(self.inner, SingleTurnAgentExecutor):
+            return  # a reward model gives the rewards later, in OpenRLHF's own way
+        response["reward"] = number(response["reward"], "the reward")
+        response["scores"] = number(response["scores"], "the score")
+        response["extra_logs"] = {
+            key: number(value, f"extra_logs[{key!r}]") for key, value in (response.get("extra_logs") or {}).items()
+        }
+
+
+class RolloutActor(underlying(vllm_engine.RolloutRayActor)):  # type: ignore[misc]
+    """OpenRLHF's rollout actor whose engine returns entropies and whose rewards come from our client."""
+
+    executor: Any
+    llm: Any
+
+    # Ray awaits it: an asynchronous constructor, as OpenRLHF's own class has one.
+    async def __init__(  # type: ignore[misc]
+        self, *args: Any, rollout: RolloutSettings, remote_rm_url: Any = None, **kwargs: Any
+    ) -> None:
+        kwargs.update(engine_kwargs())
+        kwargs["worker_extension_cls"] = rollout.worker_extension_cls
+        urls = [remote_rm_url] if isinstance(remote_rm_url, str) else list(remote_rm_url or [])
+        reward_function = bool(urls) and urls[0].endswith(".py")
+        # OpenRLHF's executor is not told of any URL, so it leaves the reward to us; from a .py file it loads the
+        # function.
+        await super().__init__(*args, remote_rm_url=urls if reward_function else None, **kwargs)
+        check_hook(await self.llm.collective_rpc("entropy_hook_report"))
+        if reward_function:
+            self.executor.reward_endpoints = []
+        self.reward_client = None if rollout.reward is None else RewardClient(rollout.reward)
+        self.executor = RewardingExecutor(self.executor, self.reward_client, reward_function)
+
+    async def reward_stats(self) -> dict[str, float]:
+        """Counters of this actor's reward client since its start; empty without one."""
+        return {} if self.reward_client is None else dataclasses.asdict(self.reward_client.stats)
+
+
+class ConfiguredRolloutActor:
+    """What `openrlhf.trainer.ray.vllm_engine.RolloutRayActor` is bound to in the driver: the Ray class of
+    `RolloutActor`, started with our settings beside OpenRLHF's own arguments. They travel as an argument, because
+    a rollout actor sees no flags, and because the reward service's token must not stand in an environment or a
+    printed list of flags."""
+
+    def __init__(self, remote_class: Any, rollout: RolloutSettings) -> None:
+        self._remote_class = remote_class
+        self._rollout = rollout
+
+    def options(self, **options: Any) -> "ConfiguredRolloutActor":
+        """As Ray's own: the same class with other resources."""
+        return ConfiguredRolloutActor(self._remote_class.options(**options), self._rollout)
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Start an actor."""
+        return self._remote_class.remote(*args, rollout=self._rollout, **kwargs)

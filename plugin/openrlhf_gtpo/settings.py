@@ -1,0 +1,312 @@
+"""Our command-line flags: names, bounds, defaults, help, and the combinations that are refused.
+
+They join OpenRLHF's parser, so that its ``--help`` shows them in a group of their own and its ``args`` carries them:
+``--shaping.alpha1`` is ``args.shaping.alpha1`` in every process. Everything is checked once, here, before anything
+starts."""
+
+import argparse
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from openrlhf_gtpo.rewards import RewardClientSettings
+
+__all__ = [
+    "ESTIMATORS",
+    "RolloutSettings",
+    "SettingsError",
+    "ShapingSettings",
+    "add_flags",
+    "refusals",
+    "rollout_settings",
+]
+
+ESTIMATORS = ("gtpo", "grpo_s")
+"""What ``--algo.advantage.estimator`` accepts besides OpenRLHF's own values."""
+
+ON_FAILURE = ("retry", "drop_group", "stop")
+TOKEN_VARIABLE = "MATH_REWARD_TOKEN"
+"""Environment variable with the reward service's bearer token: never a flag, because OpenRLHF prints its flags."""
+
+
+class SettingsError(ValueError):
+    """The command line asks for something that cannot be; one sentence a line, each naming a flag and the mend."""
+
+
+@dataclass(frozen=True)
+class ShapingSettings:
+    """How rewards are shaped with entropies; the arguments of `openrlhf_gtpo.shaping.gtpo` and `grpo_s`."""
+
+    alpha1: float
+    alpha2: float
+    over: Literal["group", "class"]
+    scope: Literal["group", "batch"]
+    entropy_clip: tuple[float, float] | None
+
+    @classmethod
+    def of(cls, args: Any) -> "ShapingSettings":
+        """Read from OpenRLHF's nested ``args``."""
+        clip = args.shaping.entropy_clip
+        return cls(
+            alpha1=args.shaping.alpha1,
+            alpha2=args.shaping.alpha2,
+            over=args.shaping.over,
+            scope=args.shaping.scope,
+            entropy_clip=None if clip is None else (clip[0], clip[1]),
+        )
+
+
+@dataclass(frozen=True)
+class RolloutSettings:
+    """What a rollout actor must know beyond what OpenRLHF tells it.
+
+    ``reward`` is None when rewards come from a Python function, from an agent or from a reward model.
+    """
+
+    reward: RewardClientSettings | None
+    worker_extension_cls: str
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add our flags to OpenRLHF's parser and our estimators to its choices."""
+    for action in parser._actions:
+        if action.dest == "algo.advantage.estimator":
+            action.choices = [*(action.choices or []), *ESTIMATORS]
+            action.help = f"{action.help}, gtpo, grpo_s (token- and sequence-level entropy shaping, arXiv 2508.04349)"
+    group = parser.add_argument_group(
+        "openrlhf-gtpo", "Group Token Policy Optimization (Tan et al., arXiv 2508.04349)"
+    )
+    group.add_argument(
+        "--device",
+        choices=["auto", "cpu", "gpu"],
+        default="auto",
+        help="where OpenRLHF's loop runs; auto takes the CPU platform where neither this machine nor the Ray cluster "
+        "of RAY_ADDRESS has a GPU (default: auto)",
+    )
+    group.add_argument(
+        "--shaping.alpha1", type=float, default=1.0, help="weight of correctness, beta1 for grpo_s (default: 1.0)"
+    )
+    group.add_argument(
+        "--shaping.alpha2", type=float, default=0.1, help="weight of entropy, beta2 for grpo_s (default: 0.1)"
+    )
+    group.add_argument(
+        "--shaping.over",
+        choices=["group", "class"],
+        default="group",
+        help="set whose mean and std normalise the shaped rewards (Eq. 6): everything in the scope with the other "
+        "class counting as 0, or each class by itself, which loses the difference between right and wrong "
+        "(default: group)",
+    )
+    group.add_argument(
+        "--shaping.scope",
+        choices=["group", "batch"],
+        default="group",
+        help="mean and std per prompt group or over the rollout batch (default: group)",
+    )
+    group.add_argument(
+        "--shaping.entropy_clip",
+        type=float,
+        nargs=2,
+        default=None,
+        metavar=("LOW", "HIGH"),
+        help="clamp entropies to [LOW, HIGH] nats before shaping (default: off)",
+    )
+    group.add_argument(
+        "--shaping.save_rollouts",
+        type=int,
+        default=0,
+        metavar="N",
+        help="at every step write N groups of responses with each token's entropy, shaped reward and advantage to "
+        "rollouts.jsonl beside the metrics (default: 0)",
+    )
+    group.add_argument(
+        "--reward.on_failure",
+        choices=ON_FAILURE,
+        default="retry",
+        help="when a reward cannot be had: retry until --reward.deadline, then drop the whole group and draw another "
+        "prompt; drop_group at the first failure; or stop the run once the deadline is over (default: retry)",
+    )
+    group.add_argument(
+        "--reward.deadline", type=float, default=300.0, help="seconds until a reward is given up (default: 300)"
+    )
+    group.add_argument(
+        "--reward.timeout",
+        type=float,
+        default=30.0,
+        help="seconds for one request to the reward service (default: 30)",
+    )
+    group.add_argument(
+        "--reward.batch_size", type=int, default=64, help="responses in one request at most (default: 64)"
+    )
+    group.add_argument(
+        "--reward.max_in_flight",
+        type=int,
+        default=8,
+        help="requests of one rollout engine under way at once at most (default: 8)",
+    )
+    group.add_argument(
+        "--logger.metrics_path",
+        type=str,
+        default=None,
+        help="file for one JSON object of metrics a step (default: metrics.jsonl in --ckpt.output_dir)",
+    )
+
+
+def refusals(args: argparse.Namespace) -> list[str]:
+    """What is wrong with a parsed command line.
+
+    Args:
+        args: OpenRLHF's flat namespace, before it is nested: ``vars(args)["algo.kl.init_coef"]``.
+
+    Returns:
+        One sentence for each fault, naming the flag and the mend; empty when there is none.
+    """
+    flags = vars(args)
+    found = _own_faults(flags)
+    if flags["algo.advantage.estimator"] in ESTIMATORS:
+        found += _meaningless(flags)
+    return found
+
+
+def _own_faults(flags: dict[str, Any]) -> list[str]:
+    found = []
+    for name in ("shaping.alpha1", "shaping.alpha2"):
+        if not (math.isfinite(flags[name]) and flags[name] >= 0):
+            found.append(f"--{name} is {flags[name]}, but a weight is a number from 0 up.")
+    clip = flags["shaping.entropy_clip"]
+    if clip is not None and not (0 <= clip[0] < clip[1]):
+        found.append(f"--shaping.entropy_clip is {clip[0]} {clip[1]}, but needs 0 <= LOW < HIGH, in nats.")
+    if flags["shaping.save_rollouts"] < 0:
+        found.append(
+            f"--shaping.save_rollouts is {flags['shaping.save_rollouts']}, but a number of groups is 0 or more."
+        )
+    for name in ("reward.timeout", "reward.deadline"):
+        if not (math.isfinite(flags[name]) and flags[name] > 0):
+            found.append(f"--{name} is {flags[name]}, but needs a number of seconds above 0.")
+    for name in ("reward.batch_size", "reward.max_in_flight"):
+        if flags[name] < 1:
+            found.append(f"--{name} is {flags[name]}, but needs to be at least 1.")
+    if rewards_are_embedded(flags) and flags.get("data.label_key") is None:
+        found.append(
+            "No --data.label_key: the built-in reward service compares each response with a reference answer, so "
+            "name the "
+            "column that holds it (or give your own rewards by --reward.remote_url)."
+        )
+    return found
+
+
+def _meaningless(flags: dict[str, Any]) -> list[str]:
+    """Options of OpenRLHF that have no meaning with gtpo and grpo_s: refused, never ignored."""
+    name = flags["algo.advantage.estimator"]
+    title = {"gtpo": "GTPO", "grpo_s": "GRPO-S"}[name]
+    correction = flags.get("algo.advantage.is_correction_level", "off") != "off" or flags.get(
+        "algo.advantage.is_correction_enable", False
+    )
+    rules = [
+        (
+            flags["algo.advantage.gamma"] != 1,
+            f"--algo.advantage.gamma is {flags['algo.advantage.gamma']}, but {title} does not discount: leave it "
+            f"at 1.",
+        ),
+        (
+            flags["algo.advantage.lambd"] != 1,
+            f"--algo.advantage.lambd is {flags['algo.advantage.lambd']}, but {title} has no GAE: leave it at 1.",
+        ),
+        (
+            flags["algo.kl.init_coef"] > 0 and not flags["algo.kl.use_loss"],
+            f"--algo.kl.init_coef is {flags['algo.kl.init_coef']} without --algo.kl.use_loss, which would "
+            f"subtract KL from "
+            f"the reward that {title} shapes: set --algo.kl.init_coef 0 (as the paper does) or add "
+            f"--algo.kl.use_loss.",
+        ),
+        (
+            flags["reward.normalize_enable"],
+            f"--reward.normalize_enable has no meaning with {title}, which takes correctness as 0 or 1: leave it out.",
+        ),
+        (
+            tuple(flags["reward.clip_range"]) != (-10, 10),
+            f"--reward.clip_range has no meaning with {title}, whose shaped rewards are bounded: leave it out.",
+        ),
+        (
+            flags["rollout.n_samples_per_prompt"] < 2,
+            f"--rollout.n_samples_per_prompt is {flags['rollout.n_samples_per_prompt']}, but {title} compares the "
+            f"responses "
+            "of a group: use 2 or more (the paper uses 16).",
+        ),
+        (
+            flags["critic.model_name_or_path"] is not None,
+            f"--critic.model_name_or_path names a critic, but {title} has none: leave it out.",
+        ),
+        (
+            flags["algo.advantage.no_std_norm"],
+            f"--algo.advantage.no_std_norm contradicts Eq. 6 of {title}, which divides by the standard deviation: "
+            f"leave it "
+            "out.",
+        ),
+        (
+            flags["actor.policy_loss_type"] != "ppo",
+            f"--actor.policy_loss_type {flags['actor.policy_loss_type']} is another method's objective, and "
+            f"{title} brings "
+            "its own: leave it out.",
+        ),
+        (
+            flags.get("actor.loss_agg_mode", "token-mean") != "token-mean",
+            f"--actor.loss_agg_mode {flags.get('actor.loss_agg_mode')} contradicts the objective of {title}: "
+            f"leave it out.",
+        ),
+        (
+            flags["reward.model_name_or_path"] is not None and not flags["reward.remote_url"],
+            f"--reward.model_name_or_path gives scores of a model, but {title} needs verified correctness: use "
+            "--reward.remote_url, or leave both out for the built-in reward service.",
+        ),
+        (
+            name == "grpo_s" and correction,
+            "--algo.advantage.is_correction_* weighs single tokens, but GRPO-S has one ratio for each response: "
+            "leave it out.",
+        ),
+    ]
+    return [sentence for broken, sentence in rules if broken]
+
+
+def rewards_are_embedded(flags: dict[str, Any]) -> bool:
+    """Whether nobody else gives rewards, so that the trainer starts the reward service itself."""
+    return not (flags["reward.remote_url"] or flags["train.agent_func_path"] or flags["reward.model_name_or_path"])
+
+
+def rollout_settings(args: argparse.Namespace, worker_extension_cls: str, token: str | None = None) -> RolloutSettings:
+    """Settings of the rollout actors, from OpenRLHF's flat namespace.
+
+    Args:
+        args: as parsed; ``reward.remote_url`` is OpenRLHF's comma-separated list of URLs, or a ``.py`` file.
+        worker_extension_cls: dotted name of the class that vLLM adds to its workers.
+        token: bearer token of the reward service; by default that of the environment variable MATH_REWARD_TOKEN.
+    """
+    flags = vars(args)
+    remote = flags["reward.remote_url"]
+    if not remote or flags["train.agent_func_path"] or remote.endswith(".py"):
+        return RolloutSettings(reward=None, worker_extension_cls=worker_extension_cls)
+    return RolloutSettings(
+        reward=RewardClientSettings(
+            urls=tuple(url.strip() for url in remote.split(",") if url.strip()),
+            token=token or os.environ.get(TOKEN_VARIABLE) or None,
+            timeout=flags["reward.timeout"],
+            deadline=0.0 if flags["reward.on_failure"] == "drop_group" else flags["reward.deadline"],
+            batch_size=flags["reward.batch_size"],
+            max_in_flight=flags["reward.max_in_flight"],
+        ),
+        worker_extension_cls=worker_extension_cls,
+    )
+
+
+def metrics_path_of_flags(flags: dict[str, Any]) -> Path:
+    """Where metrics.jsonl goes, from OpenRLHF's flat flags."""
+    return Path(flags["logger.metrics_path"] or Path(flags["ckpt.output_dir"]) / "metrics.jsonl")
+
+
+def metrics_path(args: Any) -> Path:
+    """Where metrics.jsonl goes, from OpenRLHF's nested ``args``."""
+    return metrics_path_of_flags(
+        {"logger.metrics_path": args.logger.metrics_path, "ckpt.output_dir": args.ckpt.output_dir}
+    )

@@ -1,0 +1,206 @@
+"""The driver: OpenRLHF's own command line with our flags and our classes.
+
+    python -m openrlhf_gtpo.train <any flags of openrlhf.cli.train_ppo_ray> [--shaping.* --reward.* --device ...]
+
+OpenRLHF's script is run as it is. Before, three names are rebound in this process to subclasses (the controller,
+the policy actor, the rollout actor; a further pair serves asynchronous training), and the script's parser is given
+our flags. Ray carries the subclasses to the workers by their import path.
+"""
+
+import argparse
+import contextlib
+import importlib
+import os
+import re
+import runpy
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from openrlhf_gtpo import openrlhf_seam
+from openrlhf_gtpo.errors import OneSentence
+from openrlhf_gtpo.settings import SettingsError, add_flags, refusals, rewards_are_embedded, rollout_settings
+
+PROGRAM = "openrlhf-gtpo train"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Train.
+
+    Args:
+        argv: the command line without the program's name; by default this process's.
+
+    Returns:
+        Exit status: 0 when training ended, 1 when it stopped with a sentence, 2 for a command line that is
+        refused, 130 after Ctrl-C.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    # A terminated driver cleans up like an interrupted one: nothing of a run outlives it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with contextlib.ExitStack() as cleanup:
+        try:
+            _run(arguments, cleanup)
+        except KeyboardInterrupt:
+            print(f"{PROGRAM}: interrupted", file=sys.stderr)
+            return 130
+        except SettingsError as error:
+            print("\n".join(f"{PROGRAM}: error: {line}" for line in str(error).splitlines()), file=sys.stderr)
+            return 2
+        except Exception as error:
+            sentence = one_sentence(error)
+            if sentence is None:
+                raise
+            print(f"{PROGRAM}: error: {sentence}", file=sys.stderr)
+            return 1
+    return 0
+
+
+def _run(arguments: list[str], cleanup: contextlib.ExitStack) -> None:
+    device = choose_device(arguments)
+    platform: Any = None
+    if device == "cpu":
+        platform = importlib.import_module("openrlhf_gtpo.cpu.platform")
+        platform.prepare_process()
+    openrlhf_seam.check()
+    _bind_controller_and_policy(device)
+    import ray
+
+    cleanup.callback(ray.shutdown)
+
+    def prepare(args: argparse.Namespace) -> None:
+        faults = refusals(args) + (platform.refusals(args) if platform else [])
+        if faults:
+            raise SettingsError("\n".join(faults))
+        if platform:
+            for change in platform.adjust(args):
+                print(f"{PROGRAM}: {change}", file=sys.stderr)
+            platform.start_ray(args)
+        token = _start_embedded_service(args, cleanup) if rewards_are_embedded(vars(args)) else None
+        _bind_rollout(args, device, token)
+
+    with _parser_hook(prepare):
+        sys.argv = [PROGRAM, *arguments]
+        runpy.run_module(openrlhf_seam.CLI, run_name="__main__")
+
+
+def choose_device(arguments: Sequence[str]) -> str:
+    """``cpu`` or ``gpu``: what ``--device`` says; without it, whether this machine or the Ray cluster has a GPU."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
+    chosen = parser.parse_known_args(arguments)[0].device
+    if chosen != "auto":
+        return chosen
+    import torch
+
+    if torch.cuda.is_available():
+        return "gpu"
+    if os.environ.get("RAY_ADDRESS"):
+        import ray
+
+        ray.init(log_to_driver=False, logging_level="ERROR")
+        try:
+            return "gpu" if ray.cluster_resources().get("GPU", 0) > 0 else "cpu"
+        finally:
+            ray.shutdown()
+    return "cpu"
+
+
+@contextlib.contextmanager
+def _parser_hook(prepare: Callable[[argparse.Namespace], None]) -> Iterator[None]:
+    """Let OpenRLHF's parser, and no other, know our flags, and call ``prepare`` with what it parsed."""
+    parse = argparse.ArgumentParser.parse_args
+
+    def parse_args(self: argparse.ArgumentParser, args: Any = None, namespace: Any = None) -> Any:
+        if not any(action.dest == "algo.advantage.estimator" for action in self._actions):
+            return parse(self, args, namespace)
+        add_flags(self)
+        parsed = parse(self, args, namespace)
+        prepare(parsed)
+        return parsed
+
+    argparse.ArgumentParser.parse_args = parse_args  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        argparse.ArgumentParser.parse_args = parse  # type: ignore[method-assign]
+
+
+def _bind_controller_and_policy(device: str) -> None:
+    import ray
+
+    from openrlhf_gtpo import experience
+
+    def bind(module: str, name: str, cls: type, **options: Any) -> None:
+        setattr(importlib.import_module(module), name, ray.remote(**options)(cls) if options else ray.remote(cls))
+
+    bind("openrlhf.trainer.ppo_trainer", "PPOTrainer", experience.Trainer)
+    bind("openrlhf.trainer.ppo_trainer_async", "GenerateSamplesActor", experience.AsyncGenerator)
+    bind("openrlhf.trainer.ppo_trainer_async", "TrainingActor", experience.AsyncTrainer)
+    if device == "cpu":
+        from openrlhf_gtpo.cpu import actors
+
+        bind("openrlhf.trainer.ray.ppo_actor", "PolicyModelActor", actors.CpuPolicyActor, num_gpus=1)
+        bind("openrlhf.trainer.ray.launcher", "ReferenceModelActor", actors.CpuReferenceActor, num_gpus=1)
+    else:
+        from openrlhf_gtpo import policy
+
+        bind("openrlhf.trainer.ray.ppo_actor", "PolicyModelActor", policy.PolicyActor, num_gpus=1)
+
+
+def _bind_rollout(args: argparse.Namespace, device: str, token: str | None) -> None:
+    import openrlhf.trainer.ray.vllm_engine as vllm_engine
+    import ray
+
+    from openrlhf_gtpo import rollout
+
+    extension = {
+        "cpu": "openrlhf_gtpo.cpu.vllm_worker.CpuWorkerExtension",
+        "gpu": "openrlhf_gtpo.vllm_openrlhf_worker.OpenRLHFWorkerExtension",
+    }[device]
+    vllm_engine.RolloutRayActor = rollout.ConfiguredRolloutActor(
+        ray.remote(rollout.RolloutActor), rollout_settings(args, extension, token)
+    )
+
+
+def _start_embedded_service(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> str:
+    """Start the built-in reward service on this machine and make it OpenRLHF's remote reward URL.
+
+    Returns:
+        Its bearer token.
+    """
+    import ray
+
+    from openrlhf_gtpo.embedded_reward import start_embedded_service
+    from openrlhf_gtpo.settings import metrics_path_of_flags
+
+    if ray.is_initialized() and len(ray.nodes()) > 1:
+        raise OneSentence(
+            "The built-in reward service listens on this machine alone, but the Ray cluster has several: start "
+            "`math-reward serve` where all of them reach it and pass --reward.remote_url http://HOST:PORT."
+        )
+    log = metrics_path_of_flags(vars(args)).with_name("reward_service.log")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    service = cleanup.enter_context(start_embedded_service(log_path=log))
+    vars(args)["reward.remote_url"] = service.url
+    print(f"{PROGRAM}: reward service at {service.url}, its log in {log}", file=sys.stderr)
+    return service.token
+
+
+def one_sentence(error: BaseException) -> str | None:
+    """The sentence that ends the run, if ``error`` was raised, here or in a Ray worker, to say one.
+
+    A worker's exception arrives wrapped; one of an actor's constructor arrives as text.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        inside = getattr(seen, "cause", None)  # of a RayTaskError, which is an instance of its cause's class too
+        if inside is None and isinstance(seen, OneSentence):
+            return str(seen)
+        seen = inside or seen.__cause__
+    found = re.findall(r"^(?:\S*\s)?openrlhf_gtpo\.[\w.]+: (.+)$", str(error), flags=re.MULTILINE)
+    return found[-1] if found else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
