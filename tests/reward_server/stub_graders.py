@@ -1,0 +1,31 @@
+"""Graders that do what the completion says, for tests of the processes around them."""
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+from math_reward.grader import Grade, Verdict
+
+
+def obey(completion: str, reference: str, prompt: str | None = None) -> Grade:
+    """``completion`` is a command, ``reference`` a file to which every call adds a line with its process id."""
+    with Path(reference).open("a") as calls:
+        calls.write(f"{os.getpid()}\n")
+    if completion == "hang in C code":
+        re.fullmatch("(a+)+b", "a" * 64)
+    elif completion == "hang and ignore the alarm":
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        time.sleep(600)
+    elif completion == "exit":
+        os._exit(7)
+    elif completion == "wait for the file 'go'":
+        while not Path(reference).with_name("go").exists():
+            time.sleep(0.01)
+    return Grade(Verdict.CORRECT, str(os.getpid()), reference)
+
+
+def approve(completion: str, reference: str, prompt: str | None = None) -> Grade:
+    """Says "correct" of everything."""
+    return Grade(Verdict.CORRECT, completion, reference)
