@@ -1,0 +1,102 @@
+"""What the service runs with: flags first, then MATH_REWARD_* environment variables, then the defaults below."""
+
+import ipaddress
+import os
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Settings(BaseSettings):
+    """Frozen settings of the service. Raises SettingsError through ``load_settings`` only."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="MATH_REWARD_", frozen=True, extra="forbid", hide_input_in_errors=True
+    )
+
+    host: str = Field(default="127.0.0.1", min_length=1, description="address to listen on")
+    port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0 picks a free one")
+    workers: int = Field(
+        default_factory=_cores, ge=1, le=1024, description="grading processes; one per core by default"
+    )
+    deadline: float = Field(default=5.0, gt=0, le=600, description="seconds that grading one item may take")
+    max_items: int = Field(default=4096, ge=1, description="items that one request may have")
+    max_body_bytes: int = Field(default=64 * 2**20, ge=1024, description="size of a request body, in bytes")
+    insecure: bool = Field(default=False, description="listen without a token on an address that others can reach")
+    token: SecretStr | None = Field(default=None, description="what clients must send as 'Authorization: Bearer ...'")
+    token_file: Path | None = Field(default=None, description="a file that holds the token")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_token_file(cls, values: Any) -> Any:
+        path = values.get("token_file")
+        if path is None:
+            return values
+        if values.get("token") is not None:
+            raise ValueError("Set MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, not both")
+        try:
+            return {**values, "token": Path(path).read_text(encoding="utf-8")}
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(f"MATH_REWARD_TOKEN_FILE, {path}, cannot be read: {_reason(error)}") from None
+
+    @model_validator(mode="after")
+    def _refuse_what_is_unsafe(self) -> "Settings":
+        if self.token is not None and not self.bearer_token:
+            raise ValueError(
+                "The token is empty: give MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE some content or unset it"
+            )
+        if self.token is None and not self.insecure and not _is_loopback(self.host):
+            raise ValueError(
+                f"Everybody who can reach {self.host} could use the service: set MATH_REWARD_TOKEN or "
+                "MATH_REWARD_TOKEN_FILE, or pass --insecure"
+            )
+        return self
+
+    @property
+    def bearer_token(self) -> str | None:
+        """The token in the clear, without white space around it; None where none is set."""
+        return None if self.token is None else self.token.get_secret_value().strip()
+
+
+class SettingsError(ValueError):
+    """The settings are refused; the message is a sentence for each reason."""
+
+
+def load_settings(**flags: Any) -> Settings:
+    """Settings from the flags that are not None, the environment and the defaults.
+
+    Raises:
+        SettingsError: a value is out of bounds, or the combination is unsafe.
+    """
+    try:
+        return Settings(**{name: value for name, value in flags.items() if value is not None})
+    except ValidationError as error:
+        raise SettingsError(" ".join(_sentence(reason) for reason in error.errors())) from None
+
+
+def _sentence(reason: Any) -> str:
+    """One reason of pydantic's as a sentence. Never has the value in it: it could be the token."""
+    message = reason["msg"].removeprefix("Value error, ")
+    if not reason["loc"]:
+        return f"{message}."
+    name = str(reason["loc"][0]).lower().removeprefix("math_reward_")
+    return f"{name} (MATH_REWARD_{name.upper()}): {message[0].lower()}{message[1:]}."
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else "it is not UTF-8 text"

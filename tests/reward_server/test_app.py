@@ -1,0 +1,377 @@
+"""The HTTP service: a live one, asked by real clients."""
+
+import asyncio
+import functools
+import logging
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from math_reward.app import create_app
+from math_reward.grader import Verdict
+from math_reward.settings import Settings
+from math_reward.workers import GRACE_SECONDS, WorkerPool
+
+HANGS = {"completion": r"\boxed{9^{9^{9^{9}}}}", "reference": r"\sqrt{2}"}
+TOKEN = "a-token-for-tests"
+
+
+@pytest.fixture(scope="module")
+def open_server(serve: Callable[..., Any]) -> Any:
+    """A service without a token, whose deadline is two seconds."""
+    return serve("--workers", "2", "--deadline", "2").when_ready()
+
+
+@pytest.fixture(scope="module")
+def guarded_server(serve: Callable[..., Any]) -> Any:
+    """A service with a token and narrow limits."""
+    options = ["--workers", "1", "--max-items", "3", "--max-body-bytes", "2000"]
+    return serve(*options, MATH_REWARD_TOKEN=TOKEN).when_ready()
+
+
+@pytest.fixture
+def ask(open_server: Any) -> httpx.Client:
+    return open_server.client
+
+
+def test_grades_have_the_order_and_the_number_of_the_items(ask: httpx.Client):
+    items = [{"completion": rf"\boxed{{{i}}}", "reference": "3"} for i in range(6)]
+
+    response = ask.post("/v1/grade", json={"items": items})
+
+    assert response.status_code == 200
+    results = response.json()["results"]
+    assert [result["answer"] for result in results] == ["0", "1", "2", "3", "4", "5"]
+    assert [result["reward"] for result in results] == [0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
+    assert [result["correct"] for result in results] == [False, False, False, True, False, False]
+    assert results[3]["seconds"] > 0
+    del results[3]["seconds"]
+    assert results[3] == {
+        "reward": 1.0,
+        "correct": True,
+        "verdict": "correct",
+        "answer": "3",
+        "reference": "3",
+        "detail": None,
+    }
+
+
+def test_a_reference_may_be_a_number_and_a_null_is_a_bad_reference(ask: httpx.Client):
+    items = [{"completion": r"\boxed{1/2}", "reference": reference} for reference in (0.5, 1, None, "")]
+
+    results = ask.post("/v1/grade", json={"items": items}).json()["results"]
+
+    assert [result["verdict"] for result in results] == ["correct", "wrong", "bad_reference", "bad_reference"]
+
+
+def test_no_items_have_no_results(ask: httpx.Client):
+    assert ask.post("/v1/grade", json={"items": []}).json() == {"results": []}
+
+
+def test_a_prompt_is_cut_off_the_completion(ask: httpx.Client):
+    item = {"completion": r"1+1=\boxed{2}. 6*7=\boxed{42}", "reference": "42", "prompt": r"1+1=\boxed{2}. 6*7="}
+
+    results = ask.post("/v1/grade", json={"items": [item, {**item, "prompt": "Another prompt."}]}).json()["results"]
+
+    assert [result["verdict"] for result in results] == ["correct", "prompt_not_found"]
+
+
+def test_text_that_is_no_valid_unicode_is_graded_all_the_same(ask: httpx.Client):
+    body = rb'{"items": [{"completion": "\ud800 \\boxed{42}", "reference": "42"}]}'
+
+    response = ask.post("/v1/grade", content=body, headers={"Content-Type": "application/json"})
+
+    assert response.json()["results"][0]["verdict"] == "correct"
+
+
+async def test_a_hanging_item_is_a_timeout_and_everything_else_is_answered_meanwhile(open_server: Any):
+    right = {"completion": r"\boxed{42}", "reference": "42"}
+    async with httpx.AsyncClient(base_url=open_server.url, timeout=60) as client:
+        grading = asyncio.ensure_future(client.post("/v1/grade", json={"items": [right, HANGS, HANGS, right]}))
+        healthy = 0
+        while not grading.done():
+            healthy += (await client.get("/healthz")).json() == {"status": "ok"}
+            await asyncio.sleep(0.05)
+        results = (await grading).json()["results"]
+
+    assert [result["verdict"] for result in results] == ["correct", "timeout", "timeout", "correct"]
+    assert max(result["seconds"] for result in results) < 2 + 2 * GRACE_SECONDS
+    assert results[1]["detail"] == "Grading did not end within 2 s."
+    # Both workers hung for two seconds, and the event loop was free all the while.
+    assert healthy > 5
+
+
+def test_killing_every_worker_and_the_fork_server_costs_no_request(open_server: Any):
+    _, *children = open_server.everything()
+    assert len(children) >= 3  # Two workers and the fork server that they came from.
+    for process in children:
+        process.kill()
+
+    items = [{"completion": r"\boxed{42}", "reference": "42"}] * 10
+    results = open_server.client.post("/v1/grade", json={"items": items}).json()["results"]
+
+    assert [result["verdict"] for result in results] == ["correct"] * 10
+
+
+def verdict_logs(verdict: str) -> dict[str, float]:
+    return {f"verdict_{v.value}": float(v.value == verdict) for v in Verdict}
+
+
+def test_one_query_is_answered_with_numbers(ask: httpx.Client):
+    body = {"query": [r"Q: \boxed{2}? A: \boxed{42}"], "prompts": [r"Q: \boxed{2}? A:"], "labels": ["42"]}
+
+    assert ask.post("/get_reward", json=body).json() == {
+        "rewards": 1.0,
+        "scores": 1.0,
+        "extra_logs": verdict_logs("correct"),
+    }
+
+
+def test_several_queries_are_answered_with_lists(ask: httpx.Client):
+    body = {
+        "query": [r"Q \boxed{42}", r"Q \boxed{41}", r"<s>Q", r"\boxed{42}"],
+        "prompts": ["Q", "Q", "Q", "Q"],
+        "labels": ["42", 42, "42", "42"],
+    }
+
+    answer = ask.post("/get_reward", json=body).json()
+
+    assert answer["rewards"] == answer["scores"] == [1.0, 0.0, 0.0, 0.0]
+    one_by_one = [verdict_logs(v) for v in ("correct", "wrong", "no_answer", "prompt_not_found")]
+    assert answer["extra_logs"] == {key: [logs[key] for logs in one_by_one] for key in one_by_one[0]}
+
+
+async def test_openrlhfs_own_client_gets_rewards_that_its_trainer_can_stack(open_server: Any):
+    agent = pytest.importorskip("openrlhf.utils.agent")
+    torch = pytest.importorskip("torch")
+    client = agent.SingleTurnAgentExecutor(open_server.url + "/get_reward")
+
+    (right,) = await client._fetch_rewards_via_http([r"Q: 6*7? \boxed{42}"], ["Q: 6*7?"], ["42"])
+    (wrong,) = await client._fetch_rewards_via_http([r"Q: 6*7? \boxed{41}"], ["Q: 6*7?"], ["42"])
+
+    # OpenRLHF makes torch.tensor([value]) of every value and concatenates the samples to shape (B,).
+    rewards = torch.cat([torch.tensor([answer["rewards"]]) for answer in (right, wrong)])
+    scores = torch.cat([torch.tensor([answer["scores"]]) for answer in (right, wrong)])
+    assert rewards.tolist() == scores.tolist() == [1.0, 0.0]
+    assert rewards.dtype == torch.float32
+    assert right["extra_logs"].keys() == wrong["extra_logs"].keys()
+    assert all(torch.tensor([value]).shape == (1,) for value in right["extra_logs"].values())
+
+
+async def test_openrlhfs_own_client_gets_lists_for_several_queries(open_server: Any):
+    agent = pytest.importorskip("openrlhf.utils.agent")
+    client = agent.SingleTurnAgentExecutor(open_server.url + "/get_reward")
+
+    (answer,) = await client._fetch_rewards_via_http([r"Q \boxed{42}", r"Q \boxed{41}"], ["Q", "Q"], ["42", "42"])
+
+    assert answer["rewards"] == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "sentence"),
+    [
+        (
+            "/v1/grade",
+            {"items": [{"completion": "1", "reference": "1"}, {"completion": "1"}]},
+            "Item 1, field 'reference': field required.",
+        ),
+        (
+            "/v1/grade",
+            {"items": [{"completion": 7, "reference": "1"}]},
+            "Item 0, field 'completion': input should be a valid string.",
+        ),
+        (
+            "/v1/grade",
+            {"items": [{"completion": "7", "reference": ["1"]}]},
+            "Item 0, field 'reference': a reference answer is text or a number.",
+        ),
+        (
+            "/v1/grade",
+            {"items": [{"completion": "7", "reference": True}]},
+            "Item 0, field 'reference': a reference answer is text or a number.",
+        ),
+        (
+            "/v1/grade",
+            {"items": [{"completion": "7", "reference": "1", "promt": ""}]},
+            "Item 0, field 'promt': extra inputs are not permitted.",
+        ),
+        (
+            "/v1/grade",
+            {"items": ["7"]},
+            "Item 0: input should be a valid dictionary or object to extract fields from.",
+        ),
+        ("/v1/grade", {}, "Field 'items': field required."),
+        ("/v1/grade", [], "The body must be a JSON object, sent with Content-Type: application/json."),
+        (
+            "/get_reward",
+            {"query": ["a", "b"], "prompts": ["a"], "labels": ["1"]},
+            "query, prompts and labels have 2, 1 and 1 entries; give as many of each.",
+        ),
+        (
+            "/get_reward",
+            {"query": ["a"], "prompts": ["a"], "labels": [{}]},
+            "Field 'labels', item 0: a reference answer is text or a number.",
+        ),
+        (
+            "/get_reward",
+            {"query": ["a"], "prompts": [None], "labels": []},
+            "Field 'prompts', item 0: input should be a valid string.",
+        ),
+    ],
+)
+def test_a_faulty_request_is_refused_with_the_item_and_the_field(
+    ask: httpx.Client, path: str, body: Any, sentence: str
+):
+    response = ask.post(path, json=body)
+
+    assert (response.status_code, response.json()) == (422, {"detail": sentence})
+
+
+def test_several_faults_are_counted(ask: httpx.Client):
+    response = ask.post("/v1/grade", json={"items": [{}]})
+
+    assert response.json() == {
+        "detail": "Item 0, field 'completion': field required. The request has 2 such faults.",
+    }
+
+
+def test_a_body_that_is_no_json_is_refused(ask: httpx.Client):
+    response = ask.post("/v1/grade", content=b'{"items": ', headers={"Content-Type": "application/json"})
+
+    assert response.status_code == 422
+    assert response.json() == {"detail": "The body is not JSON: Expecting value at character 10."}
+
+
+@pytest.mark.parametrize("path", ["/v1/grade", "/get_reward"])
+@pytest.mark.parametrize(
+    "header", [None, "", "Bearer", "Bearer wrong", f"Bearer {TOKEN}x", TOKEN, f"Basic {TOKEN}", "Bearer é"]
+)
+def test_a_post_without_the_token_is_refused(guarded_server: Any, path: str, header: str | None):
+    headers = {} if header is None else {"Authorization": header.encode()}
+
+    response = guarded_server.client.post(path, content=b"not even read", headers=headers)
+
+    assert response.status_code == 401
+    assert response.headers["WWW-Authenticate"] == "Bearer"
+    assert response.json() == {
+        "detail": "This service needs its token: send the header 'Authorization: Bearer <token>'."
+    }
+
+
+@pytest.fixture
+def ask_with_token(guarded_server: Any) -> Any:
+    return functools.partial(guarded_server.client.post, headers={"Authorization": f"Bearer {TOKEN}"})
+
+
+def test_a_post_with_the_token_is_answered(ask_with_token: Any):
+    response = ask_with_token("/v1/grade", json={"items": [{"completion": r"\boxed{1}", "reference": "1"}]})
+
+    assert response.json()["results"][0]["verdict"] == "correct"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/grade", {"items": [{"completion": "1", "reference": "1"}] * 4}),
+        ("/get_reward", {"query": ["1"] * 4, "prompts": [""] * 4, "labels": ["1"] * 4}),
+    ],
+)
+def test_a_request_with_too_many_items_is_refused(ask_with_token: Any, path: str, body: Any):
+    response = ask_with_token(path, json=body)
+
+    assert response.status_code == 422
+    assert response.json() == {"detail": "The request has 4 items and 3 are allowed: send several requests."}
+
+
+TOO_BIG = {"detail": "The body has more than the 2,000 bytes that are allowed: send fewer items."}
+
+
+def test_a_body_that_says_it_is_too_big_is_refused(ask_with_token: Any):
+    response = ask_with_token("/v1/grade", json={"items": [{"completion": "x" * 2000, "reference": "1"}]})
+
+    assert (response.status_code, response.json()) == (413, TOO_BIG)
+
+
+def test_a_body_that_does_not_say_it_is_too_big_is_refused_too(guarded_server: Any):
+    def chunks():
+        yield b'{"items": ['
+        for _ in range(20):
+            yield b" " * 1000
+
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    response = guarded_server.client.post("/v1/grade", content=chunks(), headers=headers)
+
+    assert (response.status_code, response.json()) == (413, TOO_BIG)
+
+
+def test_a_body_within_the_limit_is_read(ask_with_token: Any):
+    response = ask_with_token(
+        "/v1/grade", json={"items": [{"completion": "x" * 1800 + r"\boxed{1}", "reference": "1"}]}
+    )
+
+    assert response.status_code == 200
+
+
+def test_health_readiness_and_documentation_need_no_token(guarded_server: Any):
+    client = guarded_server.client
+
+    assert client.get("/healthz").json() == {"status": "ok"}
+    assert client.get("/readyz").json() == {"status": "ok"}
+    assert client.get("/docs").status_code == 200
+    document = client.get("/openapi.json").json()
+    assert document["components"]["securitySchemes"] == {"HTTPBearer": {"type": "http", "scheme": "bearer"}}
+    assert TOKEN not in str(document)
+
+
+def test_the_examples_of_the_documentation_can_be_sent(ask: httpx.Client):
+    schemas = ask.get("/openapi.json").json()["components"]["schemas"]
+    (grade_example,) = schemas["GradeRequest"]["examples"]
+    (grade_answer,) = schemas["GradeResponse"]["examples"]
+    (reward_example,) = schemas["RewardRequest"]["examples"]
+    (reward_answer,) = schemas["RewardResponse"]["examples"]
+
+    results = ask.post("/v1/grade", json=grade_example).json()["results"]
+
+    # Times differ, and FastAPI leaves what is null out of examples.
+    assert [{**result, "seconds": 0} for result in results] == [
+        {"detail": None, **result, "seconds": 0} for result in grade_answer["results"]
+    ]
+    assert ask.post("/get_reward", json=reward_example).json() == reward_answer
+
+
+async def readiness(app: FastAPI) -> httpx.Response:
+    client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://app")
+    async with app.router.lifespan_context(app), client:
+        return await client.get("/readyz")
+
+
+async def test_a_grader_that_approves_everything_is_not_ready(
+    stub_graders: ModuleType, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("math_reward.app.WorkerPool", functools.partial(WorkerPool, grader=stub_graders.approve))
+    app = create_app(Settings(workers=1))
+    response = await readiness(app)
+
+    assert response.status_code == 503
+    assert response.json() == {"detail": "A known wrong answer was graded 'correct'."}
+
+
+async def test_a_service_without_workers_is_not_ready(
+    stub_graders: ModuleType, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    # The workers cannot load a grader that is only defined here.
+    monkeypatch.setattr("math_reward.app.WorkerPool", functools.partial(WorkerPool, grader=only_here))
+    with caplog.at_level(logging.ERROR):
+        app = create_app(Settings(workers=1))
+        response = await readiness(app)
+
+    assert response.status_code == 503
+    assert "a worker could not start" in response.json()["detail"]
+    assert "a worker could not start" in caplog.text
+
+
+def only_here(completion: str, reference: str, prompt: str | None) -> Any:
+    raise AssertionError("no worker can import this")

@@ -1,0 +1,170 @@
+"""The command line: how the service starts, says where it is, and ends; and ``math-reward grade``."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from math_reward.cli import main
+
+HANGS = {"completion": r"\boxed{9^{9^{9^{9}}}}", "reference": r"\sqrt{2}"}
+
+
+@pytest.fixture
+def server(serve: Callable[..., Any]) -> Any:
+    """A ready service of one's own, with two workers."""
+    return serve("--workers", "2", "--deadline", "3").when_ready()
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")}
+    command = [sys.executable, "-m", "math_reward", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=clean | environment, timeout=60)
+
+
+def test_it_prints_its_address_and_nothing_else_and_sigterm_ends_everything(server: Any, all_end: Any):
+    assert re.fullmatch(r"math-reward listening on http://127\.0\.0\.1:[1-9]\d*", server.first_line)
+    everything = server.everything()
+    assert len(everything) >= 4  # The server, its fork server and two workers at the least.
+
+    server.process.send_signal(signal.SIGTERM)
+
+    assert server.process.wait(timeout=20) == 0
+    assert server.process.stdout.read() == ""
+    assert all_end(everything)
+
+
+def test_ctrl_c_ends_everything(server: Any, all_end: Any):
+    everything = server.everything()
+
+    server.process.send_signal(signal.SIGINT)
+
+    assert server.process.wait(timeout=20) == 0
+    assert all_end(everything)
+
+
+def test_the_end_of_standard_input_ends_everything(server: Any, all_end: Any):
+    everything = server.everything()
+
+    server.process.stdin.close()
+
+    assert server.process.wait(timeout=20) == 0
+    assert all_end(everything)
+
+
+def test_sigterm_ends_workers_that_hang(server: Any, all_end: Any):
+    with pytest.raises(httpx.ReadTimeout):
+        server.client.post("/v1/grade", json={"items": [HANGS] * 8}, timeout=0.5)
+    everything = server.everything()
+
+    server.process.send_signal(signal.SIGTERM)
+
+    assert server.process.wait(timeout=20) == 0
+    assert all_end(everything)
+
+
+def test_kill_9_of_the_server_leaves_no_worker_not_even_one_that_hangs(server: Any, all_end: Any):
+    with pytest.raises(httpx.ReadTimeout):
+        server.client.post("/v1/grade", json={"items": [HANGS]}, timeout=0.5)
+    everything = server.everything()
+    assert len(everything) >= 4
+
+    server.process.kill()
+
+    assert server.process.wait(timeout=20) == -signal.SIGKILL
+    assert all_end(everything)
+
+
+def test_a_port_that_is_taken_is_one_sentence(server: Any):
+    result = run("serve", "--port", server.url.rpartition(":")[2])
+
+    assert result.returncode == 2
+    assert re.fullmatch(
+        r"math-reward: Cannot listen on 127\.0\.0\.1 port \d+: Address already in use\.\n", result.stderr
+    )
+
+
+def test_an_address_that_others_can_reach_needs_a_token():
+    result = run("serve", "--host", "0.0.0.0", "--port", "0")
+
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr == (
+        "math-reward: Everybody who can reach 0.0.0.0 could use the service: set MATH_REWARD_TOKEN or "
+        "MATH_REWARD_TOKEN_FILE, or pass --insecure.\n"
+    )
+
+
+def test_python_m_math_reward_grades_and_prints_json():
+    result = run("grade", "--json", r"So \boxed{\frac12}", "0.5")
+
+    assert result.returncode == 0
+    assert json.loads(result.stdout) == {
+        "verdict": "correct",
+        "answer": r"\frac12",
+        "reference": "0.5",
+        "reward": 1.0,
+        "detail": None,
+    }
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """``math-reward`` with arguments, in this process: its exit code and what it printed."""
+
+    def call(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr("sys.argv", ["math-reward", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert isinstance(end.value.code, int)
+        return end.value.code, capsys.readouterr().out
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("completion", "reference", "code", "verdict"),
+    [
+        (r"So \boxed{\frac12}", "0.5", 0, "correct"),
+        (r"So \boxed{3}", "-5", 1, "wrong"),
+        ("So?", "5", 1, "no_answer"),
+        ("5", "", 1, "bad_reference"),
+    ],
+)
+def test_the_exit_code_of_grade_says_whether_it_is_correct(
+    command: Any, completion: str, reference: str, code: int, verdict: str
+):
+    status, printed = command("grade", "--json", completion, reference)
+
+    assert (status, json.loads(printed)["verdict"]) == (code, verdict)
+
+
+def test_grade_prints_a_table(command: Any):
+    _, printed = command("grade", r"So \boxed{\frac12}", "0.5")
+
+    assert printed.splitlines() == ["verdict   correct", r"answer    \frac12", "reference 0.5", "reward    1.0"]
+
+
+def test_grade_keeps_the_deadline(command: Any):
+    status, printed = command("grade", "--json", "--deadline", "0.5", HANGS["completion"], HANGS["reference"])
+
+    assert (status, json.loads(printed)["verdict"]) == (1, "timeout")
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["grade"], ["grade", "1"], ["serve", "--no-such-option"], ["grade", "--deadline", "0", "1", "1"]]
+)
+def test_wrong_usage_is_exit_code_2(command: Any, arguments: list[str]):
+    assert command(*arguments) == (2, "")
+
+
+def test_the_service_never_imports_torch():
+    code = "import sys, math_reward.app, math_reward.cli; print('torch' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

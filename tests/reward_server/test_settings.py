@@ -1,0 +1,92 @@
+"""The settings: where they come from and what is refused."""
+
+from pathlib import Path
+
+import pytest
+from math_reward.settings import SettingsError, load_settings
+from pydantic import ValidationError
+
+SECRET = "a-secret-for-tests"
+
+
+def test_by_default_it_listens_on_loopback_without_a_token():
+    settings = load_settings()
+
+    assert (settings.host, settings.bearer_token, settings.insecure) == ("127.0.0.1", None, False)
+    assert settings.workers >= 1
+
+
+def test_a_flag_comes_before_the_environment_and_the_environment_before_the_default(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MATH_REWARD_PORT", "1234")
+    monkeypatch.setenv("MATH_REWARD_DEADLINE", "2.5")
+
+    settings = load_settings(port=5678, deadline=None)
+
+    assert (settings.port, settings.deadline, settings.max_items) == (5678, 2.5, 4096)
+
+
+def test_settings_are_frozen():
+    with pytest.raises(ValidationError, match="frozen"):
+        load_settings().port = 1
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "example.org"])
+def test_an_address_that_others_can_reach_needs_a_token_or_insecure(host: str, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(SettingsError, match=f"Everybody who can reach {host} could use the service"):
+        load_settings(host=host)
+
+    assert load_settings(host=host, insecure=True).bearer_token is None
+    monkeypatch.setenv("MATH_REWARD_TOKEN", SECRET)
+    assert load_settings(host=host).bearer_token == SECRET
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
+def test_loopback_needs_no_token(host: str):
+    assert load_settings(host=host).host == host
+
+
+def test_a_token_file_is_read_without_the_line_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    (tmp_path / "token").write_text(SECRET + "\n")
+    monkeypatch.setenv("MATH_REWARD_TOKEN_FILE", str(tmp_path / "token"))
+
+    assert load_settings().bearer_token == SECRET
+
+
+def test_the_token_is_never_shown(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MATH_REWARD_TOKEN", SECRET)
+    settings = load_settings()
+
+    assert settings.bearer_token == SECRET
+    assert SECRET not in repr(settings) + str(settings) + settings.model_dump_json()
+    with pytest.raises(SettingsError) as refusal:
+        load_settings(port=-1)
+    assert SECRET not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        ({"WORKERS": "0"}, "workers (MATH_REWARD_WORKERS): input should be greater than or equal to 1."),
+        ({"PORT": "70000"}, "port (MATH_REWARD_PORT): input should be less than or equal to 65535."),
+        ({"DEADLINE": "0"}, "deadline (MATH_REWARD_DEADLINE): input should be greater than 0."),
+        (
+            {"TOKEN": " "},
+            "The token is empty: give MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE some content or unset it.",
+        ),
+        ({"TOKEN": "x", "TOKEN_FILE": "y"}, "Set MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, not both."),
+        (
+            {"TOKEN_FILE": "no/such/file"},
+            "MATH_REWARD_TOKEN_FILE, no/such/file, cannot be read: No such file or directory.",
+        ),
+    ],
+)
+def test_a_refusal_is_one_sentence_that_names_the_setting(
+    environment: dict[str, str], sentence: str, monkeypatch: pytest.MonkeyPatch
+):
+    for name, value in environment.items():
+        monkeypatch.setenv(f"MATH_REWARD_{name}", value)
+
+    with pytest.raises(SettingsError) as refusal:
+        load_settings()
+
+    assert str(refusal.value) == sentence
