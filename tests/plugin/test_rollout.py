@@ -1,0 +1,213 @@
+"""What a rollout brings home: OpenRLHF's real executors, a real HTTP reward server, an engine that only counts.
+
+The engine is a stand-in because it is not the subject here; tests/plugin/test_vllm_entropy.py has the real one.
+"""
+
+import math
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from openrlhf.utils.agent import AgentInstanceBase, MultiTurnAgentExecutor, SingleTurnAgentExecutor
+from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings
+from openrlhf_gtpo.rollout import AgentMismatch, RewardingExecutor, aligned, completion_text, number
+from vllm import SamplingParams
+
+
+class Tokenizer:
+    """One token a character; 0 pads, 1 ends."""
+
+    eos_token_id, pad_token_id = 1, 0
+
+    def __call__(self, text: str, **kwargs: Any) -> dict[str, torch.Tensor]:
+        return {"input_ids": torch.tensor([[ord(c) for c in text]])}
+
+    def decode(self, tokens: list[int], skip_special_tokens: bool = False) -> str:
+        return "".join({0: "<pad>", 1: "<eos>"}.get(t, chr(t)) for t in tokens)
+
+
+class Engine:
+    """Answers each call with the next text; token k of a call has entropy k / 10 and log-probability -k / 100."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = iter(texts)
+        self.asked: list[Any] = []
+
+    async def generate(self, prompt_token_ids: list[int], sampling_params: Any, multi_modal_data: Any = None) -> Any:
+        self.asked.append(sampling_params)
+        tokens = [ord(c) for c in next(self.texts)] + [1]
+        logprobs = [
+            {t: SimpleNamespace(logprob=-k / 100), 5: SimpleNamespace(logprob=k / 10)} for k, t in enumerate(tokens)
+        ]
+        output = SimpleNamespace(
+            token_ids=tokens, text=Tokenizer().decode(tokens), logprobs=logprobs, finish_reason="stop"
+        )
+        return SimpleNamespace(outputs=[output])
+
+
+async def roll(executor: RewardingExecutor, engine: Engine, prompt: str = "1+1?", label: Any = "2") -> dict[str, Any]:
+    return await executor.execute(
+        prompt=prompt,
+        label=label,
+        sampling_params=SamplingParams(max_tokens=32),
+        max_length=128,
+        hf_tokenizer=Tokenizer(),
+        llm_engine=engine,
+    )
+
+
+@pytest.fixture
+async def graded() -> AsyncIterator[tuple[RewardClient, list[dict[str, Any]]]]:
+    """A client of a live /v1/grade server that keeps what it is sent and finds every "2" correct."""
+    import json
+    import threading
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+    seen: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            items = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["items"]
+            seen.extend(items)
+            results = [
+                {"reward": float("2" in i["completion"]), "correct": "2" in i["completion"], "verdict": "graded"}
+                if i["reference"]
+                else {"reward": 0.0, "correct": False, "verdict": "bad_reference"}
+                for i in items
+            ]
+            body = json.dumps({"results": results}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    client = RewardClient(RewardClientSettings(urls=(f"http://127.0.0.1:{server.server_port}",), deadline=0))
+    yield client, seen
+    await client.aclose()
+    server.shutdown()
+    server.server_close()
+
+
+async def test_a_single_turn_rollout_brings_entropies_and_a_reward(graded: Any) -> None:
+    client, seen = graded
+    engine = Engine("so 2")
+    response = await roll(RewardingExecutor(SingleTurnAgentExecutor(None), client, False), engine)
+    assert engine.asked[0].logprobs == 1
+    assert response["action_ranges"] == [(4, 9)]
+    assert response["entropy"] == pytest.approx([0.0] * 4 + [0.0, 0.1, 0.2, 0.3, 0.4])
+    assert response["logprob"] == pytest.approx([0.0] * 4 + [0.0, -0.01, -0.02, -0.03, -0.04])
+    assert (response["reward"], response["scores"], response["reward_error"]) == (1.0, 1.0, None)
+    assert response["rollout_log_probs"] is None, "what OpenRLHF did not ask for stays as in OpenRLHF"
+    assert [item["completion"] for item in seen] == ["so 2"], "the completion alone, without its end token"
+
+
+async def test_a_number_as_reference_is_sent_as_text(graded: Any) -> None:
+    client, seen = graded
+    await roll(RewardingExecutor(SingleTurnAgentExecutor(None), client, False), Engine("2"), label=2)
+    assert seen[0]["reference"] == "2"
+
+
+async def test_a_failed_reward_is_told_and_is_neither_zero_nor_silent(graded: Any) -> None:
+    client, _ = graded
+    response = await roll(RewardingExecutor(SingleTurnAgentExecutor(None), client, False), Engine("2"), label="")
+    assert response["reward"] is None
+    assert response["scores"] is None
+    assert "cannot read the reference answer ''" in response["reward_error"]
+
+
+def reward_file(folder: Path, body: str) -> RewardingExecutor:
+    path = folder / "rewards.py"
+    path.write_text(f"import torch\ndef reward_func(queries, prompts, labels):\n    {body}\n")
+    inner = SingleTurnAgentExecutor(str(path))
+    inner.reward_endpoints = []
+    return RewardingExecutor(inner, None, True)
+
+
+async def test_a_users_reward_function_is_called_as_openrlhf_calls_it(tmp_path: Path) -> None:
+    body = (
+        "assert (queries, prompts, labels) == (['1+1?2<eos>'], ['1+1?'], ['2'])\n"
+        "    return {'rewards': torch.tensor([0.5]), 'scores': torch.tensor([1.0]), 'extra_logs': {'n': "
+        "torch.tensor([3])}}"
+    )
+    response = await roll(reward_file(tmp_path, body), Engine("2"))
+    assert (response["reward"], response["scores"], response["extra_logs"]) == (0.5, 1.0, {"n": 3.0})
+    assert response["reward_error"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("raise KeyError('gold')", "the reward function failed: KeyError: 'gold'"),
+        ("return {'rewards': float('nan')}", "the reward is nan, not one finite number"),
+        ("return {'rewards': [0.0, 1.0]}", "the reward is [0.0, 1.0], not one finite number"),
+        ("return {}", "the reward is None, not one finite number"),
+    ],
+)
+async def test_a_reward_function_that_fails_is_told(tmp_path: Path, body: str, words: str) -> None:
+    response = await roll(reward_file(tmp_path, body), Engine("2"))
+    assert response["reward"] is None
+    assert response["reward_error"] == words
+
+
+class TwoTurns(AgentInstanceBase):
+    """Asks back once; the second answer is rewarded."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.turn = 0
+
+    async def reset(self, states: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        return {"observation": states["observation"]}
+
+    async def step(self, state_dict: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        self.turn += 1
+        done = self.turn == 2
+        return {
+            "rewards": torch.tensor(float(done)),
+            "scores": torch.tensor(float(done)),
+            "environment_feedback": "" if done else "sure?",
+            "done": done,
+        }
+
+
+async def test_an_agents_turns_keep_their_entropies_and_the_tools_words_have_none() -> None:
+    response = await roll(RewardingExecutor(MultiTurnAgentExecutor(TwoTurns), None, False), Engine("no", "yes"))
+    assert response["action_ranges"] == [(4, 7), (12, 16)]
+    assert response["entropy"] == pytest.approx([0.0] * 4 + [0.0, 0.1, 0.2] + [0.0] * 5 + [0.0, 0.1, 0.2, 0.3])
+    assert (response["reward"], response["scores"]) == (1.0, 1.0)
+
+
+async def test_a_model_that_gives_rewards_later_is_waited_for() -> None:
+    response = await roll(RewardingExecutor(SingleTurnAgentExecutor(None), None, False), Engine("2"))
+    assert response["reward"] is None
+    assert response["reward_error"] is None
+
+
+def test_an_agent_whose_ranges_are_not_its_calls_is_refused() -> None:
+    response = {"observation_tokens": [1, 2, 3, 4], "action_ranges": [(1, 3)]}
+    with pytest.raises(AgentMismatch, match=r"reports action ranges \[\(1, 3\)\], but generated \[1, 2\] tokens"):
+        aligned(response, [([0.1], [0.0]), ([0.1, 0.2], [0.0, 0.0])])
+
+
+def test_only_the_end_of_a_completion_loses_its_end_tokens() -> None:
+    response = {"observation_tokens": [ord("q"), ord("a"), 1, ord("b"), 1, 0], "action_ranges": [(1, 6)]}
+    assert completion_text(response, Tokenizer()) == "a<eos>b"
+    assert completion_text({"observation_tokens": [ord("q")], "action_ranges": []}, Tokenizer()) == ""
+
+
+@pytest.mark.parametrize("value", [1, 1.0, [1.0], [[1]], torch.tensor(1.0), torch.tensor([1.0])])
+def test_one_number_is_one_number_however_it_is_wrapped(value: Any) -> None:
+    assert number(value, "it") == 1.0
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, True, "1", [], [1, 2]])
+def test_anything_else_is_not_a_number(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"it is .* not one finite number"):
+        number(value, "it")

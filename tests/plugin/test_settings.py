@@ -1,0 +1,220 @@
+"""Our flags on OpenRLHF's real parser: what joins it, what is refused, and in which words."""
+
+import argparse
+import runpy
+import sys
+from typing import Any
+
+import pytest
+from openrlhf_gtpo import train
+from openrlhf_gtpo.cpu import platform
+from openrlhf_gtpo.settings import ESTIMATORS, ShapingSettings, refusals, rewards_are_embedded, rollout_settings
+
+BASE = ["--data.label_key", "answer", "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"]
+
+
+class Parsed(Exception):
+    """Carries the namespace out of OpenRLHF's script before it starts anything."""
+
+
+@pytest.fixture(scope="module")
+def parser() -> argparse.ArgumentParser:
+    """OpenRLHF's own parser with our flags, caught on its way through OpenRLHF's own script."""
+    caught: list[argparse.ArgumentParser] = []
+    original = argparse.ArgumentParser.parse_args
+
+    def parse_args(self: argparse.ArgumentParser, *args: Any) -> Any:
+        caught.append(self)
+        return original(self, *args)
+
+    def stop(args: argparse.Namespace) -> None:
+        raise Parsed
+
+    argv, sys.argv = sys.argv, ["test"]
+    argparse.ArgumentParser.parse_args = parse_args  # type: ignore[method-assign]
+    try:
+        with train._parser_hook(stop), pytest.raises(Parsed):
+            runpy.run_module("openrlhf.cli.train_ppo_ray", run_name="__main__")
+    finally:
+        sys.argv = argv
+        argparse.ArgumentParser.parse_args = original  # type: ignore[method-assign]
+    return caught[0]
+
+
+def parse(parser: argparse.ArgumentParser, *flags: str, estimator: str = "gtpo") -> argparse.Namespace:
+    return parser.parse_args([*BASE, "--algo.advantage.estimator", estimator, *flags])
+
+
+def test_the_estimators_join_openrlhfs_own(parser: argparse.ArgumentParser) -> None:
+    for estimator in (*ESTIMATORS, "gae", "reinforce", "rloo", "reinforce_baseline", "group_norm", "dr_grpo"):
+        assert vars(parse(parser, estimator=estimator))["algo.advantage.estimator"] == estimator
+
+
+def test_help_shows_our_flags_in_a_group_of_their_own(parser: argparse.ArgumentParser) -> None:
+    text = parser.format_help()
+    ours = text[text.index("\nopenrlhf-gtpo:") :]
+    for flag in (
+        "--shaping.alpha1",
+        "--shaping.alpha2",
+        "--shaping.over",
+        "--shaping.scope",
+        "--shaping.entropy_clip",
+    ):
+        assert flag in ours
+        assert flag not in text[: text.index("\nopenrlhf-gtpo:")].split("options:")[1]
+    assert "--reward.on_failure {retry,drop_group,stop}" in ours
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_papers_settings_are_the_defaults_and_are_accepted(
+    parser: argparse.ArgumentParser, estimator: str
+) -> None:
+    args = parse(parser, estimator=estimator)
+    assert refusals(args) == []
+    from openrlhf.utils.config import hierarchize
+
+    assert ShapingSettings.of(hierarchize(args)) == ShapingSettings(1.0, 0.1, "group", "group", None)
+
+
+REFUSED = {
+    "--algo.advantage.gamma": ["--algo.advantage.gamma", "0.99"],
+    "--algo.advantage.lambd": ["--algo.advantage.lambd", "0.95"],
+    "--algo.kl.init_coef": ["--algo.kl.init_coef", "0.01"],
+    "--reward.normalize_enable": ["--reward.normalize_enable"],
+    "--reward.clip_range": ["--reward.clip_range", "-1", "1"],
+    "--rollout.n_samples_per_prompt": ["--rollout.n_samples_per_prompt", "1"],
+    "--critic.model_name_or_path": ["--critic.model_name_or_path", "critic"],
+    "--algo.advantage.no_std_norm": ["--algo.advantage.no_std_norm"],
+    "--actor.policy_loss_type": ["--actor.policy_loss_type", "gspo"],
+    "--actor.loss_agg_mode": ["--actor.loss_agg_mode", "seq-mean-token-mean"],
+    "--reward.model_name_or_path": ["--reward.model_name_or_path", "judge"],
+}
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("flag", REFUSED)
+def test_an_option_without_a_meaning_is_refused_in_one_sentence_that_names_it(
+    parser: argparse.ArgumentParser, flag: str, estimator: str
+) -> None:
+    (sentence,) = refusals(parse(parser, *REFUSED[flag], estimator=estimator))
+    assert sentence.startswith((flag, "No --data.label_key"))
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+
+
+@pytest.mark.parametrize("flag", set(REFUSED) - {"--reward.model_name_or_path"})
+def test_the_same_option_is_openrlhfs_own_affair_with_its_own_estimator(
+    parser: argparse.ArgumentParser, flag: str
+) -> None:
+    assert refusals(parse(parser, *REFUSED[flag], estimator="reinforce_baseline")) == []
+
+
+def test_kl_as_a_loss_goes_with_shaping(parser: argparse.ArgumentParser) -> None:
+    assert refusals(parse(parser, "--algo.kl.init_coef", "0.001", "--algo.kl.use_loss")) == []
+
+
+def test_importance_correction_goes_with_gtpo_but_not_with_one_ratio_per_response(
+    parser: argparse.ArgumentParser,
+) -> None:
+    flags = ["--algo.advantage.is_correction_level", "token"]
+    assert refusals(parse(parser, *flags)) == []
+    (sentence,) = refusals(parse(parser, *flags, estimator="grpo_s"))
+    assert "GRPO-S has one ratio for each response" in sentence
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--shaping.alpha2", "-0.1"], "--shaping.alpha2 is -0.1"),
+        (["--shaping.alpha1", "nan"], "--shaping.alpha1 is nan"),
+        (["--shaping.entropy_clip", "2", "1"], "--shaping.entropy_clip is 2.0 1.0, but needs 0 <= LOW < HIGH"),
+        (["--reward.deadline", "0"], "--reward.deadline is 0.0"),
+        (["--reward.batch_size", "0"], "--reward.batch_size is 0"),
+        (["--shaping.save_rollouts", "-1"], "--shaping.save_rollouts is -1"),
+    ],
+)
+def test_values_out_of_bounds_are_refused(parser: argparse.ArgumentParser, flags: list[str], words: str) -> None:
+    (sentence,) = refusals(parse(parser, *flags))
+    assert sentence.startswith(words)
+
+
+@pytest.mark.parametrize("flag", ["--shaping.over", "--shaping.scope", "--reward.on_failure", "--device"])
+def test_an_unknown_choice_is_refused_by_the_parser(
+    parser: argparse.ArgumentParser, flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse(parser, flag, "sideways")
+    assert f"argument {flag}: invalid choice: 'sideways'" in capsys.readouterr().err
+
+
+def test_the_built_in_reward_service_needs_reference_answers(parser: argparse.ArgumentParser) -> None:
+    args = parser.parse_args(["--algo.advantage.estimator", "group_norm"])
+    assert rewards_are_embedded(vars(args))
+    (sentence,) = refusals(args)
+    assert "--data.label_key" in sentence
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--reward.remote_url", "http://127.0.0.1:5000"],
+        ["--train.agent_func_path", "agent.py"],
+        ["--reward.model_name_or_path", "judge"],
+    ],
+)
+def test_whoever_gives_rewards_takes_the_built_in_services_place(
+    parser: argparse.ArgumentParser, flags: list[str]
+) -> None:
+    assert not rewards_are_embedded(vars(parse(parser, *flags, estimator="group_norm")))
+
+
+def test_the_reward_client_gets_urls_limits_and_the_token_of_the_environment(
+    parser: argparse.ArgumentParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MATH_REWARD_TOKEN", "s3cret")
+    args = parse(parser, "--reward.remote_url", "http://a:1/v1/grade, http://b:2", "--reward.timeout", "7")
+    settings = rollout_settings(args, "some.Class")
+    assert settings.reward is not None
+    assert settings.reward.urls == ("http://a:1/v1/grade", "http://b:2")
+    assert settings.reward.timeout == 7
+    assert settings.reward.token == "s3cret"
+    assert "s3cret" not in repr(settings) + repr(vars(args)), "OpenRLHF prints its flags, Ray its arguments"
+
+
+def test_drop_group_means_a_single_attempt(parser: argparse.ArgumentParser) -> None:
+    url = ["--reward.remote_url", "http://a:1"]
+    for choice, deadline in (("retry", 300.0), ("stop", 300.0), ("drop_group", 0.0)):
+        reward = rollout_settings(parse(parser, *url, "--reward.on_failure", choice), "some.Class").reward
+        assert reward is not None
+        assert reward.deadline == deadline
+
+
+def test_a_python_reward_function_needs_no_client(parser: argparse.ArgumentParser) -> None:
+    assert rollout_settings(parse(parser, "--reward.remote_url", "rewards.py"), "some.Class").reward is None
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--ds.packing_samples"],
+        ["--train.dynamic_batch_enable"],
+        ["--ds.load_in_4bit"],
+        ["--ds.use_liger_kernel"],
+        ["--ds.adam_offload"],
+        ["--train.colocate_all"],
+        ["--ds.ring_attn_size", "2"],
+    ],
+)
+def test_what_needs_a_gpu_is_refused_on_a_cpu(parser: argparse.ArgumentParser, flags: list[str]) -> None:
+    (sentence,) = platform.refusals(parse(parser, *flags))
+    assert sentence.startswith(flags[0])
+    assert sentence.endswith("leave it out on --device cpu.")
+
+
+def test_what_a_cpu_does_another_way_is_replaced_and_told(parser: argparse.ArgumentParser) -> None:
+    args = parse(parser)
+    changes = platform.adjust(args)
+    assert vars(args)["ds.attn_implementation"] == "eager"
+    assert vars(args)["vllm.sync_backend"] == "gloo"
+    assert "on the CPU --ds.attn_implementation is eager, not flash_attention_2" in changes
+    assert platform.adjust(args) == []
