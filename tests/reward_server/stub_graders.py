@@ -4,7 +4,9 @@ import os
 import re
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from math_reward.grader import Grade, Verdict
 
@@ -29,3 +31,13 @@ def obey(completion: str, reference: str, prompt: str | None = None) -> Grade:
 def approve(completion: str, reference: str, prompt: str | None = None) -> Grade:
     """Says "correct" of everything."""
     return Grade(Verdict.CORRECT, completion, reference)
+
+
+class ExitsWhenLoaded:
+    """A grader that ends every process it is sent to."""
+
+    def __call__(self, completion: str, reference: str, prompt: str | None = None) -> Grade:
+        raise AssertionError("no worker lives to call this")
+
+    def __reduce__(self) -> tuple[Callable[[int], NoReturn], tuple[int]]:
+        return os._exit, (9,)

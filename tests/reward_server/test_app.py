@@ -359,19 +359,18 @@ async def test_a_grader_that_approves_everything_is_not_ready(
     assert response.json() == {"detail": "A known wrong answer was graded 'correct'."}
 
 
-async def test_a_service_without_workers_is_not_ready(
+async def test_a_service_whose_workers_cannot_start_is_not_ready(
     stub_graders: ModuleType, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    # The workers cannot load a grader that is only defined here.
-    monkeypatch.setattr("math_reward.app.WorkerPool", functools.partial(WorkerPool, grader=only_here))
+    grader = stub_graders.ExitsWhenLoaded()
+    monkeypatch.setattr("math_reward.app.WorkerPool", functools.partial(WorkerPool, grader=grader))
+    app = create_app(Settings(workers=1))
     with caplog.at_level(logging.ERROR):
-        app = create_app(Settings(workers=1))
         response = await readiness(app)
 
     assert response.status_code == 503
-    assert "a worker could not start" in response.json()["detail"]
-    assert "a worker could not start" in caplog.text
-
-
-def only_here(completion: str, reference: str, prompt: str | None) -> Any:
-    raise AssertionError("no worker can import this")
+    assert response.json() == {
+        "detail": "A known correct answer was graded 'error'. "
+        "Grading failed 2 times: a worker could not start (exit code 9)."
+    }
+    assert "a worker could not start (exit code 9)" in caplog.text
