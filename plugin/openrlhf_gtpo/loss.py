@@ -1,0 +1,116 @@
+"""GRPO-S's objective behind the interface of OpenRLHF's PolicyLoss.
+
+GTPO needs no loss of its own: Eq. 7 of the paper (Tan et al., arXiv 2508.04349) is OpenRLHF's PolicyLoss with the
+token mean. GRPO-S weighs each response by one ratio and takes one clip decision for it (Eq. 10, 11).
+"""
+
+from typing import Any
+
+import torch
+from openrlhf.models.loss import PolicyLoss
+
+__all__ = ["SequenceRatioLoss"]
+
+LOG_RATIO_BOUND = 20.0
+"""Log ratios are clamped to +-20, as OpenRLHF's token-level loss does, so that their exponential stays finite."""
+
+
+class SequenceRatioLoss(PolicyLoss):
+    """Clipped objective on one ratio per response, the arithmetic mean of its token ratios (Eq. 10, 11; negated).
+
+        ratio_i = mean over t of exp(log_probs_it - old_log_probs_it)
+        loss = mean over i of -min(ratio_i * A_i, clip(ratio_i, 1 - clip_eps_low, 1 + clip_eps_high) * A_i)
+
+    GSPO's ratio is the geometric mean, which is something else. The advantage A_i of a response is the mean along it,
+    where GRPO-S's is constant. With dual_clip = c, a negative A_i costs at most c * |A_i|.
+
+    Takes the arguments of PolicyLoss. token_level_loss has no effect: the mean is over responses that have tokens.
+
+    Raises:
+        ValueError: the settings ask for GSPO's ratio or for an importance-sampling correction between training and
+            rollout engine, which are defined on token ratios.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _refuse_other_ratios(self)
+
+    @classmethod
+    def like(cls, loss: PolicyLoss) -> "SequenceRatioLoss":
+        """A SequenceRatioLoss with the settings of another loss, under whatever names this OpenRLHF keeps them.
+
+        Raises:
+            ValueError: as for the class.
+        """
+        _refuse_other_ratios(loss)
+        new = cls()
+        # PolicyLoss has no parameters or buffers; what begins with an underscore is nn.Module's own.
+        new.__dict__.update({name: value for name, value in vars(loss).items() if not name.startswith("_")})
+        return new
+
+    def forward(
+        self,
+        log_probs: torch.Tensor,
+        old_log_probs: torch.Tensor,
+        advantages: torch.Tensor,
+        action_mask: torch.Tensor | None = None,
+        rollout_log_probs: torch.Tensor | None = None,
+        dp_size: int = 1,
+        batch_num_tokens: torch.Tensor | float | None = None,
+        global_batch_size: torch.Tensor | float | None = None,
+    ) -> tuple[torch.Tensor | None, ...]:
+        """What PolicyLoss returns, with the loss and the clip ratio of GRPO-S.
+
+        Args:
+            log_probs: (N, T) of the policy in training; the gradient flows through it.
+            old_log_probs: (N, T) of the rollout policy.
+            advantages: (N, T), constant along a response.
+            action_mask: (N, T), 1 on response tokens; all ones unless given.
+            rollout_log_probs: (N, T), passed on to PolicyLoss.
+            dp_size: data-parallel ranks, over which the gradient will be averaged.
+            batch_num_tokens: passed on to PolicyLoss.
+            global_batch_size: number of non-empty responses over all ranks and micro-batches of the step, by which
+                the sum is divided; the number in this call unless given.
+
+        Returns:
+            The scalar loss, the share of non-empty responses whose ratio was clipped, and the rest as PolicyLoss
+            gives it (4 values up to OpenRLHF 0.11.1, 5 from 0.11.2 on).
+        """
+        mask = torch.ones_like(log_probs) if action_mask is None else action_mask
+        rest = super().forward(
+            log_probs, old_log_probs, advantages, mask, rollout_log_probs, dp_size, batch_num_tokens, global_batch_size
+        )[2:]
+
+        on = mask.bool()
+        length = on.sum(dim=1)
+        tokens = length.clamp(min=1)
+        log_ratio = torch.where(on, log_probs - old_log_probs, 0.0).clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
+        ratio = torch.where(on, log_ratio.exp(), 0.0).sum(dim=1) / tokens  # (N,)
+        advantage = torch.where(on, advantages, 0.0).sum(dim=1) / tokens  # (N,)
+
+        unclipped = ratio * advantage
+        clipped = ratio.clamp(1 - self.clip_eps_low, 1 + self.clip_eps_high) * advantage
+        objective = torch.minimum(unclipped, clipped)
+        if self.dual_clip is not None:
+            objective = torch.where(advantage < 0, objective.maximum(self.dual_clip * advantage), objective)
+
+        # A response without tokens has ratio and advantage 0: it adds nothing to the sums and is not counted.
+        responses = (length > 0).sum().clamp(min=1)
+        total = -objective.sum()
+        loss = total / responses if global_batch_size is None else total / global_batch_size * dp_size
+        clip_ratio = (clipped < unclipped).sum() / responses
+        return loss, clip_ratio, *rest
+
+
+def _refuse_other_ratios(loss: PolicyLoss) -> None:
+    if loss.policy_loss_type != "ppo":
+        raise ValueError(
+            f'policy_loss_type is "{loss.policy_loss_type}", but GRPO-S has a sequence ratio of its own: '
+            'set --actor.policy_loss_type to "ppo"'
+        )
+    # 0.11.2 has a level, earlier versions a switch.
+    if getattr(loss, "is_correction_level", "off") != "off" or getattr(loss, "enable_vllm_is_correction", False):
+        raise ValueError(
+            "GRPO-S cannot be combined with the importance-sampling correction of rollout log-probabilities, which "
+            "weighs single tokens: switch the correction off or use GTPO"
+        )

@@ -1,0 +1,577 @@
+"""The shaped rewards and advantages of GTPO and GRPO-S: worked example, properties, readings, refusals."""
+
+import importlib.util
+import math
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openrlhf_gtpo.shaping import grpo_s, gtpo
+
+_spec = importlib.util.spec_from_file_location("naive_shaping", Path(__file__).with_name("naive_shaping.py"))
+naive = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(naive)
+
+BOTH = pytest.mark.parametrize("algorithm", [gtpo, grpo_s])
+moderate = settings(max_examples=60, deadline=None)
+
+
+class Rollouts(NamedTuple):
+    entropy: torch.Tensor  # (N, T)
+    mask: torch.Tensor  # (N, T)
+    correct: torch.Tensor  # (N,)
+    group: torch.Tensor  # (N,)
+
+    def take(self, order) -> "Rollouts":
+        return Rollouts(*(tensor[order] for tensor in self))
+
+    def positions(self) -> torch.Tensor:
+        """(N, T) how many of the response's tokens stand before this column."""
+        return self.mask.long().cumsum(1) - 1
+
+    def lengths(self) -> torch.Tensor:
+        return self.mask.sum(1)
+
+
+def rollouts(rows, correct, group=None, begin=0, columns=None) -> Rollouts:
+    """Responses with the given entropies, the first token of each in column `begin`; NaN off the mask."""
+    columns = columns or begin + max(map(len, rows))
+    entropy = torch.full((len(rows), columns), math.nan, dtype=torch.float64)
+    for i, row in enumerate(rows):
+        entropy[i, begin : begin + len(row)] = torch.tensor(row, dtype=torch.float64)
+    group = torch.tensor(group if group is not None else [0] * len(rows))
+    return Rollouts(entropy, ~entropy.isnan(), torch.tensor(correct, dtype=torch.bool), group)
+
+
+def worked_example(**layout) -> Rollouts:
+    """Four responses to one prompt, two correct (4 and 2 tokens) and two wrong (3 and 5 tokens)."""
+    rows = [[0.90, 0.10, 0.25, 1.60], [0.30, 0.50], [0.05, 0.80, 0.24], [0.40, 0.20, 0.60, 1.20, 0.02]]
+    return rollouts(rows, [True, True, False, False], **layout)
+
+
+@st.composite
+def batches(draw, smallest=0, layouts=("right padded", "after a prompt", "gaps")) -> Rollouts:
+    """Up to 3 groups in any order, lengths 0 to 6, entropies in thousandths of a nat from `smallest` to 4 nats."""
+    n = draw(st.integers(1, 9))
+    t = draw(st.integers(1, 6))
+    layout = draw(st.sampled_from(layouts))
+    if layout == "gaps":
+        mask = draw(st.lists(st.lists(st.booleans(), min_size=t, max_size=t), min_size=n, max_size=n))
+    else:
+        begin = 2 if layout == "after a prompt" else 0
+        lengths = draw(st.lists(st.integers(0, t), min_size=n, max_size=n))
+        mask = [[begin <= column < begin + length for column in range(begin + t)] for length in lengths]
+    mask = torch.tensor(mask)
+    thousandths = st.integers(smallest, 4000)
+    nats = draw(st.lists(thousandths, min_size=mask.numel(), max_size=mask.numel()))
+    entropy = (torch.tensor(nats, dtype=torch.float64) / 1000).reshape(mask.shape)
+    correct = torch.tensor(draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    group = torch.tensor(draw(st.lists(st.sampled_from([-3, 5, 10**12]), min_size=n, max_size=n)))
+    return Rollouts(entropy, mask, correct, group)
+
+
+def assert_same(actual, expected, tolerance=1e-9):
+    torch.testing.assert_close(actual.rewards, expected.rewards, atol=tolerance, rtol=tolerance)
+    torch.testing.assert_close(actual.advantages, expected.advantages, atol=tolerance, rtol=tolerance)
+    assert torch.equal(actual.informative, expected.informative)
+
+
+def on(batch: Rollouts, values: torch.Tensor) -> list[list[float]]:
+    return [row[keep].tolist() for row, keep in zip(values, batch.mask, strict=True)]
+
+
+def assert_rows(batch: Rollouts, values: torch.Tensor, expected, tolerance=1e-6):
+    for row, wanted in zip(on(batch, values), expected, strict=True):
+        assert row == pytest.approx(wanted, abs=tolerance)
+    assert (values[~batch.mask] == 0).all()
+
+
+# The worked example
+
+
+def test_gtpo_gives_the_worked_example():
+    batch = worked_example()
+    shaped = gtpo(*batch, eps=0)
+    assert_rows(
+        batch,
+        shaped.rewards,
+        [
+            [1.15, 1.033333, 1.1, 1.1],
+            [1.05, 1.166667],
+            [-1.177778, -1.04, -1.142857],
+            [-1.022222, -1.16, -1.057143, -1.1, -1.1],
+        ],
+    )
+    assert_rows(
+        batch,
+        shaped.advantages,
+        [
+            [1.244470, 1.030509, 1.152772, 1.152772],
+            [1.061075, 1.275036],
+            [-1.006123, -0.753720, -0.942150],
+            [-0.721152, -0.973555, -0.785125, -0.863638, -0.863638],
+        ],
+    )
+    assert shaped.informative.tolist() == [True] * 4
+
+
+def test_grpo_s_gives_the_worked_example():
+    batch = worked_example()
+    shaped = grpo_s(*batch, eps=0)
+    lengths = [4, 2, 3, 5]
+    rewards = [1.128090, 1.071910, -1.114241, -1.085759]
+    advantages = [1.050388, 0.948309, -1.025720, -0.973944]
+    assert_rows(batch, shaped.rewards, [[r] * n for r, n in zip(rewards, lengths, strict=True)])
+    assert_rows(batch, shaped.advantages, [[a] * n for a, n in zip(advantages, lengths, strict=True)])
+
+
+# What must hold, whatever the rollouts
+
+
+@moderate
+@given(batches(), st.floats(0, 2), st.floats(0, 2))
+def test_gtpo_hands_out_the_same_total_at_every_position_whatever_the_entropies(batch, alpha1, alpha2):
+    rewards = gtpo(*batch, alpha1=alpha1, alpha2=alpha2).rewards
+    positions = batch.positions()
+    for group in batch.group.unique():
+        for wanted, sign in ((True, 1), (False, -1)):
+            rows = (batch.group == group) & (batch.correct == wanted)
+            for t in range(batch.mask.shape[1]):
+                alive = batch.mask & rows[:, None] & (positions == t)
+                expected = sign * (alpha1 + alpha2) * int(alive.sum())
+                assert float(rewards[alive].sum()) == pytest.approx(expected, abs=1e-9)
+
+
+@moderate
+@given(batches(), st.floats(0, 2), st.floats(0, 2))
+def test_grpo_s_hands_out_the_same_total_to_every_class_whatever_the_entropies(batch, beta1, beta2):
+    rewards = grpo_s(*batch, alpha1=beta1, alpha2=beta2).rewards
+    per_response = rewards.sum(1) / batch.lengths().clamp(min=1)
+    for group in batch.group.unique():
+        for wanted, sign in ((True, 1), (False, -1)):
+            rows = (batch.group == group) & (batch.correct == wanted) & (batch.lengths() > 0)
+            expected = sign * (beta1 + beta2) * int(rows.sum())
+            assert float(per_response[rows].sum()) == pytest.approx(expected, abs=1e-9)
+
+
+@moderate
+@given(batches())
+def test_gtpo_rewards_stay_within_their_bounds(batch):
+    rewards, positions = gtpo(*batch, alpha1=0.9, alpha2=0.2).rewards, batch.positions()
+    for i, column in batch.mask.nonzero().tolist():
+        peers = (batch.group == batch.group[i]) & (batch.correct == batch.correct[i])
+        alive = int((batch.mask & peers[:, None] & (positions == positions[i, column])).sum())
+        reward = float(rewards[i, column]) * (1 if batch.correct[i] else -1)
+        assert 0.9 - 1e-12 <= reward <= 0.9 + 0.2 * alive + 1e-12
+        if alive == 1:
+            assert reward == pytest.approx(1.1, abs=1e-12)
+
+
+@BOTH
+def test_a_response_that_is_alone_at_a_position_gets_alpha1_plus_alpha2_exactly(algorithm):
+    batch = rollouts([[0.0, 7.3], [1e-9, 2.0, 0.4]], [True, False])
+    assert_rows(batch, algorithm(*batch, alpha1=1.0, alpha2=0.5).rewards, [[1.5] * 2, [-1.5] * 3], tolerance=0)
+
+
+@BOTH
+@moderate
+@given(batch=batches(smallest=10), factor=st.floats(0.01, 100))
+def test_scaling_all_entropies_changes_nothing(algorithm, batch, factor):
+    # from 1e-4 nats up: below 1e-6 the clamp of the wrong ones would, rightly, change something
+    assert_same(algorithm(*batch._replace(entropy=batch.entropy * factor)), algorithm(*batch))
+
+
+@BOTH
+@moderate
+@given(batch=batches(), left=st.integers(0, 3), right=st.integers(0, 3))
+def test_padding_changes_nothing(algorithm, batch, left, right):
+    pad = torch.nn.functional.pad
+    entropy, mask = pad(batch.entropy, (left, right), value=math.nan), pad(batch.mask, (left, right))
+    plain, padded = algorithm(*batch), algorithm(entropy, mask, batch.correct, batch.group)
+    inside = slice(left, left + batch.mask.shape[1])
+    torch.testing.assert_close(padded.rewards[:, inside], plain.rewards)
+    torch.testing.assert_close(padded.advantages[:, inside], plain.advantages)
+    assert (padded.rewards[~mask] == 0).all()
+    assert (padded.advantages[~mask] == 0).all()
+
+
+@BOTH
+@moderate
+@given(batch=batches(), data=st.data())
+def test_the_order_of_responses_changes_nothing(algorithm, batch, data):
+    order = torch.tensor(data.draw(st.permutations(range(len(batch.group)))))
+    plain = algorithm(*batch)
+    expected = type(plain)(plain.rewards[order], plain.advantages[order], plain.informative[order])
+    assert_same(algorithm(*batch.take(order)), expected)
+
+
+@moderate
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=6), st.lists(st.integers(1, 9), min_size=1, max_size=6))
+def test_gtpo_without_the_entropy_term_gives_the_closed_form(correct_lengths, wrong_lengths):
+    lengths = correct_lengths + wrong_lengths
+    is_correct = [True] * len(correct_lengths) + [False] * len(wrong_lengths)
+    batch = rollouts([[0.1 * (k + 1) for k in range(n)] for n in lengths], is_correct)
+    p = sum(correct_lengths) / sum(lengths)
+    up, down = math.sqrt((1 - p) / p), -math.sqrt(p / (1 - p))
+    expected = [[up if c else down] * n for n, c in zip(lengths, is_correct, strict=True)]
+    assert_rows(batch, gtpo(*batch, alpha2=0.0, eps=0).advantages, expected, tolerance=1e-9)
+
+
+@moderate
+@given(st.lists(st.booleans(), min_size=2, max_size=10).filter(lambda r: 0 < sum(r) < len(r)), st.integers(0, 2**31))
+def test_grpo_s_without_the_entropy_term_is_exactly_grpo(is_correct, seed):
+    generator = torch.Generator().manual_seed(seed)
+    rows = [torch.rand(1 + k % 4, generator=generator).tolist() for k in range(len(is_correct))]
+    batch = rollouts(rows, is_correct)
+    outcome = torch.tensor(is_correct, dtype=torch.float64)
+    grpo = (outcome - outcome.mean()) / outcome.std(correction=0)
+    expected = [[a] * len(row) for a, row in zip(grpo.tolist(), rows, strict=True)]
+    assert_rows(batch, grpo_s(*batch, alpha2=0.0, eps=0).advantages, expected, tolerance=1e-9)
+
+
+@BOTH
+@pytest.mark.parametrize("alpha2", [0.1, 0.2])
+def test_every_correct_token_gains_and_every_wrong_token_loses_in_ordinary_groups(algorithm, alpha2):
+    generator = torch.Generator().manual_seed(3)
+    signs = set()
+    for wins in range(4, 13):  # of 16, pass rates 0.25 to 0.75
+        lengths = torch.randint(20, 60, (16,), generator=generator)
+        mask = torch.arange(60) < lengths[:, None]
+        entropy = torch.rand(16, 60, generator=generator) ** 4 * 3
+        correct = torch.arange(16) < wins
+        shaped = algorithm(entropy, mask, correct, torch.zeros(16, dtype=torch.int64), alpha2=alpha2)
+        assert (shaped.advantages[correct][mask[correct]] >= 0).all()
+        assert (shaped.advantages[~correct][mask[~correct]] <= 0).all()
+        signs.update(shaped.advantages.sign().unique().tolist())
+    assert signs >= {-1.0, 1.0}
+
+
+# Layout
+
+
+@BOTH
+def test_tokens_meet_by_position_in_the_response_and_not_by_column(algorithm):
+    batch = worked_example(columns=9)
+    entropy, mask = batch.entropy.clone(), batch.mask.clone()
+    expected = algorithm(*batch)
+    # response 0 begins two columns later, response 1 in the middle, response 3 has a gap after its second token
+    for row, columns in ((0, [2, 3, 4, 5]), (1, [4, 5]), (3, [0, 1, 4, 5, 8])):
+        values = batch.entropy[row][batch.mask[row]]
+        entropy[row], mask[row] = math.nan, False
+        entropy[row, columns], mask[row, columns] = values, True
+    shaped = algorithm(entropy, mask, batch.correct, batch.group)
+    assert_rows(batch._replace(mask=mask), shaped.rewards, on(batch, expected.rewards), tolerance=1e-12)
+    assert_rows(batch._replace(mask=mask), shaped.advantages, on(batch, expected.advantages), tolerance=1e-12)
+
+
+def test_gaps_in_different_columns_are_seen_where_every_response_begins_in_the_first_column():
+    batch = rollouts([[0.9, 0.1], [0.3, 0.5], [0.4, 0.2]], [True, True, False], columns=4)
+    expected = gtpo(*batch)
+    mask = torch.tensor([[1, 0, 1, 0], [1, 0, 0, 1], [1, 0, 1, 0]], dtype=torch.bool)
+    entropy = torch.zeros(3, 4, dtype=torch.float64).masked_scatter_(mask, batch.entropy[batch.mask])
+    shaped = gtpo(entropy, mask, batch.correct, batch.group)
+    assert_rows(batch._replace(mask=mask), shaped.rewards, on(batch, expected.rewards), tolerance=1e-12)
+    assert shaped.rewards[0, 2].item() == pytest.approx(1 + 0.1 * 2 * 0.1 / 0.6)
+
+
+@BOTH
+def test_groups_may_begin_in_different_columns(algorithm):
+    one, two = worked_example(columns=9), worked_example(begin=3, columns=9)
+    both = Rollouts(*(torch.cat(pair) for pair in zip(one, two, strict=True)))
+    both = both._replace(group=torch.tensor([4] * 4 + [2] * 4))
+    shaped, expected = algorithm(*both), algorithm(*one)
+    assert on(both, shaped.advantages) == on(one, expected.advantages) * 2
+    assert on(both, shaped.rewards) == on(one, expected.rewards) * 2
+
+
+@BOTH
+@pytest.mark.parametrize("rubbish", [math.nan, math.inf, -math.inf, -5.0])
+def test_what_stands_off_the_mask_is_ignored(algorithm, rubbish):
+    batch = worked_example(begin=1, columns=8)
+    clean = batch._replace(entropy=batch.entropy.nan_to_num(0.0))
+    dirty = batch._replace(entropy=batch.entropy.nan_to_num(rubbish))
+    assert_same(algorithm(*dirty), algorithm(*clean), tolerance=0)
+
+
+@BOTH
+def test_group_ids_may_be_any_integers_in_any_order(algorithm):
+    batch = worked_example()
+    doubled = Rollouts(*(torch.cat((tensor, tensor)) for tensor in batch))
+    order = torch.tensor([4, 0, 1, 5, 6, 2, 7, 3])
+    mixed = doubled._replace(group=torch.tensor([-7] * 4 + [2**40] * 4)).take(order)
+    expected = algorithm(*batch)
+    assert torch.equal(algorithm(*mixed).advantages, expected.advantages[order % 4])
+
+
+@BOTH
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.float32])
+def test_a_mask_of_zeros_and_ones_is_as_good_as_a_bool_one(algorithm, dtype):
+    batch = worked_example()
+    assert_same(algorithm(*batch._replace(mask=batch.mask.to(dtype))), algorithm(*batch), tolerance=0)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("dtype", "result", "tolerance"),
+    [
+        (torch.float64, torch.float64, 0),
+        (torch.float32, torch.float32, 2e-6),
+        (torch.bfloat16, torch.float32, 0.02),
+        (torch.float16, torch.float32, 0.002),
+    ],
+)
+def test_results_have_the_dtype_of_the_entropies_and_float32_for_half_precision(algorithm, dtype, result, tolerance):
+    batch = worked_example()
+    shaped, exact = algorithm(*batch._replace(entropy=batch.entropy.to(dtype))), algorithm(*batch)
+    assert shaped.rewards.dtype == shaped.advantages.dtype == result
+    torch.testing.assert_close(shaped.advantages.double(), exact.advantages, atol=tolerance, rtol=0)
+
+
+@BOTH
+@pytest.mark.parametrize("begin", [0, 1])
+def test_arguments_are_left_as_they_were_and_no_gradient_flows(algorithm, begin):
+    batch = worked_example(begin=begin)
+    batch.entropy.requires_grad_()
+    before = [tensor.detach().clone() for tensor in batch]
+    shaped = algorithm(*batch, entropy_clip=(0.2, 0.5), penalty=torch.tensor([0.0, -0.5, 0.0, 0.0]))
+    assert not shaped.rewards.requires_grad
+    assert not shaped.advantages.requires_grad
+    for tensor, copy in zip(batch, before, strict=True):
+        torch.testing.assert_close(tensor.detach(), copy, equal_nan=True, atol=0, rtol=0)
+
+
+# Hard cases
+
+
+@BOTH
+def test_correct_tokens_without_any_entropy_share_equally(algorithm):
+    batch = rollouts([[0.0, 0.0], [0.0, 0.0], [0.3, 0.3]], [True, True, False])
+    assert_rows(batch, algorithm(*batch).rewards, [[1.1, 1.1], [1.1, 1.1], [-1.1, -1.1]], tolerance=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_correct_token_without_entropy_gets_alpha1_beside_one_that_has_some(dtype):
+    batch = rollouts([[0.0], [1e-12], [0.3]], [True, True, False])
+    batch = batch._replace(entropy=batch.entropy.to(dtype))
+    assert_rows(batch, gtpo(*batch).rewards, [[1.0], [1.2], [-1.1]])
+
+
+@BOTH
+def test_wrong_entropies_below_a_millionth_of_a_nat_count_as_a_millionth(algorithm):
+    tiny = rollouts([[0.5], [0.0], [1e-9], [3e-6]], [True, False, False, False])
+    clamped = rollouts([[0.5], [1e-6], [1e-6], [3e-6]], [True, False, False, False])
+    assert_same(algorithm(*tiny), algorithm(*clamped), tolerance=0)
+    # shares 3 * (1, 1, 1/3) / (7/3)
+    expected = [[1.1], [-1 - 0.9 / 7], [-1 - 0.9 / 7], [-1 - 0.3 / 7]]
+    assert_rows(tiny, algorithm(*tiny).rewards, expected, tolerance=1e-9)
+
+
+@BOTH
+@pytest.mark.parametrize("scope", ["group", "batch"])
+def test_groups_without_contrast_have_no_advantage_and_leave_the_others_alone(algorithm, scope):
+    batch = worked_example(columns=6)
+    easy = rollouts([[0.5, 0.1, 0.9], [2.0]], [True, True], group=[1, 1], columns=6)
+    hard = rollouts([[0.3] * 6, [0.0, 0.2]], [False, False], group=[2, 2], columns=6)
+    everything = Rollouts(*(torch.cat(three) for three in zip(batch, easy, hard, strict=True)))
+    shaped, alone = algorithm(*everything, scope=scope), algorithm(*batch, scope=scope)
+    assert shaped.informative.tolist() == [True] * 4 + [False] * 4
+    torch.testing.assert_close(shaped.advantages[:4], alone.advantages)
+    assert (shaped.advantages[4:] == 0).all()
+    assert (shaped.rewards[everything.mask] != 0).all()
+
+
+@BOTH
+def test_an_empty_response_contributes_nothing(algorithm):
+    batch = worked_example()
+    empty = rollouts([[], []], [True, False], columns=5)
+    both = Rollouts(*(torch.cat(pair) for pair in zip(batch, empty, strict=True)))
+    shaped, alone = algorithm(*both), algorithm(*batch)
+    torch.testing.assert_close(shaped.advantages[:4], alone.advantages)
+    torch.testing.assert_close(shaped.rewards[:4], alone.rewards)
+    assert (shaped.rewards[4:] == 0).all()
+    assert (shaped.advantages[4:] == 0).all()
+
+
+@BOTH
+def test_an_empty_response_gives_its_group_no_contrast(algorithm):
+    batch = rollouts([[0.5, 0.2], [0.1, 0.3], []], [True, True, False])
+    shaped = algorithm(*batch)
+    assert shaped.informative.tolist() == [False] * 3
+    assert (shaped.advantages == 0).all()
+
+
+@BOTH
+@pytest.mark.parametrize("shape", [(0, 4), (0, 0), (3, 0), (3, 4)])
+def test_a_batch_without_any_token_is_answered_with_zeros(algorithm, shape):
+    n = shape[0]
+    mask = torch.zeros(shape, dtype=torch.bool)
+    correct = torch.tensor([True, False, True])[:n]
+    shaped = algorithm(torch.full(shape, math.nan), mask, correct, torch.zeros(n, dtype=torch.int64))
+    assert shaped.rewards.shape == shaped.advantages.shape == shape
+    assert (shaped.rewards == 0).all()
+    assert (shaped.advantages == 0).all()
+    assert shaped.informative.tolist() == [False] * n
+
+
+@BOTH
+@pytest.mark.parametrize("eps", [0.0, 1e-8])
+def test_rewards_that_do_not_vary_give_no_advantage(algorithm, eps):
+    # nothing is handed out at all
+    assert (algorithm(*worked_example(), alpha1=0, alpha2=0, eps=eps).advantages == 0).all()
+
+
+@BOTH
+@pytest.mark.filterwarnings("ignore:over=")
+@pytest.mark.parametrize("eps", [0.0, 1e-8])
+def test_rounding_errors_are_not_blown_up_to_advantages(algorithm, eps):
+    # every share of a class is equal up to the last float32 digit; normalising that noise would give -1, 0 and 1
+    entropy = torch.full((14, 50), 0.7) * (1 + torch.arange(50) / 7)
+    mask = torch.ones(14, 50, dtype=torch.bool)
+    group = torch.zeros(14, dtype=torch.int64)
+    shaped = algorithm(entropy, mask, torch.arange(14) < 7, group, over="class", eps=eps)
+    assert (shaped.advantages == 0).all()
+
+
+@BOTH
+def test_penalties_are_added_to_the_reward_before_it_is_normalised(algorithm):
+    # rewards 1.1 - 0.6, 1.1, -1.1 - 0.5; of the correct ones [0.5, 1.1, 0]: mean 1.6 / 3; of the wrong [0, 0, -1.6]
+    batch = rollouts([[0.4], [0.4], [0.2]], [True, True, False])
+    penalty = torch.tensor([-0.6, 0.0, -0.5], dtype=torch.float64)
+    shaped = algorithm(*batch, penalty=penalty, eps=0)
+    assert_rows(batch, shaped.rewards, [[0.5], [1.1], [-1.6]])
+    mean = 1.6 / 3
+    std = math.sqrt((0.25 + 1.21) / 3 - mean**2)
+    expected = [[(0.5 - mean) / std], [(1.1 - mean) / std], [-math.sqrt(2)]]
+    assert_rows(batch, shaped.advantages, expected)
+
+
+@BOTH
+def test_the_clip_moves_entropies_into_its_range_first(algorithm):
+    batch = worked_example()
+    clipped = batch._replace(entropy=batch.entropy.clamp(0.2, 0.5))
+    assert_same(algorithm(*batch, entropy_clip=(0.2, 0.5)), algorithm(*clipped), tolerance=0)
+    assert not torch.equal(algorithm(*clipped).rewards, algorithm(*batch).rewards)
+
+
+# The readings
+
+
+def test_the_batch_scope_takes_mean_and_std_over_all_groups_together():
+    batch = rollouts([[0.5]] * 5, [True, True, True, False, False], group=[0, 0, 1, 1, 0])
+    shaped = gtpo(*batch, scope="batch", eps=0)
+    # 5 units, p = 3/5
+    up, down = math.sqrt(2 / 3), -math.sqrt(3 / 2)
+    assert_rows(batch, shaped.advantages, [[up], [up], [up], [down], [down]])
+    # per group p = 2/3 and 1/2
+    own = gtpo(*batch, scope="group", eps=0)
+    assert_rows(batch, own.advantages, [[math.sqrt(1 / 2)]] * 2 + [[1.0], [-1.0], [-math.sqrt(2)]])
+
+
+@pytest.mark.filterwarnings("ignore:over=")
+def test_over_class_normalises_each_class_by_itself_and_forgets_the_coefficients():
+    batch = worked_example()
+    one, other = (gtpo(*batch, over="class", alpha1=a1, alpha2=a2, eps=0) for a1, a2 in ((1.0, 0.1), (0.5, 2.0)))
+    torch.testing.assert_close(one.advantages, other.advantages)
+    rewards = torch.tensor([1.15, 1.1 - 0.2 / 3, 1.1, 1.1, 1.05, 1.1 + 0.2 / 3], dtype=torch.float64)
+    expected = (rewards - rewards.mean()) / rewards.std(correction=0)
+    torch.testing.assert_close(one.advantages[:2][batch.mask[:2]], expected)
+
+
+@BOTH
+def test_over_class_warns_once_a_call_and_nothing_else_warns(algorithm):
+    with pytest.warns(UserWarning, match="comparison") as caught:
+        algorithm(*worked_example(), over="class")
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        algorithm(*worked_example(), scope="batch")
+
+
+@pytest.mark.filterwarnings("ignore:over=")
+@pytest.mark.parametrize("scope", ["group", "batch"])
+@pytest.mark.parametrize("over", ["group", "class"])
+@pytest.mark.parametrize(("algorithm", "reference"), [(gtpo, naive.naive_gtpo), (grpo_s, naive.naive_grpo_s)])
+@moderate
+@given(data=st.data())
+def test_agrees_with_a_naive_reference(algorithm, reference, over, scope, data):
+    batch = data.draw(batches())
+    n = len(batch.group)
+    alpha1, alpha2 = data.draw(st.sampled_from([(1.0, 0.1), (0.9, 0.2), (0.0, 1.0), (1.0, 0.0)]))
+    clip = data.draw(st.sampled_from([None, (0.0, 0.5), (0.3, 1.5)]))
+    penalties = data.draw(st.none() | st.lists(st.sampled_from([0.0, -0.25, -0.5]), min_size=n, max_size=n))
+    shaped = algorithm(
+        *batch,
+        alpha1=alpha1,
+        alpha2=alpha2,
+        over=over,
+        scope=scope,
+        entropy_clip=clip,
+        penalty=None if penalties is None else torch.tensor(penalties),
+    )
+    plain = (tensor.tolist() for tensor in batch)
+    rewards, advantages, informative = reference(
+        *plain, alpha1, alpha2, over, scope, penalties or [0.0] * n, clip, 1e-8
+    )
+    close = {"atol": 1e-9, "rtol": 1e-9}
+    torch.testing.assert_close(shaped.rewards, torch.tensor(rewards, dtype=torch.float64), **close)
+    torch.testing.assert_close(shaped.advantages, torch.tensor(advantages, dtype=torch.float64), **close)
+    assert shaped.informative.tolist() == informative
+
+
+# Refusals
+
+_batch = worked_example()
+_flat = torch.ones(4, dtype=torch.float64)
+
+
+def entropy_with(value: float) -> torch.Tensor:
+    entropy = _batch.entropy.clone()
+    entropy[1, 1] = value
+    return entropy
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"entropy": _flat}, r"^entropy must .*shape \(N, T\).*\(4,\)"),
+        ({"entropy": torch.ones(4, 5, dtype=torch.int64)}, "^entropy must be a float"),
+        ({"entropy": entropy_with(-0.1)}, "^entropy must .* -0.1 in response 1, column 1"),
+        ({"entropy": entropy_with(math.inf)}, "^entropy must .* inf in response 1, column 1"),
+        ({"entropy": entropy_with(math.nan)}, "^entropy must .* nan in response 1, column 1"),
+        ({"mask": _batch.mask[:, :4]}, r"^mask must have entropy's shape \(4, 5\)"),
+        ({"mask": _batch.mask * 2}, "^mask must hold nothing but 0 and 1"),
+        ({"mask": _batch.mask * 0.5}, "^mask must hold nothing but 0 and 1"),
+        ({"mask": -_batch.mask.long()}, "^mask must hold nothing but 0 and 1"),
+        ({"mask": _batch.mask * math.nan}, "^mask must hold nothing but 0 and 1"),
+        ({"mask": _batch.mask.to("meta")}, "^mask must be on entropy's device"),
+        ({"correct": _batch.correct[:3]}, r"^correct must be a bool tensor of shape \(4,\)"),
+        ({"correct": _batch.correct.double()}, "^correct must be a bool"),
+        ({"group": _batch.group[None]}, r"^group must be an integer tensor of shape \(4,\)"),
+        ({"group": _batch.group.double()}, "^group must be an integer"),
+        ({"group": _batch.correct}, "^group must be an integer"),
+        ({"penalty": _flat[:3]}, r"^penalty must be a float tensor of shape \(4,\)"),
+        ({"penalty": _flat.long()}, "^penalty must be a float"),
+        ({"penalty": _flat * math.nan}, "^penalty must be finite"),
+        ({"penalty": _flat / 0}, "^penalty must be finite"),
+        ({"alpha1": -1.0}, "^alpha1 must .*-1.0"),
+        ({"alpha2": -0.1}, "^alpha2 must .*-0.1"),
+        ({"alpha2": math.nan}, "^alpha2 must "),
+        ({"eps": math.inf}, "^eps must "),
+        ({"over": "token"}, '^over must be "group" or "class"'),
+        ({"scope": "class"}, '^scope must be "group" or "batch"'),
+        ({"entropy_clip": (0.5, 0.2)}, "^entropy_clip must "),
+        ({"entropy_clip": (-1.0, 0.2)}, "^entropy_clip must "),
+        ({"entropy_clip": (0.0, math.nan)}, "^entropy_clip must "),
+        ({"entropy_clip": (math.inf, math.inf)}, "^entropy_clip must "),
+    ],
+)
+def test_a_bad_argument_is_refused_by_name_in_one_sentence(algorithm, wrong, message):
+    with pytest.raises(ValueError, match=message) as refusal:
+        algorithm(**{**_batch._asdict(), **wrong})
+    assert "\n" not in str(refusal.value)
