@@ -308,9 +308,9 @@ def _read_settings(alpha1: float, alpha2: float, over: Over, scope: Scope, eps: 
         raise ValueError(f'scope must be "group" or "batch", got {scope!r}')
     if over == "class":
         warnings.warn(
-            'over="class" normalises correct and wrong responses each by themselves, so that advantages no longer tell '
-            "them apart: on a small policy pass@1 fell from 0.33 to below 0.1 with each of 3 seeds; it is meant for "
-            "comparison only",
+            'over="class" normalises correct and wrong responses each by themselves, so that advantages do not tell '
+            "them apart any more (on a small policy pass@1 fell from 0.33 to below 0.1 with each of 3 seeds): it is "
+            "meant for comparison only",
             stacklevel=3,
         )
     return _Settings(alpha1, alpha2, over, scope, eps)

@@ -17,7 +17,7 @@ naive = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(naive)
 
 BOTH = pytest.mark.parametrize("algorithm", [gtpo, grpo_s])
-moderate = settings(max_examples=60, deadline=None)
+moderate = settings(max_examples=50, deadline=None)
 
 
 class Rollouts(NamedTuple):
