@@ -8,8 +8,7 @@ says why not.
 Two protocols are spoken, chosen by the path of the URL:
 
 * ``/v1/grade`` (also for a URL without a path), the project's own reward service:
-  ``{"items": [{"completion", "reference"}]}`` -> ``{"results": [{"reward", "correct", "verdict", ...}]}``. The prompt
-  stays here: the service would cut it off the completion, which does not contain it.
+  ``{"items": [{"completion", "reference", "prompt"}]}`` -> ``{"results": [{"reward", "correct", "verdict", ...}]}``.
 * any other path, OpenRLHF's remote reward models: ``{"query": [...], "prompts": [...], "labels": [...]}`` ->
   ``{"rewards": ..., "scores": ..., "extra_logs": {...}}``.
 
@@ -190,7 +189,7 @@ class _GradeProtocol:
 
     @staticmethod
     def question(batch: Sequence[RewardRequest]) -> dict[str, Any]:
-        return {"items": [{"completion": r.completion, "reference": r.reference} for r in batch]}
+        return {"items": [{"completion": r.completion, "reference": r.reference, "prompt": r.prompt} for r in batch]}
 
     @staticmethod
     def rewards(answer: Any, batch: Sequence[RewardRequest]) -> "list[Reward | _Failure]":

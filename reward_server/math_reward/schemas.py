@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from math_reward.grader import Verdict
+from math_reward.grader.prompt import after_prefix
 from math_reward.workers import Graded, Item
 
 
@@ -33,11 +34,12 @@ class GradeItem(BaseModel):
     reference: Reference = Field(description="The reference answer: LaTeX or plain text, or a number.")
     prompt: str | None = Field(
         default=None,
-        description="Only where `completion` still begins with the prompt, which is then cut off before grading.",
+        description="What the completion answers; never graded: a completion that begins with it loses it first.",
     )
 
     def item(self) -> Item:
-        return Item(self.completion, self.reference, self.prompt)
+        answer = None if self.prompt is None else after_prefix(self.completion, self.prompt)
+        return Item(self.completion if answer is None else answer, self.reference)
 
 
 class GradeRequest(BaseModel):

@@ -98,9 +98,11 @@ async def test_the_grade_protocol_is_spoken_to_a_grade_path_and_to_a_url_without
         assert got == [Reward(1.0, 1.0, "correct", {}), Reward(0.5, 0.0, "wrong", {})]
         [post] = server.posts
         assert post.path == (path.rstrip("/") or "/v1/grade")
-        # No prompt: the service cuts one that it is given off the completion, which must then begin with it.
         assert post.payload == {
-            "items": [{"completion": "1", "reference": "1"}, {"completion": "0.5", "reference": "1"}]
+            "items": [
+                {"completion": "1", "reference": "1", "prompt": "prompt of 1"},
+                {"completion": "0.5", "reference": "1", "prompt": "prompt of 0.5"},
+            ]
         }
 
 

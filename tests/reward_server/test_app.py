@@ -71,12 +71,16 @@ def test_no_items_have_no_results(ask: httpx.Client):
     assert ask.post("/v1/grade", json={"items": []}).json() == {"results": []}
 
 
-def test_a_prompt_is_cut_off_the_completion(ask: httpx.Client):
-    item = {"completion": r"1+1=\boxed{2}. 6*7=\boxed{42}", "reference": "42", "prompt": r"1+1=\boxed{2}. 6*7="}
+def test_a_prompt_is_never_graded_whether_the_completion_begins_with_it_or_not(ask: httpx.Client):
+    prompt = r"<|user|>1+1=\boxed{2}. 6*7="
+    completions = [r"\boxed{42}", prompt + r"\boxed{42}", r"1+1=\boxed{2}.  6*7= \boxed{42}", prompt + "who knows"]
+    items = [{"completion": completion, "reference": "42", "prompt": prompt} for completion in completions]
 
-    results = ask.post("/v1/grade", json={"items": [item, {**item, "prompt": "Another prompt."}]}).json()["results"]
+    results = ask.post("/v1/grade", json={"items": items}).json()["results"]
 
-    assert [result["verdict"] for result in results] == ["correct", "prompt_not_found"]
+    assert [result["verdict"] for result in results] == ["correct", "correct", "correct", "no_answer"]
+    paid = ask.post("/v1/grade", json={"items": [{**items[3], "reference": "2"}]}).json()["results"]
+    assert paid[0]["reward"] == 0
 
 
 def test_text_that_is_no_valid_unicode_is_graded_all_the_same(ask: httpx.Client):

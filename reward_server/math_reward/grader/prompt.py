@@ -22,20 +22,29 @@ def cut_prompt(query: str, prompt: str) -> str | None:
     of the prompt's tail, likewise. The last and not the first: what follows it is then never the prompt's own text,
     even where the prompt repeats itself, as few-shot prompts do.
     """
-    if query.startswith(prompt):
-        return query[len(prompt) :]
-
+    after = after_prefix(query, prompt)
+    if after is not None:
+        return after
     wanted, _ = _content(prompt)
     content, position = _content(query)
-    if content.startswith(wanted):
-        end = len(wanted)
-    else:
-        tail = wanted[-TAIL_CHARACTERS:]
-        start = content.rfind(tail)
-        if start < 0:
-            return None
-        end = start + len(tail)
-    return query[position[end - 1] + 1 :] if end else query
+    tail = wanted[-TAIL_CHARACTERS:]
+    start = content.rfind(tail)
+    return None if start < 0 else _after(query, position, start + len(tail))
+
+
+def after_prefix(text: str, prompt: str) -> str | None:
+    """The part of ``text`` after ``prompt``, with which it begins (special tokens and white space not counted), or
+    None where it does not begin with it."""
+    if text.startswith(prompt):
+        return text[len(prompt) :]
+    wanted, _ = _content(prompt)
+    # However many special tokens the beginning has, this is enough of it for a prompt of so many characters.
+    content, position = _content(text[: 4 * len(prompt) + 1024])
+    return _after(text, position, len(wanted)) if content.startswith(wanted) else None
+
+
+def _after(text: str, position: list[int], end: int) -> str:
+    return text[position[end - 1] + 1 :] if end else text
 
 
 def _content(text: str) -> tuple[str, list[int]]:
