@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+
 from openrlhf_gtpo import embedded_reward
 from openrlhf_gtpo.embedded_reward import EmbeddedService, EmbeddedServiceError, start_embedded_service
 from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings, RewardError, RewardRequest

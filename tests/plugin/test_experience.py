@@ -9,6 +9,7 @@ import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
+
 from openrlhf_gtpo.experience import ExperienceMaker, Generator, GroupBroken, NotBinary, RewardsFailed, ShapingFailed
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 

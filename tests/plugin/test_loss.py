@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from openrlhf.models.loss import PolicyLoss
+
 from openrlhf_gtpo.loss import SequenceRatioLoss
 
 F64 = torch.float64

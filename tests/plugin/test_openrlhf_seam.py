@@ -5,6 +5,7 @@ import sys
 from importlib.metadata import PackageNotFoundError
 
 import pytest
+
 from openrlhf_gtpo import openrlhf_seam
 from openrlhf_gtpo.errors import OneSentence
 from openrlhf_gtpo.openrlhf_seam import OpenRLHFMismatch, adopt, check

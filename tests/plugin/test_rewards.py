@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from openrlhf_gtpo import rewards
 from openrlhf_gtpo.rewards import Reward, RewardClient, RewardClientSettings, RewardError, RewardRequest
 

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import torch
 from openrlhf.utils.agent import AgentInstanceBase, MultiTurnAgentExecutor, SingleTurnAgentExecutor
+from vllm import SamplingParams
+
 from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings
 from openrlhf_gtpo.rollout import AgentMismatch, RewardingExecutor, aligned, completion_text, number
-from vllm import SamplingParams
 
 
 class Tokenizer:

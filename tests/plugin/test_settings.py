@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import pytest
+
 from openrlhf_gtpo import train
 from openrlhf_gtpo.cpu import platform
 from openrlhf_gtpo.settings import ESTIMATORS, ShapingSettings, refusals, rewards_are_embedded, rollout_settings

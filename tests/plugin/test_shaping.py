@@ -10,6 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 
 _spec = importlib.util.spec_from_file_location("naive_shaping", Path(__file__).with_name("naive_shaping.py"))

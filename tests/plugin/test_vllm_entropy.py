@@ -41,10 +41,13 @@ def engine(**kwargs):
 
 @pytest.fixture(scope="module")
 def generated(tiny_model: Path) -> list[dict[str, Any]]:
-    """Concurrent requests of different prompts, lengths and temperatures in one engine; min_tokens masks the EOS logit."""
+    """Concurrent requests of different prompts, lengths and temperatures in one engine; min_tokens masks the EOS
+    logit."""
     import json
 
-    program = ENGINE + f"""
+    program = (
+        ENGINE
+        + f"""
 llm = engine(**engine_kwargs())
 check_hook(llm.collective_rpc("entropy_hook_report"))
 requests = [vllm.SamplingParams(temperature=t, max_tokens=n, min_tokens=n, seed=i, detokenize=False,
@@ -59,6 +62,7 @@ print("RESULT" + json.dumps({{
                   "logprob": [e[t].logprob for t, e in zip(o.outputs[0].token_ids, o.outputs[0].logprobs)]}}
                 for o in outputs]}}))
 """
+    )
     line = next(line for line in run(program, tiny_model).splitlines() if line.startswith("RESULT"))
     result = json.loads(line.removeprefix("RESULT"))
     assert result["here"] is False, "the hook belongs into vLLM's workers, not into the process that asks them"
@@ -102,7 +106,9 @@ def test_the_log_probabilities_of_the_sampled_tokens_are_still_there(
 
 
 def test_an_engine_without_the_hook_is_found_out_by_the_reader(tiny_model: Path) -> None:
-    program = ENGINE + """
+    program = (
+        ENGINE
+        + """
 llm = engine(logprobs_mode="processed_logprobs", max_logprobs=1)
 output, = llm.generate([{"prompt_token_ids": [5, 6]}],
                        vllm.SamplingParams(max_tokens=8, detokenize=False, **sampling_kwargs()))
@@ -111,12 +117,15 @@ try:
 except EntropyMissing as error:
     print("FOUND OUT", error)
 """
+    )
     assert "FOUND OUT vLLM returned log-probabilities without entropies" in run(program, tiny_model)
 
 
 def test_a_sampler_that_is_not_hooked_is_found_out_at_start_up(tiny_model: Path) -> None:
     """A worker whose sampler is of a foreign class: what a future vLLM with a third sampler would look like."""
-    program = ENGINE + """
+    program = (
+        ENGINE
+        + """
 def swap(worker):
     from vllm.v1.sample.sampler import Sampler
     third = type("ThirdSampler", (), {"__module__": "vllm.v3"})
@@ -128,6 +137,7 @@ try:
 except EntropyMissing as error:
     print("FOUND OUT", error)
 """
+    )
     out = run(program, tiny_model, VLLM_ALLOW_INSECURE_SERIALIZATION="1", VLLM_ENABLE_V1_MULTIPROCESSING="0")
     assert "FOUND OUT vLLM 0.29" in out
     assert "samples with vllm.v3.ThirdSampler, which the entropy hook does not cover" in out

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+
 from math_reward.app import create_app
 from math_reward.grader import Verdict
 from math_reward.settings import Settings

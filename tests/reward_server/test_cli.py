@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from math_reward.cli import main
 
 HANGS = {"completion": r"\boxed{9^{9^{9^{9}}}}", "reference": r"\sqrt{2}"}

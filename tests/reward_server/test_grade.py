@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+
 from math_reward.grader import Verdict, grade
 
 BOX = r"So the answer is $\boxed{%s}$."

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from math_reward.grader import Verdict, grade
 from math_reward.grader.prompt import cut_prompt
 

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
-from math_reward.settings import SettingsError, load_settings
 from pydantic import ValidationError
+
+from math_reward.settings import SettingsError, load_settings
 
 SECRET = "a-secret-for-tests"
 

@@ -10,6 +10,7 @@ from types import ModuleType
 
 import psutil
 import pytest
+
 from math_reward.grader import Verdict
 from math_reward.workers import GRACE_SECONDS, Graded, Item, WorkerPool
 
