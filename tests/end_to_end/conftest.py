@@ -1,0 +1,22 @@
+"""The warm-started policy that every end-to-end run begins with; it is kept under runs/ and made once."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def policy() -> Path:
+    """Folder with model/, train.jsonl and heldout.jsonl of the quickstart."""
+    folder = ROOT / "runs" / "tests" / "warm_start"
+    made = subprocess.run(
+        [sys.executable, str(ROOT / "launch" / "quickstart" / "warm_start.py"), "--out", str(folder), "--seed", "0"],
+        capture_output=True,
+        text=True,
+    )
+    assert made.returncode == 0, made.stderr[-3000:]
+    return folder

@@ -1,0 +1,151 @@
+"""Runs the real loop (Ray, DeepSpeed, vLLM, the reward service) in a process of its own and reads what it left
+behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+PROMPTS, SAMPLES = 16, 8
+
+
+@dataclass
+class Run:
+    """A training run that ended."""
+
+    status: int
+    log: str
+    metrics: list[dict[str, Any]]
+    folder: Path
+
+    def check(self) -> "Run":
+        """Fail with the end of the log unless training ended well."""
+        assert self.status == 0, self.log[-4000:]
+        return self
+
+
+def command(
+    policy: Path, folder: Path, estimator: str, steps: int, *flags: str, program: tuple[str, ...]
+) -> list[str]:
+    return [
+        sys.executable,
+        *program,
+        "--device=cpu",
+        f"--actor.model_name_or_path={policy / 'model'}",
+        f"--data.prompt_dataset={policy / 'train.jsonl'}",
+        "--data.input_key=input",
+        "--data.label_key=label",
+        "--data.apply_chat_template",
+        f"--data.max_samples={steps * PROMPTS}",
+        "--data.max_len=96",
+        f"--algo.advantage.estimator={estimator}",
+        "--algo.kl.init_coef=0",
+        f"--rollout.batch_size={PROMPTS}",
+        f"--rollout.n_samples_per_prompt={SAMPLES}",
+        "--rollout.micro_batch_size=16",
+        "--rollout.max_new_tokens=40",
+        "--train.batch_size=64",
+        "--train.micro_batch_size=16",
+        "--actor.num_gpus_per_node=1",
+        "--actor.adam.lr=1.5e-4",
+        "--vllm.num_engines=1",
+        f"--ckpt.output_dir={folder / 'model'}",
+        f"--logger.metrics_path={folder / 'metrics.jsonl'}",
+        *flags,
+    ]
+
+
+class Training:
+    """A run that goes on. Its processes are found again by a mark in their environment, also when they lost their
+    parent."""
+
+    def __init__(
+        self,
+        policy: Path,
+        folder: Path,
+        estimator: str,
+        steps: int,
+        *flags: str,
+        program: tuple[str, ...] = ("-m", "openrlhf_gtpo.train"),
+        **environment: str,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.mark = f"OPENRLHF_GTPO_TEST_RUN={folder}"
+        self.log = (folder / "log").open("w+")
+        self.process = subprocess.Popen(
+            command(policy, folder, estimator, steps, *flags, program=program),
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "OPENRLHF_GTPO_TEST_RUN": str(folder), **environment},
+            start_new_session=True,
+        )
+
+    def text(self) -> str:
+        return (self.folder / "log").read_text(errors="replace")
+
+    def metrics(self) -> list[dict[str, Any]]:
+        path = self.folder / "metrics.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def wait_for_steps(self, steps: int, seconds: float = 240) -> None:
+        deadline = time.monotonic() + seconds
+        while len(self.metrics()) < steps:
+            assert self.process.poll() is None, self.text()[-4000:]
+            assert time.monotonic() < deadline, self.text()[-4000:]
+            time.sleep(0.2)
+
+    def processes(self) -> list[psutil.Process]:
+        """Every process that has this run's mark, whoever its parent is by now."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get("OPENRLHF_GTPO_TEST_RUN") == str(self.folder):
+                    found.append(process)
+            except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+                continue
+        return found
+
+    def end(self, seconds: float = 280) -> Run:
+        """Wait until it ends by itself."""
+        try:
+            status = self.process.wait(seconds)
+        finally:
+            self.kill()
+        self.log.close()
+        return Run(status, self.text(), self.metrics(), self.folder)
+
+    def survivors(self, seconds: float = 30) -> list[str]:
+        """Names of the processes that are still there after a time to say goodbye."""
+        deadline = time.monotonic() + seconds
+        while (alive := self.processes()) and time.monotonic() < deadline:
+            time.sleep(0.5)
+        names = []
+        for process in alive:
+            try:
+                names.append(" ".join(process.cmdline())[:120])
+            except psutil.NoSuchProcess:
+                continue
+        return names
+
+    def kill(self) -> None:
+        """Leave nothing behind, whatever happened."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        for process in self.processes():
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+
+
+def train(policy: Path, folder: Path, estimator: str, steps: int, *flags: str, **kwargs: Any) -> Run:
+    """Run to the end."""
+    return Training(policy, folder, estimator, steps, *flags, **kwargs).end()

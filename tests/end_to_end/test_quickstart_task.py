@@ -1,0 +1,314 @@
+"""The quickstart around the trainer: its task, its policy, its measurements, its report and its scripts' refusals."""
+
+import itertools
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[2]
+QUICKSTART = ROOT / "launch" / "quickstart"
+sys.path.append(str(QUICKSTART))  # the scripts find each other as python finds them: in their own folder
+
+import evaluate  # noqa: E402
+import policy  # noqa: E402
+import task  # noqa: E402
+import warm_start  # noqa: E402
+from task import Expression  # noqa: E402
+
+
+@pytest.mark.parametrize(
+    ("expression", "text", "answer"),
+    [
+        (Expression((4, 7, 9), "+*"), "4+7*9", "7"),  # 67
+        (Expression((2, 3, 4, 5), "*+*"), "2*3+4*5", "6"),  # 26
+        (Expression((9, 9, 9, 9), "+**"), "9+9*9*9", "8"),  # 738
+        (Expression((5, 5, 8, 2, 9), "++*+"), "5+5+8*2+9", "5"),  # 35
+    ],
+)
+def test_the_answer_is_the_last_digit_with_products_before_sums(expression, text, answer):
+    assert str(expression) == text
+    assert task.answer(expression) == answer
+
+
+def test_answers_agree_with_pythons_own_arithmetic():
+    for expression in task.expressions(500, seed=3, held_out=False):
+        value = eval(str(expression))  # an independent reading of the precedence; the text is digits, + and * only
+        assert task.answer(expression) == str(value % 10)
+
+
+def test_a_worked_response_reduces_one_pair_a_line_and_ends_in_the_boxed_answer():
+    assert task.worked(Expression((4, 7, 9), "+*")) == "7*9=3\n4+3=7\n\\boxed{7}"
+    for expression in task.expressions(500, seed=4, held_out=False):
+        *lines, last = task.worked(expression).split("\n")
+        assert len(lines) == len(expression.operators)
+        assert last == f"\\boxed{{{task.answer(expression)}}}"
+
+
+def test_a_slip_takes_the_leftmost_pair_and_leaves_the_arithmetic_right():
+    assert task.worked(Expression((4, 7, 9), "+*"), 1.0, random.Random(0)) == "4+7=1\n1*9=9\n\\boxed{9}"
+    for expression in task.expressions(300, seed=5, held_out=False):
+        for left, operator, right, result in re.findall(
+            r"(\d)([+*])(\d)=(\d)", task.worked(expression, 0.6, random.Random(1))
+        ):
+            value = int(left) * int(right) if operator == "*" else int(left) + int(right)
+            assert value % 10 == int(result)
+
+
+def test_demonstrations_slip_and_guess_as_often_as_they_are_said_to():
+    expression, rng = Expression((4, 7, 9), "+*"), random.Random(0)
+    drawn = [task.demonstration(expression, rng) for _ in range(4000)]
+    guesses = [text for text in drawn if text.startswith("\\boxed")]
+    slips = [text for text in drawn if text.startswith("4+7")]
+    assert len(guesses) / 4000 == pytest.approx(task.GUESS, abs=0.03)
+    assert len(slips) / (4000 - len(guesses)) == pytest.approx(task.SLIP, abs=0.04)
+
+
+def test_no_held_out_expression_is_ever_trained_on():
+    train = task.expressions(3000, seed=1, held_out=False)
+    held_out = task.expressions(400, seed=1, held_out=True)
+    assert not set(train) & set(held_out)
+    assert len(set(train)) == 3000
+    assert len(set(held_out)) == 400
+    rng = random.Random(0)
+    drawn = [task.sample(rng, held_out=False) for _ in range(3000)]
+    assert not any(task.is_held_out(expression) for expression in drawn)
+
+
+def test_the_same_seed_gives_the_same_prompts_and_more_of_them_begin_with_fewer():
+    assert task.expressions(50, 7, False) == task.expressions(200, 7, False)[:50]
+    assert task.expressions(50, 7, False) != task.expressions(50, 8, False)
+
+
+def test_more_prompts_than_there_are_is_refused():
+    with pytest.raises(ValueError, match="1 to 20000 distinct expressions, not 20001"):
+        task.expressions(20_001, 0, True)
+
+
+def test_the_tokenizer_comes_back_from_disk_with_the_same_ids(tmp_path):
+    tokenizer = policy.build_tokenizer()
+    tokenizer.save_pretrained(tmp_path)
+    policy.build_config(tokenizer).save_pretrained(tmp_path)
+    for expression in task.expressions(20, 0, True):
+        policy.check_reloaded(tokenizer, tmp_path, expression)
+
+    from transformers import AutoTokenizer
+
+    reloaded = AutoTokenizer.from_pretrained(tmp_path)
+    for text in ("7*9=3\n\\boxed{3}", "naïve 数学 \t{}", "user's assistants"):
+        ids = tokenizer(text).input_ids
+        assert reloaded(text).input_ids == ids
+        assert reloaded.decode(ids) == text
+
+
+def test_a_tokenizer_that_comes_back_changed_is_noticed(tmp_path):
+    saved, other = policy.build_tokenizer(), policy.build_tokenizer()
+    other.add_tokens(["7*"])
+    other.save_pretrained(tmp_path)
+    policy.build_config(other).save_pretrained(tmp_path)
+    with pytest.raises(RuntimeError, match="comes back from disk with other token ids"):
+        policy.check_reloaded(saved, tmp_path, Expression((4, 7, 9), "+*"))
+
+
+def test_prompts_go_through_the_chat_template_and_every_digit_is_a_token():
+    tokenizer = policy.build_tokenizer()
+    prompt = policy.chat(tokenizer, Expression((4, 7, 9), "+*"))
+    assert prompt == "<|im_start|>user\nLast digit of 4+7*9?<|im_end|>\n<|im_start|>assistant\n"
+    tokens = [tokenizer.decode([token]) for token in tokenizer(prompt).input_ids]
+    question = ["<|im_start|>", "user", "\n", "Last digit of ", *"4+7*9?", "<|im_end|>", "\n"]
+    assert tokens == [*question, "<|im_start|>", "assistant", "\n"]
+
+
+def test_the_longest_pair_of_prompt_and_response_fits_the_policy():
+    tokenizer = policy.build_tokenizer()
+    longest = Expression((9, 9, 9, 9, 9), "+*+*")
+    response = tokenizer(task.worked(longest) + policy.END).input_ids
+    assert len(response) <= evaluate.MAX_NEW_TOKENS
+    assert len(tokenizer(policy.chat(tokenizer, longest)).input_ids) + evaluate.MAX_NEW_TOKENS <= policy.MAX_LENGTH
+
+
+def test_only_the_response_is_learned_in_a_batch():
+    tokenizer = policy.build_tokenizer()
+    batch = warm_start.batch(tokenizer, random.Random(0))
+    assert batch["input_ids"].shape == batch["labels"].shape == batch["attention_mask"].shape
+    for ids, labels, mask in zip(batch["input_ids"], batch["labels"], batch["attention_mask"], strict=True):
+        learned = labels != warm_start.IGNORED
+        assert torch.equal(labels[learned], ids[learned])
+        prompt, response = tokenizer.decode(ids[mask.bool() & ~learned]), tokenizer.decode(ids[learned])
+        assert prompt.endswith("<|im_start|>assistant\n")
+        assert re.search(r"\\boxed\{\d\}<\|im_end\|>$", response)
+        assert not (learned & ~mask.bool()).any()
+
+
+def run_warm_start(monkeypatch, out, *flags):
+    monkeypatch.setattr(warm_start, "STEPS", 2)
+    monkeypatch.setattr(warm_start, "BATCH_SIZE", 4)
+    monkeypatch.setattr(sys, "argv", ["warm_start.py", "--out", str(out), "--prompts", "32", *flags])
+    warm_start.main()
+
+
+def test_a_finished_warm_start_is_kept_and_an_unfinished_one_is_done_again(monkeypatch, tmp_path):
+    run_warm_start(monkeypatch, tmp_path)
+    weights = tmp_path / "model" / "model.safetensors"
+    first, made = weights.read_bytes(), weights.stat().st_mtime_ns
+    run_warm_start(monkeypatch, tmp_path)
+    assert weights.stat().st_mtime_ns == made
+
+    (tmp_path / "model.sha256").unlink()  # it is written last: without it the run was broken off
+    weights.write_bytes(b"half a file")
+    run_warm_start(monkeypatch, tmp_path)
+    assert weights.read_bytes() == first  # and the same seed gives the same policy
+
+    run_warm_start(monkeypatch, tmp_path, "--seed", "1")
+    assert weights.read_bytes() != first
+
+
+def test_the_prompt_files_are_what_openrlhf_reads(monkeypatch, tmp_path):
+    run_warm_start(monkeypatch, tmp_path)
+    train, held_out = (
+        [json.loads(line) for line in (tmp_path / name).read_text().splitlines()]
+        for name in ("train.jsonl", "heldout.jsonl")
+    )
+    assert len(train) == 32
+    assert len(held_out) == warm_start.HELD_OUT_PROMPTS
+    assert not {row["input"] for row in train} & {row["input"] for row in held_out}
+    for row in train + held_out:
+        assert set(row) == {"input", "label", "datasource"}
+        expression = re.fullmatch(r"Last digit of ([2-9+*]+)\?", row["input"])[1]
+        assert row["label"] == str(eval(expression) % 10)
+
+
+def test_pass_at_k_is_the_share_of_draws_with_a_correct_response():
+    for n, c, k in [(5, 2, 3), (6, 0, 2), (6, 6, 6), (7, 1, 4), (4, 3, 2)]:
+        draws = list(itertools.combinations([True] * c + [False] * (n - c), k))
+        assert evaluate.pass_at_k(n, c, k) == pytest.approx(sum(map(any, draws)) / len(draws))
+
+
+@pytest.mark.parametrize(("n", "c", "k"), [(4, 5, 1), (4, 1, 5), (4, -1, 1), (4, 1, 0)])
+def test_pass_at_k_of_impossible_counts_is_refused(n, c, k):
+    with pytest.raises(ValueError, match="cannot be estimated"):
+        evaluate.pass_at_k(n, c, k)
+
+
+def test_responses_are_graded_and_measured():
+    responses = [
+        [evaluate.Response("4+7=1\n\\boxed{7}", [1.0, 2.0]), evaluate.Response("\\boxed{9}", [0.0])],
+        [evaluate.Response("\\boxed{3}", [0.5]), evaluate.Response("\\boxed{3}", [0.5])],
+        [evaluate.Response("no answer", []), evaluate.Response("\\boxed{}", [2.0])],
+    ]
+    correct = evaluate.correct_counts(responses, ["7", "3", "5"])
+    assert correct == [1, 2, 0]
+    responses, correct = [group * 4 for group in responses], [4 * c for c in correct]
+    result = evaluate.measure(responses, correct, n=8)
+    assert result == {
+        "pass@1": pytest.approx(0.5),
+        "pass@8": pytest.approx(2 / 3),
+        "entropy": pytest.approx(1.0),  # 6 nats over 6 tokens
+        "response_length": pytest.approx(1.0),
+        "prompts": 3,
+        "n": 8,
+    }
+
+
+def response(step, group, correct, tokens):
+    numbers = [0.25 * (i + 1) for i in range(len(tokens))]
+    return {
+        "step": step,
+        "group": group,
+        "prompt": "<|im_start|>user\nLast digit of 4+7*9?<|im_end|>\n<|im_start|>assistant\n",
+        "label": "7",
+        "correct": correct,
+        "tokens": tokens,
+        "entropy": numbers,
+        "shaped_reward": numbers,
+        "advantage": [-number for number in numbers],
+    }
+
+
+def write_run(folder, metrics, rollouts):
+    result = {"pass@1": 0.34, "pass@8": 0.7, "entropy": 0.2, "response_length": 19.5, "prompts": 200, "n": 16}
+    (folder / "before.json").write_text(json.dumps(result))
+    (folder / "after.json").write_text(json.dumps({**result, "pass@1": 0.76}))
+    (folder / "phases.json").write_text('{"setup": 1, "training": 90}')
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in metrics))
+    (folder / "rollouts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rollouts))
+
+
+def run_report(folder):
+    command = [sys.executable, QUICKSTART / "report.py", "--run", folder, "--algorithm", "gtpo"]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_the_report_shows_a_mixed_group_and_names_a_curve_that_is_missing(tmp_path):
+    metrics = [{"step": s, "rollout/reward_mean": 0.1 * s, "entropy/mean": 0.2} for s in (1, 2, 3)]
+    rollouts = [response(2, 0, True, ["7", "*", "9"]), response(2, 0, False, ["4", "+", "\n"])]
+    rollouts += [response(3, 0, True, ["8"]), response(3, 0, True, ["8"])]
+    write_run(tmp_path, metrics, rollouts)
+    done = run_report(tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "no rollout/response_length_mean" in done.stderr
+    assert "entropy/mean" not in done.stderr
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert json.loads((tmp_path / "summary.json").read_text()) == {
+        "algorithm": "gtpo",
+        "before": {"pass@1": 0.34, "pass@8": 0.7, "entropy": 0.2, "response_length": 19.5},
+        "after": {"pass@1": 0.76, "pass@8": 0.7, "entropy": 0.2, "response_length": 19.5},
+        "seconds": {"setup": 1, "training": 90},
+    }
+    assert re.search(r"pass@1 +0\.340 +0\.760", done.stdout)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert "Step 2: Last digit of 4+7*9? (answer: 7)" in done.stdout
+    wrong = lines.index(["wrong"])
+    assert lines[wrong + 1 : wrong + 4] == [
+        ["4", "+", "\\n"],
+        ["H", "0.25", "0.50", "0.75"],
+        ["A", "-0.25", "-0.50", "-0.75"],
+    ]
+
+
+def test_the_report_says_in_one_sentence_which_file_is_missing(tmp_path):
+    done = run_report(tmp_path)
+    assert done.returncode == 1
+    assert re.fullmatch(r"report\.py: \S+before\.json is missing: .*\.\n", done.stderr)
+
+
+def run_script(script, **environment):
+    return subprocess.run(
+        ["bash", ROOT / "launch" / script], env={**os.environ, **environment}, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("ALGO", "ppo", "ALGO is 'ppo', but has to be gtpo, grpo_s or group_norm."),
+        ("STEPS", "0", "STEPS is '0', but has to be a number from 1 to 1000."),
+        ("STEPS", "ten", "STEPS is 'ten', but has to be a number from 1 to 1000."),
+        ("SEED", "-1", "SEED is '-1', but has to be a whole number from 0 to 999999999."),
+    ],
+)
+def test_the_quickstart_refuses_a_setting_in_one_sentence(tmp_path, name, value, sentence):
+    done = run_script("quickstart.sh", **{"RUN": str(tmp_path / "run"), name: value})
+    assert done.returncode == 1
+    assert done.stderr == f"launch/quickstart.sh: {sentence}\n"
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_quickstart_does_not_write_into_a_folder_of_other_files(tmp_path):
+    (tmp_path / "model").write_text("somebody's")
+    done = run_script("quickstart.sh", RUN=str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.endswith("holds other files than a quickstart's: name another folder.\n")
+    assert (tmp_path / "model").read_text() == "somebody's"
+
+
+def test_the_set_up_says_which_python_it_needs():
+    done = run_script("setup.sh", PYTHON="no-such-python")
+    assert done.returncode == 1
+    assert re.fullmatch(r"launch/setup\.sh: needs Python 3\.10, 3\.11 or 3\.12, .*\n", done.stderr)
