@@ -6,8 +6,7 @@ Theirs is `RemoteExperienceMaker.compute_advantages_and_returns` of the installe
 group_norm. It loops over the columns of every Experience, so one Experience that holds the whole batch (the default
 here) is its best case; OpenRLHF itself makes one for each `--rollout.micro_batch_size` responses (1 unless set). The
 runs are interleaved and the medians compared. Peak memory is what PyTorch allocated on top of the arguments, results
-included. Ray gives an actor one thread: `--threads 1` measures what a training run sees. More threads than idle cores
-make every elementwise operation wait for the slowest thread.
+included. Ray gives an actor one thread: `--threads 1` measures what a training run sees.
 """
 
 import argparse
@@ -18,7 +17,12 @@ import time
 from collections.abc import Callable
 from types import SimpleNamespace
 
+# Read when torch loads its threads. Threads that spin while they wait take the cores from those that still work, as
+# soon as the machine does anything else, and every elementwise operation then lasts a time slice of the scheduler.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 import torch
+
 from openrlhf_gtpo.cpu.environment import STUBS, cpu_environment
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 
