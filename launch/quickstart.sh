@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# Reinforcement learning from start to finish on a CPU: OpenRLHF, vLLM, DeepSpeed and Ray, with exact entropies and
+# rewards of the project's own service, on a task small enough that it learns in minutes.
+#
+#   bash launch/quickstart.sh
+#   ALGO=grpo_s STEPS=30 RUN=runs/grpo_s bash launch/quickstart.sh
+#
+# ALGO   gtpo (default), grpo_s, or group_norm, which is plain GRPO
+# STEPS  training steps of 16 prompts with 8 responses each (60)
+# RUN    folder for everything that the run makes, relative to the repository's root (runs/quickstart)
+# SEED   of the policy's first weights, the sampling and the order of the prompts (0)
+#
+# An honest word: the policy is trained first on demonstrations that get things wrong on purpose, and reinforcement
+# learning then removes these habits. It shows that the whole loop works and learns, and nothing about real models.
+#
+# May be interrupted and run again: the installation and the warm start are kept, the rest is done anew. The results of
+# a finished run are moved to RUN/previous-1, -2 and so on.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+algorithm=${ALGO:-gtpo}
+steps=${STEPS:-60}
+run=${RUN:-runs/quickstart}
+seed=${SEED:-0}
+
+python=.venv/bin/python
+scripts=launch/quickstart
+prompts_per_step=16
+results=(before.json after.json phases.json summary.json curves.png metrics.jsonl rollouts.jsonl train.log evaluate.log reward_service.log model)
+phase_pid=
+phase_seconds=
+
+fail() {
+    echo "launch/quickstart.sh: $*" >&2
+    exit 1
+}
+
+phase() { # phase NAME COMMAND...: runs it in a process group of its own, which an interrupt can end as a whole
+    local name=$1 begin=$SECONDS
+    shift
+    set -m
+    "$@" </dev/null 8>&- &  # without the lock: it is to end with this script
+    phase_pid=$!
+    set +m
+    wait "$phase_pid" || failed "$name" $?
+    phase_pid=
+    phase_seconds+="${phase_seconds:+, }\"$name\": $((SECONDS - begin))"
+    echo "{$phase_seconds}" >"$run/phases.json"
+}
+
+failed() { # failed NAME STATUS
+    local log
+    case $1 in
+        training) log=$run/train.log ;;
+        before | after) log=$run/evaluate.log ;;
+        *) exit "$2" ;; # its message is on the terminal
+    esac
+    echo "  The last lines of $log:" >&2
+    tail -n 20 "$log" | sed 's/^/    /' >&2
+    fail "the phase '$1' ended with status $2; its whole log is $log."
+}
+
+stop() { # stop SIGNAL STATUS: end the phase with everything that it started
+    trap '' INT TERM HUP
+    if [ -n "$phase_pid" ]; then
+        echo >&2
+        echo "launch/quickstart.sh: stopped by SIG$1, ending what still runs" >&2
+        kill -s TERM -- "-$phase_pid" 2>/dev/null || true
+        for _ in $(seq 60); do
+            kill -s 0 -- "-$phase_pid" 2>/dev/null || break
+            sleep 0.5
+        done
+        kill -s KILL -- "-$phase_pid" 2>/dev/null || true
+    fi
+    exit "$2"
+}
+
+evaluate() { # evaluate MODEL OUT
+    VLLM_LOGGING_STREAM=ext://sys.stderr "$python" $scripts/evaluate.py --model "$1" --data "$run/warm_start/heldout.jsonl" \
+        --out "$2" --seed "$seed" 2>>"$run/evaluate.log"
+}
+
+train() {
+    local flags=(
+        --device cpu
+        --actor.model_name_or_path "$run/warm_start/model"
+        --data.prompt_dataset "$run/warm_start/train.jsonl"
+        --data.input_key input
+        --data.label_key label
+        --data.apply_chat_template
+        --data.max_samples $((steps * prompts_per_step))
+        --data.max_len 96
+        --algo.advantage.estimator "$algorithm"
+        --algo.kl.init_coef 0
+        --rollout.batch_size $prompts_per_step
+        --rollout.n_samples_per_prompt 8
+        --rollout.micro_batch_size 16
+        --rollout.max_new_tokens 40
+        --train.batch_size 64
+        --train.micro_batch_size 16
+        --train.seed "$seed"
+        --actor.adam.lr 1.5e-4
+        --actor.num_gpus_per_node 1
+        --vllm.num_engines 1
+        --ckpt.output_dir "$run/model"
+        --logger.metrics_path "$run/metrics.jsonl"
+        --shaping.save_rollouts 2
+    )
+    echo "  starting Ray, DeepSpeed and vLLM: half a minute or more without a line (log: $run/train.log)"
+    "$python" -m openrlhf_gtpo.train "${flags[@]}" >"$run/train.log" 2>&1 &
+    tail -n +1 -f -s 0.5 --pid=$! "$run/train.log" | sed -un 's/^.*\(step [0-9]\+ .*reward .*\)$/  \1/p'
+    wait $!
+}
+
+case $algorithm in
+    gtpo | grpo_s | group_norm) ;;
+    *) fail "ALGO is '$algorithm', but has to be gtpo, grpo_s or group_norm." ;;
+esac
+[[ $steps =~ ^[1-9][0-9]{0,3}$ ]] && [ "$steps" -le 1000 ] || fail "STEPS is '$steps', but has to be a number from 1 to 1000."
+[[ $seed =~ ^[0-9]{1,9}$ ]] || fail "SEED is '$seed', but has to be a whole number from 0 to 999999999."
+if [ -d "$run" ] && [ ! -e "$run/quickstart.lock" ] && [ -n "$(ls -A "$run")" ]; then
+    fail "RUN is $run, which holds other files than a quickstart's: name another folder."
+fi
+
+mkdir -p "$run"
+if command -v flock >/dev/null; then
+    exec 8>"$run/quickstart.lock"
+    flock -n 8 || fail "another quickstart is at work in $run: wait for it, or name another folder with RUN."
+else
+    : >"$run/quickstart.lock"
+fi
+trap 'stop INT 130' INT
+trap 'stop TERM 143' TERM
+trap 'stop HUP 129' HUP
+
+if [ -e "$run/summary.json" ]; then
+    n=1
+    while [ -e "$run/previous-$n" ]; do n=$((n + 1)); done
+    echo "The results of the finished run in $run go to $run/previous-$n."
+    mkdir "$run/previous-$n"
+    for result in "${results[@]}"; do
+        [ ! -e "$run/$result" ] || mv "$run/$result" "$run/previous-$n/"
+    done
+else
+    for result in "${results[@]}"; do rm -rf "${run:?}/$result"; done
+fi
+
+cat <<EOF
+Quickstart: $algorithm, $steps steps, seed $seed, in $run. On two cores and no GPU it takes about
+  setup       3 min   the first time only; 3 GB
+  warm_start  1 min   a policy of 0.4 M parameters copies careless work, so that it gets 'Last digit of 4+7*9?' right
+                      about one time in three: reinforcement learning is to remove habits that are planted here
+  before      30 s    pass@1 on prompts that are never trained on
+  training    $(((45 + steps * 3 / 2 + 59) / 60)) min   $algorithm through OpenRLHF, vLLM, DeepSpeed and Ray; rewards of this project's service
+  after       30 s    pass@1 again
+  report      5 s     table, curves, and the entropies and advantages of some responses
+
+EOF
+echo "== setup"
+phase setup bash launch/setup.sh
+echo "== warm_start"
+phase warm_start "$python" $scripts/warm_start.py --out "$run/warm_start" --seed "$seed" --prompts $((steps * prompts_per_step))
+echo "== before"
+phase before evaluate "$run/warm_start/model" "$run/before.json"
+echo "== training"
+phase training train
+echo "== after"
+phase after evaluate "$run/model" "$run/after.json"
+echo "== report"
+"$python" $scripts/report.py --run "$run" --algorithm "$algorithm"

@@ -1,0 +1,184 @@
+"""Draws and prints what a quickstart run did.
+
+    python launch/quickstart/report.py --run runs/quickstart --algorithm gtpo
+
+Reads before.json, after.json, phases.json, metrics.jsonl and rollouts.jsonl of the run's folder; writes curves.png
+and summary.json there, and prints the table of before and after and one group of responses, token by token.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")  # draws to a file; a server has no display
+
+import matplotlib.pyplot as plt
+
+NAMES = {"gtpo": "GTPO", "grpo_s": "GRPO-S", "group_norm": "GRPO"}
+# Key in metrics.jsonl, what it is, unit, colour (Okabe and Ito's palette: told apart by colour-blind eyes too).
+CURVES = [
+    ("rollout/reward_mean", "reward", "share of correct responses", "#0072B2"),
+    ("entropy/mean", "token entropy", "nats", "#D55E00"),
+    ("rollout/response_length_mean", "response length", "tokens", "#009E73"),
+]
+ROWS = [("pass@1", "pass@1", ".3f"), ("pass@8", "pass@8", ".3f"), ("entropy", "token entropy, nats", ".3f")]
+ROWS += [("response_length", "response length, tokens", ".1f")]
+WIDTH = 100  # columns of the printed group
+SHOWN = 4  # responses of the printed group
+
+
+class ReportError(RuntimeError):
+    """A file of the run is missing or unreadable; one sentence says which."""
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ReportError(f"{path} is missing: the run did not get so far, or --run names another folder") from None
+    except json.JSONDecodeError as error:
+        raise ReportError(f"{path} is not JSON ({error})") from None
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise ReportError(f"{path} is missing: the training wrote none") from None
+    try:
+        return [json.loads(line) for line in lines if line.strip()]
+    except json.JSONDecodeError as error:
+        raise ReportError(f"{path} has a line that is not JSON ({error})") from None
+
+
+def draw(metrics: list[dict[str, Any]], title: str, path: Path) -> list[str]:
+    """Draws the curves side by side and returns the keys that no step has."""
+    figure, panels = plt.subplots(1, len(CURVES), figsize=(12, 3.4), layout="constrained")
+    missing = []
+    for panel, (key, name, unit, colour) in zip(panels, CURVES, strict=True):
+        points = [(row["step"], row[key]) for row in metrics if row.get(key) is not None and "step" in row]
+        panel.set_title(name)
+        panel.set_xlabel("step")
+        panel.set_ylabel(unit)
+        panel.xaxis.get_major_locator().set_params(integer=True)
+        panel.grid(alpha=0.3)
+        if points:
+            panel.plot(*zip(*points, strict=True), color=colour, linewidth=1.8, marker="o", markersize=2.5)
+            panel.set_ylim(bottom=0)
+        else:
+            missing.append(key)
+            panel.text(0.5, 0.5, f"no {key} in metrics.jsonl", ha="center", va="center", transform=panel.transAxes)
+    figure.suptitle(title)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+    return missing
+
+
+def table(before: dict[str, float], after: dict[str, float]) -> str:
+    lines = [f"  {'held-out prompts':<26}{'before':>9}{'after':>9}"]
+    for key, name, form in ROWS:
+        lines.append(f"  {name:<26}" + "".join(f"{format(result[key], form):>9}" for result in (before, after)))
+    return "\n".join(lines)
+
+
+def choose_group(rollouts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The responses of the group that shows most.
+
+    That is one of the latest step with a group that has both correct and wrong responses, and there the one with the
+    longest correct response. Without any such group it is one of the last step.
+    """
+    groups: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for response in rollouts:
+        groups.setdefault((response["step"], response["group"]), []).append(response)
+    mixed = {key: group for key, group in groups.items() if len({response["correct"] for response in group}) == 2}
+    candidates = mixed or groups
+
+    def interest(key: tuple[int, int]) -> tuple[int, int]:
+        return key[0], max((len(response["tokens"]) for response in groups[key] if response["correct"]), default=0)
+
+    return candidates[max(candidates, key=interest)] if candidates else []
+
+
+def choose_responses(group: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Up to SHOWN different ones, wrong and correct in turn, so that both can be compared."""
+    distinct = list({tuple(response["tokens"]): response for response in group}.values())
+    ranked = {flag: [response for response in distinct if bool(response["correct"]) is flag] for flag in (True, False)}
+    turns = [pair[i] for i in range(len(distinct)) for pair in ranked.values() if i < len(pair)]
+    return turns[:SHOWN]
+
+
+def token_rows(response: dict[str, Any]) -> str:
+    """Every token over its entropy H and its advantage A, wrapped to the width of the terminal."""
+    tokens = [token.replace("\n", "\\n") for token in response["tokens"]]
+    columns = zip(tokens, response["entropy"], response["advantage"], strict=True)
+    rows = [" ", "H", "A"]
+    finished: list[str] = []
+    for token, entropy, advantage in columns:
+        cells = [token, f"{entropy:.2f}", f"{advantage:+.2f}"]
+        width = max(map(len, cells)) + 1
+        if len(rows[0]) + width > WIDTH - 4:
+            finished, rows = finished + rows, [" ", "H", "A"]
+        rows = [row + cell.rjust(width) for row, cell in zip(rows, cells, strict=True)]
+    return "\n".join(f"    {row}" for row in finished + rows)
+
+
+def group_text(group: list[dict[str, Any]]) -> str:
+    shown = choose_responses(group)
+    correct = sum(bool(response["correct"]) for response in group)
+    asked = re.search(r"<\|im_start\|>user\n(.*?)<\|im_end\|>", group[0]["prompt"], re.DOTALL)
+    head = f"Step {group[0]['step']}: {asked[1] if asked else group[0]['prompt']} (answer: {group[0]['label']})"
+    note = (
+        f"{correct} of {len(group)} responses are correct; {len(shown)} different ones with each token's entropy H "
+        "(nats) and advantage A:"
+    )
+    lines = [textwrap.fill(f"{head} {note}", WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    for response in shown:
+        lines += ["", f"  {'correct' if response['correct'] else 'wrong'}", token_rows(response)]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", type=Path, required=True, help="folder of the run")
+    parser.add_argument("--algorithm", choices=NAMES, required=True, help="what the run was trained with")
+    args = parser.parse_args()
+
+    before, after = read_json(args.run / "before.json"), read_json(args.run / "after.json")
+    seconds = read_json(args.run / "phases.json")
+    metrics = read_lines(args.run / "metrics.jsonl")
+    name = NAMES[args.algorithm]
+    title = f"{name} on the quickstart task: held-out pass@1 {before['pass@1']:.2f} to {after['pass@1']:.2f}"
+    for key in draw(metrics, title, args.run / "curves.png"):
+        print(f"report.py: metrics.jsonl has no {key}, so its curve is missing", file=sys.stderr)
+
+    kept = [key for key, _, _ in ROWS]
+    summary = {
+        "algorithm": args.algorithm,
+        "before": {key: before[key] for key in kept},
+        "after": {key: after[key] for key in kept},
+        "seconds": seconds,
+    }
+    (args.run / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+
+    group = choose_group(read_lines(args.run / "rollouts.jsonl"))
+    if group:
+        print(group_text(group) + "\n")
+    else:
+        print("report.py: rollouts.jsonl is empty, so no group can be shown", file=sys.stderr)
+    print(table(before, after) + "\n")
+    print(f"  curves: {args.run / 'curves.png'}    numbers: {args.run / 'summary.json'}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except ReportError as error:
+        sys.exit(f"report.py: {error}.")
