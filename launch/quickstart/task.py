@@ -22,7 +22,7 @@ HELD_OUT_SHARE = 10  # one expression in so many is held out
 MAX_DISTINCT = 20_000  # of about 38,000 held-out expressions; drawing distinct ones stays quick below it
 
 SLIP = 0.5  # probability that a demonstration takes the leftmost pair where a product further right comes first
-GUESS = 0.15  # probability that a demonstration answers at once with a digit at random
+GUESS = 0.25  # probability that a demonstration answers at once with a digit at random
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from tqdm import tqdm
 import policy
 import task
 
-STEPS = 500
+STEPS = 900
 BATCH_SIZE = 64
 LEARNING_RATE = 2e-3
 HELD_OUT_PROMPTS = 400
