@@ -27,7 +27,8 @@ seed=${SEED:-0}
 python=.venv/bin/python
 scripts=launch/quickstart
 prompts_per_step=16
-results=(before.json after.json phases.json summary.json curves.png metrics.jsonl rollouts.jsonl train.log evaluate.log reward_service.log model)
+results=(before.json after.json phases.json summary.json curves.png metrics.jsonl rollouts.jsonl
+    train.log evaluate.log reward_service.log model)
 phase_pid=
 phase_seconds=
 
@@ -73,14 +74,14 @@ end_phase() { # everything that it started: asked first, killed after 20 s
 
 stop() { # stop SIGNAL STATUS
     trap '' INT TERM HUP
-    printf '\nlaunch/quickstart.sh: stopped by SIG%s; run it again to start over with what is installed and warmed up.\n' "$1" >&2
+    printf '\nlaunch/quickstart.sh: stopped by SIG%s; the next run keeps what is installed and warmed up.\n' "$1" >&2
     [ -z "$phase_pid" ] || end_phase
     exit "$2"
 }
 
 evaluate() { # evaluate MODEL OUT
-    VLLM_LOGGING_STREAM=ext://sys.stderr "$python" $scripts/evaluate.py --model "$1" --data "$run/warm_start/heldout.jsonl" \
-        --out "$2" --seed "$seed" 2>>"$run/evaluate.log"
+    VLLM_LOGGING_STREAM=ext://sys.stderr "$python" $scripts/evaluate.py --model "$1" --out "$2" --seed "$seed" \
+        --data "$run/warm_start/heldout.jsonl" 2>>"$run/evaluate.log"
 }
 
 train() {
@@ -119,7 +120,8 @@ case $algorithm in
     gtpo | grpo_s | group_norm) ;;
     *) fail "ALGO is '$algorithm', but has to be gtpo, grpo_s or group_norm." ;;
 esac
-[[ $steps =~ ^[1-9][0-9]{0,3}$ ]] && [ "$steps" -le 1000 ] || fail "STEPS is '$steps', but has to be a number from 1 to 1000."
+[[ $steps =~ ^[1-9][0-9]{0,3}$ ]] && [ "$steps" -le 1000 ] ||
+    fail "STEPS is '$steps', but has to be a number from 1 to 1000."
 [[ $seed =~ ^[0-9]{1,9}$ ]] || fail "SEED is '$seed', but has to be a whole number from 0 to 999999999."
 if [ -d "$run" ] && [ ! -e "$run/quickstart.lock" ] && [ -n "$(ls -A "$run")" ]; then
     fail "RUN is $run, which holds other files than a quickstart's: name another folder."
@@ -154,7 +156,7 @@ Quickstart: $algorithm, $steps steps, seed $seed, in $run. On two cores and no G
   warm_start  1 min   a policy of 0.4 M parameters copies careless work, so that it gets 'Last digit of 4+7*9?' right
                       about one time in three: reinforcement learning is to remove habits that are planted here
   before      30 s    pass@1 on prompts that are never trained on
-  training    $(((45 + steps * 3 / 2 + 59) / 60)) min   $algorithm through OpenRLHF, vLLM, DeepSpeed and Ray; rewards of this project's service
+  training    $(((45 + steps * 3 / 2 + 59) / 60)) min   $algorithm through OpenRLHF, vLLM, DeepSpeed and Ray, with this project's reward service
   after       30 s    pass@1 again
   report      5 s     table, curves, and the entropies and advantages of some responses
 
@@ -162,7 +164,8 @@ EOF
 echo "== setup"
 phase setup bash launch/setup.sh
 echo "== warm_start"
-phase warm_start "$python" $scripts/warm_start.py --out "$run/warm_start" --seed "$seed" --prompts $((steps * prompts_per_step))
+phase warm_start "$python" $scripts/warm_start.py --out "$run/warm_start" --seed "$seed" \
+    --prompts $((steps * prompts_per_step))
 echo "== before"
 phase before evaluate "$run/warm_start/model" "$run/before.json"
 echo "== training"

