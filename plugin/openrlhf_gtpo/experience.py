@@ -366,15 +366,16 @@ class ExperienceMaker(RemoteExperienceMaker):
                         "label": experience.labels[i],
                         "correct": None if correct is None else bool(correct[row]),
                         "tokens": [self.tokenizer.decode([token]) for token in tokens],
-                        "entropy": _rounded(batch.entropy[row][mask]),
-                        "shaped_reward": None if rewards is None else _rounded(rewards[row][mask]),
-                        "advantage": _rounded(advantages[row][mask]),
+                        "entropy": _significant(batch.entropy[row][mask]),
+                        "shaped_reward": None if rewards is None else _significant(rewards[row][mask]),
+                        "advantage": _significant(advantages[row][mask]),
                     }
                     file.write(json.dumps(line) + "\n")
 
 
-def _rounded(values: torch.Tensor) -> list[float]:
-    return [round(value, 6) for value in values.tolist()]
+def _significant(values: torch.Tensor) -> list[float]:
+    """What float32 holds and no more: places after the point would lose the small entropies, whose inverse counts."""
+    return [float(f"{value:.7g}") for value in values.tolist()]
 
 
 def rollouts_path(args: Any) -> Path:

@@ -6,7 +6,10 @@ from openrlhf_gtpo.cpu import platform
 
 platform.prepare_process()
 
-from openrlhf_gtpo import experience, train  # noqa: E402 (the CPU platform comes first)
+import openrlhf.trainer.ppo_trainer as ppo_trainer  # noqa: E402 (the CPU platform comes first)
+import ray  # noqa: E402
+
+from openrlhf_gtpo import experience, train  # noqa: E402
 
 
 class DeafTrainer(experience.Trainer):
@@ -16,6 +19,12 @@ class DeafTrainer(experience.Trainer):
         """Do nothing."""
 
 
+def bind_deaf_trainer(device: str) -> None:
+    """Bind as the driver does, then put the deaf controller in the real one's place."""
+    bind(device)
+    ppo_trainer.PPOTrainer = ray.remote(DeafTrainer)
+
+
 if __name__ == "__main__":
-    experience.Trainer = DeafTrainer  # type: ignore[misc]
+    bind, train._bind_controller_and_policy = train._bind_controller_and_policy, bind_deaf_trainer
     sys.exit(train.main())
