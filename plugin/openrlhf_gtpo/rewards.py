@@ -5,12 +5,8 @@ hands on ``None`` when a server is gone. Here many concurrent callers share batc
 out, several servers stand in for each other, and a caller gets either a finite reward or a :class:`RewardError` that
 says why not.
 
-Two protocols are spoken, chosen by the path of the URL:
-
-* ``/v1/grade`` (also for a URL without a path), the project's own reward service:
-  ``{"items": [{"completion", "reference", "prompt"}]}`` -> ``{"results": [{"reward", "correct", "verdict", ...}]}``.
-* any other path, OpenRLHF's remote reward models: ``{"query": [...], "prompts": [...], "labels": [...]}`` ->
-  ``{"rewards": ..., "scores": ..., "extra_logs": {...}}``.
+Two protocols are spoken, chosen by the path of the URL: ``/v1/grade`` (also for a URL without a path) is the project's
+own, any other path OpenRLHF's. `openrlhf_gtpo.reward_protocols` defines them.
 
 One client belongs to one event loop and is not thread-safe. Standard library and httpx only: the vLLM rollout actors
 import this module.
@@ -23,59 +19,28 @@ import math
 import random
 import ssl
 from collections import defaultdict, deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
-from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import httpx
 
+from openrlhf_gtpo.reward_protocols import (
+    GRADE_PATH,
+    Failure,
+    GradeProtocol,
+    OpenRLHFProtocol,
+    Reward,
+    RewardRequest,
+    refused,
+)
+
 logger = logging.getLogger("openrlhf_gtpo.rewards")
 
-GRADE_PATH = "/v1/grade"
 FIRST_BACKOFF = 0.25  # seconds; doubled with every failure in a row
 CONNECT_TIMEOUT = 5.0  # seconds; a host that swallows packets must not cost a whole request timeout
 KEEPALIVE = 1.0  # seconds; less than servers keep idle connections, so that a reused one is not closed under a request
 LOG_INTERVAL = 60.0  # seconds between two reports of the same URL being down
 MAX_ANSWER_BYTES = 64 * 2**20
-
-STATUS_HINTS = {
-    401: "check the token",
-    403: "check the token",
-    404: "check the path of the URL",
-    405: "check the path of the URL",
-    413: "the completion is larger than the service accepts",
-    422: "the service does not understand the item, check that the URL speaks this protocol",
-}
-
-
-@dataclass(frozen=True)
-class RewardRequest:
-    """One completion to be rewarded.
-
-    ``query`` is prompt and completion decoded together with special tokens, as OpenRLHF sends it to a reward model.
-    """
-
-    completion: str
-    reference: str
-    prompt: str
-    query: str
-
-
-@dataclass(frozen=True)
-class Reward:
-    """What a reward server said about one completion; every number is finite.
-
-    ``score`` is verified correctness: 0 or 1 from ``/v1/grade``, ``scores`` in OpenRLHF's protocol, else the reward.
-    ``verdict`` is the grader's word (``correct``, ``wrong``, ``timeout`` ...), None in OpenRLHF's protocol.
-    """
-
-    reward: float
-    score: float
-    verdict: str | None
-    extra_logs: dict[str, float]
 
 
 class RewardError(RuntimeError):
@@ -160,101 +125,6 @@ class RewardClientStats:
     seconds_waited: float = 0.0
 
 
-class _Failure(Exception):
-    """Why a POST, or one item of its answer, gave no reward. ``str()`` continues a sentence that begins with the URL.
-
-    ``permanent``: asking again cannot help. ``divisible``: a smaller batch may succeed where this one did not.
-    ``answered``: the server read the batch and refused it or answered it wrongly, as servers that handle one query do.
-    ``retry_after``: seconds the server asked to be left alone.
-    """
-
-    def __init__(
-        self,
-        reason: str,
-        *,
-        permanent: bool = False,
-        divisible: bool = False,
-        answered: bool = False,
-        retry_after: float = 0.0,
-    ) -> None:
-        super().__init__(reason)
-        self.permanent = permanent
-        self.divisible = divisible
-        self.answered = answered
-        self.retry_after = retry_after
-
-
-class _GradeProtocol:
-    """POST /v1/grade of the project's reward service."""
-
-    @staticmethod
-    def question(batch: Sequence[RewardRequest]) -> dict[str, Any]:
-        return {"items": [{"completion": r.completion, "reference": r.reference, "prompt": r.prompt} for r in batch]}
-
-    @staticmethod
-    def rewards(answer: Any, batch: Sequence[RewardRequest]) -> "list[Reward | _Failure]":
-        results = answer.get("results") if isinstance(answer, dict) else None
-        if not isinstance(results, list):
-            raise _malformed("gave an answer without a list 'results'")
-        if len(results) != len(batch):
-            raise _malformed(f"gave {len(results)} results for {len(batch)} items")
-        return [_each(_GradeProtocol._reward, result, request) for result, request in zip(results, batch, strict=True)]
-
-    @staticmethod
-    def _reward(result: Any, request: RewardRequest) -> Reward:
-        if not isinstance(result, dict):
-            raise _Failure(f"gave a result that is {_kind(result)}, not an object")
-        verdict, correct = result.get("verdict"), result.get("correct")
-        if not isinstance(verdict, str):
-            raise _Failure(f"gave a 'verdict' that is {_kind(verdict)}, not a string")
-        if verdict == "bad_reference":
-            reference = str(request.reference)[:80]  # a data set may hold a number or nothing
-            raise _Failure(
-                f"cannot read the reference answer {reference!r}, mend this row of the data", permanent=True
-            )
-        if verdict == "error":
-            raise _Failure("could not grade the completion (verdict 'error')")
-        if not isinstance(correct, bool):
-            raise _Failure(f"gave a 'correct' that is {_kind(correct)}, not true or false")
-        return Reward(_number(result.get("reward"), "reward"), float(correct), verdict, {})
-
-
-class _OpenRLHFProtocol:
-    """POST to a remote reward model as OpenRLHF's own client does it."""
-
-    @staticmethod
-    def question(batch: Sequence[RewardRequest]) -> dict[str, Any]:
-        return {
-            "query": [r.query for r in batch],
-            "prompts": [r.prompt for r in batch],
-            "labels": [r.reference for r in batch],
-        }
-
-    @staticmethod
-    def rewards(answer: Any, batch: Sequence[RewardRequest]) -> "list[Reward | _Failure]":
-        if not isinstance(answer, dict) or answer.get("rewards") is None:
-            raise _malformed("gave an answer without 'rewards'")
-        rewards = _column(answer["rewards"], "rewards", len(batch))
-        scores = rewards if answer.get("scores") is None else _column(answer["scores"], "scores", len(batch))
-        extra_logs = answer.get("extra_logs") or {}
-        if not isinstance(extra_logs, dict):
-            raise _malformed(f"gave 'extra_logs' that is {_kind(extra_logs)}, not an object")
-        logs = {name: _column(values, f"extra_logs {name[:40]}", len(batch)) for name, values in extra_logs.items()}
-        return [
-            _each(_OpenRLHFProtocol._reward, rewards[i], scores[i], {name: values[i] for name, values in logs.items()})
-            for i in range(len(batch))
-        ]
-
-    @staticmethod
-    def _reward(reward: Any, score: Any, logs: dict[str, Any]) -> Reward:
-        return Reward(
-            _number(reward, "rewards"),
-            _number(score, "scores", bool_allowed=True),
-            None,
-            {name: _number(value, f"extra_logs {name[:40]}", bool_allowed=True) for name, value in logs.items()},
-        )
-
-
 class _Endpoint:
     """One URL: the protocol it speaks and how it has been doing lately. Times are the event loop's."""
 
@@ -263,10 +133,10 @@ class _Endpoint:
         path = parts.path.rstrip("/")
         if not path or path.endswith(GRADE_PATH):
             path = path or GRADE_PATH
-            self.protocol: type[_GradeProtocol] | type[_OpenRLHFProtocol] = _GradeProtocol
+            self.protocol: type[GradeProtocol] | type[OpenRLHFProtocol] = GradeProtocol
         else:
             path = parts.path
-            self.protocol = _OpenRLHFProtocol
+            self.protocol = OpenRLHFProtocol
         self.url = urlunsplit(parts._replace(path=path, fragment=""))
         self.label = urlunsplit(parts._replace(path=path, query="", fragment=""))  # a query may hold a secret
         self.single_only = False  # a multi-item POST was refused: one item per POST from now on
@@ -434,10 +304,10 @@ class RewardClient:
             outcomes = await self._ask(endpoint, [item.request for item in batch])
         except Exception as error:
             # Whatever else the HTTP stack raises counts as a broken connection: no caller may be left hanging.
-            failure = error if isinstance(error, _Failure) else _Failure(f"could not be asked ({_sentence(error)})")
+            failure = error if isinstance(error, Failure) else Failure(f"could not be asked ({_sentence(error)})")
             self._batch_failed(endpoint, batch, failure, sent_at)
             return
-        failed: dict[_Item, _Failure] = {}
+        failed: dict[_Item, Failure] = {}
         for item, outcome in zip(batch, outcomes, strict=True):
             if isinstance(outcome, Reward):
                 self._deliver(item, outcome)
@@ -451,25 +321,25 @@ class RewardClient:
             self._mark_up(endpoint, sent_at)
         self._retry(endpoint, failed)
 
-    async def _ask(self, endpoint: _Endpoint, batch: list[RewardRequest]) -> list[Reward | _Failure]:
-        """Raises :class:`_Failure` when the POST as a whole failed."""
+    async def _ask(self, endpoint: _Endpoint, batch: list[RewardRequest]) -> list[Reward | Failure]:
+        """Raises :class:`Failure` when the POST as a whole failed."""
         timeout = self.settings.timeout
         body = json.dumps(endpoint.protocol.question(batch)).encode()
         try:
             status, retry_after, content = await asyncio.wait_for(self._exchange(endpoint.url, body), timeout)
         except httpx.ConnectTimeout as error:
-            raise _Failure("could not be reached in time") from error
+            raise Failure("could not be reached in time") from error
         except (asyncio.TimeoutError, httpx.TimeoutException) as error:
-            raise _Failure(f"did not answer within {timeout:g} s", divisible=True) from error
+            raise Failure(f"did not answer within {timeout:g} s", divisible=True) from error
         except (httpx.RemoteProtocolError, httpx.ReadError) as error:  # perhaps one item of the batch crashed it
-            raise _Failure("hung up without an answer", divisible=True) from error
+            raise Failure("hung up without an answer", divisible=True) from error
         if status >= 400:
-            raise _refused(status, retry_after, endpoint.protocol is _OpenRLHFProtocol)
+            raise refused(status, retry_after, endpoint.protocol is OpenRLHFProtocol)
         try:
             answer = json.loads(content)
         except (ValueError, RecursionError) as error:
             kind = "HTML" if content.lstrip()[:1] == b"<" else "something"
-            raise _Failure(f"answered {kind} that is not JSON") from error
+            raise Failure(f"answered {kind} that is not JSON") from error
         return endpoint.protocol.rewards(answer, batch)
 
     def _connection_pool(self) -> httpx.AsyncClient:
@@ -496,15 +366,15 @@ class RewardClient:
             async for chunk in response.aiter_bytes():
                 content += chunk
                 if len(content) > MAX_ANSWER_BYTES:
-                    raise _Failure(f"answered more than {MAX_ANSWER_BYTES // 2**20} MiB")
+                    raise Failure(f"answered more than {MAX_ANSWER_BYTES // 2**20} MiB")
             return response.status_code, response.headers.get("Retry-After"), bytes(content)
 
     # What becomes of an item
 
-    def _batch_failed(self, endpoint: _Endpoint, batch: list[_Item], failure: _Failure, sent_at: float) -> None:
+    def _batch_failed(self, endpoint: _Endpoint, batch: list[_Item], failure: Failure, sent_at: float) -> None:
         if len(batch) > 1 and failure.divisible:
             # Whether it failed for its size or for one bad item: smaller batches find out.
-            if failure.answered and endpoint.protocol is _OpenRLHFProtocol:
+            if failure.answered and endpoint.protocol is OpenRLHFProtocol:
                 if not endpoint.single_only:
                     endpoint.single_only = True
                     logger.warning(
@@ -527,7 +397,7 @@ class RewardClient:
         self._mark_down(endpoint, failure, sent_at)
         self._retry(endpoint, dict.fromkeys(batch, failure))
 
-    def _retry(self, endpoint: _Endpoint, failed: dict[_Item, _Failure]) -> None:
+    def _retry(self, endpoint: _Endpoint, failed: dict[_Item, Failure]) -> None:
         """Queues items again: at once for the next URL, after a pause when every URL has had its turn.
 
         What failed together pauses together, so that it is sent in one batch again.
@@ -601,7 +471,7 @@ class RewardClient:
             endpoint.down_since = None
             logger.warning("The reward server %s is back after %.1f s.", endpoint.label, seconds)
 
-    def _mark_down(self, endpoint: _Endpoint, failure: _Failure, sent_at: float) -> None:
+    def _mark_down(self, endpoint: _Endpoint, failure: Failure, sent_at: float) -> None:
         """Holds the URL back for a while, longer with every failure in a row.
 
         Requests that were under way together fail together: that is one failure, not many.
@@ -638,87 +508,6 @@ def _check_url(url: str) -> None:
         raise ValueError(f"urls must not hold credentials ({parts.hostname}): pass the token by the setting for it.")
 
 
-def _refused(status: int, retry_after: str | None, stock: bool) -> _Failure:
-    """The failure that an HTTP status of 400 or more stands for; ``stock``: the server speaks OpenRLHF's protocol."""
-    if status in (408, 429) or status >= 500:
-        overloaded_or_gone = status in (408, 429, 502, 503, 504)
-        return _Failure(
-            f"answered HTTP {status}",
-            divisible=not overloaded_or_gone,
-            answered=not overloaded_or_gone,
-            retry_after=_seconds_of(retry_after),
-        )
-    about_the_batch = status not in (401, 403, 404, 405) if stock else status in (413, 422)
-    hint = f" ({STATUS_HINTS[status]})" if status in STATUS_HINTS else ""
-    return _Failure(
-        f"refused the request with HTTP {status}{hint}", permanent=True, divisible=about_the_batch, answered=True
-    )
-
-
-def _seconds_of(retry_after: str | None) -> float:
-    """Seconds from now that a Retry-After header means: a number, or an HTTP date (RFC 9110, 10.2.3); 0 if neither."""
-    if retry_after is None:
-        return 0.0
-    try:
-        seconds = float(retry_after)
-    except ValueError:
-        try:
-            date = parsedate_to_datetime(retry_after)
-        except ValueError:
-            return 0.0
-        if date.tzinfo is None:
-            date = date.replace(tzinfo=timezone.utc)
-        seconds = (date - datetime.now(timezone.utc)).total_seconds()
-    return max(seconds, 0.0) if math.isfinite(seconds) else 0.0
-
-
-def _malformed(reason: str) -> _Failure:
-    return _Failure(reason, divisible=True, answered=True)
-
-
-def _each(parse: Any, *arguments: Any) -> Reward | _Failure:
-    """Parses one item of an answer; a failure belongs to this item and not to its neighbours."""
-    try:
-        return parse(*arguments)
-    except _Failure as failure:
-        return failure
-
-
-def _column(values: Any, name: str, n: int) -> list[Any]:
-    """The n values of a column of OpenRLHF's protocol: a list, a list of one-element lists, or for n = 1 a scalar."""
-    if not isinstance(values, list):
-        if n == 1:
-            return [values]
-        raise _malformed(f"gave one value as '{name}' for {n} queries")
-    if len(values) != n:
-        raise _malformed(f"gave {len(values)} values as '{name}' for {n} queries")
-    if any(isinstance(value, list) for value in values):
-        if not all(isinstance(value, list) and len(value) == 1 for value in values):
-            raise _malformed(f"gave '{name}' in a shape that is neither (n,) nor (n, 1)")
-        return [value[0] for value in values]
-    return values
-
-
-def _number(value: Any, name: str, bool_allowed: bool = False) -> float:
-    if isinstance(value, bool) and bool_allowed:
-        return float(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _Failure(f"gave a '{name}' that is {_kind(value)}, not a number")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise _Failure(f"gave a '{name}' that is not finite ({number})")
-    return number
-
-
 def _sentence(error: Exception) -> str:
     """What an exception says, on one line; its class where it says nothing."""
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def _kind(value: Any) -> str:
-    """The JSON name of a value's type; never the value itself, which may quote a completion."""
-    names = {type(None): "null", bool: "a boolean", str: "a string", list: "a list", dict: "an object"}
-    return names.get(type(value), "a number")

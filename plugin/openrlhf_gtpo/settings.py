@@ -134,8 +134,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--reward.timeout",
         type=float,
-        default=30.0,
-        help="seconds for one request to the reward service (default: 30)",
+        default=60.0,
+        help="seconds for one request to the reward service (default: 60)",
     )
     group.add_argument(
         "--reward.batch_size", type=int, default=64, help="responses in one request at most (default: 64)"
