@@ -198,6 +198,20 @@ def test_training_stops_with_one_sentence_when_no_reward_can_be_had(policy: Path
     assert run.metrics == [], "nothing was trained on missing rewards"
 
 
+def test_training_stops_with_one_sentence_when_vllm_samples_without_the_hook(policy: Path, tmp_path: Path) -> None:
+    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])  # vLLM's worker imports the module by name
+    run = train(policy, tmp_path, "gtpo", 2, program=(str(HERE / "unhooked_worker.py"),), PYTHONPATH=path)
+    assert run.status == 1, run.log[-3000:]
+    assert (
+        run.log.strip()
+        .splitlines()[-1]
+        .startswith(
+            "openrlhf-gtpo train: error: vLLM 9.9 samples with vllm.v3.Sampler, which the entropy hook does not cover"
+        )
+    ), run.log[-3000:]
+    assert run.metrics == []
+
+
 def test_a_command_line_without_a_meaning_is_refused_before_anything_starts(policy: Path, tmp_path: Path) -> None:
     run = train(policy, tmp_path, "gtpo", 2, "--algo.advantage.gamma=0.9", "--algo.kl.init_coef=0.1")
     assert run.status == 2
