@@ -29,7 +29,7 @@ from openrlhf_gtpo.shaping import Shaped, grpo_s, gtpo
 logger = logging.getLogger(__name__)
 
 REPLACEMENT_ROUNDS = 3
-"""How often other prompts are drawn for groups that lost a reward before a smaller batch is trained on."""
+"""How often other prompts are drawn for groups that lost a reward before a smaller batch has to do."""
 
 
 class RewardsFailed(OneSentence):
@@ -135,6 +135,8 @@ class Generator(SamplesGenerator):
             )
             consumed += more_consumed
             samples += self._whole_groups(more, **kwargs)
+        if len(samples) < drawn and not self._evaluating:
+            samples = self._whole_updates(samples, group_size)
         return self._same_logs(samples), consumed, exhausted
 
     def _process_response_into_experience(self, response: dict[str, Any], **generate_kwargs: Any) -> Experience:
@@ -167,6 +169,20 @@ class Generator(SamplesGenerator):
                 self.tally.dropped_groups += 1
                 logger.warning("Dropped a group of %d responses: %s", size, self.tally.last_error)
         return kept
+
+    def _whole_updates(self, samples: list[Experience], group_size: int) -> list[Experience]:
+        """As many groups as fill optimiser updates.
+
+        What is left over would stay in DeepSpeed's gradient accumulation and shift every later update, and would leave
+        the ranks with unequal numbers of micro-batches.
+        """
+        kept = len(samples)
+        while kept % self.args.train.batch_size:
+            kept -= group_size
+            self.tally.dropped_groups += 1
+        if kept < len(samples):
+            logger.warning("Left out %d responses that do not fill --train.batch_size.", len(samples) - kept)
+        return samples[:kept]
 
     def _same_logs(self, samples: list[Experience]) -> list[Experience]:
         """Keep the extra_logs that every response has: OpenRLHF cannot batch a key that some lack."""

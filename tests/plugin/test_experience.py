@@ -36,7 +36,7 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
             stop_properly_penalty_coef=None,
         ),
         rollout=SimpleNamespace(n_samples_per_prompt=G, micro_batch_size=1, max_new_tokens=12, max_tokens_per_gpu=64),
-        train=SimpleNamespace(dynamic_batch_enable=False),
+        train=SimpleNamespace(dynamic_batch_enable=False, batch_size=G),
         actor=SimpleNamespace(num_nodes=1, num_gpus_per_node=2),
         ds=SimpleNamespace(ring_attn_size=1, tensor_parallel_size=1),
         data=SimpleNamespace(max_len=64),
@@ -332,6 +332,15 @@ def test_training_goes_on_with_a_smaller_batch_when_replacements_fail_too(monkey
     samples, consumed, _ = rollouts.run(2)
     assert [sample.prompts[0] for sample in samples] == ["a"] * G
     assert consumed == 5
+
+
+def test_a_smaller_batch_still_fills_whole_optimiser_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three groups that are left, an update of two takes two: a rest would shift gradient accumulation for good."""
+    batches = [whole("a") + whole("b") + whole("c") + failed("d"), failed("e"), failed("f"), failed("g")]
+    rollouts = Rollouts(monkeypatch, arguments(train__batch_size=2 * G), batches)
+    samples, *_ = rollouts.run(4)
+    assert [sample.prompts[0] for sample in samples] == ["a"] * G + ["b"] * G
+    assert rollouts.generator.tally.metrics()["reward/dropped_groups"] == 5, "four failed and one was left over"
 
 
 def test_training_stops_with_one_sentence_when_a_whole_rollout_batch_fails(monkeypatch: pytest.MonkeyPatch) -> None:
