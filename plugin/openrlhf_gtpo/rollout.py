@@ -18,7 +18,7 @@ from openrlhf_gtpo.errors import OneSentence
 from openrlhf_gtpo.openrlhf_seam import underlying
 from openrlhf_gtpo.rewards import RewardClient, RewardError, RewardRequest
 from openrlhf_gtpo.settings import RolloutSettings
-from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, sampling_kwargs
+from openrlhf_gtpo.vllm_entropy import engine_kwargs, entropies, sampling_kwargs
 
 
 class AgentMismatch(OneSentence):
@@ -193,11 +193,14 @@ class RolloutActor(underlying(vllm_engine.RolloutRayActor)):  # type: ignore[mis
         # OpenRLHF's executor is not told of any URL, so it leaves the reward to us; from a .py file it loads the
         # function.
         await super().__init__(*args, remote_rm_url=urls if reward_function else None, **kwargs)
-        check_hook(await self.llm.collective_rpc("entropy_hook_report"))
         if reward_function:
             self.executor.reward_endpoints = []
         self.reward_client = None if rollout.reward is None else RewardClient(rollout.reward)
         self.executor = RewardingExecutor(self.executor, self.reward_client, reward_function)
+
+    async def entropy_hook_report(self) -> list[dict[str, Any]]:
+        """What each of this engine's workers says of the entropy hook; for `openrlhf_gtpo.vllm_entropy.check_hook`."""
+        return await self.llm.collective_rpc("entropy_hook_report")
 
     async def reward_stats(self) -> dict[str, float]:
         """Counters of this actor's reward client since its start; empty without one."""

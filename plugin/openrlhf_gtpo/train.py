@@ -38,22 +38,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     # A terminated driver cleans up like an interrupted one: nothing of a run outlives it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    status, last_words = 0, ""
     with contextlib.ExitStack() as cleanup:
         try:
             _run(arguments, cleanup)
         except KeyboardInterrupt:
-            print(f"{PROGRAM}: interrupted", file=sys.stderr)
-            return 130
+            status, last_words = 130, "interrupted"
         except SettingsError as error:
-            print("\n".join(f"{PROGRAM}: error: {line}" for line in str(error).splitlines()), file=sys.stderr)
-            return 2
+            status, last_words = 2, str(error)
         except Exception as error:
             sentence = one_sentence(error)
             if sentence is None:
                 raise
-            print(f"{PROGRAM}: error: {sentence}", file=sys.stderr)
-            return 1
-    return 0
+            status, last_words = 1, sentence
+    # Ray is down by now, so what its workers still had to log stands above.
+    for line in last_words.splitlines():
+        print(f"{PROGRAM}: {'' if status == 130 else 'error: '}{line}", file=sys.stderr)
+    return status
 
 
 def _run(arguments: list[str], cleanup: contextlib.ExitStack) -> None:
