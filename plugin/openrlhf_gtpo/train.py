@@ -9,6 +9,7 @@ our flags. Ray carries the subclasses to the workers by their import path.
 
 import argparse
 import contextlib
+import faulthandler
 import importlib
 import os
 import re
@@ -23,6 +24,7 @@ from openrlhf_gtpo.errors import OneSentence
 from openrlhf_gtpo.settings import SettingsError, add_flags, refusals, rewards_are_embedded, rollout_settings
 
 PROGRAM = "openrlhf-gtpo train"
+CLEAN_UP_SECONDS = 20
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,23 +40,45 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     # A terminated driver cleans up like an interrupted one: nothing of a run outlives it.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, _interrupted)
     status, last_words = 0, ""
     with contextlib.ExitStack() as cleanup:
+        cleanup.callback(faulthandler.cancel_dump_traceback_later)  # the last to be called
         try:
             _run(arguments, cleanup)
         except KeyboardInterrupt:
             status, last_words = 130, "interrupted"
+        except SystemExit:
+            _limit_clean_up()
+            raise
         except SettingsError as error:
             status, last_words = 2, str(error)
         except Exception as error:
+            _limit_clean_up()
             sentence = one_sentence(error)
             if sentence is None:
                 raise
             status, last_words = 1, sentence
-    # Ray is down by now, so what its workers still had to log stands above.
+    # Ray is down by now: what its workers still had to log comes first, also where standard output is buffered.
+    sys.stdout.flush()
     for line in last_words.splitlines():
         print(f"{PROGRAM}: {'' if status == 130 else 'error: '}{line}", file=sys.stderr)
     return status
+
+
+def _interrupted(*_: Any) -> None:
+    _limit_clean_up()
+    raise KeyboardInterrupt
+
+
+def _limit_clean_up() -> None:
+    """End this process if it is still there in a while: Ray's shutdown may wait for ever for workers that a Ctrl-C
+    reached too.
+
+    What was started then sees that its parent is gone and ends by itself. The timer is faulthandler's because that
+    one works while C++ code holds Python's lock.
+    """
+    faulthandler.dump_traceback_later(CLEAN_UP_SECONDS, exit=True, file=open(os.devnull, "w"))  # noqa: SIM115
 
 
 def _run(arguments: list[str], cleanup: contextlib.ExitStack) -> None:

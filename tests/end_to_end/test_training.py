@@ -162,6 +162,28 @@ def test_group_norm_trains_as_grpo_with_our_entropy_metrics(policy: Path, tmp_pa
         assert line["actor_grad_norm"] > 0
 
 
+def test_two_ranks_and_two_engines_train_with_what_users_combine(policy: Path, tmp_path: Path) -> None:
+    """DAPO's dynamic filtering and overlong penalty, KL as a loss and importance correction, over two ranks."""
+    flags = [
+        "--actor.num_gpus_per_node=2",
+        "--ref.num_gpus_per_node=2",
+        "--vllm.num_engines=2",
+        "--rollout.micro_batch_size=8",
+        "--algo.kl.use_loss",
+        "--algo.kl.init_coef=0.001",
+        "--algo.kl.estimator=k3",
+        "--algo.advantage.is_correction_level=token",
+        "--algo.dynamic_filtering_enable",
+        "--reward.overlong_buffer_len=10",
+    ]
+    run = train(policy, tmp_path, "gtpo", 3, *flags).check()
+    assert run.metrics
+    for line in run.metrics:
+        assert line["groups/uninformative_share"] == 0, "dynamic filtering replaced them"
+        assert line["mismatch/logprob_gap"] <= 5e-3
+        assert line["actor_grad_norm"] > 0
+
+
 def test_an_interrupted_run_leaves_no_process(policy: Path, tmp_path: Path) -> None:
     training = Training(policy, tmp_path, "gtpo", 60)
     try:
@@ -169,7 +191,7 @@ def test_an_interrupted_run_leaves_no_process(policy: Path, tmp_path: Path) -> N
         assert len(training.processes()) >= 4, "Ray, vLLM, the policy and the reward service are running"
         os.killpg(training.process.pid, signal.SIGINT)  # what a terminal does on Ctrl-C
         assert training.process.wait(60) != 0
-        assert training.survivors() == []
+        assert training.survivors(60) == []
     finally:
         training.kill()
 
