@@ -11,7 +11,7 @@ from typing import Any
 
 from openrlhf_gtpo.errors import OneSentence
 
-__all__ = ["CLI", "SUPPORTED", "OpenRLHFMismatch", "adopt", "check", "importance_correction", "underlying"]
+__all__ = ["CLI", "SUPPORTED", "OpenRLHFMismatch", "adopt", "check", "underlying"]
 
 SUPPORTED = ((0, 11, 0), (0, 12, 0))
 """Versions of OpenRLHF from the first (included) to the second (excluded)."""
@@ -114,11 +114,3 @@ def adopt(cls: type, instance: Any) -> Any:
     new: Any = object.__new__(cls)
     new.__dict__.update(instance.__dict__)
     return new
-
-
-def importance_correction(args: Any) -> bool:
-    """Whether the train/rollout importance correction is on; its flags were renamed in 0.11.2."""
-    advantage = args.algo.advantage
-    return getattr(advantage, "is_correction_level", "off") != "off" or getattr(
-        advantage, "is_correction_enable", False
-    )
