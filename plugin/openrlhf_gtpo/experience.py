@@ -115,8 +115,26 @@ class Generator(SamplesGenerator):
         samples, consumed, exhausted = super()._generate_vllm(
             dataloader_iter=dataloader_iter, num_prompts=num_prompts, dynamic_filtering=dynamic_filtering, **kwargs
         )
-        if not self.args.reward.remote_url:
-            return samples, consumed, exhausted  # a reward model gives the rewards later
+        group_size = kwargs.get("n_samples_per_prompt", self.args.rollout.n_samples_per_prompt)
+        if self.args.reward.remote_url:  # else a reward model gives the rewards later
+            samples, consumed, exhausted = self._rewarded(
+                samples, consumed, exhausted, dataloader_iter, dynamic_filtering, group_size, **kwargs
+            )
+        if not self._evaluating and len(samples) < num_prompts * group_size:
+            samples = self._whole_updates(samples, group_size)
+        return self._same_logs(samples), consumed, exhausted
+
+    def _rewarded(
+        self,
+        samples: list[Experience],
+        consumed: int,
+        exhausted: bool,
+        dataloader_iter: Any,
+        dynamic_filtering: Any,
+        group_size: int,
+        **kwargs: Any,
+    ) -> tuple[list[Experience], int, bool]:
+        """The groups that have all their rewards, with groups of other prompts in the place of those that have not."""
         drawn = len(samples)
         samples = self._whole_groups(samples, **kwargs)
         if drawn and not samples:
@@ -124,7 +142,6 @@ class Generator(SamplesGenerator):
                 f"No reward could be had for a whole rollout batch ({drawn} responses), so training stops: "
                 f"{self.tally.last_error}"
             )
-        group_size = kwargs.get("n_samples_per_prompt", self.args.rollout.n_samples_per_prompt)
         for _ in range(REPLACEMENT_ROUNDS):
             missing = (drawn - len(samples)) // group_size
             if not missing or exhausted or self._evaluating:
@@ -135,9 +152,7 @@ class Generator(SamplesGenerator):
             )
             consumed += more_consumed
             samples += self._whole_groups(more, **kwargs)
-        if len(samples) < drawn and not self._evaluating:
-            samples = self._whole_updates(samples, group_size)
-        return self._same_logs(samples), consumed, exhausted
+        return samples, consumed, exhausted
 
     def _process_response_into_experience(self, response: dict[str, Any], **generate_kwargs: Any) -> Experience:
         self.tally.add(response)
@@ -173,8 +188,9 @@ class Generator(SamplesGenerator):
     def _whole_updates(self, samples: list[Experience], group_size: int) -> list[Experience]:
         """As many groups as fill optimiser updates.
 
-        What is left over would stay in DeepSpeed's gradient accumulation and shift every later update, and would leave
-        the ranks with unequal numbers of micro-batches.
+        What is left over, because rewards failed or the prompts ran out, would stay in DeepSpeed's gradient
+        accumulation and shift every later update; and it would leave the ranks with unequal numbers of micro-batches,
+        on which they wait for each other for ever.
         """
         kept = len(samples)
         while kept % self.args.train.batch_size:

@@ -114,9 +114,14 @@ class Training:
         return found
 
     def end(self, seconds: float = 280) -> Run:
-        """Wait until it ends by itself."""
+        """Wait until it ends by itself; a run that does not fails with the end of its log and what it left running."""
         try:
             status = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            alive = "\n".join(self.survivors(0))
+            raise AssertionError(
+                f"It did not end within {seconds:g} s.\n{self.text()[-8000:]}\nAlive:\n{alive}"
+            ) from None
         finally:
             self.kill()
         self.log.close()

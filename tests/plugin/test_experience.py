@@ -343,6 +343,17 @@ def test_a_smaller_batch_still_fills_whole_optimiser_updates(monkeypatch: pytest
     assert rollouts.generator.tally.metrics()["reward/dropped_groups"] == 5, "four failed and one was left over"
 
 
+@pytest.mark.parametrize("remote_url", [["http://127.0.0.1:1"], None])
+def test_the_last_batch_of_a_data_set_fills_whole_optimiser_updates_too(
+    monkeypatch: pytest.MonkeyPatch, remote_url: list[str] | None
+) -> None:
+    """Dynamic filtering had no prompt left to replace the fourth: two ranks would get two groups and one."""
+    args = arguments(train__batch_size=2 * G, reward__remote_url=remote_url)
+    rollouts = Rollouts(monkeypatch, args, [whole("a") + whole("b") + whole("c")])
+    samples, *_ = rollouts.run(4)
+    assert [sample.prompts[0] for sample in samples] == ["a"] * G + ["b"] * G
+
+
 def test_training_stops_with_one_sentence_when_a_whole_rollout_batch_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     rollouts = Rollouts(monkeypatch, arguments(), [failed("a") + failed("b")])
     with pytest.raises(RewardsFailed, match=r"whole rollout batch \(8 responses\).*http://127.0.0.1:1 is gone\."):
