@@ -32,6 +32,49 @@ class Verdict(str, Enum):
     """The grader itself failed; ``detail`` says how."""
 
 
+class Stage(str, Enum):
+    """The stage of the comparison that decided; the stages come in this order, cheapest first."""
+
+    STRING = "string"
+    """The two texts, normalised."""
+
+    EXACT = "exact"
+    """Two exact rationals."""
+
+    STRUCTURE = "structure"
+    """Two syntax trees: lists, tuples, intervals, matrices, equations and the like."""
+
+    NUMERIC = "numeric"
+    """Two expressions, by their values at a few points."""
+
+    SYMPY = "sympy"
+    """Two expressions, by SymPy."""
+
+    MATH_VERIFY = "math_verify"
+    """Two texts, by Math-Verify."""
+
+
+class Mode(str, Enum):
+    """Where the final answer of a completion may stand."""
+
+    STRICT = "strict"
+    r"""In a ``\boxed{...}`` or ``\fbox{...}`` alone."""
+
+    LENIENT = "lenient"
+    """Also after a phrase such as "the answer is", else it is the last formula or number."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to grade a completion."""
+
+    mode: Mode = Mode.LENIENT
+    rel_tol: float = 0.0
+    """Two numbers whose difference is at most this fraction of the reference are equal."""
+    allow_rounded: bool = False
+    """An answer that is the reference, rounded, is correct."""
+
+
 @dataclass(frozen=True)
 class Grade:
     """The verdict on one completion and what it rests on."""
@@ -40,9 +83,11 @@ class Grade:
     answer: str | None
     """The answer as the completion has it, or None where none was found or none was looked for."""
     reference: str
-    """The reference answer as it was given."""
+    """The reference answer as it was given; of several the one that matched, else the first."""
     detail: str | None = None
     """One sentence that says why, where the verdict alone does not."""
+    stage: Stage | None = None
+    """What decided; None where nothing was compared."""
 
     @property
     def correct(self) -> bool:
