@@ -1,110 +1,607 @@
-"""Compares two answers. Math-Verify does it; this is the only module that knows of it.
+r"""Decides whether an answer is the reference answer, in stages, the cheapest first.
 
-Math-Verify's own time limits are off: they are Python handlers of SIGALRM, which raise in every thread but the main
-one and cannot interrupt C code. The deadline is the caller's.
+Both are trees of `syntax.py`. What the two sides are decides the rule: lists are compared in any order, tuples in
+order, sets of reals as intervals, matrices entry by entry; ``x = v`` says v; ``a \pm b`` are two values. What remains
+are single expressions: rational numbers exactly, others structurally, then at points (`numeric.py`), then by SymPy.
+
+The comparison is not symmetric: the reference sets the form. A decimal reference of three significant digits or more
+is taken as rounded, so 27/59 is 0.458; a unit that only one side has is dropped; two different units are not equal.
 """
 
-import logging
+from __future__ import annotations
+
+import math
 import re
-from functools import lru_cache
-from typing import Any
+from collections import Counter
+from dataclasses import fields
+from fractions import Fraction
 
-from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, verify
+from math_reward.grader import numeric, symbolic
+from math_reward.grader.exact import Undefined, exact
+from math_reward.grader.numeric import Unknown
+from math_reward.grader.real_sets import Intervals, intervals, is_set_like
+from math_reward.grader.syntax import (
+    BasedNumber,
+    BigOperator,
+    Bracketed,
+    Call,
+    ClockTime,
+    Constant,
+    Matrix,
+    Negative,
+    Node,
+    Number,
+    PlusMinus,
+    Power,
+    Product,
+    Quantity,
+    Quotient,
+    Ratio,
+    Relation,
+    SetBuilder,
+    SetOperation,
+    Several,
+    Sum,
+    Symbol,
+    Text,
+    symbols,
+)
+from math_reward.grader.tokens import TooComplex
+from math_reward.grader.verdict import Options, Stage
 
-# It would say, once per process, that its time limits are off.
-logging.getLogger("math_verify").setLevel(logging.ERROR)
+MAX_ITEMS = 64
+"""Items of a list whose order does not matter, where they are not plain numbers."""
+ROUNDED_DIGITS = 3
+"""A decimal reference with fewer significant digits is exact."""
 
-MAX_CHARACTERS = 2_000
-MAX_NESTING = 60
-MAX_DIGITS = 400
-"""The longest run of digits in a number."""
-
-# An answer or a reference is an expression: looking for a number in it as well would take "2√3", which does not
-# parse, for 2.
-_EXPRESSION = (LatexExtractionConfig(),)
-_PROSE = (LatexExtractionConfig(), ExprExtractionConfig())
-
-_DELIMITERS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"))
-_DOLLAR = re.compile(r"(?<!\\)\$")
-_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?: \d{3})+(?:\.\d+)?")
-_SCIENTIFIC = re.compile(r"([-+]?\d+(?:\.\d+)?)[eE]([-+]?\d+)")
-_LONG_NUMBER = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
-
-
-class TooComplex(ValueError):
-    """The text is beyond the limits; the message says which."""
-
-
-class Parsed:
-    """One answer, parsed: the text and Math-Verify's readings of it (SymPy objects, and the text as the last one)."""
-
-    def __init__(self, text: str, readings: list[Any]) -> None:
-        self.text = text
-        self.readings = readings
-
-    @property
-    def is_mathematics(self) -> bool:
-        """False where nothing but the text itself was understood."""
-        return any(not isinstance(reading, str) for reading in self.readings)
-
-    @property
-    def extracted(self) -> str | None:
-        """The piece of the text that was read, or None where nothing was."""
-        return next((reading for reading in reversed(self.readings) if isinstance(reading, str)), None)
-
-
-@lru_cache(maxsize=4096)
-def parse_expression(text: str) -> Parsed:
-    """Parses a text that is an answer and nothing else, with or without ``$...$``.
-
-    Raises:
-        TooComplex: the text is beyond the limits; no work was done.
-    """
-    text = plain(text)
-    _check_limits(text)
-    # Dollar signs that are not pairs of delimiters are a currency's.
-    latex = text if len(_DOLLAR.findall(text)) % 2 == 0 else _DOLLAR.sub(r"\\$", text)
-    return Parsed(text, _parse(f"${latex}$", _EXPRESSION))
+_ORDER = (Stage.STRING, Stage.EXACT, Stage.STRUCTURE, Stage.NUMERIC, Stage.SYMPY)
+_COLLECTIONS = (Several, Bracketed, Matrix)
+_INEQUALITIES = ("<", "<=", ">", ">=", "!=")
+_COORDINATES = frozenset("xyz")
+_NO_UNIT = re.compile(r"units?(?:\^\d)?")
 
 
-def parse_prose(text: str) -> Parsed:
-    """Parses the answer that some prose contains: after "answer is", else the last formula or number."""
-    return Parsed(text, _parse(text, _PROSE))
+class Contradiction(ValueError):
+    """An answer says two different things at once: ``41 = 42``."""
 
 
-def equal(reference: Parsed, answer: Parsed) -> bool:
-    """True if the two answers are mathematically the same. Not symmetric: the reference sets the form."""
-    return verify(reference.readings, answer.readings, timeout_seconds=None)
+class Comparison:
+    """One comparison of a reference and an answer; ``stage`` is the latest stage that it needed."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self.stage = Stage.EXACT
+
+    def _reached(self, stage: Stage) -> None:
+        if _ORDER.index(stage) > _ORDER.index(self.stage):
+            self.stage = stage
+
+    def same(self, reference: Node, answer: Node) -> bool:
+        """True where the two are the same mathematically.
+
+        Raises:
+            TooComplex: a number is too big to compute.
+            Undefined: one of them has no value, such as 1/0.
+            Contradiction: one of them says two things.
+        """
+        if reference == answer:
+            self._reached(Stage.STRUCTURE)
+            return True
+        reference_label, reference = self._without_label(reference)
+        answer_label, answer = self._without_label(answer)
+        if reference_label is not None and answer_label is not None:
+            if _clash(reference_label, answer_label):
+                self._reached(Stage.STRUCTURE)
+                return False
+            answer = _with_argument_of(reference_label, answer_label, answer)
+        return self._same_value(reference, answer)
+
+    # ── what the two sides are ──
+
+    def _same_value(self, reference: Node, answer: Node) -> bool:
+        if reference == answer:
+            self._reached(Stage.STRUCTURE)
+            return True
+        kinds = (type(reference), type(answer))
+        if is_set_like(reference) or is_set_like(answer):
+            return self._same_set(reference, answer)
+        if PlusMinus in kinds:
+            return self._same_items(_values(reference), _values(answer))
+        if Several in kinds or Bracketed in kinds or Matrix in kinds:
+            return self._same_collection(reference, answer)
+        if Text in kinds:
+            self._reached(Stage.STRUCTURE)
+            return _words(reference) == _words(answer) is not None
+        if ClockTime in kinds or Ratio in kinds:
+            return self._same_ratio(reference, answer)
+        if Relation in kinds:
+            return self._same_relation(reference, answer)
+        if Quantity in kinds:
+            return self._same_quantity(reference, answer)
+        if type(reference) is BasedNumber and type(answer) is Number:
+            # The base is like a unit: the question asked for it.
+            return str(answer.value) == reference.digits
+        return self._same_expression(reference, answer)
+
+    def _without_label(self, node: Node) -> tuple[Node | None, Node]:
+        r"""``x`` and ``3`` of ``x = 3``, ``x = 1 + 2 = 3`` and ``x \approx 3``; the exact value of a constant chain."""
+        if type(node) is not Relation:
+            return None, node
+        if node.operators == ("in",) and type(node.operands[0]) is Symbol:
+            return node.operands[0], node.operands[1]
+        if any(operator not in ("=", "~") for operator in node.operators):
+            return None, node
+        operands = list(node.operands)
+        operators = list(node.operators)
+        label = None
+        while len(operands) > 1 and _is_label(operands[0]) and operators[0] in ("=", "~"):
+            label = label or operands[0]
+            operands.pop(0)
+            operators.pop(0)
+        if len(operands) == 1:
+            return label, operands[0]
+        if label is None and any(symbols(operand) for operand in operands):
+            return None, node
+        return label, self._value_of_chain(operands, operators)
+
+    def _value_of_chain(self, operands: list[Node], operators: list[str]) -> Node:
+        exact_part = operands[: operators.index("~") + 1] if "~" in operators else operands
+        value = exact_part[-1]
+        for step in exact_part[:-1]:
+            if not self._same_value(value, step):
+                raise Contradiction("it equates two different things")
+        for rounded in operands[len(exact_part) :]:
+            if not self._rounds_to(value, rounded):
+                raise Contradiction("its approximation is of something else")
+        return value
+
+    # ── sets, lists, tuples, matrices ──
+
+    def _same_set(self, reference: Node, answer: Node) -> bool:
+        self._reached(Stage.STRUCTURE)
+        left, right = intervals(reference), intervals(answer)
+        if left is not None and right is not None:
+            return self._same_intervals(left, right)
+        kind = type(reference)
+        if kind is type(answer):
+            if kind is SetOperation and reference.operator == answer.operator:  # type: ignore[union-attr]
+                if reference.operator == "difference":  # type: ignore[union-attr]
+                    return self._pairwise(reference.operands, answer.operands)  # type: ignore[union-attr]
+                return self._same_items(reference.operands, answer.operands)  # type: ignore[union-attr]
+            if kind is Bracketed:
+                return self._same_brackets(reference, answer)  # type: ignore[arg-type]
+            if kind is Relation:
+                return self._same_relation(reference, answer)
+            if kind is SetBuilder:
+                renamed = _renamed(answer, reference.variable, answer.variable)  # type: ignore[union-attr]
+                return self.same(reference.condition, renamed.condition)  # type: ignore[union-attr]
+            if kind is Several:
+                return self._same_items(reference.items, answer.items)  # type: ignore[union-attr]
+        return False
+
+    def _same_intervals(self, left: Intervals, right: Intervals) -> bool:
+        if len(left) != len(right):
+            return False
+        for pair in zip(left, right, strict=True):
+            for a, b in zip(*pair, strict=True):
+                if a.closed != b.closed:
+                    return False
+                if a.value != b.value:
+                    if math.isinf(a.value) or math.isinf(b.value):
+                        return False
+                    if abs(a.value - b.value) > 1e-9 * max(1.0, abs(a.value)):
+                        return False
+                    if a.node and b.node and not self._same_expression(a.node, b.node):
+                        return False
+        return True
+
+    def _same_collection(self, reference: Node, answer: Node) -> bool:
+        self._reached(Stage.STRUCTURE)
+        if type(reference) is Matrix and type(answer) is Matrix:
+            if len(reference.rows) != len(answer.rows):
+                return False
+            return all(self._pairwise(a, b) for a, b in zip(reference.rows, answer.rows, strict=True))
+        if Matrix in (type(reference), type(answer)):
+            left, right = _vector(reference), _vector(answer)
+            return left is not None and right is not None and self._pairwise(left, right)
+        if type(reference) is Bracketed and type(answer) is Bracketed:
+            return self._same_brackets(reference, answer)
+        if Bracketed in (type(reference), type(answer)):
+            tuple_, other = (reference, answer) if type(reference) is Bracketed else (answer, reference)
+            assert type(tuple_) is Bracketed
+            if type(other) is Several:
+                if other.kind == "list":
+                    pair = (tuple_.items, other.items)
+                    return self._pairwise(*(pair if tuple_ is reference else pair[::-1]))
+                return False
+            return len(tuple_.items) == 1 and self._in_order(reference, answer, tuple_, tuple_.items[0])
+        if type(reference) is Several and type(answer) is Several:
+            return self._same_lists(reference, answer)
+        several = reference if type(reference) is Several else answer
+        assert type(several) is Several
+        values = _values(several)
+        return len(values) == 1 and self._in_order(reference, answer, several, values[0])
+
+    def _in_order(self, reference: Node, answer: Node, wrapped: Node, content: Node) -> bool:
+        """Compare with ``content`` in the place of ``wrapped``."""
+        return self.same(content if wrapped is reference else reference, content if wrapped is answer else answer)
+
+    def _same_brackets(self, reference: Bracketed, answer: Bracketed) -> bool:
+        # [1, 2, 3] is a tuple as (1, 2, 3) is; two items may be an interval, whose brackets matter.
+        if len(reference.items) == 2 and (reference.left, reference.right) != (answer.left, answer.right):
+            return False
+        return self._pairwise(reference.items, answer.items)
+
+    def _same_lists(self, reference: Several, answer: Several) -> bool:
+        left, right = _values(reference), _values(answer)
+        if "set" in (reference.kind, answer.kind) or all(type(item) is Bracketed for item in left):
+            # Solutions are a set: one that is given twice is one.
+            left, right = self._distinct(left), self._distinct(right)
+        if len(left) != len(right):
+            return False
+        labels = [self._without_label(item)[0] for item in right]
+        if _all_different(labels):
+            known = [self._without_label(item)[0] for item in left]
+            if not _all_different(known):
+                # "p = 3, q = 4" for "3, 4": in the order given or that of the names, and in no other.
+                named = sorted(zip(map(_name, labels), right, strict=True), key=lambda pair: pair[0])
+                return self._pairwise(left, right) or self._pairwise(left, [item for _, item in named])
+        return self._same_items(left, right)
+
+    def _distinct(self, items: list[Node]) -> list[Node]:
+        kept: list[Node] = []
+        for item in items:
+            if item not in kept:
+                kept.append(item)
+        return kept
+
+    def _pairwise(self, left: list[Node] | tuple[Node, ...], right: list[Node] | tuple[Node, ...]) -> bool:
+        return len(left) == len(right) and all(self.same(a, b) for a, b in zip(left, right, strict=True))
+
+    def _same_items(self, left: list[Node] | tuple[Node, ...], right: list[Node] | tuple[Node, ...]) -> bool:
+        """The same items in any order."""
+        if len(left) != len(right):
+            return False
+        exact_left, exact_right = [exact(item) for item in left], [exact(item) for item in right]
+        if None not in exact_left and None not in exact_right:
+            if Counter(exact_left) == Counter(exact_right):
+                return True
+            if not any(_rounding(item) for item in left):
+                return False
+        if len(left) > MAX_ITEMS:
+            return self._pairwise(left, right)
+        rest = list(right)
+        for item in left:
+            match = next((index for index, other in enumerate(rest) if self.same(item, other)), None)
+            if match is None:
+                return False
+            del rest[match]
+        return True
+
+    # ── ratios, relations, quantities ──
+
+    def _same_ratio(self, reference: Node, answer: Node) -> bool:
+        if type(reference) is ClockTime and type(answer) is ClockTime:
+            return reference.seconds == answer.seconds
+        left, right = _terms(reference), _terms(answer)
+        if len(left) != len(right) or len(left) < 2:
+            if len(left) > 2 or len(right) > 2 or len(left) == len(right):
+                return False
+            # 3:1 is 3.
+            return self._same_value(_as_quotient(left), _as_quotient(right))
+        # 2:4 is 1:2.
+        return all(
+            self._same_value(Product((left[0], b)), Product((a, right[0])))
+            for a, b in zip(left[1:], right[1:], strict=True)
+        )
+
+    def _same_relation(self, reference: Node, answer: Node) -> bool:
+        self._reached(Stage.STRUCTURE)
+        if type(reference) is not Relation or type(answer) is not Relation:
+            return False
+        if len(reference.operators) != 1 or len(answer.operators) != 1:
+            if reference.operators == answer.operators:
+                return self._pairwise(reference.operands, answer.operands)
+            flipped = tuple(_FLIPPED.get(operator, operator) for operator in reversed(answer.operators))
+            return reference.operators == flipped and self._pairwise(reference.operands, answer.operands[::-1])
+        operator, other = reference.operators[0], answer.operators[0]
+        operands, others = reference.operands, answer.operands
+        if operator != other:
+            if _FLIPPED.get(operator) != other:
+                return False
+            others = (others[1], others[0])
+        if operator not in ("=", *_INEQUALITIES):
+            return self._pairwise(operands, others)
+        self._reached(Stage.NUMERIC)
+        try:
+            left = Sum((operands[0], Negative(operands[1])))
+            right = Sum((others[0], Negative(others[1])))
+            verdict = numeric.proportional(left, right, positive=operator not in ("=", "!="))
+        except Unknown:
+            return self._pairwise(operands, others)
+        return bool(verdict)
+
+    def _same_quantity(self, reference: Node, answer: Node) -> bool:
+        value, unit = _split(reference)
+        other, other_unit = _split(answer)
+        if unit and other_unit:
+            if not _same_unit(unit, other_unit):
+                if {unit, other_unit} == {"degree", "radian"}:
+                    return self._same_expression(_radians(reference), _radians(answer))
+                self._reached(Stage.STRUCTURE)
+                return False
+            return self._same_value(value, other)
+        if self._same_value(value, other):
+            return True
+        if "percent" in (unit, other_unit):
+            return self._same_value(_without_percent(reference), _without_percent(answer))
+        if "degree" in (unit, other_unit):
+            return self._same_value(_radians(reference), _radians(answer))
+        return False
+
+    # ── single expressions ──
+
+    def _same_expression(self, reference: Node, answer: Node) -> bool:
+        if not isinstance(reference, _EXPRESSIONS) or not isinstance(answer, _EXPRESSIONS):
+            return False
+        left, right = exact(reference), exact(answer)
+        if left is not None and right is not None:
+            return left == right or self._close(reference, answer, left, right)
+        names, others = symbols(reference), symbols(answer)
+        self._reached(Stage.NUMERIC)
+        try:
+            if not names and not others:
+                if numeric.same_constant(reference, answer):
+                    return True
+                return self._close(reference, answer, left, right)
+            verdict = numeric.same_function(reference, answer)
+        except Unknown:
+            self._reached(Stage.STRUCTURE)
+            return self._same_structure(reference, answer)
+        if verdict is None:
+            self._reached(Stage.SYMPY)
+            return symbolic.equal(reference, answer)
+        return verdict
+
+    def _close(self, reference: Node, answer: Node, left: Fraction | None, right: Fraction | None) -> bool:
+        """Equality up to rounding or ``rel_tol``, as far as the options and the form of the two allow."""
+        options = self._options
+        step = _rounding(reference)
+        if step and _rounding(answer) is None and not _is_integer(right) and self._within(reference, answer, step / 2):
+            return True
+        step = _rounding(answer) if options.allow_rounded else None
+        if step and self._within(reference, answer, step / 2):
+            return True
+        if options.rel_tol > 0:
+            value = left if left is not None else numeric.constant(reference)
+            if value is not None:
+                return self._within(reference, answer, abs(Fraction(value)) * Fraction(options.rel_tol))
+        return False
+
+    def _within(self, left: Node, right: Node, distance: Fraction) -> bool:
+        a, b = exact(left), exact(right)
+        if a is not None and b is not None:
+            return abs(a - b) <= distance
+        x, y = numeric.constant(left), numeric.constant(right)
+        return x is not None and y is not None and abs(x - y) <= distance * Fraction(1_000_001, 1_000_000)
+
+    def _rounds_to(self, value: Node, rounded: Node) -> bool:
+        if self._same_value(value, rounded):
+            return True
+        (value, _), (rounded, _) = _split(value), _split(rounded)
+        step = _rounding(rounded, least=1)
+        known = exact(value)
+        if step is None:
+            if _is_integer(known) or not _is_integer(exact(rounded)):
+                return False
+            step = Fraction(1)
+        return self._within(value, rounded, step if known is None or not _is_integer(known) else step / 2)
+
+    def _same_structure(self, reference: Node, answer: Node) -> bool:
+        """For what has no value at a point: the same operator with the same things under it."""
+        if type(reference) is not type(answer):
+            return False
+        if isinstance(reference, (Sum, Product)):
+            a, b = _parts(reference), _parts(answer)
+            return self._same_items(a, b)
+        if type(reference) is BigOperator and type(answer) is BigOperator:
+            same_bounds = reference.lower == answer.lower and reference.upper == answer.upper
+            return reference.name == answer.name and same_bounds and self._same_value(reference.body, answer.body)
+        if type(reference) is Call and type(answer) is Call:
+            return reference.function == answer.function and self._pairwise(reference.arguments, answer.arguments)
+        if isinstance(reference, (Negative, Quotient, Power)):
+            pairs = [(getattr(reference, f.name), getattr(answer, f.name)) for f in fields(reference)]
+            return all(self._same_value(a, b) for a, b in pairs)
+        return reference == answer
 
 
-def plain(text: str) -> str:
-    r"""``text`` without delimiters, line breaks and a full stop at its end.
-
-    ``1 000`` becomes ``1000`` and ``1e-5`` becomes ``1 \times 10^{-5}``: Math-Verify would read 1*0 and e - 5.
-    """
-    text = " ".join(text.split()).removesuffix(".").rstrip()
-    for left, right in _DELIMITERS:
-        inner = text[len(left) : -len(right)]
-        if text.startswith(left) and text.endswith(right) and inner.strip() and left not in inner:
-            return plain(inner)
-    if _THOUSANDS.fullmatch(text):
-        return text.replace(" ", "")
-    if number := _SCIENTIFIC.fullmatch(text):
-        return rf"{number[1]} \times 10^{{{number[2]}}}"
-    return text
-
-
-def _parse(text: str, targets: tuple[Any, ...]) -> list[Any]:
-    return parse(text, extraction_config=targets, parsing_timeout=None)
+_FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
+_EXPRESSIONS = (
+    Number,
+    Symbol,
+    Constant,
+    Sum,
+    Product,
+    Quotient,
+    Power,
+    Negative,
+    Call,
+    BigOperator,
+    Quantity,
+    BasedNumber,
+)
 
 
-def _check_limits(text: str) -> None:
-    if len(text) > MAX_CHARACTERS:
-        raise TooComplex(f"it has {len(text):,} characters, and {MAX_CHARACTERS:,} are allowed")
-    if _LONG_NUMBER.search(text):
-        raise TooComplex(f"it has a number of more than {MAX_DIGITS} digits")
-    depth = 0
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        if depth > MAX_NESTING:
-            raise TooComplex(f"its brackets are nested more than {MAX_NESTING} deep")
+def mentions(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    """True where the answer has several values and the reference is one of them: a guess."""
+    if type(answer) is Relation and answer.operators == ("in",):
+        answer = answer.operands[1]
+    if isinstance(reference, _COLLECTIONS) or not isinstance(answer, (Several, PlusMinus)):
+        return False
+    return any(comparison.same(reference, item) for item in _values(answer))
+
+
+def _is_integer(value: Fraction | None) -> bool:
+    return value is not None and value.denominator == 1
+
+
+def _values(node: Node) -> list[Node]:
+    r"""The values of a list, each ``a \pm b`` as two."""
+    if type(node) is PlusMinus:
+        if node.left is None:
+            return [node.right, Negative(node.right)]
+        return [Sum((node.left, node.right)), Sum((node.left, Negative(node.right)))]
+    if type(node) is not Several:
+        return [node]
+    values: list[Node] = []
+    for item in node.items:
+        if type(item) is Relation and type(item.operands[-1]) is PlusMinus and item.operators == ("=",):
+            values += _values(item.operands[-1])
+        elif type(item) in (PlusMinus, Several):
+            values += _values(item)
+        else:
+            values.append(item)
+    return values
+
+
+def _vector(node: Node) -> tuple[Node, ...] | None:
+    """The entries of a row, a column or a tuple."""
+    if type(node) is Matrix:
+        if len(node.rows) == 1:
+            return node.rows[0]
+        return tuple(row[0] for row in node.rows) if len(node.rows[0]) == 1 else None
+    if type(node) is Bracketed and (node.left, node.right) in (("(", ")"), ("[", "]")):
+        return node.items
+    return None
+
+
+def _is_label(node: Node) -> bool:
+    """What may stand left of "=" to say what the value is of: ``x``, ``f(x)``, ``(x, y)``, ``f'(x)``."""
+    kind = type(node)
+    if kind is Call:
+        if node.function == "abs":
+            return type(node.arguments[0]) is Product and _is_label(node.arguments[0])
+        return node.function.startswith("apply ") or (node.function == "prime" and _is_label(node.arguments[0]))
+    if kind is Bracketed:
+        return (node.left, node.right) == ("(", ")") and all(_is_label(item) for item in node.items)
+    if kind is Ratio:
+        return all(_is_label(term) for term in node.terms)
+    if kind is Product:
+        # AB and \angle ABC are a length and an angle, xy is a product.
+        names = [factor.name if type(factor) is Symbol else "" for factor in node.factors]
+        return all(name.isupper() or name == "\\angle" for name in names)
+    if kind is Several:
+        return node.kind == "list" and all(_is_label(item) for item in node.items)
+    return kind is Symbol
+
+
+def _name(label: Node | None) -> str:
+    return str(label)
+
+
+def _clash(reference: Node, answer: Node) -> bool:
+    """``x = 3`` is another line than ``y = 3``."""
+    return (
+        type(reference) is Symbol
+        and type(answer) is Symbol
+        and reference.name != answer.name
+        and reference.name in _COORDINATES
+        and answer.name in _COORDINATES
+    )
+
+
+def _with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
+    """``value`` of f(x) = value with the variable that the reference has: f(z)."""
+    if type(reference) is Call and type(answer) is Call and len(reference.arguments) == len(answer.arguments):
+        for new, old in zip(reference.arguments, answer.arguments, strict=True):
+            value = _renamed(value, new, old)
+    return value
+
+
+def _renamed(node: Node, new: Node, old: Node) -> Node:
+    if type(old) is not Symbol or type(new) is not Symbol or new == old:
+        return node
+    return _substituted(node, old.name, new)
+
+
+def _substituted(value: object, name: str, new: Node) -> Node:
+    if type(value) is tuple:
+        return tuple(_substituted(item, name, new) for item in value)  # type: ignore[return-value]
+    if type(value) is Symbol:
+        return new if value.name == name else value
+    if hasattr(value, "__dataclass_fields__"):
+        return type(value)(*(_substituted(getattr(value, field.name), name, new) for field in fields(value)))  # type: ignore[arg-type]
+    return value  # type: ignore[return-value]
+
+
+def _all_different(labels: list[Node | None]) -> bool:
+    return len(labels) > 1 and None not in labels and len({str(label) for label in labels}) == len(labels)
+
+
+def _words(node: Node) -> str | None:
+    if type(node) is Text:
+        return node.text
+    return node.name if type(node) is Symbol else None
+
+
+def _terms(node: Node) -> tuple[Node, ...]:
+    if type(node) is ClockTime:
+        return () if node.as_ratio is None else node.as_ratio.terms
+    return node.terms if type(node) is Ratio else (node,)
+
+
+def _as_quotient(terms: tuple[Node, ...]) -> Node:
+    return Quotient(terms[0], terms[1]) if len(terms) == 2 else terms[0] if terms else Text("")
+
+
+def _split(node: Node) -> tuple[Node, str]:
+    if type(node) is Quantity:
+        return node.value, "" if _NO_UNIT.fullmatch(node.unit) else node.unit
+    return node, ""
+
+
+def _same_unit(unit: str, other: str) -> bool:
+    if unit == other:
+        return True
+    # A counted thing may be named more or less closely: "candies", "chocolate candies".
+    words, others = set(unit.split()), set(other.split())
+    return words < others or others < words
+
+
+def _radians(node: Node) -> Node:
+    if type(node) is Quantity and node.unit == "degree":
+        return Quotient(Product((node.value, Constant("pi"))), Number(Fraction(180)))
+    return node.value if type(node) is Quantity else node
+
+
+def _without_percent(node: Node) -> Node:
+    if type(node) is not Quantity or node.unit != "percent":
+        return node
+    if type(node.value) is Number:
+        number = node.value
+        places = None if number.places is None else number.places + 2
+        return Number(number.value / 100, places, number.significant)
+    return Quotient(node.value, Number(Fraction(100)))
+
+
+def _rounding(node: Node, least: int = ROUNDED_DIGITS) -> Fraction | None:
+    """What one unit in the last place of a decimal is worth; None for what is no decimal of ``least`` digits."""
+    kind = type(node)
+    if kind is Number:
+        if node.places is None or node.significant < least:
+            return None
+        return Fraction(1, 10**node.places)
+    if kind is Negative:
+        return _rounding(node.operand, least)
+    if kind is Quantity:
+        return _rounding(node.value, least)
+    if kind is Product and len(node.factors) == 2:
+        step, factor = _rounding(node.factors[0], least), node.factors[1]
+        if step and type(factor) is Power and exact(factor.base) == 10:
+            scale = exact(factor)
+            return None if scale is None else step * scale
+    return None
+
+
+def _parts(node: Node) -> tuple[Node, ...]:
+    return node.terms if type(node) is Sum else node.factors if type(node) is Product else (node,)

@@ -1,20 +1,66 @@
-r"""Finds the final answer in a completion, in one linear pass."""
+r"""Finds the final answer in a completion: the content of its last box, or else what its last words say it is.
+
+One pass from the end, whose work is bounded: the answer stands at the end, however long the text is."""
 
 import re
 from dataclasses import dataclass
 
+from math_reward.grader.verdict import Mode
+
 SCANNED_CHARACTERS = 100_000
-"""Only the end of a completion is searched for a box: a final answer stands at the end."""
-
-TAIL_CHARACTERS = 2_000
+"""Only the end of a completion is searched for a box."""
+TAIL_CHARACTERS = 3_000
 """How much of the end is searched for an answer that is not in a box."""
+MAX_ANSWER_CHARACTERS = 20_000
+"""A box with more in it is not looked into."""
+MAX_BOXES = 64
+"""How many boxes, from the last one backwards, are looked at."""
 
-# An escaped brace is text, not a brace. A doubled backslash before "boxed" (LaTeX escaped once too often) still
-# opens a box.
-_BRACES = re.compile(r"\\(?:boxed|fbox)\s*\{|\\(?!\\(?:boxed|fbox)).|[{}]", re.DOTALL)
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
+# "\\boxed" with a doubled backslash (LaTeX escaped once too often) contains "\boxed", so it is found too.
+_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
+_OPEN_BOX = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
+_BRACE = re.compile(r"\\[{}]|[{}]")
+_SEPARATOR = re.compile(
+    r"[\s$]*(?:[,;]|(?P<alternative>,?\s*(?:or|\\text\{\s*or\s*\})\s)|,?\s*(?:and|&|\\text\{\s*,?\s*and\s*\}))"
+    r"(?:[\s$]|\\[,;: ()\[\]]|\\q?quad|and|the)*"
+)
+_SPECIAL_TOKEN = re.compile(r"<\|[^<>|\s]{1,64}\|>|<｜[^<>｜\s]{1,64}｜>|</?s>|<(?:bos|eos|pad|end_of_turn)>")
 
-_SEPARATOR = re.compile(r"[\s$]*(?:[,;]|,?\s*(?:and|\\text\{\s*and\s*\}))(?:[\s$]|\\[,;: ]|\\q?quad)*")
+_PHRASE = re.compile(
+    r"""(?:
+        (?:final|correct|right|true|actual)\s+(?:answer|solution|result|option|choice)\b [^.\n]{0,40}? (?:\bis\b|\bare\b|:|=)
+      | \banswers?\b (?:\s+(?:choice|option))? \s*\**\s* (?:\bis\b|\bare\b|\bwould\s+be\b|\bmust\s+be\b|\bshould\s+be\b|:)
+      | ^\s*(?:\**\s*)?(?:A|Ans|Answer|Solution|Result)\b\.?\s*\**\s*[:=]
+      | ^\s*\**\s*(?:Final\s+)?(?:Answer|Solution|Result)\s*\**\s*(?:\n|(?=[\\$\d]))
+      | \#{4}
+    )\s*(?:\**\s*)?(?:(?:definitely|clearly|simply|just|therefore|thus|exactly|approximately|about|equal\s+to|indeed|option|choice|:|\()\s*)*""",
+    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
+)
+_FORMULA = re.compile(
+    r"\$\$(?P<display>.+?)\$\$|(?<!\\)\$(?P<inline>[^$\n]+?)(?<!\\)\$|\\\((?P<round>.+?)\\\)|\\\[(?P<square>.+?)\\\]",
+    re.DOTALL,
+)
+_NUMBER = re.compile(
+    r"(?<![\w.])(?P<number>[-−–]?\s?\\?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
+    r"(?:\s?/\s?\d+(?:\.\d+)?)?(?:\s?\\?%|\s?percent|\s?°|\^\\circ|\^\{\\circ\})?)"
+    # A unit may follow without a space, but no other letter and no more of the number.
+    r"(?![.,]?\d)(?=[^a-zA-Z_]|$|(?:[cmk]?m|k?g|s|h|ft|mph|th|st|nd|rd)(?![a-zA-Z]))"
+)
+# "Question 42" names a question.
+_NAMED = re.compile(
+    r"(?:question|problem|exercise|step|case|part|example|figure|fig|equation|eq|page|chapter|section|line|item|no|number"
+    r"|option|method|approach|version|theorem|lemma|day|q)\.?\s*\#?\s*$",
+    re.IGNORECASE,
+)
+_REFUSAL = re.compile(
+    r"\b(?:i\s+)?(?:do\s*n[o']t|don't|cannot|can't|can\s+not|could\s*n[o']t|could\s+not|unable\s+to)\s+"
+    r"(?:know|determine|solve|answer|find|tell|say|compute|figure|be\s+(?:determined|solved|found|answered))",
+    re.IGNORECASE,
+)
+_CHOICE = re.compile(
+    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|option|choice|answer)\s*:?\s*)\(?(?P<letter>[A-J])\)?\s*(?:[.)]|$)",
+)
+_SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\.\s*(?=[A-Z][a-z])|\n\s*\n|[!?](?=\s|$)")
 
 
 @dataclass(frozen=True)
@@ -23,53 +69,149 @@ class Answer:
 
     text: str
     boxed: bool
-    r"""True for the content of a ``\boxed{...}`` or ``\fbox{...}``, False for prose that contains it."""
+    r"""True for the content of a ``\boxed{...}`` or ``\fbox{...}``, False for what was found in prose."""
+    alternatives: bool = False
+    """True where several boxes are offered for choice: ``\boxed{1}`` or ``\boxed{2}``."""
 
 
-def final_answer(completion: str) -> Answer | None:
+def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Answer | None:
     r"""The final answer of a completion, or None where it has none.
 
-    What comes before the last ``</think>`` does not count. The box that is closed last wins, whatever others say.
-    Without any box it is the end of the text; but a box that was opened and never closed is an answer cut off, so
-    none.
+    What comes before the last ``</think>`` does not count. The last box that is closed is the answer, whatever other
+    boxes say. Without any, in lenient mode, it is what follows the last "the answer is", ``####`` or the like, else
+    the last formula, else the last number; but a box that was opened and never closed is an answer cut off, so none.
     """
-    text = completion.rpartition("</think>")[2][-SCANNED_CHARACTERS:].strip()
-    boxed = last_boxed(text)
-    if boxed is not None:
-        return Answer(boxed, boxed=True) if boxed else None
-    if not text or _BOX.search(text):
+    text = completion.rpartition("</think>")[2][-SCANNED_CHARACTERS:]
+    boxes = _last_boxes(text)
+    if boxes is not None:
+        contents, alternatives = boxes
+        return Answer(", ".join(contents), boxed=True, alternatives=alternatives) if any(contents) else None
+    if mode is Mode.STRICT or _BOX.search(text):
         return None
-    return Answer(text[-TAIL_CHARACTERS:], boxed=False)
+    found = _in_prose(_SPECIAL_TOKEN.sub(" ", text).strip()[-TAIL_CHARACTERS:])
+    return Answer(found, boxed=False) if found else None
 
 
 def last_boxed(text: str) -> str | None:
-    r"""The content of the ``\boxed{...}`` or ``\fbox{...}`` that is closed last, inner boxes unwrapped, or None.
+    r"""The content of the last closed ``\boxed{...}`` or ``\fbox{...}``, inner boxes unwrapped, or None.
 
     Different boxes with nothing but commas or "and" between them are one answer: ``\boxed{1}, \boxed{2}`` is ``1, 2``.
     """
-    opened: list[tuple[int, int] | None] = []  # per open brace: where its box and the content begin, None if no box's
-    boxes: list[tuple[int, int, int]] = []  # closed, not inside another: where the box, the content and its end are
-    for match in _BRACES.finditer(text):
-        token = match.group()
-        if token == "{":
-            opened.append(None)
-        elif token == "}":
-            box = opened.pop() if opened else None
-            if box is not None:
-                while boxes and boxes[-1][0] > box[0]:
-                    boxes.pop()
-                boxes.append((*box, match.start()))
-        elif token.endswith("{") and token != r"\{":
-            opened.append((match.start(), match.end()))
-    if not boxes:
+    boxes = _last_boxes(text[-SCANNED_CHARACTERS:])
+    return None if boxes is None else ", ".join(boxes[0])
+
+
+def _last_boxes(text: str) -> tuple[list[str], bool] | None:
+    """The contents of the last box and of those joined to it, without repetitions; and whether they are for choice."""
+    if "boxed" not in text and "fbox" not in text:
         return None
-    first = len(boxes) - 1
-    while first > 0 and _is_separator(text[boxes[first - 1][2] + 1 : boxes[first][0]]):
-        first -= 1
-    contents = [_BOX.sub("", text[begin:end]).strip() for _, begin, end in boxes[first:]]
-    return ", ".join(dict.fromkeys(contents))
+    starts = [(match.start(), match.end()) for match in _BOX.finditer(text)][-MAX_BOXES:]
+    contents: list[str] = []
+    alternatives = False
+    following = -1  # where the box after this one begins
+    index = len(starts) - 1
+    while index >= 0:
+        start, begin = starts[index]
+        end = _closing(text, begin)
+        if end is not None:
+            # A box inside another is part of that one.
+            while index > 0 and (outer := _closing(text, starts[index - 1][1])) is not None and outer > end:
+                index -= 1
+                start, begin = starts[index]
+                end = outer
+            if following >= 0:
+                joined = _joined(text[end + 1 : following])
+                if joined is None:
+                    break
+                alternatives = alternatives or joined
+            contents.insert(0, _OPEN_BOX.sub("", text[begin:end]).strip())
+            following = start
+        elif following >= 0:
+            break
+        index -= 1
+    return (list(dict.fromkeys(contents)), alternatives) if following >= 0 else None
 
 
-def _is_separator(gap: str) -> bool:
-    # The bound keeps the whole linear: the pattern may try each of the white space's ends.
-    return len(gap) <= 40 and _SEPARATOR.fullmatch(gap) is not None
+def _closing(text: str, begin: int) -> int | None:
+    """Where the brace is closed that was opened just before ``begin``."""
+    depth = 1
+    for match in _BRACE.finditer(text, begin, begin + MAX_ANSWER_CHARACTERS):
+        if match[0] == "{":
+            depth += 1
+        elif match[0] == "}":
+            depth -= 1
+            if depth == 0:
+                return match.start()
+    return None
+
+
+def _joined(gap: str) -> bool | None:
+    """Whether the text between two boxes joins them: None if not, True for "or"."""
+    # The bound keeps the pattern, which may try each of the white space's ends, from taking long.
+    match = _SEPARATOR.fullmatch(gap) if len(gap) <= 40 else None
+    return None if match is None else match["alternative"] is not None
+
+
+def _in_prose(text: str) -> str | None:
+    if not text:
+        return None
+    last = None
+    for last in _PHRASE.finditer(text):
+        pass
+    if last is not None and text[last.end() :].strip():
+        found = _stated(text[last.end() :])
+        if found:
+            return found
+    if _REFUSAL.search(text[-300:]):
+        return None
+    choice = _CHOICE.search(text[-40:])
+    if choice:
+        return choice["letter"]
+    formula = None
+    for formula in _FORMULA.finditer(text):
+        pass
+    number = None
+    for number in _NUMBER.finditer(text):
+        pass
+    if formula is not None and (number is None or number.start() < formula.end()):
+        return _from_formula(formula)
+    if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
+        return None
+    return number["number"]
+
+
+def _stated(rest: str) -> str | None:
+    """The answer at the beginning of what follows "the answer is"."""
+    rest = rest.strip()
+    if rest.startswith("####"):
+        rest = rest[4:].strip()
+    formula = _FORMULA.match(rest)
+    if formula:
+        return _from_formula(formula, tail=rest[formula.end() :])
+    sentence = _SENTENCE_END.split(rest, maxsplit=1)[0].strip().strip("*").strip()
+    sentence = sentence.split("\n", 1)[0].strip()
+    if len(sentence) > 200:
+        return None
+    inner = None
+    for inner in _FORMULA.finditer(sentence):
+        pass
+    if inner is not None:
+        return _from_formula(inner)
+    if re.fullmatch(r"\(?[A-J]\)?", sentence):
+        return sentence.strip("()")
+    if re.match(r"\(?[A-J]\)[\s:.]", sentence):
+        return sentence.lstrip("(")[0]
+    words = re.findall(r"[A-Za-z]{2,}", sentence)
+    if len(words) <= 4:
+        return sentence or None
+    number = None
+    for number in _NUMBER.finditer(sentence):
+        pass
+    return number["number"] if number else None
+
+
+def _from_formula(match: "re.Match[str]", tail: str = "") -> str | None:
+    content = next((part for part in match.groups() if part is not None), "").strip()
+    # "$28$ %" and "$28$ percent" are 28 percent.
+    unit = re.match(r"\s*(\\?%|percent\b|pct\b)", tail)
+    return f"{content} {unit[1]}" if unit and content else content or None

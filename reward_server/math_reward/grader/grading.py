@@ -1,75 +1,226 @@
 """From a completion and a reference answer to a verdict."""
 
-from math_reward.grader.compare import Parsed, TooComplex, equal, parse_expression, parse_prose, plain
-from math_reward.grader.extract import final_answer, last_boxed
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from math_reward.grader.compare import Comparison, Contradiction, mentions
+from math_reward.grader.exact import Undefined
+from math_reward.grader.extract import Answer, final_answer, last_boxed
+from math_reward.grader.normalise import compact, normalise
+from math_reward.grader.parse import MAX_CHARACTERS, parse
 from math_reward.grader.prompt import cut_prompt
-from math_reward.grader.verdict import Grade, Verdict
+from math_reward.grader.syntax import Node, Number, Several, Text
+from math_reward.grader.tokens import NotMathematics, TooComplex
+from math_reward.grader.verdict import Grade, Mode, Options, Stage, Verdict
+
+CACHED_REFERENCES = 8_192
+CACHED_VERDICTS = 16_384
+SHOWN_CHARACTERS = 200
+"""How much of an answer that is beyond the limits a grade shows."""
+
+_PROSE_REFERENCE = 80
+"""A reference of more characters that says "answer is" is a solution, whose answer is looked for."""
+_INTEGER = re.compile(r"-?\d{1,15}")
+_GROUPED = re.compile(r"\d,\d{3}(?!\d)")
+_DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
+_NO_REFERENCE = frozenset(["none", "null", "nan", "n/a", "na", "undefined"])
 
 
 class _BadReference(ValueError):
-    """The reference is empty or not mathematics; the message is half a sentence that says so."""
+    """The reference is empty or cannot be read; the message is half a sentence that says so."""
 
 
-def grade(completion: str, reference: str, prompt: str | None = None) -> Grade:
+class _Reference(NamedTuple):
+    """A reference that can be graded against."""
+
+    text: str
+    compact: str
+    tree: Node
+    literal: bool
+    """True where its text says all that is known of it: words."""
+
+
+class _Outcome(NamedTuple):
+    verdict: Verdict
+    stage: Stage | None
+    detail: str | None = None
+
+
+def grade(
+    completion: str,
+    reference: str | Sequence[str],
+    prompt: str | None = None,
+    options: Options = Options(),  # noqa: B008 (immutable)
+) -> Grade:
     r"""Grades one completion.
 
     Args:
         completion: what the model wrote. With ``prompt``, the prompt and what the model wrote, in one text.
         reference: the reference answer as text: ``3/4``, ``\frac{3}{4}``, ``$x^2+1$``, ``(1,2)``, a text with a
-            ``\boxed{...}``, or a solution that ends with ``#### 42``.
+            ``\boxed{...}``, or a solution that ends with ``#### 42``. Of several, any one counts.
         prompt: cut off the completion first; where it cannot be found the verdict is ``prompt_not_found``.
+        options: where the answer may stand and how near is near enough.
 
-    Never raises on account of what the texts say. May take for ever, see ``math_reward.workers``.
+    Never raises on account of what the texts say. Takes milliseconds; an expression that only SymPy can decide may
+    take long, see ``math_reward.workers``.
     """
+    references = [reference] if isinstance(reference, str) else list(reference)
+    first = references[0] if references else ""
     try:
-        return _grade(completion, reference, prompt)
+        return _grade(completion, references, prompt, options)
     except (RecursionError, MemoryError) as error:
-        return Grade(Verdict.TOO_COMPLEX, None, reference, f"Grading stopped with {type(error).__name__}.")
+        return Grade(Verdict.TOO_COMPLEX, None, first, f"Grading stopped with {type(error).__name__}.")
     except Exception as error:
-        return Grade(Verdict.ERROR, None, reference, f"The grader failed with {type(error).__name__}: {error}")
+        return Grade(Verdict.ERROR, None, first, f"The grader failed with {type(error).__name__}: {error}")
 
 
-def _grade(completion: str, reference: str, prompt: str | None) -> Grade:
-    try:
-        expected = _parse_reference(reference)
-    except (_BadReference, TooComplex) as error:
-        return Grade(Verdict.BAD_REFERENCE, None, reference, f"The reference answer cannot be used: {error}.")
+def cache_info() -> dict[str, tuple[int, int]]:
+    """Hits and misses, since this process began, of the caches of verdicts and of parsed references."""
+    caches = {"verdict": _compared, "reference": _parsed_reference}
+    return {name: (cache.cache_info().hits, cache.cache_info().misses) for name, cache in caches.items()}
 
+
+def parsed(answer: str) -> Node:
+    """The tree of an answer, for those who want to show how it was read. Raises NotMathematics or TooComplex."""
+    return parse(answer)
+
+
+def parsed_reference(reference: str) -> Node:
+    """The tree of a reference, for those who want to show how it was read. Raises NotMathematics or TooComplex."""
+    parsed = _parsed_reference(reference)
+    if isinstance(parsed, _Reference):
+        return parsed.tree
+    raise NotMathematics(parsed)
+
+
+def _grade(completion: str, references: list[str], prompt: str | None, options: Options) -> Grade:
+    usable, reasons = [], []
+    for reference in references:
+        parsed = _parsed_reference(reference)
+        (usable if isinstance(parsed, _Reference) else reasons).append((reference, parsed))
+    if not usable:
+        reason = reasons[0][1] if reasons else "there is none"
+        detail = f"The reference answer cannot be used: {reason}."
+        return Grade(Verdict.BAD_REFERENCE, None, references[0] if references else "", detail)
+
+    first = usable[0][0]
     if prompt is not None:
         response = cut_prompt(completion, prompt)
         if response is None:
             detail = "Neither the prompt nor its end occurs in the completion."
-            return Grade(Verdict.PROMPT_NOT_FOUND, None, reference, detail)
+            return Grade(Verdict.PROMPT_NOT_FOUND, None, first, detail)
         completion = response
 
-    answer = final_answer(completion)
+    answer = final_answer(completion, options.mode)
     if answer is None:
-        return Grade(Verdict.NO_ANSWER, None, reference)
-    if not answer.boxed:
-        given = parse_prose(answer.text)
-        if given.extracted is None:
-            return Grade(Verdict.NO_ANSWER, None, reference)
-        return _compared(expected, given, given.extracted, reference)
-    if plain(answer.text) == expected.text:
-        return Grade(Verdict.CORRECT, answer.text, reference)
+        return Grade(Verdict.NO_ANSWER, None, first)
+    best: Grade | None = None
+    for reference, _ in usable:
+        outcome = _judged(answer, reference, options)
+        shown = answer.text if len(answer.text) <= MAX_CHARACTERS else answer.text[:SHOWN_CHARACTERS]
+        graded = Grade(outcome.verdict, shown, reference, outcome.detail, outcome.stage)
+        if graded.correct:
+            return graded
+        best = best or graded
+    assert best is not None
+    return best
+
+
+def _judged(answer: Answer, reference: str, options: Options) -> _Outcome:
+    if answer.alternatives:
+        return _Outcome(Verdict.AMBIGUOUS, None, "The completion offers several answers for choice.")
+    text = answer.text
+    if len(text) > MAX_CHARACTERS:
+        detail = f"it has {len(text):,} characters, and {MAX_CHARACTERS:,} are allowed"
+        return _Outcome(Verdict.TOO_COMPLEX, None, f"The answer was not looked at: {detail}.")
+    return _compared(reference, text, options)
+
+
+@lru_cache(maxsize=CACHED_REFERENCES)
+def _parsed_reference(reference: str) -> "_Reference | str":
+    """The reference, or half a sentence that says why it cannot be used."""
+    text = _reference_text(reference)
+    if text is None or not text.strip():
+        return "it is empty"
+    if len(text) > MAX_CHARACTERS:
+        return f"it has {len(text):,} characters, and {MAX_CHARACTERS:,} are allowed"
+    if _INTEGER.fullmatch(text):
+        return _Reference(text, text, parse(text), False)
+    normal = normalise(text)
+    if normal.lower() in _NO_REFERENCE:
+        return f"it says {normal!r}"
     try:
-        given = parse_expression(answer.text)
-    except TooComplex as error:
-        return Grade(Verdict.TOO_COMPLEX, answer.text[:200], reference, f"The answer was not looked at: {error}.")
-    return _compared(expected, given, answer.text, reference)
+        tree = parse(text)
+    except (NotMathematics, TooComplex) as error:
+        return str(error)
+    return _Reference(text, compact(normal), tree, type(tree) is Text)
 
 
-def _compared(expected: Parsed, given: Parsed, answer: str, reference: str) -> Grade:
-    return Grade(Verdict.CORRECT if equal(expected, given) else Verdict.WRONG, answer, reference)
-
-
-def _parse_reference(reference: str) -> Parsed:
-    """Raises _BadReference or TooComplex."""
+def _reference_text(reference: str) -> str | None:
     boxed = last_boxed(reference)
-    text = boxed if boxed is not None else reference.rpartition("####")[2]
-    if not text.strip():
-        raise _BadReference("it is empty")
-    parsed = parse_expression(text)
-    if not parsed.is_mathematics:
-        raise _BadReference("it does not parse as a mathematical expression")
-    return parsed
+    if boxed is not None:
+        return boxed
+    if "####" in reference:
+        return reference.rpartition("####")[2]
+    if len(reference) > _PROSE_REFERENCE and "answer" in reference.lower():
+        answer = final_answer(reference)
+        return None if answer is None else answer.text
+    return reference
+
+
+@lru_cache(maxsize=CACHED_VERDICTS)
+def _compared(reference: str, answer: str, options: Options) -> _Outcome:
+    """Whether two answers are the same, and what decided it."""
+    expected = _parsed_reference(reference)
+    assert isinstance(expected, _Reference)
+    if answer == expected.text:
+        return _Outcome(Verdict.CORRECT, Stage.STRING)
+    if _INTEGER.fullmatch(answer) and _INTEGER.fullmatch(expected.text) and not options.rel_tol:
+        same = int(answer) == int(expected.text)
+        return _Outcome(Verdict.CORRECT if same else Verdict.WRONG, Stage.EXACT)
+    normal = normalise(answer)
+    if not normal:
+        return _Outcome(Verdict.NO_ANSWER, None, "What stands in the box is empty.")
+    if compact(normal) == expected.compact:
+        return _Outcome(Verdict.CORRECT, Stage.STRING)
+    try:
+        tree = parse(answer)
+    except TooComplex as error:
+        return _Outcome(Verdict.TOO_COMPLEX, None, f"The answer was not looked at: {error}.")
+    except NotMathematics as error:
+        return _Outcome(Verdict.WRONG, Stage.STRING, f"The answer cannot be read: {error}.")
+    comparison = Comparison(options)
+    try:
+        if comparison.same(expected.tree, tree) or _same_otherwise(comparison, expected, normal, tree):
+            return _Outcome(Verdict.CORRECT, comparison.stage)
+        if mentions(comparison, expected.tree, tree):
+            detail = "The answer has several values, of which the reference is one."
+            return _Outcome(Verdict.AMBIGUOUS, comparison.stage, detail)
+    except TooComplex as error:
+        return _Outcome(Verdict.TOO_COMPLEX, None, f"The answer was not computed: {error}.")
+    except Undefined as error:
+        return _Outcome(Verdict.WRONG, comparison.stage, f"The answer has no value: {error}.")
+    except Contradiction as error:
+        return _Outcome(Verdict.AMBIGUOUS, comparison.stage, f"The answer contradicts itself: {error}.")
+    return _Outcome(Verdict.WRONG, comparison.stage)
+
+
+def _same_otherwise(comparison: Comparison, expected: _Reference, answer: str, tree: Node) -> bool:
+    """Whether the two are the same where their commas are read in another way.
+
+    ``100,200`` may be a list, if the other side is one; ``2,5`` is two and a half for a reference of as many places.
+    """
+    other = expected.tree
+    if type(other) is Number and type(tree) is Several:
+        if (match := _DECIMAL_COMMA.fullmatch(answer)) and other.places == len(match[2]):
+            return comparison.same(other, parse(f"{match[1]}.{match[2]}"))
+    if type(tree) is Several and _GROUPED.search(expected.text):
+        return comparison.same(parse(expected.text, thousands=False), tree)
+    if type(other) is Several and _GROUPED.search(answer):
+        return comparison.same(other, parse(answer, thousands=False))
+    return False
+
+
+__all__ = ["Mode", "cache_info", "grade", "parsed", "parsed_reference"]

@@ -16,6 +16,9 @@ class Verdict(str, Enum):
     NO_ANSWER = "no_answer"
     """No final answer could be found in the completion."""
 
+    AMBIGUOUS = "ambiguous"
+    """The completion offers several answers for choice, or contradicts itself; not paid, even where one is right."""
+
     BAD_REFERENCE = "bad_reference"
     """The reference answer is empty, too long or not mathematics: mend the data; the completion was not judged."""
 

@@ -1,0 +1,243 @@
+r"""One spelling for what is written in many: Unicode signs, LaTeX's layout commands, delimiters, ``\text`` and units
+glued to numbers. The meaning of a text never changes here; what a text means is `parse.py`'s business."""
+
+import re
+import unicodedata
+
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ", "0123456789+-()ni")
+_SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+_SUPERSCRIPT_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ]+")
+_SUBSCRIPT_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉]+")
+_VULGAR = re.compile("[¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]")
+# Controls, joiners and marks of direction have no meaning, and hide a difference from the eye.
+_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\u00ad]")
+
+_SIGNS = {
+    "−": "-",
+    "–": "-",
+    "—": "-",
+    "‒": "-",
+    "×": r" \times ",
+    "·": r" \cdot ",
+    "⋅": r" \cdot ",
+    "∙": r" \cdot ",
+    "÷": "/",
+    "⁄": "/",
+    "∕": "/",
+    "√": r"\sqrt ",
+    "∛": r"\sqrt[3] ",
+    "∞": r"\infty ",
+    "≤": r" \le ",
+    "⩽": r" \le ",
+    "≥": r" \ge ",
+    "⩾": r" \ge ",
+    "≠": r" \ne ",
+    "≈": r" \approx ",
+    "∈": r" \in ",
+    "∪": r" \cup ",
+    "∩": r" \cap ",
+    "∅": r"\emptyset ",
+    "∖": r"\setminus ",
+    "±": r"\pm ",
+    "°": r"^\circ ",
+    "º": r"^\circ ",
+    "′": "'",
+    "’": "'",
+    "“": '"',
+    "”": '"',
+    "ℝ": r"\mathbb{R}",
+    "ℤ": r"\mathbb{Z}",
+    "ℕ": r"\mathbb{N}",
+    "ℚ": r"\mathbb{Q}",
+    "ℂ": r"\mathbb{C}",
+    "∣": "|",
+    "⌊": r"\lfloor ",
+    "⌋": r"\rfloor ",
+    "⌈": r"\lceil ",
+    "⌉": r"\rceil ",
+    "π": r"\pi ",
+    "α": r"\alpha ",
+    "β": r"\beta ",
+    "γ": r"\gamma ",
+    "δ": r"\delta ",
+    "ε": r"\epsilon ",
+    "θ": r"\theta ",
+    "λ": r"\lambda ",
+    "μ": r"\mu ",
+    "ρ": r"\rho ",
+    "σ": r"\sigma ",
+    "τ": r"\tau ",
+    "φ": r"\phi ",
+    "ω": r"\omega ",
+    "Δ": r"\Delta ",
+    "Ω": r"\Omega ",
+    "〈": r"\langle ",
+    "⟨": r"\langle ",
+    "〉": r"\rangle ",
+    "⟩": r"\rangle ",
+    "≡": r"\equiv ",
+    "（": "(",
+    "）": ")",
+    "，": ",",
+    "：": ":",
+    "；": ";",
+    "。": ".",
+    "￥": "¥",
+}
+_SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]")
+
+_REPEATED_BACKSLASH = re.compile(r"\\\\(?=[a-zA-Z{}])")
+_HTML_POWER = re.compile(r"<su([pb])>(.{0,40}?)</su\1>")
+# What only places or sizes: \left( is (, \! is nothing, \, is a space.
+_LAYOUT = re.compile(
+    r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|hfill|nonumber"
+    r"|notag|rm|bf|it|boldsymbol|hline|centering|mathord|mathrel|mathbin|mathopen|mathclose)(?![a-zA-Z])"
+)
+_GROUPING = re.compile(r"(?<=\d),\s*\\!\s*(?=\d)")
+_NOTHING = re.compile(r"(?<!\\)\\!|(?<=\\\\)\[[^\[\]]{0,12}(?:pt|ex|em|mm|cm)\]|\\phantom\{[^{}]*\}|\\label\{[^{}]*\}|\\tag\*?\{[^{}]*\}")
+_SPACE = re.compile(
+    r"(?<!\\)\\[,;:> ]|\\q?quad|\\(?:thin|med|thick|en|hair)?space(?![a-zA-Z])|\\hspace\*?\{[^{}]*\}|~"
+)
+_COMMANDS = {
+    "dfrac": "frac",
+    "tfrac": "frac",
+    "cfrac": "frac",
+    "leq": "le",
+    "leqslant": "le",
+    "leqq": "le",
+    "geq": "ge",
+    "geqslant": "ge",
+    "geqq": "ge",
+    "neq": "ne",
+    "lt": "<",
+    "gt": ">",
+    "ast": "cdot",
+    "lbrace": "{",
+    "rbrace": "}",
+    "lbrack": "[",
+    "rbrack": "]",
+    "colon": ":",
+    "cupdot": "cup",
+    "bigcup": "cup",
+    "bigcap": "cap",
+    "varnothing": "emptyset",
+    "degree": "circ",
+    "dots": "ldots",
+    "cdots": "ldots",
+    "dotsc": "ldots",
+    "dotsb": "ldots",
+    "vdots": "ldots",
+    "varphi": "phi",
+    "varepsilon": "epsilon",
+    "vartheta": "theta",
+    "lvert": "|",
+    "rvert": "|",
+    "vert": "|",
+    "mid": "|",
+    "smallsetminus": "setminus",
+    "backslash": "setminus",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "dbinom": "binom",
+    "tbinom": "binom",
+    "implies": ",",
+    "Rightarrow": ",",
+    "iff": ",",
+    "thickapprox": "approx",
+    "simeq": "approx",
+    "doteq": "approx",
+    "wedge": "land",
+    "vee": "lor",
+    "imath": "i",
+    "euro": "€",
+    "pounds": "£",
+    "textdegree": "circ",
+}
+_COMMAND = re.compile(r"\\([a-zA-Z]+)")
+_SYMBOL_COMMANDS = {"<", ">", "{", "}", "[", "]", ":", "|", ",", "i", "€", "£"}
+
+_DELIMITED = (
+    re.compile(r"\$\$(.*)\$\$", re.DOTALL),
+    re.compile(r"\$(.*)\$", re.DOTALL),
+    re.compile(r"\\\((.*)\\\)", re.DOTALL),
+    re.compile(r"\\\[(.*)\\\]", re.DOTALL),
+    re.compile(r"\*\*(.*)\*\*", re.DOTALL),
+)
+_INNER_MATHS = re.compile(r"(?<!\\)\$|\\[()]")
+_WHITE = re.compile(r"\s+")
+_ENDS = re.compile(r"^[\s,;:]+|(?:\s|(?<!\\)[,;.])+$")
+
+_PLAIN = re.compile(r"[0-9a-zA-Z+*/=()\-., ]*")
+
+
+def normalise(text: str) -> str:
+    r"""``text`` in one spelling: no delimiters of mathematics, no layout, ASCII signs or LaTeX commands.
+
+    ``$\dfrac{1}{2}$.`` gives ``\frac{1}{2}``, ``4²`` gives ``4^{2}``, ``1½`` gives ``1\frac{1}{2}``.
+    """
+    text = _ENDS.sub("", text)
+    if _PLAIN.fullmatch(text):
+        return text
+    if not text.isascii():
+        text = ascii_signs(text)
+    text = without_delimiters(text)
+    if "\\\\" in text and "\\begin" not in text and "array" not in text:
+        text = _REPEATED_BACKSLASH.sub(r"\\", text)
+    if "<su" in text:
+        text = _HTML_POWER.sub(lambda m: ("^" if m[1] == "p" else "_") + "{" + m[2] + "}", text)
+    if "\\" in text:
+        text = _LAYOUT.sub(" ", text)
+        text = _GROUPING.sub(",", text)
+        text = _NOTHING.sub("", text)
+        text = _SPACE.sub(" ", text)
+        text = _COMMAND.sub(_command, text)
+    elif "~" in text:
+        text = text.replace("~", " ")
+    text = _INNER_MATHS.sub(" ", text)
+    text = _WHITE.sub(" ", text)
+    return _ENDS.sub("", text)
+
+
+def ascii_signs(text: str) -> str:
+    """Mathematical signs of Unicode as LaTeX; the rest in its compatible plain form (NFKC)."""
+    text = _INVISIBLE.sub("", text)
+    # Before NFKC, which would turn 4² into 42 and 1½ into 11/2.
+    text = _SUPERSCRIPT_RUN.sub(lambda m: "^{" + m[0].translate(_SUPERSCRIPTS) + "}", text)
+    text = _SUBSCRIPT_RUN.sub(lambda m: "_{" + m[0].translate(_SUBSCRIPTS) + "}", text)
+    text = _VULGAR.sub(lambda m: r"\frac{%s}{%s}" % tuple(unicodedata.normalize("NFKC", m[0]).split("⁄")), text)
+    text = _SIGN.sub(lambda m: _SIGNS[m[0]], text)
+    text = unicodedata.normalize("NFKC", text)
+    return _SIGN.sub(lambda m: _SIGNS[m[0]], text)
+
+
+def without_delimiters(text: str) -> str:
+    r"""``text`` without ``$...$``, ``\(...\)``, ``\[...\]`` or ``**...**`` around the whole of it."""
+    for pattern in _DELIMITED:
+        match = pattern.fullmatch(text)
+        if match and match[1].strip():
+            inner = match[1]
+            if pattern is _DELIMITED[1] and "$" in inner.replace(r"\$", ""):
+                continue
+            return without_delimiters(_ENDS.sub("", inner))
+    return text
+
+
+def _command(match: re.Match[str]) -> str:
+    name = match[1]
+    new = _COMMANDS.get(name)
+    if new is None:
+        return match[0]
+    if new in ("{", "}"):
+        return "\\" + new
+    if new in _SYMBOL_COMMANDS:
+        return " " + new + " "
+    return "\\" + new
+
+
+def compact(text: str) -> str:
+    """A normalised text without the white space that cannot matter: what equal strings are compared as."""
+    return _NEEDLESS_SPACE.sub("", text)
+
+
+_NEEDLESS_SPACE = re.compile(r"(?<![0-9a-zA-Z]) | (?![0-9a-zA-Z])")

@@ -1,0 +1,242 @@
+"""The syntax tree that an answer is parsed to: what was written, before anybody asks what it means.
+
+Every node is a small mutable-by-convention-never dataclass; two trees are equal (``==``) where the same was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Union
+
+
+@dataclass(slots=True)
+class Number:
+    """A number in digits: ``42``, ``1,000``, ``.50``."""
+
+    value: Fraction
+    places: int | None = None
+    """Digits after the decimal point as written; None for an integer literal."""
+    significant: int = 0
+    """Significant digits as written, of a decimal: 3 for ``0.0458``."""
+
+
+@dataclass(slots=True)
+class Symbol:
+    """A variable with its index: ``x``, ``x_{1}``, ``alpha``."""
+
+    name: str
+
+
+@dataclass(slots=True)
+class Constant:
+    """``pi``, ``e``, ``i``, ``infinity``, ``emptyset`` or a number set: ``reals``, ``integers`` ..."""
+
+    name: str
+
+
+@dataclass(slots=True)
+class Sum:
+    """Two or more terms; a subtracted one is a ``Negative``."""
+
+    terms: tuple[Node, ...]
+
+
+@dataclass(slots=True)
+class Product:
+    """Two or more factors, with or without a sign of multiplication."""
+
+    factors: tuple[Node, ...]
+
+
+@dataclass(slots=True)
+class Quotient:
+    """A fraction or a division."""
+
+    numerator: Node
+    denominator: Node
+
+
+@dataclass(slots=True)
+class Power:
+    """``base ^ exponent``."""
+
+    base: Node
+    exponent: Node
+
+
+@dataclass(slots=True)
+class Negative:
+    """``- operand``."""
+
+    operand: Node
+
+
+@dataclass(slots=True)
+class PlusMinus:
+    r"""``left \pm right``, or ``\pm right`` where ``left`` is None: two values."""
+
+    left: Node | None
+    right: Node
+
+
+@dataclass(slots=True)
+class Call:
+    """A named function: ``sin``, ``sqrt``, ``root`` (of, index), ``log`` (of, base), ``abs``, ``factorial`` ..."""
+
+    function: str
+    arguments: tuple[Node, ...]
+
+
+@dataclass(slots=True)
+class BigOperator:
+    r"""``\sum``, ``\prod``, ``\int`` or ``\lim`` with its bounds and what stands under it. Only ever compared as
+    written."""
+
+    name: str
+    lower: Node | None
+    upper: Node | None
+    body: Node
+
+
+@dataclass(slots=True)
+class Relation:
+    r"""A chain ``a < b \le c``: one operator fewer than operands."""
+
+    operators: tuple[str, ...]
+    """Each one of ``= != < <= > >= ~ in``; ``~`` is "approximately"."""
+    operands: tuple[Node, ...]
+
+
+@dataclass(slots=True)
+class Several:
+    """Several things one after the other: ``1, 2`` (``kind`` "list"), ``{1, 2}`` ("set") or ``1 or 2`` ("or")."""
+
+    kind: str
+    items: tuple[Node, ...]
+
+
+@dataclass(slots=True)
+class Bracketed:
+    """``(a, b)`` or ``[a, b)``: a tuple, a point or an interval, whichever the other side is."""
+
+    left: str
+    right: str
+    items: tuple[Node, ...]
+
+
+@dataclass(slots=True)
+class SetBuilder:
+    """``{variable | condition}``."""
+
+    variable: Node
+    condition: Node
+
+
+@dataclass(slots=True)
+class SetOperation:
+    """``union``, ``intersection`` or ``difference`` of sets."""
+
+    operator: str
+    operands: tuple[Node, ...]
+
+
+@dataclass(slots=True)
+class Matrix:
+    """Rows of entries; a column vector has one entry per row."""
+
+    rows: tuple[tuple[Node, ...], ...]
+
+
+@dataclass(slots=True)
+class Text:
+    """Words that are no mathematics, lower case and without punctuation at their ends (a single letter as it is)."""
+
+    text: str
+
+
+@dataclass(slots=True)
+class Quantity:
+    """A value with what it is measured in: ``percent``, ``degree``, a unit, a currency or a counted thing."""
+
+    value: Node
+    unit: str
+
+
+@dataclass(slots=True)
+class BasedNumber:
+    """``204_5``: digits in a base between 2 and 36."""
+
+    digits: str
+    base: int
+
+
+@dataclass(slots=True)
+class ClockTime:
+    """A time of day, in seconds after midnight; ``as_ratio`` is the other thing that ``3:20`` may mean."""
+
+    seconds: int
+    as_ratio: Ratio | None = None
+
+
+@dataclass(slots=True)
+class Ratio:
+    """``a : b`` or ``a : b : c``."""
+
+    terms: tuple[Node, ...]
+
+
+Node = Union[
+    Number,
+    Symbol,
+    Constant,
+    Sum,
+    Product,
+    Quotient,
+    Power,
+    Negative,
+    PlusMinus,
+    Call,
+    BigOperator,
+    Relation,
+    Several,
+    Bracketed,
+    SetBuilder,
+    SetOperation,
+    Matrix,
+    Text,
+    Quantity,
+    BasedNumber,
+    ClockTime,
+    Ratio,
+]
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes directly below ``node``."""
+    for name in node.__slots__:
+        yield from _nodes(getattr(node, name))
+
+
+def _nodes(value: object) -> Iterator[Node]:
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _nodes(item)
+    elif type(value) in _NODE_TYPES:
+        yield value  # type: ignore[misc]
+
+
+_NODE_TYPES = frozenset(Node.__args__)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """``node`` and every node below it."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def symbols(node: Node) -> set[str]:
+    """The names of the variables in ``node``."""
+    return {part.name for part in walk(node) if type(part) is Symbol}

@@ -1,0 +1,98 @@
+"""The words that an answer may have: functions, constants, units, and the prose around a formula."""
+
+FUNCTIONS = {
+    "sin": "sin", "cos": "cos", "tan": "tan", "cot": "cot", "sec": "sec", "csc": "csc", "cosec": "csc",
+    "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "coth": "coth", "sech": "sech", "csch": "csch",
+    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "asin": "asin", "acos": "acos", "atan": "atan",
+    "arccot": "acot", "arcsec": "asec", "arccsc": "acsc", "tg": "tan", "ctg": "cot", "arctg": "atan", "arcctg": "acot",
+    "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "arsinh": "asinh", "arcosh": "acosh", "artanh": "atanh",
+    "ln": "log", "log": "log", "lg": "log10", "exp": "exp", "sqrt": "sqrt",
+    "abs": "abs", "floor": "floor", "ceil": "ceil",
+    "gcd": "gcd", "lcm": "lcm", "max": "max", "min": "min", "det": "det", "deg": "degree of", "arg": "arg",
+    "Re": "re", "Im": "im", "operatorname": "operatorname", "binom": "binom",
+}  # fmt: skip
+"""Name as written (after a backslash or plain) to name in the tree. ``log`` is natural: a base is written."""
+
+INVERSE = {
+    "sin": "asin", "cos": "acos", "tan": "atan", "cot": "acot", "sec": "asec", "csc": "acsc",
+    "sinh": "asinh", "cosh": "acosh", "tanh": "atanh",
+}  # fmt: skip
+
+CONSTANTS = {
+    "pi": "pi", "infty": "infinity", "infinity": "infinity", "inf": "infinity", "oo": "infinity",
+    "emptyset": "emptyset", "R": "reals", "Z": "integers", "N": "naturals", "Q": "rationals", "C": "complexes",
+}  # fmt: skip
+
+RELATIONS = {
+    "=": "=", "==": "=", ":=": "=", "<": "<", ">": ">", "<=": "<=", ">=": ">=", "!=": "!=", "~=": "~",
+    "le": "<=", "ge": ">=", "ne": "!=", "approx": "~", "in": "in", "equiv": "=", "sim": "~", "cong": "~",
+    "to": "to", "->": "to", "subset": "subset", "subseteq": "subset", "notin": "notin",
+    "parallel": "parallel", "perp": "perp", "mapsto": "to",
+}  # fmt: skip
+
+BIG_OPERATORS = {"sum", "prod", "int", "iint", "iiint", "oint", "lim", "limsup", "liminf", "sup"}
+
+_UNITS = {
+    "degree": "degree degrees deg °",
+    "radian": "radian radians rad",
+    "percent": "percent pct percentage per\u00a0cent %",
+    "dollar": "dollar dollars usd $ bucks",
+    "cent": "cent cents ¢",
+    "euro": "euro euros eur €",
+    "pound sterling": "£ gbp",
+    "yen": "¥ yen yuan",
+    "meter": "m meter meters metre metres",
+    "centimeter": "cm centimeter centimeters centimetre centimetres",
+    "millimeter": "mm millimeter millimeters millimetre millimetres",
+    "kilometer": "km kilometer kilometers kilometre kilometres",
+    "decimeter": "dm decimeter decimeters",
+    "inch": "in inch inches",
+    "foot": "ft foot feet",
+    "yard": "yd yard yards",
+    "mile": "mi mile miles",
+    "second": "s sec secs second seconds",
+    "minute": "min mins minute minutes",
+    "hour": "h hr hrs hour hours",
+    "day": "day days",
+    "week": "week weeks",
+    "month": "month months",
+    "year": "yr yrs year years",
+    "gram": "g gram grams",
+    "kilogram": "kg kilogram kilograms kgs",
+    "milligram": "mg milligram milligrams",
+    "ton": "ton tons tonne tonnes",
+    "pound": "lb lbs pound pounds",
+    "ounce": "oz ounce ounces",
+    "liter": "l liter liters litre litres",
+    "milliliter": "ml milliliter milliliters millilitre millilitres",
+    "gallon": "gallon gallons gal",
+    "quart": "quart quarts",
+    "pint": "pint pints",
+    "cup": "cup cups",
+    "mile/hour": "mph",
+    "kilometer/hour": "kph kmph",
+    "joule": "j joule joules",
+    "newton": "n newton newtons",
+    "watt": "w watt watts",
+    "unit": "unit units",
+    "square": "sq square",
+    "cubic": "cubic",
+}
+UNITS = {word: unit for unit, words in _UNITS.items() for word in words.replace("\u00a0", " ").split()}
+"""A word in lower case to the unit that it means."""
+
+PLAIN_UNITS = {word for word in UNITS if len(word) > 1 and word not in {"in", "min", "deg", "sec", "rad"}}
+r"""Words that are units without ``\text`` too; the letters m, s, g ... are variables there."""
+
+LEADING = frozenset(
+    """a all also an answer answers answered are approximately about be correct equal equals equal to exactly final
+    find get has have he her here his i in is it its just let least of on one only or our possible result same she
+    simply simplest smallest so solution solutions sum that the them then there therefore these they this thus to total
+    value values was we which will with x option choice yes""".split()
+)
+"""Words that may stand before a formula without changing what it says."""
+
+QUALIFIERS = ("for", "where", "with", "when", "if", "as", "such", "provided", "given", "on", "over", "per", "each", "every")
+"""Words that begin a remark on the formula before them: "for all real x"."""
+
+NEGATIONS = frozenset("not no never cannot wrong incorrect isn't neither nor none false except excluding".split())
