@@ -13,11 +13,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from fractions import Fraction
+from typing import Any
 
 from math_reward.grader import numeric, symbolic
-from math_reward.grader.exact import Undefined, exact
+from math_reward.grader.exact import exact
 from math_reward.grader.numeric import Unknown
 from math_reward.grader.real_sets import Intervals, intervals, is_set_like
 from math_reward.grader.syntax import (
@@ -46,7 +47,6 @@ from math_reward.grader.syntax import (
     Text,
     symbols,
 )
-from math_reward.grader.tokens import TooComplex
 from math_reward.grader.verdict import Options, Stage
 
 MAX_ITEMS = 64
@@ -118,16 +118,16 @@ class Comparison:
             return self._same_relation(reference, answer)
         if Quantity in kinds:
             return self._same_quantity(reference, answer)
-        if type(reference) is BasedNumber and type(answer) is Number:
+        if isinstance(reference, BasedNumber) and isinstance(answer, Number):
             # The base is like a unit: the question asked for it.
             return str(answer.value) == reference.digits
         return self._same_expression(reference, answer)
 
     def _without_label(self, node: Node) -> tuple[Node | None, Node]:
-        r"""``x`` and ``3`` of ``x = 3``, ``x = 1 + 2 = 3`` and ``x \approx 3``; the exact value of a constant chain."""
-        if type(node) is not Relation:
+        r"""``x`` and ``3`` of ``x = 3``, ``x = 1 + 2 = 3`` and ``x \approx 3``; the value of a constant chain."""
+        if not isinstance(node, Relation):
             return None, node
-        if node.operators == ("in",) and type(node.operands[0]) is Symbol:
+        if node.operators == ("in",) and isinstance(node.operands[0], Symbol):
             return node.operands[0], node.operands[1]
         if any(operator not in ("=", "~") for operator in node.operators):
             return None, node
@@ -162,21 +162,21 @@ class Comparison:
         left, right = intervals(reference), intervals(answer)
         if left is not None and right is not None:
             return self._same_intervals(left, right)
-        kind = type(reference)
-        if kind is type(answer):
-            if kind is SetOperation and reference.operator == answer.operator:  # type: ignore[union-attr]
-                if reference.operator == "difference":  # type: ignore[union-attr]
-                    return self._pairwise(reference.operands, answer.operands)  # type: ignore[union-attr]
-                return self._same_items(reference.operands, answer.operands)  # type: ignore[union-attr]
-            if kind is Bracketed:
-                return self._same_brackets(reference, answer)  # type: ignore[arg-type]
-            if kind is Relation:
-                return self._same_relation(reference, answer)
-            if kind is SetBuilder:
-                renamed = _renamed(answer, reference.variable, answer.variable)  # type: ignore[union-attr]
-                return self.same(reference.condition, renamed.condition)  # type: ignore[union-attr]
-            if kind is Several:
-                return self._same_items(reference.items, answer.items)  # type: ignore[union-attr]
+        if isinstance(reference, SetOperation) and isinstance(answer, SetOperation):
+            if reference.operator != answer.operator:
+                return False
+            if reference.operator == "difference":
+                return self._pairwise(reference.operands, answer.operands)
+            return self._same_items(reference.operands, answer.operands)
+        if isinstance(reference, Bracketed) and isinstance(answer, Bracketed):
+            return self._same_brackets(reference, answer)
+        if isinstance(reference, Relation) and isinstance(answer, Relation):
+            return self._same_relation(reference, answer)
+        if isinstance(reference, SetBuilder) and isinstance(answer, SetBuilder):
+            condition = _renamed(answer.condition, reference.variable, answer.variable)
+            return self.same(reference.condition, condition)
+        if isinstance(reference, Several) and isinstance(answer, Several):
+            return self._same_items(reference.items, answer.items)
         return False
 
     def _same_intervals(self, left: Intervals, right: Intervals) -> bool:
@@ -197,28 +197,28 @@ class Comparison:
 
     def _same_collection(self, reference: Node, answer: Node) -> bool:
         self._reached(Stage.STRUCTURE)
-        if type(reference) is Matrix and type(answer) is Matrix:
+        if isinstance(reference, Matrix) and isinstance(answer, Matrix):
             if len(reference.rows) != len(answer.rows):
                 return False
             return all(self._pairwise(a, b) for a, b in zip(reference.rows, answer.rows, strict=True))
         if Matrix in (type(reference), type(answer)):
             left, right = _vector(reference), _vector(answer)
             return left is not None and right is not None and self._pairwise(left, right)
-        if type(reference) is Bracketed and type(answer) is Bracketed:
+        if isinstance(reference, Bracketed) and isinstance(answer, Bracketed):
             return self._same_brackets(reference, answer)
         if Bracketed in (type(reference), type(answer)):
-            tuple_, other = (reference, answer) if type(reference) is Bracketed else (answer, reference)
-            assert type(tuple_) is Bracketed
-            if type(other) is Several:
+            tuple_, other = (reference, answer) if isinstance(reference, Bracketed) else (answer, reference)
+            assert isinstance(tuple_, Bracketed)
+            if isinstance(other, Several):
                 if other.kind == "list":
                     pair = (tuple_.items, other.items)
                     return self._pairwise(*(pair if tuple_ is reference else pair[::-1]))
                 return False
             return len(tuple_.items) == 1 and self._in_order(reference, answer, tuple_, tuple_.items[0])
-        if type(reference) is Several and type(answer) is Several:
+        if isinstance(reference, Several) and isinstance(answer, Several):
             return self._same_lists(reference, answer)
-        several = reference if type(reference) is Several else answer
-        assert type(several) is Several
+        several = reference if isinstance(reference, Several) else answer
+        assert isinstance(several, Several)
         values = _values(several)
         return len(values) == 1 and self._in_order(reference, answer, several, values[0])
 
@@ -234,7 +234,7 @@ class Comparison:
 
     def _same_lists(self, reference: Several, answer: Several) -> bool:
         left, right = _values(reference), _values(answer)
-        if "set" in (reference.kind, answer.kind) or all(type(item) is Bracketed for item in left):
+        if "set" in (reference.kind, answer.kind) or all(isinstance(item, Bracketed) for item in left):
             # Solutions are a set: one that is given twice is one.
             left, right = self._distinct(left), self._distinct(right)
         if len(left) != len(right):
@@ -281,7 +281,7 @@ class Comparison:
     # ── ratios, relations, quantities ──
 
     def _same_ratio(self, reference: Node, answer: Node) -> bool:
-        if type(reference) is ClockTime and type(answer) is ClockTime:
+        if isinstance(reference, ClockTime) and isinstance(answer, ClockTime):
             return reference.seconds == answer.seconds
         left, right = _terms(reference), _terms(answer)
         if len(left) != len(right) or len(left) < 2:
@@ -297,7 +297,7 @@ class Comparison:
 
     def _same_relation(self, reference: Node, answer: Node) -> bool:
         self._reached(Stage.STRUCTURE)
-        if type(reference) is not Relation or type(answer) is not Relation:
+        if not isinstance(reference, Relation) or not isinstance(answer, Relation):
             return False
         if len(reference.operators) != 1 or len(answer.operators) != 1:
             if reference.operators == answer.operators:
@@ -404,10 +404,10 @@ class Comparison:
         if isinstance(reference, (Sum, Product)):
             a, b = _parts(reference), _parts(answer)
             return self._same_items(a, b)
-        if type(reference) is BigOperator and type(answer) is BigOperator:
+        if isinstance(reference, BigOperator) and isinstance(answer, BigOperator):
             same_bounds = reference.lower == answer.lower and reference.upper == answer.upper
             return reference.name == answer.name and same_bounds and self._same_value(reference.body, answer.body)
-        if type(reference) is Call and type(answer) is Call:
+        if isinstance(reference, Call) and isinstance(answer, Call):
             return reference.function == answer.function and self._pairwise(reference.arguments, answer.arguments)
         if isinstance(reference, (Negative, Quotient, Power)):
             pairs = [(getattr(reference, f.name), getattr(answer, f.name)) for f in fields(reference)]
@@ -434,7 +434,7 @@ _EXPRESSIONS = (
 
 def mentions(comparison: Comparison, reference: Node, answer: Node) -> bool:
     """True where the answer has several values and the reference is one of them: a guess."""
-    if type(answer) is Relation and answer.operators == ("in",):
+    if isinstance(answer, Relation) and answer.operators == ("in",):
         answer = answer.operands[1]
     if isinstance(reference, _COLLECTIONS) or not isinstance(answer, (Several, PlusMinus)):
         return False
@@ -447,15 +447,15 @@ def _is_integer(value: Fraction | None) -> bool:
 
 def _values(node: Node) -> list[Node]:
     r"""The values of a list, each ``a \pm b`` as two."""
-    if type(node) is PlusMinus:
+    if isinstance(node, PlusMinus):
         if node.left is None:
             return [node.right, Negative(node.right)]
         return [Sum((node.left, node.right)), Sum((node.left, Negative(node.right)))]
-    if type(node) is not Several:
+    if not isinstance(node, Several):
         return [node]
     values: list[Node] = []
     for item in node.items:
-        if type(item) is Relation and type(item.operands[-1]) is PlusMinus and item.operators == ("=",):
+        if isinstance(item, Relation) and isinstance(item.operands[-1], PlusMinus) and item.operators == ("=",):
             values += _values(item.operands[-1])
         elif type(item) in (PlusMinus, Several):
             values += _values(item)
@@ -466,33 +466,32 @@ def _values(node: Node) -> list[Node]:
 
 def _vector(node: Node) -> tuple[Node, ...] | None:
     """The entries of a row, a column or a tuple."""
-    if type(node) is Matrix:
+    if isinstance(node, Matrix):
         if len(node.rows) == 1:
             return node.rows[0]
         return tuple(row[0] for row in node.rows) if len(node.rows[0]) == 1 else None
-    if type(node) is Bracketed and (node.left, node.right) in (("(", ")"), ("[", "]")):
+    if isinstance(node, Bracketed) and (node.left, node.right) in (("(", ")"), ("[", "]")):
         return node.items
     return None
 
 
 def _is_label(node: Node) -> bool:
     """What may stand left of "=" to say what the value is of: ``x``, ``f(x)``, ``(x, y)``, ``f'(x)``."""
-    kind = type(node)
-    if kind is Call:
+    if isinstance(node, Call):
         if node.function == "abs":
-            return type(node.arguments[0]) is Product and _is_label(node.arguments[0])
+            return isinstance(node.arguments[0], Product) and _is_label(node.arguments[0])
         return node.function.startswith("apply ") or (node.function == "prime" and _is_label(node.arguments[0]))
-    if kind is Bracketed:
+    if isinstance(node, Bracketed):
         return (node.left, node.right) == ("(", ")") and all(_is_label(item) for item in node.items)
-    if kind is Ratio:
+    if isinstance(node, Ratio):
         return all(_is_label(term) for term in node.terms)
-    if kind is Product:
+    if isinstance(node, Product):
         # AB and \angle ABC are a length and an angle, xy is a product.
-        names = [factor.name if type(factor) is Symbol else "" for factor in node.factors]
+        names = [factor.name if isinstance(factor, Symbol) else "" for factor in node.factors]
         return all(name.isupper() or name == "\\angle" for name in names)
-    if kind is Several:
+    if isinstance(node, Several):
         return node.kind == "list" and all(_is_label(item) for item in node.items)
-    return kind is Symbol
+    return isinstance(node, Symbol)
 
 
 def _name(label: Node | None) -> str:
@@ -502,8 +501,8 @@ def _name(label: Node | None) -> str:
 def _clash(reference: Node, answer: Node) -> bool:
     """``x = 3`` is another line than ``y = 3``."""
     return (
-        type(reference) is Symbol
-        and type(answer) is Symbol
+        isinstance(reference, Symbol)
+        and isinstance(answer, Symbol)
         and reference.name != answer.name
         and reference.name in _COORDINATES
         and answer.name in _COORDINATES
@@ -512,26 +511,27 @@ def _clash(reference: Node, answer: Node) -> bool:
 
 def _with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
     """``value`` of f(x) = value with the variable that the reference has: f(z)."""
-    if type(reference) is Call and type(answer) is Call and len(reference.arguments) == len(answer.arguments):
+    if isinstance(reference, Call) and isinstance(answer, Call) and len(reference.arguments) == len(answer.arguments):
         for new, old in zip(reference.arguments, answer.arguments, strict=True):
             value = _renamed(value, new, old)
     return value
 
 
 def _renamed(node: Node, new: Node, old: Node) -> Node:
-    if type(old) is not Symbol or type(new) is not Symbol or new == old:
+    if not isinstance(old, Symbol) or not isinstance(new, Symbol) or new == old:
         return node
     return _substituted(node, old.name, new)
 
 
-def _substituted(value: object, name: str, new: Node) -> Node:
+def _substituted(value: Any, name: str, new: Node) -> Any:
+    """A node, or what a field of one holds, with ``new`` in the place of the variable ``name``."""
     if type(value) is tuple:
-        return tuple(_substituted(item, name, new) for item in value)  # type: ignore[return-value]
-    if type(value) is Symbol:
+        return tuple(_substituted(item, name, new) for item in value)
+    if isinstance(value, Symbol):
         return new if value.name == name else value
-    if hasattr(value, "__dataclass_fields__"):
-        return type(value)(*(_substituted(getattr(value, field.name), name, new) for field in fields(value)))  # type: ignore[arg-type]
-    return value  # type: ignore[return-value]
+    if is_dataclass(value):
+        return type(value)(*(_substituted(getattr(value, field.name), name, new) for field in fields(value)))
+    return value
 
 
 def _all_different(labels: list[Node | None]) -> bool:
@@ -539,15 +539,15 @@ def _all_different(labels: list[Node | None]) -> bool:
 
 
 def _words(node: Node) -> str | None:
-    if type(node) is Text:
+    if isinstance(node, Text):
         return node.text
-    return node.name if type(node) is Symbol else None
+    return node.name if isinstance(node, Symbol) else None
 
 
 def _terms(node: Node) -> tuple[Node, ...]:
-    if type(node) is ClockTime:
+    if isinstance(node, ClockTime):
         return () if node.as_ratio is None else node.as_ratio.terms
-    return node.terms if type(node) is Ratio else (node,)
+    return node.terms if isinstance(node, Ratio) else (node,)
 
 
 def _as_quotient(terms: tuple[Node, ...]) -> Node:
@@ -555,7 +555,7 @@ def _as_quotient(terms: tuple[Node, ...]) -> Node:
 
 
 def _split(node: Node) -> tuple[Node, str]:
-    if type(node) is Quantity:
+    if isinstance(node, Quantity):
         return node.value, "" if _NO_UNIT.fullmatch(node.unit) else node.unit
     return node, ""
 
@@ -569,15 +569,15 @@ def _same_unit(unit: str, other: str) -> bool:
 
 
 def _radians(node: Node) -> Node:
-    if type(node) is Quantity and node.unit == "degree":
+    if isinstance(node, Quantity) and node.unit == "degree":
         return Quotient(Product((node.value, Constant("pi"))), Number(Fraction(180)))
-    return node.value if type(node) is Quantity else node
+    return node.value if isinstance(node, Quantity) else node
 
 
 def _without_percent(node: Node) -> Node:
-    if type(node) is not Quantity or node.unit != "percent":
+    if not isinstance(node, Quantity) or node.unit != "percent":
         return node
-    if type(node.value) is Number:
+    if isinstance(node.value, Number):
         number = node.value
         places = None if number.places is None else number.places + 2
         return Number(number.value / 100, places, number.significant)
@@ -586,22 +586,21 @@ def _without_percent(node: Node) -> Node:
 
 def _rounding(node: Node, least: int = ROUNDED_DIGITS) -> Fraction | None:
     """What one unit in the last place of a decimal is worth; None for what is no decimal of ``least`` digits."""
-    kind = type(node)
-    if kind is Number:
+    if isinstance(node, Number):
         if node.places is None or node.significant < least:
             return None
         return Fraction(1, 10**node.places)
-    if kind is Negative:
+    if isinstance(node, Negative):
         return _rounding(node.operand, least)
-    if kind is Quantity:
+    if isinstance(node, Quantity):
         return _rounding(node.value, least)
-    if kind is Product and len(node.factors) == 2:
+    if isinstance(node, Product) and len(node.factors) == 2:
         step, factor = _rounding(node.factors[0], least), node.factors[1]
-        if step and type(factor) is Power and exact(factor.base) == 10:
+        if step and isinstance(factor, Power) and exact(factor.base) == 10:
             scale = exact(factor)
             return None if scale is None else step * scale
     return None
 
 
 def _parts(node: Node) -> tuple[Node, ...]:
-    return node.terms if type(node) is Sum else node.factors if type(node) is Product else (node,)
+    return node.terms if isinstance(node, Sum) else node.factors if isinstance(node, Product) else (node,)

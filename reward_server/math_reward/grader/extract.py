@@ -3,6 +3,7 @@ r"""Finds the final answer in a completion: the content of its last box, or else
 One pass from the end, whose work is bounded: the answer stands at the end, however long the text is."""
 
 import re
+from collections import deque
 from dataclasses import dataclass
 
 from math_reward.grader.verdict import Mode
@@ -28,8 +29,9 @@ _SPECIAL_TOKEN = re.compile(r"<\|[^<>|\s]{1,64}\|>|<｜[^<>｜\s]{1,64}｜>|</?s
 
 _PHRASE = re.compile(
     r"""(?:
-        (?:final|correct|right|true|actual)\s+(?:answer|solution|result|option|choice)\b [^.\n]{0,40}? (?:\bis\b|\bare\b|:|=)
-      | \banswers?\b (?:\s+(?:choice|option))? \s*\**\s* (?:\bis\b|\bare\b|\bwould\s+be\b|\bmust\s+be\b|\bshould\s+be\b|:)
+        (?:final|correct|right|true|actual)\s+(?:answer|solution|result|option|choice)\b
+        [^.\n]{0,40}? (?:\bis\b|\bare\b|:|=)
+      | \banswers?\b (?:\s+(?:choice|option))? \s*\**\s* (?:\bis\b|\bare\b|\b(?:would|must|should)\s+be\b|:)
       | ^\s*(?:\**\s*)?(?:A|Ans|Answer|Solution|Result)\b\.?\s*\**\s*[:=]
       | ^\s*\**\s*(?:Final\s+)?(?:Answer|Solution|Result)\s*\**\s*(?:\n|(?=[\\$\d]))
       | \#{4}
@@ -37,14 +39,15 @@ _PHRASE = re.compile(
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
 _FORMULA = re.compile(
-    r"\$\$(?P<display>.+?)\$\$|(?<!\\)\$(?P<inline>[^$\n]+?)(?<!\\)\$|\\\((?P<round>.+?)\\\)|\\\[(?P<square>.+?)\\\]",
+    # A dollar sign that a space or a digit gives away is a currency's: "$5 + $6 = $11".
+    r"\$\$(?P<display>.+?)\$\$|(?<!\\)\$(?P<inline>(?=\S)(?:[^$\n]|\\\$)+?(?<=[^\s\\])|(?=\s)[^$\n]+?\s)\$(?!\d)|\\\((?P<round>.+?)\\\)|\\\[(?P<square>.+?)\\\]",
     re.DOTALL,
 )
 _NUMBER = re.compile(
     r"(?<![\w.])(?P<number>[-−–]?\s?\\?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
     r"(?:\s?/\s?\d+(?:\.\d+)?)?(?:\s?\\?%|\s?percent|\s?°|\^\\circ|\^\{\\circ\})?)"
     # A unit may follow without a space, but no other letter and no more of the number.
-    r"(?![.,]?\d)(?=[^a-zA-Z_]|$|(?:[cmk]?m|k?g|s|h|ft|mph|th|st|nd|rd)(?![a-zA-Z]))"
+    r"(?![.,]?\d)(?=[^a-zA-Z_]|$|(?:[cmk]?m|[km]?[gl]|s|h|ft|in|[ap]m|mph|[KMGkm]?[Bb]|th|st|nd|rd)(?![a-zA-Z]))"
 )
 # "Question 42" names a question.
 _NAMED = re.compile(
@@ -56,6 +59,11 @@ _REFUSAL = re.compile(
     r"\b(?:i\s+)?(?:do\s*n[o']t|don't|cannot|can't|can\s+not|could\s*n[o']t|could\s+not|unable\s+to)\s+"
     r"(?:know|determine|solve|answer|find|tell|say|compute|figure|be\s+(?:determined|solved|found|answered))",
     re.IGNORECASE,
+)
+# "... 9 + 6 = 15 liters of the 24 liters": the result of the last calculation, unless another clause follows it.
+_RESULT = re.compile(r"=\s*")
+_CLAUSE = re.compile(
+    r"[,;:=]|\b(?:so|then|we|is|are|gives?|gets?|because|since|but|and|thus|hence|which|there)\b", re.IGNORECASE
 )
 _CHOICE = re.compile(
     r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|option|choice|answer)\s*:?\s*)\(?(?P<letter>[A-J])\)?\s*(?:[.)]|$)",
@@ -155,9 +163,7 @@ def _joined(gap: str) -> bool | None:
 def _in_prose(text: str) -> str | None:
     if not text:
         return None
-    last = None
-    for last in _PHRASE.finditer(text):
-        pass
+    last = _last(_PHRASE, text)
     if last is not None and text[last.end() :].strip():
         found = _stated(text[last.end() :])
         if found:
@@ -167,17 +173,29 @@ def _in_prose(text: str) -> str | None:
     choice = _CHOICE.search(text[-40:])
     if choice:
         return choice["letter"]
-    formula = None
-    for formula in _FORMULA.finditer(text):
-        pass
-    number = None
-    for number in _NUMBER.finditer(text):
-        pass
+    formula = _last(_FORMULA, text)
+    number = _last_number(text)
     if formula is not None and (number is None or number.start() < formula.end()):
         return _from_formula(formula)
     if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
         return None
     return number["number"]
+
+
+def _last(pattern: "re.Pattern[str]", text: str, start: int = 0) -> "re.Match[str] | None":
+    return next(iter(deque(pattern.finditer(text, start), maxlen=1)), None)
+
+
+def _last_number(text: str) -> "re.Match[str] | None":
+    number = _last(_NUMBER, text)
+    if number is None:
+        return None
+    line = text.rfind("\n", 0, number.start()) + 1
+    result = _last(_RESULT, text, line)
+    calculated = _NUMBER.match(text, result.end()) if result else None
+    if calculated and not _CLAUSE.search(text, calculated.end()):
+        return calculated
+    return number
 
 
 def _stated(rest: str) -> str | None:
@@ -192,9 +210,7 @@ def _stated(rest: str) -> str | None:
     sentence = sentence.split("\n", 1)[0].strip()
     if len(sentence) > 200:
         return None
-    inner = None
-    for inner in _FORMULA.finditer(sentence):
-        pass
+    inner = _last(_FORMULA, sentence)
     if inner is not None:
         return _from_formula(inner)
     if re.fullmatch(r"\(?[A-J]\)?", sentence):
@@ -204,9 +220,7 @@ def _stated(rest: str) -> str | None:
     words = re.findall(r"[A-Za-z]{2,}", sentence)
     if len(words) <= 4:
         return sentence or None
-    number = None
-    for number in _NUMBER.finditer(sentence):
-        pass
+    number = _last(_NUMBER, sentence)
     return number["number"] if number else None
 
 

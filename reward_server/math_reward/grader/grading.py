@@ -9,7 +9,7 @@ from math_reward.grader.compare import Comparison, Contradiction, mentions
 from math_reward.grader.exact import Undefined
 from math_reward.grader.extract import Answer, final_answer, last_boxed
 from math_reward.grader.normalise import compact, normalise
-from math_reward.grader.parse import MAX_CHARACTERS, parse
+from math_reward.grader.parse import MAX_CHARACTERS, parse, parse_normalised
 from math_reward.grader.prompt import cut_prompt
 from math_reward.grader.syntax import Node, Number, Several, Text
 from math_reward.grader.tokens import NotMathematics, TooComplex
@@ -50,7 +50,7 @@ class _Outcome(NamedTuple):
 
 def grade(
     completion: str,
-    reference: str | Sequence[str],
+    reference: str | float | Sequence[str | float],
     prompt: str | None = None,
     options: Options = Options(),  # noqa: B008 (immutable)
 ) -> Grade:
@@ -58,22 +58,30 @@ def grade(
 
     Args:
         completion: what the model wrote. With ``prompt``, the prompt and what the model wrote, in one text.
-        reference: the reference answer as text: ``3/4``, ``\frac{3}{4}``, ``$x^2+1$``, ``(1,2)``, a text with a
-            ``\boxed{...}``, or a solution that ends with ``#### 42``. Of several, any one counts.
+        reference: the reference answer as a number or as text: ``3/4``, ``\frac{3}{4}``, ``$x^2+1$``, ``(1,2)``, a
+            text with a ``\boxed{...}``, or a solution that ends with ``#### 42``. Of several, any one counts.
         prompt: cut off the completion first; where it cannot be found the verdict is ``prompt_not_found``.
         options: where the answer may stand and how near is near enough.
 
     Never raises on account of what the texts say. Takes milliseconds; an expression that only SymPy can decide may
     take long, see ``math_reward.workers``.
     """
-    references = [reference] if isinstance(reference, str) else list(reference)
+    references = _texts(reference)
     first = references[0] if references else ""
+    if not isinstance(completion, str):
+        return Grade(Verdict.ERROR, None, first, f"The completion is a {type(completion).__name__} and no text.")
     try:
         return _grade(completion, references, prompt, options)
     except (RecursionError, MemoryError) as error:
         return Grade(Verdict.TOO_COMPLEX, None, first, f"Grading stopped with {type(error).__name__}.")
     except Exception as error:
         return Grade(Verdict.ERROR, None, first, f"The grader failed with {type(error).__name__}: {error}")
+
+
+def _texts(reference: object) -> list[str]:
+    """Reference answers as texts. What is neither text nor number (None, a dictionary) is left out: there is none."""
+    items = reference if isinstance(reference, (list, tuple)) else [reference]
+    return [str(item) for item in items if isinstance(item, (str, int, float)) and not isinstance(item, bool)]
 
 
 def cache_info() -> dict[str, tuple[int, int]]:
@@ -96,16 +104,19 @@ def parsed_reference(reference: str) -> Node:
 
 
 def _grade(completion: str, references: list[str], prompt: str | None, options: Options) -> Grade:
-    usable, reasons = [], []
+    usable: list[str] = []
+    reasons: list[str] = []
     for reference in references:
         parsed = _parsed_reference(reference)
-        (usable if isinstance(parsed, _Reference) else reasons).append((reference, parsed))
+        if isinstance(parsed, _Reference):
+            usable.append(reference)
+        else:
+            reasons.append(parsed)
     if not usable:
-        reason = reasons[0][1] if reasons else "there is none"
-        detail = f"The reference answer cannot be used: {reason}."
+        detail = f"The reference answer cannot be used: {reasons[0] if reasons else 'there is none'}."
         return Grade(Verdict.BAD_REFERENCE, None, references[0] if references else "", detail)
 
-    first = usable[0][0]
+    first = usable[0]
     if prompt is not None:
         response = cut_prompt(completion, prompt)
         if response is None:
@@ -117,7 +128,7 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
     if answer is None:
         return Grade(Verdict.NO_ANSWER, None, first)
     best: Grade | None = None
-    for reference, _ in usable:
+    for reference in usable:
         outcome = _judged(answer, reference, options)
         shown = answer.text if len(answer.text) <= MAX_CHARACTERS else answer.text[:SHOWN_CHARACTERS]
         graded = Grade(outcome.verdict, shown, reference, outcome.detail, outcome.stage)
@@ -152,7 +163,7 @@ def _parsed_reference(reference: str) -> "_Reference | str":
     if normal.lower() in _NO_REFERENCE:
         return f"it says {normal!r}"
     try:
-        tree = parse(text)
+        tree = parse_normalised(normal)
     except (NotMathematics, TooComplex) as error:
         return str(error)
     return _Reference(text, compact(normal), tree, type(tree) is Text)
@@ -186,7 +197,7 @@ def _compared(reference: str, answer: str, options: Options) -> _Outcome:
     if compact(normal) == expected.compact:
         return _Outcome(Verdict.CORRECT, Stage.STRING)
     try:
-        tree = parse(answer)
+        tree = parse_normalised(normal)
     except TooComplex as error:
         return _Outcome(Verdict.TOO_COMPLEX, None, f"The answer was not looked at: {error}.")
     except NotMathematics as error:
@@ -213,9 +224,9 @@ def _same_otherwise(comparison: Comparison, expected: _Reference, answer: str, t
     ``100,200`` may be a list, if the other side is one; ``2,5`` is two and a half for a reference of as many places.
     """
     other = expected.tree
-    if type(other) is Number and type(tree) is Several:
-        if (match := _DECIMAL_COMMA.fullmatch(answer)) and other.places == len(match[2]):
-            return comparison.same(other, parse(f"{match[1]}.{match[2]}"))
+    decimal = _DECIMAL_COMMA.fullmatch(answer)
+    if decimal and type(other) is Number and type(tree) is Several and other.places == len(decimal[2]):
+        return comparison.same(other, parse(f"{decimal[1]}.{decimal[2]}"))
     if type(tree) is Several and _GROUPED.search(expected.text):
         return comparison.same(parse(expected.text, thousands=False), tree)
     if type(other) is Several and _GROUPED.search(answer):

@@ -24,6 +24,10 @@ _SIGNS = {
     "÷": "/",
     "⁄": "/",
     "∕": "/",
+    "∀": r"\forall ",
+    "∃": r"\exists ",
+    "∠": r"\angle ",
+    "△": r"\triangle ",
     "√": r"\sqrt ",
     "∛": r"\sqrt[3] ",
     "∞": r"\infty ",
@@ -86,6 +90,13 @@ _SIGNS = {
 }
 _SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]")
 
+# LaTeX whose backslashes a JSON decoder has taken for escapes: a form feed before "rac" was \\frac.
+_DECODED = re.compile(
+    "\x0c(?=[a-z])|\x08(?=[a-z])|\x0b(?=[a-z])|\x07(?=[a-z])"
+    "|\t(?=frac|ext|imes|heta|an|binom|au)|\r(?=ight|angle|ceil|floor|ho)"
+)
+_DECODED_TO = {"\x0c": r"\f", "\x08": r"\b", "\x0b": r"\v", "\x07": r"\a", "\t": r"\t", "\r": r"\r"}
+_DANGLING = re.compile(r"(?:\s*(?:\^|\\(?![a-zA-Z]|[{}%$ ,;:!])))+$")
 _REPEATED_BACKSLASH = re.compile(r"\\\\(?=[a-zA-Z{}])")
 _HTML_POWER = re.compile(r"<su([pb])>(.{0,40}?)</su\1>")
 # What only places or sizes: \left( is (, \! is nothing, \, is a space.
@@ -94,7 +105,7 @@ _LAYOUT = re.compile(
     r"|notag|rm|bf|it|boldsymbol|hline|centering|mathord|mathrel|mathbin|mathopen|mathclose)(?![a-zA-Z])"
 )
 _GROUPING = re.compile(r"(?<=\d),\s*\\!\s*(?=\d)")
-_NOTHING = re.compile(r"(?<!\\)\\!|(?<=\\\\)\[[^\[\]]{0,12}(?:pt|ex|em|mm|cm)\]|\\phantom\{[^{}]*\}|\\label\{[^{}]*\}|\\tag\*?\{[^{}]*\}")
+_NOTHING = re.compile(r"(?<!\\)\\!|(?<=\\\\)\[[^\[\]]{0,12}(?:pt|ex|em|mm|cm)\]|\\(?:phantom|label|tag\*?)\{[^{}]*\}")
 _SPACE = re.compile(
     r"(?<!\\)\\[,;:> ]|\\q?quad|\\(?:thin|med|thick|en|hair)?space(?![a-zA-Z])|\\hspace\*?\{[^{}]*\}|~"
 )
@@ -176,9 +187,9 @@ def normalise(text: str) -> str:
 
     ``$\dfrac{1}{2}$.`` gives ``\frac{1}{2}``, ``4²`` gives ``4^{2}``, ``1½`` gives ``1\frac{1}{2}``.
     """
-    text = _ENDS.sub("", text)
     if _PLAIN.fullmatch(text):
-        return text
+        return _ENDS.sub("", text)
+    text = _ENDS.sub("", _DECODED.sub(lambda match: _DECODED_TO[match[0]], text))
     if not text.isascii():
         text = ascii_signs(text)
     text = without_delimiters(text)
@@ -196,7 +207,7 @@ def normalise(text: str) -> str:
         text = text.replace("~", " ")
     text = _INNER_MATHS.sub(" ", text)
     text = _WHITE.sub(" ", text)
-    return _ENDS.sub("", text)
+    return _ENDS.sub("", _DANGLING.sub("", text))
 
 
 def ascii_signs(text: str) -> str:
@@ -205,10 +216,15 @@ def ascii_signs(text: str) -> str:
     # Before NFKC, which would turn 4² into 42 and 1½ into 11/2.
     text = _SUPERSCRIPT_RUN.sub(lambda m: "^{" + m[0].translate(_SUPERSCRIPTS) + "}", text)
     text = _SUBSCRIPT_RUN.sub(lambda m: "_{" + m[0].translate(_SUBSCRIPTS) + "}", text)
-    text = _VULGAR.sub(lambda m: r"\frac{%s}{%s}" % tuple(unicodedata.normalize("NFKC", m[0]).split("⁄")), text)
+    text = _VULGAR.sub(_vulgar_fraction, text)
     text = _SIGN.sub(lambda m: _SIGNS[m[0]], text)
     text = unicodedata.normalize("NFKC", text)
     return _SIGN.sub(lambda m: _SIGNS[m[0]], text)
+
+
+def _vulgar_fraction(match: re.Match[str]) -> str:
+    numerator, denominator = unicodedata.normalize("NFKC", match[0]).split("⁄")
+    return rf"\frac{{{numerator}}}{{{denominator}}}"
 
 
 def without_delimiters(text: str) -> str:

@@ -50,7 +50,7 @@ class Unknown(ValueError):
 
 
 class _Floats:
-    """Floating point. Real values stay ``float``, so that the square root of -4 is 2i whatever the sign of its zero."""
+    """Floating point. Real values stay ``float``: the square root of -4 is 2i, whatever the sign of a zero."""
 
     pi: Value = math.pi
     e: Value = math.e
@@ -188,10 +188,7 @@ def same_function(left: Node, right: Node) -> bool | None:
     points = real if len(real) >= NEEDED_POINTS else real + complex_
     if len(points) < NEEDED_POINTS:
         return None
-    for index, point in enumerate(points):
-        if not _same(left, right, point, to_many_digits=index < 2):
-            return False
-    return True
+    return all(_same(left, right, point, to_many_digits=index < 2) for index, point in enumerate(points))
 
 
 def proportional(left: Node, right: Node, *, positive: bool) -> bool | None:
@@ -268,9 +265,9 @@ def _points(variables: int, whole_numbers: bool) -> Sequence[tuple[float, ...]]:
 def _needs_whole_numbers(node: Node) -> bool:
     """Factorials, (-1)^n and the like have variables that stand for whole numbers."""
     for part in walk(node):
-        if type(part) is Call and part.function in _WHOLE and symbols(part):
+        if isinstance(part, Call) and part.function in _WHOLE and symbols(part):
             return True
-        if type(part) is Power and type(part.base) is Negative and symbols(part.exponent):
+        if isinstance(part, Power) and isinstance(part.base, Negative) and symbols(part.exponent):
             return True
     return False
 

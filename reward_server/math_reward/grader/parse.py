@@ -60,7 +60,7 @@ from math_reward.grader.vocabulary import (
     UNITS,
 )
 
-__all__ = ["MAX_CHARACTERS", "MAX_NESTING", "NotMathematics", "TooComplex", "parse", "words"]
+__all__ = ["MAX_CHARACTERS", "MAX_NESTING", "NotMathematics", "TooComplex", "parse", "parse_normalised", "words"]
 
 MAX_CHARACTERS = 2_000
 MAX_NESTING = 60
@@ -90,7 +90,11 @@ def parse(text: str, *, thousands: bool = True) -> Node:
     """
     if len(text) > MAX_CHARACTERS:
         raise TooComplex(f"it has {len(text):,} characters, and {MAX_CHARACTERS:,} are allowed")
-    text = normalise(text)
+    return parse_normalised(normalise(text), thousands=thousands)
+
+
+def parse_normalised(text: str, *, thousands: bool = True) -> Node:
+    """As ``parse``, of a text that `normalise.normalise` has given."""
     if not text:
         raise NotMathematics("it is empty")
     if clock := _CLOCK.fullmatch(text):
@@ -266,15 +270,14 @@ class _Parser:
             return Quantity(node, UNITS[self._advance().kind.removeprefix("\\")])
         if start.kind == "text" and self._position == 1:
             return node
-        unit = self._unit()
-        if unit is None:
+        named = self._unit()
+        if named is None:
             return node
-        if type(node) is Quantity:
-            if node.unit == unit:
+        if isinstance(node, Quantity):
+            if node.unit == named:
                 return node
-            unit = f"{node.unit} {unit}"
-            node = node.value
-        return Quantity(node, unit)
+            return Quantity(node.value, f"{node.unit} {named}")
+        return Quantity(node, named)
 
     def _unit(self) -> str | None:
         parts: list[str] = []
@@ -298,7 +301,7 @@ class _Parser:
             if self._top.kind == "^":
                 self._advance()
                 exponent = self._argument()
-                if type(exponent) is not Number:
+                if not isinstance(exponent, Number):
                     raise NotMathematics("the power of a unit is no number")
                 unit += f"^{exponent.value}"
             parts.append(unit)
@@ -321,7 +324,7 @@ class _Parser:
         while self._top.kind == "command" and self._top.value in _SET_OPERATIONS:
             operator = _SET_OPERATIONS[self._advance().value]
             right = self._sum()
-            if type(node) is SetOperation and node.operator == operator and operator != "difference":
+            if isinstance(node, SetOperation) and node.operator == operator and operator != "difference":
                 node = SetOperation(operator, (*node.operands, right))
             else:
                 node = SetOperation(operator, (node, right))
@@ -383,7 +386,7 @@ class _Parser:
             elif kind == "/" or (kind == "command" and token.value == "div"):
                 self._advance()
                 left = _product(factors)
-                factors = [_divided(left, self._signed_power())]
+                factors = [Quotient(left, self._signed_power())]
             elif kind == "command" and token.value in ("bmod", "mod", "pmod", "choose"):
                 self._advance()
                 factors = [Call(token.value.strip("bp"), (_product(factors), self._signed_power()))]
@@ -454,7 +457,7 @@ class _Parser:
             elif kind == "'":
                 self._advance()
                 node = Call("prime", (node,))
-            elif kind == "_" and type(node) is Number:
+            elif kind == "_" and isinstance(node, Number):
                 self._advance()
                 node = self._based(node)
             elif kind == "command" and self._top.value == "circ":
@@ -479,7 +482,12 @@ class _Parser:
 
     def _based(self, number: Number) -> Node:
         base = self._argument()
-        if type(base) is Number and base.value.denominator == 1 and 2 <= base.value <= 36 and number.places is None:
+        if (
+            isinstance(base, Number)
+            and base.value.denominator == 1
+            and 2 <= base.value <= 36
+            and number.places is None
+        ):
             digits = str(number.value)
             if all(int(digit) < base.value for digit in digits):
                 return BasedNumber(digits, int(base.value))
@@ -537,9 +545,9 @@ class _Parser:
             return number
         if following.kind == "command" and following.value == "frac":
             start = self._position
-            fraction = self._command()
-            if _is_proper(fraction):
-                return Number(number.value + fraction.numerator.value / fraction.denominator.value)  # type: ignore[union-attr]
+            fraction = _proper(self._command())
+            if fraction is not None:
+                return Number(number.value + fraction)
             self._position, self._top = start, self._tokens[start]
         elif (
             following.kind == "number"
@@ -598,7 +606,7 @@ class _Parser:
             return Symbol(f"{name}_{self._index()}")
         if self._top.kind == "(" and self._is_application(name):
             arguments = self._brackets()
-            items = arguments.items if type(arguments) is Bracketed else (arguments,)
+            items = arguments.items if isinstance(arguments, Bracketed) else (arguments,)
             return Call(f"apply {name}", items)
         if name == "e":
             return Constant("e")
@@ -628,7 +636,8 @@ class _Parser:
         if self._top.kind != "{":
             return self._advance().value
         self._advance()
-        depth, parts = 1, []
+        depth = 1
+        parts: list[str] = []
         while self._top is not _END:
             token = self._advance()
             depth += (token.kind == "{") - (token.kind == "}")
@@ -644,7 +653,8 @@ class _Parser:
             return self._function(FUNCTIONS[value])
         if len(value) == 1 and value.isalpha():
             return self._symbol(value)
-        if self._position == 1 or self._tokens[self._position - 2].kind in (",", ";", "{", "&", "(", "=", "\\{", "text"):
+        before = self._tokens[self._position - 2].kind if self._position > 1 else ","
+        if before in (",", ";", "{", "&", "(", "=", "\\{", "text"):
             spoken = [value]
             while self._top.kind == "text" and not self._at_separator() and not self._is_word("or"):
                 spoken.append(self._advance().value)
@@ -677,7 +687,7 @@ class _Parser:
             if not self._is_command("rangle"):
                 raise NotMathematics("\\rangle is missing")
             self._advance()
-            return Bracketed("(", ")", items.items if type(items) is Several else (items,))
+            return Bracketed("(", ")", items.items if isinstance(items, Several) else (items,))
         if name in BIG_OPERATORS:
             return self._big_operator(name)
         if name in _VARIANTS:
@@ -753,7 +763,7 @@ class _Parser:
         """``(x, y)``, or the factors up to the next sign, function or bracket: ``\\sin 2x \\cos y``."""
         if self._top.kind == "(":
             inside = self._below(self._brackets)
-            return inside.items if type(inside) is Bracketed else (inside,)
+            return inside.items if isinstance(inside, Bracketed) else (inside,)
         factors = [self._signed_power()]
         while self._starts_factor():
             token = self._top
@@ -771,12 +781,12 @@ class _Parser:
         inside = self._below(lambda: self._list(in_brackets=True))
         self._bar_ends = bars
         right = self._expect(")", "]")
-        if type(inside) is Several and inside.kind == "list":
+        if isinstance(inside, Several) and inside.kind == "list":
             return Bracketed(left, right, inside.items)
         if left == "(" and right == ")":
             return inside
         if left == "[" and right == "]":
-            return inside if type(inside) is Matrix else Bracketed(left, right, (inside,))
+            return inside if isinstance(inside, Matrix) else Bracketed(left, right, (inside,))
         raise NotMathematics("an interval needs two ends")
 
     def _set(self) -> Node:
@@ -792,7 +802,7 @@ class _Parser:
             self._expect("\\}")
             return SetBuilder(inside, condition)
         self._expect("\\}")
-        return Several("set", inside.items if type(inside) is Several else (inside,))
+        return Several("set", inside.items if isinstance(inside, Several) else (inside,))
 
     def _environment(self) -> Node:
         name = self._advance().value
@@ -835,8 +845,16 @@ _NO_FACTOR = {
     "cdot", "times", "div", "pm", "mp", "circ", "land", "lor", "rfloor", "rceil", "rangle", "bmod", "mod", "pmod",
     "choose", "begin", "end", "right", "left",
 }  # fmt: skip
-_SHORT_WORDS = frozenset("yes no odd all any one two six ten the of is it to by none nan zoo not and or".split())
-_SPLITTABLE = ("arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "sqrt", "sin", "cos", "tan", "cot", "sec", "csc", "log", "ln")
+_SHORT_WORDS = frozenset(
+    [
+        "yes", "no", "odd", "all", "any", "one", "two", "six", "ten", "the", "of", "is", "it", "to", "by",
+        "none", "nan", "zoo", "not", "and", "or",
+    ]
+)  # fmt: skip
+_SPLITTABLE = (
+    "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "sqrt", "sin", "cos", "tan", "cot", "sec", "csc", "log",
+    "ln",
+)  # fmt: skip
 
 
 def _function_prefix(word: str) -> str | None:
@@ -878,6 +896,8 @@ def _unit_name(raw: str) -> str:
 
 
 def _number(literal: str) -> Number:
+    if literal.isdigit():
+        return Number(Fraction(int(literal)))
     mantissa = literal.lower().partition("e")[0]
     if "." not in mantissa:
         return Number(Fraction(literal))
@@ -891,28 +911,26 @@ def _repeating(literal: str, repeating: str) -> Number:
     return Number(Fraction(literal) + Fraction(int(repeating), (10 ** len(repeating) - 1) * 10**shift))
 
 
-def _is_proper(node: Node) -> bool:
-    return (
-        type(node) is Quotient
-        and type(node.numerator) is Number
-        and type(node.denominator) is Number
-        and node.numerator.places is None
-        and node.denominator.places is None
-        and 0 < node.numerator.value < node.denominator.value
-    )
+def _proper(node: Node) -> Fraction | None:
+    """The value of a fraction of two integers between 0 and 1, which makes a number before it a mixed number."""
+    if not isinstance(node, Quotient):
+        return None
+    above, below = node.numerator, node.denominator
+    if not isinstance(above, Number) or not isinstance(below, Number):
+        return None
+    if above.places is not None or below.places is not None or not 0 < above.value < below.value:
+        return None
+    return above.value / below.value
 
 
 def _negative(node: Node) -> Node:
-    return Quantity(Negative(node.value), node.unit) if type(node) is Quantity else Negative(node)
+    return Quantity(Negative(node.value), node.unit) if isinstance(node, Quantity) else Negative(node)
 
 
 def _product(factors: list[Node]) -> Node:
     if len(factors) == 1:
         return factors[0]
-    if type(factors[-1]) is Quantity and factors[-1].unit in ("degree", "percent") and len(factors) == 2:
-        return Quantity(Product((factors[0], factors[1].value)), factors[1].unit)  # type: ignore[union-attr]
+    last = factors[-1]
+    if isinstance(last, Quantity) and last.unit in ("degree", "percent") and len(factors) == 2:
+        return Quantity(Product((factors[0], last.value)), last.unit)
     return Product(tuple(factors))
-
-
-def _divided(left: Node, right: Node) -> Node:
-    return Quotient(left, right)

@@ -45,17 +45,16 @@ _EVERYTHING: Interval = (End(-math.inf, False), End(math.inf, False))
 
 def is_set_like(node: Node) -> bool:
     """True where ``node`` can only be meant as a set of reals, and not as a tuple, a list or a number."""
-    kind = type(node)
-    if kind is SetOperation or kind is SetBuilder:
+    if isinstance(node, (SetOperation, SetBuilder)):
         return True
-    if kind is Relation:
+    if isinstance(node, Relation):
         return any(operator in _MIRRORED or operator == "!=" for operator in node.operators)
-    if kind is Bracketed and len(node.items) == 2:
+    if isinstance(node, Bracketed) and len(node.items) == 2:
         mixed = (node.left, node.right) not in (("(", ")"), ("[", "]"))
         return mixed or any(_infinite(item) for item in node.items)
-    if kind is Several and node.kind == "or":
+    if isinstance(node, Several) and node.kind == "or":
         return any(is_set_like(item) for item in node.items)
-    return kind is Constant and node.name in ("reals", "emptyset")
+    return isinstance(node, Constant) and node.name in ("reals", "emptyset")
 
 
 def intervals(node: Node) -> Intervals | None:
@@ -65,19 +64,18 @@ def intervals(node: Node) -> Intervals | None:
 
 
 def _intervals(node: Node) -> Intervals | None:
-    kind = type(node)
-    if kind is Bracketed:
+    if isinstance(node, Bracketed):
         return _bracketed(node)
-    if kind is Relation:
+    if isinstance(node, Relation):
         return _relation(node)
-    if kind is SetBuilder:
+    if isinstance(node, SetBuilder):
         variable = node.variable
-        if type(variable) is Relation and variable.operators == ("in",):
+        if isinstance(variable, Relation) and variable.operators == ("in",):
             variable = variable.operands[0]
-        return intervals(node.condition) if type(variable) is Symbol else None
-    if kind is SetOperation:
+        return intervals(node.condition) if isinstance(variable, Symbol) else None
+    if isinstance(node, SetOperation):
         return _operation(node)
-    if kind is Several:
+    if isinstance(node, Several):
         if node.kind == "or":
             return _union(node.items)
         points: Intervals = []
@@ -87,15 +85,15 @@ def _intervals(node: Node) -> Intervals | None:
                 return None
             points += found
         return points
-    if kind is Constant and node.name == "reals":
+    if isinstance(node, Constant) and node.name == "reals":
         return [_EVERYTHING]
-    if kind is Constant and node.name == "emptyset":
+    if isinstance(node, Constant) and node.name == "emptyset":
         return []
     return _points(node)
 
 
 def _points(node: Node) -> Intervals | None:
-    if type(node) is PlusMinus:
+    if isinstance(node, PlusMinus):
         left = node.left or Number(Fraction(0))
         both = [Sum((left, node.right)), Sum((left, Negative(node.right)))]
         found = [_points(side) for side in both]
@@ -105,9 +103,9 @@ def _points(node: Node) -> Intervals | None:
 
 
 def _infinite(node: Node) -> int:
-    if type(node) is Constant and node.name == "infinity":
+    if isinstance(node, Constant) and node.name == "infinity":
         return 1
-    return -_infinite(node.operand) if type(node) is Negative else 0
+    return -_infinite(node.operand) if isinstance(node, Negative) else 0
 
 
 def _end(node: Node, closed: bool) -> End | None:
@@ -145,13 +143,13 @@ def _relation(node: Relation) -> Intervals | None:
 
 def _as_variable(node: Node) -> Node:
     """0 < f(x) < 1 is about a value as 0 < y < 1 is."""
-    return Symbol(str(node)) if type(node) is Call and node.function.startswith("apply ") else node
+    return Symbol(str(node)) if isinstance(node, Call) and node.function.startswith("apply ") else node
 
 
 def _inequality(operator: str, left: Node, right: Node, names: set[str]) -> Intervals | None:
-    if type(left) is Symbol and not symbols(right):
+    if isinstance(left, Symbol) and not symbols(right):
         return _side(operator, _end(right, operator in ("<=", ">=", "=")))
-    if type(right) is Symbol and not symbols(left):
+    if isinstance(right, Symbol) and not symbols(left):
         return _side(_MIRRORED.get(operator, operator), _end(left, operator in ("<=", ">=", "=")))
     (name,) = names
     try:

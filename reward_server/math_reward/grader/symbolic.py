@@ -34,9 +34,12 @@ _NAMES = {
     "mod": "Mod",
 }
 _SAME_NAMES = frozenset(
-    """sin cos tan cot sec csc sinh cosh tanh coth sech csch asin acos atan acot asec acsc asinh acosh atanh
-    exp log sqrt root factorial floor gcd lcm re""".split()
-)
+    [
+        "sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "coth", "sech", "csch", "asin", "acos",
+        "atan", "acot", "asec", "acsc", "asinh", "acosh", "atanh", "exp", "log", "sqrt", "root", "factorial",
+        "floor", "gcd", "lcm", "re",
+    ]
+)  # fmt: skip
 
 
 class _NoEquivalent(ValueError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Union
+from typing import TypeAlias, get_args
 
 
 @dataclass(slots=True)
@@ -187,54 +187,46 @@ class Ratio:
     terms: tuple[Node, ...]
 
 
-Node = Union[
-    Number,
-    Symbol,
-    Constant,
-    Sum,
-    Product,
-    Quotient,
-    Power,
-    Negative,
-    PlusMinus,
-    Call,
-    BigOperator,
-    Relation,
-    Several,
-    Bracketed,
-    SetBuilder,
-    SetOperation,
-    Matrix,
-    Text,
-    Quantity,
-    BasedNumber,
-    ClockTime,
-    Ratio,
-]
+Node: TypeAlias = (
+    Number
+    | Symbol
+    | Constant
+    | Sum
+    | Product
+    | Quotient
+    | Power
+    | Negative
+    | PlusMinus
+    | Call
+    | BigOperator
+    | Relation
+    | Several
+    | Bracketed
+    | SetBuilder
+    | SetOperation
+    | Matrix
+    | Text
+    | Quantity
+    | BasedNumber
+    | ClockTime
+    | Ratio
+)
 
 
-def children(node: Node) -> Iterator[Node]:
-    """The nodes directly below ``node``."""
-    for name in node.__slots__:
-        yield from _nodes(getattr(node, name))
-
-
-def _nodes(value: object) -> Iterator[Node]:
-    if isinstance(value, tuple):
-        for item in value:
-            yield from _nodes(item)
-    elif type(value) in _NODE_TYPES:
-        yield value  # type: ignore[misc]
-
-
-_NODE_TYPES = frozenset(Node.__args__)
+_NODE_TYPES = frozenset(get_args(Node))
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """``node`` and every node below it."""
-    yield node
-    for child in children(node):
-        yield from walk(child)
+    """``node`` and every node below it, in no particular order."""
+    stack: list[object] = [node]
+    while stack:
+        part = stack.pop()
+        kind = type(part)
+        if kind is tuple:
+            stack.extend(part)  # type: ignore[arg-type]
+        elif kind in _NODE_TYPES:
+            yield part  # type: ignore[misc]
+            stack.extend([getattr(part, name) for name in kind.__slots__])  # type: ignore[attr-defined]
 
 
 def symbols(node: Node) -> set[str]:

@@ -48,8 +48,9 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?!\d|,\d)(?:\.\d+)?")
 
 # The argument of these is words, or letters in another font.
 _WORDS = {
-    "text", "textbf", "textit", "textrm", "textsf", "texttt", "textnormal", "mbox", "hbox", "mathrm", "mathbf", "mathit",
-    "mathsf", "mathtt", "mathcal", "mathscr", "mathfrak", "mathbb", "operatorname", "emph", "bold", "bm", "underline",
+    "text", "textbf", "textit", "textrm", "textsf", "texttt", "textnormal", "mbox", "hbox",
+    "mathrm", "mathbf", "mathit", "mathsf", "mathtt", "mathcal", "mathscr", "mathfrak", "mathbb",
+    "operatorname", "emph", "bold", "bm", "underline",
 }  # fmt: skip
 
 
@@ -102,7 +103,7 @@ def tokenise(text: str, *, thousands: bool = True) -> list[Token]:
 def _check_number(value: str) -> None:
     if len(value) > MAX_DIGITS:
         raise TooComplex(f"it has a number of more than {MAX_DIGITS} digits")
-    mantissa, _, exponent = value.lower().partition("e")
+    exponent = value.lower().partition("e")[2]
     if exponent and abs(int(exponent)) > MAX_EXPONENT:
         raise TooComplex(f"it has a power of ten beyond {MAX_EXPONENT}")
 

@@ -85,14 +85,25 @@ PLAIN_UNITS = {word for word in UNITS if len(word) > 1 and word not in {"in", "m
 r"""Words that are units without ``\text`` too; the letters m, s, g ... are variables there."""
 
 LEADING = frozenset(
-    """a all also an answer answers answered are approximately about be correct equal equals equal to exactly final
-    find get has have he her here his i in is it its just let least of on one only or our possible result same she
-    simply simplest smallest so solution solutions sum that the them then there therefore these they this thus to total
-    value values was we which will with x option choice yes""".split()
-)
+    [
+        "a", "about", "all", "also", "an", "answer", "answered", "answers", "approximately", "are", "be",
+        "choice", "correct", "equal", "equals", "exactly", "final", "find", "get", "has", "have", "he", "her",
+        "here", "his", "i", "in", "is", "it", "its", "just", "least", "let", "of", "on", "one", "only", "option",
+        "or", "our", "possible", "result", "same", "she", "simplest", "simply", "smallest", "so", "solution",
+        "solutions", "sum", "that", "the", "them", "then", "there", "therefore", "these", "they", "this", "thus",
+        "to", "total", "value", "values", "was", "we", "which", "will", "with", "x", "yes",
+    ]
+)  # fmt: skip
 """Words that may stand before a formula without changing what it says."""
 
-QUALIFIERS = ("for", "where", "with", "when", "if", "as", "such", "provided", "given", "on", "over", "per", "each", "every")
+QUALIFIERS = (
+    "for", "where", "with", "when", "if", "as", "such", "provided", "given", "on", "over", "per", "each", "every",
+)  # fmt: skip
 """Words that begin a remark on the formula before them: "for all real x"."""
 
-NEGATIONS = frozenset("not no never cannot wrong incorrect isn't neither nor none false except excluding".split())
+NEGATIONS = frozenset(
+    [
+        "not", "no", "never", "cannot", "wrong", "incorrect", "isn't", "neither", "nor", "none", "false",
+        "except", "excluding",
+    ]
+)  # fmt: skip
