@@ -87,8 +87,11 @@ class Comparison:
         if reference == answer:
             self._reached(Stage.STRUCTURE)
             return True
+        equations = (reference, answer)
         reference_label, reference = self._without_label(reference)
         answer_label, answer = self._without_label(answer)
+        if isinstance(reference, Relation) != isinstance(answer, Relation) and _are_equations(*equations):
+            return self._same_relation(*equations)  # y = x/2 + 2 is 2y = x + 4
         if reference_label is not None and answer_label is not None:
             if _clash(reference_label, answer_label):
                 self._reached(Stage.STRUCTURE)
@@ -509,6 +512,10 @@ def _clash(reference: Node, answer: Node) -> bool:
     )
 
 
+def _are_equations(*nodes: Node) -> bool:
+    return all(isinstance(node, Relation) and node.operators == ("=",) for node in nodes)
+
+
 def _with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
     """``value`` of f(x) = value with the variable that the reference has: f(z)."""
     if isinstance(reference, Call) and isinstance(answer, Call) and len(reference.arguments) == len(answer.arguments):
@@ -529,7 +536,7 @@ def _substituted(value: Any, name: str, new: Node) -> Any:
         return tuple(_substituted(item, name, new) for item in value)
     if isinstance(value, Symbol):
         return new if value.name == name else value
-    if is_dataclass(value):
+    if is_dataclass(value) and not isinstance(value, type):
         return type(value)(*(_substituted(getattr(value, field.name), name, new) for field in fields(value)))
     return value
 

@@ -65,9 +65,7 @@ __all__ = ["MAX_CHARACTERS", "MAX_NESTING", "NotMathematics", "TooComplex", "par
 MAX_CHARACTERS = 2_000
 MAX_NESTING = 60
 
-_CLOCK = re.compile(
-    r"(\d{1,2}):([0-5]\d)(?::([0-5]\d))?\s*(?:(?:\\(?:text|mathrm|mbox)\s*\{)?\s*([AaPp])\.?\s*[Mm]\.?\s*\}?)?"
-)
+_CLOCK = re.compile(r"\s*(\d{1,2}):([0-5]\d)(?::([0-5]\d))?\s*(?:([AaPp])\.?\s*[Mm]\.?)?\s*")
 _TEXT_COMMAND = re.compile(r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|emph|operatorname|bold|underline)\s*(?=\{)")
 _PROSE = re.compile(r"[\w\s.,'()\-:;!?/\"&]*[A-Za-z][\w\s.,'()\-:;!?/\"&]*")
 _WORD = re.compile(r"[a-z']+")
@@ -97,13 +95,13 @@ def parse_normalised(text: str, *, thousands: bool = True) -> Node:
     """As ``parse``, of a text that `normalise.normalise` has given."""
     if not text:
         raise NotMathematics("it is empty")
-    if clock := _CLOCK.fullmatch(text):
+    if ":" in text and (clock := _CLOCK.fullmatch(_unwrapped(text))):
         return _clock(clock)
     try:
         return _Parser(tokenise(text, thousands=thousands)).whole()
     except NotMathematics:
         plain = words(text)
-        if plain and _PROSE.fullmatch(plain):
+        if plain and _PROSE.fullmatch(plain) and _is_closed(_TEXT_COMMAND.sub("", text)):
             return _spoken(plain)
         raise
 
@@ -111,11 +109,20 @@ def parse_normalised(text: str, *, thousands: bool = True) -> Node:
 def words(text: str) -> str:
     r"""A normalised text as words: without ``\text{}``, braces, outer brackets and quotation marks; in lower case
     unless it is a single letter."""
-    text = _TEXT_COMMAND.sub("", text).replace("{", "").replace("}", "")
+    text = _unwrapped(text)
     text = " ".join(text.replace("\\", "").split()).strip(" .,;:!?'\"")
     if text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()
     return text if len(text) == 1 else text.lower()
+
+
+def _unwrapped(text: str) -> str:
+    return _TEXT_COMMAND.sub("", text).replace("{", "").replace("}", "")
+
+
+def _is_closed(text: str) -> bool:
+    """False for a formula that breaks off: a command or a brace without its end."""
+    return "\\" not in text and text.count("{") == text.count("}")
 
 
 def _clock(match: re.Match[str]) -> Node:
@@ -902,6 +909,8 @@ def _number(literal: str) -> Number:
     if "." not in mantissa:
         return Number(Fraction(literal))
     whole, _, decimals = mantissa.partition(".")
+    if not decimals:
+        return Number(Fraction(literal))
     return Number(Fraction(literal), len(decimals), len((whole + decimals).lstrip("0")))
 
 
