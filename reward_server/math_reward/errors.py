@@ -29,7 +29,7 @@ def _sentence(reason: Any) -> str:
         return "The body must be a JSON object, sent with Content-Type: application/json."
     # ("items", 3, "reference") is a field of item 3, ("labels", 3) is entry 3 of a field.
     if path[0] == "items" and index is not None:
-        field = f", field {names[1]!r}" if len(names) > 1 else ""
+        field = f", field {'.'.join(names[1:])!r}" if len(names) > 1 else ""
         return f"Item {index}{field}: {message[0].lower()}{message[1:]}."
-    where = f"Field {names[0]!r}" + ("" if index is None else f", item {index}")
+    where = f"Field {'.'.join(names)!r}" + ("" if index is None else f", item {index}")
     return f"{where}: {message[0].lower()}{message[1:]}."

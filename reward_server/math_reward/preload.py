@@ -1,7 +1,9 @@
 """What the fork server imports once, so that every worker begins with the grader loaded and warm."""
 
-from math_reward import workers
+import sympy  # noqa: F401 (the grader imports it when it first needs it, which takes a good part of a second)
 
-# Math-Verify compiles its patterns and builds its parser's tables when it is first used; workers inherit them.
-for answer in (r"\boxed{\frac{84}{2}}", "The answer is 42."):
-    workers.grade(answer, "42")
+from math_reward import worker  # noqa: F401 (what a worker process begins with)
+from math_reward.grader import grade
+
+for answer, reference in [(r"\boxed{\frac{84}{2}}", "42"), (r"\boxed{(x+1)^2}", "x^2+2x+1"), ("It is 42.", "41")]:
+    grade(answer, reference)

@@ -1,28 +1,68 @@
 """Requests and answers of the service, with an example of each."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, StrictBool, WithJsonSchema, model_validator
 
-from math_reward.grader import Verdict
-from math_reward.grader.prompt import after_prefix
-from math_reward.workers import Graded, Item
+from math_reward.grader import Mode, Options, Stage, Verdict
+from math_reward.item import DEFAULT_OPTIONS, Graded, Item
 
 
-def _as_text(reference: Any) -> str:
+def _as_text(reference: Any) -> str | tuple[str, ...]:
     """Data sets hold numbers as numbers. A null is a reference that is missing: its item is ``bad_reference``."""
-    if reference is None:
+    if isinstance(reference, str):
+        return reference
+    if reference is None or reference == []:
         return ""
-    if isinstance(reference, str | int | float) and not isinstance(reference, bool):
+    if isinstance(reference, list):
+        texts = tuple(_as_text(one) for one in reference)
+        if all(isinstance(text, str) for text in texts):
+            return texts  # type: ignore[return-value]
+    elif isinstance(reference, int | float) and not isinstance(reference, bool):
         return str(reference)
-    raise ValueError("a reference answer is text or a number")
+    raise ValueError("a reference answer is text, a number or a list of these")
 
+
+_ONE_REFERENCE = [{"type": "string"}, {"type": "number"}, {"type": "null"}]
 
 Reference = Annotated[
-    str,
-    BeforeValidator(_as_text),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}, {"type": "null"}]}, mode="validation"),
+    str | tuple[str, ...],
+    PlainValidator(_as_text),
+    WithJsonSchema(
+        {"anyOf": [*_ONE_REFERENCE, {"type": "array", "items": {"anyOf": _ONE_REFERENCE}}]}, mode="validation"
+    ),
 ]
+
+
+class GradeOptions(BaseModel):
+    """How to grade; what is left out is as for the whole request, and there as below."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    mode: Mode | None = Field(
+        default=None,
+        description=r"`lenient` (default): the answer may stand in prose where there is no box; `strict`: only a "
+        r"`\boxed{...}` counts.",
+    )
+    rel_tol: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+        description="Numbers that differ by at most this fraction of the reference are equal (0).",
+    )
+    allow_rounded: StrictBool | None = Field(
+        default=None, description="A reference that was rounded is correct as an answer (false)."
+    )
+
+    def over(self, options: Options) -> Options:
+        """``options``, but what is given here comes first."""
+        return Options(
+            mode=options.mode if self.mode is None else self.mode,
+            rel_tol=options.rel_tol if self.rel_tol is None else self.rel_tol,
+            allow_rounded=options.allow_rounded if self.allow_rounded is None else self.allow_rounded,
+        )
 
 
 class GradeItem(BaseModel):
@@ -31,15 +71,20 @@ class GradeItem(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     completion: str = Field(description="What the model wrote.")
-    reference: Reference = Field(description="The reference answer: LaTeX or plain text, or a number.")
+    reference: Reference = Field(
+        description="The reference answer: LaTeX or plain text, or a number; of a list any one counts."
+    )
     prompt: str | None = Field(
         default=None,
         description="What the completion answers; never graded: a completion that begins with it loses it first.",
     )
 
-    def item(self) -> Item:
-        answer = None if self.prompt is None else after_prefix(self.completion, self.prompt)
-        return Item(self.completion if answer is None else answer, self.reference)
+    options: GradeOptions | None = None
+
+    def item(self, options: Options) -> Item:
+        if self.options is not None:
+            options = self.options.over(options)
+        return Item(self.completion, self.reference, self.prompt, options, prompt_may_be_absent=True)
 
 
 class GradeRequest(BaseModel):
@@ -52,14 +97,20 @@ class GradeRequest(BaseModel):
                 {
                     "items": [
                         {"completion": r"Half of it, so \boxed{\frac{1}{2}}.", "reference": "0.5"},
-                        {"completion": r"Q: 1+1? A: \boxed{3}", "reference": "2", "prompt": "Q: 1+1? A:"},
-                    ]
+                        {"completion": r"Q: 1+1? A: \boxed{3}", "reference": ["2", "two"], "prompt": "Q: 1+1? A:"},
+                    ],
+                    "options": {"mode": "strict"},
                 }
             ]
         },
     )
 
     items: list[GradeItem]
+    options: GradeOptions | None = Field(default=None, description="For all items that do not say otherwise.")
+
+    def to_grade(self) -> Iterator[Item]:
+        options = DEFAULT_OPTIONS if self.options is None else self.options.over(DEFAULT_OPTIONS)
+        return (item.item(options) for item in self.items)
 
 
 class GradeResult(BaseModel):
@@ -69,22 +120,25 @@ class GradeResult(BaseModel):
     correct: bool
     verdict: Verdict
     answer: str | None = Field(description="The answer that was found in the completion.")
-    reference: str
+    reference: str = Field(description="The reference answer; of several the one that matched, else the first.")
     detail: str | None = Field(description="Why, where the verdict alone does not say it.")
+    stage: Stage | None = Field(description="What decided; null where nothing was compared.")
     seconds: float = Field(description="Time that grading took, without waiting for a worker.")
 
-    @classmethod
-    def of(cls, graded: Graded) -> "GradeResult":
-        grade = graded.grade
-        return cls(
-            reward=grade.reward,
-            correct=grade.correct,
-            verdict=grade.verdict,
-            answer=grade.answer,
-            reference=grade.reference,
-            detail=grade.detail,
-            seconds=graded.seconds,
-        )
+
+def grade_result(graded: Graded) -> dict[str, Any]:
+    """A ``GradeResult`` as it is sent; without the model in between, of which a big answer has thousands."""
+    grade = graded.grade
+    return {
+        "reward": grade.reward,
+        "correct": grade.correct,
+        "verdict": grade.verdict.value,
+        "answer": grade.answer,
+        "reference": grade.reference,
+        "detail": grade.detail,
+        "stage": None if grade.stage is None else grade.stage.value,
+        "seconds": round(graded.seconds, 6),
+    }
 
 
 class GradeResponse(BaseModel):
@@ -102,7 +156,8 @@ class GradeResponse(BaseModel):
                             "answer": r"\frac{1}{2}",
                             "reference": "0.5",
                             "detail": None,
-                            "seconds": 0.004,
+                            "stage": "exact",
+                            "seconds": 0.0004,
                         },
                         {
                             "reward": 0.0,
@@ -111,7 +166,8 @@ class GradeResponse(BaseModel):
                             "answer": "3",
                             "reference": "2",
                             "detail": None,
-                            "seconds": 0.002,
+                            "stage": "exact",
+                            "seconds": 0.0002,
                         },
                     ]
                 }
@@ -144,11 +200,8 @@ class RewardRequest(BaseModel):
             )
         return self
 
-    def items(self) -> list[Item]:
-        return [
-            Item(query, label, prompt)
-            for query, prompt, label in zip(self.query, self.prompts, self.labels, strict=True)
-        ]
+    def to_grade(self) -> Iterator[Item]:
+        return map(Item, self.query, self.labels, self.prompts)
 
 
 class RewardResponse(BaseModel):
@@ -177,17 +230,19 @@ class RewardResponse(BaseModel):
         description="1.0 for the verdict of the query and 0.0 for the others; the same keys in every answer."
     )
 
-    @classmethod
-    def of(cls, graded: list[Graded]) -> "RewardResponse":
-        def per_query(values: list[float]) -> float | list[float]:
-            return values[0] if len(values) == 1 else values
 
-        rewards = per_query([g.grade.reward for g in graded])
-        logs = {
-            f"verdict_{verdict.value}": per_query([float(g.grade.verdict is verdict) for g in graded])
-            for verdict in Verdict
-        }
-        return cls(rewards=rewards, scores=rewards, extra_logs=logs)
+def reward_answer(graded: list[Graded]) -> dict[str, Any]:
+    """A ``RewardResponse`` as it is sent."""
+
+    def per_query(values: list[float]) -> float | list[float]:
+        return values[0] if len(values) == 1 else values
+
+    rewards = per_query([g.grade.reward for g in graded])
+    logs = {
+        f"verdict_{verdict.value}": per_query([float(g.grade.verdict is verdict) for g in graded])
+        for verdict in Verdict
+    }
+    return {"rewards": rewards, "scores": rewards, "extra_logs": logs}
 
 
 class Health(BaseModel):

@@ -27,9 +27,17 @@ class Settings(BaseSettings):
     workers: int = Field(
         default_factory=_cores, ge=1, le=1024, description="grading processes; one per core by default"
     )
-    deadline: float = Field(default=5.0, gt=0, le=600, description="seconds that grading one item may take")
+    deadline: float = Field(default=2.0, gt=0, le=600, description="seconds that grading one item may take")
     max_items: int = Field(default=4096, ge=1, description="items that one request may have")
-    max_body_bytes: int = Field(default=64 * 2**20, ge=1024, description="size of a request body, in bytes")
+    max_queued: int = Field(default=32_768, ge=1, description="items that may wait for a worker")
+    max_body_bytes: int = Field(default=16 * 2**20, ge=1024, description="size of a request body, in bytes")
+    body_seconds: float = Field(
+        default=30.0, gt=0, le=3600, description="seconds that a request body may take to arrive"
+    )
+    drain_seconds: float = Field(
+        default=8.0, ge=0, le=3600, description="seconds that requests under way have when the service is told to stop"
+    )
+    access_log: bool = Field(default=True, description="write a JSON line per request to standard error")
     insecure: bool = Field(default=False, description="listen without a token on an address that others can reach")
     token: SecretStr | None = Field(default=None, description="what clients must send as 'Authorization: Bearer ...'")
     token_file: Path | None = Field(default=None, description="a file that holds the token")

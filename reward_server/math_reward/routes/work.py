@@ -1,0 +1,110 @@
+"""The routes that grade: the service's own protocol and OpenRLHF's."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+from fastapi import APIRouter, HTTPException, Request, Response, Security
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+
+from math_reward.guard import DRAINING
+from math_reward.item import Graded, Item
+from math_reward.json_body import JSONBodyRequest
+from math_reward.metrics import Metrics
+from math_reward.pool import Pool, PoolClosed, QueueFull
+from math_reward.schemas import (
+    GradeRequest,
+    GradeResponse,
+    Problem,
+    RewardRequest,
+    RewardResponse,
+    grade_result,
+    reward_answer,
+)
+from math_reward.settings import Settings
+
+SLICE_RESULTS = 256
+"""Results that are written as JSON before the event loop gets its turn."""
+
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Problem, "description": "The body cannot be read"},
+    401: {"model": Problem, "description": "No token, or a wrong one"},
+    408: {"model": Problem, "description": "The body did not arrive in time"},
+    413: {"model": Problem, "description": "The body is too big"},
+    422: {"model": Problem, "description": "The body is no JSON, does not fit the schema, or has too many items"},
+    429: {
+        "model": Problem,
+        "description": "Too many items wait already",
+        "headers": {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}},
+    },
+    503: {
+        "model": Problem,
+        "description": "The service is draining",
+        "headers": {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}},
+    },
+}
+
+
+class _Route(APIRoute):
+    """A route whose JSON body is parsed in slices."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_json(request: Request) -> Response:
+            return await handle(JSONBodyRequest(request.scope, request.receive))
+
+        return handle_json
+
+
+def work_routes(settings: Settings, pool: Pool, metrics: Metrics) -> APIRouter:
+    """``/v1/grade`` and ``/get_reward``. Their answers are written by hand, not through the models that document them:
+    an answer has thousands of results, and nothing may hold up the event loop.
+    """
+    # The guard asks for the token; this writes it into the OpenAPI document.
+    token = [Security(HTTPBearer(auto_error=False))] if settings.bearer_token else []
+    router = APIRouter(route_class=_Route, dependencies=token, responses=_PROBLEMS)
+
+    async def grade(items: Iterable[Item], count: int) -> list[Graded]:
+        if count > settings.max_items:
+            raise HTTPException(
+                422, f"The request has {count:,} items and {settings.max_items:,} are allowed: send several requests."
+            )
+        try:
+            graded = await pool.grade(items)
+        except QueueFull as full:
+            raise HTTPException(
+                429,
+                f"{pool.queued:,} items wait already and {settings.max_queued:,} may: "
+                f"try again in {full.retry_after} s.",
+                headers={"Retry-After": str(full.retry_after)},
+            ) from None
+        except PoolClosed:
+            raise HTTPException(503, DRAINING, headers={"Retry-After": "1"}) from None
+        metrics.items(graded)
+        return graded
+
+    @router.post("/v1/grade", response_model=GradeResponse)
+    async def grade_completions(request: GradeRequest) -> Response:
+        """Grades completions; the results have the order and the number of the items."""
+        graded = await grade(request.to_grade(), len(request.items))
+        slices = []
+        for begin in range(0, len(graded), SLICE_RESULTS):
+            if begin:
+                await asyncio.sleep(0)
+            slices.append(json.dumps([grade_result(g) for g in graded[begin : begin + SLICE_RESULTS]])[1:-1])
+        return _json(f'{{"results": [{", ".join(slices)}]}}')
+
+    @router.post("/get_reward", response_model=RewardResponse)
+    async def get_reward(request: RewardRequest) -> Response:
+        """OpenRLHF's protocol for remote rewards: the prompt is cut off each query, the rest is graded."""
+        return _json(json.dumps(reward_answer(await grade(request.to_grade(), len(request.query)))))
+
+    return router
+
+
+def _json(text: str) -> Response:
+    # All ASCII: half a surrogate pair, which a completion may well have, has no other form in UTF-8.
+    return Response(text, media_type="application/json")
