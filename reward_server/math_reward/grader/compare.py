@@ -66,11 +66,16 @@ class Contradiction(ValueError):
 
 
 class Comparison:
-    """One comparison of a reference and an answer; ``stage`` is the latest stage that it needed."""
+    """One comparison of a reference and an answer.
+
+    ``stage`` is the latest stage that it needed; ``undecided`` is True where something in it has no value that could
+    be compared, and was compared as it is written.
+    """
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self.stage = Stage.EXACT
+        self.undecided = False
 
     def _reached(self, stage: Stage) -> None:
         if _ORDER.index(stage) > _ORDER.index(self.stage):
@@ -360,9 +365,11 @@ class Comparison:
             verdict = numeric.same_function(reference, answer)
         except Unknown:
             self._reached(Stage.STRUCTURE)
+            self.undecided = True
             return self._same_structure(reference, answer)
         if verdict is None:
             self._reached(Stage.SYMPY)
+            self.undecided = True
             return symbolic.equal(reference, answer)
         return verdict
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from math_reward.grader import last_resort
 from math_reward.grader.compare import Comparison, Contradiction, mentions
 from math_reward.grader.exact import Undefined
 from math_reward.grader.extract import Answer, final_answer, last_boxed
@@ -201,6 +202,8 @@ def _compared(reference: str, answer: str, options: Options) -> _Outcome:
     except TooComplex as error:
         return _Outcome(Verdict.TOO_COMPLEX, None, f"The answer was not looked at: {error}.")
     except NotMathematics as error:
+        if options.math_verify:
+            return _by_math_verify(expected, normal)
         return _Outcome(Verdict.WRONG, Stage.STRING, f"The answer cannot be read: {error}.")
     comparison = Comparison(options)
     try:
@@ -215,7 +218,14 @@ def _compared(reference: str, answer: str, options: Options) -> _Outcome:
         return _Outcome(Verdict.WRONG, comparison.stage, f"The answer has no value: {error}.")
     except Contradiction as error:
         return _Outcome(Verdict.AMBIGUOUS, comparison.stage, f"The answer contradicts itself: {error}.")
+    if comparison.undecided and options.math_verify:
+        return _by_math_verify(expected, normal)
     return _Outcome(Verdict.WRONG, comparison.stage)
+
+
+def _by_math_verify(expected: _Reference, answer: str) -> _Outcome:
+    same = last_resort.equal(expected.text, answer)
+    return _Outcome(Verdict.CORRECT if same else Verdict.WRONG, Stage.MATH_VERIFY)
 
 
 def _same_otherwise(comparison: Comparison, expected: _Reference, answer: str, tree: Node) -> bool:

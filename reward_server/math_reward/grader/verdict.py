@@ -76,6 +76,8 @@ class Options:
     """Two numbers whose difference is at most this fraction of the reference are equal."""
     allow_rounded: bool = False
     """An answer that is the reference, rounded, is correct."""
+    math_verify: bool = False
+    """Ask Math-Verify, if it is installed, about what the other stages cannot read or decide."""
 
 
 @dataclass(frozen=True)
