@@ -9,14 +9,20 @@ from fastapi.exceptions import RequestValidationError
 from math_reward import __version__
 from math_reward.access_log import AccessLog
 from math_reward.errors import invalid_request
+from math_reward.explain import explain
 from math_reward.guard import Guard
 from math_reward.lifecycle import Lifecycle
 from math_reward.metrics import Metrics
 from math_reward.observer import Observer
 from math_reward.pool import Pool
+from math_reward.recent import Recent
 from math_reward.routes.operations import operations_routes
+from math_reward.routes.page import page_routes
 from math_reward.routes.work import work_routes
 from math_reward.settings import Settings
+
+EXPLAINER_QUEUE = 64
+"""Items that may wait to be explained; people ask for that, one at a time."""
 
 
 def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAPI:
@@ -26,7 +32,9 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAP
     """
     lifecycle = lifecycle or Lifecycle()
     pool = Pool(settings.workers, settings.deadline, max_queued=settings.max_queued)
+    explainer = Pool(1, settings.deadline, explain, max_queued=EXPLAINER_QUEUE)
     metrics = Metrics(pool, lifecycle)
+    recent = Recent()
     access_log = AccessLog() if settings.access_log else None
 
     @asynccontextmanager
@@ -34,7 +42,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAP
         with ExitStack() as stack:
             if access_log:
                 stack.enter_context(access_log)
-            async with pool:
+            async with pool, explainer:
                 yield
 
     app = FastAPI(
@@ -53,6 +61,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAP
     )
     app.add_middleware(Observer, metrics=metrics, access_log=access_log)
     app.add_exception_handler(RequestValidationError, invalid_request)
-    app.include_router(work_routes(settings, pool, metrics))
+    app.include_router(work_routes(settings, pool, metrics, recent))
     app.include_router(operations_routes(settings, pool, metrics, lifecycle))
+    app.include_router(page_routes(settings, explainer, recent))
     return app

@@ -221,7 +221,8 @@ class Pool:
         entries = lane.leave(worker)
         culprit = entries.popleft() if entries else None
         lane.put(list(entries), first=True)
-        ending = await worker.ended
+        await asyncio.wait([worker.ended])
+        ending = worker.ended.result()
         self._workers.discard(worker)
         if culprit is not None:
             self._after(lane, worker, ending, culprit, seconds)

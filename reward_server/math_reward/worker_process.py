@@ -84,6 +84,7 @@ class WorkerProcess(asyncio.Protocol):
             raise CannotStart(f"no process could be started ({error!r})") from None
         except asyncio.CancelledError:
             ours.close()  # The process, should it start all the same, ends at once.
+            self.ended.set_result("not started")
             raise
         ours.setblocking(False)
         await self._loop.create_unix_connection(lambda: self, sock=ours)

@@ -41,6 +41,11 @@ class WorkerPool:
         self._thread.join()
         self._loop.close()
 
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of the workers that live."""
+        return self._pool.pids
+
     def submit(self, item: Item) -> "Future[Graded]":
         """Queues an item. The future raises PoolClosed where the pool is left first."""
         return asyncio.run_coroutine_threadsafe(self._grade(item), self._loop)

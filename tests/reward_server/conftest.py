@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,21 +12,30 @@ import httpx
 import psutil
 import pytest
 
+HERE = Path(__file__).parent
+
 
 class LiveServer:
-    """``math-reward serve`` as a child process. Closing its standard input stops it, should a test fail half-way."""
+    """``math-reward serve`` as a child process. Closing its standard input stops it, should a test fail half-way.
 
-    def __init__(self, *options: str, **environment: str) -> None:
+    With ``stub=True`` its grader also obeys commands, see ``stub_graders.obey_or_grade``.
+    """
+
+    def __init__(self, *options: str, stub: bool = False, **environment: str) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")}
+        program = [str(HERE / "stub_service.py")] if stub else ["-m", "math_reward"]
+        self._log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "math_reward", "serve", "--port", "0", "--exit-on-stdin-close", *options],
+            [sys.executable, *program, "serve", "--port", "0", "--exit-on-stdin-close", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=self._log,
             text=True,
             env=clean | environment,
         )
         assert self.process.stdout is not None
         self.first_line = self.process.stdout.readline().rstrip("\n")
+        assert self.first_line, self.log()
         self.url = self.first_line.rpartition(" ")[2]
         self.client = httpx.Client(base_url=self.url, timeout=60)
 
@@ -34,6 +44,15 @@ class LiveServer:
         while (response := self.client.get("/readyz")).status_code != 200:
             assert time.monotonic() < limit, response.text
         return self
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def log(self) -> list[str]:
+        """The lines of standard error so far."""
+        self._log.seek(0)
+        return self._log.read().splitlines()
 
     def everything(self) -> list[psutil.Process]:
         """The server's process and all that it has started, workers included."""
@@ -47,6 +66,8 @@ class LiveServer:
         self.process.wait(timeout=30)
         assert self.process.stdout is not None
         self.process.stdout.close()
+        sys.stderr.write("".join(f"{line}\n" for line in self.log()))  # pytest shows it where a test fails.
+        self._log.close()
 
 
 def alive(process: psutil.Process) -> bool:
@@ -66,6 +87,19 @@ def _all_end(processes: list[psutil.Process], seconds: float = 20) -> bool:
     return False
 
 
+def _wait_for(condition: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < limit, "waited 30 s in vain"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def wait_for() -> Callable[[Callable[[], bool]], None]:
+    """Returns when the condition holds; fails after 30 s."""
+    return _wait_for
+
+
 @pytest.fixture
 def all_end() -> Callable[[list[psutil.Process]], bool]:
     """Waits until all the processes have ended; False where one of them stays."""
@@ -77,8 +111,8 @@ def serve() -> Iterator[Callable[..., LiveServer]]:
     """Starts live servers and stops them after the module's last test."""
     servers: list[LiveServer] = []
 
-    def start(*options: str, **environment: str) -> LiveServer:
-        servers.append(LiveServer(*options, **environment))
+    def start(*options: str, stub: bool = False, **environment: str) -> LiveServer:
+        servers.append(LiveServer(*options, stub=stub, **environment))
         return servers[-1]
 
     yield start
@@ -89,7 +123,7 @@ def serve() -> Iterator[Callable[..., LiveServer]]:
 @pytest.fixture
 def stub_graders(monkeypatch: pytest.MonkeyPatch):
     """The module of graders for tests of the pool, importable by name here and in the worker processes."""
-    monkeypatch.syspath_prepend(Path(__file__).parent)
+    monkeypatch.syspath_prepend(HERE)
     import stub_graders
 
     return stub_graders

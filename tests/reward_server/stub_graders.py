@@ -8,18 +8,29 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from math_reward.grader import Grade, Verdict
+from math_reward.grader import Grade, Options, Verdict, grade
 
 
-def obey(completion: str, reference: str, prompt: str | None = None) -> Grade:
+def obey(completion: str, reference: str, prompt: str | None, options: Options) -> Grade:
     """``completion`` is a command, ``reference`` a file to which every call adds a line with its process id."""
     with Path(reference).open("a") as calls:
         calls.write(f"{os.getpid()}\n")
     if completion == "hang in C code":
         re.fullmatch("(a+)+b", "a" * 64)
+    elif completion == "hang without using the CPU":
+        time.sleep(600)
     elif completion == "hang and ignore the alarm":
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         time.sleep(600)
+    elif completion == "take long":
+        begin = time.process_time()
+        while time.process_time() < begin + 0.4:
+            pass
+    elif completion == "allocate":
+        try:
+            bytearray(16 * 2**30)
+        except MemoryError:
+            return Grade(Verdict.TOO_COMPLEX, None, reference)
     elif completion == "exit":
         os._exit(7)
     elif completion == "wait for the file 'go'":
@@ -28,7 +39,22 @@ def obey(completion: str, reference: str, prompt: str | None = None) -> Grade:
     return Grade(Verdict.CORRECT, str(os.getpid()), reference)
 
 
-def approve(completion: str, reference: str, prompt: str | None = None) -> Grade:
+def obey_or_grade(completion: str, reference: str, prompt: str | None, options: Options) -> Grade:
+    """Obeys ``hang`` and ``wait for PATH``, and grades everything else."""
+    if completion == "hang":
+        re.fullmatch("(a+)+b", "a" * 64)
+    if completion.startswith("wait for "):
+        while not Path(completion.removeprefix("wait for ")).exists():
+            time.sleep(0.01)
+    return grade(completion, reference, prompt, options)
+
+
+def repeat(completion: str, reference: str, prompt: str | None, options: Options) -> Grade:
+    """Says what it was given."""
+    return Grade(Verdict.WRONG, repr((completion, reference, prompt, options)), str(reference))
+
+
+def approve(completion: str, reference: str, prompt: str | None, options: Options) -> Grade:
     """Says "correct" of everything."""
     return Grade(Verdict.CORRECT, completion, reference)
 
@@ -36,7 +62,7 @@ def approve(completion: str, reference: str, prompt: str | None = None) -> Grade
 class ExitsWhenLoaded:
     """A grader that ends every process it is sent to."""
 
-    def __call__(self, completion: str, reference: str, prompt: str | None = None) -> Grade:
+    def __call__(self, completion: str, reference: str, prompt: str | None, options: Options) -> Grade:
         raise AssertionError("no worker lives to call this")
 
     def __reduce__(self) -> tuple[Callable[[int], NoReturn], tuple[int]]:

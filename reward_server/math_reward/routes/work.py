@@ -14,6 +14,7 @@ from math_reward.item import Graded, Item
 from math_reward.json_body import JSONBodyRequest
 from math_reward.metrics import Metrics
 from math_reward.pool import Pool, PoolClosed, QueueFull
+from math_reward.recent import Recent
 from math_reward.schemas import (
     GradeRequest,
     GradeResponse,
@@ -28,7 +29,7 @@ from math_reward.settings import Settings
 SLICE_RESULTS = 256
 """Results that are written as JSON before the event loop gets its turn."""
 
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
+PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "The body cannot be read"},
     401: {"model": Problem, "description": "No token, or a wrong one"},
     408: {"model": Problem, "description": "The body did not arrive in time"},
@@ -59,13 +60,13 @@ class _Route(APIRoute):
         return handle_json
 
 
-def work_routes(settings: Settings, pool: Pool, metrics: Metrics) -> APIRouter:
+def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent) -> APIRouter:
     """``/v1/grade`` and ``/get_reward``. Their answers are written by hand, not through the models that document them:
     an answer has thousands of results, and nothing may hold up the event loop.
     """
     # The guard asks for the token; this writes it into the OpenAPI document.
     token = [Security(HTTPBearer(auto_error=False))] if settings.bearer_token else []
-    router = APIRouter(route_class=_Route, dependencies=token, responses=_PROBLEMS)
+    router = APIRouter(route_class=_Route, dependencies=token, responses=PROBLEMS)
 
     async def grade(items: Iterable[Item], count: int) -> list[Graded]:
         if count > settings.max_items:
@@ -84,6 +85,7 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics) -> APIRouter:
         except PoolClosed:
             raise HTTPException(503, DRAINING, headers={"Retry-After": "1"}) from None
         metrics.items(graded)
+        recent.add(graded)
         return graded
 
     @router.post("/v1/grade", response_model=GradeResponse)
