@@ -10,9 +10,11 @@ is taken as rounded, so 27/59 is 0.458; a unit that only one side has is dropped
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any
@@ -46,8 +48,10 @@ from math_reward.grader.syntax import (
     Symbol,
     Text,
     symbols,
+    walk,
 )
 from math_reward.grader.verdict import Options, Stage
+from math_reward.grader.vocabulary import SCALES, UNITS
 
 MAX_ITEMS = 64
 """Items of a list whose order does not matter, where they are not plain numbers."""
@@ -58,6 +62,7 @@ _ORDER = (Stage.STRING, Stage.EXACT, Stage.STRUCTURE, Stage.NUMERIC, Stage.SYMPY
 _COLLECTIONS = (Several, Bracketed, Matrix)
 _INEQUALITIES = ("<", "<=", ">", ">=", "!=")
 _COORDINATES = frozenset("xyz")
+_KNOWN_UNITS = frozenset(UNITS.values())
 _NO_UNIT = re.compile(r"units?(?:\^\d)?")
 
 
@@ -110,10 +115,11 @@ class Comparison:
         if reference == answer:
             self._reached(Stage.STRUCTURE)
             return True
+        reference, answer = _multiplied(reference), _multiplied(answer)
         kinds = (type(reference), type(answer))
         if is_set_like(reference) or is_set_like(answer):
             return self._same_set(reference, answer)
-        if PlusMinus in kinds:
+        if PlusMinus in kinds or _has_sign(reference) or _has_sign(answer):
             return self._same_items(_values(reference), _values(answer))
         if Several in kinds or Bracketed in kinds or Matrix in kinds:
             return self._same_collection(reference, answer)
@@ -218,6 +224,8 @@ class Comparison:
             tuple_, other = (reference, answer) if isinstance(reference, Bracketed) else (answer, reference)
             assert isinstance(tuple_, Bracketed)
             if isinstance(other, Several):
+                if len(other.items) == 1:
+                    return self._in_order(reference, answer, other, other.items[0])
                 if other.kind == "list":
                     pair = (tuple_.items, other.items)
                     return self._pairwise(*(pair if tuple_ is reference else pair[::-1]))
@@ -327,13 +335,36 @@ class Comparison:
             verdict = numeric.proportional(left, right, positive=operator not in ("=", "!="))
         except Unknown:
             return self._pairwise(operands, others)
-        return bool(verdict)
+        return bool(verdict) or (
+            operator == "=" and (self._solves(answer, reference) or self._solves(reference, answer))
+        )
+
+    def _solves(self, solution: Relation, equation: Relation) -> bool:
+        """Whether ``y = 6/x`` is what ``xy = 6``, of first degree in y, is solved for y."""
+        variable, value = solution.operands
+        if not isinstance(variable, Symbol) or variable.name in symbols(value):
+            return False
+        left = Sum((equation.operands[0], Negative(equation.operands[1])))
+        zero = Number(Fraction(0))
+
+        def at(place: Node) -> Node:
+            return _substituted(left, variable.name, place)
+
+        step = Sum((at(Number(Fraction(1))), Negative(at(zero))))
+        double_step = Sum((at(Number(Fraction(2))), Negative(at(zero))))
+        is_linear = numeric.same_function(Product((Number(Fraction(2)), step)), double_step)
+        if not is_linear or numeric.same_function(step, zero):
+            return False
+        return bool(numeric.same_function(at(value), zero))
 
     def _same_quantity(self, reference: Node, answer: Node) -> bool:
         value, unit = _split(reference)
         other, other_unit = _split(answer)
         if unit and other_unit:
             if not _same_unit(unit, other_unit):
+                scale = _scale(unit, other_unit)
+                if scale is not None:
+                    return self._same_value(Product((value, Number(scale))), other)
                 if {unit, other_unit} == {"degree", "radian"}:
                     return self._same_expression(_radians(reference), _radians(answer))
                 self._reached(Stage.STRUCTURE)
@@ -455,8 +486,52 @@ def _is_integer(value: Fraction | None) -> bool:
     return value is not None and value.denominator == 1
 
 
+def _has_sign(node: Node) -> bool:
+    if isinstance(node, (Relation, Several, Matrix)):
+        return False
+    return any(isinstance(part, PlusMinus) for part in walk(node))
+
+
+def _signed(node: Any, sign: int) -> Any:
+    r"""``node`` with every ``\pm`` taken as one sign."""
+    if type(node) is tuple:
+        return tuple(_signed(item, sign) for item in node)
+    if isinstance(node, PlusMinus):
+        right = _signed(node.right, sign)
+        right = right if sign > 0 else Negative(right)
+        return right if node.left is None else Sum((_signed(node.left, sign), right))
+    if is_dataclass(node) and not isinstance(node, type):
+        return type(node)(*(_signed(getattr(node, field.name), sign) for field in fields(node)))
+    return node
+
+
+def _multiplied(node: Node) -> Node:
+    """A number times a matrix as the matrix of the products."""
+    if isinstance(node, Negative) and isinstance(node.operand, Matrix):
+        return _scaled(node.operand, lambda entry: Negative(entry))
+    if isinstance(node, Quotient) and isinstance(node.numerator, Matrix):
+        return _scaled(node.numerator, lambda entry: Quotient(entry, node.denominator))
+    if isinstance(node, Product):
+        matrices = [factor for factor in node.factors if isinstance(factor, Matrix)]
+        others = tuple(factor for factor in node.factors if not isinstance(factor, Matrix))
+        if len(matrices) == 1:
+            return _scaled(matrices[0], lambda entry: Product((*others, entry)))
+    return node
+
+
+def _scaled(matrix: Matrix, rule: Callable[[Node], Node]) -> Matrix:
+    return Matrix(tuple(tuple(rule(entry) for entry in row) for row in matrix.rows))
+
+
 def _values(node: Node) -> list[Node]:
-    r"""The values of a list, each ``a \pm b`` as two."""
+    r"""The values of a list, each ``a \pm b`` as two; the signs of a tuple's entries are independent."""
+    if isinstance(node, Bracketed) and _has_sign(node):
+        choices = [_values(item) if _has_sign(item) else [item] for item in node.items]
+        if math.prod(map(len, choices)) > MAX_ITEMS:
+            return [node]
+        return [Bracketed(node.left, node.right, items) for items in itertools.product(*choices)]
+    if not isinstance(node, (PlusMinus, Several)) and _has_sign(node):
+        return [_signed(node, 1), _signed(node, -1)]
     if isinstance(node, PlusMinus):
         if node.left is None:
             return [node.right, Negative(node.right)]
@@ -467,7 +542,7 @@ def _values(node: Node) -> list[Node]:
     for item in node.items:
         if isinstance(item, Relation) and isinstance(item.operands[-1], PlusMinus) and item.operators == ("=",):
             values += _values(item.operands[-1])
-        elif type(item) in (PlusMinus, Several):
+        elif isinstance(item, (PlusMinus, Several)) or _has_sign(item):
             values += _values(item)
         else:
             values.append(item)
@@ -577,9 +652,21 @@ def _split(node: Node) -> tuple[Node, str]:
 def _same_unit(unit: str, other: str) -> bool:
     if unit == other:
         return True
-    # A counted thing may be named more or less closely: "candies", "chocolate candies".
-    words, others = set(unit.split()), set(other.split())
-    return words < others or others < words
+    if any(name.partition("^")[0].partition("/")[0] in _KNOWN_UNITS for name in (unit, other)):
+        return False
+    # A counted thing may be named more or less closely: "lollipops", "lollipop candies".
+    stems, others = ({word[:4] for word in name.split() if len(word) > 2} for name in (unit, other))
+    return bool(stems & others)
+
+
+def _scale(unit: str, other: str) -> Fraction | None:
+    """How many of ``other`` one ``unit`` is, with the same power of both; None where they measure different things."""
+    (name, _, power), (other_name, _, other_power) = unit.partition("^"), other.partition("^")
+    kind, size = SCALES.get(name, (name, 0))
+    other_kind, other_size = SCALES.get(other_name, (other_name, 0))
+    if not size or not other_size or kind != other_kind or power != other_power:
+        return None
+    return Fraction(size, other_size) ** int(power or 1)
 
 
 def _radians(node: Node) -> Node:

@@ -12,7 +12,7 @@ from math_reward.grader.extract import Answer, final_answer, last_boxed
 from math_reward.grader.normalise import compact, normalise
 from math_reward.grader.parse import MAX_CHARACTERS, parse, parse_normalised
 from math_reward.grader.prompt import cut_prompt
-from math_reward.grader.syntax import Node, Number, Several, Text
+from math_reward.grader.syntax import Node, Number, Several, Symbol, Text
 from math_reward.grader.tokens import NotMathematics, TooComplex
 from math_reward.grader.verdict import Grade, Mode, Options, Stage, Verdict
 
@@ -26,6 +26,7 @@ _PROSE_REFERENCE = 80
 _INTEGER = re.compile(r"-?\d{1,15}")
 _GROUPED = re.compile(r"\d,\d{3}(?!\d)")
 _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
+_CHOICE = re.compile(r"(?:\\text\w*\s*\{)?\s*(?:\(([A-J])\)|([A-J])\s*[.):])[}\s]+\S.*")
 _NO_REFERENCE = frozenset(["none", "null", "nan", "n/a", "na", "undefined"])
 
 
@@ -202,6 +203,8 @@ def _compared(reference: str, answer: str, options: Options) -> _Outcome:
     except TooComplex as error:
         return _Outcome(Verdict.TOO_COMPLEX, None, f"The answer was not looked at: {error}.")
     except NotMathematics as error:
+        if _same_otherwise(Comparison(options), expected, normal, Text(normal)):
+            return _Outcome(Verdict.CORRECT, Stage.STRUCTURE)
         if options.math_verify:
             return _by_math_verify(expected, normal)
         return _Outcome(Verdict.WRONG, Stage.STRING, f"The answer cannot be read: {error}.")
@@ -234,6 +237,10 @@ def _same_otherwise(comparison: Comparison, expected: _Reference, answer: str, t
     ``100,200`` may be a list, if the other side is one; ``2,5`` is two and a half for a reference of as many places.
     """
     other = expected.tree
+    # "(C) 42" for C: the letter of a choice with what it says.
+    choice = _CHOICE.fullmatch(answer)
+    if choice and other == Symbol(choice[1] or choice[2]):
+        return True
     decimal = _DECIMAL_COMMA.fullmatch(answer)
     if decimal and type(other) is Number and type(tree) is Several and other.places == len(decimal[2]):
         return comparison.same(other, parse(f"{decimal[1]}.{decimal[2]}"))

@@ -198,7 +198,7 @@ def _needs_a_dot(left: Node, right: Node) -> bool:
     while type(begins) is Power:
         begins = begins.base
     digits_follow = type(begins) in (Number, BasedNumber, Quotient, ClockTime)
-    words_meet = any(type(side) in (Text, Quantity, Call) for side in (left, begins))
+    words_meet = any(type(side) in (Text, Quantity) for side in (left, begins))
     return digits_follow or words_meet
 
 

@@ -447,6 +447,7 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "gcd": _whole(math.gcd),
     "lcm": _whole(math.lcm),
     "mod": _mod,
+    "cis": lambda field, value: field.function("exp", field.i * value),
     "re": lambda field, value: field.real(value),
 }
 

@@ -54,6 +54,8 @@ from math_reward.grader.vocabulary import (
     INVERSE,
     LEADING,
     NEGATIONS,
+    NUMBER_WORDS,
+    PHRASES,
     PLAIN_UNITS,
     QUALIFIERS,
     RELATIONS,
@@ -229,6 +231,8 @@ class _Parser:
             if not separated or self._at_closing():
                 break
             items.append(self._relation())
+        # "x = k pi, k in Z" says what k is, and x.
+        items = [item for item in items if not _is_membership(item)] or items
         return items[0] if len(items) == 1 else Several("list", tuple(items))
 
     def _at_closing(self) -> bool:
@@ -236,7 +240,12 @@ class _Parser:
 
     def _skip_remark(self, in_brackets: bool) -> None:
         r"""Passes over ``\text{ for all } x \in \mathbb{Z}``, up to the next separator or the end."""
-        if self._top.kind not in ("text", "word") or in_brackets:
+        if in_brackets:
+            return
+        if self._top.kind == "(" and self._opens_membership():
+            self._brackets()
+            return
+        if self._top.kind not in ("text", "word"):
             return
         first = _WORD.findall(self._top.value.lower())
         if not first or first[0] not in QUALIFIERS or NEGATIONS.intersection(first):
@@ -431,7 +440,13 @@ class _Parser:
             return not (value in RELATIONS or value in _SET_OPERATIONS or value in _NO_FACTOR)
         if kind == "|":
             return not self._bar_ends
+        if kind == "(" and token.spaced and self._opens_membership():
+            return False
         return kind in ("(", "[", "{", "\\{", "begin")
+
+    def _opens_membership(self) -> bool:
+        r"""True before ``(k \in \mathbb{Z})``."""
+        return self._peek().kind == "word" and self._peek(2).kind == "command" and self._peek(2).value == "in"
 
     def _power(self) -> Node:
         node = self._below(self._primary)
@@ -876,6 +891,16 @@ def _is_function(name: str) -> bool:
     return name in FUNCTIONS or name in BIG_OPERATORS
 
 
+def _is_membership(node: Node) -> bool:
+    if not isinstance(node, Relation) or node.operators != ("in",):
+        return False
+    member, domain = node.operands
+    while isinstance(domain, Power):  # Z^+
+        domain = domain.base
+    names_set = isinstance(domain, Symbol) and domain.name in ("Z", "N", "R", "Q", "C")
+    return isinstance(member, Symbol) and (names_set or isinstance(domain, Constant))
+
+
 def _spoken(plain: str) -> Node:
     """Words as a ``Text``, or as a list of them where commas or "and" divide them."""
     parts = [part for part in _DIVISION.split(plain) if part]
@@ -885,6 +910,11 @@ def _spoken(plain: str) -> Node:
 
 
 def _letters(text: str) -> Node:
+    if text in NUMBER_WORDS:
+        return Number(Fraction(NUMBER_WORDS[text]))
+    for name, phrases in PHRASES.items():
+        if text in phrases:
+            return Constant(name)
     return Symbol(text) if len(text) == 1 and text.isalpha() else Text(text)
 
 

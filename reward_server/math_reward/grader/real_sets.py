@@ -149,6 +149,10 @@ def _as_variable(node: Node) -> Node:
 def _inequality(operator: str, left: Node, right: Node, names: set[str]) -> Intervals | None:
     if isinstance(left, Symbol) and not symbols(right):
         return _side(operator, _end(right, operator in ("<=", ">=", "=")))
+    if isinstance(left, Call) and left.function == "abs" and not symbols(right):
+        return _absolute(operator, left.arguments[0], right, names)
+    if isinstance(right, Call) and right.function == "abs" and not symbols(left):
+        return _absolute(_MIRRORED.get(operator, operator), right.arguments[0], left, names)
     if isinstance(right, Symbol) and not symbols(left):
         return _side(_MIRRORED.get(operator, operator), _end(left, operator in ("<=", ">=", "=")))
     (name,) = names
@@ -162,6 +166,19 @@ def _inequality(operator: str, left: Node, right: Node, names: set[str]) -> Inte
     if slope < 0:
         operator = _MIRRORED.get(operator, operator)
     return _side(operator, End(-at[0] / slope, operator in ("<=", ">=", "=")))
+
+
+def _absolute(operator: str, inside: Node, bound: Node, names: set[str]) -> Intervals | None:
+    """``|inside| < bound`` and the like."""
+    if (constant(bound) or -1) < 0:
+        return None
+    above = _inequality(operator, inside, bound, names)
+    below = _inequality(_MIRRORED.get(operator, operator), inside, Negative(bound), names)
+    if above is None or below is None:
+        return None
+    if operator in ("<", "<=", "!="):
+        return _intersection(above, below)
+    return _merged([*above, *below])
 
 
 def _difference(left: Node, right: Node, name: str, x: float) -> complex:

@@ -9,7 +9,7 @@ FUNCTIONS = {
     "ln": "log", "log": "log", "lg": "log10", "exp": "exp", "sqrt": "sqrt",
     "abs": "abs", "floor": "floor", "ceil": "ceil",
     "gcd": "gcd", "lcm": "lcm", "max": "max", "min": "min", "det": "det", "deg": "degree of", "arg": "arg",
-    "Re": "re", "Im": "im", "operatorname": "operatorname", "binom": "binom",
+    "Re": "re", "Im": "im", "operatorname": "operatorname", "binom": "binom", "cis": "cis",
 }  # fmt: skip
 """Name as written (after a backslash or plain) to name in the tree. ``log`` is natural: a base is written."""
 
@@ -29,6 +29,18 @@ RELATIONS = {
     "to": "to", "->": "to", "subset": "subset", "subseteq": "subset", "notin": "notin",
     "parallel": "parallel", "perp": "perp", "mapsto": "to",
 }  # fmt: skip
+
+PHRASES = {
+    "emptyset": ("no solution", "no solutions", "no real solution", "no real solutions", "empty set", "the empty set"),
+    "reals": ("all real numbers", "all reals", "any real number", "all real x", "the real numbers", "real numbers"),
+}
+"""Sets that are named in words."""
+
+_NUMBER_WORDS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+)
+NUMBER_WORDS = {word: value for value, word in enumerate(_NUMBER_WORDS.split())}
 
 BIG_OPERATORS = {"sum", "prod", "int", "iint", "iiint", "oint", "lim", "limsup", "liminf", "sup"}
 
@@ -107,3 +119,14 @@ NEGATIONS = frozenset(
         "except", "excluding",
     ]
 )  # fmt: skip
+
+_SCALES = {
+    "length": {"millimeter": 1, "centimeter": 10, "decimeter": 100, "meter": 1_000, "kilometer": 1_000_000},
+    "imperial length": {"inch": 1, "foot": 12, "yard": 36, "mile": 63_360},
+    "time": {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800},
+    "mass": {"milligram": 1, "gram": 1_000, "kilogram": 1_000_000},
+    "volume": {"milliliter": 1, "liter": 1_000},
+    "money": {"cent": 1, "dollar": 100},
+}
+SCALES = {unit: (kind, scale) for kind, units in _SCALES.items() for unit, scale in units.items()}
+"""A unit to what it measures, and how many of the smallest unit of that kind it is."""
