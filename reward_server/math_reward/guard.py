@@ -12,10 +12,13 @@ from math_reward.turnstile import Turnstile
 
 DRAINING = "The service is draining: it stops and takes no new work."
 
+GUARDED = frozenset({"/v1/recent"})
+"""Paths that are guarded whatever the method: they show what others sent."""
+
 
 class Guard:
-    """ASGI middleware: a POST needs the token, where there is one, a service that is not draining, and a body within
-    the limits on size and time; then it waits for its turn.
+    """ASGI middleware: a POST, and whatever asks for what is ``GUARDED``, needs the token, where there is one, a
+    service that is not draining, and a body within the limits on size and time; then it waits for its turn.
 
     Middleware and no dependency of the routes, since FastAPI reads and parses the body before it asks a dependency.
     """
@@ -31,7 +34,7 @@ class Guard:
         self._turnstile = Turnstile()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "POST":
+        if scope["type"] != "http" or not (scope["method"] == "POST" or scope["path"] in GUARDED):
             await self._app(scope, receive, send)
             return
         headers = dict(scope["headers"])

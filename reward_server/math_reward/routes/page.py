@@ -1,0 +1,127 @@
+"""The service's page, and what it asks the service for."""
+
+import json
+from importlib import resources
+from typing import Any
+
+from fastapi import APIRouter, HTTPException, Response, Security
+from fastapi.security import HTTPBearer
+from pydantic import BaseModel, ConfigDict, Field
+
+from math_reward.explain import Explanation
+from math_reward.grader.verdict import Stage, Verdict
+from math_reward.guard import DRAINING
+from math_reward.item import DEFAULT_OPTIONS
+from math_reward.pool import Pool, PoolClosed, QueueFull
+from math_reward.recent import Recent
+from math_reward.routes.work import PROBLEMS
+from math_reward.schemas import GradeItem, GradeResult, grade_result
+from math_reward.settings import Settings
+
+_FILES = {
+    "/": ("index.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+}
+
+# The page needs itself and nothing else: no other site, no script or style in the HTML, no frame around it.
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+class ExplainRequest(GradeItem):
+    """One completion to grade and to explain."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"completion": r"Half of it, so \boxed{\frac{1}{2}}.", "reference": "0.5"}]}
+    )
+
+
+class ExplainResponse(GradeResult):
+    """A grade with both sides as they were parsed."""
+
+    answer_mathml: str | None = Field(description="A `<math>` element; null where there is none to show.")
+    reference_mathml: str | None = Field(description="A `<math>` element; null where there is none to show.")
+
+
+class RecentVerdict(BaseModel):
+    """What the service said of one completion."""
+
+    time: float = Field(description="Seconds since 1970, UTC.")
+    verdict: Verdict
+    answer: str | None
+    reference: str
+    stage: Stage | None
+    seconds: float
+
+
+class RecentResponse(BaseModel):
+    """The last verdicts of this service, newest first."""
+
+    verdicts: list[RecentVerdict]
+
+
+def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRouter:
+    """``/`` and its files, ``/v1/explain`` and ``/v1/recent``.
+
+    ``explainer`` is a pool of its own whose grader is ``math_reward.explain.explain``: what people look at does not
+    wait behind what a trainer sends, nor the other way round.
+    """
+    token = [Security(HTTPBearer(auto_error=False))] if settings.bearer_token else []
+    router = APIRouter()
+    for path, (name, media_type) in _FILES.items():
+        _add_file(router, path, name, media_type)
+
+    @router.post("/v1/explain", response_model=ExplainResponse, dependencies=token, responses=PROBLEMS)
+    async def explain(request: ExplainRequest) -> Response:
+        """Grades one completion and shows both sides as they were parsed."""
+        try:
+            (graded,) = await explainer.grade([request.item(DEFAULT_OPTIONS)])
+        except QueueFull as full:
+            raise HTTPException(
+                429,
+                f"{explainer.queued:,} items wait already: try again in {full.retry_after} s.",
+                headers={"Retry-After": str(full.retry_after)},
+            ) from None
+        except PoolClosed:
+            raise HTTPException(503, DRAINING, headers={"Retry-After": "1"}) from None
+        recent.add([graded])
+        # A worker that was killed leaves a grade without explanation.
+        found = graded.grade if isinstance(graded.grade, Explanation) else None
+        return _json(
+            {
+                **grade_result(graded),
+                "answer_mathml": None if found is None else found.answer_mathml,
+                "reference_mathml": None if found is None else found.reference_mathml,
+            }
+        )
+
+    @router.get("/v1/recent", response_model=RecentResponse, dependencies=token, responses=_RECENT_PROBLEMS)
+    async def recent_verdicts() -> Response:
+        """The last verdicts of this service, whoever asked for them, newest first."""
+        return _json({"verdicts": recent.newest_first()})
+
+    return router
+
+
+_RECENT_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: problem for code, problem in PROBLEMS.items() if code in (401, 503)
+}
+
+
+def _add_file(router: APIRouter, path: str, name: str, media_type: str) -> None:
+    content = resources.files("math_reward").joinpath("static", name).read_bytes()
+
+    @router.get(path, include_in_schema=False)
+    async def file() -> Response:
+        return Response(content, media_type=media_type, headers=_HEADERS)
+
+
+def _json(content: object) -> Response:
+    # All ASCII: half a surrogate pair, which a completion may well have, has no other form in UTF-8.
+    return Response(json.dumps(content), media_type="application/json", headers={"Cache-Control": "no-store"})

@@ -1,0 +1,183 @@
+"use strict";
+
+const EXAMPLES = [
+  ["A fraction", "She eats three of the eight slices, so $\\frac{3}{8}$ of the cake is gone.\n\nThe answer is \\boxed{\\frac{3}{8}}.", "0.375"],
+  ["A root", "By the quadratic formula $x = \\boxed{\\frac{1+\\sqrt{5}}{2}}$.", "2\\cos\\frac{\\pi}{5}"],
+  ["An interval", "The square root needs $x - 2 \\ge 0$, so the domain is $\\boxed{[2, \\infty)}$.", "x \\ge 2"],
+  ["A set", "The roots are \\boxed{\\{3, -1, \\tfrac{1}{2}\\}}.", "-1, 0.5, 3"],
+  ["A matrix", "Hence $A^{-1} = \\boxed{\\begin{pmatrix} 1 & -\\frac{1}{2} \\\\ 0 & \\frac{1}{2} \\end{pmatrix}}$.", "\\begin{pmatrix} 1 & -0.5 \\\\ 0 & 0.5 \\end{pmatrix}"],
+  ["A wrong sign", "Expanding gives \\boxed{x^2 - 2x + 1}.", "(x+1)^2"],
+  ["Two guesses", "It is \\boxed{42} or \\boxed{43}.", "42"],
+  ["No answer", "Let me think about this once more.", "7"],
+];
+
+const VERDICTS = {
+  correct: ["correct", "✓", "Correct", "The answer equals the reference."],
+  wrong: ["wrong", "✗", "Wrong", "The answer is not the reference."],
+  no_answer: ["wrong", "✗", "No answer", "No final answer was found in the completion."],
+  ambiguous: ["wrong", "✗", "Ambiguous", "The completion offers several answers; guesses are not paid."],
+  bad_reference: ["unsure", "!", "Bad reference", "The reference cannot be used: mend the data. The completion was not judged."],
+  prompt_not_found: ["unsure", "!", "Prompt not found", "It is unknown where the completion begins."],
+  too_complex: ["unsure", "!", "Too complex", "The answer is beyond the grader's limits on size."],
+  timeout: ["unsure", "!", "Timeout", "Grading did not end in time."],
+  error: ["unsure", "!", "Error", "The grader itself failed."],
+};
+
+const STAGES = {
+  string: "the same text",
+  exact: "exact numbers",
+  structure: "its form",
+  numeric: "values at points",
+  sympy: "SymPy",
+  math_verify: "Math-Verify",
+};
+
+const REFRESH_MILLISECONDS = 3000;
+const byId = (id) => document.getElementById(id);
+
+// The token is kept for this tab alone, so that a reload does not ask again.
+byId("token").value = sessionStorage.getItem("token") ?? "";
+byId("token").addEventListener("change", () => {
+  sessionStorage.setItem("token", byId("token").value);
+  refresh();
+});
+
+async function ask(path, body) {
+  const headers = {};
+  const token = byId("token").value.trim();
+  if (token) headers["Authorization"] = `Bearer ${token}`;
+  if (body) headers["Content-Type"] = "application/json";
+  const response = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body) });
+  if (response.status === 401) {
+    byId("token-field").hidden = false;
+    throw new Error(token ? "The service does not accept this token." : "This service wants its token: enter it on the left.");
+  }
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Error(answer.detail ?? `The service answered with status ${response.status}.`);
+  return answer;
+}
+
+function inWords(error) {
+  return error instanceof TypeError ? "The service cannot be reached." : error.message;
+}
+
+function milliseconds(seconds) {
+  return seconds < 0.01 ? `${(seconds * 1000).toFixed(2)} ms` : `${Math.round(seconds * 1000)} ms`;
+}
+
+// Everything from outside goes into the page as text. The formulas are the service's own markup, with the texts in
+// them escaped; a document that is parsed this way runs no script.
+function showFormula(place, mathml, otherwise) {
+  const formula = mathml && new DOMParser().parseFromString(mathml, "text/html").querySelector("math");
+  place.replaceChildren(formula ? document.importNode(formula, true) : otherwise);
+}
+
+function show(result) {
+  const [kind, mark, word, meaning] = VERDICTS[result.verdict] ?? ["unsure", "!", result.verdict, ""];
+  byId("verdict").className = kind;
+  byId("mark").textContent = mark;
+  byId("word").textContent = word;
+  byId("meaning").textContent = meaning;
+  byId("detail").textContent = result.detail ?? "";
+  byId("detail").hidden = !result.detail;
+  showFormula(byId("answer-formula"), result.answer_mathml, result.answer === null ? "none" : "not read as mathematics");
+  showFormula(byId("reference-formula"), result.reference_mathml, "not read as mathematics");
+  byId("answer-text").textContent = result.answer ?? "";
+  byId("reference-text").textContent = result.reference;
+  byId("stage").textContent = STAGES[result.stage] ?? "nothing to compare";
+  byId("seconds").textContent = milliseconds(result.seconds);
+  byId("reward").textContent = result.reward.toFixed(1);
+  byId("hint").hidden = true;
+  byId("outcome").hidden = false;
+}
+
+function complain(sentence) {
+  byId("problem").textContent = sentence;
+  byId("problem").hidden = !sentence;
+}
+
+async function grade(event) {
+  event?.preventDefault();
+  const button = byId("grade");
+  if (button.disabled) return;
+  button.disabled = true;
+  try {
+    const options = {
+      mode: byId("mode").value,
+      rel_tol: Number(byId("rel_tol").value),
+      allow_rounded: byId("allow_rounded").checked,
+    };
+    show(await ask("v1/explain", { completion: byId("completion").value, reference: byId("reference").value, options }));
+    complain("");
+    refresh();
+  } catch (error) {
+    byId("outcome").hidden = true;
+    byId("hint").hidden = true;
+    complain(inWords(error));
+    if (!byId("token-field").hidden && !byId("token").value) byId("token").focus();
+  } finally {
+    button.disabled = false;
+  }
+}
+
+function cell(row, text, className) {
+  const td = row.insertCell();
+  td.textContent = text;
+  if (className) td.className = className;
+  return td;
+}
+
+let lastShown = "";
+
+async function refresh() {
+  let verdicts = [];
+  try {
+    ({ verdicts } = await ask("v1/recent"));
+    byId("recent-state").textContent = "None yet.";
+  } catch (error) {
+    byId("recent-state").textContent = inWords(error);
+  }
+  // The same again: leave the rows as they are, with what the reader has selected or scrolled to.
+  const shown = JSON.stringify(verdicts);
+  if (shown === lastShown) return;
+  lastShown = shown;
+  const body = document.createElement("tbody");
+  body.id = "recent";
+  for (const one of verdicts) {
+    const [kind, , word] = VERDICTS[one.verdict] ?? ["unsure", "!", one.verdict];
+    const row = body.insertRow();
+    cell(row, new Date(one.time * 1000).toLocaleTimeString());
+    const tag = document.createElement("span");
+    tag.className = `tag ${kind}`;
+    tag.textContent = word;
+    cell(row, "").append(tag);
+    cell(row, one.answer ?? "", "text").title = one.answer ?? "";
+    cell(row, one.reference, "text").title = one.reference;
+    cell(row, STAGES[one.stage] ?? "");
+    cell(row, milliseconds(one.seconds), "number");
+  }
+  byId("recent").replaceWith(body);
+  byId("recent-region").hidden = verdicts.length === 0;
+  byId("recent-state").hidden = verdicts.length > 0;
+}
+
+for (const [name, completion, reference] of EXAMPLES) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = name;
+  button.addEventListener("click", () => {
+    byId("completion").value = completion;
+    byId("reference").value = reference;
+    grade();
+  });
+  byId("examples").append(button);
+}
+
+byId("form").addEventListener("submit", grade);
+byId("form").addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) grade(event);
+});
+setInterval(() => {
+  if (document.visibilityState === "visible") refresh();
+}, REFRESH_MILLISECONDS);
+refresh();
