@@ -12,15 +12,14 @@ SCANNED_CHARACTERS = 100_000
 """Only the end of a completion is searched for a box."""
 TAIL_CHARACTERS = 3_000
 """How much of the end is searched for an answer that is not in a box."""
-MAX_ANSWER_CHARACTERS = 20_000
-"""A box with more in it is not looked into."""
 MAX_BOXES = 64
 """How many boxes, from the last one backwards, are looked at."""
 
 # "\\boxed" with a doubled backslash (LaTeX escaped once too often) contains "\boxed", so it is found too.
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _OPEN_BOX = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
-_BRACE = re.compile(r"\\[{}]|[{}]")
+# An escaped brace is text.
+_BRACE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\[{}]|[{}]")
 _SEPARATOR = re.compile(
     r"[\s$]*(?:[,;]|(?P<alternative>,?\s*(?:or|\\text\{\s*or\s*\})\s)|,?\s*(?:and|&|\\text\{\s*,?\s*and\s*\}))"
     r"(?:[\s$]|\\[,;: ()\[\]]|\\q?quad|and|the)*"
@@ -113,44 +112,36 @@ def _last_boxes(text: str) -> tuple[list[str], bool] | None:
     """The contents of the last box and of those joined to it, without repetitions; and whether they are for choice."""
     if "boxed" not in text and "fbox" not in text:
         return None
-    starts = [(match.start(), match.end()) for match in _BOX.finditer(text)][-MAX_BOXES:]
-    contents: list[str] = []
+    starts = [match.start() for match in _BOX.finditer(text)][-MAX_BOXES:]
+    boxes = _closed_boxes(text, starts[0]) if starts else []
+    if not boxes:
+        return None
     alternatives = False
-    following = -1  # where the box after this one begins
-    index = len(starts) - 1
-    while index >= 0:
-        start, begin = starts[index]
-        end = _closing(text, begin)
-        if end is not None:
-            # A box inside another is part of that one.
-            while index > 0 and (outer := _closing(text, starts[index - 1][1])) is not None and outer > end:
-                index -= 1
-                start, begin = starts[index]
-                end = outer
-            if following >= 0:
-                joined = _joined(text[end + 1 : following])
-                if joined is None:
-                    break
-                alternatives = alternatives or joined
-            contents.insert(0, _OPEN_BOX.sub("", text[begin:end]).strip())
-            following = start
-        elif following >= 0:
-            break
-        index -= 1
-    return (list(dict.fromkeys(contents)), alternatives) if following >= 0 else None
+    first = len(boxes) - 1
+    while first > 0 and (joined := _joined(text[boxes[first - 1][2] + 1 : boxes[first][0]])) is not None:
+        alternatives = alternatives or joined
+        first -= 1
+    contents = [_OPEN_BOX.sub("", text[begin:end]).strip() for _, begin, end in boxes[first:]]
+    return list(dict.fromkeys(contents)), alternatives
 
 
-def _closing(text: str, begin: int) -> int | None:
-    """Where the brace is closed that was opened just before ``begin``."""
-    depth = 1
-    for match in _BRACE.finditer(text, begin, begin + MAX_ANSWER_CHARACTERS):
-        if match[0] == "{":
-            depth += 1
-        elif match[0] == "}":
-            depth -= 1
-            if depth == 0:
-                return match.start()
-    return None
+def _closed_boxes(text: str, start: int) -> list[tuple[int, int, int]]:
+    """Per box that is closed and in no other: where it begins, where its content begins and where that ends."""
+    opened: list[tuple[int, int] | None] = []  # per open brace: its box and the content's begin, None if no box's
+    boxes: list[tuple[int, int, int]] = []
+    for match in _BRACE.finditer(text, start):
+        token = match[0]
+        if token == "{":
+            opened.append(None)
+        elif token == "}":
+            box = opened.pop() if opened else None
+            if box is not None:
+                while boxes and boxes[-1][0] > box[0]:
+                    boxes.pop()
+                boxes.append((*box, match.start()))
+        elif len(token) > 2:
+            opened.append((match.start(), match.end()))
+    return boxes
 
 
 def _joined(gap: str) -> bool | None:
