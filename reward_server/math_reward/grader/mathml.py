@@ -115,8 +115,8 @@ def _words(text: str) -> str:
     return _element("mtext", escape(text))
 
 
-def _space() -> str:
-    return '<mspace width="0.25em"></mspace>'
+def _space(width: str = "0.25em") -> str:
+    return f'<mspace width="{width}"></mspace>'
 
 
 def _fenced(left: str, parts: Iterable[str], right: str) -> str:
@@ -186,20 +186,23 @@ def _product(node: Product) -> Drawn:
     parts: list[str] = []
     for index, factor in enumerate(node.factors):
         if index:
-            before = node.factors[index - 1]
-            parts.append(_operator("⋅") if _needs_a_dot(before, factor) else _operator("\u2062"))
+            parts.append(_times(node.factors[index - 1], factor))
         parts.append(_shown(factor, _FACTOR))
     return _PRODUCT, _row(*parts)
 
 
-def _needs_a_dot(left: Node, right: Node) -> bool:
-    """Whether two factors side by side would read as something else: 2 3 as 23, 2 1/3 as a mixed number."""
+def _times(left: Node, right: Node) -> str:
+    """A sign of multiplication that is seen only where two factors side by side would read as something else: 2 3 as
+    23, 2 1/3 as a mixed number.
+    """
     begins = right
     while type(begins) is Power:
         begins = begins.base
     digits_follow = type(begins) in (Number, BasedNumber, Quotient, ClockTime)
     words_meet = any(type(side) in (Text, Quantity) for side in (left, begins))
-    return digits_follow or words_meet
+    if digits_follow or words_meet:
+        return _operator("⋅")
+    return _operator("\u2062") + (_space("0.17em") if type(begins) is Call else "")
 
 
 def _quotient(node: Quotient) -> Drawn:
