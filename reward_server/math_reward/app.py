@@ -33,6 +33,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAP
     lifecycle = lifecycle or Lifecycle()
     pool = Pool(settings.workers, settings.deadline, max_queued=settings.max_queued)
     explainer = Pool(1, settings.deadline, grader=explain, max_queued=EXPLAINER_QUEUE)
+    lifecycle.give_up = pool.refuse
     metrics = Metrics(pool, lifecycle)
     recent = Recent()
     access_log = AccessLog() if settings.access_log else None

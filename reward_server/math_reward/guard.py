@@ -15,6 +15,8 @@ DRAINING = "The service is draining: it stops and takes no new work."
 GUARDED = frozenset({"/v1/recent"})
 """Paths that are guarded whatever the method: they show what others sent."""
 
+_CLOSE = {"Connection": "close"}  # The rest of the body may still come; nobody reads it.
+
 
 class Guard:
     """ASGI middleware: a POST, and whatever asks for what is ``GUARDED``, needs the token, where there is one, a
@@ -76,13 +78,16 @@ class Guard:
                 with anyio.fail_after(due - anyio.current_time()):
                     message = await receive()
             except TimeoutError:
-                raise HTTPException(408, f"The body did not arrive within {self._body_seconds:g} s.") from None
+                raise HTTPException(
+                    408, f"The body did not arrive within {self._body_seconds:g} s.", headers=_CLOSE
+                ) from None
             received += len(message.get("body", b""))
             complete = not message.get("more_body", False)
             if too_long or received > self._max_body_bytes:
                 raise HTTPException(
                     413,
                     f"The body has more than the {self._max_body_bytes:,} bytes that are allowed: send fewer items.",
+                    headers=_CLOSE,
                 )
             return message
 

@@ -112,8 +112,15 @@ class Pool:
                 self._spawn(self._keep_filled(lane))
         return self
 
-    async def __aexit__(self, *_: object) -> None:
+    def refuse(self) -> None:
+        """Raises PoolClosed wherever somebody waits for grades, and takes no more items."""
         self._closed = True
+        for batch in self._batches:
+            if not batch.done.done():
+                batch.done.set_exception(PoolClosed("The pool was closed before the items were graded."))
+
+    async def __aexit__(self, *_: object) -> None:
+        self.refuse()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -123,9 +130,6 @@ class Pool:
         if self._workers:
             await asyncio.wait([worker.ended for worker in self._workers], timeout=10)
         await asyncio.get_running_loop().run_in_executor(None, self._executor.shutdown)
-        for batch in self._batches:
-            if not batch.done.done():
-                batch.done.set_exception(PoolClosed("The pool was closed before the items were graded."))
 
     @property
     def queued(self) -> int:

@@ -153,7 +153,8 @@ class WorkerProcess(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         if self._watch:
             self._watch.cancel()
-        self.closed.set_result(None)
+        if not self.closed.done():  # It is cancelled where the event loop ends first.
+            self.closed.set_result(None)
 
     # Its end
 

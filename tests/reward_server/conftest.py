@@ -24,7 +24,7 @@ class LiveServer:
     def __init__(self, *options: str, stub: bool = False, **environment: str) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")}
         program = [str(HERE / "stub_service.py")] if stub else ["-m", "math_reward"]
-        self._log = tempfile.TemporaryFile("w+")
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by stop)
         self.process = subprocess.Popen(
             [sys.executable, *program, "serve", "--port", "0", "--exit-on-stdin-close", *options],
             stdin=subprocess.PIPE,

@@ -13,9 +13,9 @@ from fastapi import FastAPI
 
 from math_reward.app import create_app
 from math_reward.grader import Verdict
-from math_reward.settings import Settings
 from math_reward.pool import Pool
 from math_reward.schemas import GradeResponse, RewardResponse
+from math_reward.settings import Settings
 
 HANGS = {"completion": "hang", "reference": "1"}
 TOKEN = "a-token-for-tests"

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 KEEP_ALIVE_SECONDS = 75
 """How long an idle connection stays open, so that a client can use it again after a training step."""
 
+ANSWER_SECONDS = 1
+"""What requests have to be answered once they are given up; their connections are closed then."""
+
 BACKLOG = 4096
 """Connections that may wait to be accepted; the kernel may allow fewer."""
 
@@ -104,16 +107,15 @@ def run(arguments: argparse.Namespace) -> None:
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             """The handler of SIGTERM and SIGINT. The listener stays open, so that new work is told why."""
-            if lifecycle.draining:
-                self.should_exit = self.force_exit = True
-            else:
-                lifecycle.draining = True
-                self.drain_until = time.monotonic() + settings.drain_seconds
+            self.drain_until = time.monotonic() + (0 if lifecycle.draining else settings.drain_seconds)
+            lifecycle.draining = True
 
         async def on_tick(self, counter: int) -> bool:
             self.garbage.tick(lifecycle.in_flight)
-            stop = await super().on_tick(counter)
-            return stop or lifecycle.drained or time.monotonic() > self.drain_until
+            if time.monotonic() > self.drain_until:
+                lifecycle.give_up()
+            overdue = time.monotonic() > self.drain_until + ANSWER_SECONDS
+            return await super().on_tick(counter) or lifecycle.drained or overdue
 
     print(_shown(settings), file=sys.stderr, flush=True)
     # uvicorn takes these two over when it has started; before that there is nothing to drain.
@@ -125,7 +127,7 @@ def run(arguments: argparse.Namespace) -> None:
         access_log=False,
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=ANSWER_SECONDS,
         loop="asyncio",
         backlog=ACCEPTED_AT_ONCE,
     )

@@ -1,0 +1,97 @@
+"""How the service stops: it answers what it has, and says why it takes no more."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+WaitFor = Callable[[Callable[[], bool]], None]
+
+
+class Request(threading.Thread):
+    """A POST under way: its item is graded when the file ``go`` is there."""
+
+    def __init__(self, url: str, go: Path) -> None:
+        super().__init__()
+        self._url = url
+        self._body = {"items": [{"completion": f"wait for {go}", "reference": "42"}]}
+        self.status = 0
+        self.verdict = ""
+
+    def run(self) -> None:
+        response = httpx.post(self._url + "/v1/grade", json=self._body, timeout=60)
+        self.status = response.status_code
+        if response.status_code == 200:
+            self.verdict = response.json()["results"][0]["verdict"]
+
+
+def under_way(server: Any) -> bool:
+    return "math_reward_requests_in_flight 1.0" in server.client.get("/metrics").text
+
+
+@pytest.fixture
+def busy(serve: Callable[..., Any], tmp_path: Path, wait_for: WaitFor) -> tuple[Any, Request, Path]:
+    """A service that is answering a request, the request, and the file that ends it."""
+    server = serve("--workers", "1", "--deadline", "30", "--drain-seconds", "2", stub=True).when_ready()
+    go = tmp_path / "go"
+    request = Request(server.url, go)
+    request.start()
+    wait_for(lambda: under_way(server))
+    return server, request, go
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_drains_requests_under_way_are_answered_and_new_ones_told_why(
+    busy: tuple[Any, Request, Path], number: signal.Signals, wait_for: WaitFor, all_end: Any
+):
+    server, request, go = busy
+    everything = server.everything()
+
+    server.process.send_signal(number)
+    wait_for(lambda: server.client.get("/readyz").status_code == 503)
+    refused = server.client.post("/v1/grade", json={"items": [{"completion": "1", "reference": "1"}]})
+    ready = server.client.get("/readyz")
+    healthy = server.client.get("/healthz")
+    go.touch()
+    request.join()
+
+    assert (request.status, request.verdict) == (200, "wrong")
+    assert refused.status_code == 503
+    assert refused.json() == {"detail": "The service is draining: it stops and takes no new work."}
+    assert refused.headers["Retry-After"] == "1"
+    assert "draining" in ready.json()["detail"]
+    assert healthy.status_code == 200
+    assert server.process.wait(timeout=20) == 0
+    assert all_end(everything)
+
+
+def test_what_is_not_done_when_the_time_is_over_is_refused(busy: tuple[Any, Request, Path]):
+    server, request, _ = busy
+
+    begin = time.monotonic()
+    server.process.send_signal(signal.SIGTERM)
+    code = server.process.wait(timeout=20)
+    request.join()
+
+    assert code == 0
+    assert time.monotonic() - begin >= 2
+    assert request.status == 503
+
+
+def test_a_second_signal_does_not_wait(busy: tuple[Any, Request, Path], wait_for: WaitFor, all_end: Any):
+    server, request, _ = busy
+    everything = server.everything()
+
+    server.process.send_signal(signal.SIGTERM)
+    wait_for(lambda: server.client.get("/readyz").status_code == 503)
+    server.process.send_signal(signal.SIGTERM)
+
+    assert server.process.wait(timeout=20) == 0
+    assert all_end(everything)
+    request.join()
+    assert request.status == 503

@@ -1,0 +1,99 @@
+"""What the service refuses for its own protection, and that it serves the others meanwhile."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+RIGHT = {"completion": r"\boxed{42}", "reference": "42"}
+
+
+@pytest.fixture(scope="module")
+def narrow_server(serve: Callable[..., Any]) -> Any:
+    """One worker, four items may wait, a body must arrive within a second. Waits where a completion tells it to."""
+    options = ["--workers", "1", "--deadline", "30", "--max-queued", "4", "--body-seconds", "1"]
+    return serve(*options, stub=True).when_ready()
+
+
+def test_a_full_queue_is_refused_with_the_time_to_wait_and_taken_when_it_is_empty(
+    narrow_server: Any, tmp_path: Path, wait_for: Callable[[Callable[[], bool]], None]
+):
+    client = narrow_server.client
+    go = tmp_path / "go"
+    waits = {"completion": f"wait for {go}", "reference": "42"}
+    answers: list[httpx.Response] = []
+    thread = threading.Thread(
+        target=lambda: answers.append(httpx.post(narrow_server.url + "/v1/grade", json={"items": [waits] * 40}))
+    )
+    thread.start()
+    wait_for(lambda: "math_reward_queued_items 0.0" not in client.get("/metrics").text)
+
+    refused = client.post("/v1/grade", json={"items": [RIGHT]})
+    refused_too = client.post("/get_reward", json={"query": ["1"], "prompts": [""], "labels": ["1"]})
+    healthy = client.get("/healthz")
+    go.touch()
+    thread.join()
+    accepted = client.post("/v1/grade", json={"items": [RIGHT]})
+
+    assert refused.status_code == refused_too.status_code == 429
+    assert refused.json()["detail"].endswith(" items wait already and 4 may: try again in 1 s.")
+    assert refused.headers["Retry-After"] == "1"
+    assert healthy.status_code == 200
+    assert [answer.status_code for answer in answers] == [200]
+    assert accepted.json()["results"][0]["verdict"] == "correct"
+
+
+def test_a_body_that_drips_in_is_given_up_and_the_others_are_served_meanwhile(narrow_server: Any):
+    with socket.create_connection(("127.0.0.1", narrow_server.port), timeout=20) as slow:
+        slow.sendall(
+            b"POST /v1/grade HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b'Content-Length: 1000\r\n\r\n{"items": '
+        )
+        served = narrow_server.client.post("/v1/grade", json={"items": [RIGHT]})
+        answer = b""
+        while part := slow.recv(4096):  # Until the service closes the connection.
+            answer += part
+
+    assert served.json()["results"][0]["verdict"] == "correct"
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 408 ")
+    assert body == b'{"detail":"The body did not arrive within 1 s."}'
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (b'{"items": [\xff]}', "The body is not JSON: it is not UTF-8 at character 11."),
+        (b"[" * 100_000, "The body is not JSON: it is nested too deep at character 0."),
+        (
+            b'{"items": [' + b"9" * 5000 + b"]}",
+            "The body is not JSON: it has an integer of more than 4,300 digits at character 0.",
+        ),
+        (b" " * 70_000 + b'{"items": [1, ]}', "The body is not JSON: Expecting value at character 70014."),
+    ],
+)
+def test_a_body_that_cannot_be_parsed_is_refused_with_the_reason(narrow_server: Any, body: bytes, sentence: str):
+    headers = {"Content-Type": "application/json"}
+    response = narrow_server.client.post("/v1/grade", content=body, headers=headers)
+
+    assert (response.status_code, response.json()) == (422, {"detail": sentence})
+
+
+async def test_a_health_check_overtakes_hundreds_of_posts(narrow_server: Any):
+    body = {"query": [r"\boxed{42}"], "prompts": [""], "labels": ["42"]}
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(base_url=narrow_server.url, timeout=60, limits=limits) as client:
+        posts = [asyncio.ensure_future(client.post("/get_reward", json=body)) for _ in range(300)]
+        await asyncio.sleep(0)
+        healthy = 0
+        while not all(post.done() for post in posts):
+            healthy += (await client.get("/healthz")).status_code == 200
+        statuses = {post.result().status_code for post in posts}
+
+    assert statuses <= {200, 429}
+    assert healthy > 1
