@@ -21,8 +21,10 @@ from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker, a
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
 from openrlhf_gtpo.errors import OneSentence
+from openrlhf_gtpo.forking import forking_tokens
 from openrlhf_gtpo.metrics import MetricsFile, progress_line, rollout_metrics
 from openrlhf_gtpo.openrlhf_seam import adopt, underlying
+from openrlhf_gtpo.punishment import overlong_punishment
 from openrlhf_gtpo.settings import ESTIMATORS, ShapingSettings, metrics_path
 from openrlhf_gtpo.shaping import Shaped, grpo_s, gtpo
 
@@ -301,13 +303,38 @@ class ExperienceMaker(RemoteExperienceMaker):
         """Advantages of a whole rollout batch, whatever its micro-batches; OpenRLHF's own estimators are left to
         OpenRLHF."""
         batch = whole_batch(experiences, self.args.rollout.n_samples_per_prompt)
+        extra = self._punish_overlong(experiences, batch) if self.args.shaping.grop else {}
         shaped = None
         if self.args.algo.advantage.estimator in ESTIMATORS:
             shaped = self._shape(experiences, batch)
         else:
             experiences = super().compute_advantages_and_returns(experiences)
+        if self.args.shaping.top_entropy_share < 1:
+            extra |= self._keep_forking_tokens(experiences, batch)
         self._measure(experiences, batch, shaped)
+        self.metrics |= extra
         return experiences
+
+    def _punish_overlong(self, experiences: list[Experience], batch: WholeBatch) -> dict[str, float]:
+        """Add Group Relative Overlong Punishment to the rewards, whatever the estimator makes of them."""
+        punishment = overlong_punishment(batch.mask.sum(-1), correctness(batch.scores), batch.group)
+        for experience, rows in zip(experiences, batch.order, strict=True):
+            experience.rewards = experience.rewards.flatten().float() + punishment[rows]
+        return {
+            "overlong/punished_share": (punishment < 0).float().mean().item(),
+            "overlong/punishment_mean": punishment.mean().item(),
+        }
+
+    def _keep_forking_tokens(self, experiences: list[Experience], batch: WholeBatch) -> dict[str, float]:
+        """Leave an advantage, and with it a gradient, to the tokens of highest entropy only."""
+        kept = forking_tokens(batch.entropy, batch.mask, self.args.shaping.top_entropy_share)
+        for experience, rows in zip(experiences, batch.order, strict=True):
+            columns = slice(experience.action_mask.shape[1])
+            experience.advantages = experience.advantages * kept[rows, columns]
+        return {
+            "forking/kept_share": (kept.sum() / batch.mask.sum()).item(),
+            "forking/entropy_threshold": batch.entropy[kept].min().item(),
+        }
 
     def _shape(self, experiences: list[Experience], batch: WholeBatch) -> Shaped:
         args = self.args

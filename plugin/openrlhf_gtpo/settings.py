@@ -114,6 +114,20 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="clamp entropies to [LOW, HIGH] nats before shaping (default: off)",
     )
     group.add_argument(
+        "--shaping.grop",
+        action="store_true",
+        help="Group Relative Overlong Punishment (Appendix D): take up to 1/2 off the reward of responses that are "
+        "long beside those of their group; with any estimator (default: off)",
+    )
+    group.add_argument(
+        "--shaping.top_entropy_share",
+        type=float,
+        default=1.0,
+        metavar="SHARE",
+        help="forking tokens (Wang et al., arXiv 2506.01939): only this share of a rollout batch's tokens, those of "
+        "the highest entropy, keep their gradient; with any estimator but grpo_s; 0.2 there (default: 1.0, all)",
+    )
+    group.add_argument(
         "--shaping.save_rollouts",
         type=int,
         default=0,
@@ -178,6 +192,11 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     clip = flags["shaping.entropy_clip"]
     if clip is not None and not (0 <= clip[0] < clip[1]):
         found.append(f"--shaping.entropy_clip is {clip[0]} {clip[1]}, but needs 0 <= LOW < HIGH, in nats.")
+    if not 0 < flags["shaping.top_entropy_share"] <= 1:
+        found.append(
+            f"--shaping.top_entropy_share is {flags['shaping.top_entropy_share']}, but a share is above 0 and at most "
+            "1."
+        )
     if flags["shaping.save_rollouts"] < 0:
         found.append(
             f"--shaping.save_rollouts is {flags['shaping.save_rollouts']}, but a number of groups is 0 or more."
@@ -260,6 +279,11 @@ def _meaningless(flags: dict[str, Any]) -> list[str]:
             flags["reward.model_name_or_path"] is not None and not flags["reward.remote_url"],
             f"--reward.model_name_or_path gives scores of a model, but {title} needs verified correctness: use "
             "--reward.remote_url, or leave both out for the built-in reward service.",
+        ),
+        (
+            name == "grpo_s" and flags["shaping.top_entropy_share"] != 1,
+            f"--shaping.top_entropy_share is {flags['shaping.top_entropy_share']}, but GRPO-S has one ratio and one "
+            "advantage for each response, of which no single token can be left out: leave it at 1.",
         ),
         (
             name == "grpo_s" and correction,

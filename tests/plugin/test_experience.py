@@ -25,7 +25,14 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
             dynamic_filtering_enable=False,
         ),
         shaping=SimpleNamespace(
-            alpha1=1.0, alpha2=0.1, over="group", scope="group", entropy_clip=None, save_rollouts=0
+            alpha1=1.0,
+            alpha2=0.1,
+            over="group",
+            scope="group",
+            entropy_clip=None,
+            save_rollouts=0,
+            grop=False,
+            top_entropy_share=1.0,
         ),
         reward=SimpleNamespace(
             remote_url=["http://127.0.0.1:1"],
@@ -212,6 +219,41 @@ def test_a_truncated_response_is_penalised_as_openrlhf_does_it() -> None:
     expected = gtpo(entropy, mask, correct, group, penalty=torch.tensor([-0.5, 0.0, 0.0, 0.0])).advantages
     for row, values in enumerate(found):
         assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5)
+
+
+def test_group_relative_overlong_punishment_enters_the_shaped_rewards() -> None:
+    responses = [response("p", 3, [0.5] * n, 1.0) for n in (2, 2, 10)] + [response("p", 3, [0.5] * 12, 0.0)]
+    found = advantages_by_response(arguments(shaping__grop=True), responses)
+    entropy, mask = dense(responses)
+    correct, group = torch.tensor([True, True, True, False]), torch.zeros(4, dtype=torch.long)
+    # Easy: L = max((2 + 10) / 2, 14 / 3) = 6 over the correct responses; (10 - 6) / 12 is taken off the longest.
+    expected = gtpo(entropy, mask, correct, group, penalty=torch.tensor([0.0, 0.0, -1 / 3, 0.0])).advantages
+    for row, values in enumerate(found):
+        assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5)
+
+
+def test_group_relative_overlong_punishment_reaches_openrlhfs_own_estimators() -> None:
+    responses = [response("p", 3, [0.5] * n, 1.0) for n in (2, 2, 10)] + [response("p", 3, [0.5] * 12, 0.0)]
+    found = advantages_by_response(arguments("group_norm", shaping__grop=True), responses)
+    rewards = torch.tensor([1.0, 1.0, 2 / 3, 0.0])
+    expected = (rewards - rewards.mean()) / (rewards.std() + 1e-9)
+    for row, values in enumerate(found):
+        assert torch.allclose(values, expected[row].expand_as(values), atol=1e-5)
+
+
+@pytest.mark.parametrize("estimator", ["gtpo", "group_norm"])
+@pytest.mark.parametrize("split", SPLITS)
+def test_only_the_tokens_of_highest_entropy_in_the_whole_batch_learn(estimator: str, split: str) -> None:
+    responses = rollout()
+    every = advantages_by_response(arguments(estimator, **SPLITS[split]), responses)
+    some = advantages_by_response(arguments(estimator, shaping__top_entropy_share=0.2, **SPLITS[split]), responses)
+    entropy, mask = dense(responses)
+    values = sorted(entropy[mask.bool()].tolist(), reverse=True)
+    threshold = values[round(0.2 * len(values)) - 1]
+    for row, (before, after) in enumerate(zip(every, some, strict=True)):
+        keeps = entropy[row][mask[row].bool()] >= threshold
+        assert torch.equal(after, torch.where(keeps, before, 0.0))
+    assert any(values.abs().sum() > 0 for values in some)
 
 
 def test_metrics_tell_the_classes_apart_and_count_uninformative_groups() -> None:

@@ -123,6 +123,13 @@ def test_importance_correction_goes_with_gtpo_but_not_with_one_ratio_per_respons
     assert "GRPO-S has one ratio for each response" in sentence
 
 
+def test_forking_tokens_go_with_gtpo_but_not_with_one_ratio_per_response(parser: argparse.ArgumentParser) -> None:
+    flags = ["--shaping.top_entropy_share", "0.2"]
+    assert refusals(parse(parser, *flags)) == []
+    (sentence,) = refusals(parse(parser, *flags, estimator="grpo_s"))
+    assert "GRPO-S has one ratio and one advantage for each response" in sentence
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
@@ -131,6 +138,8 @@ def test_importance_correction_goes_with_gtpo_but_not_with_one_ratio_per_respons
         (["--shaping.entropy_clip", "2", "1"], "--shaping.entropy_clip is 2.0 1.0, but needs 0 <= LOW < HIGH"),
         (["--reward.deadline", "0"], "--reward.deadline is 0.0"),
         (["--reward.batch_size", "0"], "--reward.batch_size is 0"),
+        (["--shaping.top_entropy_share", "0"], "--shaping.top_entropy_share is 0.0, but a share is above 0"),
+        (["--shaping.top_entropy_share", "1.5"], "--shaping.top_entropy_share is 1.5, but a share is above 0"),
         (["--shaping.save_rollouts", "-1"], "--shaping.save_rollouts is -1"),
     ],
 )

@@ -1,0 +1,36 @@
+"""Forking tokens (Wang et al., arXiv 2506.01939): only those of highest entropy learn. Pure tensor mathematics."""
+
+import torch
+
+__all__ = ["forking_tokens"]
+
+
+def forking_tokens(entropy: torch.Tensor, mask: torch.Tensor, share: float) -> torch.Tensor:
+    """Which tokens keep their advantage: the given share of a batch's response tokens with the highest entropy.
+
+    The others' advantages are set to 0, and with them their term of the clipped objective and its gradient; the number
+    of tokens that the objective is divided by stays, as in that paper. Of tokens with equal entropy at the threshold
+    all are kept.
+
+    Args:
+        entropy: (N, T) nats; what stands off the mask is ignored.
+        mask: (N, T), 1 on response tokens.
+        share: above 0, at most 1.
+
+    Returns:
+        (N, T) bool, False off the mask; at least one token is kept where there are any.
+
+    Raises:
+        ValueError: the shapes disagree, or share is out of bounds.
+    """
+    if entropy.shape != mask.shape:
+        raise ValueError(f"entropy is {tuple(entropy.shape)}, but mask is {tuple(mask.shape)}")
+    if not 0 < share <= 1:
+        raise ValueError(f"share is {share}, but must be above 0 and at most 1")
+    on = mask.bool()
+    values = entropy[on]
+    if not values.numel():
+        return on
+    kept = max(1, round(share * values.numel()))
+    threshold = values.topk(kept).values[-1]
+    return on & (entropy >= threshold)

@@ -1,0 +1,70 @@
+"""Group Relative Overlong Punishment: a length penalty relative to a response's own group (Appendix D of the paper,
+arXiv 2508.04349). Pure tensor mathematics."""
+
+import torch
+
+__all__ = ["EASY_SHARE", "overlong_punishment"]
+
+EASY_SHARE = 0.75
+"""Share of correct responses from which a group is easy, and from one minus which down it is hard. The paper calls it
+gamma_1 and does not give it."""
+
+
+def overlong_punishment(
+    length: torch.Tensor, correct: torch.Tensor, group: torch.Tensor, *, easy_share: float = EASY_SHARE
+) -> torch.Tensor:
+    """What is added to the reward of each response for being long beside the others of its group.
+
+    With L = max((shortest + longest) / 2, mean length), a response shorter than L loses nothing, one of 2 L or more
+    loses 1/2, and in between it is linear: -(length - L) / (2 L). In an easy group L is that of the correct responses
+    and they alone are punished; in a hard group nobody is; in between L is that of the whole group, and the larger
+    class is punished, the wrong responses where both are of one size.
+
+    Args:
+        length: (N,) tokens of each response.
+        correct: (N,) bool.
+        group: (N,) int, which prompt each response answers, in any order.
+        easy_share: above 1/2, at most 1.
+
+    Returns:
+        (N,) float in [-1/2, 0].
+
+    Raises:
+        ValueError: the shapes disagree, or easy_share is out of bounds.
+    """
+    if length.ndim != 1 or length.shape != correct.shape or length.shape != group.shape:
+        raise ValueError(
+            f"length, correct and group must be (N,) alike, but are {tuple(length.shape)}, {tuple(correct.shape)} "
+            f"and {tuple(group.shape)}"
+        )
+    if not 0.5 < easy_share <= 1:
+        raise ValueError(f"easy_share is {easy_share}, but must be above 1/2 and at most 1")
+    if not len(length):
+        return length.new_zeros(0, dtype=torch.float32)
+    correct = correct.bool()
+    rows = group.unique(return_inverse=True)[1]
+    length = length.to(torch.float64)
+    size = _per_group(torch.ones_like(length), rows, "sum")
+    right = _per_group(correct.to(length.dtype), rows, "sum")
+    is_easy = right >= easy_share * size
+    is_hard = right <= (1 - easy_share) * size
+
+    limit = torch.where(is_easy, _limit(length, rows, correct), _limit(length, rows, torch.ones_like(correct)))[rows]
+    mostly_right = is_easy | (right > size - right)
+    punished = (correct == mostly_right[rows]) & ~(is_hard & ~is_easy)[rows]
+    punishment = -((length - limit) / (2 * limit.clamp(min=1))).clamp(0, 0.5)
+    return torch.where(punished, punishment, 0.0).float()
+
+
+def _limit(length: torch.Tensor, rows: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
+    """L of every group, over the responses that count in it; 0 where none does."""
+    number = _per_group(counted.to(length.dtype), rows, "sum").clamp(min=1)
+    mean = _per_group(torch.where(counted, length, 0.0), rows, "sum") / number
+    longest = _per_group(torch.where(counted, length, 0.0), rows, "amax")
+    shortest = _per_group(torch.where(counted, length, float("inf")), rows, "amin")
+    return torch.maximum((torch.where(shortest.isinf(), 0.0, shortest) + longest) / 2, mean)
+
+
+def _per_group(values: torch.Tensor, rows: torch.Tensor, reduce: str) -> torch.Tensor:
+    groups = int(rows.max()) + 1
+    return values.new_zeros(groups).scatter_reduce(0, rows, values, reduce, include_self=False)
