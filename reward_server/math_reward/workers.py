@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Future
 from types import TracebackType
 
@@ -49,6 +50,10 @@ class WorkerPool:
     def submit(self, item: Item) -> "Future[Graded]":
         """Queues an item. The future raises PoolClosed where the pool is left first."""
         return asyncio.run_coroutine_threadsafe(self._grade(item), self._loop)
+
+    def submit_all(self, items: Sequence[Item]) -> "Future[list[Graded]]":
+        """Queues items whose grades come together, in order. The future raises PoolClosed as that of ``submit``."""
+        return asyncio.run_coroutine_threadsafe(self._pool.grade(items), self._loop)
 
     async def _open(self) -> None:
         self._pool = await self._new_pool().__aenter__()

@@ -1,40 +1,92 @@
-"""``math-reward grade``: one completion, without a server."""
+"""``math-reward grade``: one completion or a file of them, without a server."""
 
 import argparse
+import io
 import json
 import sys
+from typing import TYPE_CHECKING
 
 from math_reward.commands.refusal import refuse
+from math_reward.grader.verdict import Mode, Options
+
+if TYPE_CHECKING:
+    from math_reward.settings import Settings
+
+FILE_OPTIONS = ("output", "references_only", "completion_key", "reference_key", "prompt_key", "label_key", "workers")
+"""What makes sense with ``--file`` alone."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Adds the command's arguments."""
     parser = commands.add_parser(
         "grade",
-        help="grade one completion",
-        description="Grades one completion. Exit code 0 where it is correct, 1 where it is not.",
+        help="grade one completion, or a file",
+        usage="math-reward grade [options] COMPLETION REFERENCE\n       math-reward grade [options] --file ROWS.jsonl",
+        description="Grades one completion: exit code 0 where it is correct, 1 where it is not. Or, with --file, "
+        "grades every row of a file and checks its references: exit code 0 where every line and every reference can "
+        "be used, 1 where some cannot. 2 is wrong usage.",
         epilog="Write -- before a completion or a reference that begins with a dash.",
     )
     parser.add_argument(
-        "completion", metavar="COMPLETION", help=r"what the model wrote, such as 'So it is \boxed{42}.'"
+        "completion", metavar="COMPLETION", nargs="?", help=r"what the model wrote, such as 'So it is \boxed{42}.'"
     )
-    parser.add_argument("reference", metavar="REFERENCE", help="the reference answer, such as 42")
-    parser.add_argument("--deadline", type=float, help="seconds that grading may take (2)")
+    parser.add_argument("reference", metavar="REFERENCE", nargs="?", help="the reference answer, such as 42")
+    parser.add_argument("--mode", choices=[mode.value for mode in Mode], default=Mode.LENIENT.value,
+                        help="strict: only a box counts as an answer (lenient)")  # fmt: skip
+    parser.add_argument("--rel-tol", type=_fraction, default=0.0, help="relative tolerance, 0 to 1 (0)")
+    parser.add_argument("--allow-rounded", action="store_true", help="a reference that was rounded is correct too")
+    parser.add_argument("--deadline", type=float, help="seconds that grading one completion may take (2)")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    file = parser.add_argument_group("a file")
+    file.add_argument(
+        "--file", metavar="ROWS", help="a JSON object per line: .jsonl, .jsonl.gz, or - for standard input"
+    )
+    file.add_argument("--output", metavar="FILE", help="write the verdict on each row as a JSON object per line")
+    file.add_argument(
+        "--references-only",
+        action="store_true",
+        help="look at the references alone; so it is where the rows have no completion",
+    )
+    for what, usual in (
+        ("completion", "completion, response, output, solution ..."),
+        ("reference", "reference, answer, gold, label ..."),
+        ("prompt", "prompt, question, problem, query"),
+        ("label", "label, correct; true where the completion is correct"),
+    ):
+        file.add_argument(f"--{what}-key", metavar="NAME", help=f"the field with the {what} ({usual})")
+    file.add_argument("--workers", type=int, help="grading processes (one per core)")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Grades and prints; ends the process."""
     from math_reward.settings import SettingsError, load_settings
-    from math_reward.workers import Item, WorkerPool
 
+    if arguments.file is None:
+        for name in FILE_OPTIONS:
+            if getattr(arguments, name):
+                refuse(f"--{name.replace('_', '-')} is for --file.")
+        if arguments.reference is None:
+            refuse("Give a completion and a reference, or --file.")
+    elif arguments.completion is not None:
+        refuse("Give a completion and a reference, or --file, not both.")
     try:
-        settings = load_settings(deadline=arguments.deadline, host="127.0.0.1")  # Nothing is served here.
+        # Nothing is served here, so the address does not matter.
+        settings = load_settings(deadline=arguments.deadline, workers=arguments.workers, host="127.0.0.1")
     except SettingsError as error:
         refuse(str(error))
+    options = Options(Mode(arguments.mode), arguments.rel_tol, arguments.allow_rounded)
+    if arguments.file is None:
+        _grade_one(arguments, settings, options)
+    else:
+        _grade_file(arguments, settings, options)
+
+
+def _grade_one(arguments: argparse.Namespace, settings: "Settings", options: Options) -> None:
+    from math_reward.workers import Item, WorkerPool
+
     with WorkerPool(workers=1, deadline=settings.deadline) as pool:
-        grade = pool.submit(Item(arguments.completion, arguments.reference)).result().grade
+        grade = pool.submit(Item(arguments.completion, arguments.reference, options=options)).result().grade
     row = {
         "verdict": grade.verdict.value,
         "answer": grade.answer,
@@ -50,3 +102,34 @@ def run(arguments: argparse.Namespace) -> None:
             if value is not None:
                 print(f"{name:<10}{value}")
     sys.exit(0 if grade.correct else 1)
+
+
+def _grade_file(arguments: argparse.Namespace, settings: "Settings", options: Options) -> None:
+    from math_reward.grade_file import grade_file
+    from math_reward.rows import FileRefused
+
+    try:
+        report = grade_file(
+            arguments.file,
+            workers=settings.workers,
+            deadline=settings.deadline,
+            options=options,
+            named={what: getattr(arguments, f"{what}_key") for what in ("completion", "reference", "prompt", "label")},
+            references_only=arguments.references_only,
+            output=arguments.output,
+        )
+    except FileRefused as error:
+        refuse(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)  # What shells say of a command that Ctrl-C has ended.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # A reference may be text that the terminal cannot show.
+    print(json.dumps(report.as_dict()) if arguments.json else report)
+    sys.exit(0 if report.all_fine else 1)
+
+
+def _fraction(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
+    return value
