@@ -96,7 +96,6 @@ _DECODED = re.compile(
     "|\t(?=frac|ext|imes|heta|an|binom|au)|\r(?=ight|angle|ceil|floor|ho)"
 )
 _DECODED_TO = {"\x0c": r"\f", "\x08": r"\b", "\x0b": r"\v", "\x07": r"\a", "\t": r"\t", "\r": r"\r"}
-_DANGLING = re.compile(r"(?:\s*(?:\^|\\(?![a-zA-Z]|[{}%$ ,;:!])))+$")
 _REPEATED_BACKSLASH = re.compile(r"\\\\(?=[a-zA-Z{}])")
 _HTML_POWER = re.compile(r"<su([pb])>(.{0,40}?)</su\1>")
 # What only places or sizes: \left( is (, \! is nothing, \, is a space.
@@ -177,7 +176,6 @@ _DELIMITED = (
 )
 _INNER_MATHS = re.compile(r"(?<!\\)\$|\\[()]")
 _WHITE = re.compile(r"\s+")
-_ENDS = re.compile(r"^[\s,;:]+|(?:\s|(?<!\\)[,;.])+$")
 
 _PLAIN = re.compile(r"[0-9a-zA-Z+*/=()\-., ]*")
 
@@ -188,8 +186,8 @@ def normalise(text: str) -> str:
     ``$\dfrac{1}{2}$.`` gives ``\frac{1}{2}``, ``4²`` gives ``4^{2}``, ``1½`` gives ``1\frac{1}{2}``.
     """
     if _PLAIN.fullmatch(text):
-        return _ENDS.sub("", text)
-    text = _ENDS.sub("", _DECODED.sub(lambda match: _DECODED_TO[match[0]], text))
+        return _trimmed(text)
+    text = _trimmed(_DECODED.sub(lambda match: _DECODED_TO[match[0]], text))
     if not text.isascii():
         text = ascii_signs(text)
     text = without_delimiters(text)
@@ -207,7 +205,19 @@ def normalise(text: str) -> str:
         text = text.replace("~", " ")
     text = _INNER_MATHS.sub(" ", text)
     text = _WHITE.sub(" ", text)
-    return _ENDS.sub("", _DANGLING.sub("", text))
+    return _trimmed(text.rstrip("^\\ "))  # A sign of a power that breaks off.
+
+
+def _trimmed(text: str) -> str:
+    """``text`` without the white space and the punctuation at its ends.
+
+    Character by character: a pattern anchored at the end takes quadratic time on long runs of spaces."""
+    start, end = 0, len(text)
+    while end and (text[end - 1].isspace() or (text[end - 1] in ",;." and text[end - 2 : end - 1] != "\\")):
+        end -= 1
+    while start < end and (text[start].isspace() or text[start] in ",;:"):
+        start += 1
+    return text[start:end]
 
 
 def ascii_signs(text: str) -> str:
@@ -235,7 +245,7 @@ def without_delimiters(text: str) -> str:
             inner = match[1]
             if pattern is _DELIMITED[1] and "$" in inner.replace(r"\$", ""):
                 continue
-            return without_delimiters(_ENDS.sub("", inner))
+            return without_delimiters(_trimmed(inner))
     return text
 
 
