@@ -28,8 +28,8 @@ class Token(NamedTuple):
 
 _TOKEN = re.compile(
     r"""
-      (?P<space>\s+)
-    | (?P<number>
+    (?P<space>\s*)(?:
+      (?P<number>
           \d{1,3}(?:\{,\}\d{3})+(?:\.\d+)?(?!\d)         # 14{,}916
         | \d{1,3}(?:[ ]\d{3})+(?:\.\d+)?(?![\d.])        # 1 000
         | (?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+(?![a-zA-Z\d]))?
@@ -41,7 +41,8 @@ _TOKEN = re.compile(
     | \\(?P<escaped>[{}$%&_\#|])
     | (?P<word>[a-zA-Z]+)
     | (?P<sign>\*\*|<=|>=|!=|==|~=|:=|->|[-+*/^_=<>(){}\[\]|,;:!%&'"$€£¥.?])
-    """,
+    | (?P<finish>\Z)
+    )""",
     re.VERBOSE,
 )
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?!\d|,\d)(?:\.\d+)?")
@@ -65,22 +66,13 @@ def tokenise(text: str, *, thousands: bool = True) -> list[Token]:
         NotMathematics: a character that no answer has, or a brace that is never closed.
     """
     tokens: list[Token] = []
-    position, end, depth, spaced = 0, len(text), 0, False
+    position, end, depth = 0, len(text), 0
     while position < end:
-        if thousands and depth == 0 and (match := _THOUSANDS.match(text, position)):
-            value = match[0].replace(",", "")
-            position = match.end()
-            tokens.append(Token("number", value, spaced))
-            spaced = False
-            continue
         match = _TOKEN.match(text, position)
         if match is None:
-            raise NotMathematics(f"the character {text[position]!r} has no meaning there")
-        kind, position = match.lastgroup, match.end()
+            raise NotMathematics(f"the character {text[position:].lstrip()[0]!r} has no meaning there")
+        kind, spaced, position = match.lastgroup, match.end(1) > position, match.end()
         value = match[kind]  # type: ignore[index]
-        if kind == "space":
-            spaced = True
-            continue
         if kind == "sign":
             depth += (value in "([{") - (value in ")]}")
             kind = value
@@ -88,13 +80,18 @@ def tokenise(text: str, *, thousands: bool = True) -> list[Token]:
             depth += (value == "{") - (value == "}")
             kind = "\\" + value
         elif kind == "number":
-            value = value.replace("{,}", "").replace(" ", "")
-            _check_number(value)
+            if thousands and depth == 0 and (grouped := _THOUSANDS.match(text, match.start("number"))):
+                value, position = grouped[0].replace(",", ""), grouped.end()
+            else:
+                value = value.replace("{,}", "").replace(" ", "")
+            if len(value) > 3:
+                _check_number(value)
         elif kind == "command" and value in _WORDS:
             kind = "number set" if value == "mathbb" else "text"
             value, position = _argument(text, position)
+        elif kind == "finish":
+            break
         tokens.append(Token(kind, value, spaced))  # type: ignore[arg-type]
-        spaced = False
         if len(tokens) > MAX_TOKENS:
             raise TooComplex(f"it has more than {MAX_TOKENS} tokens")
     return tokens
