@@ -50,6 +50,7 @@ from math_reward.grader.syntax import (
     symbols,
     walk,
 )
+from math_reward.grader.tokens import TooComplex
 from math_reward.grader.verdict import Options, Stage
 from math_reward.grader.vocabulary import SCALES, UNITS
 
@@ -487,7 +488,7 @@ def _is_integer(value: Fraction | None) -> bool:
 
 
 def _has_sign(node: Node) -> bool:
-    if isinstance(node, (Relation, Several, Matrix)):
+    if isinstance(node, (Number, Symbol, Relation, Several, Matrix)):
         return False
     return any(isinstance(part, PlusMinus) for part in walk(node))
 
@@ -528,7 +529,7 @@ def _values(node: Node) -> list[Node]:
     if isinstance(node, Bracketed) and _has_sign(node):
         choices = [_values(item) if _has_sign(item) else [item] for item in node.items]
         if math.prod(map(len, choices)) > MAX_ITEMS:
-            return [node]
+            raise TooComplex(f"its signs give more than {MAX_ITEMS} tuples")
         return [Bracketed(node.left, node.right, items) for items in itertools.product(*choices)]
     if not isinstance(node, (PlusMinus, Several)) and _has_sign(node):
         return [_signed(node, 1), _signed(node, -1)]
