@@ -1,0 +1,177 @@
+"""``docker-compose.yml``: what it promises about safety, and that the tool reads it."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from math_reward.settings import Settings
+
+TOP = Path(__file__).parents[2]
+DOCKERFILE = (TOP / "reward_server" / "Dockerfile").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def reward() -> dict[str, Any]:
+    """The service of the file, as it is written."""
+    content = yaml.safe_load((TOP / "docker-compose.yml").read_text(encoding="utf-8"))
+    assert list(content["services"]) == ["reward"]
+    return content["services"]["reward"]
+
+
+def tool() -> list[str]:
+    """Docker's compose, whichever of its two forms is here."""
+    if shutil.which("docker"):
+        plugin = subprocess.run(["docker", "compose", "version"], capture_output=True, timeout=60)
+        if plugin.returncode == 0:
+            return ["docker", "compose"]
+    if shutil.which("docker-compose"):
+        return ["docker-compose"]
+    pytest.skip("The file is shown to docker compose: install docker-compose, or Docker's compose plugin.")
+
+
+def configured(folder: Path, **environment: str) -> dict[str, Any]:
+    """The service as compose understands it in a fresh clone, with only these variables set."""
+    shutil.copy(TOP / "docker-compose.yml", folder)
+    path = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder)}
+    result = subprocess.run(
+        [*tool(), "config"], cwd=folder, env=path | environment, capture_output=True, text=True, timeout=60
+    )
+    assert result.returncode == 0, result.stderr
+    return yaml.safe_load(result.stdout)["services"]["reward"]
+
+
+def published(service: dict[str, Any]) -> str:
+    """Where the port of the service is published, in one form for both tools."""
+    (port,) = service["ports"]
+    return port if isinstance(port, str) else f"{port['host_ip']}:{port['published']}:{port['target']}/tcp"
+
+
+def seconds(text: str) -> int:
+    return int(re.fullmatch(r"(\d+)s", text)[1])  # type: ignore[index]
+
+
+def test_it_is_nobody_who_can_write_nothing_and_become_nothing(reward: dict[str, Any]):
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", reward["user"])
+    assert reward["read_only"] is True
+    assert reward["cap_drop"] == ["ALL"]
+    assert "cap_add" not in reward
+    assert reward["security_opt"] == ["no-new-privileges:true"]
+    assert not {"privileged", "volumes", "network_mode", "pid", "ipc", "devices"} & set(reward)
+    (tmp,) = reward["tmpfs"]
+    assert tmp.startswith("/tmp:size=")
+    assert "noexec" in tmp
+
+
+def test_it_has_limits_on_memory_processes_and_logs(reward: dict[str, Any]):
+    assert re.fullmatch(r"\$\{MATH_REWARD_MEMORY:-\d+g\}", reward["mem_limit"])
+    assert 64 <= reward["pids_limit"] <= 1024
+    assert set(reward["logging"]["options"]) == {"max-size", "max-file"}
+
+
+def test_it_is_healthy_when_it_is_ready_and_comes_back_when_it_dies(reward: dict[str, Any]):
+    health = reward["healthcheck"]
+    assert health["test"][0] == "CMD"
+    assert "/readyz" in health["test"][-1]
+    assert seconds(health["timeout"]) < seconds(health["interval"])
+    compile(health["test"][-1], "healthcheck", "exec")
+    assert reward["restart"] == "unless-stopped"
+    assert reward["init"] is True
+
+
+def test_it_is_given_the_time_that_draining_takes(reward: dict[str, Any]):
+    assert seconds(reward["stop_grace_period"]) >= Settings(insecure=True).drain_seconds + 5
+
+
+def test_it_can_be_scaled(reward: dict[str, Any]):
+    assert "container_name" not in reward
+    assert "hostname" not in reward
+
+
+def test_the_settings_that_it_names_are_settings_of_the_service(reward: dict[str, Any]):
+    example = (TOP / "reward_server" / "token.env.example").read_text(encoding="utf-8")
+    of_the_service = {f"MATH_REWARD_{name.upper()}" for name in Settings.model_fields}
+    of_compose = {"MATH_REWARD_ADDRESS", "MATH_REWARD_PORTS", "MATH_REWARD_MEMORY"}
+    passed_on = {entry.partition("=")[0] for entry in reward["environment"]}
+    explained = set(re.findall(r"^#(MATH_REWARD_\w+)=", example, re.MULTILINE))
+
+    assert passed_on - of_compose <= of_the_service
+    assert explained == passed_on | of_compose
+    assert re.findall(r"^[^#\n]", example, re.MULTILINE) == []  # To copy it changes nothing, and it holds no secret.
+
+
+def test_the_image_has_no_root_no_torch_and_no_host_of_its_own():
+    instructions = [line for line in DOCKERFILE.splitlines() if line and not line.startswith("#")]
+
+    assert "USER 10001:10001" in instructions
+    assert '".[server]"' in DOCKERFILE
+    assert "torch" not in "\n".join(instructions)
+    assert "index-url" not in DOCKERFILE
+    assert "://" not in DOCKERFILE
+
+
+def test_what_docker_gets_to_see_is_named_one_by_one():
+    lines = (TOP / ".dockerignore").read_text(encoding="utf-8").split("\n")
+    patterns = [line for line in lines if line and not line.startswith("#")]
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", DOCKERFILE, re.MULTILINE)
+
+    assert patterns[0] == "*"
+    assert {f"!{source}" for line in copied for source in line.split()} == {p for p in patterns if p.startswith("!")}
+    assert "**/*.env" in patterns
+    assert all((TOP / source).exists() for line in copied for source in line.split())
+
+
+def test_compose_takes_the_file_in_a_fresh_clone_and_publishes_to_this_machine_alone(tmp_path: Path):
+    service = configured(tmp_path)
+
+    assert published(service) == "127.0.0.1:8000:8000/tcp"
+    assert service["environment"]["MATH_REWARD_ADDRESS"] == "127.0.0.1"
+    assert not service["environment"].get("MATH_REWARD_TOKEN")
+    assert service["read_only"] is True
+    assert service["user"] == "10001:10001"
+
+
+def test_compose_passes_on_the_token_and_the_ports(tmp_path: Path):
+    service = configured(tmp_path, MATH_REWARD_TOKEN="t", MATH_REWARD_ADDRESS="0.0.0.0", MATH_REWARD_PORTS="9000-9001")
+
+    assert service["environment"]["MATH_REWARD_TOKEN"] == "t"
+    assert published(service) == "0.0.0.0:9000-9001:8000/tcp"
+
+
+def test_compose_reads_the_example_where_it_was_copied_to(tmp_path: Path):
+    example = (TOP / "reward_server" / "token.env.example").read_text(encoding="utf-8")
+    (tmp_path / ".env").write_text(example.replace("#MATH_REWARD_TOKEN=", "MATH_REWARD_TOKEN=from-the-file"))
+
+    assert configured(tmp_path)["environment"]["MATH_REWARD_TOKEN"] == "from-the-file"
+
+
+@pytest.mark.parametrize(
+    ("environment", "insecure"),
+    [
+        ({"MATH_REWARD_ADDRESS": "127.0.0.1"}, "true"),
+        ({"MATH_REWARD_ADDRESS": "0.0.0.0"}, ""),
+        ({"MATH_REWARD_ADDRESS": ""}, ""),
+        ({}, ""),
+    ],
+)
+def test_only_on_the_loopback_interface_may_it_run_without_a_token(
+    reward: dict[str, Any], tmp_path: Path, environment: dict[str, str], insecure: str
+):
+    # The command itself, with a math-reward that says what it was started with.
+    program = tmp_path / "math-reward"
+    program.write_text('#!/bin/sh\nprintf %s "$MATH_REWARD_INSECURE|$*"\n')
+    program.chmod(0o755)
+    (script,) = reward["command"]
+    result = subprocess.run(
+        [*reward["entrypoint"], script.replace("$$", "$")],
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert result.stdout == f"{insecure}|serve --host 0.0.0.0 --port 8000"
