@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
@@ -20,8 +21,11 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 from math_reward.grader import Grade, Verdict
-from math_reward.item import Graded
+from math_reward.item import Graded, Item
+from math_reward.pool import Pool, PoolClosed, QueueFull
 from math_reward.recent import KEPT, SHOWN_CHARACTERS, Recent
+from math_reward.routes.page import page_routes
+from math_reward.settings import Settings
 
 TOKEN = "the token of the page's tests"
 HALF = {"completion": r"So \boxed{\frac{1}{2}}.", "reference": "0.5"}
@@ -426,6 +430,49 @@ def test_the_page_itself_needs_no_token_and_forbids_everything_from_elsewhere(gu
         assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'")
         assert "unsafe" not in policy
         assert "http" not in response.text.replace("http://www.w3.org/2000/svg", "")
+
+
+async def ask_page(explainer: Any, item: dict[str, str]) -> httpx.Response:
+    """What the page's routes alone answer, whatever it is that explains."""
+    app = FastAPI()
+    app.include_router(page_routes(Settings(insecure=True), explainer, Recent()))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as client:
+        return await client.post("/v1/explain", json=item, timeout=60)
+
+
+async def test_a_completion_that_hangs_is_a_timeout_without_formulas(stub_graders: Any):
+    async with Pool(1, 0.5, grader=stub_graders.obey_or_grade) as explainer:
+        result = (await ask_page(explainer, {"completion": "hang", "reference": "1"})).json()
+
+    assert (result["verdict"], result["answer_mathml"], result["reference_mathml"]) == ("timeout", None, None)
+
+
+class Busy:
+    """A pool that takes nothing."""
+
+    queued = 9
+
+    def __init__(self, refusal: Exception) -> None:
+        self._refusal = refusal
+
+    async def grade(self, items: list[Item]) -> list[Graded]:
+        raise self._refusal
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status", "wait", "sentence"),
+    [
+        (QueueFull(7), 429, "7", "9 items wait already: try again in 7 s."),
+        (PoolClosed(), 503, "1", "The service is draining: it stops and takes no new work."),
+    ],
+)
+async def test_what_cannot_be_explained_now_says_when_to_come_again(
+    refusal: Exception, status: int, wait: str, sentence: str
+):
+    response = await ask_page(Busy(refusal), HALF)
+
+    assert (response.status_code, response.headers["Retry-After"]) == (status, wait)
+    assert response.json() == {"detail": sentence}
 
 
 def test_a_long_answer_is_kept_short():
