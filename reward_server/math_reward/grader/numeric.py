@@ -182,7 +182,10 @@ def same_function(left: Node, right: Node) -> bool | None:
         point = dict(zip(names, row, strict=True))
         try:
             value = evaluate(left, point)
-        except (Undefined, OverflowError):
+        except Undefined:
+            continue
+        except OverflowError:
+            real.append(point)  # Too big for floating point and not for many digits.
             continue
         (real if _FLOATS.is_real(value) else complex_).append(point)
     points = real if len(real) >= NEEDED_POINTS else real + complex_
