@@ -151,7 +151,7 @@ step "vLLM, Ray, transformers, CPU builds (1 GB, the longest step)" pip install 
 step "OpenRLHF" pip install --no-deps "$openrlhf"
 step "DeepSpeed, without compiled operators" install_deepspeed
 step "taking out packages that do not fit the CPU build" remove_vision
-step "this project" pip install --no-build-isolation -e ".[server,quickstart,test]"
+step "this project" pip install --no-build-isolation -e ".[server,math-verify,quickstart,test]"
 step "checking that everything can be imported" check
 stamp_of "$python" >"$stamp"
 rm -f "$unfinished"

@@ -1,7 +1,11 @@
-"""The base of every error that ends a run with one sentence instead of a traceback."""
+"""The errors that end a run with one sentence instead of a traceback."""
 
-__all__ = ["OneSentence"]
+__all__ = ["OneSentence", "SettingsError"]
 
 
 class OneSentence(RuntimeError):
     """Its text is one sentence that says what is wrong and what to do. The driver prints it and stops."""
+
+
+class SettingsError(ValueError):
+    """The command line asks for something that cannot be; one sentence a line, each naming a flag and the mend."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from openrlhf_gtpo import presets
+from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.rewards import RewardClientSettings
 
 __all__ = [
@@ -29,10 +31,6 @@ ESTIMATORS = ("gtpo", "grpo_s")
 ON_FAILURE = ("retry", "drop_group", "stop")
 TOKEN_VARIABLE = "MATH_REWARD_TOKEN"
 """Environment variable with the reward service's bearer token: never a flag, because OpenRLHF prints its flags."""
-
-
-class SettingsError(ValueError):
-    """The command line asks for something that cannot be; one sentence a line, each naming a flag and the mend."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +82,19 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="where OpenRLHF's loop runs; auto takes the CPU platform where neither this machine nor the Ray cluster "
         "of RAY_ADDRESS has a GPU (default: auto)",
+    )
+    group.add_argument(
+        "--preset",
+        metavar="NAME",
+        default=None,
+        help=f"the settings of an algorithm: {', '.join(presets.names())}; flags beside it win, --no-FLAG takes a "
+        "switch back, --show prints it and ends (default: none)",
+    )
+    group.add_argument(
+        "--dry-run",
+        dest="dry_run",
+        action="store_true",
+        help="parse and check the command line, print what it would do, and start nothing",
     )
     group.add_argument(
         "--shaping.alpha1", type=float, default=1.0, help="weight of correctness, beta1 for grpo_s (default: 1.0)"

@@ -19,9 +19,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from openrlhf_gtpo import openrlhf_seam
-from openrlhf_gtpo.errors import OneSentence
-from openrlhf_gtpo.settings import SettingsError, add_flags, refusals, rewards_are_embedded, rollout_settings
+from openrlhf_gtpo import openrlhf_seam, presets
+from openrlhf_gtpo.errors import OneSentence, SettingsError
+from openrlhf_gtpo.plan import plan
+from openrlhf_gtpo.settings import add_flags, refusals, rewards_are_embedded, rollout_settings
 
 PROGRAM = "openrlhf-gtpo train"
 CLEAN_UP_SECONDS = 20
@@ -82,11 +83,19 @@ def _limit_clean_up() -> None:
 
 
 def _run(arguments: list[str], cleanup: contextlib.ExitStack) -> None:
+    expanded = presets.expand(arguments)
+    if expanded.show:
+        print(presets.text(expanded.preset or ""), end="")
+        return
+    arguments = expanded.arguments
     device = choose_device(arguments)
+    only_planned = "--dry-run" in arguments
     platform: Any = None
-    if device == "cpu":
+    if device == "cpu" or only_planned:  # A plan for GPUs can be checked where there is none.
         platform = importlib.import_module("openrlhf_gtpo.cpu.platform")
         platform.prepare_process()
+    if device == "gpu":
+        platform = None
     openrlhf_seam.check()
     _bind_controller_and_policy(device)
     import ray
@@ -97,6 +106,9 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack) -> None:
         faults = refusals(args) + (platform.refusals(args) if platform else [])
         if faults:
             raise SettingsError("\n".join(faults))
+        if only_planned:
+            print(plan(args, device=device, preset=expanded.preset, overridden=expanded.overridden))
+            sys.exit(0)
         if platform:
             for change in platform.adjust(args):
                 print(f"{PROGRAM}: {change}", file=sys.stderr)

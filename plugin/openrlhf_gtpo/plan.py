@@ -1,0 +1,99 @@
+"""What a command line would do: the resolved plan that ``--dry-run`` prints."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from openrlhf_gtpo.settings import ESTIMATORS
+
+__all__ = ["plan"]
+
+
+def plan(args: argparse.Namespace, *, device: str, preset: str | None, overridden: Sequence[str]) -> str:
+    """The plan as a table of two columns.
+
+    Args:
+        args: OpenRLHF's flat namespace, as checked.
+        device: ``cpu`` or ``gpu``.
+        preset: name of the preset, if one was used.
+        overridden: its flags that the command line sets itself.
+    """
+    flags = vars(args)
+    rows = [("preset", _preset(preset, overridden)), *_algorithm(flags), *_batch(flags), *_machines(flags, device)]
+    rows += [
+        ("policy", str(flags["actor.model_name_or_path"] or flags.get("model_name_or_path"))),
+        ("data", str(flags["data.prompt_dataset"])),
+        ("rewards", _rewards(flags)),
+        ("output", str(flags["ckpt.output_dir"])),
+    ]
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def _preset(preset: str | None, overridden: Sequence[str]) -> str:
+    if preset is None:
+        return "none"
+    return preset + (f", but for {', '.join(overridden)}" if overridden else "")
+
+
+def _algorithm(flags: dict[str, Any]) -> list[tuple[str, str]]:
+    low, high = flags["actor.eps_clip_low_high"] or (flags["actor.eps_clip"],) * 2
+    kl = "none"
+    if flags["algo.kl.init_coef"] > 0:
+        kl = f"{flags['algo.kl.init_coef']:g}, {'in the loss' if flags['algo.kl.use_loss'] else 'in the reward'}"
+    extras = []
+    if flags["algo.dynamic_filtering_enable"]:
+        extras.append("dynamic filtering")
+    if flags["reward.overlong_buffer_len"]:
+        extras.append(f"overlong penalty over the last {flags['reward.overlong_buffer_len']:g} tokens")
+    if flags["shaping.grop"]:
+        extras.append("group relative overlong punishment")
+    if flags["shaping.top_entropy_share"] < 1:
+        extras.append(f"gradient of the top {flags['shaping.top_entropy_share']:.0%} of tokens by entropy")
+    estimator = flags["algo.advantage.estimator"]
+    if estimator in ESTIMATORS:
+        estimator += f", {flags['shaping.alpha1']:g} of correctness and {flags['shaping.alpha2']:g} of entropy"
+    return [
+        ("estimator", estimator),
+        ("clip", f"{low:g} below, {high:g} above"),
+        ("KL", kl),
+        ("besides", "; ".join(extras) or "nothing"),
+    ]
+
+
+def _batch(flags: dict[str, Any]) -> list[tuple[str, str]]:
+    prompts, samples = flags["rollout.batch_size"], flags["rollout.n_samples_per_prompt"]
+    updates = prompts * samples / flags["train.batch_size"] * flags["train.max_epochs"]
+    return [
+        ("rollout", f"{prompts:,} prompts x {samples} responses = {prompts * samples:,} a step"),
+        ("updates", f"{updates:g} a step, of {flags['train.batch_size']:,} responses"),
+        ("lengths", f"up to {flags['data.max_len']:,} tokens in all, {_tokens(flags)} of them a response's"),
+        ("learning rate", f"{flags['actor.adam.lr']:g}"),
+    ]
+
+
+def _tokens(flags: dict[str, Any]) -> str:
+    most = flags["rollout.max_new_tokens"]
+    return "as many" if most is None else f"{most:,}"
+
+
+def _machines(flags: dict[str, Any], device: str) -> list[tuple[str, str]]:
+    ranks = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
+    tensor_parallel = flags["vllm.tensor_parallel_size"]
+    engines = flags["vllm.num_engines"] or 0
+    kind = "GPU" if device == "gpu" else "process"
+    return [
+        ("device", device),
+        ("training", f"{ranks} {kind}(s), ZeRO stage {flags['ds.zero_stage']}"),
+        ("generation", f"{engines} engine(s) of {tensor_parallel} {kind}(s)"),
+    ]
+
+
+def _rewards(flags: dict[str, Any]) -> str:
+    if flags["reward.remote_url"]:
+        return str(flags["reward.remote_url"])
+    if flags["train.agent_func_path"]:
+        return f"agent {flags['train.agent_func_path']}"
+    if flags["reward.model_name_or_path"]:
+        return f"reward model {flags['reward.model_name_or_path']}"
+    return "the built-in reward service"
