@@ -95,7 +95,7 @@ def test_the_plan_says_what_would_run(parser: argparse.ArgumentParser) -> None:
         [
             *("--preset", "gtpo", "--shaping.alpha2=0.2", "--data.label_key", "label"),
             *("--actor.model_name_or_path", "Qwen/Qwen2.5-7B", "--data.prompt_dataset", "train.jsonl"),
-            *("--rollout.batch_size", "128", "--rollout.n_samples_per_prompt", "16", "--train.batch_size", "512"),
+            *("--rollout.batch_size", "128", "--train.batch_size", "512"),
             *("--actor.num_gpus_per_node", "8", "--vllm.num_engines", "4", "--vllm.tensor_parallel_size", "2"),
         ]
     )
