@@ -778,6 +778,9 @@ class _Parser:
             arguments = (*arguments, base)
         elif name == "log10":
             name, arguments = "log", (*arguments, Number(Fraction(10)))
+        least, most = _ARGUMENTS.get(name, (1, 1))
+        if not least <= len(arguments) <= most:
+            raise NotMathematics(f"{name} does not take {len(arguments)} arguments")
         node: Node = Call(name, arguments)
         return node if power is None else Power(node, power)
 
@@ -863,6 +866,8 @@ class _Parser:
         return BigOperator(name, lower, upper, self._below(self._product))
 
 
+_ARGUMENTS = {"max": (1, 99), "min": (1, 99), "gcd": (1, 99), "lcm": (1, 99), "log": (1, 2), "binom": (2, 2)}
+"""The least and the most arguments of the functions that do not take exactly one."""
 _NO_FACTOR = {
     "cdot", "times", "div", "pm", "mp", "circ", "land", "lor", "rfloor", "rceil", "rangle", "bmod", "mod", "pmod",
     "choose", "begin", "end", "right", "left",
