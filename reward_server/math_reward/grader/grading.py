@@ -203,14 +203,15 @@ def _compared(reference: str, answer: str, options: Options) -> _Outcome:
     except TooComplex as error:
         return _Outcome(Verdict.TOO_COMPLEX, None, f"The answer was not looked at: {error}.")
     except NotMathematics as error:
-        if _same_otherwise(Comparison(options), expected, normal, Text(normal)):
+        if _is_choice(expected, normal):
             return _Outcome(Verdict.CORRECT, Stage.STRUCTURE)
         if options.math_verify:
             return _by_math_verify(expected, normal)
         return _Outcome(Verdict.WRONG, Stage.STRING, f"The answer cannot be read: {error}.")
     comparison = Comparison(options)
     try:
-        if comparison.same(expected.tree, tree) or _same_otherwise(comparison, expected, normal, tree):
+        same = comparison.same(expected.tree, tree) or _is_choice(expected, normal)
+        if same or _same_otherwise(comparison, expected, normal, tree):
             return _Outcome(Verdict.CORRECT, comparison.stage)
         if mentions(comparison, expected.tree, tree):
             detail = "The answer has several values, of which the reference is one."
@@ -231,24 +232,31 @@ def _by_math_verify(expected: _Reference, answer: str) -> _Outcome:
     return _Outcome(Verdict.CORRECT if same else Verdict.WRONG, Stage.MATH_VERIFY)
 
 
+def _is_choice(expected: _Reference, answer: str) -> bool:
+    """Whether ``answer`` is the letter of a choice with what it says: "(C) 42" for C."""
+    choice = _CHOICE.fullmatch(answer)
+    return choice is not None and expected.tree == Symbol(choice[1] or choice[2])
+
+
 def _same_otherwise(comparison: Comparison, expected: _Reference, answer: str, tree: Node) -> bool:
     """Whether the two are the same where their commas are read in another way.
 
     ``100,200`` may be a list, if the other side is one; ``2,5`` is two and a half for a reference of as many places.
     """
     other = expected.tree
-    # "(C) 42" for C: the letter of a choice with what it says.
-    choice = _CHOICE.fullmatch(answer)
-    if choice and other == Symbol(choice[1] or choice[2]):
-        return True
     decimal = _DECIMAL_COMMA.fullmatch(answer)
-    if decimal and type(other) is Number and type(tree) is Several and other.places == len(decimal[2]):
-        return comparison.same(other, parse(f"{decimal[1]}.{decimal[2]}"))
-    if type(tree) is Several and _GROUPED.search(expected.text):
-        return comparison.same(parse(expected.text, thousands=False), tree)
-    if type(other) is Several and _GROUPED.search(answer):
-        return comparison.same(other, parse(answer, thousands=False))
-    return False
+    try:
+        if decimal and type(other) is Number and type(tree) is Several and other.places == len(decimal[2]):
+            tree = parse(f"{decimal[1]}.{decimal[2]}")
+        elif type(tree) is Several and _GROUPED.search(expected.text):
+            other = parse(expected.text, thousands=False)
+        elif type(other) is Several and _GROUPED.search(answer):
+            tree = parse(answer, thousands=False)
+        else:
+            return False
+    except (NotMathematics, TooComplex):
+        return False  # What has no meaning when read so does not say the same.
+    return comparison.same(other, tree)
 
 
 __all__ = ["Mode", "cache_info", "grade", "parsed", "parsed_reference"]
