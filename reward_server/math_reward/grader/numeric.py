@@ -88,7 +88,7 @@ class _Floats:
 
     @staticmethod
     def factorial(value: Value) -> Value:
-        return math.gamma(value + 1)
+        return math.gamma(value + 1) if type(value) is float else complex(mpmath.fp.gamma(value + 1))
 
     @staticmethod
     def is_real(value: Value) -> bool:
