@@ -1,7 +1,7 @@
 """When Python's garbage collector walks through everything: not in the middle of a load.
 
 With two thousand requests under way a full collection takes a fifth of a second, in which nobody is answered, and
-Python would start one every few seconds. What it would find is about a kilobyte per connection that was closed.
+Python would start one every few seconds. It would find next to nothing.
 """
 
 import gc

@@ -12,7 +12,6 @@ worker: one ``Ready``, then a ``Graded`` for each item, in order, as soon as it 
 last item of a list.
 """
 
-import os
 import pickle
 import resource
 import signal
@@ -31,10 +30,6 @@ LENGTH = struct.Struct("!I")
 
 MEMORY_BYTES = 4 * 2**30
 """The address space of a worker: a power that is too big raises MemoryError there and wakes no OOM killer."""
-
-
-NICENESS = 5
-"""Added to the server's: where more is to do than the cores can, the server, which needs little, goes first."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +63,6 @@ def frame(message: Any) -> bytes:
 
 def work(channel: socket.socket, grader: Grader, limits: Limits) -> None:
     """The body of the process."""
-    os.nice(NICENESS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the server decides.
     for number in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(number, signal.SIG_DFL)

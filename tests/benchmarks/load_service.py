@@ -10,8 +10,9 @@ Four loads, one after the other:
 * ``clean``: as single, and the measure for the last.
 * ``hostile``: the same, but one in a hundred is a row made to hang a grader; the times are those of the others.
 
-Meanwhile another process asks /healthz again and again, each time over a new connection. Exit code 0 where there was
-no error, the slowest health check took less than 50 ms and the hostile rows have not doubled the others' p95, else 1.
+The connections are opened over the first few seconds. Meanwhile another process asks /healthz again and again, each
+time over a new connection. Exit code 0 where there was no error, the slowest health check took less than 50 ms and the
+hostile rows have not doubled the others' p95, else 1.
 
 ``--rows`` and ``--hostile`` name JSON lines (.gz too) with "completion" and "gold", in place of the built-in rows.
 """
@@ -40,6 +41,7 @@ from urllib.parse import urlsplit
 MAX_HEALTH_SECONDS = 0.05
 MAX_SLOWDOWN = 2.0
 PROBE_SECONDS = 0.02
+RAMP_SECONDS = 4.0  # from the first connection to the last; rollouts do not end all at once either
 
 BATCH_ITEMS = 256
 BATCH_CONNECTIONS = 8
@@ -186,7 +188,8 @@ async def send_all(
     statuses = [0] * len(requests)
     todo = iter(range(len(requests)))
 
-    async def one_connection() -> None:
+    async def one_connection(number: int) -> None:
+        await asyncio.sleep(RAMP_SECONDS * number / connections)
         connection: _Answer | None = None
         for i in todo:
             start = time.perf_counter()
@@ -202,7 +205,7 @@ async def send_all(
         if connection is not None:
             connection.transport.close()
 
-    await asyncio.gather(*[one_connection() for _ in range(connections)])
+    await asyncio.gather(*[one_connection(number) for number in range(connections)])
     return latencies, statuses
 
 

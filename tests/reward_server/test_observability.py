@@ -16,7 +16,7 @@ TOKEN = "a-token-for-tests"
 @pytest.fixture
 def server(serve: Callable[..., Any]) -> Any:
     """A service of one's own, with a token, an access log and a short deadline."""
-    options = ["--workers", "1", "--deadline", "0.4", "--access-log"]
+    options = ["--workers", "1", "--deadline", "1", "--access-log"]
     live = serve(*options, stub=True, MATH_REWARD_TOKEN=TOKEN).when_ready()
     live.client.headers["Authorization"] = f"Bearer {TOKEN}"
     return live
@@ -51,7 +51,7 @@ def test_metrics_count_requests_items_kills_restarts_and_cache_lookups(server: A
     assert grown("math_reward_items_total", "none", "no_answer") == 1
     assert grown("math_reward_items_total", "none", "timeout") == 1
     assert grown("math_reward_grading_seconds_count") == 4
-    assert grown("math_reward_grading_seconds_sum") > 0.4
+    assert grown("math_reward_grading_seconds_sum") > 0.9
     assert grown("math_reward_deadline_kills_total") == 1
     assert grown("math_reward_worker_restarts_total", "head_start") == 1
     assert grown("math_reward_worker_restarts_total", "deadline") == 1
@@ -90,7 +90,7 @@ def test_a_request_id_goes_back_and_is_made_up_where_there_is_no_good_one(server
 def test_the_settings_are_shown_at_the_start_without_the_token(server: Any):
     (line,) = [line for line in server.log() if line.startswith("math-reward settings:")]
 
-    assert " deadline=0.4 " in line
+    assert " deadline=1.0 " in line
     assert line.endswith(" token=set")
     assert TOKEN not in "\n".join(server.log())
 

@@ -17,7 +17,7 @@ def test_schemathesis_finds_no_server_error(serve: Callable[..., Any], tmp_path:
         *[str(Path(sys.executable).with_name("schemathesis")), "run", server.url + "/openapi.json"],
         *["--checks", "not_a_server_error,status_code_conformance,content_type_conformance"],
         *["--checks", "response_schema_conformance", "--phases", "examples,coverage,fuzzing"],
-        *["--max-examples", "25", "--seed", "1", "--generation-database", "none", "--no-color"],
+        *["--max-examples", "10", "--seed", "1", "--generation-database", "none", "--no-color"],
     ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SCHEMATHESIS_")}
 

@@ -25,7 +25,7 @@ ANSWER_SECONDS = 1
 BACKLOG = 4096
 """Connections that may wait to be accepted; the kernel may allow fewer."""
 
-ACCEPTED_AT_ONCE = 32
+ACCEPTED_AT_ONCE = 16
 """Connections that are accepted in one round of the event loop. asyncio takes it from the backlog that it is told."""
 
 
@@ -76,6 +76,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     from math_reward.app import create_app
     from math_reward.garbage import GarbageSchedule
+    from math_reward.http_protocol import Protocol
     from math_reward.lifecycle import Lifecycle
     from math_reward.settings import SettingsError, load_settings
 
@@ -128,7 +129,9 @@ def run(arguments: argparse.Namespace) -> None:
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=ANSWER_SECONDS,
+        # uvloop accepts one connection per round: two thousand that come together wait in front of a health check.
         loop="asyncio",
+        http=Protocol,
         backlog=ACCEPTED_AT_ONCE,
     )
     server = Server(config)

@@ -25,6 +25,7 @@ from math_reward.schemas import (
     reward_answer,
 )
 from math_reward.settings import Settings
+from math_reward.turnstile import Turnstile
 
 SLICE_RESULTS = 256
 """Results that are written as JSON before the event loop gets its turn."""
@@ -68,6 +69,8 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
     token = [Security(HTTPBearer(auto_error=False))] if settings.bearer_token else []
     router = APIRouter(route_class=_Route, dependencies=token, responses=PROBLEMS)
 
+    answers = Turnstile()
+
     async def grade(items: Iterable[Item], count: int) -> list[Graded]:
         if count > settings.max_items:
             raise HTTPException(
@@ -84,6 +87,7 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
             ) from None
         except PoolClosed:
             raise HTTPException(503, DRAINING, headers={"Retry-After": "1"}) from None
+        await answers.turn()
         metrics.items(graded)
         recent.add(graded)
         return graded
