@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# One of the paper's algorithms with the paper's settings on a Ray cluster with GPUs: what train_gtpo.sh, train_grpo_s.sh
+# and train_dapo.sh have in common. Run on the head node, or from anywhere:
+#
+#   ray job submit --working-dir . -- bash launch/train_gtpo.sh
+#   SIZE=32b DATA=/data/dapo17k/train.jsonl bash launch/train_grpo_s.sh --logger.wandb.key KEY
+#   bash launch/train_dapo.sh --dry-run        # parses, checks and prints the plan; starts nothing, needs no GPU
+#
+# PRESET  gtpo, grpo_s, dapo, dapo_forking or grpo
+# SIZE    7b: Qwen2.5-7B on one node of 8 GPUs (default); 32b: Qwen2.5-32B on 8 nodes of 8 GPUs
+# MODEL   the policy, a folder or a hub id (Qwen/Qwen2.5-7B, Qwen/Qwen2.5-32B)
+# DATA    prompts and reference answers, one JSON object a line (data/train.jsonl)
+# INPUT_KEY, LABEL_KEY  its columns (input, label)
+# NODES, GPUS  machines, and GPUs of each (1 and 8, or 8 and 8)
+# REWARD_URL   reward services, comma-separated; without it one is started, for a single node only
+# OUT     where checkpoints and metrics go, a folder that every node sees (checkpoints/PRESET-SIZE)
+# PYTHON  the interpreter that has openrlhf-gtpo (python3)
+#
+# Flags after the script's name are passed on and win.
+#
+# The paper says "global batch 128, G = 16, about 210 steps". Read here as 128 prompts a step with 16 responses each, in
+# four optimiser updates of 512 responses, without which the ratio's clip would never act.
+set -euo pipefail
+
+case ${SIZE:=7b} in
+    7b)
+        nodes=${NODES:-1}
+        engine_gpus=2
+        model=${MODEL:-Qwen/Qwen2.5-7B}
+        ;;
+    32b)
+        nodes=${NODES:-8}
+        engine_gpus=4
+        model=${MODEL:-Qwen/Qwen2.5-32B}
+        ;;
+    *)
+        echo "launch/train_cluster.sh: SIZE is $SIZE, but needs to be 7b or 32b." >&2
+        exit 2
+        ;;
+esac
+gpus=${GPUS:-8}
+if ((nodes * gpus % engine_gpus)); then
+    echo "launch/train_cluster.sh: $nodes x $gpus GPUs do not divide into vLLM engines of $engine_gpus: change NODES or GPUS." >&2
+    exit 2
+fi
+if ((nodes > 1)) && [ -z "${REWARD_URL:-}" ]; then
+    echo "launch/train_cluster.sh: $nodes nodes share a reward service: start \`math-reward serve\` where all of them" \
+        "reach it and set REWARD_URL=http://HOST:PORT." >&2
+    exit 2
+fi
+
+flags=(
+    --preset "${PRESET:?set it to gtpo, grpo_s, dapo, dapo_forking or grpo}"
+    --actor.model_name_or_path "$model"
+    --data.prompt_dataset "${DATA:-data/train.jsonl}"
+    --data.input_key "${INPUT_KEY:-input}"
+    --data.label_key "${LABEL_KEY:-label}"
+    --data.apply_chat_template
+    --data.max_len 6144 # a prompt of 2,048 tokens and a response of 4,096
+    --rollout.max_new_tokens 4096
+    --rollout.temperature 1.0
+    --rollout.top_p 1.0
+    --rollout.batch_size 128
+    --rollout.micro_batch_size 8
+    --train.batch_size 512
+    --train.micro_batch_size 2
+    --train.max_epochs 1
+    --train.num_episodes 100
+    --data.max_samples 1000000
+    --actor.adam.lr 1e-6
+    --actor.gradient_checkpointing_enable
+    --ds.zero_stage 3
+    --ds.packing_samples
+    # The same GPUs generate and train, in turn.
+    --train.colocate_all
+    --vllm.enable_sleep
+    --ds.enable_sleep
+    --actor.num_nodes "$nodes"
+    --actor.num_gpus_per_node "$gpus"
+    --vllm.num_engines $((nodes * gpus / engine_gpus))
+    --vllm.tensor_parallel_size "$engine_gpus"
+    --vllm.gpu_memory_utilization 0.6
+    --vllm.sync_backend nccl
+    --vllm.enforce_eager
+    --ckpt.output_dir "${OUT:-checkpoints/$PRESET-$SIZE}/model"
+    --ckpt.path "${OUT:-checkpoints/$PRESET-$SIZE}/state"
+    --ckpt.save_steps 20
+    --ckpt.max_num 3
+    --logger.logging_steps 1
+    --device gpu
+)
+[ -z "${REWARD_URL:-}" ] || flags+=(--reward.remote_url "$REWARD_URL")
+exec "${PYTHON:-python3}" -m openrlhf_gtpo.train "${flags[@]}" "$@"

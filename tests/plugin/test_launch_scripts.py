@@ -1,0 +1,69 @@
+"""The scripts for clusters: every flag is one of OpenRLHF's or ours, and the plan is the paper's."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LAUNCH = Path(__file__).parents[2] / "launch"
+
+
+def run(script: str, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    names = ("PRESET", "SIZE", "MODEL", "DATA", "INPUT_KEY", "LABEL_KEY", "NODES", "GPUS", "REWARD_URL", "OUT")
+    kept = {name: value for name, value in os.environ.items() if name not in names}
+    return subprocess.run(
+        ["bash", str(LAUNCH / script), *flags],
+        env={**kept, "PYTHON": sys.executable, **environment},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+
+
+def plan(*args: str, **environment: str) -> dict[str, str]:
+    result = run(*args, "--dry-run", **environment)
+    assert result.returncode == 0, result.stderr[-2000:]
+    rows = (line.split("  ", 1) for line in result.stdout.splitlines() if "  " in line)
+    return {name.strip(): value.strip() for name, value in rows}
+
+
+@pytest.mark.parametrize("algorithm", ["gtpo", "grpo_s", "dapo"])
+def test_a_node_of_eight_gpus_trains_the_papers_7b_policy(algorithm: str) -> None:
+    told = plan(f"train_{algorithm}.sh")
+    assert told["preset"] == algorithm, "nothing of the preset is overridden"
+    assert told["clip"] == "0.2 below, 0.28 above"
+    assert told["KL"] == "none"
+    assert told["rollout"] == "128 prompts x 16 responses = 2,048 a step"
+    assert told["lengths"] == "up to 6,144 tokens in all, 4,096 of them a response's"
+    assert told["learning rate"] == "1e-06"
+    assert told["training"] == "8 GPU(s), ZeRO stage 3"
+    assert told["generation"] == "4 engine(s) of 2 GPU(s)"
+    assert told["policy"] == "Qwen/Qwen2.5-7B"
+
+
+def test_eight_nodes_train_the_32b_policy_and_flags_of_ones_own_win() -> None:
+    told = plan("train_gtpo.sh", "--actor.adam.lr", "2e-6", SIZE="32b", REWARD_URL="http://rewards:8000")
+    assert told["training"] == "64 GPU(s), ZeRO stage 3"
+    assert told["generation"] == "16 engine(s) of 4 GPU(s)"
+    assert told["policy"] == "Qwen/Qwen2.5-32B"
+    assert told["rewards"] == "http://rewards:8000"
+    assert told["learning rate"] == "2e-06"
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        ({"SIZE": "70b"}, "SIZE is 70b, but needs to be 7b or 32b."),
+        ({"GPUS": "3"}, "1 x 3 GPUs do not divide into vLLM engines of 2: change NODES or GPUS."),
+        ({"NODES": "2"}, "2 nodes share a reward service: start `math-reward serve`"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_sentence_before_python_starts(
+    environment: dict[str, str], sentence: str
+) -> None:
+    result = run("train_gtpo.sh", **environment)
+    assert result.returncode == 2
+    assert sentence in result.stderr
+    assert result.stdout == ""
