@@ -154,6 +154,8 @@ class _Parser:
 
     def _advance(self) -> Token:
         token = self._top
+        if token is _END:
+            raise NotMathematics("it ends too early")
         self._position += 1
         self._top = self._tokens[self._position]
         return token
