@@ -10,7 +10,7 @@ import time
 FEW_REQUESTS = 100
 """With so many under way a full collection is a matter of milliseconds."""
 
-PAUSE_SECONDS = 1.0
+PAUSE_SECONDS = 5.0
 """From one full collection to the next, at least."""
 
 PATIENCE_SECONDS = 300.0
@@ -30,6 +30,8 @@ class GarbageSchedule:
 
     def tick(self, in_flight: int) -> None:
         """To be called several times per second, with the number of requests under way."""
+        if not gc.get_count()[2]:
+            return  # Nothing has grown old since the last one.
         since = time.monotonic() - self._last
         if since > PATIENCE_SECONDS or (in_flight < FEW_REQUESTS and since > PAUSE_SECONDS):
             gc.collect()
