@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from math_reward.grader.extract import TAIL_CHARACTERS, Answer, final_answer, last_boxed
+from math_reward.grader import Mode
+from math_reward.grader.extract import (
+    SCANNED_CHARACTERS,
+    TAIL_CHARACTERS,
+    Answer,
+    final_answer,
+    last_boxed,
+)
 
 pieces = st.sampled_from([r"\boxed{", r"\fbox{", "{", "}", r"\{", r"\}", "1", "x ", "words "])
 
@@ -57,7 +64,9 @@ def test_any_text_at_all_has_an_answer_or_none(text: str):
         (r"\boxed{1} \boxed{2}", "2"),
         (r"\boxed{1}, then \boxed{2}", "2"),
         (r"\boxed{7}, \boxed{7}", "7"),
-        (r"\boxed{1} or \boxed{2}", "2"),
+        (r"\boxed{1} or \boxed{2}", "1, 2"),
+        (r"\boxed{a \boxed{b} c} \boxed{", "a {b} c"),
+        (r"\fbox{1} and \boxed{2}", "1, 2"),
         (r"\boxedness{1}", None),
         (r"\boxed 7", None),
     ],
@@ -73,5 +82,71 @@ def test_a_megabyte_of_anything_is_read_in_one_pass(piece: str):
     final_answer(piece * (10**6 // len(piece)))  # Quadratic time would run into the time limit of the test.
 
 
-def test_without_a_box_it_is_the_end_of_the_text():
-    assert final_answer("x" * 5000 + " so 42") == Answer("x" * (TAIL_CHARACTERS - 6) + " so 42", boxed=False)
+@pytest.mark.parametrize("joint", [" or ", r" \text{ or } ", ", or "])
+def test_boxes_joined_by_or_are_offered_for_choice(joint: str):
+    assert final_answer(rf"\boxed{{1}}{joint}\boxed{{2}}") == Answer("1, 2", boxed=True, alternatives=True)
+    assert final_answer(r"\boxed{1} and \boxed{2}") == Answer("1, 2", boxed=True)
+
+
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("6 times 7, so the final answer is 42.", "42"),
+        ("Final Answer: 3/4", "3/4"),
+        ("**Answer:** 12", "12"),
+        ("A: 7", "7"),
+        ("The answer is:\n\n42", "42"),
+        ("The final answer is 42 apples.", "42 apples"),
+        (r"The answer is \(\frac12\).", r"\frac12"),
+        ("The answer is $28$ %.", "28 %"),
+        ("The answer is 41. No: the answer is 43!", "43"),
+        ("6 * 7 is\n#### 42", "42"),
+        ("#### 1,234\n", "1,234"),
+        ("She earns $5 + $6 = $11 per day.", "$11"),
+        ("It costs $18.", "$18"),
+        ("It is $5$.", "5"),
+        ("So $$x=7$$", "x=7"),
+        ("Hence 3 + 4 = 7 litres", "7"),
+        ("Half of 12 is 6", "6"),
+        ("The probability is 0.5%.", "0.5%"),
+        ("The answer is (C)", "C"),
+        ("The answer is C.", "C"),
+        ("Answer: (D) 42", "D"),
+        ("I choose B.", "B"),
+        ("<think>The answer is 41</think> So 42.", "42"),
+        ("42<|im_end|>", "42"),
+        ("The answer is 42</s>", "42"),
+        ("x" * (2 * TAIL_CHARACTERS) + " so 42", "42"),
+    ],
+)
+def test_without_a_box_the_last_words_say_the_answer_and_no_more_is_taken(completion: str, answer: str):
+    found = final_answer(completion)
+
+    assert found is not None
+    assert (found.text.rstrip("."), found.boxed) == (answer, False)
+    assert final_answer(completion, Mode.STRICT) is None
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "",
+        "No answer here at all",
+        "I do not know.",
+        "I cannot determine the answer, perhaps 5",
+        "The area can't be found; see 7",
+        "See question 42",
+        r"The answer is $\boxed{42",
+        r"It is 42, that is \boxed{",
+        "<think>The answer is 41</think>",
+        r"\boxed{}",
+        r"\boxed{  }",
+    ],
+)
+def test_a_refusal_a_name_and_an_unfinished_box_are_no_answer(completion: str):
+    assert final_answer(completion) is None
+
+
+def test_only_the_end_of_a_text_is_searched():
+    assert final_answer("The answer is 42. " + "words " * TAIL_CHARACTERS) is None
+    assert final_answer(r"\boxed{42} " + "x" * SCANNED_CHARACTERS, Mode.STRICT) is None
