@@ -455,7 +455,7 @@ class _Parser:
         return self._postfix(node)
 
     def _postfix(self, node: Node) -> Node:
-        while True:
+        for _ in range(MAX_NESTING):
             kind = self._top.kind
             if kind == "^" or kind == "**":
                 self._advance()
@@ -489,6 +489,7 @@ class _Parser:
                 node = Quantity(node, "degree")
             else:
                 return node
+        raise TooComplex(f"it is nested more than {MAX_NESTING} deep")
 
     def _group_is(self, command: str) -> bool:
         return self._top.kind == "{" and self._peek().value == command and self._peek(2).kind == "}"
