@@ -21,7 +21,7 @@ _OPEN_BOX = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
 # An escaped brace is text.
 _BRACE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\[{}]|[{}]")
 _SEPARATOR = re.compile(
-    r"[\s$]*(?:[,;]|(?P<alternative>,?\s*(?:or|\\text\{\s*or\s*\})\s)|,?\s*(?:and|&|\\text\{\s*,?\s*and\s*\}))"
+    r"[ \t$]*|[\s$]*(?:[,;]|(?P<alternative>,?\s*(?:or|\\text\{\s*or\s*\})\s)|,?\s*(?:and|&|\\text\{\s*,?\s*and\s*\}))"
     r"(?:[\s$]|\\[,;: ()\[\]]|\\q?quad|and|the)*"
 )
 _SPECIAL_TOKEN = re.compile(r"<\|[^<>|\s]{1,64}\|>|<｜[^<>｜\s]{1,64}｜>|</?s>|<(?:bos|eos|pad|end_of_turn)>")
@@ -63,6 +63,12 @@ _REFUSAL = re.compile(
 _RESULT = re.compile(r"=\s*")
 _CLAUSE = re.compile(
     r"[,;:=]|\b(?:so|then|we|is|are|gives?|gets?|because|since|but|and|thus|hence|which|there)\b", re.IGNORECASE
+)
+_BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])|\s*,\s*(?=[$\\])")
+# "It is not 42", "42 is wrong": a number that is named to be denied.
+_DENIED_BEFORE = re.compile(r"(?:\bnot|n't|\bnever|\bcannot)\s+(?:\w+\s+){0,2}[$\\(]*$", re.IGNORECASE)
+_DENIED_AFTER = re.compile(
+    r"[$\\)]*\s*(?:is|was|are|were|does|do)?\s*(?:not\b|n't\b|wrong\b|incorrect\b)", re.IGNORECASE
 )
 _CHOICE = re.compile(
     r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|option|choice|answer)\s*:?\s*)\(?(?P<letter>[A-J])\)?\s*(?:[.)]|$)",
@@ -166,6 +172,11 @@ def _in_prose(text: str) -> str | None:
         return choice["letter"]
     formula = _last(_FORMULA, text)
     number = _last_number(text)
+    last = max((match for match in (formula, number) if match), key=lambda match: match.end(), default=None)
+    if last is not None and (
+        _DENIED_BEFORE.search(text[max(0, last.start() - 40) : last.start()]) or _DENIED_AFTER.match(text, last.end())
+    ):
+        return None
     if formula is not None and (number is None or number.start() < formula.end()):
         return _from_formula(formula)
     if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
@@ -196,7 +207,7 @@ def _stated(rest: str) -> str | None:
         rest = rest[4:].strip()
     formula = _FORMULA.match(rest)
     if formula:
-        return _from_formula(formula, tail=rest[formula.end() :])
+        return _formulas(formula, rest)
     sentence = _SENTENCE_END.split(rest, maxsplit=1)[0].strip().strip("*").strip()
     sentence = sentence.split("\n", 1)[0].strip()
     if len(sentence) > 200:
@@ -213,6 +224,17 @@ def _stated(rest: str) -> str | None:
         return sentence or None
     number = _last(_NUMBER, sentence)
     return number["number"] if number else None
+
+
+def _formulas(first: "re.Match[str]", text: str) -> str | None:
+    """A formula and those that "or", "and" or commas join to it: "$x = 3$ or $x = 4$" is not $x = 3$."""
+    answer = _from_formula(first, tail=text[first.end() :])
+    end = first.end()
+    while (gap := _BETWEEN.match(text, end)) and (following := _FORMULA.match(text, gap.end())):
+        joint = r" \text{ or } " if gap["alternative"] else ", "
+        answer = f"{answer}{joint}{_from_formula(following)}"
+        end = following.end()
+    return answer
 
 
 def _from_formula(match: "re.Match[str]", tail: str = "") -> str | None:

@@ -47,6 +47,8 @@ _TOKEN = re.compile(
 )
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?!\d|,\d)(?:\.\d+)?")
 
+_NUMBER_ALONE = re.compile(r"\s*[-+]?\d[\d.,]*\s*")
+
 # The argument of these is words, or letters in another font.
 _WORDS = {
     "text", "textbf", "textit", "textrm", "textsf", "texttt", "textnormal", "mbox", "hbox",
@@ -89,6 +91,10 @@ def tokenise(text: str, *, thousands: bool = True) -> list[Token]:
         elif kind == "command" and value in _WORDS:
             kind = "number set" if value == "mathbb" else "text"
             value, position = _argument(text, position)
+            if _NUMBER_ALONE.fullmatch(value):  # \\text{42}
+                tokens += tokenise(value.strip())
+                spaced = False
+                continue
         elif kind == "finish":
             break
         tokens.append(Token(kind, value, spaced))  # type: ignore[arg-type]
