@@ -107,7 +107,7 @@ def test_an_answer_that_hedges_or_contradicts_itself_is_ambiguous_and_not_paid(r
         ("41 = 42", "The answer contradicts itself: it equates two different things."),
         (r"42 \approx 43", "The answer contradicts itself: its approximation is of something else."),
         ("1/0", "The answer has no value: a division by zero."),
-        (r"\frac{1}{", "The answer cannot be read: } is missing before 'end of text'."),
+        ("1 +", "The answer cannot be read: it ends too early."),
         ("9^{9^{9}}", "The answer was not computed: a power in it has more than 25,000 bits."),
         ("9" * 2001, "The answer was not looked at: it has 2,001 characters, and 2,000 are allowed."),
         ("43", None),

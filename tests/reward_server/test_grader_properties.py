@@ -1,0 +1,349 @@
+r"""What must hold for all answers: reformatting changes nothing, a changed digit everything, and nothing raises.
+
+Expressions are drawn as trees of this file, which have their own evaluator (exact, with ``fractions.Fraction``) and
+are written in LaTeX in two ways. The grader sees text alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from math_reward.grader import Mode, Options, Verdict, grade, grading
+
+# The number of examples is bounded and not the time: the same tests run on every machine.
+settings.register_profile("grader", max_examples=150, deadline=None, derandomize=True)
+bounded = settings(settings.get_profile("grader"))
+
+
+def accepted(reference: str, answer: str) -> bool:
+    return grade(rf"Thus \boxed{{{answer}}}.", reference).correct
+
+
+# ── answers as people write them, and the same with other looks ──
+
+integers = st.integers(-(10**9), 10**9).map(str)
+decimals = st.tuples(st.integers(-9999, 9999), st.integers(0, 999)).map(lambda n: f"{n[0]}.{n[1]:03d}")
+fractions = st.tuples(st.integers(-99, 99), st.integers(2, 99)).map(lambda n: rf"\frac{{{n[0]}}}{{{n[1]}}}")
+numbers = integers | decimals | fractions
+polynomials = st.lists(st.integers(1, 99), min_size=2, max_size=4).map(
+    lambda cs: " + ".join(f"{c}x^{{{power}}}" for power, c in enumerate(cs, start=1))
+)
+tuples = st.lists(numbers, min_size=2, max_size=4).map(lambda items: "(" + ", ".join(items) + ")")
+sets = st.lists(numbers, min_size=1, max_size=4, unique=True).map(lambda items: r"\{" + ", ".join(items) + r"\}")
+matrices = st.lists(st.tuples(numbers, numbers), min_size=1, max_size=3).map(
+    lambda rows: r"\begin{pmatrix} " + r" \\ ".join(" & ".join(row) for row in rows) + r" \end{pmatrix}"
+)
+intervals = st.tuples(st.sampled_from("(["), st.integers(-99, 0), st.integers(1, 99), st.sampled_from(")]")).map(
+    lambda part: f"{part[0]}{part[1]}, {part[2]}{part[3]}"
+)
+roots = st.tuples(st.integers(1, 99), st.integers(2, 99)).map(lambda n: rf"{n[0]} + \sqrt{{{n[1]}}}")
+answers = st.one_of(numbers, polynomials, tuples, sets, matrices, intervals, roots)
+
+
+def _with_left_and_right(text: str) -> str:
+    if text[0] not in "([":
+        return text
+    return rf"\left{text[0]}{text[1:-1]}\right{text[-1]}"
+
+
+REWRITTEN: dict[str, Callable[[str], str]] = {
+    "as it is": lambda text: text,
+    "dfrac": lambda text: text.replace(r"\frac", r"\dfrac"),
+    "tfrac": lambda text: text.replace(r"\frac", r"\tfrac"),
+    "left and right": _with_left_and_right,
+    "Unicode minus": lambda text: text.replace("-", "−"),
+    "thin spaces": lambda text: text.replace(", ", r",\,").replace(" + ", r"\,+\;"),
+    "wide spaces": lambda text: text.replace(", ", " ,  ").replace(" + ", "   +\n"),
+    "doubled backslashes": lambda text: text if "pmatrix" in text else text.replace("\\", "\\\\"),
+}
+WRAPPED = ["{}", "  {}\n ", "{}.", "${}$", "$$ {} $$", r"\({}\)", r"\[{}\]", r"\displaystyle {}", "${}$.", r"\,{}\;"]
+
+
+@bounded
+@given(answers, st.sampled_from(sorted(REWRITTEN)), st.sampled_from(WRAPPED))
+def test_an_answer_equals_itself_however_it_is_formatted(answer: str, rewritten: str, wrapped: str):
+    looks = wrapped.replace("{}", REWRITTEN[rewritten](answer))
+
+    assert accepted(answer, looks)
+    assert accepted(looks, answer)
+
+
+@bounded
+@given(st.integers(1000, 10**12))
+def test_thousands_may_be_separated(number: int):
+    for separated in (f"{number:,}", f"{number:,}".replace(",", "{,}"), f"{number:,}".replace(",", r"\,")):
+        assert accepted(str(number), separated)
+        assert accepted(separated, str(number))
+        assert not accepted(str(number + 1), separated)
+
+
+@bounded
+@given(
+    numbers, st.sampled_from([r"\text{ cm}", r"\text{ apples}", " meters", r"^\circ", r"\%", r"\text{ square feet}"])
+)
+def test_a_unit_that_only_one_side_has_is_dropped(number: str, unit: str):
+    assert accepted(number, number + unit)
+    assert accepted(number + unit, number)
+
+
+@bounded
+@given(st.lists(numbers, min_size=2, max_size=5, unique_by=lambda text: value_of(text)), st.randoms())
+def test_the_order_of_a_list_and_of_a_set_does_not_matter_and_that_of_a_tuple_does(items: list[str], source):
+    shuffled = items[:]
+    source.shuffle(shuffled)
+
+    assert accepted(", ".join(items), ", ".join(shuffled))
+    assert accepted(r"\{" + ", ".join(items) + r"\}", r"\{" + ", ".join(shuffled) + r"\}")
+    assert accepted("(" + ", ".join(items) + ")", "(" + ", ".join(shuffled) + ")") == (items == shuffled)
+
+
+def value_of(text: str) -> Fraction:
+    match = re.fullmatch(r"\\frac\{(-?\d+)\}\{(\d+)\}", text)
+    return Fraction(int(match[1]), int(match[2])) if match else Fraction(text)
+
+
+@bounded
+@given(st.one_of(integers, fractions, tuples, matrices, polynomials, intervals), st.data())
+def test_a_changed_digit_is_never_accepted(answer: str, data: st.DataObject):
+    places = [match.start() for match in re.finditer(r"\d", answer)]
+    place = data.draw(st.sampled_from(places))
+    digit = data.draw(st.sampled_from([d for d in "123456789" if d != answer[place]]))
+    changed = answer[:place] + digit + answer[place + 1 :]
+    # Another digit may be another spelling of the same: 0/7 and 0/8.
+    assume(_numbers_in(changed) != _numbers_in(answer))
+
+    assert not accepted(answer, changed)
+
+
+def _numbers_in(text: str) -> list[Fraction]:
+    return [value_of(part) for part in re.findall(r"\\frac\{-?\d+\}\{\d+\}|-?\d+(?:\.\d+)?", text)]
+
+
+# ── expressions of which this file knows the value ──
+
+
+@dataclass(frozen=True)
+class Leaf:
+    value: Fraction
+
+    def evaluate(self) -> Fraction:
+        return self.value
+
+    def latex(self) -> str:
+        above, below = self.value.numerator, self.value.denominator
+        text = str(above) if below == 1 else rf"\frac{{{abs(above)}}}{{{below}}}"
+        return text if above >= 0 else f"({'-' if below != 1 else ''}{text})"
+
+    def plain(self) -> str:
+        """A decimal where it ends, else a division, in brackets."""
+        below = self.value.denominator
+        while below % 10 == 0:
+            below //= 10
+        for prime in (2, 5):
+            while below % prime == 0:
+                below //= prime
+        if self.value.denominator > 1 and below == 1:
+            digits = f"{float(self.value):.12f}".rstrip("0")
+            return f"({digits})" if self.value < 0 else digits
+        return (
+            f"({self.value.numerator}/{self.value.denominator})" if self.value.denominator > 1 else f"({self.value})"
+        )
+
+
+@dataclass(frozen=True)
+class Node:
+    operator: str
+    left: Tree
+    right: Tree
+
+    def evaluate(self) -> Fraction:
+        a, b = self.left.evaluate(), self.right.evaluate()
+        match self.operator:
+            case "+":
+                return a + b
+            case "-":
+                return a - b
+            case "*":
+                return a * b
+            case _:
+                return a / b
+
+    def latex(self) -> str:
+        a, b = self.left.latex(), self.right.latex()
+        match self.operator:
+            case "/":
+                return rf"\frac{{{a}}}{{{b}}}"
+            case "*":
+                return rf"\left({a}\right) \cdot \left({b}\right)"
+            case "-":
+                return rf"{a} - \left( {b} \right)"
+            case _:
+                return f"{a} + {b}"
+
+    def plain(self) -> str:
+        """The same with other signs and, where that may be, in another order."""
+        a, b = self.left.plain(), self.right.plain()
+        match self.operator:
+            case "/":
+                return f"(({a})/({b}))"
+            case "*":
+                return f"(({b})*({a}))"
+            case "-":
+                return f"(-({b}) + {a})"
+            case _:
+                return f"({b} + {a})"
+
+
+Tree = Leaf | Node
+
+leaves = st.builds(Leaf, st.builds(Fraction, st.integers(-20, 20), st.sampled_from([1, 1, 1, 2, 3, 4, 5, 7, 8, 25])))
+trees = st.recursive(leaves, lambda below: st.builds(Node, st.sampled_from("+-*/"), below, below), max_leaves=8)
+
+
+def defined(tree: Tree) -> bool:
+    try:
+        tree.evaluate()
+    except ZeroDivisionError:
+        return False
+    return True
+
+
+@bounded
+@given(trees.filter(defined))
+@example(Node("-", Leaf(Fraction(-1, 2)), Leaf(Fraction(-3))))
+def test_a_rational_expression_has_the_value_that_fractions_give_it(tree: Tree):
+    value = tree.evaluate()
+
+    for written in (tree.latex(), tree.plain()):
+        assert accepted(str(value), written), written
+        assert accepted(written, rf"\frac{{{value.numerator}}}{{{value.denominator}}}"), written
+        assert not accepted(str(value + 1), written), written
+    # A decimal as a reference is taken as rounded; what is no decimal is exact.
+    assert not accepted(tree.latex(), rf"{value} + 10^{{-9}}")
+
+
+@bounded
+@given(trees.filter(defined))
+def test_an_expression_written_in_another_way_is_the_same_and_one_more_is_another(tree: Tree):
+    assert accepted(tree.latex(), tree.plain())
+    assert accepted(tree.plain(), tree.latex())
+    assert not accepted(tree.latex(), tree.plain() + " + 1")
+    assert not accepted(tree.plain(), f"{tree.latex()} + 1")
+
+
+@bounded
+@given(trees.filter(defined), trees.filter(defined))
+def test_two_rational_expressions_are_the_same_where_fractions_say_so(left: Tree, right: Tree):
+    assert accepted(left.latex(), right.plain()) == (left.evaluate() == right.evaluate())
+
+
+coefficients = st.lists(st.integers(-9, 9), min_size=2, max_size=4).filter(lambda cs: any(cs[1:]))
+
+
+def _expanded(coefficients: list[int]) -> str:
+    return " + ".join(f"({c})x^{power}" for power, c in reversed(list(enumerate(coefficients))))
+
+
+def _by_horner(coefficients: list[int]) -> str:
+    text = str(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        text = rf"x\left({text}\right) - {-c}" if c < 0 else f"({text})x + {c}"
+    return text
+
+
+def _times(left: list[int], right: list[int]) -> list[int]:
+    product = [0] * (len(left) + len(right) - 1)
+    for i, a in enumerate(left):
+        for j, b in enumerate(right):
+            product[i + j] += a * b
+    return product
+
+
+@bounded
+@given(coefficients, coefficients)
+def test_a_product_of_polynomials_is_its_expansion(left: list[int], right: list[int]):
+    product = _times(left, right)
+    factored = rf"\left({_expanded(left)}\right)\left({_by_horner(right)}\right)"
+
+    assert accepted(_expanded(product), factored)
+    assert accepted(factored, _by_horner(product))
+    assert not accepted(_expanded(product), factored + " + 1")
+    assert not accepted(factored, _expanded([product[0], product[1] + 1, *product[2:]]))
+
+
+@bounded
+@given(st.integers(2, 60), st.integers(1, 12), st.integers(1, 12))
+def test_roots_are_simplified_and_rationalised(radicand: int, factor: int, below: int):
+    assert accepted(rf"\sqrt{{{radicand * factor**2}}}", rf"{factor}\sqrt{{{radicand}}}")
+    assert accepted(
+        rf"\frac{{{factor}}}{{\sqrt{{{radicand}}}}}", rf"\frac{{{factor}\sqrt{{{radicand}}}}}{{{radicand}}}"
+    )
+    assert not accepted(
+        rf"\frac{{{factor}}}{{\sqrt{{{radicand}}}}}", rf"\frac{{{factor}\sqrt{{{radicand}}}}}{{{radicand + below}}}"
+    )
+
+
+@bounded
+@given(st.integers(-50, 50), st.integers(1, 40), st.booleans(), st.booleans())
+def test_an_interval_an_inequality_and_a_set_builder_are_one_set(low: int, width: int, left: bool, right: bool):
+    high = low + width
+    below, above = (r"\le" if left else "<"), (r"\le" if right else "<")
+    interval = f"{'[' if left else '('}{low}, {high}{']' if right else ')'}"
+    chain = rf"{low} {below} x {above} {high}"
+    other = f"{'(' if left else '['}{low}, {high}{']' if right else ')'}"
+
+    assert accepted(interval, chain)
+    assert accepted(chain, interval)
+    assert accepted(interval, rf"\{{ x \mid {chain} \}}")
+    assert not accepted(interval, other)
+    assert not accepted(chain, other)
+    assert not accepted(chain, rf"{low} {below} x {above} {high + 1}")
+
+
+# ── nothing raises ──
+
+PIECES = [
+    "0", "1", "2", "42", "0.5", "1,000", "x", "y", "n", "e", "i", r"\pi", r"\infty", r"\frac", r"\frac{1}{2}",
+    r"\sqrt", r"\sqrt[3]{", "{", "}", "(", ")", "[", "]", r"\{", r"\}", "|", "^", "_", "!", "%", r"\%", "$", r"\$",
+    "+", "-", "*", "/", "=", "<", r"\le", r"\ne", r"\pm", r"\cup", r"\cap", r"\setminus", r"\in", ",", ";", ":", ".",
+    "'", "&", r"\\", r"\cdot", r"\sin", r"\log_2", r"\binom{5}", r"\sum_{n=1}", r"\int", r"\text{", r"\text{cm}",
+    r"\begin{pmatrix}", r"\end{pmatrix}", r"\boxed{", r"\mid", r"\circ", "°", "²", "½", "−", "√", "∞", "∪", "４",
+    "and", "or", "f(x)=", "f'(", r"\max(", r"\gcd(1,", " ", r"\text{ or }", "9^{9^{9}}", "99999!",
+]  # fmt: skip
+formulas = st.lists(st.sampled_from(PIECES), max_size=24).map("".join)
+options = st.builds(Options, st.sampled_from(Mode), st.sampled_from([0.0, 1e-3]), st.booleans())
+
+
+@settings(bounded, max_examples=800)
+@given(formulas | st.text(max_size=60), formulas, options)
+def test_nothing_that_is_written_makes_the_grader_fail(reference: str, answer: str, options: Options):
+    result = grade(rf"\boxed{{{answer}}}", reference, options=options)
+
+    assert result.verdict is not Verdict.ERROR, result.detail
+    assert grade(answer, reference, options=options).verdict is not Verdict.ERROR
+
+
+@bounded
+@given(formulas, formulas)
+def test_the_same_question_has_the_same_answer(reference: str, answer: str):
+    first = grade(rf"\boxed{{{answer}}}", reference)
+    grading._compared.cache_clear()
+    grading._parsed_reference.cache_clear()
+
+    assert grade(rf"\boxed{{{answer}}}", reference) == first
+
+
+@bounded
+@given(formulas)
+def test_a_usable_reference_is_its_own_answer(formula: str):
+    result = grade(rf"\boxed{{{formula}}}", formula)
+    usable = result.verdict is not Verdict.BAD_REFERENCE and result.answer == formula.strip()
+    assume(usable and "boxed" not in formula and "####" not in formula)
+
+    assert result.correct
