@@ -53,7 +53,11 @@ class GradeOptions(BaseModel):
         description="Numbers that differ by at most this fraction of the reference are equal (0).",
     )
     allow_rounded: StrictBool | None = Field(
-        default=None, description="A reference that was rounded is correct as an answer (false)."
+        default=None, description="An answer that is the reference, rounded to the places it has, is correct (false)."
+    )
+    math_verify: StrictBool | None = Field(
+        default=None,
+        description="Ask Math-Verify, where it is installed, about what the grader cannot read or decide (false).",
     )
 
     def over(self, options: Options) -> Options:
@@ -62,6 +66,7 @@ class GradeOptions(BaseModel):
             mode=options.mode if self.mode is None else self.mode,
             rel_tol=options.rel_tol if self.rel_tol is None else self.rel_tol,
             allow_rounded=options.allow_rounded if self.allow_rounded is None else self.allow_rounded,
+            math_verify=options.math_verify if self.math_verify is None else self.math_verify,
         )
 
 

@@ -91,7 +91,7 @@ def tokenise(text: str, *, thousands: bool = True) -> list[Token]:
         elif kind == "command" and value in _WORDS:
             kind = "number set" if value == "mathbb" else "text"
             value, position = _argument(text, position)
-            if _NUMBER_ALONE.fullmatch(value):  # \\text{42}
+            if _NUMBER_ALONE.fullmatch(value):  # \text{42}
                 tokens += tokenise(value.strip())
                 spaced = False
                 continue
