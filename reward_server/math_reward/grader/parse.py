@@ -512,6 +512,7 @@ class _Parser:
             and base.value.denominator == 1
             and 2 <= base.value <= 36
             and number.places is None
+            and number.value.denominator == 1
         ):
             digits = str(number.value)
             if all(int(digit) < base.value for digit in digits):
