@@ -436,7 +436,8 @@ class _Parser:
                 or (len(value) > 3 and not _function_prefix(value))
             )
         if kind == "text":
-            return len(token.value.strip()) == 1 and not token.spaced and token.value.strip().isalpha()
+            # A space makes a unit of a letter: 5\text{ m} are metres, 5\text{m} may be a variable in another font.
+            return len(token.value) == 1 and not token.spaced and token.value.isalpha()
         if kind == "command":
             value = token.value
             return not (value in RELATIONS or value in _SET_OPERATIONS or value in _NO_FACTOR)
