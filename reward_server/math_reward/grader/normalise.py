@@ -167,9 +167,10 @@ _COMMANDS = {
 _COMMAND = re.compile(r"\\([a-zA-Z]+)")
 _SYMBOL_COMMANDS = {"<", ">", "{", "}", "[", "]", ":", "|", ",", "i", "€", "£"}
 
+_DOLLARS = re.compile(r"\$(.*)\$", re.DOTALL)
 _DELIMITED = (
     re.compile(r"\$\$(.*)\$\$", re.DOTALL),
-    re.compile(r"\$(.*)\$", re.DOTALL),
+    _DOLLARS,
     re.compile(r"\\\((.*)\\\)", re.DOTALL),
     re.compile(r"\\\[(.*)\\\]", re.DOTALL),
     re.compile(r"\*\*(.*)\*\*", re.DOTALL),
@@ -177,7 +178,7 @@ _DELIMITED = (
 _INNER_MATHS = re.compile(r"(?<!\\)\$|\\[()]")
 _WHITE = re.compile(r"\s+")
 
-_PLAIN = re.compile(r"[0-9a-zA-Z+*/=()\-., ]*")
+_PLAIN = re.compile(r"(?!\s*\*\*)[0-9a-zA-Z+*/=()\-., ]*")
 
 
 def normalise(text: str) -> str:
@@ -239,14 +240,18 @@ def _vulgar_fraction(match: re.Match[str]) -> str:
 
 def without_delimiters(text: str) -> str:
     r"""``text`` without ``$...$``, ``\(...\)``, ``\[...\]`` or ``**...**`` around the whole of it."""
+    inner: str | None = text
+    while inner is not None:
+        text, inner = inner, _inside_delimiters(inner)
+    return text
+
+
+def _inside_delimiters(text: str) -> str | None:
     for pattern in _DELIMITED:
         match = pattern.fullmatch(text)
-        if match and match[1].strip():
-            inner = match[1]
-            if pattern is _DELIMITED[1] and "$" in inner.replace(r"\$", ""):
-                continue
-            return without_delimiters(_trimmed(inner))
-    return text
+        if match and match[1].strip() and not (pattern is _DOLLARS and "$" in match[1].replace(r"\$", "")):
+            return _trimmed(match[1])
+    return None
 
 
 def _command(match: re.Match[str]) -> str:
