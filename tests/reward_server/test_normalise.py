@@ -1,0 +1,98 @@
+r"""One spelling for what is written in many: `normalise` and `compact`."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from math_reward.grader.normalise import ascii_signs, compact, normalise, without_delimiters
+
+SPELLINGS = [
+    ("42", "42"),
+    ("  42. ", "42"),
+    (": 42;", "42"),
+    ("$42$", "42"),
+    ("$$42$$", "42"),
+    (r"\(42\)", "42"),
+    (r"\[ 42 \].", "42"),
+    ("**42**", "42"),
+    (r"$\dfrac{1}{2}$.", r"\frac{1}{2}"),
+    (r"\tfrac12", r"\frac12"),
+    (r"\left( 1 \right)", "( 1 )"),
+    (r"\bigl[1\bigr]", "[1 ]"),
+    (r"1\,000", "1 000"),
+    (r"10,\!080", "10,080"),
+    (r"1~2", "1 2"),
+    (r"a \leqslant b", r"a \le b"),
+    (r"a \lt b", "a  <  b".replace("  ", " ")),
+    (r"\lbrace 1 \rbrace", r"\{ 1 \}"),
+    (r"\varnothing", r"\emptyset"),
+    ("4²", "4^{2}"),
+    ("x₁₂", "x_{12}"),
+    ("2⁻¹", "2^{-1}"),
+    ("1½", r"1\frac{1}{2}"),
+    ("−5", "-5"),
+    ("2 × 3", r"2 \times 3"),
+    ("90°", r"90^\circ"),
+    ("π", r"\pi"),
+    ("x ≥ 2", r"x \ge 2"),
+    ("４２", "42"),
+    ("4\u20602", "42"),
+    (r"\\sqrt{5}", r"\sqrt{5}"),
+    ("x<sup>2</sup>", "x^{2}"),
+    ("\x0crac{1}{2}", r"\frac{1}{2}"),
+    ("x^", "x"),
+    ("x\\", "x"),
+    (r"7 \label{eq:1}", "7"),
+    (r"\$5", r"\$5"),
+    (r"50\%.", r"50\%"),
+    (r"x\,.", "x"),
+]
+
+
+@pytest.mark.parametrize(("text", "normal"), SPELLINGS)
+def test_every_spelling_becomes_the_plain_one(text: str, normal: str):
+    assert normalise(text) == normal
+
+
+@pytest.mark.parametrize("normal", sorted({normal for _, normal in SPELLINGS}))
+def test_the_plain_spelling_stays(normal: str):
+    assert normalise(normal) == normal
+
+
+def test_superscripts_are_powers_and_never_digits():
+    assert ascii_signs("4²") != "42"
+    assert ascii_signs("10⁻³") == "10^{-3}"
+
+
+def test_only_delimiters_around_the_whole_are_taken_off():
+    assert without_delimiters("$1$ and $2$") == "$1$ and $2$"
+    assert without_delimiters(r"\[ $5$ \]") == "5"
+
+
+def test_spaces_that_cannot_matter_are_left_out_and_others_kept():
+    assert compact("( 1 , x + 2 )") == "(1,x+2)"
+    assert compact("42 43") == "42 43"
+    assert compact(r"\pi r") == r"\pi r"
+
+
+@pytest.mark.parametrize(
+    "hard",
+    ["x" + " " * 2000 + "y", "é" + " ," * 1000 + "b", "a" + "." * 2000 + "b", "\\a" + " ^" * 1000 + "b", "$" * 2000],
+)
+def test_normalising_takes_time_in_proportion_to_the_length(hard: str):
+    def seconds(text: str) -> float:
+        start = time.process_time()
+        normalise(text)
+        return time.process_time() - start
+
+    # Fifty times the length in quadratic time would be 2,500 times the work, minutes and not a fraction of a second.
+    assert min(seconds(hard * 50) for _ in range(2)) < 5
+
+
+@given(st.text(max_size=80))
+def test_any_text_at_all_has_a_spelling_without_spaces_at_its_ends(text: str):
+    normal = normalise(text)
+
+    assert normal == normal.strip()
