@@ -283,7 +283,7 @@ class Comparison:
         if None not in exact_left and None not in exact_right:
             if Counter(exact_left) == Counter(exact_right):
                 return True
-            if not any(_rounding(item) for item in left):
+            if not (self._options.rel_tol or self._options.allow_rounded or any(map(_rounding, left))):
                 return False
         if len(left) > MAX_ITEMS:
             return self._pairwise(left, right)
