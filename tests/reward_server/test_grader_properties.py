@@ -320,13 +320,13 @@ formulas = st.lists(st.sampled_from(PIECES), max_size=24).map("".join)
 options = st.builds(Options, st.sampled_from(Mode), st.sampled_from([0.0, 1e-3]), st.booleans())
 
 
-@settings(bounded, max_examples=800)
+@settings(bounded, max_examples=4000)
 @given(formulas | st.text(max_size=60), formulas, options)
 def test_nothing_that_is_written_makes_the_grader_fail(reference: str, answer: str, options: Options):
-    result = grade(rf"\boxed{{{answer}}}", reference, options=options)
+    results = [grade(completion, reference, options=options) for completion in (rf"\boxed{{{answer}}}", answer)]
 
-    assert result.verdict is not Verdict.ERROR, result.detail
-    assert grade(answer, reference, options=options).verdict is not Verdict.ERROR
+    # tests/benchmarks/fuzz_grader.py looks further, led by the branches that an input reaches.
+    assert [result.detail for result in results if result.verdict is Verdict.ERROR] == []
 
 
 @bounded

@@ -1,7 +1,5 @@
 r"""One spelling for what is written in many: `normalise` and `compact`."""
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,18 +75,9 @@ def test_spaces_that_cannot_matter_are_left_out_and_others_kept():
     assert compact(r"\pi r") == r"\pi r"
 
 
-@pytest.mark.parametrize(
-    "hard",
-    ["x" + " " * 2000 + "y", "é" + " ," * 1000 + "b", "a" + "." * 2000 + "b", "\\a" + " ^" * 1000 + "b", "$" * 2000],
-)
-def test_normalising_takes_time_in_proportion_to_the_length(hard: str):
-    def seconds(text: str) -> float:
-        start = time.process_time()
-        normalise(text)
-        return time.process_time() - start
-
-    # Fifty times the length in quadratic time would be 2,500 times the work, minutes and not a fraction of a second.
-    assert min(seconds(hard * 50) for _ in range(2)) < 5
+@pytest.mark.parametrize("piece", [" ", " ,", ".", " ^", "é ", r"\left("])
+def test_a_megabyte_of_anything_is_normalised_in_one_pass(piece: str):
+    normalise("x" + piece * (10**6 // len(piece)) + "y")  # Quadratic time would run into the time limit of the test.
 
 
 @given(st.text(max_size=80))

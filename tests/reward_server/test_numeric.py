@@ -2,7 +2,6 @@
 
 import cmath
 import math
-import time
 
 import pytest
 
@@ -123,9 +122,6 @@ def test_two_sides_are_proportional_where_one_is_a_multiple_of_the_other(
 
 
 @pytest.mark.parametrize("text", ["e^{e^{e^{e^{9}}}}", r"\pi^{\pi^{\pi^{\pi^{\pi}}}}", "10^{99999} \\pi"])
-def test_a_huge_power_is_refused_quickly(text: str):
-    start = time.process_time()
-    with pytest.raises(TooComplex):
+def test_a_huge_power_is_refused_and_not_computed(text: str):
+    with pytest.raises(TooComplex):  # To compute them would run into the time limit of the test.
         same_constant(parse(text), parse("1"))
-
-    assert time.process_time() - start < 5  # It would take hours to compute them.
