@@ -176,8 +176,8 @@ def same_function(left: Node, right: Node) -> bool | None:
     """
     names = sorted(symbols(left) | symbols(right))
     whole_numbers = _needs_whole_numbers(left) or _needs_whole_numbers(right)
-    real: list[dict[str, float]] = []
-    complex_: list[dict[str, float]] = []
+    real: list[tuple[dict[str, float], Value]] = []
+    complex_: list[tuple[dict[str, float], Value]] = []
     for row in _points(len(names), whole_numbers):
         point = dict(zip(names, row, strict=True))
         try:
@@ -185,13 +185,13 @@ def same_function(left: Node, right: Node) -> bool | None:
         except Undefined:
             continue
         except OverflowError:
-            real.append(point)  # Too big for floating point and not for many digits.
+            real.append((point, None))  # Too big for floating point and not for many digits.
             continue
-        (real if _FLOATS.is_real(value) else complex_).append(point)
+        (real if _FLOATS.is_real(value) else complex_).append((point, value))
     points = real if len(real) >= NEEDED_POINTS else real + complex_
     if len(points) < NEEDED_POINTS:
         return None
-    return all(_same(left, right, point, to_many_digits=index < 2) for index, point in enumerate(points))
+    return all(_same(left, right, *at, to_many_digits=index < 2) for index, at in enumerate(points))
 
 
 def proportional(left: Node, right: Node, *, positive: bool) -> bool | None:
@@ -233,9 +233,13 @@ def constant(node: Node) -> float | None:
     return float(_FLOATS.real(value)) if _FLOATS.is_real(value) else None
 
 
-def _same(left: Node, right: Node, point: Mapping[str, float], to_many_digits: bool = True) -> bool:
+def _same(
+    left: Node, right: Node, point: Mapping[str, float], known: Value = None, *, to_many_digits: bool = True
+) -> bool:
+    """Whether both have the same value at a point; ``known`` is that of ``left`` in floating point, where it is."""
     try:
-        a, b = evaluate(left, point), evaluate(right, point)
+        a = evaluate(left, point) if known is None else known
+        b = evaluate(right, point)
         if not (cmath.isfinite(a) and cmath.isfinite(b)):
             raise OverflowError
         if abs(a - b) > _COARSE * max(1.0, abs(a), abs(b)):

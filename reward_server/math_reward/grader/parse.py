@@ -46,7 +46,7 @@ from math_reward.grader.syntax import (
     Symbol,
     Text,
 )
-from math_reward.grader.tokens import NotMathematics, Token, TooComplex, tokenise
+from math_reward.grader.tokens import MAX_DIGITS, NotMathematics, Token, TooComplex, tokenise
 from math_reward.grader.vocabulary import (
     BIG_OPERATORS,
     CONSTANTS,
@@ -97,6 +97,8 @@ def parse_normalised(text: str, *, thousands: bool = True) -> Node:
     """As ``parse``, of a text that `normalise.normalise` has given."""
     if not text:
         raise NotMathematics("it is empty")
+    if text.isdecimal() and len(text) <= MAX_DIGITS:
+        return Number(Fraction(int(text)))  # Most references are: no parser is needed.
     if ":" in text and (clock := _CLOCK.fullmatch(_unwrapped(text))):
         return _clock(clock)
     try:

@@ -6,9 +6,9 @@ Every node is a small mutable-by-convention-never dataclass; two trees are equal
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 
 @dataclass(slots=True)
@@ -213,20 +213,24 @@ Node: TypeAlias = (
 )
 
 
-_NODE_TYPES = frozenset(get_args(Node))
+# The fields of a kind of node that hold nodes, or None, or tuples of nodes.
+_CHILDREN = {
+    kind: tuple(field.name for field in fields(kind) if "Node" in str(field.type) or "Ratio" in str(field.type))
+    for kind in get_args(Node)
+}
 
 
 def walk(node: Node) -> Iterator[Node]:
     """``node`` and every node below it, in no particular order."""
-    stack: list[object] = [node]
+    stack: list[Any] = [node]
     while stack:
         part = stack.pop()
-        kind = type(part)
-        if kind is tuple:
-            stack.extend(part)  # type: ignore[arg-type]
-        elif kind in _NODE_TYPES:
-            yield part  # type: ignore[misc]
-            stack.extend([getattr(part, name) for name in kind.__slots__])  # type: ignore[attr-defined]
+        if type(part) is tuple:
+            stack.extend(part)
+        elif part is not None:
+            yield part
+            for name in _CHILDREN[type(part)]:
+                stack.append(getattr(part, name))
 
 
 def symbols(node: Node) -> set[str]:
