@@ -41,7 +41,7 @@ from typing import Any
 
 NEEDED_RATIO = 100.0
 MAX_P99_MS = 5.0
-BLOCK = 64
+BLOCK = 192
 HARD_SOURCE = "hardverify-math"
 
 GOLDEN = Path(__file__).resolve().parents[1] / "reward_server" / "golden_verdicts.jsonl"
