@@ -695,11 +695,11 @@ class _Parser:
     def _command(self) -> Node:
         name = self._advance().value
         if name == "frac":
-            return self._fraction()
+            return Quotient(*self._two_arguments())
         if name == "sqrt":
             return self._root()
         if name == "binom":
-            return Call("binom", (self._argument(), self._argument()))
+            return Call("binom", self._two_arguments())
         if name in FUNCTIONS:
             return self._function(FUNCTIONS[name])
         if name in ("pi", "infty", "emptyset"):
@@ -727,7 +727,7 @@ class _Parser:
             raise NotMathematics(f"\\{name} has no meaning there")
         return self._symbol("\\" + name)
 
-    def _fraction(self) -> Node:
+    def _two_arguments(self) -> tuple[Node, Node]:
         # TeX takes one digit of \frac12 for each argument.
         if self._top.kind == "number" and len(self._top.value) > 1 and self._top.value.isdigit():
             token = self._top
@@ -737,7 +737,7 @@ class _Parser:
                     rest.append(Token("number", token.value[2:], False))
                 self._tokens[self._position : self._position + 1] = rest
                 self._top = self._tokens[self._position]
-        return Quotient(self._argument(), self._argument())
+        return self._argument(), self._argument()
 
     def _root(self) -> Node:
         if self._top.kind == "[":
