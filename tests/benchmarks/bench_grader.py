@@ -46,7 +46,13 @@ HARD_SOURCE = "hardverify-math"
 
 GOLDEN = Path(__file__).resolve().parents[1] / "reward_server" / "golden_verdicts.jsonl"
 OURS, MATH_VERIFY = "this project", "Math-Verify"
-WARM_UP = [("1/2", r"\boxed{\frac{1}{2}}"), ("x^2+1", r"It is $\boxed{1+x^2}$."), (r"\sqrt{8}", r"\boxed{2\sqrt2}")]
+# The last row makes ours import SymPy, which the others import at once.
+WARM_UP = [
+    ("1/2", r"\boxed{\frac{1}{2}}"),
+    ("x^2+1", r"It is $\boxed{1+x^2}$."),
+    (r"\sqrt{8}", r"\boxed{2\sqrt2}"),
+    (r"\frac{(n-10)!}{(n-11)!}", r"\boxed{n-10}"),
+]
 
 Grader = Callable[[str, str], bool]
 
@@ -150,7 +156,8 @@ def _serve(name: str, connection: Connection) -> None:
             connection.send(f"{type(error).__name__}: {error}")
             return
         for reference, completion in WARM_UP:
-            accepts(reference, completion)
+            with contextlib.suppress(Exception):  # It will be counted where it happens to a row that counts.
+                accepts(reference, completion)
         connection.send(None)
         while (block := connection.recv()) is not None:
             for row in block:
