@@ -3,9 +3,11 @@
 import sys
 from collections.abc import Sequence
 
-USAGE = """usage: openrlhf-gtpo train [flags of OpenRLHF's train_ppo_ray and --shaping.*, --reward.*, --device]
+USAGE = """usage: openrlhf-gtpo train [flags of OpenRLHF's train_ppo_ray and ours, --preset, --shaping.* ...]
+       openrlhf-gtpo eval --model DIR --data FILE.jsonl... --out DIR [--n 32] [--k 1,2,4,...]
 
-  train    train with GTPO, GRPO-S or any estimator of OpenRLHF; `openrlhf-gtpo train --help` lists the flags"""
+  train    train with GTPO, GRPO-S or any estimator of OpenRLHF; `openrlhf-gtpo train --help` lists the flags
+  eval     Mean@n and Pass@k of a policy with confidence intervals; `openrlhf-gtpo eval --help` lists the flags"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -15,6 +17,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from openrlhf_gtpo import train
 
         return train.main(arguments[1:])
+    if arguments[:1] == ["eval"]:
+        from openrlhf_gtpo.evaluation import command
+
+        return command.main(arguments[1:])
     asked = arguments[:1] in (["-h"], ["--help"])
     print(USAGE, file=sys.stdout if asked else sys.stderr)
     return 0 if asked else 2

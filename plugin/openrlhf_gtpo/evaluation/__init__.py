@@ -1,0 +1,1 @@
+"""Evaluation of a policy: sampling with vLLM, verdicts of the reward service, Pass@k with confidence intervals."""

@@ -1,0 +1,190 @@
+"""``openrlhf-gtpo eval``: Mean@n and Pass@k of a policy on benchmarks, with confidence intervals.
+
+vLLM samples, the reward service grades. What is done is kept after every few prompts, so that the same command goes
+on where an interrupted one stopped."""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tqdm import tqdm
+
+from openrlhf_gtpo.embedded_reward import start_embedded_service
+from openrlhf_gtpo.errors import OneSentence, SettingsError
+from openrlhf_gtpo.evaluation.benchmark import Benchmark, Prompt, load
+from openrlhf_gtpo.evaluation.record import Record, Response, figures, table
+from openrlhf_gtpo.evaluation.sampling import Sample, Sampler, SamplingSettings
+from openrlhf_gtpo.reward_protocols import Reward, RewardRequest
+from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings, RewardError
+from openrlhf_gtpo.settings import TOKEN_VARIABLE
+
+__all__ = ["main"]
+
+PROGRAM = "openrlhf-gtpo eval"
+RESPONSES_AT_ONCE = 1024
+"""How many responses are sampled, graded and written together: what an interruption costs at most."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Evaluate; exit status 0, 1 when it stopped with a sentence, 2 for a command line that is refused."""
+    args = _parser().parse_args(argv)
+    try:
+        _evaluate(args)
+    except SettingsError as error:
+        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        return 2
+    except (OneSentence, RewardError) as error:
+        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=PROGRAM, description=__doc__)
+    parser.add_argument("--model", required=True, help="the policy: a folder or a hub id")
+    parser.add_argument(
+        "--data", type=Path, nargs="+", required=True, help="a JSON-lines file for each benchmark: prompts and answers"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder for eval.json and eval.jsonl")
+    parser.add_argument("--n", type=int, default=32, help="responses to each prompt (32)")
+    parser.add_argument("--k", default="1,2,4,8,16,32", help="the k of Pass@k, each at most n (1,2,4,8,16,32)")
+    parser.add_argument("--temperature", type=float, default=1.0, help="0 is greedy (1.0)")
+    parser.add_argument("--top_p", type=float, default=1.0, help="(1.0)")
+    parser.add_argument("--max_new_tokens", type=int, default=4096, help="(4096)")
+    parser.add_argument("--max_prompts", type=int, default=None, help="only the first so many of each benchmark")
+    parser.add_argument("--input_key", default="input", help="column of the prompt, a text or chat messages (input)")
+    parser.add_argument("--label_key", default="label", help="column of the reference answer (label)")
+    parser.add_argument(
+        "--reward_url",
+        default=None,
+        help=f"reward service, its token in {TOKEN_VARIABLE}; without it one is started",
+    )
+    parser.add_argument("--tensor_parallel_size", type=int, default=1, help="GPUs of the engine (1)")
+    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="where vLLM runs (auto)")
+    parser.add_argument("--seed", type=int, default=0, help="(0)")
+    return parser
+
+
+def _evaluate(args: argparse.Namespace) -> None:
+    ks = _ks(args.k, args.n)
+    _check(args)
+    benchmarks = [load(path, args.input_key, args.label_key) for path in args.data]
+    if len({benchmark.name for benchmark in benchmarks}) < len(benchmarks):
+        raise SettingsError("--data names two files of one name: rename one.")
+    sampling = SamplingSettings(args.n, args.temperature, args.top_p, args.max_new_tokens, args.seed)
+    record = Record(args.out, {"model": args.model, **vars(sampling)})
+    todo = {benchmark.name: _left(benchmark, record, args.max_prompts) for benchmark in benchmarks}
+    left = sum(len(prompts) for prompts in todo.values())
+    if record.responses:
+        print(
+            f"{PROGRAM}: {len(record.responses) // args.n} prompts are done already, {left} are left", file=sys.stderr
+        )
+    if left:
+        with _rewards(args.reward_url) as client:
+            print(f"{PROGRAM}: starting vLLM", file=sys.stderr, flush=True)
+            sampler = Sampler(args.model, sampling, _device(args.device), args.tensor_parallel_size)
+            with tqdm(total=left, unit="prompt", desc="sampling and grading") as bar:
+                for name, prompts in todo.items():
+                    _fill(record, name, prompts, sampler, client, args.n, bar)
+    results = {}
+    for benchmark in benchmarks:
+        kept = set(range(len(benchmark.prompts))[: args.max_prompts])
+        mine = [r for r in record.responses if r.benchmark == benchmark.name and r.prompt in kept]
+        results[benchmark.name] = figures(mine, args.n, ks)
+    path = args.out / "eval.json"
+    path.write_text(json.dumps({"model": args.model, "benchmarks": results}, indent=2) + "\n", encoding="utf-8")
+    print(table(results))
+    print(f"\n95 % intervals over prompts. Written to {path} and {args.out / 'eval.jsonl'}.")
+
+
+def _ks(text: str, n: int) -> list[int]:
+    try:
+        ks = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise SettingsError(f"--k is {text!r}, but needs whole numbers with commas between them.") from None
+    for k in ks:
+        if not 1 <= k <= n:
+            raise SettingsError(f"--k has {k}, but Pass@k needs 1 <= k <= n, and --n is {n}.")
+    return sorted(set(ks))
+
+
+def _check(args: argparse.Namespace) -> None:
+    if args.temperature < 0:
+        raise SettingsError(f"--temperature is {args.temperature}, but needs to be 0 or more.")
+    if not 0 < args.top_p <= 1:
+        raise SettingsError(f"--top_p is {args.top_p}, but needs to be above 0 and at most 1.")
+    for name in ("n", "max_new_tokens", "tensor_parallel_size"):
+        if getattr(args, name) < 1:
+            raise SettingsError(f"--{name} is {getattr(args, name)}, but needs to be at least 1.")
+    if args.max_prompts is not None and args.max_prompts < 1:
+        raise SettingsError(f"--max_prompts is {args.max_prompts}, but needs to be at least 1.")
+
+
+def _left(benchmark: Benchmark, record: Record, most: int | None) -> list[tuple[int, Prompt]]:
+    done = record.done(benchmark.name)
+    return [(i, prompt) for i, prompt in enumerate(benchmark.prompts[:most]) if i not in done]
+
+
+def _device(wanted: str) -> str:
+    if wanted != "auto":
+        return wanted
+    import torch
+
+    return "gpu" if torch.cuda.is_available() else "cpu"
+
+
+@contextlib.contextmanager
+def _rewards(url: str | None) -> Iterator[RewardClientSettings]:
+    """Where to ask for rewards; a service of our own lives as long as the context."""
+    if url is not None:
+        yield RewardClientSettings(
+            urls=tuple(part.strip() for part in url.split(",")), token=os.environ.get(TOKEN_VARIABLE) or None
+        )
+        return
+    with start_embedded_service() as service:
+        yield RewardClientSettings(urls=(service.url,), token=service.token)
+
+
+def _fill(
+    record: Record,
+    name: str,
+    prompts: list[tuple[int, Prompt]],
+    sampler: Sampler,
+    client: RewardClientSettings,
+    n: int,
+    bar: "tqdm[None]",
+) -> None:
+    """Sample, grade and write the prompts that are left of one benchmark, some at a time."""
+    size = max(1, RESPONSES_AT_ONCE // n)
+    for start in range(0, len(prompts), size):
+        part = prompts[start : start + size]
+        samples = sampler.sample([prompt.messages for _, prompt in part], [number for number, _ in part])
+        rewards = asyncio.run(_graded(client, part, samples))
+        record.add(
+            Response(name, number, i, s.text, s.tokens, s.entropy, s.truncated, r.reward, r.score == 1, r.verdict)
+            for (number, _), group, graded in zip(part, samples, rewards, strict=True)
+            for i, (s, r) in enumerate(zip(group, graded, strict=True))
+        )
+        bar.update(len(part))
+
+
+async def _graded(
+    settings: RewardClientSettings, part: list[tuple[int, Prompt]], samples: list[list[Sample]]
+) -> list[list[Reward]]:
+    client = RewardClient(settings)
+    try:
+        pairs = [(prompt, sample) for (_, prompt), group in zip(part, samples, strict=True) for sample in group]
+        rewards = iter(await asyncio.gather(*(client.reward(_request(prompt, sample)) for prompt, sample in pairs)))
+        return [[next(rewards) for _ in group] for group in samples]
+    finally:
+        await client.aclose()
+
+
+def _request(prompt: Prompt, sample: Sample) -> RewardRequest:
+    text = "\n".join(message["content"] for message in prompt.messages)
+    return RewardRequest(completion=sample.text, reference=prompt.reference, prompt=text, query=text + sample.text)

@@ -1,0 +1,58 @@
+"""Mean@n and Pass@k, without bias, with bootstrap confidence intervals over prompts."""
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Estimate", "bootstrap", "pass_at_k"]
+
+RESAMPLES = 2_000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over prompts and the bounds of its confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def pass_at_k(n: int, c: int, k: int) -> float:
+    """Probability that at least one of k responses is correct, estimated without bias from n responses with c correct
+    ones: 1 - C(n - c, k) / C(n, k) (Chen et al., arXiv 2107.03374, Eq. 1). For k = 1 it is c / n, the mean.
+
+    Raises:
+        ValueError: there are fewer than k responses, or more correct ones than responses.
+    """
+    if not 0 <= c <= n or not 1 <= k <= n:
+        raise ValueError(f"pass@{k} cannot be estimated from {n} responses of which {c} are correct")
+    return 1.0 - math.comb(n - c, k) / math.comb(n, k)
+
+
+def bootstrap(values: Sequence[float], *, level: float = 0.95, seed: int = 0) -> Estimate:
+    """The mean of one value per prompt, with its percentile bootstrap interval.
+
+    Prompts are resampled, not responses: responses to one prompt are not independent of each other, and it is the
+    choice of the prompts that another benchmark would change.
+
+    Args:
+        values: one number per prompt.
+        level: confidence, between 0 and 1.
+        seed: of the resampling, so that the same values give the same interval.
+
+    Raises:
+        ValueError: there are no values.
+    """
+    if not values:
+        raise ValueError("a mean needs at least one prompt")
+    n = len(values)
+    source = random.Random(seed)
+    means = sorted(math.fsum(source.choices(values, k=n)) / n for _ in range(RESAMPLES))
+    tail = (1 - level) / 2
+    return Estimate(
+        math.fsum(values) / n,
+        means[math.floor(tail * (RESAMPLES - 1))],
+        means[math.ceil((1 - tail) * (RESAMPLES - 1))],
+    )

@@ -1,0 +1,135 @@
+"""What an evaluation leaves behind: eval.jsonl with a line for each response, from which it goes on after an
+interruption, and eval.json with the figures."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.evaluation.pass_at_k import Estimate, bootstrap, pass_at_k
+
+__all__ = ["Record", "Response", "figures", "table"]
+
+
+@dataclass(frozen=True)
+class Response:
+    """One graded response to one prompt of a benchmark."""
+
+    benchmark: str
+    prompt: int
+    """Its place in the benchmark's file."""
+    sample: int
+    text: str
+    tokens: int
+    entropy: float
+    """Mean over its tokens, nats."""
+    truncated: bool
+    reward: float
+    correct: bool
+    verdict: str | None
+
+
+class Record:
+    """The responses that are done, on disk.
+
+    Raises:
+        SettingsError: the folder holds an evaluation with other settings, or something that is none.
+    """
+
+    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+        self._path = folder / "eval.jsonl"
+        folder.mkdir(parents=True, exist_ok=True)
+        known = folder / "settings.json"
+        if known.exists() and json.loads(known.read_text()) != settings:
+            raise SettingsError(
+                f"{folder} holds an evaluation with other settings (settings.json): choose another --out or remove it."
+            )
+        known.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
+        self.responses = self._read(settings["n"])
+
+    def _read(self, n: int) -> list[Response]:
+        """What is there, without the prompts that an interruption left incomplete; the file is cut to that."""
+        if not self._path.exists():
+            return []
+        lines = self._path.read_text(encoding="utf-8").splitlines()
+        responses: list[Response] = []
+        for number, line in enumerate(lines, 1):
+            try:
+                responses.append(Response(**json.loads(line)))
+            except (ValueError, TypeError):
+                if number < len(lines):  # Only the last line may have been cut off.
+                    raise SettingsError(f"{self._path} cannot be read from line {number}: remove it.") from None
+        count: dict[tuple[str, int], int] = {}
+        for response in responses:
+            key = (response.benchmark, response.prompt)
+            count[key] = count.get(key, 0) + 1
+        whole = [response for response in responses if count[response.benchmark, response.prompt] == n]
+        if len(whole) < len(lines):
+            part = self._path.with_suffix(".part")
+            part.write_text("".join(_line(response) for response in whole), encoding="utf-8")
+            part.replace(self._path)
+        return whole
+
+    def done(self, benchmark: str) -> set[int]:
+        """The prompts of a benchmark that have all their responses."""
+        return {response.prompt for response in self.responses if response.benchmark == benchmark}
+
+    def add(self, responses: Iterable[Response]) -> None:
+        """Append responses, whole prompts at a time."""
+        responses = list(responses)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.writelines(_line(response) for response in responses)
+        self.responses += responses
+
+
+def _line(response: Response) -> str:
+    return json.dumps(asdict(response), ensure_ascii=False) + "\n"
+
+
+def figures(responses: Sequence[Response], n: int, ks: Sequence[int]) -> dict[str, Any]:
+    """The figures of one benchmark, each with its 95 % interval over prompts: ``{"mean@32": {"mean": ..., "low": ...,
+    "high": ...}, "pass@4": ..., "response_length": ..., "truncated": ..., "entropy": ..., "prompts": 30, "n": 32}``.
+
+    Raises:
+        ValueError: there are no responses.
+    """
+    groups: dict[int, list[Response]] = {}
+    for response in responses:
+        groups.setdefault(response.prompt, []).append(response)
+    correct = [sum(response.correct for response in group) for group in groups.values()]
+    result: dict[str, Any] = {f"mean@{n}": _figure([c / n for c in correct])}
+    for k in ks:
+        result[f"pass@{k}"] = _figure([pass_at_k(n, c, k) for c in correct])
+    result["response_length"] = _figure([_mean([r.tokens for r in group]) for group in groups.values()])
+    result["truncated"] = _figure([_mean([r.truncated for r in group]) for group in groups.values()])
+    result["entropy"] = _figure([_mean([r.entropy for r in group]) for group in groups.values()])
+    return {**result, "prompts": len(groups), "n": n}
+
+
+def _figure(values: list[float]) -> dict[str, float]:
+    return asdict(bootstrap(values))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def table(results: dict[str, dict[str, Any]]) -> str:
+    """The figures of several benchmarks for people: a row for each figure, a column for each benchmark."""
+    names = list(results)
+    rows = [["", *names]]
+    keys = [key for key in next(iter(results.values())) if key not in ("prompts", "n")]
+    for key in keys:
+        rows.append([key, *(_cell(Estimate(**results[name][key])) for name in names)])
+    rows.append(["prompts", *(str(results[name]["prompts"]) for name in names)])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+
+
+def _cell(estimate: Estimate) -> str:
+    places = 1 if estimate.mean >= 10 else 3
+    return f"{estimate.mean:.{places}f} ({estimate.low:.{places}f} to {estimate.high:.{places}f})"

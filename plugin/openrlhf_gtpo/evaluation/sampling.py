@@ -1,0 +1,92 @@
+"""Samples responses with vLLM, with the entropy of every token; on a GPU or on the CPU."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, sampling_kwargs
+
+__all__ = ["Sample", "Sampler", "SamplingSettings"]
+
+
+@dataclass(frozen=True)
+class SamplingSettings:
+    """How to sample; temperature 0 is greedy."""
+
+    n: int
+    temperature: float
+    top_p: float
+    max_new_tokens: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One response as it was sampled."""
+
+    text: str
+    tokens: int
+    entropy: float
+    """Mean over its tokens, nats; 0 for an empty response."""
+    truncated: bool
+
+
+class Sampler:
+    """A vLLM engine with the entropy hook.
+
+    Args:
+        model: folder or hub id.
+        device: ``cpu`` or ``gpu``.
+        tensor_parallel_size: GPUs of the engine.
+    """
+
+    def __init__(self, model: str, settings: SamplingSettings, device: str, tensor_parallel_size: int) -> None:
+        engine: dict[str, Any] = {"tensor_parallel_size": tensor_parallel_size}
+        if device == "cpu":
+            from openrlhf_gtpo.cpu.environment import cpu_environment
+
+            os.environ.update(cpu_environment())  # read by vLLM and torch when they are imported
+            # bfloat16 and eager as in training's rollouts, so that what is measured is the policy that was trained.
+            engine |= {"dtype": "bfloat16", "enforce_eager": True}
+        import vllm
+
+        self._settings = settings
+        self._seeds_requests = device == "gpu"
+        self._llm = vllm.LLM(model=model, seed=settings.seed, **engine, **engine_kwargs())
+        check_hook(self._llm.collective_rpc("entropy_hook_report"))
+        self._parameters = vllm.SamplingParams(
+            n=settings.n,
+            temperature=settings.temperature,
+            top_p=settings.top_p,
+            max_tokens=settings.max_new_tokens,
+            **sampling_kwargs(),
+        )
+
+    def sample(self, chats: Sequence[Sequence[dict[str, str]]], numbers: Sequence[int]) -> list[list[Sample]]:
+        """n responses to each chat, by the model's chat template.
+
+        Args:
+            chats: messages each.
+            numbers: each chat's number in its benchmark; with the seed it decides its random numbers on a GPU, so
+                that an evaluation that was interrupted goes on as it would have. vLLM's CPU sampler has no seeds for
+                single requests: there the engine's seed decides.
+        """
+        parameters = []
+        for number in numbers:
+            mine = self._parameters.clone()
+            if self._seeds_requests:
+                mine.seed = self._settings.seed * 1_000_003 + number
+            parameters.append(mine)
+        outputs = self._llm.chat([list(chat) for chat in chats], parameters, use_tqdm=False)
+        return [[_sample(completion) for completion in output.outputs] for output in outputs]
+
+
+def _sample(completion: Any) -> Sample:
+    values = entropies(completion)
+    return Sample(
+        text=completion.text,
+        tokens=len(values),
+        entropy=sum(values) / len(values) if values else 0.0,
+        truncated=completion.finish_reason == "length",
+    )
