@@ -5,9 +5,11 @@ from collections.abc import Sequence
 
 USAGE = """usage: openrlhf-gtpo train [flags of OpenRLHF's train_ppo_ray and ours, --preset, --shaping.* ...]
        openrlhf-gtpo eval --model DIR --data FILE.jsonl... --out DIR [--n 32] [--k 1,2,4,...]
+       openrlhf-gtpo data prepare NAME --from PATH_OR_HUB_ID --out DIR
 
   train    train with GTPO, GRPO-S or any estimator of OpenRLHF; `openrlhf-gtpo train --help` lists the flags
-  eval     Mean@n and Pass@k of a policy with confidence intervals; `openrlhf-gtpo eval --help` lists the flags"""
+  eval     Mean@n and Pass@k of a policy with confidence intervals; `openrlhf-gtpo eval --help` lists the flags
+  data     prompts and labels from a data set, every reference checked; `openrlhf-gtpo data prepare --help`"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -21,6 +23,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from openrlhf_gtpo.evaluation import command
 
         return command.main(arguments[1:])
+    if arguments[:2] == ["data", "prepare"]:
+        from openrlhf_gtpo.data import prepare
+
+        return prepare.main(arguments[2:])
     asked = arguments[:1] in (["-h"], ["--help"])
     print(USAGE, file=sys.stdout if asked else sys.stderr)
     return 0 if asked else 2

@@ -1,0 +1,168 @@
+"""``openrlhf-gtpo data prepare``: a data set as OpenRLHF's prompts and labels, each reference checked."""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from openrlhf_gtpo.data.formats import FORMATS, UnknownFormat, question_and_reference
+from openrlhf_gtpo.errors import SettingsError
+
+__all__ = ["INSTRUCTION", "main", "prepare"]
+
+PROGRAM = "openrlhf-gtpo data prepare"
+INSTRUCTION = r"Please reason step by step, and put your final answer within \boxed{}."
+
+
+def main(argv: Sequence[str]) -> int:
+    """Prepare; exit status 0, 1 where a reference cannot be graded, 2 for a command line that is refused."""
+    args = _parser().parse_args(argv)
+    try:
+        return prepare(args.name, args.source, args.out, args.instruction, split=args.split, drop=args.drop_ungradable)
+    except SettingsError as error:
+        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    listed = "\n".join(f"  {name:<8} {what}" for name, what in FORMATS.items())
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM,
+        description=f"{__doc__}\n\n{listed}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", choices=FORMATS, metavar="NAME", help="one of the above")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        required=True,
+        metavar="PATH_OR_HUB_ID",
+        help="a file (.jsonl, .json, .parquet, .csv) or the id of a data set on the Hugging Face hub",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="folder; the file is NAME.jsonl there")
+    parser.add_argument("--split", default=None, help="of a hub data set (its only one, else test for benchmarks)")
+    parser.add_argument("--instruction", default=INSTRUCTION, help=f"put after each question ({INSTRUCTION})")
+    parser.add_argument(
+        "--drop-ungradable",
+        dest="drop_ungradable",
+        action="store_true",
+        help="leave out the rows whose reference cannot be graded, instead of ending with status 1",
+    )
+    return parser
+
+
+def prepare(
+    name: str, source: str, out: Path, instruction: str, *, split: str | None = None, drop: bool = False
+) -> int:
+    """Write ``out/name.jsonl`` with ``{"input": question and instruction, "label": reference}`` a line.
+
+    A question that comes again is kept once. Returns 0, or 1 where a reference cannot be graded and is not dropped.
+
+    Raises:
+        SettingsError: the source cannot be read, or a row is not understood.
+    """
+    rows: dict[str, str] = {}
+    repeated = 0
+    for number, row in enumerate(_rows(source, split), 1):
+        try:
+            found = question_and_reference(name, row)
+        except UnknownFormat as error:
+            raise SettingsError(f"{source}, row {number}: {error}.") from None
+        if found is None:
+            continue
+        question, reference = found
+        repeated += question in rows
+        rows.setdefault(question, reference)
+    if not rows:
+        raise SettingsError(f"{source} has no rows of {name}.")
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{name}.jsonl"
+    lines = [{"input": f"{question}\n\n{instruction}".strip(), "label": label} for question, label in rows.items()]
+    _write(path, lines)
+    bad = _bad_references(path)
+    for number, reason in bad.items():
+        print(f"{path}, line {number}: {lines[number - 1]['label']!r} cannot be graded: {reason}", file=sys.stderr)
+    if bad and drop:
+        lines = [line for number, line in enumerate(lines, 1) if number not in bad]
+        _write(path, lines)
+    print(f"{path}: {len(lines)} prompts; {repeated} repeated ones left out; {_word(bad, drop)}")
+    return 1 if bad and not drop else 0
+
+
+def _word(bad: dict[int, str], drop: bool) -> str:
+    if not bad:
+        return "every reference can be graded"
+    return f"{len(bad)} references cannot be graded" + (" and were left out" if drop else "")
+
+
+def _write(path: Path, lines: list[dict[str, str]]) -> None:
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+
+
+def _rows(source: str, split: str | None) -> Iterator[dict[str, Any]]:
+    import datasets
+
+    path = Path(source)
+    kinds = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
+    if path.suffix == ".jsonl" and path.exists():
+        yield from _json_lines(path)
+        return
+    try:
+        if path.exists():
+            if path.suffix not in kinds:
+                raise SettingsError(f"--from {source}: a file needs to be one of {', '.join(kinds)}.")
+            yield from datasets.load_dataset(kinds[path.suffix], data_files=str(path), split="train")
+            return
+        if path.suffix in kinds or source.startswith((".", "/")) or source.count("/") != 1:
+            raise SettingsError(f"--from {source}: there is no such file, and a hub id has the form OWNER/NAME.")
+        found = (
+            datasets.load_dataset(source, split=split) if split else _only_split(datasets.load_dataset(source), source)
+        )
+    except SettingsError:
+        raise
+    except Exception as error:  # the library has no base class for what the network and the files can do to it
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise SettingsError(
+            f"--from {source} cannot be loaded ({reason}): without internet access, give a file that you downloaded "
+            "elsewhere."
+        ) from None
+    yield from found
+
+
+def _only_split(found: Any, source: str) -> Any:
+    names = list(found)
+    if len(names) == 1:
+        return found[names[0]]
+    if "test" in names:
+        return found["test"]
+    raise SettingsError(f"--from {source} has the splits {', '.join(names)}: choose one by --split.")
+
+
+def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+        if not isinstance(row, dict):
+            raise SettingsError(f"{path}, row {number}: it is no JSON object.")
+        yield row
+
+
+def _bad_references(path: Path) -> dict[int, str]:
+    """Line numbers of the references that the reward service's grader cannot use, and why."""
+    command = [sys.executable, "-m", "math_reward", "grade", "--file", str(path), "--references-only", "--json"]
+    result = subprocess.run([*command, "--reference-key", "label"], capture_output=True, text=True)
+    try:
+        report = json.loads(result.stdout)
+    except ValueError:
+        last = (result.stderr.strip().splitlines() or ["no output"])[-1]
+        raise SettingsError(
+            f"The references cannot be checked, because the grader said: {last} (pip install 'openrlhf-gtpo[server]')."
+        ) from None
+    return {row["line"]: row["reason"] for row in report["bad_references"]}
