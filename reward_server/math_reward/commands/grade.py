@@ -34,7 +34,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--mode", choices=[mode.value for mode in Mode], default=Mode.LENIENT.value,
                         help="strict: only a box counts as an answer (lenient)")  # fmt: skip
     parser.add_argument("--rel-tol", type=_fraction, default=0.0, help="relative tolerance, 0 to 1 (0)")
-    parser.add_argument("--allow-rounded", action="store_true", help="an answer that is the reference, rounded, is correct too")
+    parser.add_argument(
+        "--allow-rounded", action="store_true", help="an answer that is the rounded reference is correct too"
+    )
     parser.add_argument("--deadline", type=float, help="seconds that grading one completion may take (2)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     file = parser.add_argument_group("a file")
