@@ -1,6 +1,6 @@
-"""Values at points: what an expression is in floating point, or to fifty digits, for given values of its variables.
+"""Values at points: what an expression is, in floating point or to a hundred digits, where its variables have values.
 
-Floating point tells different values apart quickly; that two values are equal is only believed to fifty digits.
+Floating point tells different values apart quickly; that two values are equal is only believed to a hundred digits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from math_reward.grader.syntax import (
 )
 from math_reward.grader.tokens import TooComplex
 
-DIGITS = 50
+DIGITS = 100
 MAX_MAGNITUDE_BITS = 100_000
 """The exponent of the largest value that is computed to many digits."""
 POINTS = 12
@@ -255,7 +255,7 @@ def _same(
     field = _digits()
     exact_point = {name: Fraction(value) for name, value in point.items()}
     a, b = evaluate(left, exact_point, field), evaluate(right, exact_point, field)
-    tiny = field.number(Fraction(1, 10**35))
+    tiny = field.number(Fraction(1, 10**80))
     return bool(abs(a - b) <= tiny * max(abs(a), abs(b), field.number(Fraction(1, 10**10))))
 
 

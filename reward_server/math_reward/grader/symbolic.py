@@ -23,6 +23,9 @@ from math_reward.grader.syntax import (
 MAX_NODES = 80
 """A larger expression is not given to SymPy: it is taken for different."""
 
+MAX_EXPONENT = 100
+"""Of a power in it, as a number; nor is a larger one."""
+
 _NAMES = {
     "binom": "binomial",
     "choose": "binomial",
@@ -84,6 +87,8 @@ def _build(node: Node, sympy: Any) -> Any:
             return sympy.Mul(*map(build, node.factors))
         case Quotient():
             return build(node.numerator) / build(node.denominator)
+        case Power(exponent=Number(value=value)) if abs(value) > MAX_EXPONENT:
+            raise _NoEquivalent  # SymPy would multiply it out
         case Power():
             return build(node.base) ** build(node.exponent)
         case Quantity(unit="percent"):
