@@ -438,7 +438,9 @@ class _Parser:
                 or (len(value) > 3 and not _function_prefix(value))
             )
         if kind == "text":
-            # A space makes a unit of a letter: 5\text{ m} are metres, 5\text{m} may be a variable in another font.
+            # A letter in another font may be a variable; with a space, or after a number, one of these is a unit.
+            if self._tokens[self._position - 1].kind == "number" and token.value in _UNIT_LETTERS:
+                return False
             return len(token.value) == 1 and not token.spaced and token.value.isalpha()
         if kind == "command":
             value = token.value
@@ -879,6 +881,7 @@ _NO_FACTOR = {
     "cdot", "times", "div", "pm", "mp", "circ", "land", "lor", "rfloor", "rceil", "rangle", "bmod", "mod", "pmod",
     "choose", "begin", "end", "right", "left",
 }  # fmt: skip
+_UNIT_LETTERS = frozenset("mgshlLNJW")
 _SHORT_WORDS = frozenset(
     [
         "yes", "no", "odd", "all", "any", "one", "two", "six", "ten", "the", "of", "is", "it", "to", "by",
