@@ -5,8 +5,11 @@ People look at a data set's references before they train on it: a reference that
 
 import gzip
 import heapq
+import io
 import itertools
 import json
+import os
+import select
 import sys
 import time
 import zlib
@@ -239,11 +242,26 @@ def _grade(rows: Iterator[Row], take: Callable[[list[Row], list[Graded]], None],
 
 def _opened(stack: ExitStack, path: str) -> IO[bytes]:
     if path == "-":
-        return sys.stdin.buffer
+        return io.BufferedReader(_StandardInput())
     try:
         return stack.enter_context(open(path, "rb"))
     except OSError as error:
         raise FileRefused(f"{path} cannot be read: {error.strerror}.") from None
+
+
+class _StandardInput(io.RawIOBase):
+    """Standard input, read so that a Ctrl-C that comes just before a read begins does not wait for its end."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        number = sys.stdin.fileno()
+        while not select.select([number], [], [], 0.2)[0]:
+            pass  # Between two looks Python handles its signals.
+        content = os.read(number, len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
 
 
 def _created(stack: ExitStack, path: str) -> IO[str]:

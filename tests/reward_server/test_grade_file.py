@@ -4,7 +4,6 @@ import contextlib
 import fcntl
 import functools
 import gzip
-import io
 import json
 import os
 import signal
@@ -211,8 +210,9 @@ def test_the_output_has_a_verdict_per_row_in_order(command: Any, write: Any, tmp
 
 def test_a_compressed_file_and_standard_input_are_read_too(command: Any, write: Any, monkeypatch: pytest.MonkeyPatch):
     compressed = command("--file", write(*ROWS, name="rows.jsonl.gz"), "--json")
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(Path(write(*ROWS)).read_bytes())))
-    piped = command("--file", "-", "--json")
+    with Path(write(*ROWS)).open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        piped = command("--file", "-", "--json")
 
     assert compressed[0] == piped[0] == 0
     assert json.loads(compressed[1])["verdicts"] == json.loads(piped[1])["verdicts"]
