@@ -344,6 +344,8 @@ def test_ctrl_c_ends_it_and_all_its_workers():
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        # What a shell runs in the background ignores it, tests and their children too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdin is not None
         process.stdin.write(b'{"answer": "4", "output": "4"}\n' * 2 * WINDOW_ROWS)
