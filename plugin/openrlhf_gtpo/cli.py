@@ -6,10 +6,12 @@ from collections.abc import Sequence
 USAGE = """usage: openrlhf-gtpo train [flags of OpenRLHF's train_ppo_ray and ours, --preset, --shaping.* ...]
        openrlhf-gtpo eval --model DIR --data FILE.jsonl... --out DIR [--n 32] [--k 1,2,4,...]
        openrlhf-gtpo data prepare NAME --from PATH_OR_HUB_ID --out DIR
+       openrlhf-gtpo report RUN... [--out FILE.html]
 
   train    train with GTPO, GRPO-S or any estimator of OpenRLHF; `openrlhf-gtpo train --help` lists the flags
   eval     Mean@n and Pass@k of a policy with confidence intervals; `openrlhf-gtpo eval --help` lists the flags
-  data     prompts and labels from a data set, every reference checked; `openrlhf-gtpo data prepare --help`"""
+  data     prompts and labels from a data set, every reference checked; `openrlhf-gtpo data prepare --help`
+  report   curves and the token view of one or several runs, as one HTML file"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,6 +29,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from openrlhf_gtpo.data import prepare
 
         return prepare.main(arguments[2:])
+    if arguments[:1] == ["report"]:
+        from openrlhf_gtpo.report import command as report
+
+        return report.main(arguments[1:])
     asked = arguments[:1] in (["-h"], ["--help"])
     print(USAGE, file=sys.stdout if asked else sys.stderr)
     return 0 if asked else 2

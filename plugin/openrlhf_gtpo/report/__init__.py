@@ -1,0 +1,1 @@
+"""A report on one or several runs: one HTML file that needs nothing else."""

@@ -1,0 +1,40 @@
+"""``openrlhf-gtpo report``: curves and the token view of one or several runs, in one HTML file."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.report.page import page
+from openrlhf_gtpo.report.run import read
+
+__all__ = ["main"]
+
+PROGRAM = "openrlhf-gtpo report"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the report; exit status 0, or 2 where something is no run."""
+    parser = argparse.ArgumentParser(prog=PROGRAM, description=__doc__)
+    parser.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help="folder with metrics.jsonl, as --ckpt.output_dir"
+    )
+    parser.add_argument("--out", type=Path, default=None, help="the file (report.html in the first run's folder)")
+    args = parser.parse_args(argv)
+    try:
+        runs = [read(folder) for folder in args.runs]
+        if len({run.name for run in runs}) < len(runs):
+            raise SettingsError("Two runs have one name: rename a folder, its name is the run's.")
+        document = page(runs)
+        path = args.out or args.runs[0] / "report.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(document, encoding="utf-8")
+    except SettingsError as error:
+        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"{PROGRAM}: error: {error.filename} cannot be written: {error.strerror}.", file=sys.stderr)
+        return 2
+    print(path)
+    return 0
