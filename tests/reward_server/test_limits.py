@@ -84,10 +84,11 @@ def test_a_body_that_cannot_be_parsed_is_refused_with_the_reason(narrow_server: 
     assert (response.status_code, response.json()) == (422, {"detail": sentence})
 
 
-async def test_a_health_check_overtakes_hundreds_of_posts(narrow_server: Any):
+async def test_a_health_check_overtakes_hundreds_of_posts(serve: Callable[..., Any]):
+    server = serve("--workers", "1", "--max-queued", "4").when_ready()
     body = {"query": [r"\boxed{42}"], "prompts": [""], "labels": ["42"]}
     limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(base_url=narrow_server.url, timeout=60, limits=limits) as client:
+    async with httpx.AsyncClient(base_url=server.url, timeout=60, limits=limits) as client:
         posts = [asyncio.ensure_future(client.post("/get_reward", json=body)) for _ in range(300)]
         await asyncio.sleep(0)
         healthy = 0
