@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from openrlhf_gtpo.cpu.environment import STUBS, cpu_environment
@@ -36,3 +37,8 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny_model")
     Qwen2ForCausalLM(config).to(torch.float32).save_pretrained(folder)
     return folder
+
+
+# A property is not about speed, and a busy machine is slow now and then.
+hypothesis.settings.register_profile("without a deadline", deadline=None)
+hypothesis.settings.load_profile("without a deadline")
