@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 from math_reward.grader import Grade, Options, grade
-from math_reward.grader.grading import parsed, parsed_reference
+from math_reward.grader.grading import parsed_reference
 from math_reward.grader.mathml import to_mathml
+from math_reward.grader.parse import parse
 from math_reward.grader.syntax import Node
 from math_reward.grader.tokens import NotMathematics, TooComplex
 
@@ -25,13 +26,13 @@ def explain(completion: str, reference: str | Sequence[str], prompt: str | None,
     found = grade(completion, reference, prompt, options)
     return Explanation(
         **{field.name: getattr(found, field.name) for field in fields(Grade)},
-        answer_mathml=None if found.answer is None else _drawn(parsed, found.answer),
+        answer_mathml=None if found.answer is None else _drawn(parse, found.answer),
         reference_mathml=_drawn(parsed_reference, found.reference),
     )
 
 
-def _drawn(parse: Callable[[str], Node], text: str) -> str | None:
+def _drawn(read: Callable[[str], Node], text: str) -> str | None:
     try:
-        return to_mathml(parse(text))
+        return to_mathml(read(text))
     except (NotMathematics, TooComplex, RecursionError, MemoryError):
         return None

@@ -15,9 +15,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from fractions import Fraction
-from typing import Any
 
 from math_reward.grader import numeric, symbolic
 from math_reward.grader.exact import exact
@@ -47,6 +46,7 @@ from math_reward.grader.syntax import (
     Sum,
     Symbol,
     Text,
+    rebuilt,
     symbols,
     walk,
 )
@@ -120,7 +120,7 @@ class Comparison:
         kinds = (type(reference), type(answer))
         if is_set_like(reference) or is_set_like(answer):
             return self._same_set(reference, answer)
-        if PlusMinus in kinds or _has_sign(reference) or _has_sign(answer):
+        if _has_sign(reference) or _has_sign(answer):
             return self._same_items(_values(reference), _values(answer))
         if Several in kinds or Bracketed in kinds or Matrix in kinds:
             return self._same_collection(reference, answer)
@@ -261,7 +261,7 @@ class Comparison:
             known = [self._without_label(item)[0] for item in left]
             if not _all_different(known):
                 # "p = 3, q = 4" for "3, 4": in the order given or that of the names, and in no other.
-                named = sorted(zip(map(_name, labels), right, strict=True), key=lambda pair: pair[0])
+                named = sorted(zip(map(str, labels), right, strict=True), key=lambda pair: pair[0])
                 return self._pairwise(left, right) or self._pairwise(left, [item for _, item in named])
         return self._same_items(left, right)
 
@@ -493,17 +493,17 @@ def _has_sign(node: Node) -> bool:
     return any(isinstance(part, PlusMinus) for part in walk(node))
 
 
-def _signed(node: Any, sign: int) -> Any:
+def _signed(node: Node, sign: int) -> Node:
     r"""``node`` with every ``\pm`` taken as one sign."""
-    if type(node) is tuple:
-        return tuple(_signed(item, sign) for item in node)
-    if isinstance(node, PlusMinus):
-        right = _signed(node.right, sign)
+
+    def change(part: Node) -> Node | None:
+        if not isinstance(part, PlusMinus):
+            return None
+        right = _signed(part.right, sign)
         right = right if sign > 0 else Negative(right)
-        return right if node.left is None else Sum((_signed(node.left, sign), right))
-    if is_dataclass(node) and not isinstance(node, type):
-        return type(node)(*(_signed(getattr(node, field.name), sign) for field in fields(node)))
-    return node
+        return right if part.left is None else Sum((_signed(part.left, sign), right))
+
+    return rebuilt(node, change)
 
 
 def _multiplied(node: Node) -> Node:
@@ -543,7 +543,7 @@ def _values(node: Node) -> list[Node]:
     for item in node.items:
         if isinstance(item, Relation) and isinstance(item.operands[-1], PlusMinus) and item.operators == ("=",):
             values += _values(item.operands[-1])
-        elif isinstance(item, (PlusMinus, Several)) or _has_sign(item):
+        elif isinstance(item, Several) or _has_sign(item):
             values += _values(item)
         else:
             values.append(item)
@@ -580,10 +580,6 @@ def _is_label(node: Node) -> bool:
     return isinstance(node, Symbol)
 
 
-def _name(label: Node | None) -> str:
-    return str(label)
-
-
 def _clash(reference: Node, answer: Node) -> bool:
     """``x = 3`` is another line than ``y = 3``."""
     return (
@@ -613,15 +609,9 @@ def _renamed(node: Node, new: Node, old: Node) -> Node:
     return _substituted(node, old.name, new)
 
 
-def _substituted(value: Any, name: str, new: Node) -> Any:
-    """A node, or what a field of one holds, with ``new`` in the place of the variable ``name``."""
-    if type(value) is tuple:
-        return tuple(_substituted(item, name, new) for item in value)
-    if isinstance(value, Symbol):
-        return new if value.name == name else value
-    if is_dataclass(value) and not isinstance(value, type):
-        return type(value)(*(_substituted(getattr(value, field.name), name, new) for field in fields(value)))
-    return value
+def _substituted(node: Node, name: str, new: Node) -> Node:
+    """``node`` with ``new`` in the place of the variable ``name``."""
+    return rebuilt(node, lambda part: new if isinstance(part, Symbol) and part.name == name else None)
 
 
 def _all_different(labels: list[Node | None]) -> bool:

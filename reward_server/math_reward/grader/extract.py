@@ -203,8 +203,6 @@ def _last_number(text: str) -> "re.Match[str] | None":
 def _stated(rest: str) -> str | None:
     """The answer at the beginning of what follows "the answer is"."""
     rest = rest.strip()
-    if rest.startswith("####"):
-        rest = rest[4:].strip()
     formula = _FORMULA.match(rest)
     if formula:
         return _formulas(formula, rest)

@@ -12,9 +12,11 @@ from math_reward.grader.extract import Answer, final_answer, last_boxed
 from math_reward.grader.normalise import compact, normalise
 from math_reward.grader.parse import MAX_CHARACTERS, parse, parse_normalised
 from math_reward.grader.prompt import cut_prompt
-from math_reward.grader.syntax import Node, Number, Several, Symbol, Text
+from math_reward.grader.syntax import Node, Number, Several, Symbol
 from math_reward.grader.tokens import NotMathematics, TooComplex
-from math_reward.grader.verdict import Grade, Mode, Options, Stage, Verdict
+from math_reward.grader.verdict import Grade, Options, Stage, Verdict
+
+__all__ = ["cache_info", "grade", "parsed_reference"]
 
 CACHED_REFERENCES = 8_192
 CACHED_VERDICTS = 16_384
@@ -30,18 +32,12 @@ _CHOICE = re.compile(r"(?:\\text\w*\s*\{)?\s*(?:\(([A-J])\)|([A-J])\s*[.):])[}\s
 _NO_REFERENCE = frozenset(["none", "null", "nan", "n/a", "na", "undefined"])
 
 
-class _BadReference(ValueError):
-    """The reference is empty or cannot be read; the message is half a sentence that says so."""
-
-
 class _Reference(NamedTuple):
     """A reference that can be graded against."""
 
     text: str
     compact: str
     tree: Node
-    literal: bool
-    """True where its text says all that is known of it: words."""
 
 
 class _Outcome(NamedTuple):
@@ -90,11 +86,6 @@ def cache_info() -> dict[str, tuple[int, int]]:
     """Hits and misses, since this process began, of the caches of verdicts and of parsed references."""
     caches = {"verdict": _compared, "reference": _parsed_reference}
     return {name: (cache.cache_info().hits, cache.cache_info().misses) for name, cache in caches.items()}
-
-
-def parsed(answer: str) -> Node:
-    """The tree of an answer, for those who want to show how it was read. Raises NotMathematics or TooComplex."""
-    return parse(answer)
 
 
 def parsed_reference(reference: str) -> Node:
@@ -160,7 +151,7 @@ def _parsed_reference(reference: str) -> "_Reference | str":
     if len(text) > MAX_CHARACTERS:
         return f"it has {len(text):,} characters, and {MAX_CHARACTERS:,} are allowed"
     if _INTEGER.fullmatch(text):
-        return _Reference(text, text, parse(text), False)
+        return _Reference(text, text, parse(text))
     normal = normalise(text)
     if normal.lower() in _NO_REFERENCE:
         return f"it says {normal!r}"
@@ -168,7 +159,7 @@ def _parsed_reference(reference: str) -> "_Reference | str":
         tree = parse_normalised(normal)
     except (NotMathematics, TooComplex) as error:
         return str(error)
-    return _Reference(text, compact(normal), tree, type(tree) is Text)
+    return _Reference(text, compact(normal), tree)
 
 
 def _reference_text(reference: str) -> str | None:
@@ -257,6 +248,3 @@ def _same_otherwise(comparison: Comparison, expected: _Reference, answer: str, t
     except (NotMathematics, TooComplex):
         return False  # What has no meaning when read so does not say the same.
     return comparison.same(other, tree)
-
-
-__all__ = ["Mode", "cache_info", "grade", "parsed", "parsed_reference"]

@@ -5,7 +5,7 @@ Every node is a small mutable-by-convention-never dataclass; two trees are equal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, TypeAlias, get_args
@@ -231,6 +231,23 @@ def walk(node: Node) -> Iterator[Node]:
             yield part
             for name in _CHILDREN[type(part)]:
                 stack.append(getattr(part, name))
+
+
+def rebuilt(node: Node, change: Callable[[Node], Node | None]) -> Node:
+    """A copy of ``node`` in which ``change`` has replaced what it gives another node for, from the top down; what it
+    gives None for is looked into."""
+    return _rebuilt(node, change)
+
+
+def _rebuilt(part: Any, change: Callable[[Node], Node | None]) -> Any:
+    if type(part) is tuple:
+        return tuple([_rebuilt(item, change) for item in part])
+    if type(part) not in _CHILDREN:
+        return part
+    changed = change(part)
+    if changed is not None:
+        return changed
+    return type(part)(*[_rebuilt(getattr(part, name), change) for name in part.__slots__])
 
 
 def symbols(node: Node) -> set[str]:
