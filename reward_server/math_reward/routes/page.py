@@ -4,16 +4,16 @@ import json
 from importlib import resources
 from typing import Any
 
-from fastapi import APIRouter, HTTPException, Response, Security
+from fastapi import APIRouter, Response, Security
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 
 from math_reward.explain import Explanation
 from math_reward.grader.verdict import Stage, Verdict
-from math_reward.guard import DRAINING
 from math_reward.item import DEFAULT_OPTIONS
-from math_reward.pool import Pool, PoolClosed, QueueFull
+from math_reward.pool import Pool
 from math_reward.recent import Recent
+from math_reward.routes.refusals import pool_refusals
 from math_reward.routes.work import PROBLEMS
 from math_reward.schemas import GradeItem, GradeResult, grade_result
 from math_reward.settings import Settings
@@ -80,16 +80,8 @@ def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRoute
     @router.post("/v1/explain", response_model=ExplainResponse, dependencies=token, responses=PROBLEMS)
     async def explain(request: ExplainRequest) -> Response:
         """Grades one completion and shows both sides as they were parsed."""
-        try:
+        with pool_refusals(lambda: f"{explainer.queued:,} items wait already"):
             (graded,) = await explainer.grade([request.item(DEFAULT_OPTIONS)])
-        except QueueFull as full:
-            raise HTTPException(
-                429,
-                f"{explainer.queued:,} items wait already: try again in {full.retry_after} s.",
-                headers={"Retry-After": str(full.retry_after)},
-            ) from None
-        except PoolClosed:
-            raise HTTPException(503, DRAINING, headers={"Retry-After": "1"}) from None
         recent.add([graded])
         # A worker that was killed leaves a grade without explanation.
         found = graded.grade if isinstance(graded.grade, Explanation) else None

@@ -9,12 +9,12 @@ from fastapi import APIRouter, HTTPException, Request, Response, Security
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 
-from math_reward.guard import DRAINING
 from math_reward.item import Graded, Item
 from math_reward.json_body import JSONBodyRequest
 from math_reward.metrics import Metrics
-from math_reward.pool import Pool, PoolClosed, QueueFull
+from math_reward.pool import Pool
 from math_reward.recent import Recent
+from math_reward.routes.refusals import pool_refusals
 from math_reward.schemas import (
     GradeRequest,
     GradeResponse,
@@ -76,17 +76,8 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
             raise HTTPException(
                 422, f"The request has {count:,} items and {settings.max_items:,} are allowed: send several requests."
             )
-        try:
+        with pool_refusals(lambda: f"{pool.queued:,} items wait already and {settings.max_queued:,} may"):
             graded = await pool.grade(items)
-        except QueueFull as full:
-            raise HTTPException(
-                429,
-                f"{pool.queued:,} items wait already and {settings.max_queued:,} may: "
-                f"try again in {full.retry_after} s.",
-                headers={"Retry-After": str(full.retry_after)},
-            ) from None
-        except PoolClosed:
-            raise HTTPException(503, DRAINING, headers={"Retry-After": "1"}) from None
         await answers.turn()
         metrics.items(graded)
         recent.add(graded)
