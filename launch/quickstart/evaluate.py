@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import sys
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from math_reward.grader import Verdict
 from math_reward.workers import Item, WorkerPool
+from openrlhf_gtpo.evaluation.pass_at_k import pass_at_k
 
 # vLLM, torch and the tokenizer are imported where they are used: the grader's processes import this module.
 
@@ -30,19 +30,6 @@ GRADING_SECONDS = 10.0
 class Response:
     text: str
     entropies: list[float]  # (T,) nats
-
-
-def pass_at_k(n: int, c: int, k: int) -> float:
-    """Probability that one of k responses is correct, estimated without bias from n responses with c correct ones.
-
-    Chen et al., arXiv 2107.03374, Eq. 1.
-
-    Raises:
-        ValueError: there are fewer than k responses, or more correct ones than responses.
-    """
-    if not 0 <= c <= n or not 1 <= k <= n:
-        raise ValueError(f"pass@{k} cannot be estimated from {n} responses of which {c} are correct")
-    return 1.0 - math.comb(n - c, k) / math.comb(n, k)
 
 
 def sample(model: Path, questions: list[str], n: int, seed: int) -> list[list[Response]]:
