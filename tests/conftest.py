@@ -1,8 +1,11 @@
 """Every test runs on the CPU platform: its environment is set before anything heavy is imported."""
 
 import os
+import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -42,3 +45,31 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # A property is not about speed, and a busy machine is slow now and then.
 hypothesis.settings.register_profile("without a deadline", deadline=None)
 hypothesis.settings.load_profile("without a deadline")
+
+
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Any]:
+    """Chromium without a window, which can reach 127.0.0.1 and nothing else: a selenium.webdriver.Chrome."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    chromedriver = shutil.which("chromedriver")
+    if chromium is None or chromedriver is None:
+        pytest.skip("The pages are tested in Chromium: install chromium and chromium-driver.")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in (
+        "--headless=new",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+        "--window-size=1200,1000",
+    ):
+        options.add_argument(argument)
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")  # Chromium's sandbox refuses to be run by root.
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(chromedriver))
+    yield driver
+    driver.quit()

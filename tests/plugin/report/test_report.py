@@ -1,14 +1,11 @@
 """The report: what it reads, what it holds, and the token view in a real browser."""
 
 import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 
@@ -98,22 +95,6 @@ def test_a_run_that_is_still_writing_its_last_line_can_be_shown(tmp_path: Path) 
     with (folder / "metrics.jsonl").open("a") as file:
         file.write('{"step": 4, "rollou')
     assert main(["report", str(folder)]) == 0
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[webdriver.Chrome]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    chromedriver = shutil.which("chromedriver")
-    if chromium is None or chromedriver is None:
-        pytest.skip("The report is tested in Chromium: install chromium and chromium-driver.")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    browser = webdriver.Chrome(options=options, service=Service(chromedriver))
-    yield browser
-    browser.quit()
 
 
 def test_the_token_view_colours_every_token_and_tells_its_numbers(driver: webdriver.Chrome, tmp_path: Path) -> None:
