@@ -197,6 +197,8 @@ def refusals(args: argparse.Namespace) -> list[str]:
 
 def _own_faults(flags: dict[str, Any]) -> list[str]:
     found = []
+    if flags["preset"] is not None:  # Written out, it was taken out of the command line before it was parsed.
+        found.append(f"--preset {flags['preset']} was abbreviated, and would do nothing: write --preset out.")
     for name in ("shaping.alpha1", "shaping.alpha2"):
         if not (math.isfinite(flags[name]) and flags[name] >= 0):
             found.append(f"--{name} is {flags[name]}, but a weight is a number from 0 up.")

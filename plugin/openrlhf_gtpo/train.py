@@ -89,9 +89,8 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack) -> None:
         return
     arguments = expanded.arguments
     device = choose_device(arguments)
-    only_planned = "--dry-run" in arguments
     platform: Any = None
-    if device == "cpu" or only_planned:  # A plan for GPUs can be checked where there is none.
+    if device == "cpu" or "--dry-run" in arguments:  # A plan for GPUs can be checked where there is none.
         platform = importlib.import_module("openrlhf_gtpo.cpu.platform")
         platform.prepare_process()
     if device == "gpu":
@@ -106,7 +105,7 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack) -> None:
         faults = refusals(args) + (platform.refusals(args) if platform else [])
         if faults:
             raise SettingsError("\n".join(faults))
-        if only_planned:
+        if args.dry_run:  # also where the parser was given it abbreviated
             print(plan(args, device=device, preset=expanded.preset, overridden=expanded.overridden))
             sys.exit(0)
         if platform:

@@ -90,6 +90,12 @@ def test_what_has_no_meaning_is_refused_in_one_sentence(arguments: list[str], se
     assert str(refused.value).endswith(".")
 
 
+def test_an_abbreviated_preset_is_refused_and_not_ignored(parser: argparse.ArgumentParser) -> None:
+    expanded = presets.expand(["--pres", "dapo", "--data.label_key", "label"])
+    (sentence,) = refusals(parser.parse_args(expanded.arguments))
+    assert sentence == "--preset dapo was abbreviated, and would do nothing: write --preset out."
+
+
 def test_the_plan_says_what_would_run(parser: argparse.ArgumentParser) -> None:
     expanded = presets.expand(
         [
