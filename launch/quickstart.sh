@@ -25,9 +25,8 @@ run=${RUN:-runs/quickstart}
 seed=${SEED:-0}
 
 python=.venv/bin/python
-scripts=launch/quickstart
 prompts_per_step=16
-results=(before.json after.json phases.json summary.json curves.png metrics.jsonl rollouts.jsonl
+results=(before after phases.json summary.json curves.png metrics.jsonl rollouts.jsonl
     train.log evaluate.log reward_service.log model)
 phase_pid=
 phase_seconds=
@@ -79,9 +78,11 @@ stop() { # stop SIGNAL STATUS
     exit "$2"
 }
 
-evaluate() { # evaluate MODEL OUT
-    VLLM_LOGGING_STREAM=ext://sys.stderr "$python" $scripts/evaluate.py --model "$1" --out "$2" --seed "$seed" \
-        --data "$run/warm_start/heldout.jsonl" 2>>"$run/evaluate.log"
+evaluate() { # evaluate MODEL OUT: 200 held-out prompts, 16 responses each, with the evaluation that users have
+    echo "  starting vLLM, then sampling and grading (log: $run/evaluate.log)"
+    "$python" -m openrlhf_gtpo eval --device cpu --model "$1" --out "$2" --seed "$seed" --n 16 --k 1,8 \
+        --data "$run/warm_start/heldout.jsonl" --max_prompts 200 --max_new_tokens 40 2>>"$run/evaluate.log" |
+        sed -n 's/^pass@/  &/p'
 }
 
 train() {
@@ -164,13 +165,13 @@ EOF
 echo "== setup"
 phase setup bash launch/setup.sh
 echo "== warm_start"
-phase warm_start "$python" $scripts/warm_start.py --out "$run/warm_start" --seed "$seed" \
+phase warm_start "$python" launch/laptop/warm_start.py --out "$run/warm_start" --seed "$seed" \
     --prompts $((steps * prompts_per_step))
 echo "== before"
-phase before evaluate "$run/warm_start/model" "$run/before.json"
+phase before evaluate "$run/warm_start/model" "$run/before"
 echo "== training"
 phase training train
 echo "== after"
-phase after evaluate "$run/model" "$run/after.json"
+phase after evaluate "$run/model" "$run/after"
 echo "== report"
-"$python" $scripts/report.py --run "$run" --algorithm "$algorithm"
+"$python" launch/quickstart/report.py --run "$run" --algorithm "$algorithm"

@@ -2,8 +2,8 @@
 
     python launch/quickstart/report.py --run runs/quickstart --algorithm gtpo
 
-Reads before.json, after.json, phases.json, metrics.jsonl and rollouts.jsonl of the run's folder; writes curves.png
-and summary.json there, and prints the table of before and after and one group of responses, token by token.
+Reads before/eval.json, after/eval.json, phases.json, metrics.jsonl and rollouts.jsonl of the run's folder; writes
+curves.png and summary.json there, and prints the table of before and after and one group of responses, token by token.
 """
 
 from __future__ import annotations
@@ -46,6 +46,12 @@ def read_json(path: Path) -> dict[str, Any]:
         raise ReportError(f"{path} is missing: the run did not get so far, or --run names another folder") from None
     except json.JSONDecodeError as error:
         raise ReportError(f"{path} is not JSON ({error})") from None
+
+
+def means(evaluation: dict[str, Any]) -> dict[str, float]:
+    """The means of an evaluation's only benchmark, without their intervals."""
+    (figures,) = evaluation["benchmarks"].values()
+    return {key: value["mean"] for key, value in figures.items() if isinstance(value, dict)}
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
@@ -152,7 +158,7 @@ def main() -> None:
     parser.add_argument("--algorithm", choices=NAMES, required=True, help="what the run was trained with")
     args = parser.parse_args()
 
-    before, after = read_json(args.run / "before.json"), read_json(args.run / "after.json")
+    before, after = (means(read_json(args.run / name / "eval.json")) for name in ("before", "after"))
     seconds = read_json(args.run / "phases.json")
     metrics = read_lines(args.run / "metrics.jsonl")
     name = NAMES[args.algorithm]

@@ -2,8 +2,7 @@
 
 `Generator` keeps what each response brings (entropies, failed rewards), drops groups that lost a reward and draws
 other prompts for them. `ExperienceMaker` puts the micro-batches back into rollout order, so that every statistic
-is taken over whole groups however OpenRLHF splits them, and shapes. `Trainer` joins both with OpenRLHF's loop and
-writes the metrics."""
+is taken over whole groups however OpenRLHF splits them, and shapes."""
 
 import json
 import logging
@@ -12,9 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import openrlhf.trainer.ppo_trainer as ppo_trainer
-import openrlhf.trainer.ppo_trainer_async as ppo_trainer_async
-import ray
 import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker, apply_length_penalties
@@ -22,8 +18,8 @@ from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
 from openrlhf_gtpo.errors import OneSentence
 from openrlhf_gtpo.forking import forking_tokens
-from openrlhf_gtpo.metrics import MetricsFile, progress_line, rollout_metrics
-from openrlhf_gtpo.openrlhf_seam import adopt, underlying
+from openrlhf_gtpo.metrics import rollout_metrics
+from openrlhf_gtpo.openrlhf_seam import adopt
 from openrlhf_gtpo.punishment import overlong_punishment
 from openrlhf_gtpo.settings import ESTIMATORS, ShapingSettings, metrics_path
 from openrlhf_gtpo.shaping import Shaped, grpo_s, gtpo
@@ -85,6 +81,8 @@ class Generator(SamplesGenerator):
     """OpenRLHF's samples generator whose groups are whole or gone: a failed reward is never 0 or None."""
 
     tally: RewardTally
+    steps = 0
+    """Batches that were generated, those before a resumption included."""
     _evaluating = False
 
     @classmethod
@@ -95,9 +93,14 @@ class Generator(SamplesGenerator):
         return new
 
     def generate_samples(self, **generate_kwargs: Any) -> Any:
-        """As OpenRLHF's, with a fresh tally."""
+        """As OpenRLHF's, with a fresh tally; after ``--train.max_steps`` batches there are no more prompts."""
         self.tally = RewardTally()
-        return super().generate_samples(**generate_kwargs)
+        most = self.args.train.max_steps
+        if most is not None and self.steps >= most:
+            return [], None, 0, True
+        samples, pass_rate, consumed, exhausted = super().generate_samples(**generate_kwargs)
+        self.steps += bool(samples)
+        return samples, pass_rate, consumed, exhausted or (most is not None and self.steps >= most)
 
     def generate_eval_samples(self, **generate_kwargs: Any) -> Any:
         """As OpenRLHF's; groups that lost a reward are left out and told, since evaluation has no prompts to spare."""
@@ -440,67 +443,3 @@ def _significant(values: torch.Tensor) -> list[float]:
 def rollouts_path(args: Any) -> Path:
     """Where rollouts.jsonl goes, from OpenRLHF's nested ``args``: beside the metrics."""
     return metrics_path(args).with_name("rollouts.jsonl")
-
-
-class Logging:
-    """What our trainers add to OpenRLHF's training step: the metrics of the batch, to every logger and to
-    metrics.jsonl."""
-
-    def _take_over(self: Any) -> None:
-        self.experience_maker = ExperienceMaker.like(self.experience_maker)
-        resume = self.args.ckpt.load_enable
-        self.metrics_file = MetricsFile(metrics_path(self.args), resume)
-        if not resume:
-            rollouts_path(self.args).unlink(missing_ok=True)
-
-    def train_step(self: Any, rollout_samples: list[Experience], global_step: int) -> Any:
-        """As OpenRLHF's; the status gains our metrics, so that tensorboard and wandb log them too."""
-        self.experience_maker.step = global_step + 1
-        status, step = super().train_step(rollout_samples, global_step)  # type: ignore[misc]
-        status.update(self.experience_maker.metrics)
-        status.update(self._reward_metrics())
-        return status, step
-
-    def _reward_metrics(self: Any) -> dict[str, float]:
-        stats = ray.get([engine.reward_stats.remote() for engine in self.vllm_engines or []])
-        return {f"reward/{name}_total": float(sum(s[name] for s in stats)) for name in (stats[0] if stats else {})}
-
-    def save_logs_and_checkpoints(
-        self: Any, global_step: int, logs_dict: Any = None, client_states: Any = None
-    ) -> None:
-        """As OpenRLHF's, and a line in metrics.jsonl and one for people."""
-        super().save_logs_and_checkpoints(global_step, logs_dict, client_states)  # type: ignore[misc]
-        self.metrics_file.write(global_step, logs_dict or {})
-        print(progress_line(global_step, logs_dict or {}), flush=True)
-
-
-class Trainer(Logging, underlying(ppo_trainer.PPOTrainer)):  # type: ignore[misc]
-    """OpenRLHF's controller with our generator and experience maker."""
-
-    samples_generator: Any
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.samples_generator = Generator.like(self.samples_generator)
-        self._take_over()
-
-    def _reward_metrics(self) -> dict[str, float]:
-        return {**super()._reward_metrics(), **self.samples_generator.tally.metrics()}
-
-
-class AsyncGenerator(underlying(ppo_trainer_async.GenerateSamplesActor)):  # type: ignore[misc]
-    """The generating half of OpenRLHF's asynchronous training with our generator."""
-
-    samples_generator: Any
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.samples_generator = Generator.like(self.samples_generator)
-
-
-class AsyncTrainer(Logging, underlying(ppo_trainer_async.TrainingActor)):  # type: ignore[misc]
-    """The training half of OpenRLHF's asynchronous training with our experience maker."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._take_over()

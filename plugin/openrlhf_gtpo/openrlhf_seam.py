@@ -25,8 +25,11 @@ _INTERNALS = {
         "BasePPOTrainer.train_step",
         "BasePPOTrainer.save_logs_and_checkpoints",
         "BasePPOTrainer.broadcast_to_vllm",
+        "BasePPOTrainer.save_best_checkpoint",
+        "BasePPOTrainer.init_checkpoint_states",
+        "compute_eval_metrics",
     ],
-    "openrlhf.trainer.ppo_trainer_async": ["GenerateSamplesActor", "TrainingActor"],
+    "openrlhf.trainer.ppo_trainer_async": ["GenerateSamplesActor", "TrainingActor", "compute_eval_metrics"],
     "openrlhf.trainer.ppo_utils.experience": ["Experience.concat_experiences"],
     "openrlhf.trainer.ppo_utils.experience_maker": [
         "RemoteExperienceMaker.compute_advantages_and_returns",

@@ -147,6 +147,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "rollouts.jsonl beside the metrics (default: 0)",
     )
     group.add_argument(
+        "--train.max_steps",
+        type=int,
+        default=None,
+        metavar="N",
+        help="end after N steps (rollout batches), however many prompts dynamic filtering takes for them; the "
+        "learning rate's schedule ends there too (default: when the prompts of all episodes are used up)",
+    )
+    group.add_argument(
         "--reward.on_failure",
         choices=ON_FAILURE,
         default="retry",
@@ -213,6 +221,13 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     if flags["shaping.save_rollouts"] < 0:
         found.append(
             f"--shaping.save_rollouts is {flags['shaping.save_rollouts']}, but a number of groups is 0 or more."
+        )
+    steps = flags["train.max_steps"]
+    if steps is not None and steps < 1:
+        found.append(f"--train.max_steps is {steps}, but training takes at least 1 step.")
+    if steps is not None and flags["train.async_enable"] and flags["ckpt.load_enable"]:
+        found.append(
+            "--train.max_steps cannot count the steps of before in an asynchronous run that is resumed: leave it out."
         )
     for name in ("reward.timeout", "reward.deadline"):
         if not (math.isfinite(flags[name]) and flags[name] > 0):

@@ -108,6 +108,7 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack) -> None:
         if args.dry_run:  # also where the parser was given it abbreviated
             print(plan(args, device=device, preset=expanded.preset, overridden=expanded.overridden))
             sys.exit(0)
+        vars(args)["preset"] = expanded.preset  # for the run's record; its flags are in their places already
         if platform:
             for change in platform.adjust(args):
                 print(f"{PROGRAM}: {change}", file=sys.stderr)
@@ -165,14 +166,14 @@ def _parser_hook(prepare: Callable[[argparse.Namespace], None]) -> Iterator[None
 def _bind_controller_and_policy(device: str) -> None:
     import ray
 
-    from openrlhf_gtpo import experience
+    from openrlhf_gtpo import trainers
 
     def bind(module: str, name: str, cls: type, **options: Any) -> None:
         setattr(importlib.import_module(module), name, ray.remote(**options)(cls) if options else ray.remote(cls))
 
-    bind("openrlhf.trainer.ppo_trainer", "PPOTrainer", experience.Trainer)
-    bind("openrlhf.trainer.ppo_trainer_async", "GenerateSamplesActor", experience.AsyncGenerator)
-    bind("openrlhf.trainer.ppo_trainer_async", "TrainingActor", experience.AsyncTrainer)
+    bind("openrlhf.trainer.ppo_trainer", "PPOTrainer", trainers.Trainer)
+    bind("openrlhf.trainer.ppo_trainer_async", "GenerateSamplesActor", trainers.AsyncGenerator)
+    bind("openrlhf.trainer.ppo_trainer_async", "TrainingActor", trainers.AsyncTrainer)
     if device == "cpu":
         from openrlhf_gtpo.cpu import actors
 

@@ -14,7 +14,7 @@ def policy() -> Path:
     """Folder with model/, train.jsonl and heldout.jsonl of the quickstart."""
     folder = ROOT / "runs" / "tests" / "warm_start"
     made = subprocess.run(
-        [sys.executable, str(ROOT / "launch" / "quickstart" / "warm_start.py"), "--out", str(folder), "--seed", "0"],
+        [sys.executable, str(ROOT / "launch" / "laptop" / "warm_start.py"), "--out", str(folder), "--seed", "0"],
         capture_output=True,
         text=True,
     )

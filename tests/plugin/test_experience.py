@@ -12,6 +12,7 @@ from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
 from openrlhf_gtpo.experience import ExperienceMaker, Generator, GroupBroken, NotBinary, RewardsFailed, ShapingFailed
 from openrlhf_gtpo.shaping import grpo_s, gtpo
+from openrlhf_gtpo.trainers import updates
 
 G = 4
 
@@ -43,7 +44,7 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
             stop_properly_penalty_coef=None,
         ),
         rollout=SimpleNamespace(n_samples_per_prompt=G, micro_batch_size=1, max_new_tokens=12, max_tokens_per_gpu=64),
-        train=SimpleNamespace(dynamic_batch_enable=False, batch_size=G),
+        train=SimpleNamespace(dynamic_batch_enable=False, batch_size=G, max_steps=None),
         actor=SimpleNamespace(num_nodes=1, num_gpus_per_node=2),
         ds=SimpleNamespace(ring_attn_size=1, tensor_parallel_size=1),
         data=SimpleNamespace(max_len=64),
@@ -434,3 +435,38 @@ def test_a_log_that_only_some_responses_have_is_left_out_instead_of_crashing(mon
     samples, *_ = Rollouts(monkeypatch, arguments(), [batch]).run(1)
     assert all("format" not in sample.info for sample in samples)
     Experience.concat_experiences(samples, 0)
+
+
+def batches(monkeypatch: pytest.MonkeyPatch, args: SimpleNamespace, first: int = 0) -> list[tuple[int, bool]]:
+    """What OpenRLHF's loop is told until it is told that the prompts are used up; there are ten batches of them."""
+    made = iter(range(10))
+    monkeypatch.setattr(
+        SamplesGenerator, "generate_samples", lambda self: (["a response"] * 4, None, 1, next(made) == 9)
+    )
+    generate = generator(args)
+    generate.steps = first
+    told = []
+    while not told or not told[-1][1]:
+        samples, _, _, exhausted = generate.generate_samples()
+        told.append((len(samples), exhausted))
+    assert generate.generate_samples() == ([], None, 0, True), "and so for every later episode"
+    return told
+
+
+def test_max_steps_ends_training_after_so_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert batches(monkeypatch, arguments(train__max_steps=3)) == [(4, False), (4, False), (4, True)]
+
+
+def test_the_steps_before_a_resumption_count_for_max_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert batches(monkeypatch, arguments(train__max_steps=3), first=2) == [(4, True)]
+    assert batches(monkeypatch, arguments(train__max_steps=3), first=3) == [(0, True)]
+
+
+@pytest.mark.parametrize(
+    ("most", "expected"),
+    # 100 updates are possible; 5 steps of 8 prompts x 4 responses in updates of 16 for 2 epochs are 20.
+    [(None, 100), (5, 20), (1000, 100)],
+)
+def test_the_learning_rate_is_laid_out_over_the_steps_that_will_be_made(most: int | None, expected: int) -> None:
+    args = arguments(train__max_steps=most, train__batch_size=16, train__max_epochs=2, rollout__batch_size=8)
+    assert updates(args, 100) == expected

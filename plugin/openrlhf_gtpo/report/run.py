@@ -1,28 +1,58 @@
-"""What a training run left in its folder."""
+"""What a training run left in its folder, and which runs are one experiment with several seeds."""
 
 import json
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
 
-__all__ = ["Run", "read"]
+__all__ = ["Run", "Series", "read", "series"]
+
+OWN = (
+    "train.seed",
+    "ckpt.output_dir",
+    "ckpt.path",
+    "logger.metrics_path",
+    "logger.tensorboard_dir",
+    "logger.wandb.run_name",
+    "reward.remote_url",
+)
+"""Settings in which the runs of one series may differ."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run's metrics and, where it saved some, its rollouts."""
+    """A run's metrics and, where there are some, its evaluations, rollouts and record."""
 
     name: str
     metrics: list[dict[str, Any]]
     """One object a step, in order."""
-    rollouts: list[dict[str, Any]]
+    rollouts: list[dict[str, Any]] = field(default_factory=list)
     """One object a response; see ``--shaping.save_rollouts``."""
+    evaluations: list[dict[str, Any]] = field(default_factory=list)
+    """One object for each evaluation during training, in order; see OpenRLHF's ``--eval.*``."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Flag -> value; empty for a run of an earlier version."""
+    environment: dict[str, Any] = field(default_factory=dict)
+
+    def points(self, key: str) -> list[tuple[int, float]]:
+        """(step, value) of a metric, or of an evaluation's, in order."""
+        return [(row["step"], row[key]) for row in (*self.metrics, *self.evaluations) if row.get(key) is not None]
+
+
+@dataclass(frozen=True)
+class Series:
+    """Runs that differ in nothing but their seed: one curve with a band."""
+
+    name: str
+    runs: list[Run]
 
 
 def read(folder: Path) -> Run:
-    """Read ``metrics.jsonl`` and, if it is there, ``rollouts.jsonl``, in the folder or in one named model below it.
+    """Read ``metrics.jsonl`` and what stands beside it, in the folder or in one named model below it.
 
     Raises:
         SettingsError: there are no metrics, or a line is not JSON (a last line that was cut off is left out).
@@ -33,11 +63,29 @@ def read(folder: Path) -> Run:
     metrics = _lines(places[0] / "metrics.jsonl")
     if not metrics:
         raise SettingsError(f"{places[0] / 'metrics.jsonl'} is empty: the run has made no step yet.")
-    rollouts = places[0] / "rollouts.jsonl"
-    return Run(folder.resolve().name, metrics, _lines(rollouts) if rollouts.is_file() else [])
+    record = _record(places[0] / "run.json")
+    return Run(
+        folder.resolve().name,
+        metrics,
+        _lines(places[0] / "rollouts.jsonl"),
+        _lines(places[0] / "evaluations.jsonl"),
+        record.get("settings", {}),
+        record.get("environment", {}),
+    )
+
+
+def _record(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise SettingsError(f"{path} is not JSON: mend or remove it.") from None
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        return []
     found = []
     lines = path.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, 1):
@@ -47,3 +95,23 @@ def _lines(path: Path) -> list[dict[str, Any]]:
             if number < len(lines):  # a run that is still going on may be writing the last one
                 raise SettingsError(f"{path}, line {number}, is not JSON: mend or remove it.") from None
     return found
+
+
+def series(runs: Sequence[Run]) -> list[Series]:
+    """The runs by experiment, in the order of each one's first run.
+
+    Runs with the same settings but for the seed and the places of files are one series, by the name that theirs begin
+    with. A run without a record is a series of its own.
+    """
+    found: dict[str, list[Run]] = {}
+    for number, run in enumerate(runs):
+        shared = {name: value for name, value in run.settings.items() if name not in OWN}
+        found.setdefault(json.dumps(shared, sort_keys=True) if shared else str(number), []).append(run)
+    return [Series(_name(group), group) for group in found.values()]
+
+
+def _name(runs: Sequence[Run]) -> str:
+    if len(runs) == 1:
+        return runs[0].name
+    shared = {re.sub(r"[-_. ]?(seed)?[-_. =]?\d+$", "", run.name) for run in runs}
+    return shared.pop() if len(shared) == 1 else f"{runs[0].name} and {len(runs) - 1} more"

@@ -4,13 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.select import Select
 
 from openrlhf_gtpo.cli import main
+from openrlhf_gtpo.report.curves import curves_of, draw, smoothed
 from openrlhf_gtpo.report.groups import MAX_GROUPS, groups
+from openrlhf_gtpo.report.run import Run, Series, read, series
 
 
 def response(correct: bool, tokens: list[str], **changes: Any) -> dict[str, Any]:
@@ -131,3 +134,62 @@ def test_a_run_without_rollouts_has_no_token_view(driver: webdriver.Chrome, tmp_
     driver.get((tmp_path / "a" / "report.html").as_uri())
     assert not driver.find_element(By.ID, "tokens").is_displayed()
     assert driver.get_log("browser") == []
+
+
+def record(folder: Path, **settings: Any) -> Path:
+    given = {"preset": "gtpo", "train.seed": 0, "logger.wandb.key": "(hidden)", **settings}
+    (folder / "run.json").write_text(json.dumps({"settings": given, "environment": {"vllm": "0.29.0"}}))
+    return folder
+
+
+def test_runs_that_differ_in_nothing_but_their_seed_are_one_series(tmp_path: Path) -> None:
+    folders = [
+        record(run(tmp_path / "gtpo-seed-1"), **{"train.seed": 1, "ckpt.output_dir": "a"}),
+        record(run(tmp_path / "grpo"), **{"preset": "grpo"}),
+        record(run(tmp_path / "gtpo-seed-11"), **{"train.seed": 11, "ckpt.output_dir": "b"}),
+        run(tmp_path / "old"),
+    ]
+    found = series([read(folder) for folder in folders])
+    assert [(one.name, len(one.runs)) for one in found] == [("gtpo", 2), ("grpo", 1), ("old", 1)]
+
+
+def test_the_band_of_a_series_reaches_from_its_lowest_to_its_highest_run() -> None:
+    runs = [Run(f"a-{i}", [{"step": s, "entropy/mean": s + i} for s in (1, 2, 3)]) for i in (0, 1, 5)]
+    figure, axes = plt.subplots()
+    draw(axes, [Series("a", runs)], ("entropy/mean", "entropy", "nats"), "black")
+    assert axes.lines[0].get_ydata() == pytest.approx([3, 4, 5]), "the means of 1, 2, 6 and so on"
+    corners = axes.collections[0].get_paths()[0].vertices
+    assert {(x, y) for x, y in corners.tolist()} >= {(1, 1), (1, 6), (3, 3), (3, 8)}
+    plt.close(figure)
+
+
+def test_a_long_curve_is_smoothed_and_keeps_its_ends_and_its_straight_lines() -> None:
+    straight = [(s, 2.0 * s) for s in range(1, 101)]
+    assert [step for step, _ in smoothed(straight)] == list(range(1, 101))
+    assert [value for _, value in smoothed(straight)] == pytest.approx([value for _, value in straight])
+    jagged = [(s, float(s % 2)) for s in range(100)]
+    assert smoothed(jagged)[0] == jagged[0]
+    assert smoothed(jagged)[-1] == jagged[-1]
+    assert all(0.4 < value < 0.6 for _, value in smoothed(jagged)[10:-10])
+    assert smoothed(jagged[:20]) == jagged[:20], "a short one is left as it is"
+
+
+def test_evaluations_during_training_have_curves_of_their_own(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a")
+    lines = [{"step": s, "eval_aime_pass1": 0.1 * s, "eval_aime_pass16": 0.9, "eval_aime_pass4": 0.5} for s in (2, 4)]
+    (folder / "evaluations.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    titles = [title for _, title, _ in curves_of([read(folder)])]
+    assert titles == ["reward", "entropy", "Pass@1 on aime", "Pass@4 on aime", "Pass@16 on aime"]
+
+
+def test_the_report_shows_in_what_the_runs_differ_and_where_they_ran(tmp_path: Path) -> None:
+    folders = [record(run(tmp_path / "a")), record(run(tmp_path / "b"), **{"preset": "grpo", "actor.eps": "<0.2>"})]
+    assert main(["report", *map(str, folders)]) == 0
+    text = (folders[0] / "report.html").read_text()
+    different, everything = text.split("<details>")
+    assert "<th scope=row>preset</th><td>gtpo</td><td>grpo</td>" in different
+    assert "&lt;0.2&gt;" in different
+    assert "logger.wandb.key" not in different
+    assert "logger.wandb.key" in everything
+    assert "train.seed" not in text
+    assert "0.29.0" in text

@@ -1,6 +1,6 @@
-"""Writes the quickstart's data and trains its policy to the point where reinforcement learning can take over.
+"""Writes a task's data and trains its policy to the point where reinforcement learning can take over.
 
-    python launch/quickstart/warm_start.py --out runs/quickstart/warm_start --seed 0 --prompts 960
+    python launch/laptop/warm_start.py --out runs/quickstart/warm_start --seed 0 --prompts 960
 
 Writes train.jsonl and heldout.jsonl (always: that takes a moment) and model/ (only when it is not there yet). The
 demonstrations are of mixed quality on purpose: they plant the habit of taking the leftmost pair, and reinforcement
@@ -27,9 +27,8 @@ import transformers
 from tqdm import tqdm
 
 import policy
-import task
+from task import NAMES, Task, load
 
-STEPS = 900
 BATCH_SIZE = 64
 LEARNING_RATE = 2e-3
 HELD_OUT_PROMPTS = 400
@@ -38,18 +37,18 @@ IGNORED = -100  # the label that the cross-entropy skips
 MAX_THREADS = 4  # more only get in each other's way at this size
 
 
-def write_prompts(path: Path, count: int, seed: int, held_out: bool) -> None:
+def write_prompts(task: Task, path: Path, count: int, seed: int, held_out: bool) -> None:
     rows = (
-        {"input": task.question(expression), "label": task.answer(expression), "datasource": "last_digit"}
+        {"input": task.question(expression), "label": task.answer(expression), "datasource": task.name}
         for expression in task.expressions(count, seed, held_out)
     )
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-def batch(tokenizer: transformers.PreTrainedTokenizerFast, rng: random.Random) -> dict[str, torch.Tensor]:
+def batch(task: Task, tokenizer: transformers.PreTrainedTokenizerFast, rng: random.Random) -> dict[str, torch.Tensor]:
     """`input_ids`, `attention_mask`, `labels`: (N, T) int64, padded on the right; only responses have labels."""
     expressions = [task.sample(rng, held_out=False) for _ in range(BATCH_SIZE)]
-    prompts = tokenizer([policy.chat(tokenizer, expression) for expression in expressions]).input_ids
+    prompts = tokenizer([policy.chat(task, tokenizer, expression) for expression in expressions]).input_ids
     responses = tokenizer([task.demonstration(expression, rng) + policy.END for expression in expressions]).input_ids
     shape = (BATCH_SIZE, max(len(p) + len(r) for p, r in zip(prompts, responses, strict=True)))
     input_ids, labels = torch.full(shape, tokenizer.pad_token_id), torch.full(shape, IGNORED)
@@ -62,18 +61,20 @@ def batch(tokenizer: transformers.PreTrainedTokenizerFast, rng: random.Random) -
     return {"input_ids": input_ids, "attention_mask": mask, "labels": labels}
 
 
-def train(tokenizer: transformers.PreTrainedTokenizerFast, seed: int) -> transformers.Qwen2ForCausalLM:
+def train(
+    task: Task, tokenizer: transformers.PreTrainedTokenizerFast, steps: int, seed: int
+) -> transformers.Qwen2ForCausalLM:
     torch.set_num_threads(min(MAX_THREADS, torch.get_num_threads()))
     torch.manual_seed(seed)
     rng = random.Random(seed)
-    config = policy.build_config(tokenizer)
+    config = policy.build_config(task, tokenizer)
     config._attn_implementation = "eager"  # at this size quicker than torch's fused attention
     model = transformers.Qwen2ForCausalLM(config).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.95))
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=STEPS, pct_start=0.1)
-    progress = tqdm(range(STEPS), desc="  warm start on mixed demonstrations", unit="step", mininterval=1.0)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=steps, pct_start=0.1)
+    progress = tqdm(range(steps), desc="  warm start on mixed demonstrations", unit="step", mininterval=1.0)
     for _ in progress:
-        loss = model(**batch(tokenizer, rng)).loss
+        loss = model(**batch(task, tokenizer, rng)).loss
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -83,10 +84,10 @@ def train(tokenizer: transformers.PreTrainedTokenizerFast, seed: int) -> transfo
     return model.eval()
 
 
-def fingerprint(seed: int) -> str:
-    """A hash of all that decides what model/ holds: the seed and the three modules that make it."""
+def fingerprint(task: Task, seed: int) -> str:
+    """A hash of all that decides what model/ holds: the seed and the modules that make it."""
     digest = hashlib.sha256(str(seed).encode())
-    for module in ("task.py", "policy.py", "warm_start.py"):
+    for module in ("task.py", f"{task.name}.py", "policy.py", "warm_start.py"):
         digest.update(Path(__file__).with_name(module).read_bytes())
     return digest.hexdigest()
 
@@ -94,28 +95,30 @@ def fingerprint(seed: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for train.jsonl, heldout.jsonl and model/")
+    parser.add_argument("--task", choices=NAMES, default=NAMES[0], help=f"({NAMES[0]})")
     parser.add_argument("--seed", type=int, default=0, help="seed of the policy's weights and demonstrations")
     parser.add_argument("--prompts", type=int, default=960, help="training prompts to write: 16 for each step")
     args = parser.parse_args()
+    task = load(args.task)
 
     args.out.mkdir(parents=True, exist_ok=True)
-    write_prompts(args.out / "train.jsonl", args.prompts, SPLIT_SEEDS["train"], held_out=False)
-    write_prompts(args.out / "heldout.jsonl", HELD_OUT_PROMPTS, SPLIT_SEEDS["heldout"], held_out=True)
+    write_prompts(task, args.out / "train.jsonl", args.prompts, SPLIT_SEEDS["train"], held_out=False)
+    write_prompts(task, args.out / "heldout.jsonl", HELD_OUT_PROMPTS, SPLIT_SEEDS["heldout"], held_out=True)
 
     model_dir, marker = args.out / "model", args.out / "model.sha256"
-    wanted = fingerprint(args.seed)
+    wanted = fingerprint(task, args.seed)
     if marker.is_file() and marker.read_text(encoding="utf-8") == wanted:
         print(f"  the warm-started policy is in {model_dir} already")
         return
     transformers.utils.logging.disable_progress_bar()  # of the few files that are saved
     marker.unlink(missing_ok=True)
     shutil.rmtree(model_dir, ignore_errors=True)
-    tokenizer = policy.build_tokenizer()
-    model = train(tokenizer, args.seed)
+    tokenizer = policy.build_tokenizer(task)
+    model = train(task, tokenizer, task.warm_start_steps, args.seed)
     model.save_pretrained(model_dir)
     tokenizer.save_pretrained(model_dir)
     for expression in task.expressions(20, SPLIT_SEEDS["heldout"], held_out=True):
-        policy.check_reloaded(tokenizer, model_dir, expression)
+        policy.check_reloaded(task, tokenizer, model_dir, expression)
     marker.write_text(wanted, encoding="utf-8")  # last: a run that was broken off has none and is done again
 
 

@@ -1,6 +1,5 @@
-"""The quickstart around the trainer: its task, its policy, its measurements, its report and its scripts' refusals."""
+"""What surrounds the trainer on a laptop: tasks, policy, warm start, the quickstart's report and refusals."""
 
-import itertools
 import json
 import os
 import random
@@ -14,13 +13,16 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = ROOT / "launch" / "quickstart"
-sys.path.append(str(QUICKSTART))  # the scripts find each other as python finds them: in their own folder
+sys.path.append(str(ROOT / "launch" / "laptop"))  # scripts find each other as python finds them: in their own folder
 
-import evaluate  # noqa: E402
+import gates  # noqa: E402
+import last_digit  # noqa: E402
 import policy  # noqa: E402
-import task  # noqa: E402
 import warm_start  # noqa: E402
-from task import Expression  # noqa: E402
+from last_digit import Expression  # noqa: E402
+
+MAX_NEW_TOKENS = 40  # of the quickstart
+task = last_digit.TASK
 
 
 @pytest.mark.parametrize(
@@ -66,8 +68,8 @@ def test_demonstrations_slip_and_guess_as_often_as_they_are_said_to():
     drawn = [task.demonstration(expression, rng) for _ in range(4000)]
     guesses = [text for text in drawn if text.startswith("\\boxed")]
     slips = [text for text in drawn if text.startswith("4+7")]
-    assert len(guesses) / 4000 == pytest.approx(task.GUESS, abs=0.03)
-    assert len(slips) / (4000 - len(guesses)) == pytest.approx(task.SLIP, abs=0.04)
+    assert len(guesses) / 4000 == pytest.approx(last_digit.GUESS, abs=0.03)
+    assert len(slips) / (4000 - len(guesses)) == pytest.approx(last_digit.SLIP, abs=0.04)
 
 
 def test_no_held_out_expression_is_ever_trained_on():
@@ -92,11 +94,11 @@ def test_more_prompts_than_there_are_is_refused():
 
 
 def test_the_tokenizer_comes_back_from_disk_with_the_same_ids(tmp_path):
-    tokenizer = policy.build_tokenizer()
+    tokenizer = policy.build_tokenizer(task)
     tokenizer.save_pretrained(tmp_path)
-    policy.build_config(tokenizer).save_pretrained(tmp_path)
+    policy.build_config(task, tokenizer).save_pretrained(tmp_path)
     for expression in task.expressions(20, 0, True):
-        policy.check_reloaded(tokenizer, tmp_path, expression)
+        policy.check_reloaded(task, tokenizer, tmp_path, expression)
 
     from transformers import AutoTokenizer
 
@@ -108,17 +110,17 @@ def test_the_tokenizer_comes_back_from_disk_with_the_same_ids(tmp_path):
 
 
 def test_a_tokenizer_that_comes_back_changed_is_noticed(tmp_path):
-    saved, other = policy.build_tokenizer(), policy.build_tokenizer()
+    saved, other = policy.build_tokenizer(task), policy.build_tokenizer(task)
     other.add_tokens(["7*"])
     other.save_pretrained(tmp_path)
-    policy.build_config(other).save_pretrained(tmp_path)
+    policy.build_config(task, other).save_pretrained(tmp_path)
     with pytest.raises(RuntimeError, match="comes back from disk with other token ids"):
-        policy.check_reloaded(saved, tmp_path, Expression((4, 7, 9), "+*"))
+        policy.check_reloaded(task, saved, tmp_path, Expression((4, 7, 9), "+*"))
 
 
 def test_prompts_go_through_the_chat_template_and_every_digit_is_a_token():
-    tokenizer = policy.build_tokenizer()
-    prompt = policy.chat(tokenizer, Expression((4, 7, 9), "+*"))
+    tokenizer = policy.build_tokenizer(task)
+    prompt = policy.chat(task, tokenizer, Expression((4, 7, 9), "+*"))
     assert prompt == "<|im_start|>user\nLast digit of 4+7*9?<|im_end|>\n<|im_start|>assistant\n"
     tokens = [tokenizer.decode([token]) for token in tokenizer(prompt).input_ids]
     question = ["<|im_start|>", "user", "\n", "Last digit of ", *"4+7*9?", "<|im_end|>", "\n"]
@@ -126,16 +128,16 @@ def test_prompts_go_through_the_chat_template_and_every_digit_is_a_token():
 
 
 def test_the_longest_pair_of_prompt_and_response_fits_the_policy():
-    tokenizer = policy.build_tokenizer()
+    tokenizer = policy.build_tokenizer(task)
     longest = Expression((9, 9, 9, 9, 9), "+*+*")
     response = tokenizer(task.worked(longest) + policy.END).input_ids
-    assert len(response) <= evaluate.MAX_NEW_TOKENS
-    assert len(tokenizer(policy.chat(tokenizer, longest)).input_ids) + evaluate.MAX_NEW_TOKENS <= policy.MAX_LENGTH
+    assert len(response) <= MAX_NEW_TOKENS
+    assert len(tokenizer(policy.chat(task, tokenizer, longest)).input_ids) + MAX_NEW_TOKENS <= task.max_length
 
 
 def test_only_the_response_is_learned_in_a_batch():
-    tokenizer = policy.build_tokenizer()
-    batch = warm_start.batch(tokenizer, random.Random(0))
+    tokenizer = policy.build_tokenizer(task)
+    batch = warm_start.batch(task, tokenizer, random.Random(0))
     assert batch["input_ids"].shape == batch["labels"].shape == batch["attention_mask"].shape
     for ids, labels, mask in zip(batch["input_ids"], batch["labels"], batch["attention_mask"], strict=True):
         learned = labels != warm_start.IGNORED
@@ -147,7 +149,8 @@ def test_only_the_response_is_learned_in_a_batch():
 
 
 def run_warm_start(monkeypatch, out, *flags):
-    monkeypatch.setattr(warm_start, "STEPS", 2)
+    monkeypatch.setattr(last_digit.TASK, "warm_start_steps", 2)
+    monkeypatch.setattr(gates.TASK, "warm_start_steps", 2)
     monkeypatch.setattr(warm_start, "BATCH_SIZE", 4)
     monkeypatch.setattr(sys, "argv", ["warm_start.py", "--out", str(out), "--prompts", "32", *flags])
     warm_start.main()
@@ -184,38 +187,6 @@ def test_the_prompt_files_are_what_openrlhf_reads(monkeypatch, tmp_path):
         assert row["label"] == str(eval(expression) % 10)
 
 
-def test_pass_at_k_is_the_share_of_draws_with_a_correct_response():
-    for n, c, k in [(5, 2, 3), (6, 0, 2), (6, 6, 6), (7, 1, 4), (4, 3, 2)]:
-        draws = list(itertools.combinations([True] * c + [False] * (n - c), k))
-        assert evaluate.pass_at_k(n, c, k) == pytest.approx(sum(map(any, draws)) / len(draws))
-
-
-@pytest.mark.parametrize(("n", "c", "k"), [(4, 5, 1), (4, 1, 5), (4, -1, 1), (4, 1, 0)])
-def test_pass_at_k_of_impossible_counts_is_refused(n, c, k):
-    with pytest.raises(ValueError, match="cannot be estimated"):
-        evaluate.pass_at_k(n, c, k)
-
-
-def test_responses_are_graded_and_measured():
-    responses = [
-        [evaluate.Response("4+7=1\n\\boxed{7}", [1.0, 2.0]), evaluate.Response("\\boxed{9}", [0.0])],
-        [evaluate.Response("\\boxed{3}", [0.5]), evaluate.Response("\\boxed{3}", [0.5])],
-        [evaluate.Response("no answer", []), evaluate.Response("\\boxed{}", [2.0])],
-    ]
-    correct = evaluate.correct_counts(responses, ["7", "3", "5"])
-    assert correct == [1, 2, 0]
-    responses, correct = [group * 4 for group in responses], [4 * c for c in correct]
-    result = evaluate.measure(responses, correct, n=8)
-    assert result == {
-        "pass@1": pytest.approx(0.5),
-        "pass@8": pytest.approx(2 / 3),
-        "entropy": pytest.approx(1.0),  # 6 nats over 6 tokens
-        "response_length": pytest.approx(1.0),
-        "prompts": 3,
-        "n": 8,
-    }
-
-
 def response(step, group, correct, tokens):
     numbers = [0.25 * (i + 1) for i in range(len(tokens))]
     return {
@@ -232,9 +203,11 @@ def response(step, group, correct, tokens):
 
 
 def write_run(folder, metrics, rollouts):
-    result = {"pass@1": 0.34, "pass@8": 0.7, "entropy": 0.2, "response_length": 19.5, "prompts": 200, "n": 16}
-    (folder / "before.json").write_text(json.dumps(result))
-    (folder / "after.json").write_text(json.dumps({**result, "pass@1": 0.76}))
+    result = {"pass@1": 0.34, "pass@8": 0.7, "entropy": 0.2, "response_length": 19.5}
+    for name, figures in (("before", result), ("after", {**result, "pass@1": 0.76})):
+        (folder / name).mkdir()
+        means = {key: {"mean": value, "low": 0.0, "high": 1.0} for key, value in figures.items()}
+        (folder / name / "eval.json").write_text(json.dumps({"benchmarks": {"heldout": {**means, "prompts": 200}}}))
     (folder / "phases.json").write_text('{"setup": 1, "training": 90}')
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in metrics))
     (folder / "rollouts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rollouts))
@@ -275,7 +248,7 @@ def test_the_report_shows_a_mixed_group_and_names_a_curve_that_is_missing(tmp_pa
 def test_the_report_says_in_one_sentence_which_file_is_missing(tmp_path):
     done = run_report(tmp_path)
     assert done.returncode == 1
-    assert re.fullmatch(r"report\.py: \S+before\.json is missing: .*\.\n", done.stderr)
+    assert re.fullmatch(r"report\.py: \S+before/eval\.json is missing: .*\.\n", done.stderr)
 
 
 def run_script(script, **environment):

@@ -1,0 +1,76 @@
+"""What a task that a small policy can learn on two cores is: expressions, questions, answers, and worked responses of
+mixed quality. `last_digit.py` is the quickstart's, `gates.py` the study's."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from abc import ABC, abstractmethod
+from importlib import import_module
+from typing import Any
+
+HELD_OUT_SHARE = 10  # one expression in so many is held out
+MAX_DISTINCT = 20_000  # drawing distinct held-out expressions stays quick below it, in both tasks
+
+NAMES = ("last_digit", "gates")
+
+
+def load(name: str) -> Task:
+    """The task of the module `name`."""
+    return import_module(name).TASK
+
+
+class Task(ABC):
+    """A family of expressions with one answer each; an expression is hashable, and `str` gives its text."""
+
+    name: str
+    words: tuple[str, ...]  # of questions and answers, one token each beside the single characters
+    layers: int  # of the policy
+    max_length: int  # tokens, prompt and response together
+    warm_start_steps: int
+
+    @abstractmethod
+    def draw(self, rng: random.Random) -> Any:
+        """An expression of either split."""
+
+    @abstractmethod
+    def question(self, expression: Any) -> str: ...
+
+    @abstractmethod
+    def answer(self, expression: Any) -> str: ...
+
+    @abstractmethod
+    def worked(self, expression: Any, slip: float = 0.0, rng: random.Random | None = None) -> str:
+        """A worked response that ends in the boxed result; with probability `slip` a line takes a wrong turn."""
+
+    @abstractmethod
+    def demonstration(self, expression: Any, rng: random.Random) -> str:
+        """A response of mixed quality for the warm start: what a careless worker would hand in."""
+
+    def is_held_out(self, expression: Any) -> bool:
+        """Whether an expression belongs to the held-out split: it alone decides, so no seed can leak one."""
+        return zlib.crc32(str(expression).encode()) % HELD_OUT_SHARE == 0
+
+    def sample(self, rng: random.Random, held_out: bool) -> Any:
+        """An expression of one split."""
+        while True:
+            expression = self.draw(rng)
+            if self.is_held_out(expression) == held_out:
+                return expression
+
+    def expressions(self, count: int, seed: int, held_out: bool) -> list[Any]:
+        """`count` distinct expressions of one split. A longer list with the same seed begins with the shorter one.
+
+        Raises:
+            ValueError: more are asked for than can be drawn in reasonable time.
+        """
+        if not 1 <= count <= MAX_DISTINCT:
+            raise ValueError(f"the task can give 1 to {MAX_DISTINCT} distinct expressions, not {count}")
+        rng, distinct = random.Random(seed), dict[Any, None]()
+        while len(distinct) < count:
+            distinct[self.sample(rng, held_out)] = None
+        return list(distinct)
+
+
+def boxed(digit: int | str) -> str:
+    return f"\\boxed{{{digit}}}"

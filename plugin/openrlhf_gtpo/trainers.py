@@ -1,0 +1,116 @@
+"""Lives in the controller: joins our generator and experience maker with OpenRLHF's loop, and writes what a run
+leaves behind: metrics.jsonl, evaluations.jsonl and run.json."""
+
+from typing import Any
+
+import openrlhf.trainer.ppo_trainer as ppo_trainer
+import openrlhf.trainer.ppo_trainer_async as ppo_trainer_async
+import ray
+from openrlhf.trainer.ppo_utils.experience import Experience
+
+from openrlhf_gtpo.evaluation.during_training import with_every_k
+from openrlhf_gtpo.experience import ExperienceMaker, Generator, rollouts_path
+from openrlhf_gtpo.metrics import MetricsFile, progress_line
+from openrlhf_gtpo.openrlhf_seam import underlying
+from openrlhf_gtpo.run_record import write_run_record
+from openrlhf_gtpo.settings import metrics_path
+
+# Evaluations during training know every k; each process of the controller imports this module.
+ppo_trainer.compute_eval_metrics = with_every_k(ppo_trainer.compute_eval_metrics)
+ppo_trainer_async.compute_eval_metrics = with_every_k(ppo_trainer_async.compute_eval_metrics)
+
+
+class Logging:
+    """What our trainers add to OpenRLHF's training step: the metrics of the batch, to every logger and to
+    metrics.jsonl."""
+
+    def _take_over(self: Any) -> None:
+        self.experience_maker = ExperienceMaker.like(self.experience_maker)
+        resume = self.args.ckpt.load_enable
+        path = metrics_path(self.args)
+        self.metrics_file = MetricsFile(path, resume)
+        self.evaluations_file = MetricsFile(path.with_name("evaluations.jsonl"), resume)
+        write_run_record(path.with_name("run.json"), self.args)
+        if not resume:
+            rollouts_path(self.args).unlink(missing_ok=True)
+
+    def train_step(self: Any, rollout_samples: list[Experience], global_step: int) -> Any:
+        """As OpenRLHF's; the status gains our metrics, so that tensorboard and wandb log them too."""
+        self.experience_maker.step = global_step + 1
+        status, step = super().train_step(rollout_samples, global_step)  # type: ignore[misc]
+        status.update(self.experience_maker.metrics)
+        status.update(self._reward_metrics())
+        return status, step
+
+    def _reward_metrics(self: Any) -> dict[str, float]:
+        stats = ray.get([engine.reward_stats.remote() for engine in self.vllm_engines or []])
+        return {f"reward/{name}_total": float(sum(s[name] for s in stats)) for name in (stats[0] if stats else {})}
+
+    def save_logs_and_checkpoints(
+        self: Any, global_step: int, logs_dict: Any = None, client_states: Any = None
+    ) -> None:
+        """As OpenRLHF's, and a line in metrics.jsonl and one for people."""
+        super().save_logs_and_checkpoints(global_step, logs_dict, client_states)  # type: ignore[misc]
+        self.metrics_file.write(global_step, logs_dict or {})
+        print(progress_line(global_step, logs_dict or {}), flush=True)
+
+    def save_best_checkpoint(self: Any, eval_metrics: Any, global_step: int, client_states: Any = None) -> None:
+        """As OpenRLHF's, which calls it with every evaluation's metrics, and a line in evaluations.jsonl."""
+        if eval_metrics:
+            self.evaluations_file.write(global_step, eval_metrics)
+        super().save_best_checkpoint(eval_metrics, global_step, client_states)  # type: ignore[misc]
+
+
+def updates(args: Any, possible: int) -> int:
+    """Optimiser updates of the whole run, on which the learning rate's schedule is laid out.
+
+    Args:
+        args: OpenRLHF's nested ``args``.
+        possible: as OpenRLHF counts them, from the prompts there are.
+    """
+    if args.train.max_steps is None:
+        return possible
+    responses = args.train.max_steps * args.rollout.batch_size * args.rollout.n_samples_per_prompt
+    return min(possible, responses // args.train.batch_size * args.train.max_epochs)
+
+
+class Trainer(Logging, underlying(ppo_trainer.PPOTrainer)):  # type: ignore[misc]
+    """OpenRLHF's controller with our generator and experience maker."""
+
+    samples_generator: Any
+    max_steps: int
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.samples_generator = Generator.like(self.samples_generator)
+        self.max_steps = updates(self.args, self.max_steps)
+        self._take_over()
+
+    def init_checkpoint_states(self) -> Any:
+        """As OpenRLHF's; the steps of before count for ``--train.max_steps``."""
+        states = super().init_checkpoint_states()
+        self.samples_generator.steps = states["global_step"]
+        return states
+
+    def _reward_metrics(self) -> dict[str, float]:
+        return {**super()._reward_metrics(), **self.samples_generator.tally.metrics()}
+
+
+class AsyncGenerator(underlying(ppo_trainer_async.GenerateSamplesActor)):  # type: ignore[misc]
+    """The generating half of OpenRLHF's asynchronous training with our generator."""
+
+    samples_generator: Any
+    max_steps: int
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.samples_generator = Generator.like(self.samples_generator)
+        self.max_steps = updates(self.args, self.max_steps)
+
+
+class AsyncTrainer(Logging, underlying(ppo_trainer_async.TrainingActor)):  # type: ignore[misc]
+    """The training half of OpenRLHF's asynchronous training with our experience maker."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._take_over()
