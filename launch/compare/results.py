@@ -95,7 +95,9 @@ def seconds_a_step(run: Run) -> float:
 
 def responses(run: Run) -> float:
     """Responses that were generated, those that dynamic filtering threw away included."""
-    return run.metrics[-1]["reward/items_total"] - sum(row.get("eval_num_samples", 0) for row in run.evaluations)
+    last = run.metrics[-1]
+    measured = sum(row.get("eval_num_samples", 0) for row in run.evaluations if row["step"] < last["step"])
+    return last["reward/items_total"] - measured
 
 
 def write(out: Path, start: Path, names: Mapping[str, str], folders: Mapping[str, Sequence[Path]]) -> str:

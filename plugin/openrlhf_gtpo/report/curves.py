@@ -88,6 +88,7 @@ def draw(axes: Any, all_series: Sequence[Series], curve: Curve, ink: str) -> Non
     axes.set_title(title, color=ink)
     axes.set_xlabel("step", color=ink)
     axes.set_ylabel(unit, color=ink)
+    axes.xaxis.get_major_locator().set_params(integer=True)
     axes.tick_params(colors=ink)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
