@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.report.curves import Curve, png, smoothed
+from openrlhf_gtpo.report.curves import curves_of, png, smoothed
 from openrlhf_gtpo.report.page import page, table
 from openrlhf_gtpo.report.run import Run, read, series
 
@@ -26,14 +26,9 @@ BASELINE = "grpo"
 FIGURES = ("pass@1", "pass@4", "pass@8", "pass@32", "entropy", "response_length")
 """Columns of the table, from the last measurement; pass@1 is the mean over the samples, Mean@32."""
 
-PICTURE: tuple[Curve, ...] = (
-    ("rollout/pass_rate", "reward in training", "share of correct responses"),
-    ("eval_gates_pass1", "Pass@1, held out", "share of prompts"),
-    ("eval_gates_pass16", "Pass@16, held out", "share of prompts"),
-    ("entropy/mean", "entropy", "nats a token"),
-    ("rollout/response_length_mean", "response length", "tokens"),
-    ("groups/uninformative_share", "groups all correct or all wrong", "share"),
-)
+PICTURE = ("rollout/pass_rate", "_pass1", "_pass16", "entropy/mean", "rollout/response_length_mean")
+PICTURE += ("groups/uninformative_share",)
+"""How the keys of the curves in curves.png end."""
 
 
 @dataclass(frozen=True)
@@ -100,12 +95,11 @@ def responses(run: Run) -> float:
     return last["reward/items_total"] - measured
 
 
-def write(out: Path, start: Path, names: Mapping[str, str], folders: Mapping[str, Sequence[Path]]) -> str:
-    """Write summary.json, table.md, the pictures and report.html.
+def write(out: Path, names: Mapping[str, str], folders: Mapping[str, Sequence[Path]]) -> str:
+    """Write summary.json, table.md, curves.png and report.html.
 
     Args:
-        out: the study's folder.
-        start: folder of the warm start, whose policy was measured too.
+        out: the study's folder; start/ in it has the measurement of the policy that all runs began with.
         names: preset -> name.
         folders: preset -> the folders of its runs, a seed each.
 
@@ -114,7 +108,7 @@ def write(out: Path, start: Path, names: Mapping[str, str], folders: Mapping[str
     """
     runs = {preset: [read(folder) for folder in mine] for preset, mine in folders.items()}
     finals = {preset: [final(folder / "final") for folder in mine] for preset, mine in folders.items()}
-    first = final(start / "eval")
+    first = final(out / "start")
     rows = [["start", *(Interval(first[key], None) for key in FIGURES), "", ""]]
     for preset, mine in runs.items():
         cells = [interval([figures[key] for figures in finals[preset]]) for key in FIGURES]
@@ -164,7 +158,8 @@ def write(out: Path, start: Path, names: Mapping[str, str], folders: Mapping[str
         for mine in runs.values()
         for number, run in enumerate(mine)
     ]
-    (out / "curves.png").write_bytes(png(series(everything), PICTURE))
+    curves = [curve for end in PICTURE for curve in curves_of(everything) if curve[0].endswith(end)]
+    (out / "curves.png").write_bytes(png(series(everything), curves))
     introduction = "".join(
         f'<div class="wide">{html_table(title, rows)}</div>'
         for title, rows in ((head, rows), (["difference", *FIGURES], differences), (entropy_head, entropies))

