@@ -7,11 +7,13 @@ USAGE = """usage: openrlhf-gtpo train [flags of OpenRLHF's train_ppo_ray and our
        openrlhf-gtpo eval --model DIR --data FILE.jsonl... --out DIR [--n 32] [--k 1,2,4,...]
        openrlhf-gtpo data prepare NAME --from PATH_OR_HUB_ID --out DIR
        openrlhf-gtpo report RUN... [--out FILE.html]
+       openrlhf-gtpo doctor [--model DIR] [--data FILE.jsonl] [--reward_url URL] [--out DIR] [--engine] [--json]
 
   train    train with GTPO, GRPO-S or any estimator of OpenRLHF; `openrlhf-gtpo train --help` lists the flags
   eval     Mean@n and Pass@k of a policy with confidence intervals; `openrlhf-gtpo eval --help` lists the flags
   data     prompts and labels from a data set, every reference checked; `openrlhf-gtpo data prepare --help`
-  report   curves and the token view of one or several runs, as one HTML file"""
+  report   curves and the token view of one or several runs, as one HTML file
+  doctor   what is to be mended before training; `openrlhf-gtpo doctor --help` lists the flags"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -33,6 +35,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from openrlhf_gtpo.report import command as report
 
         return report.main(arguments[1:])
+    if arguments[:1] == ["doctor"]:
+        from openrlhf_gtpo.doctor import command as doctor
+
+        return doctor.main(arguments[1:])
     asked = arguments[:1] in (["-h"], ["--help"])
     print(USAGE, file=sys.stdout if asked else sys.stderr)
     return 0 if asked else 2

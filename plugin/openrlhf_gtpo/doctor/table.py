@@ -1,0 +1,66 @@
+"""Findings for people and for programs."""
+
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+
+from openrlhf_gtpo.doctor.findings import Finding, State
+
+__all__ = ["as_json", "summary", "table"]
+
+COLOURS: dict[State, str] = {"ok": "32", "warning": "33", "fault": "31", "skipped": "2"}
+"""By ANSI's numbers: green, yellow, red, faint."""
+NARROWEST = 30
+"""Characters of a sentence in a line at least, however narrow the terminal is."""
+
+
+def table(findings: Sequence[Finding], *, width: int | None, colour: bool) -> str:
+    """State, name and sentence in columns.
+
+    Args:
+        width: characters of a terminal, to which sentences are wrapped; None writes each on one line.
+        colour: whether states are coloured.
+    """
+    states = max(len(finding.state) for finding in findings)
+    names = max(len(finding.name) for finding in findings)
+    room = None if width is None else max(NARROWEST, width - states - names - 4)
+    lines = []
+    for finding in findings:
+        state = f"{finding.state:<{states}}"
+        if colour:
+            state = f"\x1b[{COLOURS[finding.state]}m{state}\x1b[0m"
+        sentence = [finding.sentence]
+        if room is not None:
+            sentence = textwrap.wrap(finding.sentence, room, break_long_words=False, break_on_hyphens=False)
+        indent = " " * (states + names + 4)
+        lines.append(f"{state}  {finding.name:<{names}}  " + f"\n{indent}".join(sentence))
+    return "\n".join(lines)
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """One sentence."""
+    count = Counter(finding.state for finding in findings)
+    checked = len(findings) - count["skipped"]
+    if count["fault"]:
+        said = f"{_number(count['fault'], 'fault')} to mend"
+    elif count["warning"]:
+        said = "Nothing has to be mended"
+    else:
+        said = "All is well"
+    if count["warning"]:
+        said += f", {_number(count['warning'], 'warning')} to look at"
+    said += f", in {_number(checked, 'check')}"
+    return said + (f"; {count['skipped']} were skipped." if count["skipped"] else ".")
+
+
+def _number(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def as_json(findings: Sequence[Finding]) -> str:
+    """``{"checks": [{"name", "state", "sentence"}, ...], "counts": {state: n}, "summary": sentence}``."""
+    count = Counter(finding.state for finding in findings)
+    counts = {state: count[state] for state in COLOURS}
+    checks = [vars(finding) for finding in findings]
+    return json.dumps({"checks": checks, "counts": counts, "summary": summary(findings)}, indent=2, ensure_ascii=False)
