@@ -72,14 +72,16 @@ def check_repeats(path: Path, found: Survey) -> Finding:
     """Prompts that come again."""
     if not found.repeated:
         return ok(REPEATS, f"{path}: no prompt comes twice.")
-    said = f"{path}: {len(found.repeated):,} prompts come again, in {places(found.repeated)}"
+    said = f"{path}: {_rows(len(found.repeated))} a prompt, in {places(found.repeated)}"
     if found.contradictory:
-        return warning(
-            REPEATS,
-            f"{said}, and {len(found.contradictory):,} of them with another label, in {places(found.contradictory)}: "
-            "keep each prompt once, with the right label.",
-        )
-    return warning(REPEATS, f"{said}: keep each once, unless some are to weigh more (`openrlhf-gtpo data prepare`).")
+        said += f", with another label in {places(found.contradictory)}: keep each prompt once, with the right label."
+    else:
+        said += ": keep each once, as `openrlhf-gtpo data prepare` does, unless some are to weigh more."
+    return warning(REPEATS, said)
+
+
+def _rows(n: int) -> str:
+    return "1 row repeats" if n == 1 else f"{n:,} rows repeat"
 
 
 def sample(path: Path, found: Survey, input_key: str, label_key: str) -> list[Row]:

@@ -68,14 +68,20 @@ def check_ray(address: str | None, device: str) -> list[Finding]:
         address: of the cluster, or None.
         device: ``cpu`` or ``gpu``.
     """
-    try:
-        isolated("ray_cluster", {"address": None}, RAY_SECONDS)
-    except ProbeFailed as error:
-        return [fault("Ray", f"It cannot be imported ({error}): install the Ray that OpenRLHF asks for.")]
+    if problem := _import_fault():
+        return [fault("Ray", f"It cannot be imported ({problem}): install the Ray that OpenRLHF asks for.")]
     here = ok("Ray", "It can be imported.")
     if address is None:
         return [here, skipped("Ray cluster", "Not checked: give --ray_address or set RAY_ADDRESS.")]
     return [here, _cluster(address, device)]
+
+
+def _import_fault() -> str | None:
+    try:
+        isolated("ray_cluster", {"address": None}, RAY_SECONDS)
+    except ProbeFailed as error:
+        return str(error)
+    return None
 
 
 def _cluster(address: str, device: str) -> Finding:

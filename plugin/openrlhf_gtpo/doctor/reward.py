@@ -119,4 +119,5 @@ def _what_to_do(settings: RewardClientSettings, error: RewardError) -> str:
         return f"The host name {host} is not known here: mend the URL or the name service."
     except OSError as problem:
         return f"{host} cannot be reached on port {port} ({reason(problem)}): mend the URL or the firewall."
-    return f"{str(error).rstrip('.')}; mend that or give another --reward_url."
+    said = str(error).rstrip(".")
+    return f"{said}." if "check " in said else f"{said}: check its log."

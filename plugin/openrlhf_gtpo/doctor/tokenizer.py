@@ -62,6 +62,13 @@ def check_template(tokenizer: Any, model: str) -> Finding:
         )
     if QUESTION not in prompt:
         return fault(NAME, f"The chat template of {model} leaves the question out of the prompt: mend the template.")
+    back = tokenizer.decode(tokenizer(prompt, add_special_tokens=False)["input_ids"])
+    if "".join(QUESTION.split()) not in "".join(back.split()):
+        return fault(
+            NAME,
+            f"The tokenizer of {model} does not give a question back that it turned into tokens ({back[:60]!r}): see "
+            "that the folder has the tokenizer files and the tokenizer_class that belong to the model.",
+        )
     opening = prompt[len(closed) :]
     if not prompt.startswith(closed) or not opening:
         return fault(

@@ -1,0 +1,149 @@
+"""The command: what is refused, a whole examination in a process of its own, and checks that fail."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from openrlhf_gtpo.cli import main
+from openrlhf_gtpo.doctor import checks, command, machine
+from openrlhf_gtpo.doctor.checks import Question
+from openrlhf_gtpo.doctor.findings import Finding, fault, ok, warning
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--max_len", "0"], "--max_len is 0, but needs to be at least 1."),
+        (["--max_new_tokens", "-1"], "--max_new_tokens is -1, but needs to be at least 1."),
+        (
+            ["--max_len", "512", "--max_new_tokens", "512"],
+            "--max_new_tokens is 512, but --max_len 512 has to hold the prompt too: make it larger.",
+        ),
+        (["--ray_address", "local"], "--ray_address is local, which is no cluster's address: leave it out."),
+        (["--reward_url", "localhost:8000"], "not 'localhost:8000'."),
+        (["--reward_url", ","], "urls must be a tuple of at least one reward URL."),
+    ],
+)
+def test_what_has_no_meaning_is_refused_in_one_sentence(
+    flags: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", *flags]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("openrlhf-gtpo doctor: error: ")
+    assert said.err.rstrip().endswith(sentence)
+    assert len(said.err.splitlines()) == 1
+
+
+def test_a_flag_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["doctor", "--modle", "m"])
+    assert stopped.value.code == 2
+    assert "--modle" in capsys.readouterr().err
+
+
+def test_a_whole_examination_as_a_program_reads_it(policy: Path, written: Callable[..., Path], tmp_path: Path) -> None:
+    """Everything but an engine and a cluster, on a data set with one fault of each kind that a model shows."""
+    data = written(
+        {"input": "6 * 7 ?", "label": "42"},
+        {"input": "one " * 50, "label": "50"},
+        {"input": "2 / 0 ?", "label": r"\boxed{}"},
+        {"input": "6 * 7 ?", "label": "42"},
+    )
+    flags = ["--model", policy, "--data", data, "--max_len", "40", "--max_new_tokens", "20", "--out", tmp_path / "o"]
+    done = subprocess.run(
+        [sys.executable, "-m", "openrlhf_gtpo", "doctor", "--device", "cpu", "--json", *map(str, flags)],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 1, done.stderr[-3000:]
+    found = json.loads(done.stdout)
+    states = {check["name"]: check["state"] for check in found["checks"]}
+    assert states == {
+        "Python": "ok",
+        "OpenRLHF": "ok",
+        "vLLM": "ok",
+        "torch": "ok",
+        "ray": "ok",
+        "deepspeed": "ok",
+        "transformers": "ok",
+        "GPU": "ok",
+        "entropy hook": "ok",
+        "vLLM engine": "skipped",
+        "Ray": "ok",
+        "Ray cluster": "skipped",
+        "disk": "ok",
+        "reward service": "ok",
+        "chat template": "ok",
+        "data: rows": "ok",
+        "data: labels": "ok",
+        "data: repeats": "warning",
+        "data: lengths": "fault",
+        "data: references": "fault",
+    }
+    said = {check["name"]: check["sentence"] for check in found["checks"]}
+    assert f"{data}: 1 of 4 prompts have more than 20 tokens" in said["data: lengths"]
+    assert f"{data}: the grader cannot read 1 of 4 references, in line 3" in said["data: references"]
+    assert found["summary"] == "2 faults to mend, 1 warning to look at, in 18 checks; 2 were skipped."
+    assert "Traceback" not in done.stderr
+
+
+def answers(*findings: Finding) -> Callable[[Question], list[Finding]]:
+    return lambda asked: list(findings)
+
+
+@pytest.mark.parametrize(
+    ("findings", "status"),
+    [
+        ([ok("a", "Fine.")], 0),
+        ([ok("a", "Fine."), warning("b", "Look: look.")], 0),
+        ([ok("a", "Fine."), fault("b", "Bad: mend it."), warning("c", "Look: look.")], 1),
+    ],
+)
+def test_the_exit_status_says_whether_something_is_to_be_mended(
+    findings: list[Finding], status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "examine", answers(*findings))
+    assert main(["doctor"]) == status
+    *_, last = capsys.readouterr().out.rstrip().split("\n")
+    assert last.endswith(".")
+    assert "check" in last
+
+
+def test_an_exception_in_a_check_is_a_fault_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> Finding:
+        raise ZeroDivisionError("division by zero\nsecond line")
+
+    quiet = {"check_openrlhf": ok("OpenRLHF", "It is."), "check_vllm": ok("vLLM", "It is.")}
+    for name, finding in quiet.items():
+        monkeypatch.setattr(checks.packages, name, lambda *_, finding=finding: finding)
+    monkeypatch.setattr(checks.hook, "check_hook", lambda: ok("entropy hook", "It is."))
+    monkeypatch.setattr(checks.reward, "check_rewards", broken)
+    monkeypatch.setattr(machine, "_import_fault", lambda: None)
+    monkeypatch.setattr(machine, "check_disk", broken)
+    found = {finding.name: finding for finding in checks.examine(Question(device="cpu"))}
+    assert found["disk"].state == found["reward service"].state == "fault"
+    assert found["disk"].sentence.startswith(
+        "The check itself failed (ZeroDivisionError: division by zero, in test_command.py, line "
+    )
+    assert found["chat template"].sentence == "Not checked: give --model."
+    assert found["data: references"].sentence == "Not checked: give --data."
+
+
+def test_what_cannot_be_checked_for_another_fault_is_skipped(
+    written: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a tokenizer nor a service: lengths and references are not said to be right."""
+    asked = Question(model=str(tmp_path / "none"), data=written({"input": "6*7?", "label": "42"}), max_len=100)
+    monkeypatch.setattr(checks.reward, "check_rewards", lambda *_: ([fault("reward service", "It is gone.")], None))
+    with checks.contextlib.ExitStack() as cleanup:
+        found = {finding.name: finding for finding in checks._service_and_data(asked, cleanup)}
+    assert found["chat template"].state == "fault"
+    assert "none cannot be loaded (" in found["chat template"].sentence
+    assert found["data: rows"].state == found["data: labels"].state == "ok"
+    assert found["data: lengths"].state == found["data: references"].state == "skipped"

@@ -1,0 +1,96 @@
+"""The entropy hook: what is said of vLLM's samplers, and a real engine against a real forward pass."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openrlhf_gtpo.doctor import hook
+from openrlhf_gtpo.doctor.hook import check_engine, check_hook
+from openrlhf_gtpo.doctor.isolated import ProbeFailed
+
+
+def test_the_installed_vllms_samplers_are_found_and_covered() -> None:
+    found = check_hook()
+    assert found.state == "ok"
+    assert found.sentence.startswith("It covers vllm.v1.sample.sampler.Sampler")
+    assert "vllm.v1.worker.gpu.sample.sampler.Sampler" in found.sentence
+
+
+def test_a_sampler_that_cannot_be_imported_is_not_said_to_be_covered(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = [
+        {"name": "v1.Sampler", "hooked": True, "problem": None},
+        {"name": "v2.Sampler", "hooked": None, "problem": "No module named 'triton'"},
+    ]
+    monkeypatch.setattr(hook, "isolated", lambda *_: known)
+    found = check_hook()
+    assert (found.state, found.sentence) == (
+        "ok",
+        "It covers v1.Sampler; v2.Sampler cannot be imported here (No module named 'triton'), hence not be in use.",
+    )
+
+
+def test_a_sampler_that_the_hook_does_not_know_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = [
+        {"name": "v1.Sampler", "hooked": True, "problem": None},
+        {"name": "v3.Sampler", "hooked": False, "problem": None},
+    ]
+    monkeypatch.setattr(hook, "isolated", lambda *_: known)
+    found = check_hook()
+    assert (found.state, "vLLM also has v3.Sampler, which the hook does not cover" in found.sentence) == (
+        "warning",
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        (
+            "It does not fit vLLM 0.20: install a vLLM from 0.27",
+            "It does not fit vLLM 0.20: install a vLLM from 0.27.",
+        ),
+        ("ImportError: libcudart.so", "ImportError: libcudart.so: mend the installation of vLLM."),
+    ],
+)
+def test_a_vllm_that_does_not_fit_is_a_fault(said: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def isolated(*_: object) -> None:
+        raise ProbeFailed(said)
+
+    monkeypatch.setattr(hook, "isolated", isolated)
+    found = check_hook()
+    assert (found.state, found.sentence) == ("fault", sentence)
+
+
+def test_a_real_engines_entropies_agree_with_a_forward_pass(policy: Path) -> None:
+    found = check_engine(str(policy), "cpu", True)
+    assert found.state == "ok", found.sentence
+    assert found.sentence.startswith("The entropies of 32 tokens are ")
+
+
+def test_entropies_that_disagree_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: dict[str, Any] = {
+        "sample": {"prompts": [[1]], "tokens": [[2, 3]], "entropies": [[0.5, 1.5]]},
+        "forward": [[0.5, 1.3]],
+    }
+    monkeypatch.setattr(hook, "isolated", lambda probe, *_: answers[probe])
+    found = check_engine("m", "gpu", True)
+    assert (found.state, found.sentence) == (
+        "fault",
+        "The entropies of 2 tokens are 1.0e-01 nats from a float32 forward pass on average, more than 0.05: do not "
+        "train with this vLLM, install the one that OpenRLHF asks for.",
+    )
+    answers["forward"] = [[0.5, float("nan")]]
+    assert check_engine("m", "gpu", True).state == "fault"
+
+
+def test_an_engine_that_does_not_start_is_a_fault(tmp_path: Path) -> None:
+    found = check_engine(str(tmp_path), "cpu", True)
+    assert found.state == "fault"
+    assert found.sentence.startswith(f"An engine with {tmp_path} gave no entropies (")
+
+
+@pytest.mark.parametrize(("model", "wanted", "flag"), [("m", False, "--engine"), (None, True, "--model")])
+def test_an_engine_is_started_only_when_asked_for(model: str | None, wanted: bool, flag: str) -> None:
+    found = check_engine(model, "cpu", wanted)
+    assert (found.state, flag in found.sentence) == ("skipped", True)

@@ -1,0 +1,178 @@
+"""GPU, Ray and disk: real folders, a real cluster, and an address that never answers."""
+
+import json
+import shutil
+import socket
+from collections import namedtuple
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from openrlhf_gtpo.doctor import machine
+from openrlhf_gtpo.doctor.machine import check_disk, check_gpu, check_ray, parameters
+
+# Disk
+
+
+def test_a_folder_that_does_not_exist_yet_is_tried_at_the_one_that_does(tmp_path: Path) -> None:
+    found = check_disk(tmp_path / "runs" / "first", None)
+    assert found.state == "ok"
+    assert f"{tmp_path / 'runs' / 'first'} can be written" in found.sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    found = check_disk(tmp_path / "file" / "out", None)
+    assert (found.state, found.sentence) == (
+        "fault",
+        f"{tmp_path / 'file'} cannot be written (Not a directory): give another --out or change its permissions.",
+    )
+
+
+def test_parameters_are_counted_from_the_files_headers(tiny_model: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForCausalLM
+
+    expected = sum(weight.numel() for weight in AutoModelForCausalLM.from_pretrained(tiny_model).parameters())
+    assert parameters(tiny_model) == expected
+    assert parameters(tmp_path) == 0
+    (tmp_path / "pytorch_model-00001-of-00001.bin").write_bytes(bytes(1000))
+    assert parameters(tmp_path) == 500
+
+
+@pytest.mark.parametrize(
+    ("free_gib", "state", "words"),
+    [
+        (5.9, "fault", "3 checkpoints of the policy's weights take 6.0 GiB"),
+        (6.1, "warning", "3 checkpoints to resume from take 42.0 GiB"),
+        (42.1, "ok", "3 checkpoints to resume from take 42.0 GiB"),
+    ],
+)
+def test_free_space_is_compared_with_what_checkpoints_need(
+    free_gib: float, state: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2^30 parameters: 2 GiB of weights, 14 GiB with the optimiser's state."""
+    header = json.dumps({"__metadata__": {"format": "pt"}, "weight": {"dtype": "BF16", "shape": [2**20, 2**10]}})
+    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header.encode())
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, int(free_gib * 2**30)))
+    found = check_disk(tmp_path / "out", str(tmp_path))
+    assert (found.state, words in found.sentence) == (state, True), found.sentence
+
+
+# GPU
+
+
+def test_no_gpu_is_needed_on_the_cpu_platform() -> None:
+    assert check_gpu("cpu", None).state == "ok"
+
+
+@pytest.fixture
+def without_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+
+
+@pytest.mark.usefixtures("without_gpu")
+def test_a_build_for_gpus_that_sees_none_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init() -> None:
+        raise RuntimeError("Found no NVIDIA driver on your system.\nPlease check.")
+
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "init", init)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    found = check_gpu("auto", None)
+    assert (found.state, "sees none (Found no NVIDIA driver on your system): mend" in found.sentence) == (
+        "fault",
+        True,
+    )
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert "(CUDA_VISIBLE_DEVICES hides them all)" in check_gpu("auto", None).sentence
+    assert check_gpu("auto", "10.0.0.1:6379").state == "ok"  # the cluster may have them
+
+
+@pytest.mark.usefixtures("without_gpu")
+def test_a_build_for_cpus_is_a_fault_only_where_a_gpu_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.version, "cuda", None)
+    assert check_gpu("auto", None).state == "ok"
+    assert check_gpu("gpu", None).state == "fault"
+
+
+def test_gpus_are_listed_with_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    card = SimpleNamespace(name="NVIDIA H100", total_memory=80 * 2**30)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda i: card)
+    found = check_gpu("auto", None)
+    assert (found.state, found.sentence) == (
+        "ok",
+        "2 visible: NVIDIA H100 with 80 GiB, NVIDIA H100 with 80 GiB.",
+    )
+
+
+# Ray
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    import ray
+
+    context = ray.init(
+        address="local",
+        num_cpus=1,
+        num_gpus=2,
+        include_dashboard=False,
+        object_store_memory=128 * 2**20,
+        log_to_driver=False,
+    )
+    yield context.address_info["gcs_address"]
+    ray.shutdown()
+
+
+def test_a_real_cluster_is_counted(cluster: str) -> None:
+    imported, found = check_ray(cluster, "gpu")
+    assert (imported.state, found.state) == ("ok", "ok"), (imported.sentence, found.sentence)
+    assert found.sentence == f"{cluster} has 1 node, 1 CPUs and 2 GPUs, all free."
+
+
+def test_without_an_address_only_the_import_is_tried() -> None:
+    imported, found = check_ray(None, "cpu")
+    assert (imported.state, found.state) == ("ok", "skipped")
+    assert "--ray_address" in found.sentence
+
+
+def test_an_address_that_never_answers_does_not_hold_the_doctor_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_import_fault", lambda: None)
+    monkeypatch.setattr(machine, "RAY_SECONDS", 3.0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        _, found = check_ray(address, "cpu")
+    assert (found.state, found.sentence) == (
+        "fault",
+        f"The cluster at {address} cannot be joined (there was no answer within 3 s): start it by `ray start "
+        "--head`, or mend the address or the firewall.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("has", "device", "state"),
+    [
+        ({"gpus": 0, "free_gpus": 0}, "gpu", "fault"),
+        ({"gpus": 0, "free_gpus": 0}, "cpu", "warning"),
+        ({"gpus": 8, "free_gpus": 2}, "gpu", "warning"),
+        ({"gpus": 8, "free_gpus": 8}, "gpu", "ok"),
+    ],
+)
+def test_a_cluster_without_free_gpus_is_told(
+    has: dict[str, float], device: str, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine, "isolated", lambda *_: {"nodes": 2, "cpus": 64.0, **has})
+    _, found = check_ray("10.0.0.1:6379", device)
+    assert (found.state, "10.0.0.1:6379 has 2 nodes, 64 CPUs" in found.sentence) == (state, True)
+
+
+def test_the_dashboards_address_is_told_from_the_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_import_fault", lambda: None)
+    _, found = check_ray("http://10.0.0.1:8265", "gpu")
+    assert (found.state, "is the address of Ray's dashboard" in found.sentence) == ("fault", True)

@@ -1,0 +1,131 @@
+"""The round trip to a reward service: the real one, none, and services that misbehave."""
+
+import contextlib
+import socket
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+from openrlhf_gtpo.doctor.findings import Finding
+from openrlhf_gtpo.doctor.reward import check_rewards
+from openrlhf_gtpo.embedded_reward import EmbeddedService
+from openrlhf_gtpo.rewards import RewardClientSettings
+from openrlhf_gtpo.settings import TOKEN_VARIABLE
+
+from ..fake_reward_server import Answer, FakeRewardServer, Post
+
+
+def check(*urls: str) -> tuple[list[Finding], RewardClientSettings | None]:
+    with contextlib.ExitStack() as cleanup:
+        return check_rewards(urls, cleanup)
+
+
+def graded(right: float, wrong: float) -> Callable[[Post], Answer]:
+    """A service of the project's protocol with these rewards for the completions with 42 and with 41."""
+
+    def answer(post: Post) -> Answer:
+        rewards = [right if "42" in text else wrong for text in post.texts]
+        results = [{"reward": r, "correct": r == 1, "verdict": "correct" if r == 1 else "wrong"} for r in rewards]
+        return Answer(body={"results": results})
+
+    return answer
+
+
+def test_the_real_service_grades_both_answers(service: EmbeddedService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, service.token)
+    for url in (service.url, service.url.replace("/v1/grade", "/get_reward")):
+        (found,), working = check(url)
+        assert found.state == "ok", found.sentence
+        assert found.sentence.startswith("It gave a right answer 1 and a wrong one 0, in ")
+        assert (found.name, working is not None) == (f"reward {url}", True)
+
+
+def test_a_missing_or_wrong_token_is_told(service: EmbeddedService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
+    (found,), working = check(service.url)
+    assert (found.state, working) == ("fault", None)
+    assert found.sentence.startswith("It wants a token: set MATH_REWARD_TOKEN to ")
+    monkeypatch.setenv(TOKEN_VARIABLE, "a-guess")
+    (found,), _ = check(service.url)
+    assert found.sentence.startswith("It refuses the token: set MATH_REWARD_TOKEN to ")
+    monkeypatch.setenv(TOKEN_VARIABLE, "with a blank")
+    (found,), _ = check(service.url)
+    assert found.sentence.startswith("MATH_REWARD_TOKEN cannot be used (token must be printable ASCII")
+    assert "with a blank" not in found.sentence
+
+
+def test_without_a_url_the_built_in_service_is_started_asked_and_stopped() -> None:
+    before = set(psutil.Process().children(recursive=True))
+    with contextlib.ExitStack() as cleanup:
+        (found,), working = check_rewards((), cleanup)
+        assert (found.name, found.state) == ("reward service", "ok"), found.sentence
+        assert working is not None
+        started = set(psutil.Process().children(recursive=True)) - before
+        assert started
+    _, alive = psutil.wait_procs(started, timeout=20)
+    assert alive == []
+
+
+def test_a_port_where_nothing_listens_is_told() -> None:
+    with socket.socket() as held:  # bound and not listening: refused, and nobody else can take it
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+        (found,), _ = check(f"http://127.0.0.1:{port}")
+    assert (found.state, found.sentence) == (
+        "fault",
+        f"Nothing listens on port {port} of 127.0.0.1: start the service there by `math-reward serve`, or mend the "
+        "URL.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "words"),
+    [
+        (0.0, 0.0, "It gave a right answer the score 0 instead of 1"),
+        (1.0, 1.0, "It gave a wrong answer the score 1 instead of 0"),
+    ],
+)
+def test_a_service_that_grades_wrongly_is_a_fault(right: float, wrong: float, words: str) -> None:
+    with FakeRewardServer(always=graded(right, wrong)) as server:
+        (found,), working = check(server.url)
+    assert (found.state, working) == ("fault", None)
+    assert found.sentence.startswith(words)
+
+
+def test_a_score_of_minus_one_for_a_wrong_answer_is_right_as_in_training() -> None:
+    def answer(post: Post) -> Answer:
+        return Answer(body={"rewards": [1.0 if "42" in query else -1.0 for query in post.texts]})
+
+    with FakeRewardServer(always=answer) as server:
+        (found,), _ = check(f"{server.url}/get_reward")
+    assert found.state == "ok", found.sentence
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Answer(500, {}), "answered HTTP 500; check its log."),
+        (Answer(404, {}), "HTTP 404 (check the path of the URL)."),
+        (Answer(body=b"<html>"), "answered HTML that is not JSON; check its log."),
+        (Answer(drop=True), "hung up without an answer; check its log."),
+        (Answer(400, {}), "refused the request with HTTP 400: check its log."),
+    ],
+)
+def test_a_service_that_answers_something_else_is_told_in_the_clients_words(answer: Answer, words: str) -> None:
+    with FakeRewardServer(always=lambda post: answer) as server:
+        (found,), _ = check(server.url)
+    assert found.state == "fault"
+    assert found.sentence.endswith(words)
+
+
+def test_each_url_is_looked_at_and_one_with_verdicts_grades_the_data() -> None:
+    def numbers(post: Post) -> Answer:
+        return Answer(body={"rewards": [float("42" in query) for query in post.texts]})
+
+    with FakeRewardServer(always=graded(0, 0)) as bad, FakeRewardServer(always=numbers) as plain:  # noqa: SIM117
+        with FakeRewardServer(always=graded(1, 0)) as good:
+            findings, working = check(bad.url, f"{plain.url}/get_reward", good.url)
+    assert [found.state for found in findings] == ["fault", "ok", "ok"]
+    assert working is not None
+    assert working.urls == (good.url,)

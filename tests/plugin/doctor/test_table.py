@@ -1,0 +1,56 @@
+"""How findings are shown."""
+
+import json
+
+from openrlhf_gtpo.doctor.findings import Finding, fault, ok, places, reason, skipped, warning
+from openrlhf_gtpo.doctor.table import as_json, summary, table
+
+FINDINGS = [
+    ok("Python", "It is 3.11.7."),
+    warning("data: repeats", "Two come again: keep one."),
+    fault("GPU", "There is none: plug one in, please, and look again."),
+    skipped("disk", "Not checked: give --out."),
+]
+
+
+def test_columns_are_aligned() -> None:
+    assert table(FINDINGS, width=None, colour=False).split("\n") == [
+        "ok       Python         It is 3.11.7.",
+        "warning  data: repeats  Two come again: keep one.",
+        "fault    GPU            There is none: plug one in, please, and look again.",
+        "skipped  disk           Not checked: give --out.",
+    ]
+
+
+def test_on_a_terminal_states_are_coloured_and_sentences_wrapped() -> None:
+    lines = table(FINDINGS[2:3], width=42, colour=True).split("\n")
+    assert lines == [
+        "\x1b[31mfault\x1b[0m  GPU  There is none: plug one in,",
+        "            please, and look again.",
+    ]
+
+
+def test_the_summary_counts() -> None:
+    assert summary(FINDINGS) == "1 fault to mend, 1 warning to look at, in 3 checks; 1 were skipped."
+    assert summary(FINDINGS[:2]) == "Nothing has to be mended, 1 warning to look at, in 2 checks."
+    assert summary(FINDINGS[:1]) == "All is well, in 1 check."
+
+
+def test_programs_get_the_same() -> None:
+    found = json.loads(as_json(FINDINGS))
+    assert found["checks"][0] == {"name": "Python", "state": "ok", "sentence": "It is 3.11.7."}
+    assert found["counts"] == {"ok": 1, "warning": 1, "fault": 1, "skipped": 1}
+    assert found["summary"] == summary(FINDINGS)
+    assert [Finding(**check) for check in found["checks"]] == FINDINGS
+
+
+def test_lines_are_named_and_many_counted() -> None:
+    assert places([7]) == "line 7"
+    assert places([7, 9]) == "lines 7 and 9"
+    assert places([1, 2, 3, 4, 5]) == "lines 1, 2, 3, 4 and 5"
+    assert places(list(range(1, 1008))) == "lines 1, 2, 3, 4, 5 and 1,002 more"
+
+
+def test_an_exception_is_a_part_of_a_sentence() -> None:
+    assert reason(ValueError("\nIt is bad.\nVery bad.")) == "It is bad"
+    assert reason(KeyError()) == "KeyError"
