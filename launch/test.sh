@@ -26,6 +26,6 @@ echo "── 2 of 4: fast tests, 2 at a time"
 .venv/bin/python -m pytest -q -n 2 --dist loadscope --ignore tests/end_to_end --ignore tests/plugin/test_vllm_entropy.py || status=1
 echo "── 3 of 4: the real vLLM engine"
 .venv/bin/python -m pytest -q tests/plugin/test_vllm_entropy.py || status=1
-echo "── 4 of 4: the real loop (the first run trains its policy: a minute without a line)"
-.venv/bin/python -m pytest -v --timeout 600 tests/end_to_end || status=1
+echo "── 4 of 4: the real loop, 2 files at a time (the first trains its policy: a minute without a line)"
+.venv/bin/python -m pytest -v -n 2 --dist loadfile --timeout 600 tests/end_to_end || status=1
 exit $status

@@ -13,8 +13,11 @@
 # INPUT_KEY, LABEL_KEY  its columns (input, label)
 # NODES, GPUS  machines, and GPUs of each (1 and 8, or 8 and 8)
 # REWARD_URL   reward services, comma-separated; without it one is started, for a single node only
-# OUT     where checkpoints and metrics go, a folder that every node sees (checkpoints/PRESET-SIZE)
+# REWARD_URL's token: MATH_REWARD_TOKEN_FILE, a file on the node where this runs; see launch/runtime_env.yaml
+# OUT     where checkpoints and metrics go, a folder that every node sees (~/checkpoints/PRESET-SIZE; a Ray job's own
+#         working directory is thrown away)
 # PYTHON  the interpreter that has openrlhf-gtpo (python3)
+# DEVICE  gpu (default), or cpu to try the way through a cluster with a small policy: leaves out what needs a GPU
 #
 # Flags after the script's name are passed on and win.
 #
@@ -39,6 +42,7 @@ case ${SIZE:=7b} in
         ;;
 esac
 gpus=${GPUS:-8}
+[ "${DEVICE:=gpu}" = gpu ] || engine_gpus=1
 if ((nodes * gpus % engine_gpus)); then
     echo "launch/train_cluster.sh: $nodes x $gpus GPUs do not divide into vLLM engines of $engine_gpus: change NODES or GPUS." >&2
     exit 2
@@ -49,6 +53,7 @@ if ((nodes > 1)) && [ -z "${REWARD_URL:-}" ]; then
     exit 2
 fi
 
+out=${OUT:-$HOME/checkpoints/${PRESET:-}-$SIZE}
 flags=(
     --preset "${PRESET:?set it to gtpo, grpo_s, dapo, dapo_forking or grpo}"
     --actor.model_name_or_path "$model"
@@ -70,24 +75,27 @@ flags=(
     --actor.adam.lr 1e-6
     --actor.gradient_checkpointing_enable
     --ds.zero_stage 3
-    --ds.packing_samples
-    # The same GPUs generate and train, in turn.
-    --train.colocate_all
-    --vllm.enable_sleep
-    --ds.enable_sleep
     --actor.num_nodes "$nodes"
     --actor.num_gpus_per_node "$gpus"
     --vllm.num_engines $((nodes * gpus / engine_gpus))
     --vllm.tensor_parallel_size "$engine_gpus"
-    --vllm.gpu_memory_utilization 0.6
-    --vllm.sync_backend nccl
-    --vllm.enforce_eager
-    --ckpt.output_dir "${OUT:-checkpoints/$PRESET-$SIZE}/model"
-    --ckpt.path "${OUT:-checkpoints/$PRESET-$SIZE}/state"
+    --ckpt.output_dir "$out/model"
+    --ckpt.path "$out/state"
     --ckpt.save_steps 20
     --ckpt.max_num 3
     --logger.logging_steps 1
-    --device gpu
+    --device "$DEVICE"
+)
+# The same GPUs generate and train, in turn.
+[ "$DEVICE" = cpu ] || flags+=(
+    --ds.packing_samples
+    --train.colocate_all
+    --vllm.enable_sleep
+    --ds.enable_sleep
+    --vllm.gpu_memory_utilization 0.6
+    --vllm.sync_backend nccl
+    --vllm.enforce_eager
 )
 [ -z "${REWARD_URL:-}" ] || flags+=(--reward.remote_url "$REWARD_URL")
+echo "launch/train_cluster.sh: $PRESET for $model on $nodes x $gpus ${DEVICE}s; metrics, checkpoints and the policy go to $out"
 exec "${PYTHON:-python3}" -m openrlhf_gtpo.train "${flags[@]}" "$@"

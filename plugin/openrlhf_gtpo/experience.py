@@ -1,11 +1,10 @@
-"""Lives in the controller: turns rollouts into whole groups, and whole groups into advantages.
+"""Lives in the controller: turns whole groups into advantages.
 
-`Generator` keeps what each response brings (entropies, failed rewards), drops groups that lost a reward and draws
-other prompts for them. `ExperienceMaker` puts the micro-batches back into rollout order, so that every statistic
-is taken over whole groups however OpenRLHF splits them, and shapes."""
+The micro-batches are put back into rollout order, so that every statistic is taken over whole groups however OpenRLHF
+splits them, and shaped."""
 
 import json
-import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,6 @@ from typing import Any
 import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker, apply_length_penalties
-from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
 from openrlhf_gtpo.errors import OneSentence
 from openrlhf_gtpo.forking import forking_tokens
@@ -24,15 +22,6 @@ from openrlhf_gtpo.punishment import overlong_punishment
 from openrlhf_gtpo.settings import ESTIMATORS, ShapingSettings, metrics_path
 from openrlhf_gtpo.shaping import Shaped, grpo_s, gtpo
 
-logger = logging.getLogger(__name__)
-
-REPLACEMENT_ROUNDS = 3
-"""How often other prompts are drawn for groups that lost a reward before a smaller batch has to do."""
-
-
-class RewardsFailed(OneSentence):
-    """Rewards could not be had, and going on without them would train on nothing."""
-
 
 class NotBinary(OneSentence):
     """A score is neither right nor wrong, so responses cannot be told apart by correctness."""
@@ -41,179 +30,6 @@ class NotBinary(OneSentence):
 class ShapingFailed(OneSentence):
     """What the rollouts brought is not what entropies and scores can be; the sentence of `openrlhf_gtpo.shaping`
     says which."""
-
-
-class GroupBroken(OneSentence):
-    """What should be one group is not: responses of different prompts, or too few of them."""
-
-
-@dataclass
-class RewardTally:
-    """What became of the rewards of one rollout batch."""
-
-    failed_responses: int = 0
-    dropped_groups: int = 0
-    seconds_sum: float = 0.0
-    seconds_max: float = 0.0
-    responses: int = 0
-    last_error: str = ""
-
-    def add(self, response: dict[str, Any]) -> None:
-        """Count one response of a rollout actor."""
-        self.responses += 1
-        self.seconds_sum += response["reward_seconds"]
-        self.seconds_max = max(self.seconds_max, response["reward_seconds"])
-        if response["reward_error"] is not None:
-            self.failed_responses += 1
-            self.last_error = response["reward_error"]
-
-    def metrics(self) -> dict[str, float]:
-        """Under the names that are logged; waiting times are from a response's last token to its reward."""
-        return {
-            "reward/failed_responses": float(self.failed_responses),
-            "reward/dropped_groups": float(self.dropped_groups),
-            "reward/wait_seconds_mean": self.seconds_sum / max(1, self.responses),
-            "reward/wait_seconds_max": self.seconds_max,
-        }
-
-
-class Generator(SamplesGenerator):
-    """OpenRLHF's samples generator whose groups are whole or gone: a failed reward is never 0 or None."""
-
-    tally: RewardTally
-    steps = 0
-    """Batches that were generated, those before a resumption included."""
-    _evaluating = False
-
-    @classmethod
-    def like(cls, generator: SamplesGenerator) -> "Generator":
-        """Take over from OpenRLHF's own generator."""
-        new = adopt(cls, generator)
-        new.tally = RewardTally()
-        return new
-
-    def generate_samples(self, **generate_kwargs: Any) -> Any:
-        """As OpenRLHF's, with a fresh tally; after ``--train.max_steps`` batches there are no more prompts."""
-        self.tally = RewardTally()
-        most = self.args.train.max_steps
-        if most is not None and self.steps >= most:
-            return [], None, 0, True
-        samples, pass_rate, consumed, exhausted = super().generate_samples(**generate_kwargs)
-        self.steps += bool(samples)
-        return samples, pass_rate, consumed, exhausted or (most is not None and self.steps >= most)
-
-    def generate_eval_samples(self, **generate_kwargs: Any) -> Any:
-        """As OpenRLHF's; groups that lost a reward are left out and told, since evaluation has no prompts to spare."""
-        kept, self.tally, self._evaluating = self.tally, RewardTally(), True
-        try:
-            return super().generate_eval_samples(**generate_kwargs)
-        finally:
-            if self.tally.dropped_groups:
-                logger.warning(
-                    "%d prompts are missing from this evaluation because their rewards failed; the last reason: %s",
-                    self.tally.dropped_groups,
-                    self.tally.last_error,
-                )
-            self.tally, self._evaluating = kept, False
-
-    def _generate_vllm(self, dataloader_iter: Any, num_prompts: int, dynamic_filtering: Any, **kwargs: Any) -> Any:
-        samples, consumed, exhausted = super()._generate_vllm(
-            dataloader_iter=dataloader_iter, num_prompts=num_prompts, dynamic_filtering=dynamic_filtering, **kwargs
-        )
-        group_size = kwargs.get("n_samples_per_prompt", self.args.rollout.n_samples_per_prompt)
-        if self.args.reward.remote_url:  # else a reward model gives the rewards later
-            samples, consumed, exhausted = self._rewarded(
-                samples, consumed, exhausted, dataloader_iter, dynamic_filtering, group_size, **kwargs
-            )
-        if not self._evaluating and len(samples) < num_prompts * group_size:
-            samples = self._whole_updates(samples, group_size)
-        return self._same_logs(samples), consumed, exhausted
-
-    def _rewarded(
-        self,
-        samples: list[Experience],
-        consumed: int,
-        exhausted: bool,
-        dataloader_iter: Any,
-        dynamic_filtering: Any,
-        group_size: int,
-        **kwargs: Any,
-    ) -> tuple[list[Experience], int, bool]:
-        """The groups that have all their rewards, with groups of other prompts in the place of those that have not."""
-        drawn = len(samples)
-        samples = self._whole_groups(samples, **kwargs)
-        if drawn and not samples:
-            raise RewardsFailed(
-                f"No reward could be had for a whole rollout batch ({drawn} responses), so training stops: "
-                f"{self.tally.last_error}"
-            )
-        for _ in range(REPLACEMENT_ROUNDS):
-            missing = (drawn - len(samples)) // group_size
-            if not missing or exhausted or self._evaluating:
-                break
-            logger.warning("Drawing %d other prompts for groups that lost a reward.", missing)
-            more, more_consumed, exhausted = super()._generate_vllm(
-                dataloader_iter=dataloader_iter, num_prompts=missing, dynamic_filtering=dynamic_filtering, **kwargs
-            )
-            consumed += more_consumed
-            samples += self._whole_groups(more, **kwargs)
-        return samples, consumed, exhausted
-
-    def _process_response_into_experience(self, response: dict[str, Any], **generate_kwargs: Any) -> Experience:
-        self.tally.add(response)
-        if response["reward_error"] is not None and self.args.reward.on_failure == "stop":
-            raise RewardsFailed(f"A reward failed and --reward.on_failure is stop: {response['reward_error']}")
-        experience = super()._process_response_into_experience(response, **generate_kwargs)
-        # Aligned as OpenRLHF aligns rollout_log_probs: entry t belongs to token t + 1 of the sequence.
-        width = experience.action_mask.shape[-1]
-        for name in ("entropy", "logprob"):
-            values = torch.tensor(response[name][1 : width + 1], dtype=torch.float32)
-            experience.info[name] = values.unsqueeze(0)  # (1, A)
-        return experience
-
-    def _whole_groups(self, samples: list[Experience], **kwargs: Any) -> list[Experience]:
-        """Leave out every group with a response that has no reward."""
-        size = kwargs.get("n_samples_per_prompt", self.args.rollout.n_samples_per_prompt)
-        kept: list[Experience] = []
-        for start in range(0, len(samples), size):
-            group = samples[start : start + size]
-            if len(group) != size or len({sample.prompts[0] for sample in group}) != 1:
-                raise GroupBroken(
-                    f"Responses {start} to {start + len(group) - 1} of a rollout batch do not form a group of "
-                    f"{size} to one "
-                    "prompt, so no statistic over groups can be trusted; please report this with your command line."
-                )
-            if all(sample.rewards is not None for sample in group):
-                kept += group
-            else:
-                self.tally.dropped_groups += 1
-                logger.warning("Dropped a group of %d responses: %s", size, self.tally.last_error)
-        return kept
-
-    def _whole_updates(self, samples: list[Experience], group_size: int) -> list[Experience]:
-        """As many groups as fill optimiser updates.
-
-        What is left over, because rewards failed or the prompts ran out, would stay in DeepSpeed's gradient
-        accumulation and shift every later update; and it would leave the ranks with unequal numbers of micro-batches,
-        on which they wait for each other for ever.
-        """
-        kept = len(samples)
-        while kept % self.args.train.batch_size:
-            kept -= group_size
-            self.tally.dropped_groups += 1
-        if kept < len(samples):
-            logger.warning("Left out %d responses that do not fill --train.batch_size.", len(samples) - kept)
-        return samples[:kept]
-
-    def _same_logs(self, samples: list[Experience]) -> list[Experience]:
-        """Keep the extra_logs that every response has: OpenRLHF cannot batch a key that some lack."""
-        if samples:
-            common = set.intersection(*(set(sample.info) for sample in samples))
-            for name in {name for sample in samples for name in sample.info} - common:
-                logger.warning("extra_logs[%r] is missing from some responses and is not logged.", name)
-            for sample in samples:
-                sample.info = {name: value for name, value in sample.info.items() if name in common}
-        return samples
 
 
 @dataclass
@@ -305,6 +121,7 @@ class ExperienceMaker(RemoteExperienceMaker):
     def compute_advantages_and_returns(self, experiences: list[Experience]) -> list[Experience]:
         """Advantages of a whole rollout batch, whatever its micro-batches; OpenRLHF's own estimators are left to
         OpenRLHF."""
+        begin = time.perf_counter()
         batch = whole_batch(experiences, self.args.rollout.n_samples_per_prompt)
         extra = self._punish_overlong(experiences, batch) if self.args.shaping.grop else {}
         shaped = None
@@ -314,6 +131,7 @@ class ExperienceMaker(RemoteExperienceMaker):
             experiences = super().compute_advantages_and_returns(experiences)
         if self.args.shaping.top_entropy_share < 1:
             extra |= self._keep_forking_tokens(experiences, batch)
+        extra["shaping/seconds"] = time.perf_counter() - begin
         self._measure(experiences, batch, shaped)
         self.metrics |= extra
         return experiences

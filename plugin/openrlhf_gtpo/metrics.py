@@ -85,18 +85,30 @@ def _spread(found: dict[str, float], prefix: str, values: torch.Tensor) -> None:
 
 
 class MetricsFile:
-    """One JSON object a step, appended to a file; a file of an earlier run is moved aside, never mixed with."""
+    """One JSON object a step, appended to a file."""
 
-    def __init__(self, path: Path, resume: bool) -> None:
-        """
-        Args:
-            path: the file; its folder is made.
-            resume: the run continues an earlier one, whose lines are kept in place.
-        """
+    def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and not resume:
-            path.rename(path.with_name(f"{path.stem}.{time.strftime('%Y%m%d-%H%M%S')}{path.suffix}"))
         self.path = path
+
+    def begin(self, step: int) -> None:
+        """Prepare the file for a run that goes on after ``step``.
+
+        Args:
+            step: 0 for a run from the start: the file of an earlier run is moved aside, never mixed with. Else that of
+                the checkpoint: what was written after it will be done again, so it is taken out.
+        """
+        if not self.path.exists():
+            return
+        if step == 0:
+            self.path.rename(
+                self.path.with_name(f"{self.path.stem}.{time.strftime('%Y%m%d-%H%M%S')}{self.path.suffix}")
+            )
+            return
+        kept = [line for line in self.path.read_text(encoding="utf-8").splitlines() if _step_of(line) <= step]
+        part = self.path.with_suffix(".part")
+        part.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+        part.replace(self.path)
 
     def write(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Append one step. What is not a number is left out; NaN and infinities, which JSON has not, become null."""
@@ -108,6 +120,14 @@ class MetricsFile:
                 line[name] = value if math.isfinite(value) else None
         with self.path.open("a") as file:
             file.write(json.dumps(line) + "\n")
+
+
+def _step_of(line: str) -> float:
+    """The step of a line; infinite for one that a kill cut off."""
+    try:
+        return json.loads(line)["step"]
+    except (ValueError, KeyError):
+        return math.inf
 
 
 def progress_line(step: int, metrics: Mapping[str, Any]) -> str:

@@ -44,7 +44,7 @@ _INTERNALS = {
     "openrlhf.trainer.ray.launcher": ["ReferenceModelActor"],
     "openrlhf.trainer.ray.ppo_actor": [
         "PolicyModelActor",
-        "ActorPPOTrainer",
+        "ActorPPOTrainer.broadcast_to_vllm",
         "stateless_init_process_group",
     ],
     "openrlhf.trainer.ray.vllm_engine": ["RolloutRayActor", "create_vllm_engines"],

@@ -4,6 +4,9 @@ objective in place.
 GTPO uses OpenRLHF's token-level loss as it is.
 """
 
+import contextlib
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import openrlhf.trainer.ray.ppo_actor as ppo_actor
@@ -27,6 +30,42 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
             for reports in ray.get([engine.entropy_hook_report.remote() for engine in vllm_engines]):
                 check_hook(reports)
         super().__init__(*args, vllm_engines=vllm_engines, **kwargs)
+
+    def broadcast_to_vllm(self) -> None:
+        """As OpenRLHF's. With LoRA vLLM gets the merged weights by the names that it knows; OpenRLHF would send it the
+        adapters' matrices, of which its model has none."""
+        engine = self.actor.model
+        if not hasattr(engine.module, "merge_adapter"):
+            super().broadcast_to_vllm()
+            return
+        with merged_weights(engine.module) as weights:
+            self.actor.model = SimpleNamespace(module=SimpleNamespace(named_parameters=lambda: iter(weights)))
+            try:
+                super().broadcast_to_vllm()
+            finally:
+                self.actor.model = engine
+
+
+@contextlib.contextmanager
+def merged_weights(model: Any) -> Iterator[list[tuple[str, torch.nn.Parameter]]]:
+    """The weights of a PEFT model with its LoRA adapters merged, named as in the model without them.
+
+    Afterwards the weights are what they were, bit by bit: taking the adapters' product off again would leave rounding
+    errors, which add up over the steps.
+    """
+    known = [(name, parameter) for name, parameter in model.named_parameters() if "lora_" not in name]
+    changed = [(parameter, parameter.detach().clone()) for name, parameter in known if ".base_layer." in name]
+    model.merge_adapter()
+    try:
+        yield [
+            (name.removeprefix("base_model.model.").replace(".base_layer.", "."), parameter)
+            for name, parameter in known
+        ]
+    finally:
+        model.unmerge_adapter()
+        with torch.no_grad():
+            for parameter, before in changed:
+                parameter.copy_(before)
 
 
 class PolicyActor(underlying(ppo_actor.PolicyModelActor)):  # type: ignore[misc]

@@ -59,7 +59,7 @@ class Failure(Exception):
 
     ``permanent``: asking again cannot help. ``divisible``: a smaller batch may succeed where this one did not.
     ``answered``: the server read the batch and refused it or answered it wrongly, as servers that handle one query do.
-    ``retry_after``: seconds the server asked to be left alone.
+    ``retry_after``: seconds the server asked to be left alone. ``of_client``: it refuses whatever this client asks.
     """
 
     def __init__(
@@ -70,8 +70,10 @@ class Failure(Exception):
         divisible: bool = False,
         answered: bool = False,
         retry_after: float = 0.0,
+        of_client: bool = False,
     ) -> None:
         super().__init__(reason)
+        self.of_client = of_client
         self.permanent = permanent
         self.divisible = divisible
         self.answered = answered
@@ -157,10 +159,15 @@ def refused(status: int, retry_after: str | None, stock: bool) -> Failure:
             answered=not overloaded_or_gone,
             retry_after=_seconds_of(retry_after),
         )
-    about_the_batch = status not in (401, 403, 404, 405) if stock else status in (413, 422)
+    of_client = status in (401, 403, 404, 405)
+    about_the_batch = not of_client if stock else status in (413, 422)
     hint = f" ({STATUS_HINTS[status]})" if status in STATUS_HINTS else ""
     return Failure(
-        f"refused the request with HTTP {status}{hint}", permanent=True, divisible=about_the_batch, answered=True
+        f"refused the request with HTTP {status}{hint}",
+        permanent=True,
+        divisible=about_the_batch,
+        answered=True,
+        of_client=of_client,
     )
 
 

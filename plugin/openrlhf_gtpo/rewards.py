@@ -47,14 +47,22 @@ class RewardError(RuntimeError):
     """A completion got no reward. The message is one sentence that names the URL and what was wrong.
 
     ``url``: the last URL that was asked, without its query; ``attempts``: POSTs that carried the completion;
-    ``seconds``: from the call to the failure; ``permanent``: True when asking again cannot help.
+    ``seconds``: from the call to the failure; ``permanent``: True when asking again cannot help; ``of_client``: True
+    when the server refuses whatever this client asks, with a wrong token for instance.
     """
 
     # The defaults let pickle rebuild it (Ray sends exceptions between processes): attributes travel in __dict__.
     def __init__(
-        self, message: str, url: str = "", attempts: int = 0, seconds: float = 0.0, permanent: bool = False
+        self,
+        message: str,
+        url: str = "",
+        attempts: int = 0,
+        seconds: float = 0.0,
+        permanent: bool = False,
+        of_client: bool = False,
     ) -> None:
         super().__init__(message)
+        self.of_client = of_client
         self.url = url
         self.attempts = attempts
         self.seconds = seconds
@@ -392,7 +400,8 @@ class RewardClient:
                 return
         if failure.permanent:
             for item in batch:
-                self._fail(item, f"The reward server {endpoint.label} {failure}.", permanent=True)
+                message = f"The reward server {endpoint.label} {failure}."
+                self._fail(item, message, permanent=True, of_client=failure.of_client)
             return
         self._mark_down(endpoint, failure, sent_at)
         self._retry(endpoint, dict.fromkeys(batch, failure))
@@ -452,13 +461,15 @@ class RewardClient:
     def _label(self, item: _Item) -> str:
         return (item.endpoint or self._endpoints[0]).label
 
-    def _fail(self, item: _Item, message: str, permanent: bool) -> None:
+    def _fail(self, item: _Item, message: str, permanent: bool, of_client: bool = False) -> None:
         assert self._loop is not None
         if item.future.done():
             return
         self.stats.failures += 1
         seconds = self._loop.time() - item.asked_at
-        item.future.set_exception(RewardError(message, self._label(item), item.attempts, seconds, permanent))
+        item.future.set_exception(
+            RewardError(message, self._label(item), item.attempts, seconds, permanent, of_client)
+        )
 
     # How the URLs are doing
 

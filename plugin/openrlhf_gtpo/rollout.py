@@ -2,8 +2,10 @@
 
 OpenRLHF's own executor (or the user's agent) still generates. It is handed a recorder in place of the engine,
 which asks for entropies and keeps them; rewards are then fetched here instead of inside the executor, whose client
-turns an outage into ``None``. A response gains three entries: ``entropy`` and ``logprob`` (one float per
-observation token, 0 off the response) and ``reward_error`` (one sentence, or None).
+turns an outage into ``None``. A response gains: ``entropy`` and ``logprob`` (one float per
+observation token, 0 off the response), ``reward_error`` (one sentence, or None), ``reward_refused`` (whether the
+reward service refuses whatever it is asked), ``generated_at`` (Unix time of its last token) and ``reward_seconds``
+(from then to its reward).
 """
 
 import dataclasses
@@ -137,12 +139,13 @@ class RewardingExecutor(AgentExecutorBase):
             images=images,
         )
         response["entropy"], response["logprob"] = aligned(response, recorder.calls)
-        response["reward_error"] = None
-        started = time.monotonic()
+        response["reward_error"], response["reward_refused"] = None, False
+        response["generated_at"], started = time.time(), time.monotonic()
         try:
             await self._reward(response, prompt, label, hf_tokenizer)
         except (RewardError, ValueError) as error:
             response.update(reward=None, scores=None, extra_logs={}, reward_error=str(error))
+            response["reward_refused"] = isinstance(error, RewardError) and error.of_client
         response["reward_seconds"] = time.monotonic() - started
         return response
 

@@ -21,7 +21,9 @@ __all__ = [
     "SettingsError",
     "ShapingSettings",
     "add_flags",
+    "make_paths_absolute",
     "refusals",
+    "reward_token",
     "rollout_settings",
 ]
 
@@ -31,6 +33,10 @@ ESTIMATORS = ("gtpo", "grpo_s")
 ON_FAILURE = ("retry", "drop_group", "stop")
 TOKEN_VARIABLE = "MATH_REWARD_TOKEN"
 """Environment variable with the reward service's bearer token: never a flag, because OpenRLHF prints its flags."""
+
+TOKEN_FILE_VARIABLE = "MATH_REWARD_TOKEN_FILE"
+"""Or one with the name of a file that holds it: what a Ray job has in its runtime environment is shown on the
+dashboard."""
 
 
 @dataclass(frozen=True)
@@ -327,13 +333,34 @@ def rewards_are_embedded(flags: dict[str, Any]) -> bool:
     return not (flags["reward.remote_url"] or flags["train.agent_func_path"] or flags["reward.model_name_or_path"])
 
 
+def reward_token() -> str | None:
+    """The reward service's bearer token, from the environment.
+
+    Raises:
+        SettingsError: both variables are set, or the file cannot be read or is empty.
+    """
+    token, path = os.environ.get(TOKEN_VARIABLE), os.environ.get(TOKEN_FILE_VARIABLE)
+    if not path:
+        return token or None
+    if token:
+        raise SettingsError(f"Set {TOKEN_VARIABLE} or {TOKEN_FILE_VARIABLE}, not both.")
+    try:
+        token = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SettingsError(f"{TOKEN_FILE_VARIABLE}, {path}, cannot be read: {reason}.") from None
+    if not token:
+        raise SettingsError(f"{TOKEN_FILE_VARIABLE}, {path}, is empty: write the reward service's token into it.")
+    return token
+
+
 def rollout_settings(args: argparse.Namespace, worker_extension_cls: str, token: str | None = None) -> RolloutSettings:
     """Settings of the rollout actors, from OpenRLHF's flat namespace.
 
     Args:
         args: as parsed; ``reward.remote_url`` is OpenRLHF's comma-separated list of URLs, or a ``.py`` file.
         worker_extension_cls: dotted name of the class that vLLM adds to its workers.
-        token: bearer token of the reward service; by default that of the environment variable MATH_REWARD_TOKEN.
+        token: bearer token of the reward service; by default `reward_token`'s.
     """
     flags = vars(args)
     remote = flags["reward.remote_url"]
@@ -342,7 +369,7 @@ def rollout_settings(args: argparse.Namespace, worker_extension_cls: str, token:
     return RolloutSettings(
         reward=RewardClientSettings(
             urls=tuple(url.strip() for url in remote.split(",") if url.strip()),
-            token=token or os.environ.get(TOKEN_VARIABLE) or None,
+            token=token or reward_token(),
             timeout=flags["reward.timeout"],
             deadline=0.0 if flags["reward.on_failure"] == "drop_group" else flags["reward.deadline"],
             batch_size=flags["reward.batch_size"],
@@ -350,6 +377,19 @@ def rollout_settings(args: argparse.Namespace, worker_extension_cls: str, token:
         ),
         worker_extension_cls=worker_extension_cls,
     )
+
+
+def make_paths_absolute(args: argparse.Namespace) -> None:
+    """Let the folders that a run writes to mean the same in every process: Ray's workers have other working
+    directories than the driver.
+
+    Args:
+        args: OpenRLHF's flat namespace, changed in place.
+    """
+    flags = vars(args)
+    for name in ("ckpt.output_dir", "ckpt.path", "logger.metrics_path", "logger.tensorboard_dir"):
+        if flags[name]:
+            flags[name] = os.path.abspath(flags[name])
 
 
 def metrics_path_of_flags(flags: dict[str, Any]) -> Path:

@@ -28,6 +28,7 @@ after that does.
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,6 +38,9 @@ __all__ = ["Shaped", "grpo_s", "gtpo"]
 
 SMALLEST_WRONG_ENTROPY = 1e-6
 """Nats. 1/H of a wrong unit is taken of an entropy clamped below at this, so that it stays finite."""
+
+BLOCK = 2**18
+"""Tokens that are shaped at once on a CPU, or one group where that is more: what its caches hold."""
 
 _ZERO_ENTROPY = 1e-30
 """Nats. Stands for H = 0 in correct units: nothing beside a real entropy, yet it makes 0/0 into equal shares."""
@@ -67,6 +71,25 @@ class _Settings:
     over: Over
     scope: Scope
     eps: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Arguments:
+    """What a caller gave, as `gtpo` describes it."""
+
+    entropy: torch.Tensor
+    mask: torch.Tensor
+    correct: torch.Tensor
+    group: torch.Tensor
+    penalty: torch.Tensor | None
+    entropy_clip: tuple[float, float] | None
+
+    def of(self, rows: slice | torch.Tensor) -> "_Arguments":
+        """Those of some responses."""
+        penalty = None if self.penalty is None else self.penalty[rows]
+        return _Arguments(
+            self.entropy[rows], self.mask[rows], self.correct[rows], self.group[rows], penalty, self.entropy_clip
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,12 +162,13 @@ def gtpo(
         ValueError: an argument has the wrong shape, type or value; the message names it.
     """
     settings = _read_settings(alpha1, alpha2, over, scope, eps)
-    batch = _read_batch(entropy, mask, correct, group, penalty, entropy_clip)
-    if batch.entropy.numel() == 0:
-        return _nothing(batch)
+    return _by_blocks(_gtpo, _Arguments(entropy, mask, correct, group, penalty, entropy_clip), settings)
+
+
+def _gtpo(batch: _Batch, settings: _Settings) -> tuple[torch.Tensor, torch.Tensor]:
+    """(N, T) rewards and advantages of whole groups."""
     if _is_lined_up(batch):
-        rewards, advantages = _shape(batch.entropy, batch.alive, batch.length, batch, settings)
-        return Shaped(rewards, advantages, batch.informative)
+        return _shape(batch.entropy, batch.alive, batch.length, batch, settings)
     longest = int(batch.length.max())
     # Column `longest` takes everything off the mask, and is itself off the mask.
     column = batch.mask.cumsum(dim=1).sub_(1).masked_fill_(~batch.mask, longest)  # (N, T)
@@ -153,8 +177,7 @@ def gtpo(
     rewards, advantages = _shape(tokens, alive.to(tokens.dtype), batch.length, batch, settings)
     # The batch's own (N, T) tensors have served and take the results: fresh memory costs more than arithmetic.
     rewards = torch.gather(rewards, 1, column, out=batch.entropy)
-    advantages = torch.gather(advantages, 1, column, out=batch.alive)
-    return Shaped(rewards, advantages, batch.informative)
+    return rewards, torch.gather(advantages, 1, column, out=batch.alive)
 
 
 def grpo_s(
@@ -179,19 +202,50 @@ def grpo_s(
     tokens has no mean entropy and nothing to train on, so it neither takes a share nor enters mean and std.
     """
     settings = _read_settings(alpha1, alpha2, over, scope, eps)
-    batch = _read_batch(entropy, mask, correct, group, penalty, entropy_clip)
-    if batch.entropy.numel() == 0:
-        return _nothing(batch)
+    return _by_blocks(_grpo_s, _Arguments(entropy, mask, correct, group, penalty, entropy_clip), settings)
+
+
+def _grpo_s(batch: _Batch, settings: _Settings) -> tuple[torch.Tensor, torch.Tensor]:
+    """(N, T) rewards and advantages of whole groups."""
     present = (batch.length > 0).double()  # (N,)
     mean_entropy = batch.entropy.sum(dim=1).double() / batch.length.clamp(min=1)
     rewards, advantages = _shape(mean_entropy[:, None], present[:, None], present, batch, settings)
     alive = batch.alive
     rewards = torch.mul(alive, rewards.to(alive.dtype), out=batch.entropy)  # (N, T), in memory that has served
-    return Shaped(rewards, alive.mul_(advantages.to(alive.dtype)), batch.informative)
+    return rewards, alive.mul_(advantages.to(alive.dtype))
 
 
-def _nothing(batch: _Batch) -> Shaped:
-    return Shaped(torch.zeros_like(batch.entropy), torch.zeros_like(batch.entropy), batch.informative)
+def _by_blocks(
+    algorithm: Callable[[_Batch, _Settings], tuple[torch.Tensor, torch.Tensor]],
+    arguments: _Arguments,
+    settings: _Settings,
+) -> Shaped:
+    """Check the arguments and shape whole groups, on a CPU so many at a time that they stay in its caches."""
+    _check(arguments)
+    entropy, group = arguments.entropy, arguments.group
+    if entropy.numel() == 0:
+        nothing = torch.zeros(entropy.shape, dtype=_dtype(entropy), device=entropy.device)
+        return Shaped(nothing, nothing.clone(), torch.zeros(len(entropy), dtype=torch.bool, device=entropy.device))
+    if entropy.device.type != "cpu" or settings.scope == "batch" or entropy.numel() <= BLOCK:
+        batch = _read_batch(arguments, torch.arange(len(entropy), device=entropy.device))
+        return Shaped(*algorithm(batch, settings), batch.informative)
+    rewards = torch.empty(entropy.shape, dtype=_dtype(entropy))
+    shaped = Shaped(rewards, torch.empty_like(rewards), torch.empty(len(entropy), dtype=torch.bool))
+    _, compact, sizes = group.unique(return_inverse=True, return_counts=True)
+    order = compact.argsort(stable=True)
+    in_order = bool((compact[1:] >= compact[:-1]).all())
+    begin = end = 0
+    for size in [*sizes.tolist(), None]:  # None ends the last block
+        if size is not None and (begin == end or (end + size - begin) * entropy.shape[1] <= BLOCK):
+            end += size
+            continue
+        # A slice is a view, an index a copy.
+        rows = slice(begin, end) if in_order else order[begin:end]
+        batch = _read_batch(arguments.of(rows), order[begin:end])
+        shaped.rewards[rows], shaped.advantages[rows] = algorithm(batch, settings)
+        shaped.informative[rows] = batch.informative
+        begin, end = end, end + (size or 0)
+    return shaped
 
 
 def _shape(
@@ -316,14 +370,10 @@ def _read_settings(alpha1: float, alpha2: float, over: Over, scope: Scope, eps: 
     return _Settings(alpha1, alpha2, over, scope, eps)
 
 
-def _read_batch(
-    entropy: torch.Tensor,
-    mask: torch.Tensor,
-    correct: torch.Tensor,
-    group: torch.Tensor,
-    penalty: torch.Tensor | None,
-    entropy_clip: tuple[float, float] | None,
-) -> _Batch:
+def _check(arguments: _Arguments) -> None:
+    """Shapes, types and devices, and the values of what is small."""
+    entropy, mask, correct, group = arguments.entropy, arguments.mask, arguments.correct, arguments.group
+    penalty, entropy_clip = arguments.penalty, arguments.entropy_clip
     if entropy.dim() != 2 or not entropy.is_floating_point():
         raise ValueError(f"entropy must be a float tensor of shape (N, T), got {_described(entropy)}")
     responses, device = len(entropy), entropy.device
@@ -346,12 +396,26 @@ def _read_batch(
         if tensor is not None and tensor.device != device:
             raise ValueError(f"{name} must be on entropy's device {device}, but it is on {tensor.device}")
 
+
+def _dtype(entropy: torch.Tensor) -> torch.dtype:
+    return torch.float64 if entropy.dtype == torch.float64 else torch.float32
+
+
+def _read_batch(arguments: _Arguments, numbers: torch.Tensor) -> _Batch:
+    """Check values and bring them into the calculation's form.
+
+    Args:
+        arguments: of whole groups.
+        numbers: (N,) int, which of the caller's responses they are, to be named when one is refused.
+    """
+    entropy, mask, correct, group = arguments.entropy, arguments.mask, arguments.correct, arguments.group
+    device = entropy.device
     if mask.dtype != torch.bool and mask.numel():
         least, most = mask.aminmax()
         if not (least >= 0 and most <= 1) or (mask.is_floating_point() and mask.frac().any()):
             raise ValueError("mask must hold nothing but 0 and 1, but it holds other values")
     on = mask.bool()
-    dtype = torch.float64 if entropy.dtype == torch.float64 else torch.float32
+    dtype = _dtype(entropy)
     nats = torch.where(on, entropy.detach(), 0.0).to(dtype)  # a copy, also where entropy is of this dtype
     if nats.numel():
         least, most = nats.aminmax()  # NaN if any is
@@ -359,16 +423,17 @@ def _read_batch(
             row, column = (~((nats >= 0) & nats.isfinite())).nonzero()[0].tolist()
             raise ValueError(
                 "entropy must be finite and at least 0 wherever the mask is 1, "
-                f"but it is {nats[row, column].item()} in response {row}, column {column}"
+                f"but it is {nats[row, column].item()} in response {numbers[row].item()}, column {column}"
             )
     alive = on.to(dtype)
-    if entropy_clip is not None:
-        nats.clamp_(*entropy_clip).mul_(alive)
+    if arguments.entropy_clip is not None:
+        nats.clamp_(*arguments.entropy_clip).mul_(alive)
     length = alive.sum(dim=1).double()
     ids, compact = group.unique(return_inverse=True)
     present = (length > 0)[:, None]
     seen = torch.zeros(len(ids), 2, dtype=torch.int64, device=device)  # non-empty responses: correct, wrong
     seen.index_add_(0, compact, (present & torch.stack((correct, ~correct), dim=1)).long())
+    penalty = arguments.penalty
     return _Batch(
         entropy=nats,
         mask=on,

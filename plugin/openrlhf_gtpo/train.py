@@ -12,7 +12,6 @@ import contextlib
 import faulthandler
 import importlib
 import os
-import re
 import runpy
 import signal
 import sys
@@ -21,8 +20,15 @@ from typing import Any
 
 from openrlhf_gtpo import openrlhf_seam, presets
 from openrlhf_gtpo.errors import OneSentence, SettingsError
+from openrlhf_gtpo.failures import one_sentence
 from openrlhf_gtpo.plan import plan
-from openrlhf_gtpo.settings import add_flags, refusals, rewards_are_embedded, rollout_settings
+from openrlhf_gtpo.settings import (
+    add_flags,
+    make_paths_absolute,
+    refusals,
+    rewards_are_embedded,
+    rollout_settings,
+)
 
 PROGRAM = "openrlhf-gtpo train"
 CLEAN_UP_SECONDS = 20
@@ -43,10 +49,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, _interrupted)
     status, last_words = 0, ""
+    flags: dict[str, Any] = {}  # as parsed, once they are
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(faulthandler.cancel_dump_traceback_later)  # the last to be called
         try:
-            _run(arguments, cleanup)
+            _run(arguments, cleanup, flags)
         except KeyboardInterrupt:
             status, last_words = 130, "interrupted"
         except SystemExit:
@@ -56,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             status, last_words = 2, str(error)
         except Exception as error:
             _limit_clean_up()
-            sentence = one_sentence(error)
+            sentence = one_sentence(error, flags)
             if sentence is None:
                 raise
             status, last_words = 1, sentence
@@ -82,7 +89,7 @@ def _limit_clean_up() -> None:
     faulthandler.dump_traceback_later(CLEAN_UP_SECONDS, exit=True, file=open(os.devnull, "w"))  # noqa: SIM115
 
 
-def _run(arguments: list[str], cleanup: contextlib.ExitStack) -> None:
+def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[str, Any]) -> None:
     expanded = presets.expand(arguments)
     if expanded.show:
         print(presets.text(expanded.preset or ""), end="")
@@ -108,6 +115,8 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack) -> None:
         if args.dry_run:  # also where the parser was given it abbreviated
             print(plan(args, device=device, preset=expanded.preset, overridden=expanded.overridden))
             sys.exit(0)
+        make_paths_absolute(args)
+        known_flags.update(vars(args))
         vars(args)["preset"] = expanded.preset  # for the run's record; its flags are in their places already
         if platform:
             for change in platform.adjust(args):
@@ -130,17 +139,25 @@ def choose_device(arguments: Sequence[str]) -> str:
         return chosen
     import torch
 
-    if torch.cuda.is_available():
+    if torch.cuda.is_available() or any(node["Resources"].get("GPU") for node in _nodes_of_ray_address()):
         return "gpu"
-    if os.environ.get("RAY_ADDRESS"):
-        import ray
-
-        ray.init(log_to_driver=False, logging_level="ERROR")
-        try:
-            return "gpu" if ray.cluster_resources().get("GPU", 0) > 0 else "cpu"
-        finally:
-            ray.shutdown()
     return "cpu"
+
+
+def _nodes_of_ray_address() -> list[dict[str, Any]]:
+    """The living nodes of the cluster that RAY_ADDRESS names, as a Ray job's environment does; none without it."""
+    if not os.environ.get("RAY_ADDRESS"):
+        return []
+    import ray
+
+    joined = not ray.is_initialized()
+    if joined:
+        ray.init(log_to_driver=False, logging_level="ERROR")
+    try:
+        return [node for node in ray.nodes() if node["Alive"]]
+    finally:
+        if joined:
+            ray.shutdown()
 
 
 @contextlib.contextmanager
@@ -206,12 +223,10 @@ def _start_embedded_service(args: argparse.Namespace, cleanup: contextlib.ExitSt
     Returns:
         Its bearer token.
     """
-    import ray
-
     from openrlhf_gtpo.embedded_reward import start_embedded_service
     from openrlhf_gtpo.settings import metrics_path_of_flags
 
-    if ray.is_initialized() and len(ray.nodes()) > 1:
+    if len(_nodes_of_ray_address()) > 1:
         raise OneSentence(
             "The built-in reward service listens on this machine alone, but the Ray cluster has several: start "
             "`math-reward serve` where all of them reach it and pass --reward.remote_url http://HOST:PORT."
@@ -222,21 +237,6 @@ def _start_embedded_service(args: argparse.Namespace, cleanup: contextlib.ExitSt
     vars(args)["reward.remote_url"] = service.url
     print(f"{PROGRAM}: reward service at {service.url}, its log in {log}", file=sys.stderr)
     return service.token
-
-
-def one_sentence(error: BaseException) -> str | None:
-    """The sentence that ends the run, if ``error`` was raised, here or in a Ray worker, to say one.
-
-    A worker's exception arrives wrapped; one of an actor's constructor arrives as text.
-    """
-    seen: BaseException | None = error
-    while seen is not None:
-        inside = getattr(seen, "cause", None)  # of a RayTaskError, which is an instance of its cause's class too
-        if inside is None and isinstance(seen, OneSentence):
-            return str(seen)
-        seen = inside or seen.__cause__
-    found = re.findall(r"^(?:\S*\s)?openrlhf_gtpo\.[\w.]+: (.+)$", str(error), flags=re.MULTILINE)
-    return found[-1] if found else None
 
 
 if __name__ == "__main__":

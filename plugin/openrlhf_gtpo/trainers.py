@@ -9,7 +9,8 @@ import ray
 from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.evaluation.during_training import with_every_k
-from openrlhf_gtpo.experience import ExperienceMaker, Generator, rollouts_path
+from openrlhf_gtpo.experience import ExperienceMaker, rollouts_path
+from openrlhf_gtpo.generator import Generator
 from openrlhf_gtpo.metrics import MetricsFile, progress_line
 from openrlhf_gtpo.openrlhf_seam import underlying
 from openrlhf_gtpo.run_record import write_run_record
@@ -26,13 +27,17 @@ class Logging:
 
     def _take_over(self: Any) -> None:
         self.experience_maker = ExperienceMaker.like(self.experience_maker)
-        resume = self.args.ckpt.load_enable
         path = metrics_path(self.args)
-        self.metrics_file = MetricsFile(path, resume)
-        self.evaluations_file = MetricsFile(path.with_name("evaluations.jsonl"), resume)
+        self.metrics_file = MetricsFile(path)
+        self.evaluations_file = MetricsFile(path.with_name("evaluations.jsonl"))
         write_run_record(path.with_name("run.json"), self.args)
-        if not resume:
-            rollouts_path(self.args).unlink(missing_ok=True)
+
+    def init_checkpoint_states(self: Any) -> Any:
+        """As OpenRLHF's, which calls it once before the first step; the files go on after the checkpoint's step."""
+        states = super().init_checkpoint_states()  # type: ignore[misc]
+        for file in (self.metrics_file, self.evaluations_file, MetricsFile(rollouts_path(self.args))):
+            file.begin(states["global_step"])
+        return states
 
     def train_step(self: Any, rollout_samples: list[Experience], global_step: int) -> Any:
         """As OpenRLHF's; the status gains our metrics, so that tensorboard and wandb log them too."""
@@ -49,9 +54,12 @@ class Logging:
     def save_logs_and_checkpoints(
         self: Any, global_step: int, logs_dict: Any = None, client_states: Any = None
     ) -> None:
-        """As OpenRLHF's, and a line in metrics.jsonl and one for people."""
-        super().save_logs_and_checkpoints(global_step, logs_dict, client_states)  # type: ignore[misc]
+        """As OpenRLHF's, and a line in metrics.jsonl and one for people.
+
+        The line comes first: a step whose checkpoint is there has its line, whenever the run is killed.
+        """
         self.metrics_file.write(global_step, logs_dict or {})
+        super().save_logs_and_checkpoints(global_step, logs_dict, client_states)  # type: ignore[misc]
         print(progress_line(global_step, logs_dict or {}), flush=True)
 
     def save_best_checkpoint(self: Any, eval_metrics: Any, global_step: int, client_states: Any = None) -> None:

@@ -4,7 +4,8 @@
 
 Theirs is `RemoteExperienceMaker.compute_advantages_and_returns` of the installed OpenRLHF with the estimator
 group_norm. It loops over the columns of every Experience, so one Experience that holds the whole batch (the default
-here) is its best case; OpenRLHF itself makes one for each `--rollout.micro_batch_size` responses (1 unless set). The
+here) is its best case; OpenRLHF itself makes one for each `--rollout.micro_batch_size` responses (1 unless set). "one
+pass" reads both inputs and writes both outputs once and computes nothing: what no shaping can be faster than. The
 runs are interleaved and the medians compared. Peak memory is what PyTorch allocated on top of the arguments, results
 included. Ray gives an actor one thread: `--threads 1` measures what a training run sees.
 """
@@ -108,6 +109,13 @@ def main() -> None:
         "gtpo, gaps in the mask": lambda: gtpo(entropy, gaps, correct, group),
         "grpo_s": lambda: grpo_s(entropy, mask, correct, group),
     }
+    outputs = torch.zeros(n, t), torch.zeros(n, t)
+
+    def one_pass() -> None:
+        outputs[0].copy_(entropy)
+        outputs[1].copy_(mask)
+
+    ours["one pass"] = one_pass
     seconds: dict[str, list[float]] = {name: [] for name in ("OpenRLHF group_norm", *ours)}
     for turn in range(args.repeat + 1):
         taken = {"OpenRLHF group_norm": theirs()}
@@ -124,10 +132,15 @@ def main() -> None:
     base = statistics.median(seconds["OpenRLHF group_norm"])
     print(f"N = {n}, T = {t}, G = {g}, {size} responses an Experience, {torch.get_num_threads()} threads, ", end="")
     print(f"median of {args.repeat}; one (N, T) float32 tensor is {n * t * 4 / 2**20:.0f} MiB")
-    print(f"{'':24}{'ms':>10}{'ratio':>10}{'peak MiB':>10}")
+    inputs = (entropy.nbytes + mask.nbytes) / 2**20
+    floor = statistics.median(seconds["one pass"])
+    print(f"{'':24}{'ms':>10}{'ratio':>10}{'of a pass':>11}{'peak MiB':>10}{'of inputs':>11}")
     for name, values in seconds.items():
         median = statistics.median(values)
-        print(f"{name:24}{1e3 * median:10.2f}{median / base:10.4f}{peaks[name]:10.0f}")
+        print(
+            f"{name:24}{1e3 * median:10.2f}{median / base:10.4f}{median / floor:11.2f}"
+            f"{peaks[name]:10.0f}{peaks[name] / inputs:11.2f}"
+        )
 
 
 if __name__ == "__main__":

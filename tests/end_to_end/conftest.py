@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[2]
 
@@ -13,10 +14,12 @@ ROOT = Path(__file__).parents[2]
 def policy() -> Path:
     """Folder with model/, train.jsonl and heldout.jsonl of the quickstart."""
     folder = ROOT / "runs" / "tests" / "warm_start"
-    made = subprocess.run(
-        [sys.executable, str(ROOT / "launch" / "laptop" / "warm_start.py"), "--out", str(folder), "--seed", "0"],
-        capture_output=True,
-        text=True,
-    )
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "lock"):  # tests run two at a time
+        made = subprocess.run(
+            [sys.executable, str(ROOT / "launch" / "laptop" / "warm_start.py"), "--out", str(folder), "--seed", "0"],
+            capture_output=True,
+            text=True,
+        )
     assert made.returncode == 0, made.stderr[-3000:]
     return folder

@@ -10,7 +10,8 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
-from openrlhf_gtpo.experience import ExperienceMaker, Generator, GroupBroken, NotBinary, RewardsFailed, ShapingFailed
+from openrlhf_gtpo.experience import ExperienceMaker, NotBinary, ShapingFailed
+from openrlhf_gtpo.generator import Generator, GroupBroken, RewardsFailed
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 from openrlhf_gtpo.trainers import updates
 
@@ -105,7 +106,9 @@ def response(
         "entropy": entropy_T,
         "logprob": [-0.5] * total,
         "reward_error": error,
+        "reward_refused": False,
         "reward_seconds": 0.25,
+        "generated_at": 1000.0 + len(entropy),
     }
 
 
@@ -278,6 +281,7 @@ def test_metrics_tell_the_classes_apart_and_count_uninformative_groups() -> None
     assert make.metrics["groups/uninformative_share"] == pytest.approx(3 / 6)
     assert make.metrics["rollout/pass_rate"] == pytest.approx(10 / 24)
     assert generate.tally.metrics()["reward/wait_seconds_mean"] == pytest.approx(0.25)
+    assert generate.tally.metrics()["reward/wait_after_generation"] == pytest.approx(0.25)
 
 
 def test_saved_rollouts_hold_each_tokens_entropy_reward_and_advantage(tmp_path: Any) -> None:
@@ -470,3 +474,10 @@ def test_the_steps_before_a_resumption_count_for_max_steps(monkeypatch: pytest.M
 def test_the_learning_rate_is_laid_out_over_the_steps_that_will_be_made(most: int | None, expected: int) -> None:
     args = arguments(train__max_steps=most, train__batch_size=16, train__max_epochs=2, rollout__batch_size=8)
     assert updates(args, 100) == expected
+
+
+def test_a_service_that_refuses_whatever_it_is_asked_stops_the_run_before_groups_are_lost() -> None:
+    refused = response("p", 2, [0.5, 0.5], None, error="The reward server refused the request with HTTP 401.")
+    refused["reward_refused"] = True
+    with pytest.raises(RewardsFailed, match="so training stops: The reward server refused the request with HTTP 401"):
+        generator(arguments())._process_response_into_experience(refused, max_len=64)

@@ -232,6 +232,7 @@ async def test_a_refusal_is_not_asked_again(status: int, path: str):
         assert error.attempts == 1
         assert str(status) in str(error)
         assert ("check the token" in str(error)) == (status in (401, 403))
+        assert error.of_client == (status in (401, 403, 404, 405))
 
 
 async def test_a_wrong_token_fails_a_whole_batch_with_one_post():
@@ -660,10 +661,11 @@ async def test_an_idle_client_holds_nothing_of_the_completions_it_rewarded():
 
 
 def test_a_reward_error_survives_the_way_between_processes():
-    error = RewardError("No reward.", url="http://a/v1/grade", attempts=3, seconds=1.5, permanent=True)
+    error = RewardError("No reward.", url="http://a/v1/grade", attempts=3, seconds=1.5, permanent=True, of_client=True)
     copy = pickle.loads(pickle.dumps(error))
     assert str(copy) == "No reward."
     assert (copy.url, copy.attempts, copy.seconds, copy.permanent) == ("http://a/v1/grade", 3, 1.5, True)
+    assert copy.of_client
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,8 @@ def start_ray(args: argparse.Namespace) -> None:
 
     runtime_env = {"env_vars": cpu_environment()}
     if os.environ.get("RAY_ADDRESS"):
+        # A job that brings a variable of ours would be a conflict to Ray, though its value is ours already.
+        os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
         ray.init(runtime_env=runtime_env)
         return
     flags = vars(args)

@@ -7,7 +7,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from openrlhf_gtpo.evaluation.record import Record, Response, figures, table
 from openrlhf_gtpo.evaluation.sampling import Sample, Sampler, SamplingSettings
 from openrlhf_gtpo.reward_protocols import Reward, RewardRequest
 from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings, RewardError
-from openrlhf_gtpo.settings import TOKEN_VARIABLE
+from openrlhf_gtpo.settings import TOKEN_VARIABLE, reward_token
 
 __all__ = ["main"]
 
@@ -142,9 +141,7 @@ def _device(wanted: str) -> str:
 def _rewards(url: str | None) -> Iterator[RewardClientSettings]:
     """Where to ask for rewards; a service of our own lives as long as the context."""
     if url is not None:
-        yield RewardClientSettings(
-            urls=tuple(part.strip() for part in url.split(",")), token=os.environ.get(TOKEN_VARIABLE) or None
-        )
+        yield RewardClientSettings(urls=tuple(part.strip() for part in url.split(",")), token=reward_token())
         return
     with start_embedded_service() as service:
         yield RewardClientSettings(urls=(service.url,), token=service.token)

@@ -26,6 +26,11 @@ CURVES: tuple[Curve, ...] = (
     ("ppo_clip_ratio", "clipped ratios", "share"),
     ("mismatch/logprob_gap", "rollout against policy", "|log-probability gap|"),
     ("timing/step_total", "time of a step", "seconds"),
+    ("timing/generation", "of it generation and rewards", "seconds"),
+    ("reward/wait_after_generation", "of that rewards after the last token", "seconds"),
+    ("shaping/seconds", "of it shaping", "seconds"),
+    ("timing/ppo_train", "of it training", "seconds"),
+    ("timing/broadcast", "of it weights to vLLM", "seconds"),
 )
 """What no run has is left out."""
 
