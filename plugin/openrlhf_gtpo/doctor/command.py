@@ -15,6 +15,7 @@ from pathlib import Path
 
 from openrlhf_gtpo.doctor.checks import Question, examine
 from openrlhf_gtpo.doctor.findings import Finding
+from openrlhf_gtpo.doctor.machine import has_gpus
 from openrlhf_gtpo.doctor.table import as_json, summary, table
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.rewards import RewardClientSettings
@@ -100,7 +101,7 @@ def _question(args: argparse.Namespace) -> Question:
         reward_urls=_urls(args.reward_url),
         out=args.out,
         device=args.device,
-        takes=_takes(args.device),
+        takes=_takes(args.device, address),
         ray_address=address,
         engine=args.engine,
     )
@@ -117,14 +118,15 @@ def _urls(text: str | None) -> tuple[str, ...]:
     return urls
 
 
-def _takes(device: str) -> str:
-    """``cpu`` or ``gpu``, as training here would choose; without torch, which a finding says, a CPU."""
+def _takes(device: str, ray_address: str | None) -> str:
+    """``cpu`` or ``gpu``, as training would choose here and in that cluster; a CPU without torch, which is a fault."""
     if device == "auto":
         if importlib.util.find_spec("torch") is None:
             return "cpu"
         import torch
 
-        device = "gpu" if torch.cuda.is_available() else "cpu"
+        here = torch.cuda.is_available()
+        device = "gpu" if here or (ray_address is not None and has_gpus(ray_address)) else "cpu"
     if device == "cpu":
         from openrlhf_gtpo.cpu.environment import cpu_environment
 

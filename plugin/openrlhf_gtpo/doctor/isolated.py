@@ -13,14 +13,7 @@ __all__ = ["ProbeFailed", "isolated"]
 
 
 class ProbeFailed(RuntimeError):
-    """A probe gave no answer; the text is a part of a sentence that says why.
-
-    ``timed_out``: it was ended because it took too long.
-    """
-
-    def __init__(self, text: str, timed_out: bool = False) -> None:
-        super().__init__(text)
-        self.timed_out = timed_out
+    """A probe gave no answer; the text is a part of a sentence that says why."""
 
 
 def isolated(probe: str, arguments: dict[str, Any], seconds: float) -> Any:
@@ -50,7 +43,7 @@ def isolated(probe: str, arguments: dict[str, Any], seconds: float) -> Any:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
                 if isinstance(error, subprocess.TimeoutExpired):
-                    raise ProbeFailed(f"there was no answer within {seconds:g} s", timed_out=True) from None
+                    raise ProbeFailed(f"there was no answer within {seconds:g} s") from None
                 raise
         if not answer.exists():
             raise ProbeFailed(f"{_ending(process.returncode)}; its last line was: {_last_line(log)}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from openrlhf_gtpo.doctor.findings import Finding, fault, ok, reason, skipped, warning
 from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
 
-__all__ = ["check_disk", "check_gpu", "check_ray", "parameters"]
+__all__ = ["check_disk", "check_gpu", "check_ray", "has_gpus", "parameters"]
 
 RAY_SECONDS = 45.0
 CHECKPOINTS = 3
@@ -74,6 +74,14 @@ def check_ray(address: str | None, device: str) -> list[Finding]:
     if address is None:
         return [here, skipped("Ray cluster", "Not checked: give --ray_address or set RAY_ADDRESS.")]
     return [here, _cluster(address, device)]
+
+
+def has_gpus(address: str) -> bool:
+    """Whether a Ray cluster has GPUs, logical ones included; a cluster that cannot be joined has none to offer."""
+    try:
+        return isolated("ray_cluster", {"address": address}, RAY_SECONDS)["gpus"] > 0
+    except ProbeFailed:
+        return False
 
 
 def _import_fault() -> str | None:

@@ -11,7 +11,6 @@ import pytest
 
 from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
 
-
 PYTHON = sys.executable
 
 
@@ -64,9 +63,8 @@ def test_a_hang_is_ended_with_all_its_processes(stand_in: Callable[[str], None],
         time.sleep(600)
         """
     )
-    with pytest.raises(ProbeFailed, match=r"^there was no answer within 5 s$") as caught:
+    with pytest.raises(ProbeFailed, match=r"^there was no answer within 5 s$"):
         isolated("look", {}, 5)
-    assert caught.value.timed_out
     for pid in map(int, pids.read_text().split()):
         give_up_at = time.monotonic() + 10
         while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:

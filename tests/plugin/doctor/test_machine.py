@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from openrlhf_gtpo.doctor import machine
-from openrlhf_gtpo.doctor.machine import check_disk, check_gpu, check_ray, parameters
+from openrlhf_gtpo.doctor.isolated import ProbeFailed
+from openrlhf_gtpo.doctor.machine import check_disk, check_gpu, check_ray, has_gpus, parameters
 
 # Disk
 
@@ -134,6 +135,15 @@ def test_a_real_cluster_is_counted(cluster: str) -> None:
     imported, found = check_ray(cluster, "gpu")
     assert (imported.state, found.state) == ("ok", "ok"), (imported.sentence, found.sentence)
     assert found.sentence == f"{cluster} has 1 node, 1 CPUs and 2 GPUs, all free."
+    assert has_gpus(cluster)
+
+
+def test_a_cluster_that_cannot_be_joined_has_no_gpus_to_train_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def isolated(*_: object) -> None:
+        raise ProbeFailed("it is gone")
+
+    monkeypatch.setattr(machine, "isolated", isolated)
+    assert not has_gpus("10.0.0.1:6379")
 
 
 def test_without_an_address_only_the_import_is_tried() -> None:
