@@ -51,7 +51,7 @@ def summary(findings: Sequence[Finding]) -> str:
     if count["warning"]:
         said += f", {_number(count['warning'], 'warning')} to look at"
     said += f", in {_number(checked, 'check')}"
-    return said + (f"; {count['skipped']} were skipped." if count["skipped"] else ".")
+    return said + (f"; {count['skipped']} skipped." if count["skipped"] else ".")
 
 
 def _number(n: int, what: str) -> str:
