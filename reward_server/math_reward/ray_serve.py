@@ -26,7 +26,9 @@ The application always has the path "/": the guard knows the service's paths, an
 
 import argparse
 import asyncio
+import contextlib
 import dataclasses
+import io
 import logging
 import os
 import signal
@@ -414,7 +416,8 @@ def _drain(hurry: Callable[[], bool]) -> None:
         except Exception as error:
             print(f"math-reward: it could not be drained: {_last_line(error)}", file=sys.stderr, flush=True)
             return
-        end = max(end, time.monotonic() + left + ANSWER_SECONDS)
+        if left:
+            end = max(end, time.monotonic() + left + ANSWER_SECONDS)
         status = _status()
         running = 0 if status is None else sum(d.replica_states.get("RUNNING", 0) for d in status.deployments.values())
         if len(in_flight) >= running and not any(in_flight.values()):
@@ -423,11 +426,14 @@ def _drain(hurry: Callable[[], bool]) -> None:
 
 
 def _take_down() -> None:
-    """Removes the application, and Serve's proxies with it where no other application needs them."""
-    if set(serve.status().applications) - {APPLICATION}:
-        serve.delete(APPLICATION)
-    else:
-        serve.shutdown()
+    """Removes the application, and Serve's proxies where no other application needs them; leaves the cluster."""
+    # Ray prints meanwhile, on standard output, that the processes have ended that it ends.
+    with contextlib.redirect_stdout(io.StringIO()):
+        if set(serve.status().applications) - {APPLICATION}:
+            serve.delete(APPLICATION)
+        else:
+            serve.shutdown()
+        ray.shutdown()
 
 
 def _last_line(error: Exception) -> str:
