@@ -22,6 +22,7 @@ from openrlhf_gtpo import openrlhf_seam, presets
 from openrlhf_gtpo.errors import OneSentence, SettingsError
 from openrlhf_gtpo.failures import one_sentence
 from openrlhf_gtpo.plan import plan
+from openrlhf_gtpo.poison import poison
 from openrlhf_gtpo.settings import (
     add_flags,
     make_paths_absolute,
@@ -115,6 +116,11 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[
         if args.dry_run:  # also where the parser was given it abbreviated
             print(plan(args, device=device, preset=expanded.preset, overridden=expanded.overridden))
             sys.exit(0)
+        faults, warnings = poison(vars(args))
+        if faults:
+            raise SettingsError("\n".join(faults))
+        for warning in warnings:
+            print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
         make_paths_absolute(args)
         known_flags.update(vars(args))
         vars(args)["preset"] = expanded.preset  # for the run's record; its flags are in their places already

@@ -1,0 +1,48 @@
+"""Rows of the training data that would poison or end a run, found before anything starts: the doctor's checks of a
+data set, for a file that the driver can read."""
+
+from pathlib import Path
+from typing import Any
+
+from openrlhf_gtpo.doctor.dataset import check_labels, check_lengths, check_repeats, check_rows, sample
+from openrlhf_gtpo.doctor.tokenizer import load
+
+__all__ = ["poison"]
+
+
+def poison(flags: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """What is wrong with ``--data.prompt_dataset`` where it is one JSON-lines file; nothing is said of other sources,
+    such as a hub id or a mixture.
+
+    Args:
+        flags: OpenRLHF's flat flags.
+
+    Returns:
+        Sentences for which the run is refused: lines that are no object or lack a prompt or label, empty labels and
+        labels that are no text, prompts that leave no room for a response. And sentences that are only told: prompts
+        that come twice.
+    """
+    path = Path(str(flags["data.prompt_dataset"]))
+    if path.suffix not in (".jsonl", ".json") or not path.is_file() or not _is_lines(path):
+        return [], []
+    rows, found = check_rows(path, flags["data.input_key"], flags["data.label_key"] or "")
+    findings = [rows]
+    if found is not None and rows.state != "fault":
+        if flags["data.label_key"]:
+            findings.append(check_labels(path, found, flags["data.label_key"]))
+        findings.append(check_repeats(path, found))
+        model = Path(str(flags["actor.model_name_or_path"]))
+        # A model that is not on this machine yet is not fetched for this: the doctor does it where it is asked to.
+        if model.is_dir() and flags["data.apply_chat_template"] and flags["data.label_key"]:
+            shown = sample(path, found, flags["data.input_key"], flags["data.label_key"])
+            if shown:
+                longest, response = flags["data.max_len"], flags["rollout.max_new_tokens"]
+                findings.append(check_lengths(path, found, shown, load(str(model)), longest, response))
+    faults = [finding.sentence for finding in findings if finding.state == "fault"]
+    return faults, [finding.sentence for finding in findings if finding.state == "warning"]
+
+
+def _is_lines(path: Path) -> bool:
+    """Whether a file is JSON lines; OpenRLHF reads a JSON array too, which begins with a bracket."""
+    with path.open("rb") as file:
+        return file.read(64).lstrip()[:1] != b"["
