@@ -34,16 +34,17 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
     def broadcast_to_vllm(self) -> None:
         """As OpenRLHF's. With LoRA vLLM gets the merged weights by the names that it knows; OpenRLHF would send it the
         adapters' matrices, of which its model has none."""
-        engine = self.actor.model
-        if not hasattr(engine.module, "merge_adapter"):
+        actor = self.actor
+        if not hasattr(actor.model.module, "merge_adapter"):
             super().broadcast_to_vllm()
             return
-        with merged_weights(engine.module) as weights:
-            self.actor.model = SimpleNamespace(module=SimpleNamespace(named_parameters=lambda: iter(weights)))
+        with merged_weights(actor.model.module) as weights:
+            merged = SimpleNamespace(named_parameters=lambda: iter(weights))
+            self.actor = SimpleNamespace(model=SimpleNamespace(module=merged))  # what the method reads of it
             try:
                 super().broadcast_to_vllm()
             finally:
-                self.actor.model = engine
+                self.actor = actor
 
 
 @contextlib.contextmanager

@@ -53,6 +53,7 @@ from math_reward.settings import Settings, SettingsError, load_settings
 try:
     import ray
     from ray import serve
+    from ray._private.services import canonicalize_bootstrap_address
     from ray.serve.config import AutoscalingConfig, HTTPOptions, ProxyLocation
     from ray.serve.context import _get_global_client
     from ray.serve.schema import LoggingConfig
@@ -260,10 +261,10 @@ def _connect() -> None:
         )
     where = "here" if address == "auto" else f"at RAY_ADDRESS={address}"
     try:
-        if address != "auto":
-            host, _, port = address.rpartition(":")
-            # Ray itself tries for minutes.
-            socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+        address = canonicalize_bootstrap_address(address) or address
+        host, _, port = address.rpartition(":")
+        # Ray itself tries for minutes, also where it remembers a cluster that has ended.
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
@@ -406,6 +407,8 @@ def _drain(hurry: Callable[[], bool]) -> None:
     Before anything is taken down, since Serve answers 404 then, which a client takes for an answer. A replica that
     drains answers 503, and the client goes to the next URL.
     """
+    if not _running():
+        return
     handle = serve.get_app_handle(APPLICATION)
     in_flight: dict[str, int] = {}
     end = time.monotonic() + FIND_SECONDS
@@ -418,11 +421,15 @@ def _drain(hurry: Callable[[], bool]) -> None:
             return
         if left:
             end = max(end, time.monotonic() + left + ANSWER_SECONDS)
-        status = _status()
-        running = 0 if status is None else sum(d.replica_states.get("RUNNING", 0) for d in status.deployments.values())
-        if len(in_flight) >= running and not any(in_flight.values()):
+        if len(in_flight) >= _running() and not any(in_flight.values()):
             return
         time.sleep(0.05)
+
+
+def _running() -> int:
+    """How many replicas run."""
+    status = _status()
+    return 0 if status is None else sum(d.replica_states.get("RUNNING", 0) for d in status.deployments.values())
 
 
 def _take_down() -> None:
