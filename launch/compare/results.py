@@ -134,7 +134,7 @@ def write(out: Path, names: Mapping[str, str], folders: Mapping[str, Sequence[Pa
                 " ".join(str(one.lowest_step) for one in course),
             ]
         )
-    entropy_head = ["entropy in training", "first", "lowest", "last", "rebound (last - lowest)", "steps of the lowest"]
+    entropy_head = ["Entropy in training", "first", "lowest", "last", "rebound (last - lowest)", "steps of the lowest"]
     text = f"{markdown(head, rows)}\n\nMean over seeds ± half a 95 % interval (Student's t over seeds).\n"
     if differences:
         text += (
@@ -162,7 +162,11 @@ def write(out: Path, names: Mapping[str, str], folders: Mapping[str, Sequence[Pa
     (out / "curves.png").write_bytes(png(series(everything), curves))
     introduction = "".join(
         f'<div class="wide">{html_table(title, rows)}</div>'
-        for title, rows in ((head, rows), (["difference", *FIGURES], differences), (entropy_head, entropies))
+        for title, rows in (
+            (head, rows),
+            ([f"Difference to {names.get(BASELINE, BASELINE)} with the same seed", *FIGURES], differences),
+            (entropy_head, entropies),
+        )
         if rows
     )
     title = f"Five algorithms, {max(map(len, folders.values()))} seeds each" if len(folders) == 5 else "Comparison"

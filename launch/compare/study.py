@@ -246,6 +246,9 @@ def parse() -> tuple[Study, list[Job]]:
     parser.add_argument("--algorithms", default=",".join(ALGORITHMS), help=f"({','.join(ALGORITHMS)})")
     parser.add_argument("--learning_rate", type=float, default=1e-4, help="(1e-4)")
     parser.add_argument(
+        "--final_prompts", type=int, default=200, help="held-out prompts of the last measurement (200)"
+    )
+    parser.add_argument(
         "--jobs", type=int, default=max(1, min(8, (os.cpu_count() or 1))), help="runs at a time (cores)"
     )
     args = parser.parse_args()
