@@ -19,7 +19,9 @@ needs this package and its dependencies. What differs from ``math-reward serve``
   processes end with it, as those of the command do.
 * **X-Request-ID**: the proxy makes one up where there is none and sends back whatever it was given.
 * What the command does so that thousands of connections do not hold each other up (accepting a few at a time,
-  collecting garbage between requests) is not done: the proxy is Ray's.
+  collecting garbage between requests) is not done: the proxy is Ray's. Batches lose nothing by that; posts of a single
+  item, as OpenRLHF's own client sends them, have a proxy in front of them that does more than the grading.
+* Whoever may run code on the cluster may read what Ray keeps in memory, and so the token.
 
 The application always has the path "/": the guard knows the service's paths, and behind a prefix they would be others.
 """
