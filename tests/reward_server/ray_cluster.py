@@ -7,8 +7,7 @@ import tempfile
 import ray
 
 if __name__ == "__main__":
-    # Short: Ray makes sockets below it, whose paths may have no more than 107 characters.
-    folder = tempfile.mkdtemp(prefix="ray-", dir="/tmp")
+    folder = tempfile.mkdtemp(prefix="ray-")
     ray.init(
         address="local",
         num_cpus=4,
