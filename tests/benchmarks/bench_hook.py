@@ -1,0 +1,82 @@
+"""What the entropy hook costs of vLLM's generation throughput, in pairs of runs beside each other.
+
+    python tests/benchmarks/bench_hook.py --model runs/quickstart/warm_start/model [--pairs 5 --prompts 16 --n 8]
+
+Two engines of the same model in processes of their own, which take turns: one with the hook and the entropies read
+from every response, as in training; one without, with the log-probability of the sampled token (`--logprobs`, what
+importance correction asks of OpenRLHF anyway) or with nothing (`--logprobs none`). Both generate the same number of
+tokens for every prompt (`ignore_eos`). The median over pairs of throughput with : without is printed.
+"""
+
+import argparse
+import multiprocessing
+import os
+import statistics
+import time
+from multiprocessing.connection import Connection
+from typing import Any
+
+
+def engine(model: str, hook: bool, plain_logprobs: int | None, work: dict[str, Any], pipe: Connection) -> None:
+    """Generate whenever asked; answers with the seconds it took."""
+    from openrlhf_gtpo.cpu.environment import cpu_environment
+
+    if work["cpu"]:
+        os.environ.update(cpu_environment())  # read by vLLM and torch when they are imported
+    import vllm
+
+    from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, sampling_kwargs
+
+    extra = {"enforce_eager": True, "dtype": "bfloat16"} if work["cpu"] else {}
+    llm = vllm.LLM(model=model, seed=0, **extra, **(engine_kwargs() if hook else {}))
+    if hook:
+        check_hook(llm.collective_rpc("entropy_hook_report"))
+    asked = sampling_kwargs() if hook else {"logprobs": plain_logprobs}
+    parameters = vllm.SamplingParams(n=work["n"], temperature=1.0, max_tokens=work["tokens"], ignore_eos=True, **asked)
+    prompts = [{"prompt_token_ids": [1 + (i + j) % 50 for j in range(20)]} for i in range(work["prompts"])]
+    pipe.send(0.0)
+    while pipe.recv():
+        begin = time.perf_counter()
+        for output in llm.generate(prompts, parameters, use_tqdm=False):
+            for completion in output.outputs:
+                if hook:
+                    entropies(completion)
+        pipe.send(time.perf_counter() - begin)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, help="folder or hub id")
+    parser.add_argument("--pairs", type=int, default=9)
+    parser.add_argument("--prompts", type=int, default=16)
+    parser.add_argument("--n", type=int, default=8, help="responses to each prompt")
+    parser.add_argument("--tokens", type=int, default=40, help="of each response")
+    parser.add_argument("--logprobs", choices=["sampled", "none"], default="sampled", help="of the engine without")
+    parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
+    args = parser.parse_args()
+    work = {"prompts": args.prompts, "n": args.n, "tokens": args.tokens, "cpu": args.device == "cpu"}
+    context = multiprocessing.get_context("spawn")
+    pipes = {}
+    for hook in (True, False):
+        pipes[hook], theirs = context.Pipe()
+        plain = 0 if args.logprobs == "sampled" else None
+        context.Process(target=engine, args=(args.model, hook, plain, work, theirs), daemon=True).start()
+    for pipe in pipes.values():
+        pipe.recv()  # the engine is up
+    ratios = []
+    for pair in range(args.pairs + 1):
+        seconds = {}
+        for hook in (True, False) if pair % 2 else (False, True):
+            pipes[hook].send(True)
+            seconds[hook] = pipes[hook].recv()
+        if pair:  # the first warms up
+            ratios.append(seconds[False] / seconds[True])
+            print(f"pair {pair}: {seconds[True]:.3f} s with, {seconds[False]:.3f} s without, ratio {ratios[-1]:.3f}")
+    for pipe in pipes.values():
+        pipe.send(False)
+    median, spread = statistics.median(ratios), (min(ratios), max(ratios))
+    print(f"throughput with the hook: {median:.3f} of without (pairs from {spread[0]:.3f} to {spread[1]:.3f})")
+
+
+if __name__ == "__main__":
+    main()
