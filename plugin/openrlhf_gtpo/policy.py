@@ -25,6 +25,8 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
     wait five minutes for it to join the group. Elsewhere the question would make engines and policy start one
     after the other."""
 
+    actor: Any
+
     def __init__(self, *args: Any, vllm_engines: list[Any] | None = None, **kwargs: Any) -> None:
         if vllm_engines and torch.distributed.get_rank() == 0:
             for reports in ray.get([engine.entropy_hook_report.remote() for engine in vllm_engines]):
