@@ -9,10 +9,10 @@ platform.prepare_process()
 import openrlhf.trainer.ppo_trainer as ppo_trainer  # noqa: E402 (the CPU platform comes first)
 import ray  # noqa: E402
 
-from openrlhf_gtpo import experience, train  # noqa: E402
+from openrlhf_gtpo import train, trainers  # noqa: E402
 
 
-class DeafTrainer(experience.Trainer):
+class DeafTrainer(trainers.Trainer):
     """Skips OpenRLHF's weight broadcast."""
 
     def broadcast_to_vllm(self) -> None:
