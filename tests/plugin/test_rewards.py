@@ -533,10 +533,16 @@ async def test_a_server_that_is_back_gets_its_share_again_and_both_events_are_lo
 ):
     with FakeRewardServer([Answer(503)] * 3) as flaky, FakeRewardServer() as healthy:
         async with reward_client(flaky.url, healthy.url, batch_size=1) as client:
-            for i in range(60):
+
+            async def until_it_is_back() -> None:
+                while len(flaky.posts) < 4:  # three refusals and an answer
+                    assert (await client.reward(ask(1))).reward == 1.0
+
+            await asyncio.wait_for(until_it_is_back(), 30)
+            before = len(flaky.posts), len(healthy.posts)
+            for i in range(40):
                 assert (await client.reward(ask(i))).reward == float(i)
-        assert len(flaky.posts) > 10
-        assert len(healthy.posts) > 10
+        assert [len(flaky.posts) - before[0], len(healthy.posts) - before[1]] == [20, 20]
     down, back = lines(caplog)
     assert flaky.url in down
     assert flaky.url in back
