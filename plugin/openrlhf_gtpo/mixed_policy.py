@@ -1,0 +1,290 @@
+"""Mixed-policy DAPO (Tan & Li, arXiv 2507.12931): responses of a frozen guiding policy beside the policy's own.
+
+It is a reconstruction: the paper's printed objectives could not be obtained.
+
+What is reconstructed from its abstract, with pi_theta in training, pi_old its rollouts' and pi_phi the guide:
+
+* Mixed groups. A group has G responses of the policy, with the ratio pi_theta / pi_old, and G' of the guide, with the
+  ratio pi_theta / pi_phi. Both ratios are clipped alike, advantages are taken over the union, one token mean over all.
+* Zero-reward groups. Where all of the policy's own responses are wrong, which dynamic sampling throws away, the group
+  gets G' responses of the guide and joins a second batch with a token mean and a weight lambda of its own:
+
+      J = 1/n1 * sum over batch 1 of L_it + lambda * 1/n2 * sum over batch 2 of L_it          n: tokens of the batch
+
+  with L_it = min(ratio * A, clip(ratio) * A). Groups that the guide cannot solve either are dropped, elsewhere.
+
+J needs no loss of its own in OpenRLHF. L_it is linear in positive multiples of A, so that a batch's normaliser and
+weight go into the advantages as one factor for each response (`batch_factors`), behind everything that normalises
+advantages. And pi_phi's log-probabilities stand in the place of the old ones, so that OpenRLHF's ratio is
+pi_theta / pi_phi. Where the rollouts are used up in several updates, the factors are still those of all rollouts
+together: not each update is J then, but the mean of them, weighed by their tokens, is.
+
+Pure tensor mathematics: nothing here knows OpenRLHF.
+"""
+
+import math
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+
+__all__ = [
+    "batch_factors",
+    "clip_share",
+    "group_norm",
+    "guide_statistics",
+    "shaped_log_ratio",
+    "zero_reward_groups",
+]
+
+STD_EPS = 1e-9
+"""Added to a group's standard deviation, as in OpenRLHF's group_norm."""
+
+LOG_RATIO_BOUND = 20.0
+"""Log ratios are clamped to +-20, as OpenRLHF's token-level loss does, so that their exponential stays finite."""
+
+QUANTILES = (0.1, 0.5, 0.9)
+
+QUANTILE_SAMPLE = 1_000_000
+"""torch.quantile sorts, and refuses more than 16 M values; of more than this many, so many evenly spaced are taken."""
+
+Unit = Literal["token", "response"]
+
+
+def group_norm(rewards: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
+    """Rewards less their group's mean, divided by its standard deviation: GRPO's advantages for groups of any sizes.
+
+    For groups of one size these are the very bits of OpenRLHF's group_norm estimator, whose standard deviation is
+    Bessel's (n - 1), with one exception: a group of equal rewards gets 0, where that estimator can divide the rounding
+    of the mean by the rounding of the deviation (eight rewards of 0.1 get -0.83 each).
+
+    Args:
+        rewards: (N,) float, finite.
+        group: (N,) integers, which prompt each response answers: any ids, in any order.
+
+    Returns:
+        (N,) float32, (r - mean) / (std + 1e-9); 0 for a group of one response.
+
+    Raises:
+        ValueError: an argument has the wrong shape or type, or a reward is not finite.
+    """
+    if rewards.dim() != 1 or not rewards.is_floating_point():
+        raise ValueError(f"rewards must be a float tensor of shape (N,), got {_described(rewards)}")
+    _check_group(group, len(rewards))
+    if not rewards.isfinite().all():
+        raise ValueError("rewards must be finite, but they hold inf or NaN")
+    values = rewards.detach().to(torch.promote_types(rewards.dtype, torch.float32))
+    _, place, sizes = group.unique(return_inverse=True, return_counts=True)
+    order = place.argsort(stable=True)  # (N,) responses, group by group
+    size = sizes[place[order]]  # (N,)
+    result = torch.zeros_like(values)
+    for responses in sizes.unique().tolist():
+        if responses == 1:
+            continue  # no deviation: its 0 stands
+        rows = order[size == responses].reshape(-1, responses)  # (groups of this size, responses)
+        of_groups = values[rows]
+        centred = of_groups - of_groups.mean(-1, keepdim=True)
+        scaled = centred / (of_groups.std(-1, keepdim=True) + STD_EPS)
+        all_equal = (of_groups == of_groups[:, :1]).all(-1, keepdim=True)
+        result[rows] = scaled.masked_fill(all_equal, 0.0)
+    return result.float()
+
+
+def zero_reward_groups(correct: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
+    """Which responses are of a group without any correct response.
+
+    Args:
+        correct: (N,) bool; of the policy's own responses alone, when the question is which groups dynamic sampling
+            would throw away.
+        group: (N,) integers, which prompt each response answers: any ids, in any order.
+
+    Returns:
+        (N,) bool.
+
+    Raises:
+        ValueError: an argument has the wrong shape or type.
+    """
+    if correct.dim() != 1 or correct.dtype != torch.bool:
+        raise ValueError(f"correct must be a bool tensor of shape (N,), got {_described(correct)}")
+    _check_group(group, len(correct))
+    ids, place = group.unique(return_inverse=True)
+    right = place.new_zeros(len(ids)).index_add_(0, place, correct.long())  # correct responses of each group
+    return right[place] == 0
+
+
+def batch_factors(mask: torch.Tensor, second: torch.Tensor, *, weight: float, unit: Unit) -> torch.Tensor:
+    """By what the advantages of each response are multiplied, so that a mean over both batches together is J.
+
+    With n1 and n2 the units of the batches that is (n1 + n2) / n1 in the first and weight * (n1 + n2) / n2 in the
+    second. Where one batch has no units, the other's mean stays as it is: 1 in the first, weight in the second.
+
+    Args:
+        mask: (N, T) bool or 0/1, 1 on response tokens.
+        second: (N,) bool, the responses of the second batch.
+        weight: lambda, at least 0.
+        unit: what the loss takes its mean over: ``"token"`` (PolicyLoss with the token mean) or ``"response"``, those
+            with tokens (GRPO-S's SequenceRatioLoss).
+
+    Returns:
+        (N,) float32; 1 for a response without tokens. Without units in the second batch exactly 1 everywhere.
+
+    Raises:
+        ValueError: an argument has the wrong shape, type or value.
+    """
+    if mask.dim() != 2:
+        raise ValueError(f"mask must be of shape (N, T), got {_described(mask)}")
+    if second.shape != (len(mask),) or second.dtype != torch.bool:
+        raise ValueError(f"second must be a bool tensor of shape ({len(mask)},), got {_described(second)}")
+    if not (math.isfinite(weight) and weight >= 0):
+        raise ValueError(f"weight must be a finite number of at least 0, got {weight}")
+    if unit not in ("token", "response"):
+        raise ValueError(f'unit must be "token" or "response", got {unit!r}')
+    length = mask.bool().sum(dim=1)  # (N,)
+    units = length if unit == "token" else (length > 0).long()
+    n2 = int(units[second].sum())
+    n1 = int(units.sum()) - n2
+    # In Python's float64: n / n is exactly 1. A batch without units has no response that its factor could reach.
+    first_factor = (n1 + n2) / max(n1, 1)
+    second_factor = weight * ((n1 + n2) / max(n2, 1))
+    factors = torch.ones(len(mask), dtype=torch.float32, device=mask.device)
+    factors[(length > 0) & ~second] = first_factor
+    factors[(length > 0) & second] = second_factor
+    return factors
+
+
+def shaped_log_ratio(log_ratio: torch.Tensor, gamma: float) -> torch.Tensor:
+    """log f(r) of f(r) = r / (r + gamma), the policy shaping of LUFFY (arXiv 2504.14945), which takes gamma = 0.1.
+
+    In the place of the guide's ratio it gives tokens that the policy holds for unlikely more weight in the gradient:
+    f'(r) = gamma / (r + gamma)^2 is largest at r = 0.
+
+    It is -softplus(log gamma - log_ratio), or log sigmoid(log_ratio - log gamma), for which no ratio is computed:
+    value and gradient are finite and precise for any finite log_ratio.
+
+    Args:
+        log_ratio: float, any shape: log r. The gradient flows through it.
+        gamma: above 0.
+
+    Returns:
+        What log_ratio is in shape and dtype; below 0, or 0 where a ratio is so large that f(r) rounds to 1.
+
+    Raises:
+        ValueError: log_ratio is not floating point, or gamma is not a finite number above 0.
+    """
+    if not log_ratio.is_floating_point():
+        raise ValueError(f"log_ratio must be a float tensor, got {_described(log_ratio)}")
+    if not (math.isfinite(gamma) and gamma > 0):
+        raise ValueError(f"gamma must be a finite number above 0, got {gamma}")
+    return F.logsigmoid(log_ratio - math.log(gamma))
+
+
+def clip_share(
+    log_ratio: torch.Tensor, advantages: torch.Tensor, mask: torch.Tensor, *, low: float, high: float
+) -> float:
+    """The share of tokens at which PPO's clip takes the gradient away.
+
+    These have a ratio above 1 + high and a positive advantage, or one below 1 - low and a negative advantage. (PPO's
+    dual clip is not counted.)
+
+    Args:
+        log_ratio: (N, T) float, log of the policy's probability over that of the policy that the token is from.
+        advantages: (N, T) float.
+        mask: (N, T) bool or 0/1, 1 on the tokens to be counted; what stands off it is ignored.
+        low: at least 0.
+        high: at least 0.
+
+    Returns:
+        From 0 to 1; 0 without tokens.
+
+    Raises:
+        ValueError: the shapes disagree, or low or high is out of bounds.
+    """
+    _check_tokens(mask, log_ratio=log_ratio, advantages=advantages)
+    _check_clip(low=low, high=high)
+    on = mask.bool()
+    if not on.any():
+        return 0.0
+    return _clip_share(log_ratio.detach()[on].exp(), advantages[on], low, high)
+
+
+def _clip_share(ratio: torch.Tensor, advantage: torch.Tensor, low: float, high: float) -> float:
+    clipped = ((ratio > 1 + high) & (advantage > 0)) | ((ratio < 1 - low) & (advantage < 0))
+    return clipped.double().mean().item()
+
+
+def guide_statistics(
+    policy_log_probs: torch.Tensor,
+    guide_log_probs: torch.Tensor,
+    mask: torch.Tensor,
+    advantages: torch.Tensor,
+    *,
+    clip_low: float,
+    clip_high: float,
+) -> dict[str, float]:
+    """How far the policy is from the guide, on the guide's own tokens.
+
+    Args:
+        policy_log_probs: (N, T) float, nats: log pi_theta of the tokens.
+        guide_log_probs: (N, T) float, nats: log pi_phi of the tokens, of the distribution that they were sampled from.
+        mask: (N, T) bool or 0/1, 1 on the tokens of the guide's responses; what stands off it is ignored.
+        advantages: (N, T) float.
+        clip_low: at least 0.
+        clip_high: at least 0.
+
+    Returns:
+        Metric name -> value; empty without tokens. With r = pi_theta / pi_phi, whose logarithm is clamped to +-20:
+
+        * ``guide/ratio_mean``, ``guide/ratio_q10``, ``guide/ratio_q50``, ``guide/ratio_q90``: of r
+        * ``guide/clip_share``: see `clip_share`
+        * ``guide/kl``: nats a token, the mean of (r - 1) - log r: Schulman's k3, an estimate of KL(pi_phi || pi_theta)
+          from samples of pi_phi that is never negative
+        * ``guide/logprob_mean``: nats, of pi_phi
+
+    Raises:
+        ValueError: the shapes disagree, or a clip is out of bounds.
+    """
+    _check_tokens(mask, policy_log_probs=policy_log_probs, guide_log_probs=guide_log_probs, advantages=advantages)
+    _check_clip(clip_low=clip_low, clip_high=clip_high)
+    on = mask.bool()
+    if not on.any():
+        return {}
+    guide = guide_log_probs.detach()[on].double()  # (tokens,)
+    log_ratio = (policy_log_probs.detach()[on].double() - guide).clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
+    ratio = log_ratio.exp()
+    # Of a ratio near 1, expm1 keeps the digits that r - 1 loses; what rounding may leave below 0 is 0.
+    k3 = (log_ratio.expm1() - log_ratio).clamp(min=0)
+    found = {
+        "guide/ratio_mean": ratio.mean().item(),
+        "guide/clip_share": _clip_share(ratio, advantages[on], clip_low, clip_high),
+        "guide/kl": k3.mean().item(),
+        "guide/logprob_mean": guide.mean().item(),
+    }
+    sample = ratio[:: math.ceil(ratio.numel() / QUANTILE_SAMPLE)]
+    for q, value in zip(QUANTILES, sample.quantile(ratio.new_tensor(QUANTILES)).tolist(), strict=True):
+        found[f"guide/ratio_q{round(100 * q)}"] = value
+    return found
+
+
+def _check_group(group: torch.Tensor, responses: int) -> None:
+    if group.shape != (responses,) or group.is_floating_point() or group.is_complex() or group.dtype == torch.bool:
+        raise ValueError(f"group must be an integer tensor of shape ({responses},), got {_described(group)}")
+
+
+def _check_tokens(mask: torch.Tensor, **values: torch.Tensor) -> None:
+    if mask.dim() != 2:
+        raise ValueError(f"mask must be of shape (N, T), got {_described(mask)}")
+    for name, tensor in values.items():
+        if tensor.shape != mask.shape or not tensor.is_floating_point():
+            raise ValueError(
+                f"{name} must be a float tensor of mask's shape {tuple(mask.shape)}, got {_described(tensor)}"
+            )
+
+
+def _check_clip(**bounds: float) -> None:
+    for name, value in bounds.items():
+        if not value >= 0:
+            raise ValueError(f"{name} must be at least 0, got {value}")
+
+
+def _described(tensor: torch.Tensor) -> str:
+    return f"{tensor.dtype} of shape {tuple(tensor.shape)}"
