@@ -1,7 +1,7 @@
 """The study's task: a digit goes through a row of gates, and what a gate does depends on the digit.
 
     Gates cfa on 7?          c7+3=0
-                             f0*7=0
+                             f0*9=0
                              a0+1=1
                              \\boxed{1}
 
@@ -63,6 +63,10 @@ class Gates(Task):
     layers = 2
     max_length = 96  # 18 of the longest prompt, 53 of the longest response
     warm_start_steps = 1300
+    max_distinct = 120_000
+    slip = SLIP
+    habits = HABITS
+    habit = HABIT
 
     def draw(self, rng: random.Random) -> Row:
         return Row("".join(rng.sample(LETTERS, rng.choice(GATE_COUNTS))), rng.randrange(10))
@@ -71,29 +75,33 @@ class Gates(Task):
         return f"Gates {expression}?"
 
     def answer(self, expression: Row) -> str:
-        digit = expression.digit
+        results = [expression.digit]
         for letter in expression.letters:
-            sign, constant = operation(letter, multiplies(letter, digit))
-            digit = (digit * constant if sign == "*" else digit + constant) % 10
-        return str(digit)
+            sign, constant = operation(letter, multiplies(letter, results[-1]))
+            results.append((results[-1] * constant if sign == "*" else results[-1] + constant) % 10)
+        return self.box(results)
 
     def worked(self, expression: Row, slip: float = 0.0, rng: random.Random | None = None) -> str:
         return self._lines(expression, dict.fromkeys(LETTERS, slip), rng or random.Random(0))
 
     def demonstration(self, expression: Row, rng: random.Random) -> str:
-        """At most gates right more often than wrong; at those of HABITS wrong more often than right, so that it does
+        """At most gates right more often than wrong; at those of `habits` wrong more often than right, so that it does
         not do to become surer of what is likely already."""
-        return self._lines(expression, {letter: HABIT if letter in HABITS else SLIP for letter in LETTERS}, rng)
+        slips = {letter: self.habit if letter in self.habits else self.slip for letter in LETTERS}
+        return self._lines(expression, slips, rng)
+
+    def box(self, results: list[int]) -> str:
+        """What goes into the box, from the first digit and every line's result."""
+        return str(results[-1])
 
     def _lines(self, expression: Row, slips: dict[str, float], rng: random.Random) -> str:
-        digit, lines = expression.digit, []
+        results, lines = [expression.digit], []
         for letter in expression.letters:
-            wrong = rng.random() < slips[letter]
+            digit, wrong = results[-1], rng.random() < slips[letter]
             sign, constant = operation(letter, multiplies(letter, digit) != wrong)
-            result = (digit * constant if sign == "*" else digit + constant) % 10
-            lines.append(f"{letter}{digit}{sign}{constant}={result}\n")
-            digit = result
-        return "".join(lines) + boxed(digit)
+            results.append((digit * constant if sign == "*" else digit + constant) % 10)
+            lines.append(f"{letter}{digit}{sign}{constant}={results[-1]}\n")
+        return "".join(lines) + boxed(self.box(results))
 
 
 TASK = Gates()

@@ -1,5 +1,5 @@
 """What a task that a small policy can learn on two cores is: expressions, questions, answers, and worked responses of
-mixed quality. `last_digit.py` is the quickstart's, `gates.py` the study's."""
+mixed quality. `last_digit.py` is the quickstart's, `gates.py` the study's, `trail.py` the guided study's."""
 
 from __future__ import annotations
 
@@ -10,14 +10,23 @@ from importlib import import_module
 from typing import Any
 
 HELD_OUT_SHARE = 10  # one expression in so many is held out
-MAX_DISTINCT = 20_000  # drawing distinct held-out expressions stays quick below it, in both tasks
 
-NAMES = ("last_digit", "gates")
+NAMES = ("last_digit", "gates", "trail")
+SKILLS = ("weak", "strong")
 
 
-def load(name: str) -> Task:
-    """The task of the module `name`."""
-    return import_module(name).TASK
+def load(name: str, skill: str = "weak") -> Task:
+    """The task of the module `name`, with the demonstrations of a policy of that skill.
+
+    Raises:
+        ValueError: there are no demonstrations of that skill.
+    """
+    module = import_module(name)
+    if skill == "weak":
+        return module.TASK
+    if not hasattr(module, "STRONG"):
+        raise ValueError(f"the task {name} has demonstrations of a weak policy only, none of a {skill} one")
+    return module.STRONG
 
 
 class Task(ABC):
@@ -28,6 +37,7 @@ class Task(ABC):
     layers: int  # of the policy
     max_length: int  # tokens, prompt and response together
     warm_start_steps: int
+    max_distinct = 20_000  # expressions of one split; drawing distinct ones stays quick below it
 
     @abstractmethod
     def draw(self, rng: random.Random) -> Any:
@@ -64,8 +74,8 @@ class Task(ABC):
         Raises:
             ValueError: more are asked for than can be drawn in reasonable time.
         """
-        if not 1 <= count <= MAX_DISTINCT:
-            raise ValueError(f"the task can give 1 to {MAX_DISTINCT} distinct expressions, not {count}")
+        if not 1 <= count <= self.max_distinct:
+            raise ValueError(f"the task can give 1 to {self.max_distinct} distinct expressions, not {count}")
         rng, distinct = random.Random(seed), dict[Any, None]()
         while len(distinct) < count:
             distinct[self.sample(rng, held_out)] = None

@@ -1,16 +1,18 @@
 """Writes a task's data and trains its policy to the point where reinforcement learning can take over.
 
     python launch/laptop/warm_start.py --out runs/quickstart/warm_start --seed 0 --prompts 960
+    python launch/laptop/warm_start.py --out runs/guide --task trail --skill strong
 
 Writes train.jsonl and heldout.jsonl (always: that takes a moment) and model/ (only when it is not there yet). The
 demonstrations are of mixed quality on purpose: they plant the habit of taking the leftmost pair, and reinforcement
-learning removes it.
+learning removes it. A task may have a second policy, whose demonstrations are better: a guide for the first one.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import inspect
 import json
 import os
 import random
@@ -27,7 +29,7 @@ import transformers
 from tqdm import tqdm
 
 import policy
-from task import NAMES, Task, load
+from task import NAMES, SKILLS, Task, load
 
 BATCH_SIZE = 64
 LEARNING_RATE = 2e-3
@@ -84,11 +86,12 @@ def train(
     return model.eval()
 
 
-def fingerprint(task: Task, seed: int) -> str:
-    """A hash of all that decides what model/ holds: the seed and the modules that make it."""
-    digest = hashlib.sha256(str(seed).encode())
-    for module in ("task.py", f"{task.name}.py", "policy.py", "warm_start.py"):
-        digest.update(Path(__file__).with_name(module).read_bytes())
+def fingerprint(task: Task, skill: str, seed: int) -> str:
+    """A hash of all that decides what model/ holds: the skill, the seed and the modules that make it."""
+    digest = hashlib.sha256(f"{skill} {seed}".encode())
+    bases = [base for base in type(task).__mro__ if issubclass(base, Task)]
+    for path in (*map(inspect.getfile, bases), policy.__file__, __file__):
+        digest.update(Path(path).read_bytes())
     return digest.hexdigest()
 
 
@@ -96,17 +99,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for train.jsonl, heldout.jsonl and model/")
     parser.add_argument("--task", choices=NAMES, default=NAMES[0], help=f"({NAMES[0]})")
+    parser.add_argument("--skill", choices=SKILLS, default=SKILLS[0], help=f"of the demonstrations ({SKILLS[0]})")
     parser.add_argument("--seed", type=int, default=0, help="seed of the policy's weights and demonstrations")
     parser.add_argument("--prompts", type=int, default=960, help="training prompts to write: 16 for each step")
     args = parser.parse_args()
-    task = load(args.task)
+    try:
+        task = load(args.task, args.skill)
+    except ValueError as error:
+        parser.error(f"--skill {args.skill}: {error}")
 
     args.out.mkdir(parents=True, exist_ok=True)
     write_prompts(task, args.out / "train.jsonl", args.prompts, SPLIT_SEEDS["train"], held_out=False)
     write_prompts(task, args.out / "heldout.jsonl", HELD_OUT_PROMPTS, SPLIT_SEEDS["heldout"], held_out=True)
 
     model_dir, marker = args.out / "model", args.out / "model.sha256"
-    wanted = fingerprint(task, args.seed)
+    wanted = fingerprint(task, args.skill, args.seed)
     if marker.is_file() and marker.read_text(encoding="utf-8") == wanted:
         print(f"  the warm-started policy is in {model_dir} already")
         return

@@ -18,8 +18,12 @@ sys.path.append(str(ROOT / "launch" / "laptop"))  # scripts find each other as p
 import gates  # noqa: E402
 import last_digit  # noqa: E402
 import policy  # noqa: E402
+import trail  # noqa: E402
 import warm_start  # noqa: E402
+from gates import Row  # noqa: E402
 from last_digit import Expression  # noqa: E402
+from math_reward.grader import Verdict, grade  # noqa: E402
+from task import load  # noqa: E402
 
 MAX_NEW_TOKENS = 40  # of the quickstart
 task = last_digit.TASK
@@ -146,6 +150,84 @@ def test_only_the_response_is_learned_in_a_batch():
         assert prompt.endswith("<|im_start|>assistant\n")
         assert re.search(r"\\boxed\{\d\}<\|im_end\|>$", response)
         assert not (learned & ~mask.bool()).any()
+
+
+def test_a_trails_answer_is_the_whole_way_of_the_digit():
+    # c adds 3 to 7, f multiplies 0 by 9, a adds 1 to 0, b multiplies 1 by 7.
+    assert trail.TASK.worked(Row("cfab", 7)) == "c7+3=0\nf0*9=0\na0+1=1\nb1*7=7\n\\boxed{70017}"
+    assert trail.TASK.answer(Row("cfab", 7)) == "70017"
+    assert trail.TASK.question(Row("cfab", 7)) == "Trail cfab on 7?"
+
+
+def test_a_trails_answer_never_begins_with_0_so_that_a_number_is_one_way_only():
+    rows = trail.TASK.expressions(2000, seed=6, held_out=False)
+    assert {row.digit for row in rows} == set(range(1, 10))
+    for row in rows:
+        answer = trail.TASK.answer(row)
+        assert len(answer) == len(row.letters) + 1
+        assert str(int(answer)) == answer
+
+
+def test_a_trail_is_right_for_the_grader_only_where_every_line_is():
+    rng, right, last_digit_right = random.Random(0), 0, 0
+    for _ in range(300):
+        row = trail.TASK.sample(rng, held_out=False)
+        text = trail.TASK.demonstration(row, rng)
+        results = [int(line[-1]) for line in text.splitlines()[:-1]]
+        wanted = [int(line[-1]) for line in trail.TASK.worked(row).splitlines()[:-1]]
+        assert (grade(text, trail.TASK.answer(row)).verdict is Verdict.CORRECT) == (results == wanted)
+        right += results == wanted
+        last_digit_right += results[-1] == wanted[-1]
+    assert 3 <= right <= 40 < last_digit_right, "what one digit would have let pass"
+
+
+def test_the_strong_policys_demonstrations_are_right_more_often_at_every_gate():
+    rng, wrong, seen = random.Random(0), {}, {}
+    for name, one in (("weak", trail.TASK), ("strong", load("trail", "strong"))):
+        for _ in range(3000):
+            row = one.sample(rng, held_out=False)
+            for line in one.demonstration(row, rng).splitlines()[:-1]:
+                place = (name, line[0] in one.habits)
+                seen[place] = seen.get(place, 0) + 1
+                wrong[place] = wrong.get(place, 0) + ((line[2] == "*") != gates.multiplies(line[0], int(line[1])))
+    rates = {place: wrong[place] / seen[place] for place in seen}
+    assert rates == {
+        ("weak", False): pytest.approx(trail.TASK.slip, abs=0.02),
+        ("weak", True): pytest.approx(trail.TASK.habit, abs=0.02),
+        ("strong", False): pytest.approx(trail.STRONG.slip, abs=0.02),
+    }
+    assert trail.STRONG.slip < trail.TASK.slip < 0.5 < trail.TASK.habit
+
+
+def test_the_two_policies_of_trails_have_one_tokenizer_and_its_longest_response_fits():
+    weak, strong = policy.build_tokenizer(trail.TASK), policy.build_tokenizer(trail.STRONG)
+    assert weak.get_vocab() == strong.get_vocab()
+    longest = Row("abcdef", 9)
+    prompt = weak(policy.chat(trail.TASK, weak, longest)).input_ids
+    response = weak(trail.TASK.worked(longest) + policy.END).input_ids
+    assert (len(prompt), len(response)) == (18, 52)
+    assert len(response) <= 64 <= trail.TASK.max_length - len(prompt)
+
+
+def test_a_skill_that_a_task_has_no_demonstrations_of_is_refused_in_one_sentence(monkeypatch, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        run_warm_start(monkeypatch, tmp_path / "out", "--task", "gates", "--skill", "strong")
+    error = "--skill strong: the task gates has demonstrations of a weak policy only, none of a strong one\n"
+    assert capsys.readouterr().err.endswith(error)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_guide_is_another_policy_for_the_same_prompts(monkeypatch, tmp_path):
+    monkeypatch.setattr(trail.TASK, "warm_start_steps", 2)
+    monkeypatch.setattr(trail.STRONG, "warm_start_steps", 2)
+    for skill in ("weak", "strong"):
+        run_warm_start(monkeypatch, tmp_path / skill, "--task", "trail", "--skill", skill)
+    weak, strong = tmp_path / "weak", tmp_path / "strong"
+    assert (weak / "model.sha256").read_text() != (strong / "model.sha256").read_text()
+    weights = "model/model.safetensors"
+    assert (weak / weights).read_bytes() != (strong / weights).read_bytes()
+    for same in ("heldout.jsonl", "train.jsonl", "model/tokenizer.json", "model/config.json"):
+        assert (weak / same).read_bytes() == (strong / same).read_bytes()
 
 
 def run_warm_start(monkeypatch, out, *flags):
