@@ -1,4 +1,5 @@
-"""What a study found: intervals over seeds, differences to GRPO on the same seeds, the entropy's course, the report.
+"""What a study found: intervals over seeds, differences to a baseline on the same seeds, what is read from the course
+of training, the report.
 
 Everything is computed from the files of the runs, so that a finished study can be looked at again.
 """
@@ -9,8 +10,9 @@ import dataclasses
 import html
 import json
 import math
+import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +24,8 @@ from openrlhf_gtpo.report.run import Run, read, series
 # 97.5 % quantiles of Student's t by degrees of freedom.
 T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
-BASELINE = "grpo"
 FIGURES = ("pass@1", "pass@4", "pass@8", "pass@32", "entropy", "response_length")
 """Columns of the table, from the last measurement; pass@1 is the mean over the samples, Mean@32."""
-
-PICTURE = ("rollout/pass_rate", "_pass1", "_pass16", "entropy/mean", "rollout/response_length_mean")
-PICTURE += ("groups/uninformative_share",)
-"""How the keys of the curves in curves.png end."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +36,10 @@ class Interval:
     half: float | None
 
     def __str__(self) -> str:
-        places = 1 if abs(self.mean) >= 10 else 3
-        width = "" if self.half is None else f" ± {self.half:.{places}f}"
-        return f"{self.mean:.{places}f}{width}"
+        size = abs(self.mean)
+        places = 0 if size >= 1000 else 1 if size >= 10 else 3
+        width = "" if self.half is None else f" ± {self.half:,.{places}f}"
+        return f"{self.mean:,.{places}f}{width}"
 
     @property
     def is_beyond_noise(self) -> bool:
@@ -95,60 +93,174 @@ def responses(run: Run) -> float:
     return last["reward/items_total"] - measured
 
 
-def write(out: Path, names: Mapping[str, str], folders: Mapping[str, Sequence[Path]]) -> str:
+def level_reached(run: Run, level: float) -> int | None:
+    """The step of the first evaluation during training whose pass@1 is at least `level`."""
+    for row in run.evaluations:
+        if any(re.fullmatch("eval_.+_pass1", key) and row[key] >= level for key in row if row[key] is not None):
+            return row["step"]
+    return None
+
+
+def prompts_consumed(run: Run, until: int | None = None) -> float | None:
+    """Prompts that the steps took, up to and with step `until`, those that dynamic filtering threw away included."""
+    used = [value for step, value in run.points("rollout/prompts_consumed") if until is None or step <= until]
+    return sum(used) if used else None
+
+
+def prompts_to(run: Run, level: float) -> float | None:
+    """Prompts consumed until `level` was reached."""
+    step = level_reached(run, level)
+    return None if step is None else prompts_consumed(run, step)
+
+
+def average(run: Run, key: str) -> float | None:
+    """The mean of a metric over the steps that have it."""
+    values = [value for _, value in run.points(key)]
+    return statistics.fmean(values) if values else None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A figure of a run, read from what was logged during training; None where the run has none."""
+
+    title: str
+    value: Callable[[Run], float | None]
+    missing: str = ""
+    """What stands in the table where no run has one."""
+    every_seed: bool = False
+    """Whether the runs' figures stand side by side; else their interval."""
+    whole: bool = False
+    """Whether only the mean is told, as a whole number."""
+
+    def cell(self, runs: Sequence[Run]) -> str:
+        values = [value for run in runs if (value := self.value(run)) is not None]
+        if not values:
+            return self.missing
+        if self.every_seed:
+            return " ".join(f"{value:g}" for value in values)
+        text = f"{statistics.fmean(values):,.0f}" if self.whole else str(interval(values))
+        return text if len(values) == len(runs) else f"{text} ({len(values)} of {len(runs)} seeds)"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Figures of the course of training, an algorithm a row."""
+
+    title: str
+    columns: tuple[Column, ...]
+
+
+ENTROPY = Table(
+    "Entropy in training",
+    (
+        Column("first", lambda run: Entropy.of(run).first),
+        Column("lowest", lambda run: Entropy.of(run).lowest),
+        Column("last", lambda run: Entropy.of(run).last),
+        Column("rebound (last - lowest)", lambda run: Entropy.of(run).rebound),
+        Column("steps of the lowest", lambda run: Entropy.of(run).lowest_step, every_seed=True),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What is tabulated and drawn."""
+
+    baseline: str
+    """The algorithm to which the differences are taken."""
+    figures: tuple[str, ...]
+    """Of the last measurement."""
+    columns: tuple[Column, ...]
+    """Of training, in the same table."""
+    tables: tuple[Table, ...]
+    picture: tuple[str, ...]
+    """How the keys of the curves in curves.png end."""
+    measured: tuple[str, ...] = ("start",)
+    """Folders with measurements of policies that were there before: the first rows of the table."""
+
+
+COMPARISON = Layout(
+    baseline="grpo",
+    figures=FIGURES,
+    columns=(Column("seconds a step", seconds_a_step), Column("responses", responses, whole=True)),
+    tables=(ENTROPY,),
+    picture=(
+        "rollout/pass_rate",
+        "_pass1",
+        "_pass16",
+        "entropy/mean",
+        "rollout/response_length_mean",
+        "groups/uninformative_share",
+    ),
+)
+
+
+def write(
+    out: Path,
+    names: Mapping[str, str],
+    folders: Mapping[str, Sequence[Path]],
+    layout: Layout = COMPARISON,
+    title: str = "Comparison",
+) -> str:
     """Write summary.json, table.md, curves.png and report.html.
 
     Args:
-        out: the study's folder; start/ in it has the measurement of the policy that all runs began with.
-        names: preset -> name.
-        folders: preset -> the folders of its runs, a seed each.
+        out: the study's folder; the folders in it that layout.measured names have measurements of policies from
+            before, start/ of the one that all runs began with.
+        names: key of an algorithm -> its name.
+        folders: key -> the folders of its runs, a seed each.
+        layout: what is tabulated.
+        title: of the report.
 
     Returns:
-        The table for people, as Markdown.
+        The tables for people, as Markdown.
     """
-    runs = {preset: [read(folder) for folder in mine] for preset, mine in folders.items()}
-    finals = {preset: [final(folder / "final") for folder in mine] for preset, mine in folders.items()}
-    first = final(out / "start")
-    rows = [["start", *(Interval(first[key], None) for key in FIGURES), "", ""]]
-    for preset, mine in runs.items():
-        cells = [interval([figures[key] for figures in finals[preset]]) for key in FIGURES]
-        speed = interval([seconds_a_step(run) for run in mine])
-        rows.append([names[preset], *cells, speed, f"{statistics.fmean(map(responses, mine)):,.0f}"])
-    head = ["", *FIGURES, "seconds a step", "responses"]
-    differences = []
-    for preset in runs:
-        if preset == BASELINE or BASELINE not in runs:
+    runs = {key: [read(folder) for folder in mine] for key, mine in folders.items()}
+    finals = {key: [final(folder / "final") for folder in mine] for key, mine in folders.items()}
+    before = {name: final(out / name) for name in layout.measured}
+    rows: list[list[Any]] = [
+        [name, *(Interval(figures[key], None) for key in layout.figures), *("" for _ in layout.columns)]
+        for name, figures in before.items()
+    ]
+    for key, mine in runs.items():
+        cells = [interval([figures[figure] for figures in finals[key]]) for figure in layout.figures]
+        rows.append([names[key], *cells, *(column.cell(mine) for column in layout.columns)])
+    head = ["", *layout.figures, *(column.title for column in layout.columns)]
+    base, differences = layout.baseline, []
+    for key in runs:
+        if key == base or base not in runs:
             continue
         gaps = [
-            interval([mine[key] - base[key] for mine, base in zip(finals[preset], finals[BASELINE], strict=True)])
-            for key in FIGURES
+            interval([mine[figure] - other[figure] for mine, other in zip(finals[key], finals[base], strict=True)])
+            for figure in layout.figures
         ]
-        differences.append([names[preset], *(f"**{gap}**" if gap.is_beyond_noise else str(gap) for gap in gaps)])
-    entropies = []
-    for preset, mine in runs.items():
-        course = [Entropy.of(run) for run in mine]
-        entropies.append(
-            [
-                names[preset],
-                *(interval([getattr(one, key) for one in course]) for key in ("first", "lowest", "last", "rebound")),
-                " ".join(str(one.lowest_step) for one in course),
-            ]
+        differences.append([names[key], *(f"**{gap}**" if gap.is_beyond_noise else str(gap) for gap in gaps)])
+    courses = [
+        (
+            [course.title, *(column.title for column in course.columns)],
+            [[names[key], *(column.cell(mine) for column in course.columns)] for key, mine in runs.items()],
         )
-    entropy_head = ["Entropy in training", "first", "lowest", "last", "rebound (last - lowest)", "steps of the lowest"]
+        for course in layout.tables
+    ]
     text = f"{markdown(head, rows)}\n\nMean over seeds ± half a 95 % interval (Student's t over seeds).\n"
     if differences:
         text += (
-            f"\nDifference to {names[BASELINE]} with the same seed; bold where the interval leaves out 0 "
-            f"({len(differences) * len(FIGURES)} comparisons: one in twenty is bold by chance).\n\n"
-            f"{markdown(['', *FIGURES], differences)}\n"
+            f"\nDifference to {names[base]} with the same seed; bold where the interval leaves out 0 "
+            f"({len(differences) * len(layout.figures)} comparisons: one in twenty is bold by chance).\n\n"
+            f"{markdown(['', *layout.figures], differences)}\n"
         )
-    text += f"\n{markdown(entropy_head, entropies)}\n"
+    text += "".join(f"\n{markdown(*course)}\n" for course in courses)
     (out / "table.md").write_text(text, encoding="utf-8")
+    columns = list(layout.columns)  # the entropy's course has a place of its own
+    columns += [column for course in layout.tables if course is not ENTROPY for column in course.columns]
     summary = {
-        "start": first,
-        "runs": {preset: [dict(figures) for figures in mine] for preset, mine in finals.items()},
-        "entropy": {preset: [dataclasses.asdict(Entropy.of(run)) for run in mine] for preset, mine in runs.items()},
-        "seconds_a_step": {preset: [seconds_a_step(run) for run in mine] for preset, mine in runs.items()},
+        **before,
+        "runs": {key: [dict(figures) for figures in mine] for key, mine in finals.items()},
+        "entropy": {key: [dataclasses.asdict(Entropy.of(run)) for run in mine] for key, mine in runs.items()},
+        **{
+            column.title.replace(" ", "_"): {key: [column.value(run) for run in mine] for key, mine in runs.items()}
+            for column in columns
+        },
     }
     (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
 
@@ -158,18 +270,17 @@ def write(out: Path, names: Mapping[str, str], folders: Mapping[str, Sequence[Pa
         for mine in runs.values()
         for number, run in enumerate(mine)
     ]
-    curves = [curve for end in PICTURE for curve in curves_of(everything) if curve[0].endswith(end)]
+    curves = [curve for end in layout.picture for curve in curves_of(everything) if curve[0].endswith(end)]
     (out / "curves.png").write_bytes(png(series(everything), curves))
     introduction = "".join(
-        f'<div class="wide">{html_table(title, rows)}</div>'
-        for title, rows in (
+        f'<div class="wide">{html_table(first, cells)}</div>'
+        for first, cells in (
             (head, rows),
-            ([f"Difference to {names.get(BASELINE, BASELINE)} with the same seed", *FIGURES], differences),
-            (entropy_head, entropies),
+            ([f"Difference to {names.get(base, base)} with the same seed", *layout.figures], differences),
+            *courses,
         )
-        if rows
+        if cells
     )
-    title = f"Five algorithms, {max(map(len, folders.values()))} seeds each" if len(folders) == 5 else "Comparison"
     (out / "report.html").write_text(page(everything, title=title, introduction=introduction), encoding="utf-8")
     return text
 

@@ -1,0 +1,75 @@
+"""Trains a policy that is hardly ever right with DAPO and with mixed-policy DAPO, several seeds each; compares them.
+
+    python launch/compare/guided.py [--long] [--seeds 3] [--steps N] [--out runs/guided]
+
+A second policy, which is right more often, is the guide. M1 puts two of its responses into each group; M2 makes a
+second batch of the groups without a right response, which dynamic sampling throws away, and two of the guide's. All
+runs begin with the same warm-started policy, see the same prompts in the same order where their seeds are the same
+(DAPO draws more of them), and differ in --guide.when alone. Each is measured during training and, more closely, at
+its end. What is finished is kept, so an interrupted study goes on where it was.
+"""
+
+from __future__ import annotations
+
+import results
+from results import ENTROPY, Column, Layout, Table
+from runs import GUIDE, MAX_NEW_TOKENS, Arm, Design, main
+
+LEVELS = (0.10, 0.20, 0.40)
+"""Of held-out pass@1; named before any arm ran."""
+GUIDE_SAMPLES = 2
+
+DAPO = ("--preset", "dapo", "--reward.overlong_buffer_len", str(MAX_NEW_TOKENS // 4))
+
+
+def guided(*when: str) -> tuple[str, ...]:
+    """Flags of DAPO with a guide."""
+    return (*DAPO, "--guide.model", GUIDE, "--guide.samples", str(GUIDE_SAMPLES), "--guide.when", *when)
+
+
+def at_level(level: float) -> tuple[Column, Column]:
+    return (
+        Column(f"{level:.2f}: steps", lambda run: results.level_reached(run, level), "not reached"),
+        Column(f"{level:.2f}: prompts", lambda run: results.prompts_to(run, level), "not reached"),
+    )
+
+
+LAYOUT = Layout(
+    baseline="dapo",
+    figures=("pass@1", "pass@32", "entropy"),
+    columns=(
+        Column("prompts", results.prompts_consumed),
+        Column("seconds a step", results.seconds_a_step),
+        Column("rescued share", lambda run: results.average(run, "guide/rescued_share")),
+        Column("guide pass rate", lambda run: results.average(run, "guide/pass_rate")),
+    ),
+    tables=(
+        Table("Until held-out pass@1 reaches", tuple(column for level in LEVELS for column in at_level(level))),
+        ENTROPY,
+    ),
+    picture=("rollout/pass_rate", "_pass1", "_pass8", "entropy/mean", "actor_grad_norm", "timing/step_total"),
+    measured=("start", "guide"),
+)
+
+DESIGN = Design(
+    name="guided",
+    title="DAPO with and without a guide",
+    description=__doc__,
+    task="trail",
+    arms=(
+        Arm("dapo", "DAPO", DAPO),
+        Arm("dapo_m1", "DAPO + M1", guided("all")),
+        Arm("dapo_m2", "DAPO + M2", guided("zero_reward")),
+        Arm("dapo_m1_m2", "DAPO + M1 + M2", guided("all", "zero_reward")),
+    ),
+    batch_size=32,  # divides a step's 16 x 8 responses and, with the guide's, 16 x 10
+    prompts_for_filtering=12,
+    evaluations=12,
+    evaluation_prompts=128,
+    evaluation_samples=8,
+    layout=LAYOUT,
+    has_guide=True,
+)
+
+if __name__ == "__main__":
+    main(DESIGN)

@@ -1,0 +1,368 @@
+"""Trains one policy in several ways with several seeds, measures what came of it, and compares.
+
+A study is data (`Design`); this is what all studies share. Runs begin with the same policy, see the same prompts in
+the same order where their seeds are the same, and differ in their arm's flags alone. Each is measured during training
+and, more closely, at its end. What is finished is kept, so an interrupted study goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+import results
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = Path(sys.argv[0]).name
+
+PROMPTS, SAMPLES = 16, 8  # a step
+MAX_NEW_TOKENS = 64
+FINAL_SAMPLES = 32
+HELD_OUT_PROMPTS = 400  # what the warm start writes
+GUIDE = "{guide}"
+"""Stands for the guiding policy's model in an arm's flags."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to train."""
+
+    key: str
+    """Begins the names of its runs' folders."""
+    title: str
+    flags: tuple[str, ...]
+    """What sets it apart from the other arms."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """A study as data."""
+
+    name: str
+    """Of its folder under runs/."""
+    title: str
+    """Of its report."""
+    description: str
+    task: str
+    """A module of launch/laptop."""
+    arms: tuple[Arm, ...]
+    batch_size: int
+    """Responses of an optimiser update; the same for all arms, so it divides the responses of a step of each."""
+    prompts_for_filtering: int
+    """Times as many prompts as steps need: dynamic filtering throws some away, and a run ends with its prompts."""
+    evaluations: int
+    """During training."""
+    evaluation_prompts: int
+    evaluation_samples: int
+    layout: results.Layout
+    has_guide: bool = False
+    """Whether there is a second policy, of the task's strong skill."""
+
+    def arm(self, key: str) -> Arm:
+        return next(arm for arm in self.arms if arm.key == key)
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is run, and where."""
+
+    design: Design
+    out: Path
+    arms: tuple[str, ...]
+    """Keys of those of the design that are run."""
+    seeds: int
+    steps: int
+    jobs: int
+    learning_rate: float
+    start: Path
+    """Folder with model/, train.jsonl and heldout.jsonl."""
+    guide: Path | None
+    """Folder with the guiding policy's model/."""
+    final_prompts: int
+
+    def settings(self) -> dict[str, Any]:
+        """What decides a run's outcome; a folder holds runs of one study only."""
+        found = {
+            "steps": self.steps,
+            "learning_rate": self.learning_rate,
+            "start": self._place(self.start),
+            "final_prompts": self.final_prompts,
+        }
+        return found if self.guide is None else {**found, "guide": self._place(self.guide)}
+
+    def _place(self, folder: Path) -> str:
+        return folder.name if folder.parent == self.out else str(folder)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One arm with one seed."""
+
+    arm: Arm
+    seed: int
+
+    def folder(self, study: Study) -> Path:
+        return study.out / f"{self.arm.key}-seed-{self.seed}"
+
+    def is_done(self, study: Study) -> bool:
+        return (self.folder(study) / "final" / "eval.json").is_file()
+
+
+def training(study: Study, job: Job) -> list[str]:
+    """The command line: the arm's flags, and what is the same for all."""
+    folder, design = job.folder(study), study.design
+    flags: dict[str, Any] = {
+        "device": "cpu",
+        "actor.model_name_or_path": study.start / "model",
+        "data.prompt_dataset": study.start / "train.jsonl",
+        "data.input_key": "input",
+        "data.label_key": "label",
+        "data.max_len": 96,
+        "train.max_steps": study.steps,
+        "train.seed": job.seed,
+        "train.batch_size": design.batch_size,
+        "train.micro_batch_size": 32,
+        "rollout.batch_size": PROMPTS,
+        "rollout.n_samples_per_prompt": SAMPLES,
+        "rollout.micro_batch_size": 32,
+        "rollout.max_new_tokens": MAX_NEW_TOKENS,
+        "actor.adam.lr": study.learning_rate,
+        "actor.num_gpus_per_node": 1,
+        "vllm.num_engines": 1,
+        "eval.dataset": study.out / "heldout.jsonl",
+        "eval.steps": max(1, study.steps // design.evaluations),
+        "eval.n_samples_per_prompt": design.evaluation_samples,
+        "eval.temperature": 1.0,
+        "ckpt.output_dir": folder / "model",
+        "ckpt.path": folder / "state",
+        "logger.metrics_path": folder / "metrics.jsonl",
+        "shaping.save_rollouts": 1,
+    }
+    command = [sys.executable, "-m", "openrlhf_gtpo", "train", "--data.apply_chat_template"]
+    guide = "" if study.guide is None else str(study.guide / "model")
+    command += [flag.replace(GUIDE, guide) for flag in job.arm.flags]
+    # OpenRLHF keeps a checkpoint of each best evaluation unless it is told not to.
+    command += ["--ckpt.best_metric_key", "none"]
+    return command + [part for name, value in flags.items() for part in (f"--{name}", str(value))]
+
+
+def evaluation(study: Study, model: Path, out: Path, seed: int) -> list[str]:
+    command = [sys.executable, "-m", "openrlhf_gtpo", "eval", "--device", "cpu", "--model", str(model)]
+    command += ["--data", str(study.start / "heldout.jsonl"), "--out", str(out), "--seed", str(seed)]
+    command += ["--n", str(FINAL_SAMPLES), "--max_prompts", str(study.final_prompts)]
+    return [*command, "--max_new_tokens", str(MAX_NEW_TOKENS)]
+
+
+class Runner:
+    """Runs commands, each with its log, and takes all of them down with itself."""
+
+    def __init__(self) -> None:
+        self.running: dict[subprocess.Popen[bytes], str] = {}
+
+    def start(self, command: list[str], log: Path) -> subprocess.Popen[bytes]:
+        with log.open("ab") as file:
+            process = subprocess.Popen(
+                command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+            )
+        self.running[process] = str(log)
+        return process
+
+    def finish(self, process: subprocess.Popen[bytes]) -> None:
+        """Forget a process that has ended; one that failed ends the study with the end of its log."""
+        log = self.running.pop(process)
+        if process.returncode:
+            lines = re.split(r"[\r\n]+", Path(log).read_text(errors="replace"))
+            end = "\n".join(f"    {line[:300]}" for line in lines[-20:] if line.strip())
+            raise SystemExit(f"{SCRIPT}: a run ended with status {process.returncode}; the end of {log}:\n{end}")
+
+    def call(self, command: list[str], log: Path) -> None:
+        """Run one command to its end."""
+        process = self.start(command, log)
+        process.wait()
+        self.finish(process)
+
+    def stop(self) -> None:
+        """End what is running: asked first, killed after 20 s."""
+        for process in self.running:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+        for process in self.running:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def prepare(study: Study, runner: Runner) -> None:
+    """The shared policy, the guide, the prompts, and how good both policies are to begin with."""
+    prompts = study.steps * PROMPTS * study.design.prompts_for_filtering
+    if study.start == study.out / "warm_start":
+        print("== warm start", flush=True)
+        warm_start(study, study.start, "weak", prompts)
+    if study.guide == study.out / "guide_warm_start":
+        print("== warm start of the guide", flush=True)
+        warm_start(study, study.guide, "strong", 1)
+    held_out = (study.start / "heldout.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    # Other prompts than those of the final measurement, so that nothing is chosen by what is measured at the end.
+    small = held_out[study.final_prompts : study.final_prompts + study.design.evaluation_prompts]
+    (study.out / "heldout.jsonl").write_text("".join(small), encoding="utf-8")
+    measure(study, runner, study.start, "start", "the policy that all begin with")
+    if study.guide is not None:
+        measure(study, runner, study.guide, "guide", "the guide")
+
+
+def warm_start(study: Study, out: Path, skill: str, prompts: int) -> None:
+    command = [sys.executable, str(ROOT / "launch" / "laptop" / "warm_start.py"), "--task", study.design.task]
+    command += ["--skill", skill, "--out", str(out), "--prompts", str(prompts)]
+    subprocess.run(command, cwd=ROOT, check=True)
+
+
+def measure(study: Study, runner: Runner, policy: Path, name: str, what: str) -> None:
+    """Evaluate a policy that was there before, once."""
+    print(f"== {what}, on {study.final_prompts} held-out prompts", flush=True)
+    if not (study.out / name / "eval.json").is_file():
+        runner.call(evaluation(study, policy / "model", study.out / name, 0), study.out / f"{name}.log")
+    print(f"  {summary(results.final(study.out / name))}", flush=True)
+
+
+def summary(figures: dict[str, float]) -> str:
+    return ", ".join(f"{key} {figures[key]:.3f}" for key in ("pass@1", f"pass@{FINAL_SAMPLES}", "entropy"))
+
+
+def steps_done(folder: Path) -> int:
+    path = folder / "metrics.jsonl"
+    return path.read_bytes().count(b"\n") if path.is_file() else 0
+
+
+def run(study: Study, jobs: list[Job], runner: Runner) -> None:
+    """All runs, some at a time; each trains and is then measured."""
+    waiting = [job for job in jobs if not job.is_done(study)]
+    done = len(jobs) - len(waiting)
+    print(f"== {len(jobs)} runs of {study.steps} steps, {study.jobs} at a time; {done} are done already", flush=True)
+    active: dict[subprocess.Popen[bytes], tuple[Job, str]] = {}
+    finished = done * study.steps
+    often = 2 if sys.stderr.isatty() else 60  # seconds between two lines of progress; a log needs fewer
+    with tqdm(total=len(jobs) * study.steps, initial=finished, unit="step", mininterval=often, smoothing=0.05) as bar:
+        while waiting or active:
+            while waiting and len(active) < study.jobs:
+                job = waiting.pop(0)
+                shutil.rmtree(job.folder(study), ignore_errors=True)  # of a run that was broken off
+                job.folder(study).mkdir(parents=True)
+                active[runner.start(training(study, job), job.folder(study) / "log")] = (job, "training")
+                time.sleep(5)  # two Ray clusters that start at once would look for ports at once
+            time.sleep(1)
+            for process, (job, phase) in list(active.items()):
+                if process.poll() is None:
+                    continue
+                del active[process]
+                runner.finish(process)
+                folder = job.folder(study)
+                if phase == "training":
+                    command = evaluation(study, folder / "model", folder / "final", job.seed)
+                    active[runner.start(command, folder / "final.log")] = (job, "measuring")
+                else:
+                    finished += study.steps
+                    shutil.rmtree(folder / "state", ignore_errors=True)
+                    figures = results.final(folder / "final")
+                    bar.write(f"  {job.arm.title}, seed {job.seed}: {summary(figures)}")
+            now = finished + sum(min(steps_done(job.folder(study)), study.steps) for job, _ in active.values())
+            doing = ", ".join(f"{job.arm.key} {job.seed} {phase}" for job, phase in active.values())
+            bar.set_postfix_str(doing, refresh=False)
+            bar.update(now - bar.n)
+
+
+def parse(design: Design) -> tuple[Study, list[Job]]:
+    parser = argparse.ArgumentParser(
+        description=design.description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / "runs" / design.name, help=f"(runs/{design.name})")
+    parser.add_argument("--long", action="store_true", help="5 seeds and 400 steps where nothing else is said")
+    parser.add_argument(
+        "--start",
+        type=Path,
+        help="folder with model/, train.jsonl and heldout.jsonl (OUT/warm_start, made when missing)",
+    )
+    if design.has_guide:
+        parser.add_argument(
+            "--guide", type=Path, help="folder with the guide's model/ (OUT/guide_warm_start, made when missing)"
+        )
+    parser.add_argument("--seeds", type=int, default=None, help="seeds of each algorithm, 1 to 10 (3)")
+    parser.add_argument("--steps", type=int, default=None, help="steps of each run (120)")
+    everything = ",".join(arm.key for arm in design.arms)
+    parser.add_argument("--algorithms", default=everything, help=f"({everything})")
+    parser.add_argument("--learning_rate", type=float, default=1e-4, help="(1e-4)")
+    parser.add_argument(
+        "--final_prompts", type=int, default=200, help="held-out prompts of the last measurement (200)"
+    )
+    parser.add_argument(
+        "--jobs", type=int, default=max(1, min(8, (os.cpu_count() or 1))), help="runs at a time (cores)"
+    )
+    args = parser.parse_args()
+    seeds = args.seeds if args.seeds is not None else 5 if args.long else 3
+    steps = args.steps if args.steps is not None else 400 if args.long else 120
+    arms = tuple(args.algorithms.split(","))
+    for key in arms:
+        if key not in everything.split(","):
+            parser.error(f"--algorithms has {key!r}: choose among {everything.replace(',', ', ')}")
+    bounds = (("seeds", seeds, 10), ("steps", steps, 600), ("jobs", args.jobs, 64))
+    most_prompts = HELD_OUT_PROMPTS - design.evaluation_prompts
+    for flag, value, most in (*bounds, ("final_prompts", args.final_prompts, most_prompts)):
+        if not 1 <= value <= most:
+            parser.error(f"--{flag} is {value}, but has to be from 1 to {most}")
+    if args.learning_rate <= 0:
+        parser.error(f"--learning_rate is {args.learning_rate}, but has to be above 0")
+    out = args.out.resolve()
+    start = (args.start or out / "warm_start").resolve()
+    guide = (args.guide or out / "guide_warm_start").resolve() if design.has_guide else None
+    for flag, folder in (("start", start), ("guide", guide)):
+        if getattr(args, flag, None) and not (folder / "model" / "config.json").is_file():
+            parser.error(f"--{flag}: there is no model in {folder / 'model'}")
+    study = Study(design, out, arms, seeds, steps, args.jobs, args.learning_rate, start, guide, args.final_prompts)
+    # All algorithms of a seed before the next seed: an interrupted study has whole comparisons.
+    return study, [Job(design.arm(key), seed) for seed in range(seeds) for key in arms]
+
+
+def check_folder(study: Study) -> None:
+    """Refuse a folder with runs of other settings."""
+    study.out.mkdir(parents=True, exist_ok=True)
+    path = study.out / "study.json"
+    if path.is_file() and json.loads(path.read_text()) != study.settings():
+        raise SystemExit(f"{SCRIPT}: {study.out} holds runs of other settings ({path}): name another folder by --out.")
+    path.write_text(json.dumps(study.settings(), indent=2) + "\n", encoding="utf-8")
+
+
+def main(design: Design) -> None:
+    study, jobs = parse(design)
+    check_folder(study)
+    runner = Runner()
+
+    def interrupted(number: int, _: Any) -> None:
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupted)
+    begin = time.monotonic()
+    try:
+        prepare(study, runner)
+        run(study, jobs, runner)
+    finally:
+        runner.stop()
+    print("== report", flush=True)
+    names = {key: design.arm(key).title for key in study.arms}
+    folders = {key: [Job(design.arm(key), seed).folder(study) for seed in range(study.seeds)] for key in names}
+    is_whole = len(names) == len(design.arms)
+    title = f"{design.title}, {study.seeds} seeds each" if is_whole else "Comparison"
+    print(results.write(study.out, names, folders, design.layout, title))
+    print(f"\nTook {(time.monotonic() - begin) / 60:.0f} minutes. {study.out / 'report.html'}")

@@ -1,0 +1,146 @@
+"""The guided study: its arms' command lines, and what it reads from the course of training, checked by hand."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
+
+import guided  # noqa: E402
+import results  # noqa: E402
+import runs  # noqa: E402
+from openrlhf_gtpo.report.run import Run  # noqa: E402
+
+DESIGN = guided.DESIGN
+
+
+def study(out: Path, **changes: Any) -> runs.Study:
+    settings: dict[str, Any] = {
+        "design": DESIGN,
+        "out": out,
+        "arms": tuple(arm.key for arm in DESIGN.arms),
+        "seeds": 3,
+        "steps": 120,
+        "jobs": 2,
+        "learning_rate": 1e-4,
+        "start": out / "warm_start",
+        "guide": out / "guide_warm_start",
+        "final_prompts": 200,
+    }
+    return runs.Study(**(settings | changes))
+
+
+def test_the_arms_differ_in_the_guides_flags_alone(tmp_path: Path) -> None:
+    one = study(tmp_path)
+    commands = {arm.key: runs.training(one, runs.Job(arm, 1)) for arm in DESIGN.arms}
+    base = [word.replace("dapo-seed-1", "RUN") for word in commands["dapo"]]
+    model = str(tmp_path / "guide_warm_start" / "model")
+    for key, when in (("dapo_m1", ["all"]), ("dapo_m2", ["zero_reward"]), ("dapo_m1_m2", ["all", "zero_reward"])):
+        extra = ["--guide.model", model, "--guide.samples", "2", "--guide.when", *when]
+        command = [word.replace(f"{key}-seed-1", "RUN") for word in commands[key]]
+        place = command.index("--guide.model")
+        assert command[place : place + len(extra)] == extra
+        assert command[:place] + command[place + len(extra) :] == base
+
+
+def test_an_update_divides_the_responses_of_a_step_with_and_without_the_guides() -> None:
+    assert runs.PROMPTS * runs.SAMPLES % DESIGN.batch_size == 0
+    assert runs.PROMPTS * (runs.SAMPLES + guided.GUIDE_SAMPLES) % DESIGN.batch_size == 0
+
+
+def test_plain_dapos_command_line_is_accepted(policy: Path, tmp_path: Path) -> None:
+    one = study(tmp_path, start=policy)
+    (tmp_path / "heldout.jsonl").write_bytes((policy / "heldout.jsonl").read_bytes())
+    command = runs.training(one, runs.Job(DESIGN.arm("dapo"), 0))
+    done = subprocess.run([*command, "--dry-run"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "4 a step, of 32 responses" in done.stdout
+    assert "120 at most" in done.stdout
+
+
+def test_a_folder_of_another_guide_is_refused(tmp_path: Path) -> None:
+    runs.check_folder(study(tmp_path))
+    runs.check_folder(study(tmp_path))
+    with pytest.raises(SystemExit, match="holds runs of other settings"):
+        runs.check_folder(study(tmp_path, guide=tmp_path / "elsewhere" / "policy"))
+
+
+def course(pass1: list[float], consumed: list[int]) -> Run:
+    """A run with an evaluation each second step."""
+    metrics = [{"step": s, "rollout/prompts_consumed": n} for s, n in enumerate(consumed, 1)]
+    evaluations = [
+        {"step": 2 * s, "eval_trail_pass1": value, "eval_trail_pass1_high": 1.0, "eval_trail_pass16": 1.0}
+        for s, value in enumerate(pass1, 1)
+    ]
+    return Run("a", metrics, evaluations=evaluations)
+
+
+def test_a_level_is_reached_at_the_first_evaluation_that_has_it_and_prompts_are_counted_up_to_there() -> None:
+    run = course([0.05, 0.12, 0.09, 0.2], [70, 60, 50, 40, 30, 20, 16, 16])
+    assert results.level_reached(run, 0.10) == 4
+    assert results.prompts_to(run, 0.10) == 70 + 60 + 50 + 40
+    assert results.level_reached(run, 0.20) == 8
+    assert results.prompts_to(run, 0.20) == results.prompts_consumed(run) == 302
+    assert results.level_reached(run, 0.40) is None
+    assert results.prompts_to(run, 0.40) is None
+    assert results.prompts_consumed(Run("b", [{"step": 1}])) is None, "an earlier version did not count them"
+
+
+def test_a_column_tells_how_many_seeds_have_a_value() -> None:
+    column = guided.at_level(0.1)[0]
+    early, late, never = course([0.1], [1, 1]), course([0.0, 0.3], [1] * 4), course([0.0], [1, 1])
+    # Mean 3, standard deviation sqrt(2), two seeds: 12.706 / sqrt(2) * sqrt(2).
+    assert column.cell([early, late]) == "3.000 ± 12.706"
+    assert column.cell([early, late, never]) == "3.000 ± 12.706 (2 of 3 seeds)"
+    assert column.cell([early, never]) == "2.000 (1 of 2 seeds)"
+    assert column.cell([never, never]) == "not reached"
+
+
+def study_files(out: Path, finals: dict[str, list[float]]) -> dict[str, list[Path]]:
+    """A finished study; every run was at half its last pass@1 after two of four steps."""
+
+    def measured(folder: Path, value: float) -> None:
+        folder.mkdir(parents=True)
+        figures = {key: {"mean": value, "low": 0, "high": 1} for key in guided.LAYOUT.figures}
+        (folder / "eval.json").write_text(json.dumps({"benchmarks": {"heldout": figures}}))
+
+    measured(out / "start", 0.05)
+    measured(out / "guide", 0.6)
+    folders: dict[str, list[Path]] = {}
+    for key, values in finals.items():
+        for seed, value in enumerate(values):
+            folder = out / f"{key}-seed-{seed}"
+            measured(folder / "final", value)
+            row = {"entropy/mean": 0.1, "timing/step_total": 2.0, "rollout/prompts_consumed": 1000}
+            rescued = {"guide/rescued_share": 0.25, "guide/pass_rate": 0.625} if key != "dapo" else {}
+            lines = [json.dumps({"step": s, **row, **rescued}) for s in range(1, 5)]
+            (folder / "metrics.jsonl").write_text("\n".join(lines))
+            lines = [json.dumps({"step": s, "eval_trail_pass1": value * s / 4}) for s in (2, 4)]
+            (folder / "evaluations.jsonl").write_text("\n".join(lines))
+            folders.setdefault(key, []).append(folder)
+    return folders
+
+
+def test_the_table_has_the_guide_the_levels_and_only_what_an_arm_has(tmp_path: Path) -> None:
+    folders = study_files(tmp_path, {"dapo": [0.1, 0.12], "dapo_m2": [0.4, 0.3]})
+    text = results.write(tmp_path, {"dapo": "DAPO", "dapo_m2": "DAPO + M2"}, folders, guided.LAYOUT, "A title")
+    lines = text.splitlines()
+    assert lines[2] == "| start | 0.050 | 0.050 | 0.050 |  |  |  |  |"
+    assert lines[3] == "| guide | 0.600 | 0.600 | 0.600 |  |  |  |  |"
+    assert lines[4].endswith("| 4,000 ± 0 | 2.000 ± 0.000 |  |  |")
+    assert lines[5].endswith("| 4,000 ± 0 | 2.000 ± 0.000 | 0.250 ± 0.000 | 0.625 ± 0.000 |")
+    levels = lines[next(n for n, line in enumerate(lines) if line.startswith("| Until")) :]
+    reached = "4.000 ± 0.000 | 4,000 ± 0"
+    assert levels[2] == f"| DAPO | {reached} | not reached | not reached | not reached | not reached |"
+    some = "4.000 (1 of 2 seeds) | 4,000 (1 of 2 seeds)"
+    # After two steps pass@1 is 0.20 and 0.15: the level 0.20 is reached at steps 2 and 4.
+    assert levels[3].startswith("| DAPO + M2 | 2.000 ± 0.000 | 2,000 ± 0 | 3.000 ± 12.706 | 3,000 ± 12,706 |")
+    assert levels[3].endswith(f"| {some} |")
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    assert summary["0.20:_prompts"] == {"dapo": [None, None], "dapo_m2": [2000, 4000]}
+    assert "A title" in (tmp_path / "report.html").read_text()
