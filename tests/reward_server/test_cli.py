@@ -1,9 +1,11 @@
 """The command line: how the service starts, says where it is, and ends; and ``math-reward grade``."""
 
+import asyncio
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +15,7 @@ import httpx
 import pytest
 
 from math_reward.cli import main
+from math_reward.commands.serve import _listen
 
 HANGS = {"completion": "hang", "reference": "1"}
 
@@ -39,6 +42,22 @@ def test_it_prints_its_address_and_nothing_else_and_sigterm_ends_everything(serv
     assert server.process.wait(timeout=20) == 0
     assert server.process.stdout.read() == ""
     assert all_end(everything)
+
+
+async def test_connections_are_accepted_without_nagles_algorithm():
+    """With it an answer's body waits for the receipt of its head: up to 40 ms for each answer."""
+    accepted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = writer.get_extra_info("socket")
+        accepted.set_result(bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
+        writer.close()
+
+    listener = _listen("127.0.0.1", 0)
+    async with await asyncio.start_server(connected, sock=listener):
+        _, writer = await asyncio.open_connection(*listener.getsockname())
+        assert await accepted
+        writer.close()
 
 
 def test_ctrl_c_ends_everything(server: Any, all_end: Any):
