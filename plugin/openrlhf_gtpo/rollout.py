@@ -20,7 +20,7 @@ from openrlhf_gtpo.errors import OneSentence
 from openrlhf_gtpo.openrlhf_seam import underlying
 from openrlhf_gtpo.rewards import RewardClient, RewardError, RewardRequest
 from openrlhf_gtpo.settings import RolloutSettings
-from openrlhf_gtpo.vllm_entropy import engine_kwargs, entropies, sampling_kwargs
+from openrlhf_gtpo.vllm_entropy import engine_kwargs, entropies, logprobs, sampling_kwargs
 
 
 class AgentMismatch(OneSentence):
@@ -28,10 +28,15 @@ class AgentMismatch(OneSentence):
 
 
 class EntropyRecorder:
-    """Stands in for the engine during one rollout: asks for entropies with every request and keeps them in order."""
+    """Stands in for the engine during one rollout: asks for entropies with every request and keeps them in order.
 
-    def __init__(self, engine: Any) -> None:
+    ``text``: whether anyone reads the generated text. Where nobody does vLLM is spared from making it, and from
+    looking up a text for each log-probability.
+    """
+
+    def __init__(self, engine: Any, *, text: bool = True) -> None:
         self._engine = engine
+        self._text = text
         self.calls: list[tuple[list[float], list[float]]] = []
         """For each call of `generate`, the entropies (nats) and the log-probabilities of its tokens."""
 
@@ -42,12 +47,10 @@ class EntropyRecorder:
         """As the engine's own `generate`; the answer is passed on unchanged."""
         for name, value in sampling_kwargs().items():
             setattr(sampling_params, name, value)
+        sampling_params.detokenize = sampling_params.detokenize and (self._text or bool(sampling_params.stop))
         output = await self._engine.generate(prompt_token_ids, sampling_params, multi_modal_data=multi_modal_data)
         completion = output.outputs[0]
-        logprobs = [
-            entries[token].logprob for token, entries in zip(completion.token_ids, completion.logprobs, strict=True)
-        ]
-        self.calls.append((entropies(completion), logprobs))
+        self.calls.append((entropies(completion), logprobs(completion)))
         return output
 
 
@@ -128,7 +131,8 @@ class RewardingExecutor(AgentExecutorBase):
         images: Any = None,
     ) -> dict[str, Any]:
         """One rollout; see the module for the entries that it adds to OpenRLHF's response."""
-        recorder = EntropyRecorder(llm_engine)
+        # OpenRLHF's own executor reads tokens only; a user's agent may read the text.
+        recorder = EntropyRecorder(llm_engine, text=type(self.inner) is not SingleTurnAgentExecutor)
         response = await self.inner.execute(
             prompt=prompt,
             label=label,

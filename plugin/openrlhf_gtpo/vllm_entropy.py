@@ -16,7 +16,7 @@ from typing import Any
 
 from openrlhf_gtpo.errors import OneSentence
 
-__all__ = ["EntropyMissing", "check_hook", "engine_kwargs", "entropies", "sampling_kwargs"]
+__all__ = ["EntropyMissing", "check_hook", "engine_kwargs", "entropies", "logprobs", "sampling_kwargs"]
 
 
 class EntropyMissing(OneSentence):
@@ -33,8 +33,11 @@ def engine_kwargs() -> dict[str, Any]:
 
 
 def sampling_kwargs() -> dict[str, Any]:
-    """What a request needs: keyword arguments for ``vllm.SamplingParams``."""
-    return {"logprobs": 1}
+    """What a request needs: keyword arguments for ``vllm.SamplingParams``.
+
+    Flat log-probabilities are lists of numbers instead of two objects for each token: much less work for vLLM.
+    """
+    return {"logprobs": 1, "flat_logprobs": True}
 
 
 def check_hook(reports: Iterable[Mapping[str, Any]]) -> None:
@@ -72,14 +75,41 @@ def entropies(completion: Any) -> list[float]:
         raise EntropyMissing(
             "The request did not ask vLLM for entropies: add **sampling_kwargs() to its SamplingParams."
         )
-    found = []
-    for token, entries in zip(completion.token_ids, completion.logprobs, strict=True):
-        others = [entry.logprob for other, entry in entries.items() if other != token]
-        if len(others) != 1 or not others[0] >= 0.0:
-            raise EntropyMissing(
-                "vLLM returned log-probabilities without entropies: start the engine with **engine_kwargs(), on a "
-                "vLLM whose "
-                "sampler the hook covers (check_hook tells)."
-            )
-        found.append(others[0])
+    found = _beside(completion)
+    if found is None or not all(value >= 0.0 for value in found):
+        raise EntropyMissing(
+            "vLLM returned log-probabilities without entropies: start the engine with **engine_kwargs(), on a "
+            "vLLM whose "
+            "sampler the hook covers (check_hook tells)."
+        )
     return found
+
+
+def logprobs(completion: Any) -> list[float]:
+    """The log-probability of each sampled token of one completion, of the distribution that it was sampled from.
+
+    Args:
+        completion: as for `entropies`.
+    """
+    if _is_flat(completion.logprobs):
+        return [completion.logprobs.logprobs[start] for start in completion.logprobs.start_indices]
+    return [entries[token].logprob for token, entries in zip(completion.token_ids, completion.logprobs, strict=True)]
+
+
+def _is_flat(logprobs: Any) -> bool:
+    return hasattr(logprobs, "start_indices")
+
+
+def _beside(completion: Any) -> list[float] | None:
+    """What stands beside each sampled token's log-probability; None where it is not exactly one entry."""
+    tokens, given = list(completion.token_ids), completion.logprobs
+    if _is_flat(given):
+        # The sampled token's entry is the first of each position's.
+        if given.token_ids[::2] != tokens or any(a == b for a, b in zip(tokens, given.token_ids[1::2], strict=False)):
+            return None
+        return given.logprobs[1::2] if len(given.logprobs) == 2 * len(tokens) else None
+    others = [
+        [entry.logprob for other, entry in entries.items() if other != token]
+        for token, entries in zip(tokens, given, strict=True)
+    ]
+    return [values[0] for values in others] if all(len(values) == 1 for values in others) else None

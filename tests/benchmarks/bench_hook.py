@@ -1,11 +1,12 @@
 """What the entropy hook costs of vLLM's generation throughput, in pairs of runs beside each other.
 
-    python tests/benchmarks/bench_hook.py --model runs/quickstart/warm_start/model [--pairs 5 --prompts 16 --n 8]
+    python tests/benchmarks/bench_hook.py --model runs/quickstart/warm_start/model [--pairs 9 --without nothing]
 
 Two engines of the same model in processes of their own, which take turns: one with the hook and the entropies read
-from every response, as in training; one without, with the log-probability of the sampled token (`--logprobs`, what
-importance correction asks of OpenRLHF anyway) or with nothing (`--logprobs none`). Both generate the same number of
-tokens for every prompt (`ignore_eos`). The median over pairs of throughput with : without is printed.
+from every response, asked as a rollout actor of ours asks; one without the hook. `--without same` asks that one for
+the same: what the hook itself costs. `--without correction` asks as OpenRLHF does where it corrects for importance,
+which takes log-probabilities; `--without nothing` as OpenRLHF does elsewhere: tokens alone. Both generate the same
+number of tokens for every prompt (`ignore_eos`). The median over pairs of throughput with : without is printed.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 
-def engine(model: str, hook: bool, plain_logprobs: int | None, work: dict[str, Any], pipe: Connection) -> None:
+def engine(model: str, hook: bool, work: dict[str, Any], pipe: Connection) -> None:
     """Generate whenever asked; answers with the seconds it took."""
     from openrlhf_gtpo.cpu.environment import cpu_environment
 
@@ -25,13 +26,15 @@ def engine(model: str, hook: bool, plain_logprobs: int | None, work: dict[str, A
         os.environ.update(cpu_environment())  # read by vLLM and torch when they are imported
     import vllm
 
-    from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, sampling_kwargs
+    from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, logprobs, sampling_kwargs
 
     extra = {"enforce_eager": True, "dtype": "bfloat16"} if work["cpu"] else {}
     llm = vllm.LLM(model=model, seed=0, **extra, **(engine_kwargs() if hook else {}))
     if hook:
         check_hook(llm.collective_rpc("entropy_hook_report"))
-    asked = sampling_kwargs() if hook else {"logprobs": plain_logprobs}
+    # As a rollout actor asks: nobody reads the text.
+    ours = {**sampling_kwargs(), "detokenize": False}
+    asked = ours if hook else {"same": ours, "correction": {"logprobs": 1}, "nothing": {}}[work["without"]]
     parameters = vllm.SamplingParams(n=work["n"], temperature=1.0, max_tokens=work["tokens"], ignore_eos=True, **asked)
     prompts = [{"prompt_token_ids": [1 + (i + j) % 50 for j in range(20)]} for i in range(work["prompts"])]
     pipe.send(0.0)
@@ -41,6 +44,7 @@ def engine(model: str, hook: bool, plain_logprobs: int | None, work: dict[str, A
             for completion in output.outputs:
                 if hook:
                     entropies(completion)
+                    logprobs(completion)
         pipe.send(time.perf_counter() - begin)
 
 
@@ -51,16 +55,16 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=16)
     parser.add_argument("--n", type=int, default=8, help="responses to each prompt")
     parser.add_argument("--tokens", type=int, default=40, help="of each response")
-    parser.add_argument("--logprobs", choices=["sampled", "none"], default="sampled", help="of the engine without")
+    parser.add_argument("--without", choices=["same", "correction", "nothing"], default="same", help="see above")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
     args = parser.parse_args()
-    work = {"prompts": args.prompts, "n": args.n, "tokens": args.tokens, "cpu": args.device == "cpu"}
+    work = {name: getattr(args, name) for name in ("prompts", "n", "tokens", "without")}
+    work["cpu"] = args.device == "cpu"
     context = multiprocessing.get_context("spawn")
     pipes = {}
     for hook in (True, False):
         pipes[hook], theirs = context.Pipe()
-        plain = 0 if args.logprobs == "sampled" else None
-        context.Process(target=engine, args=(args.model, hook, plain, work, theirs), daemon=True).start()
+        context.Process(target=engine, args=(args.model, hook, work, theirs), daemon=True).start()
     for pipe in pipes.values():
         pipe.recv()  # the engine is up
     ratios = []

@@ -102,6 +102,7 @@ async def test_a_single_turn_rollout_brings_entropies_and_a_reward(graded: Any) 
     engine = Engine("so 2")
     response = await roll(RewardingExecutor(SingleTurnAgentExecutor(None), client, False), engine)
     assert engine.asked[0].logprobs == 1
+    assert not engine.asked[0].detokenize  # nobody reads the text
     assert response["action_ranges"] == [(4, 9)]
     assert response["entropy"] == pytest.approx([0.0] * 4 + [0.0, 0.1, 0.2, 0.3, 0.4])
     assert response["logprob"] == pytest.approx([0.0] * 4 + [0.0, -0.01, -0.02, -0.03, -0.04])
@@ -179,7 +180,9 @@ class TwoTurns(AgentInstanceBase):
 
 
 async def test_an_agents_turns_keep_their_entropies_and_the_tools_words_have_none() -> None:
-    response = await roll(RewardingExecutor(MultiTurnAgentExecutor(TwoTurns), None, False), Engine("no", "yes"))
+    engine = Engine("no", "yes")
+    response = await roll(RewardingExecutor(MultiTurnAgentExecutor(TwoTurns), None, False), engine)
+    assert [asked.detokenize for asked in engine.asked] == [True, True]  # an agent may read the text
     assert response["action_ranges"] == [(4, 7), (12, 16)]
     assert response["entropy"] == pytest.approx([0.0] * 4 + [0.0, 0.1, 0.2] + [0.0] * 5 + [0.0, 0.1, 0.2, 0.3])
     assert (response["reward"], response["scores"]) == (1.0, 1.0)

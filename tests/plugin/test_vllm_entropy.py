@@ -1,5 +1,6 @@
 """Entropies out of a real vLLM engine against a float32 forward pass of the same model in transformers."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -9,8 +10,16 @@ from typing import Any
 
 import pytest
 import torch
+from vllm.logprobs import FlatLogprobs
 
-from openrlhf_gtpo.vllm_entropy import EntropyMissing, check_hook, engine_kwargs, entropies, sampling_kwargs
+from openrlhf_gtpo.vllm_entropy import (
+    EntropyMissing,
+    check_hook,
+    engine_kwargs,
+    entropies,
+    logprobs,
+    sampling_kwargs,
+)
 
 PROMPTS = [[5, 17, 300], [9], [100, 200, 300, 400, 11, 12, 13], [42, 42], [7, 8, 9, 10]]
 TEMPERATURES = [1.0, 0.7, 1.3, 0.4, 1.0]
@@ -159,6 +168,45 @@ def test_whatever_is_not_one_entropy_per_token_is_refused(entries: dict[int, flo
         entropies(SimpleNamespace(token_ids=[7], logprobs=logprobs))
 
 
+def flat(*positions: dict[int, float]) -> FlatLogprobs:
+    """vLLM's own container, filled as vLLM fills it."""
+    found = FlatLogprobs()
+    for entries in positions:
+        found.append_fast(list(entries), list(entries.values()), itertools.repeat(1), itertools.repeat(None))
+    return found
+
+
+def test_flat_log_probabilities_are_read_like_others() -> None:
+    completion = SimpleNamespace(token_ids=[7, 0], logprobs=flat({7: -0.1, 0: 0.5}, {0: -0.2, 1: 0.75}))
+    assert entropies(completion) == [0.5, 0.75]
+    assert logprobs(completion) == [-0.1, -0.2]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        flat({7: -0.1}, {0: -0.2}),
+        flat({7: -0.1, 3: -2.0}, {0: -0.2, 1: -1.0}),
+        flat({7: -0.1, 3: 1.0, 4: 1.0}, {0: -0.2, 1: 0.5, 2: 0.5}),
+        flat({7: -0.1, 3: float("nan")}, {0: -0.2, 1: 0.5}),
+        flat({8: -0.1, 3: 0.5}, {0: -0.2, 1: 0.5}),
+        flat({7: -0.1, 3: 0.5}),
+    ],
+    ids=["only the sampled tokens", "log-probabilities", "two others", "not a number", "another token", "too few"],
+)
+def test_flat_log_probabilities_without_one_entropy_per_token_are_refused(given: FlatLogprobs) -> None:
+    with pytest.raises(EntropyMissing, match="without entropies"):
+        entropies(SimpleNamespace(token_ids=[7, 0], logprobs=given))
+
+
+def test_the_most_likely_token_that_was_sampled_does_not_pass_for_an_entropy() -> None:
+    """Without the hook it comes twice, and a probability of 1 has a log-probability of 0."""
+    given = FlatLogprobs()
+    given.append_fast([7, 7], [0.0, 0.0], itertools.repeat(1), itertools.repeat(None))
+    with pytest.raises(EntropyMissing, match="without entropies"):
+        entropies(SimpleNamespace(token_ids=[7], logprobs=given))
+
+
 def test_an_entropy_of_exactly_zero_is_an_entropy() -> None:
     logprobs = [{7: SimpleNamespace(logprob=0.0), 0: SimpleNamespace(logprob=0.0)}]
     assert entropies(SimpleNamespace(token_ids=[7], logprobs=logprobs)) == [0.0]
@@ -167,7 +215,7 @@ def test_an_entropy_of_exactly_zero_is_an_entropy() -> None:
 def test_the_settings_are_those_that_the_documentation_names() -> None:
     assert engine_kwargs()["worker_extension_cls"] == "openrlhf_gtpo.vllm_worker.EntropyWorkerExtension"
     assert engine_kwargs()["logprobs_mode"] == "processed_logprobs"
-    assert sampling_kwargs() == {"logprobs": 1}
+    assert sampling_kwargs() == {"logprobs": 1, "flat_logprobs": True}
     check_hook([{"hooked": True, "sampler": None, "vllm": "0.29.0"}])
 
 
