@@ -3,11 +3,18 @@
 the hook there, before the first token, and nowhere else.
 """
 
+import threading
 from typing import Any
+
+from tqdm import tqdm
 
 from openrlhf_gtpo import vllm_hook
 
 vllm_hook.install()
+
+# A progress bar's lock is one between processes, unless told otherwise. Nobody shares it here, and Ray kills an engine
+# at the end of a run, so that the semaphore of such a lock would be left in shared memory for ever.
+tqdm.set_lock(threading.RLock())
 
 
 class EntropyWorkerExtension:

@@ -94,6 +94,8 @@ def start_ray(args: argparse.Namespace) -> None:
     )
     # Workers start when they are needed; else Ray starts one per logical CPU at once.
     os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
+    # Nobody asks this cluster for the history of its calls, which grows with every step (a hundred MiB in the end).
+    os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
     # address="local": never join a cluster that happens to run on this machine.
     ray.init(
         address="local",
