@@ -30,7 +30,7 @@ def guided(*when: str) -> tuple[str, ...]:
 def at_level(level: float) -> tuple[Column, Column]:
     return (
         Column(f"{level:.2f}: steps", lambda run: results.level_reached(run, level), "not reached"),
-        Column(f"{level:.2f}: prompts", lambda run: results.prompts_to(run, level), "not reached"),
+        Column(f"{level:.2f}: prompts", lambda run: results.prompts_to(run, level)),
     )
 
 
