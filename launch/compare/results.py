@@ -102,9 +102,12 @@ def level_reached(run: Run, level: float) -> int | None:
 
 
 def prompts_consumed(run: Run, until: int | None = None) -> float | None:
-    """Prompts that the steps took, up to and with step `until`, those that dynamic filtering threw away included."""
-    used = [value for step, value in run.points("rollout/prompts_consumed") if until is None or step <= until]
-    return sum(used) if used else None
+    """Prompts that the steps took, up to and with step `until`, those that dynamic filtering threw away included.
+
+    The metric counts from the run's beginning.
+    """
+    so_far = [value for step, value in run.points("rollout/prompts_consumed") if until is None or step <= until]
+    return so_far[-1] if so_far else None
 
 
 def prompts_to(run: Run, level: float) -> float | None:

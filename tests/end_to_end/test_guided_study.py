@@ -1,5 +1,6 @@
 """The guided study: its arms' command lines, and what it reads from the course of training, checked by hand."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -72,7 +73,8 @@ def test_a_folder_of_another_guide_is_refused(tmp_path: Path) -> None:
 
 def course(pass1: list[float], consumed: list[int]) -> Run:
     """A run with an evaluation each second step."""
-    metrics = [{"step": s, "rollout/prompts_consumed": n} for s, n in enumerate(consumed, 1)]
+    so_far = itertools.accumulate(consumed)
+    metrics = [{"step": s, "rollout/prompts_consumed": n} for s, n in enumerate(so_far, 1)]
     evaluations = [
         {"step": 2 * s, "eval_trail_pass1": value, "eval_trail_pass1_high": 1.0, "eval_trail_pass16": 1.0}
         for s, value in enumerate(pass1, 1)
@@ -116,9 +118,11 @@ def study_files(out: Path, finals: dict[str, list[float]]) -> dict[str, list[Pat
         for seed, value in enumerate(values):
             folder = out / f"{key}-seed-{seed}"
             measured(folder / "final", value)
-            row = {"entropy/mean": 0.1, "timing/step_total": 2.0, "rollout/prompts_consumed": 1000}
+            row = {"entropy/mean": 0.1, "timing/step_total": 2.0}
             rescued = {"guide/rescued_share": 0.25, "guide/pass_rate": 0.625} if key != "dapo" else {}
-            lines = [json.dumps({"step": s, **row, **rescued}) for s in range(1, 5)]
+            lines = [
+                json.dumps({"step": s, "rollout/prompts_consumed": 1000 * s, **row, **rescued}) for s in range(1, 5)
+            ]
             (folder / "metrics.jsonl").write_text("\n".join(lines))
             lines = [json.dumps({"step": s, "eval_trail_pass1": value * s / 4}) for s in (2, 4)]
             (folder / "evaluations.jsonl").write_text("\n".join(lines))
