@@ -40,8 +40,8 @@ LAYOUT = Layout(
     columns=(
         Column("prompts", results.prompts_consumed),
         Column("seconds a step", results.seconds_a_step),
-        Column("rescued share", lambda run: results.average(run, "guide/rescued_share")),
-        Column("guide pass rate", lambda run: results.average(run, "guide/pass_rate")),
+        Column("rescued share", lambda run: results.average(run, "guide/rescued_share", "guide/zero_reward_groups")),
+        Column("guide pass rate", lambda run: results.average(run, "guide/pass_rate", "guide/responses")),
     ),
     tables=(
         Table("Until held-out pass@1 reaches", tuple(column for level in LEVELS for column in at_level(level))),

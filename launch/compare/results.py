@@ -116,10 +116,11 @@ def prompts_to(run: Run, level: float) -> float | None:
     return None if step is None else prompts_consumed(run, step)
 
 
-def average(run: Run, key: str) -> float | None:
-    """The mean of a metric over the steps that have it."""
-    values = [value for _, value in run.points(key)]
-    return statistics.fmean(values) if values else None
+def average(run: Run, key: str, of: str) -> float | None:
+    """The mean of a share over the steps, each with the weight of the number that it is a share of."""
+    values, weights = dict(run.points(key)), dict(run.points(of))
+    total = sum(weights.values())
+    return sum(value * weights[step] for step, value in values.items()) / total if total else None
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,14 @@ def test_a_level_is_reached_at_the_first_evaluation_that_has_it_and_prompts_are_
     assert results.prompts_consumed(Run("b", [{"step": 1}])) is None, "an earlier version did not count them"
 
 
+def test_a_steps_share_weighs_as_much_as_what_it_is_a_share_of() -> None:
+    pairs = ((0.5, 30), (0.2, 10), (0.0, 0))
+    rows = [{"step": s, "share": share, "all": number} for s, (share, number) in enumerate(pairs, 1)]
+    assert results.average(Run("a", rows), "share", "all") == pytest.approx((15 + 2) / 40)
+    assert results.average(Run("a", rows[2:]), "share", "all") is None, "nothing to have a share of"
+    assert results.average(Run("a", [{"step": 1}]), "share", "all") is None
+
+
 def test_a_column_tells_how_many_seeds_have_a_value() -> None:
     column = guided.at_level(0.1)[0]
     early, late, never = course([0.1], [1, 1]), course([0.0, 0.3], [1] * 4), course([0.0], [1, 1])
@@ -120,6 +128,7 @@ def study_files(out: Path, finals: dict[str, list[float]]) -> dict[str, list[Pat
             measured(folder / "final", value)
             row = {"entropy/mean": 0.1, "timing/step_total": 2.0}
             rescued = {"guide/rescued_share": 0.25, "guide/pass_rate": 0.625} if key != "dapo" else {}
+            rescued |= {"guide/zero_reward_groups": 8, "guide/responses": 16} if rescued else {}
             lines = [
                 json.dumps({"step": s, "rollout/prompts_consumed": 1000 * s, **row, **rescued}) for s in range(1, 5)
             ]
