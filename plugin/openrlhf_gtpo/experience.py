@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
@@ -16,7 +16,10 @@ from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker, a
 
 from openrlhf_gtpo.errors import OneSentence
 from openrlhf_gtpo.forking import forking_tokens
+from openrlhf_gtpo.guide.groups import MARKS
+from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.metrics import rollout_metrics
+from openrlhf_gtpo.mixed_policy import batch_factors, group_norm, guide_statistics
 from openrlhf_gtpo.openrlhf_seam import adopt
 from openrlhf_gtpo.punishment import overlong_punishment
 from openrlhf_gtpo.settings import ESTIMATORS, ShapingSettings, metrics_path
@@ -39,12 +42,22 @@ class WholeBatch:
 
     order: list[torch.Tensor]
     """For each micro-batch, the rows of its responses, (B,) int."""
-    entropy: torch.Tensor  # (N, A) nats, 0 off the mask
-    mask: torch.Tensor  # (N, A) bool
-    logprob_gap: torch.Tensor  # (N, A) |rollout - actor| log-probability
+    entropy: torch.Tensor  # (N, A) nats, of the distribution that the token was sampled from, 0 off the mask
+    mask: torch.Tensor  # (N, A) bool; False on fillers
+    rollout_logprob: torch.Tensor  # (N, A) by vLLM: the policy's own, or the guide's
+    actor_logprob: torch.Tensor  # (N, A) by the policy actor
     scores: torch.Tensor | None  # (N,)
     rewards: torch.Tensor  # (N,) before any penalty
     group: torch.Tensor  # (N,) int
+    is_guide: torch.Tensor  # (N,) bool, the guide's responses
+    is_second: torch.Tensor  # (N,) bool, those of the second batch, the policy's and the guide's
+    is_filler: torch.Tensor  # (N,) bool
+
+    @property
+    def is_policy(self) -> torch.Tensor:
+        """(N,) bool, the policy's own responses in the first batch; in the second where there is no first."""
+        own = ~self.is_guide & ~self.is_filler
+        return own & ~self.is_second if (own & ~self.is_second).any() else own
 
 
 def whole_batch(experiences: Sequence[Experience], group_size: int) -> WholeBatch:
@@ -53,7 +66,7 @@ def whole_batch(experiences: Sequence[Experience], group_size: int) -> WholeBatc
     Args:
         experiences: micro-batches as `RemoteExperienceMaker.make_experience` leaves them: padded to widths of
             their own, in any order; ``experience.index`` has each response's place in the rollout.
-        group_size: G, responses per prompt.
+        group_size: G, responses per prompt; groups with a guide's responses say themselves who belongs to them.
     """
     order = [torch.tensor(experience.index) for experience in experiences]
     n = sum(len(rows) for rows in order)
@@ -62,20 +75,31 @@ def whole_batch(experiences: Sequence[Experience], group_size: int) -> WholeBatc
         order=order,
         entropy=torch.zeros(n, width),
         mask=torch.zeros(n, width, dtype=torch.bool),
-        logprob_gap=torch.zeros(n, width),
+        rollout_logprob=torch.zeros(n, width),
+        actor_logprob=torch.zeros(n, width),
         scores=torch.zeros(n) if all(experience.scores is not None for experience in experiences) else None,
         rewards=torch.zeros(n),
         group=torch.arange(n) // group_size,
+        is_guide=torch.zeros(n, dtype=torch.bool),
+        is_second=torch.zeros(n, dtype=torch.bool),
+        is_filler=torch.zeros(n, dtype=torch.bool),
     )
     for experience, rows in zip(experiences, order, strict=True):
         columns = slice(experience.action_mask.shape[1])
         batch.mask[rows, columns] = experience.action_mask.bool()
         batch.entropy[rows, columns] = experience.info.pop("entropy")
-        rollout_logprob = experience.info.pop("logprob")
-        batch.logprob_gap[rows, columns] = (rollout_logprob - experience.action_log_probs.float()).abs()
+        batch.rollout_logprob[rows, columns] = experience.info.pop("logprob")
+        batch.actor_logprob[rows, columns] = experience.action_log_probs.float()
+        if MARKS[0] in experience.info:
+            group, second, filler = (experience.info.pop(mark) for mark in MARKS[:3])
+            batch.group[rows] = group.long()
+            batch.is_second[rows], batch.is_filler[rows] = second > 0, filler > 0
+            # Stays where it is: a loss may ask for it, and OpenRLHF logs its mean.
+            batch.is_guide[rows] = experience.info[MARKS[3]] > 0
         batch.rewards[rows] = experience.rewards.flatten().float()
         if batch.scores is not None:
             batch.scores[rows] = experience.scores.flatten().float()
+    batch.mask &= ~batch.is_filler[:, None]
     return batch
 
 
@@ -107,14 +131,17 @@ class ExperienceMaker(RemoteExperienceMaker):
     """OpenRLHF's experience maker with the estimators gtpo and grpo_s, and with metrics for all of them."""
 
     metrics: dict[str, float]
+    guide: GuideSettings | None
     step = 0
     """The global step that the next batch belongs to; told by the trainer."""
+    _batch: WholeBatch
 
     @classmethod
     def like(cls, maker: RemoteExperienceMaker) -> "ExperienceMaker":
         """Take over from OpenRLHF's own experience maker."""
         new = adopt(cls, maker)
         new.metrics = {}
+        new.guide = GuideSettings.of(maker.args)
         return new
 
     @torch.no_grad()
@@ -122,19 +149,46 @@ class ExperienceMaker(RemoteExperienceMaker):
         """Advantages of a whole rollout batch, whatever its micro-batches; OpenRLHF's own estimators are left to
         OpenRLHF."""
         begin = time.perf_counter()
-        batch = whole_batch(experiences, self.args.rollout.n_samples_per_prompt)
+        self._batch = batch = whole_batch(experiences, self.args.rollout.n_samples_per_prompt)
         extra = self._punish_overlong(experiences, batch) if self.args.shaping.grop else {}
         shaped = None
         if self.args.algo.advantage.estimator in ESTIMATORS:
             shaped = self._shape(experiences, batch)
+        elif self.guide is not None:
+            self._normalise(experiences, batch)
         else:
             experiences = super().compute_advantages_and_returns(experiences)
         if self.args.shaping.top_entropy_share < 1:
             extra |= self._keep_forking_tokens(experiences, batch)
         extra["shaping/seconds"] = time.perf_counter() - begin
-        self._measure(experiences, batch, shaped)
+        advantages = torch.zeros_like(batch.entropy)
+        for experience, rows in zip(experiences, batch.order, strict=True):
+            advantages[rows, : experience.advantages.shape[1]] = experience.advantages.float()
+        self._measure(experiences, batch, shaped, advantages)
         self.metrics |= extra
+        if self.guide is not None:
+            self._mix(experiences, batch, advantages)
         return experiences
+
+    def of_the_policy(self, experiences: list[Experience]) -> list[Experience]:
+        """What OpenRLHF's statistics of a rollout batch are taken over: the policy's own responses in the first batch.
+
+        Args:
+            experiences: those that `compute_advantages_and_returns` has returned last.
+        """
+        if self.guide is None:
+            return experiences
+        found = []
+        for experience, rows in zip(experiences, self._batch.order, strict=True):
+            own = self._batch.is_policy[rows]
+            found.append(
+                Experience(
+                    info={"reward": experience.info["reward"][own]},
+                    response_length=experience.response_length[own],
+                    truncated=experience.truncated[own],
+                )
+            )
+        return found
 
     def _punish_overlong(self, experiences: list[Experience], batch: WholeBatch) -> dict[str, float]:
         """Add Group Relative Overlong Punishment to the rewards, whatever the estimator makes of them."""
@@ -160,12 +214,7 @@ class ExperienceMaker(RemoteExperienceMaker):
     def _shape(self, experiences: list[Experience], batch: WholeBatch) -> Shaped:
         args = self.args
         correct = correctness(batch.scores)
-        for experience in experiences:
-            experience.rewards = experience.rewards.flatten().float()
-        apply_length_penalties(experiences, args)
-        penalised = torch.zeros_like(batch.rewards)
-        for experience, rows in zip(experiences, batch.order, strict=True):
-            penalised[rows] = experience.rewards
+        penalised = self._penalised(experiences, batch)
         penalty = penalised - batch.rewards
         settings = ShapingSettings.of(args)
         shape = {"gtpo": gtpo, "grpo_s": grpo_s}[args.algo.advantage.estimator]
@@ -184,35 +233,99 @@ class ExperienceMaker(RemoteExperienceMaker):
             )
         except ValueError as error:
             raise ShapingFailed(f"The rollout batch of step {self.step} cannot be shaped: {error}") from error
-        deviation = penalised.view(-1, args.rollout.n_samples_per_prompt).std(-1)[batch.group]
         length = batch.mask.sum(-1).clamp(min=1)
         mean_shaped = shaped.rewards.sum(-1) / length
-        for experience, rows in zip(experiences, batch.order, strict=True):
-            columns = slice(experience.action_mask.shape[1])
-            experience.advantages = shaped.advantages[rows, columns]
-            experience.returns = experience.advantages.clone()
-            experience.info["group_reward_std"] = deviation[rows]
-            experience.info["return"] = mean_shaped[rows]
-            experience.kl = None
+        self._hand_out(experiences, batch, shaped.advantages, penalised, mean_shaped)
         return shaped
 
-    def _measure(self, experiences: list[Experience], batch: WholeBatch, shaped: Shaped | None) -> None:
+    def _normalise(self, experiences: list[Experience], batch: WholeBatch) -> None:
+        """OpenRLHF's group_norm for groups of any sizes: its own takes all for --rollout.n_samples_per_prompt."""
+        penalised = self._penalised(experiences, batch)
+        normalised = group_norm(penalised, batch.group).clamp(*self.args.reward.clip_range)
+        self._hand_out(experiences, batch, normalised[:, None] * batch.mask, penalised, normalised)
+
+    def _penalised(self, experiences: list[Experience], batch: WholeBatch) -> torch.Tensor:
+        """(N,) the rewards with OpenRLHF's length penalties."""
+        for experience in experiences:
+            experience.rewards = experience.rewards.flatten().float()
+        apply_length_penalties(experiences, self.args)
+        penalised = torch.zeros_like(batch.rewards)
+        for experience, rows in zip(experiences, batch.order, strict=True):
+            penalised[rows] = experience.rewards
+        return penalised
+
+    def _hand_out(
+        self,
+        experiences: list[Experience],
+        batch: WholeBatch,
+        advantages: torch.Tensor,
+        penalised: torch.Tensor,
+        returns: torch.Tensor,
+    ) -> None:
+        """Put (N, A) advantages into the micro-batches, and (N,) rewards and returns, which OpenRLHF logs."""
+        deviation = _group_std(penalised, batch.group)
+        for experience, rows in zip(experiences, batch.order, strict=True):
+            columns = slice(experience.action_mask.shape[1])
+            experience.advantages = advantages[rows, columns]
+            experience.returns = experience.advantages.clone()
+            experience.info["group_reward_std"] = deviation[rows]
+            experience.info["return"] = returns[rows]
+            experience.kl = None
+
+    def _mix(self, experiences: list[Experience], batch: WholeBatch, advantages: torch.Tensor) -> None:
+        """Let OpenRLHF's loss be that of both policies and both batches: the guide's log-probabilities take the place
+        of the old ones on its tokens, and the second batch's own mean and weight are folded into the advantages."""
+        assert self.guide is not None
+        low, high = self.args.actor.eps_clip_low_high
+        self.metrics |= guide_statistics(
+            batch.actor_logprob,
+            batch.rollout_logprob,
+            batch.mask & batch.is_guide[:, None],
+            advantages,
+            clip_low=low,
+            clip_high=high,
+        )
+        unit: Literal["token", "response"] = "response" if self._is_per_response() else "token"
+        factors = batch_factors(batch.mask, batch.is_second, weight=self.guide.weight, unit=unit)
+        fillers = int(batch.is_filler.sum())
+        if fillers:  # OpenRLHF's mean counts them, one token each
+            counted = int(batch.mask.sum() if unit == "token" else batch.mask.any(-1).sum())
+            factors *= (counted + fillers) / counted
+        for experience, rows in zip(experiences, batch.order, strict=True):
+            columns = slice(experience.action_mask.shape[1])
+            experience.advantages = experience.advantages * factors[rows, None]
+            guide, logprob = batch.is_guide[rows], batch.rollout_logprob[rows, columns]
+            for name in ("action_log_probs", "rollout_log_probs"):
+                old = getattr(experience, name)
+                if old is not None:
+                    setattr(experience, name, torch.where(guide[:, None], logprob.to(old.dtype), old))
+
+    def _is_per_response(self) -> bool:
+        """Whether the loss is a mean over responses instead of tokens."""
+        actor = self.args.actor
+        return (
+            self.args.algo.advantage.estimator == "grpo_s"
+            or actor.policy_loss_type == "gspo"
+            or getattr(actor, "loss_agg_mode", "token-mean") != "token-mean"
+        )
+
+    def _measure(
+        self, experiences: list[Experience], batch: WholeBatch, shaped: Shaped | None, advantages: torch.Tensor
+    ) -> None:
         try:
             correct = correctness(batch.scores)
         except NotBinary:
             correct = None  # only with an estimator of OpenRLHF's own, which takes any reward
-        advantages = torch.zeros_like(batch.entropy)
-        for experience, rows in zip(experiences, batch.order, strict=True):
-            advantages[rows, : experience.advantages.shape[1]] = experience.advantages.float()
         rewards = None if shaped is None else shaped.rewards
+        own = batch.is_policy
         self.metrics = rollout_metrics(
-            entropy=batch.entropy,
-            mask=batch.mask,
-            correct=correct,
-            group=batch.group,
-            advantages=advantages,
-            shaped_rewards=rewards,
-            logprob_gap=batch.logprob_gap,
+            entropy=batch.entropy[own],
+            mask=batch.mask[own],
+            correct=None if correct is None else correct[own],
+            group=batch.group[own],
+            advantages=advantages[own],
+            shaped_rewards=None if rewards is None else rewards[own],
+            logprob_gap=(batch.rollout_logprob - batch.actor_logprob)[own].abs(),
         )
         if self.args.shaping.save_rollouts:
             self._save_rollouts(experiences, batch, correct, advantages, rewards)
@@ -226,10 +339,11 @@ class ExperienceMaker(RemoteExperienceMaker):
         rewards: torch.Tensor | None,
     ) -> None:
         """Write groups to rollouts.jsonl, those with both right and wrong responses first."""
-        informative = torch.zeros(int(batch.group[-1]) + 1, dtype=torch.bool)
+        real = ~batch.is_filler
+        sizes = batch.group[real].bincount()
+        informative = torch.zeros_like(sizes, dtype=torch.bool)
         if correct is not None:
-            sizes = batch.group.bincount()
-            hits = torch.zeros_like(sizes).index_add_(0, batch.group, correct.long())
+            hits = torch.zeros_like(sizes).index_add_(0, batch.group[real], correct[real].long())
             informative = (hits > 0) & (hits < sizes)
         chosen = informative.long().argsort(descending=True, stable=True)[: self.args.shaping.save_rollouts].tolist()
         place = {int(row): (m, i) for m, rows in enumerate(batch.order) for i, row in enumerate(rows)}
@@ -245,12 +359,21 @@ class ExperienceMaker(RemoteExperienceMaker):
                         "prompt": experience.prompts[i],
                         "label": experience.labels[i],
                         "correct": None if correct is None else bool(correct[row]),
+                        "guide": bool(batch.is_guide[row]),
                         "tokens": [self.tokenizer.decode([token]) for token in tokens],
                         "entropy": _significant(batch.entropy[row][mask]),
                         "shaped_reward": None if rewards is None else _significant(rewards[row][mask]),
                         "advantage": _significant(advantages[row][mask]),
                     }
                     file.write(json.dumps(line) + "\n")
+
+
+def _group_std(values: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
+    """(N,) the standard deviation, with Bessel's correction, of each response's group; 0 in a group of one."""
+    size = group.bincount().clamp(min=1).to(values.dtype)
+    mean = torch.zeros_like(size).index_add_(0, group, values) / size
+    squares = torch.zeros_like(size).index_add_(0, group, (values - mean[group]).square())
+    return (squares / (size - 1).clamp(min=1)).sqrt()[group]
 
 
 def _significant(values: torch.Tensor) -> list[float]:

@@ -1,5 +1,5 @@
 """Lives in the controller: keeps what each response brings (entropies, failed rewards), drops groups that lost a
-reward and draws other prompts for them. A group is whole or gone."""
+reward and draws other prompts for them, and lets a guide answer beside the policy. A group is whole or gone."""
 
 import logging
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
 from openrlhf_gtpo.errors import OneSentence
+from openrlhf_gtpo.guide.groups import Guide
 from openrlhf_gtpo.openrlhf_seam import adopt
 
 logger = logging.getLogger(__name__)
@@ -69,8 +70,11 @@ class Generator(SamplesGenerator):
     """OpenRLHF's samples generator whose groups are whole or gone: a failed reward is never 0 or None."""
 
     tally: RewardTally
+    guide: Guide | None = None
     steps = 0
     """Batches that were generated, those before a resumption included."""
+    prompts_consumed = 0
+    """Prompts that were drawn for them, those that dynamic filtering threw away included."""
     _evaluating = False
 
     @classmethod
@@ -87,8 +91,19 @@ class Generator(SamplesGenerator):
         if most is not None and self.steps >= most:
             return [], None, 0, True
         samples, pass_rate, consumed, exhausted = super().generate_samples(**generate_kwargs)
+        self.prompts_consumed += consumed
+        if self.guide is not None and samples:
+            samples = self.guide.join(
+                samples, self._sample_buffer, lambda response: self._experience_of(response, **generate_kwargs)
+            )
+            samples = self._same_logs(samples)
         self.steps += bool(samples)
         return samples, pass_rate, consumed, exhausted or (most is not None and self.steps >= most)
+
+    def metrics(self) -> dict[str, float]:
+        """Of the last batch, under the names that are logged."""
+        guide = {} if self.guide is None else self.guide.tally.metrics()
+        return {**self.tally.metrics(), "rollout/prompts_consumed": float(self.prompts_consumed), **guide}
 
     def generate_eval_samples(self, **generate_kwargs: Any) -> Any:
         """As OpenRLHF's; groups that lost a reward are left out and told, since evaluation has no prompts to spare."""
@@ -148,6 +163,13 @@ class Generator(SamplesGenerator):
         return samples, consumed, exhausted
 
     def _process_response_into_experience(self, response: dict[str, Any], **generate_kwargs: Any) -> Experience:
+        experience = self._experience_of(response, **generate_kwargs)
+        if self.guide is not None and not self._evaluating:
+            self.guide.see(experience, generate_kwargs)
+        return experience
+
+    def _experience_of(self, response: dict[str, Any], **generate_kwargs: Any) -> Experience:
+        """As OpenRLHF's method above, whoever the response is from; with entropies, and a failed reward told."""
         self.tally.add(response)
         if response["reward_refused"]:  # so it is with every other: nothing is gained by dropping groups
             raise RewardsFailed(
@@ -155,7 +177,7 @@ class Generator(SamplesGenerator):
             )
         if response["reward_error"] is not None and self.args.reward.on_failure == "stop":
             raise RewardsFailed(f"A reward failed and --reward.on_failure is stop: {response['reward_error']}")
-        experience = super()._process_response_into_experience(response, **generate_kwargs)
+        experience: Experience = super()._process_response_into_experience(response, **generate_kwargs)
         # Aligned as OpenRLHF aligns rollout_log_probs: entry t belongs to token t + 1 of the sequence.
         width = experience.action_mask.shape[-1]
         for name in ("entropy", "logprob"):

@@ -20,6 +20,8 @@ CLI = "openrlhf.cli.train_ppo_ray"
 
 # What is subclassed, rebound, overridden or read: module -> attributes.
 _INTERNALS = {
+    "openrlhf.datasets.prompts_dataset": ["preprocess_data"],
+    "openrlhf.trainer.ray": ["create_vllm_engines"],
     "openrlhf.trainer.ppo_trainer": [
         "PPOTrainer",
         "BasePPOTrainer.train_step",
@@ -27,6 +29,7 @@ _INTERNALS = {
         "BasePPOTrainer.broadcast_to_vllm",
         "BasePPOTrainer.save_best_checkpoint",
         "BasePPOTrainer.init_checkpoint_states",
+        "BasePPOTrainer._compute_rollout_stats",
         "compute_eval_metrics",
     ],
     "openrlhf.trainer.ppo_trainer_async": ["GenerateSamplesActor", "TrainingActor", "compute_eval_metrics"],
@@ -45,6 +48,7 @@ _INTERNALS = {
     "openrlhf.trainer.ray.ppo_actor": [
         "PolicyModelActor",
         "ActorPPOTrainer.broadcast_to_vllm",
+        "ActorPPOTrainer.training_step",
         "stateless_init_process_group",
     ],
     "openrlhf.trainer.ray.vllm_engine": ["RolloutRayActor", "create_vllm_engines"],

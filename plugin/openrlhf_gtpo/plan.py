@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.settings import ESTIMATORS
 
 __all__ = ["plan"]
@@ -66,11 +67,23 @@ def _batch(flags: dict[str, Any]) -> list[tuple[str, str]]:
     updates = prompts * samples / flags["train.batch_size"] * flags["train.max_epochs"]
     return [
         ("rollout", f"{prompts:,} prompts x {samples} responses = {prompts * samples:,} a step"),
+        *_guide(flags),
         ("updates", f"{updates:g} a step, of {flags['train.batch_size']:,} responses"),
         ("steps", _steps(flags)),
         ("lengths", f"up to {flags['data.max_len']:,} tokens in all, {_tokens(flags)} of them a response's"),
         ("learning rate", f"{flags['actor.adam.lr']:g}"),
     ]
+
+
+def _guide(flags: dict[str, Any]) -> list[tuple[str, str]]:
+    guide = GuideSettings.of_flags(flags)
+    if guide is None:
+        return []
+    whom = ["every group"] if guide.mixes else []
+    if guide.rescues:
+        whom.append(f"groups that are all wrong, as a second batch of weight {guide.weight:g}")
+    who = f"{guide.model} on {guide.engines} engine(s)" if guide.model else str(guide.solutions)
+    return [("guide", f"{who}: {guide.samples} response(s) more to {' and to '.join(whom)}")]
 
 
 def _steps(flags: dict[str, Any]) -> str:

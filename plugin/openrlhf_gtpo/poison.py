@@ -1,13 +1,15 @@
-"""Rows of the training data that would poison or end a run, found before anything starts: the doctor's checks of a
-data set, for a file that the driver can read."""
+"""Data and models that would poison or end a run, found before anything starts: the doctor's checks of a data set,
+for a file that the driver can read, and what a guide has to have in common with the policy."""
 
 from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.doctor.dataset import check_labels, check_lengths, check_repeats, check_rows, sample
 from openrlhf_gtpo.doctor.tokenizer import load
+from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions
+from openrlhf_gtpo.guide.vocabulary import vocabulary_fault
 
-__all__ = ["poison"]
+__all__ = ["guide_faults", "poison"]
 
 
 def poison(flags: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -40,6 +42,23 @@ def poison(flags: dict[str, Any]) -> tuple[list[str], list[str]]:
                 findings.append(check_lengths(path, found, shown, load(str(model)), longest, response))
     faults = [finding.sentence for finding in findings if finding.state == "fault"]
     return faults, [finding.sentence for finding in findings if finding.state == "warning"]
+
+
+def guide_faults(flags: dict[str, Any]) -> list[str]:
+    """What is wrong with the guide that the flags name: its vocabulary, or its file of solutions.
+
+    Args:
+        flags: OpenRLHF's flat flags.
+    """
+    if flags["guide.model"]:
+        found = vocabulary_fault(str(flags["actor.model_name_or_path"]), flags["guide.model"])
+        return [found] if found else []
+    if flags["guide.solutions"]:
+        try:
+            read_solutions(flags["guide.solutions"], flags["data.input_key"])
+        except SolutionsUnusable as error:
+            return [str(error)]
+    return []
 
 
 def _is_lines(path: Path) -> bool:

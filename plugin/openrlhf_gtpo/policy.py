@@ -1,5 +1,5 @@
 """Lives in the policy actors (DeepSpeed): makes sure of the engines that it is to feed, and puts GRPO-S's
-objective in place.
+objective in place, and the shaped ratio of a guide's tokens.
 
 GTPO uses OpenRLHF's token-level loss as it is.
 """
@@ -12,7 +12,10 @@ from typing import Any
 import openrlhf.trainer.ray.ppo_actor as ppo_actor
 import ray
 import torch
+from openrlhf.trainer.ppo_utils.experience import Experience
 
+from openrlhf_gtpo.guide.loss import ShapedGuideLoss
+from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.loss import SequenceRatioLoss
 from openrlhf_gtpo.openrlhf_seam import underlying
 from openrlhf_gtpo.vllm_entropy import check_hook
@@ -32,6 +35,12 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
             for reports in ray.get([engine.entropy_hook_report.remote() for engine in vllm_engines]):
                 check_hook(reports)
         super().__init__(*args, vllm_engines=vllm_engines, **kwargs)
+
+    def training_step(self, experience: Experience, *args: Any, **kwargs: Any) -> Any:
+        """As OpenRLHF's; a loss that treats a guide's responses in its own way is told which they are."""
+        if isinstance(self.actor_loss_fn, ShapedGuideLoss):
+            self.actor_loss_fn.guide = torch.stack(list(experience.info["guide/share"])).flatten() > 0
+        return super().training_step(experience, *args, **kwargs)
 
     def broadcast_to_vllm(self) -> None:
         """As OpenRLHF's. With LoRA vLLM gets the merged weights by the names that it knows; OpenRLHF would send it the
@@ -78,6 +87,9 @@ class PolicyActor(underlying(ppo_actor.PolicyModelActor)):  # type: ignore[misc]
         """As OpenRLHF's; afterwards the trainer's loss is GRPO-S's where that is the estimator (Eq. 10-11)."""
         ppo_actor.ActorPPOTrainer = PolicyTrainer  # the name that OpenRLHF's method makes the trainer by
         result = super().init_model_from_pretrained(strategy, *args, **kwargs)
+        guide = GuideSettings.of(strategy.args)
         if strategy.args.algo.advantage.estimator == "grpo_s":
             self.trainer.actor_loss_fn = SequenceRatioLoss.like(self.trainer.actor_loss_fn)
+        if guide is not None and guide.ratio_shaping:
+            self.trainer.actor_loss_fn = ShapedGuideLoss(self.trainer.actor_loss_fn, guide.ratio_shaping)
         return result

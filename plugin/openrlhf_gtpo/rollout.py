@@ -8,9 +8,11 @@ reward service refuses whatever it is asked), ``generated_at`` (Unix time of its
 (from then to its reward).
 """
 
+import asyncio
 import dataclasses
 import math
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import openrlhf.trainer.ray.vllm_engine as vllm_engine
@@ -143,6 +145,41 @@ class RewardingExecutor(AgentExecutorBase):
             images=images,
         )
         response["entropy"], response["logprob"] = aligned(response, recorder.calls)
+        return await self._rewarded(response, prompt, label, hf_tokenizer)
+
+    async def worked_solution(
+        self, prompt: str, label: str, solution: str, max_length: int, hf_tokenizer: Any, log_probs: bool
+    ) -> dict[str, Any]:
+        """A worked solution as if it had been generated with certainty: every probability is 1, every entropy 0.
+
+        Args:
+            solution: the text; the end-of-sequence token is put behind it. What goes beyond ``max_length`` tokens is
+                cut off, which makes it a truncated response.
+            log_probs: whether OpenRLHF's executor returns log-probabilities in this run.
+        """
+        start = hf_tokenizer(prompt, add_special_tokens=False)["input_ids"]
+        tokens = start + hf_tokenizer(solution, add_special_tokens=False)["input_ids"] + [hf_tokenizer.eos_token_id]
+        truncated, tokens = len(tokens) > max_length, tokens[:max_length]
+        nothing = [0.0] * len(tokens)
+        response = {
+            "prompt": prompt,
+            "label": label,
+            "images": None,
+            "mm_train_inputs": None,
+            "observation_tokens": tokens,
+            "action_ranges": [(len(start), len(tokens))],
+            "rollout_log_probs": nothing if log_probs else None,
+            "truncated": truncated,
+            "reward": None,
+            "scores": None,
+            "extra_logs": {},
+            "entropy": nothing,
+            "logprob": nothing,
+        }
+        return await self._rewarded(response, prompt, label, hf_tokenizer)
+
+    async def _rewarded(self, response: dict[str, Any], prompt: str, label: str, hf_tokenizer: Any) -> dict[str, Any]:
+        """The response with its reward, or with the sentence that says why it has none."""
         response["reward_error"], response["reward_refused"] = None, False
         response["generated_at"], started = time.time(), time.monotonic()
         try:
@@ -209,6 +246,17 @@ class RolloutActor(underlying(vllm_engine.RolloutRayActor)):  # type: ignore[mis
         """What each of this engine's workers says of the entropy hook; for `openrlhf_gtpo.vllm_entropy.check_hook`."""
         return await self.llm.collective_rpc("entropy_hook_report")
 
+    async def worked_solutions(
+        self, prompt: str, label: str, solutions: list[str], max_length: int, hf_tokenizer: Any, log_probs: bool
+    ) -> list[dict[str, Any]]:
+        """Solutions of somebody else to one prompt, graded; see `RewardingExecutor.worked_solution`."""
+        return await asyncio.gather(
+            *(
+                self.executor.worked_solution(prompt, label, solution, max_length, hf_tokenizer, log_probs)
+                for solution in solutions
+            )
+        )
+
     async def reward_stats(self) -> dict[str, float]:
         """Counters of this actor's reward client since its start; empty without one."""
         return {} if self.reward_client is None else dataclasses.asdict(self.reward_client.stats)
@@ -220,13 +268,19 @@ class ConfiguredRolloutActor:
     a rollout actor sees no flags, and because the reward service's token must not stand in an environment or a
     printed list of flags."""
 
-    def __init__(self, remote_class: Any, rollout: RolloutSettings) -> None:
+    def __init__(self, remote_class: Any, rollout: RolloutSettings, names: Iterator[str] | None = None) -> None:
         self._remote_class = remote_class
         self._rollout = rollout
+        self._names = names
+
+    def named(self, names: Iterator[str]) -> "ConfiguredRolloutActor":
+        """The same class whose actors get these names in Ray, one after the other."""
+        return ConfiguredRolloutActor(self._remote_class, self._rollout, names)
 
     def options(self, **options: Any) -> "ConfiguredRolloutActor":
         """As Ray's own: the same class with other resources."""
-        return ConfiguredRolloutActor(self._remote_class.options(**options), self._rollout)
+        name = {} if self._names is None else {"name": next(self._names)}
+        return ConfiguredRolloutActor(self._remote_class.options(**options, **name), self._rollout)
 
     def remote(self, *args: Any, **kwargs: Any) -> Any:
         """Start an actor."""

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from openrlhf_gtpo import presets
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.guide.settings import add_guide_flags, guide_refusals
 from openrlhf_gtpo.rewards import RewardClientSettings
 
 __all__ = [
@@ -191,6 +192,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="file for one JSON object of metrics a step (default: metrics.jsonl in --ckpt.output_dir)",
     )
+    add_guide_flags(parser)
 
 
 def refusals(args: argparse.Namespace) -> list[str]:
@@ -203,7 +205,7 @@ def refusals(args: argparse.Namespace) -> list[str]:
         One sentence for each fault, naming the flag and the mend; empty when there is none.
     """
     flags = vars(args)
-    found = _own_faults(flags)
+    found = _own_faults(flags) + guide_refusals(flags)
     if flags["algo.advantage.estimator"] in ESTIMATORS:
         found += _meaningless(flags)
     return found
@@ -387,7 +389,10 @@ def make_paths_absolute(args: argparse.Namespace) -> None:
         args: OpenRLHF's flat namespace, changed in place.
     """
     flags = vars(args)
-    for name in ("ckpt.output_dir", "ckpt.path", "logger.metrics_path", "logger.tensorboard_dir"):
+    names = ["ckpt.output_dir", "ckpt.path", "logger.metrics_path", "logger.tensorboard_dir", "guide.solutions"]
+    if os.path.isdir(str(flags["guide.model"])):  # else it is a hub id
+        names.append("guide.model")
+    for name in names:
         if flags[name]:
             flags[name] = os.path.abspath(flags[name])
 

@@ -21,8 +21,9 @@ from typing import Any
 from openrlhf_gtpo import openrlhf_seam, presets
 from openrlhf_gtpo.errors import OneSentence, SettingsError
 from openrlhf_gtpo.failures import one_sentence
+from openrlhf_gtpo.guide.settings import GuideSettings, guide_warnings
 from openrlhf_gtpo.plan import plan
-from openrlhf_gtpo.poison import poison
+from openrlhf_gtpo.poison import guide_faults, poison
 from openrlhf_gtpo.settings import (
     add_flags,
     make_paths_absolute,
@@ -105,6 +106,7 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[
         platform = None
     openrlhf_seam.check()
     _bind_controller_and_policy(device)
+    _bind_engines(lambda: GuideSettings.of_flags(known_flags))
     import ray
 
     cleanup.callback(ray.shutdown)
@@ -117,9 +119,10 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[
             print(plan(args, device=device, preset=expanded.preset, overridden=expanded.overridden))
             sys.exit(0)
         faults, warnings = poison(vars(args))
+        faults += guide_faults(vars(args))
         if faults:
             raise SettingsError("\n".join(faults))
-        for warning in warnings:
+        for warning in warnings + guide_warnings(vars(args)):
             print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
         make_paths_absolute(args)
         known_flags.update(vars(args))
@@ -206,6 +209,19 @@ def _bind_controller_and_policy(device: str) -> None:
         from openrlhf_gtpo import policy
 
         bind("openrlhf.trainer.ray.ppo_actor", "PolicyModelActor", policy.PolicyActor, num_gpus=1)
+
+
+def _bind_engines(guide: Callable[[], GuideSettings | None]) -> None:
+    """Start a guide's engines beside the policy's.
+
+    Args:
+        guide: called when engines are started; OpenRLHF's script imports their function before it knows its flags.
+    """
+    import openrlhf.trainer.ray as openrlhf_ray
+
+    from openrlhf_gtpo.guide.engines import with_guide_engines
+
+    openrlhf_ray.create_vllm_engines = with_guide_engines(openrlhf_ray.create_vllm_engines, guide)
 
 
 def _bind_rollout(args: argparse.Namespace, device: str, token: str | None) -> None:

@@ -11,10 +11,16 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf_gtpo.evaluation.during_training import with_every_k
 from openrlhf_gtpo.experience import ExperienceMaker, rollouts_path
 from openrlhf_gtpo.generator import Generator
+from openrlhf_gtpo.guide.engines import guide_engines
+from openrlhf_gtpo.guide.groups import Guide
+from openrlhf_gtpo.guide.settings import GuideSettings
+from openrlhf_gtpo.guide.solutions import solutions_by_prompt
+from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource, Source
 from openrlhf_gtpo.metrics import MetricsFile, progress_line
 from openrlhf_gtpo.openrlhf_seam import underlying
 from openrlhf_gtpo.run_record import write_run_record
 from openrlhf_gtpo.settings import metrics_path
+from openrlhf_gtpo.vllm_entropy import check_hook
 
 # Evaluations during training know every k; each process of the controller imports this module.
 ppo_trainer.compute_eval_metrics = with_every_k(ppo_trainer.compute_eval_metrics)
@@ -47,6 +53,10 @@ class Logging:
         status.update(self._reward_metrics())
         return status, step
 
+    def _compute_rollout_stats(self: Any, experiences: list[Experience]) -> Any:
+        """As OpenRLHF's, over the policy's own responses to the prompts of the first batch."""
+        return super()._compute_rollout_stats(self.experience_maker.of_the_policy(experiences))  # type: ignore[misc]
+
     def _reward_metrics(self: Any) -> dict[str, float]:
         stats = ray.get([engine.reward_stats.remote() for engine in self.vllm_engines or []])
         return {f"reward/{name}_total": float(sum(s[name] for s in stats)) for name in (stats[0] if stats else {})}
@@ -76,10 +86,36 @@ def updates(args: Any, possible: int) -> int:
         args: OpenRLHF's nested ``args``.
         possible: as OpenRLHF counts them, from the prompts there are.
     """
+    guide = GuideSettings.of(args)
+    samples = args.rollout.n_samples_per_prompt
+    group = samples + (guide.samples if guide and guide.mixes else 0)  # a second batch's size is not known before
+    possible = possible * group // samples
     if args.train.max_steps is None:
         return possible
-    responses = args.train.max_steps * args.rollout.batch_size * args.rollout.n_samples_per_prompt
+    responses = args.train.max_steps * args.rollout.batch_size * group
     return min(possible, responses // args.train.batch_size * args.train.max_epochs)
+
+
+def guide_of(args: Any, tokenizer: Any, policy_engines: list[Any]) -> Guide | None:
+    """The guide that the command line names, once its engines are up and have the entropy hook.
+
+    Args:
+        args: OpenRLHF's nested ``args``.
+        tokenizer: the policy's.
+        policy_engines: the policy's rollout actors, which grade worked solutions.
+    """
+    settings = GuideSettings.of(args)
+    if settings is None:
+        return None
+    source: Source
+    if settings.model:
+        engines = guide_engines(settings)
+        for reports in ray.get([engine.entropy_hook_report.remote() for engine in engines]):
+            check_hook(reports)
+        source = ModelSource(engines, settings.samples, tokenizer)
+    else:
+        source = SolutionSource(solutions_by_prompt(args, tokenizer), policy_engines, settings.samples, tokenizer)
+    return Guide(settings, source, args)
 
 
 class Trainer(Logging, underlying(ppo_trainer.PPOTrainer)):  # type: ignore[misc]
@@ -95,13 +131,15 @@ class Trainer(Logging, underlying(ppo_trainer.PPOTrainer)):  # type: ignore[misc
         self._take_over()
 
     def init_checkpoint_states(self) -> Any:
-        """As OpenRLHF's; the steps of before count for ``--train.max_steps``."""
+        """As OpenRLHF's, when every actor is up; the steps of before count for ``--train.max_steps``."""
         states = super().init_checkpoint_states()
-        self.samples_generator.steps = states["global_step"]
+        generator = self.samples_generator
+        generator.steps, generator.prompts_consumed = states["global_step"], states["total_consumed_prompts"]
+        generator.guide = guide_of(self.args, self.tokenizer, self.vllm_engines)
         return states
 
     def _reward_metrics(self) -> dict[str, float]:
-        return {**super()._reward_metrics(), **self.samples_generator.tally.metrics()}
+        return {**super()._reward_metrics(), **self.samples_generator.metrics()}
 
 
 class AsyncGenerator(underlying(ppo_trainer_async.GenerateSamplesActor)):  # type: ignore[misc]

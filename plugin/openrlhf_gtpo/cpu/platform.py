@@ -9,6 +9,7 @@ import sys
 from typing import Any
 
 from openrlhf_gtpo.cpu.environment import STUBS, cpu_environment
+from openrlhf_gtpo.guide.settings import GuideSettings
 
 __all__ = ["adjust", "prepare_process", "refusals", "start_ray"]
 
@@ -83,6 +84,8 @@ def start_ray(args: argparse.Namespace) -> None:
     flags = vars(args)
     actors = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
     engines = (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
+    guide = GuideSettings.of_flags(flags)
+    engines += guide.engines * guide.tensor_parallel_size if guide else 0
     others = sum(
         flags[f"{role}.num_nodes"] * flags[f"{role}.num_gpus_per_node"]
         for role, used in (

@@ -1,0 +1,235 @@
+"""Lives in the controller: asks the guide while the policy still answers, and joins what both said into groups."""
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+import torch
+from openrlhf.trainer.ppo_utils.experience import Experience
+from openrlhf.trainer.ray.vllm_engine import batch_vllm_engine_call
+
+from openrlhf_gtpo.guide.settings import GuideSettings
+from openrlhf_gtpo.guide.sources import Source
+
+__all__ = ["MARKS", "Guide", "GuideTally"]
+
+MARKS = ("guide/group", "guide/second_batch", "guide/filler", "guide/share")
+"""What `Guide.join` writes into ``info`` of every response, (1,) float: the number of its group; 1 in the second
+batch; 1 for a filler; 1 for a response of the guide."""
+
+
+@dataclass
+class GuideTally:
+    """What became of the guide's responses in one rollout batch."""
+
+    asked: int = 0
+    responses: int = 0
+    correct: int = 0
+    zero_reward: int = 0
+    rescued: int = 0
+    unsolved: int = 0
+    failed: int = 0
+    fillers: int = 0
+    wait_seconds: float = 0.0
+
+    def metrics(self) -> dict[str, float]:
+        """Under the names that are logged."""
+        return {
+            "guide/asked_groups": float(self.asked),
+            "guide/responses": float(self.responses),
+            "guide/pass_rate": self.correct / max(1, self.responses),
+            "guide/zero_reward_groups": float(self.zero_reward),
+            "guide/rescued_groups": float(self.rescued),
+            "guide/rescued_share": self.rescued / max(1, self.zero_reward),
+            "guide/unsolved_groups": float(self.unsolved),
+            "guide/failed_groups": float(self.failed),
+            "guide/fillers": float(self.fillers),
+            "guide/wait_seconds": self.wait_seconds,
+        }
+
+
+@dataclass
+class _Asked:
+    """A group of the policy's responses and what the guide was asked for it."""
+
+    policy: list[Experience]
+    is_zero_reward: bool
+    answer: Any = None
+    """A Ray reference, or None where there is nothing to come, or nothing has been asked for yet."""
+
+
+@dataclass
+class Guide:
+    """Asks a guide for the groups of one rollout batch after the other.
+
+    ``args``: OpenRLHF's nested arguments. ``tally``: of the batch that was joined last.
+    """
+
+    settings: GuideSettings
+    source: Source
+    args: Any
+    tally: GuideTally = field(default_factory=GuideTally)
+
+    def __post_init__(self) -> None:
+        self._open: list[Experience] = []
+        self._asked: dict[int, _Asked] = {}  # by the identity of a group's first response, which it holds
+        self._generate_kwargs: dict[str, Any] = {}
+        # An engine that shares a GPU sleeps while the policy's are awake: it is asked when they are done.
+        self._at_once = not self.args.vllm.enable_sleep
+
+    def see(self, experience: Experience, generate_kwargs: dict[str, Any]) -> None:
+        """Take note of a response of the policy's; those of one group come one after the other. The guide is asked as
+        soon as a group is complete, so that it works while others are still being answered."""
+        self._open.append(experience)
+        if len(self._open) < self.args.rollout.n_samples_per_prompt:
+            return
+        group, self._open = self._open, []
+        if any(sample.scores is None for sample in group):
+            return  # a reward failed: the group will be left out
+        self._generate_kwargs = generate_kwargs
+        scores = [sample.scores.item() for sample in group]
+        is_zero_reward = not any(score == 1 for score in scores)
+        if self.settings.rescues and is_zero_reward:
+            asked = _Asked(group, True)
+        elif self.settings.mixes and not self._is_thrown_away(scores):
+            asked = _Asked(group, False)
+        else:
+            return
+        self._asked[id(group[0])] = asked
+        if self._at_once:
+            asked.answer = self.source.ask(group[0], generate_kwargs)
+
+    def _is_thrown_away(self, scores: list[float]) -> bool:
+        low, high = self.args.algo.dynamic_filtering_range
+        return self.args.algo.dynamic_filtering_enable and not low < sum(scores) / len(scores) < high
+
+    def join(
+        self,
+        samples: list[Experience],
+        waiting: list[Experience],
+        experience_of: Callable[[dict[str, Any]], Experience],
+    ) -> list[Experience]:
+        """The rollout batch with the guide's responses: whole groups of the first batch, of the second, fillers.
+
+        Args:
+            samples: the policy's responses of this step, group after group.
+            waiting: those that are kept for later steps.
+            experience_of: makes an Experience of a rollout actor's response.
+
+        Returns:
+            Responses with `MARKS`, so many that they fill optimiser updates on every rank; none where nothing is
+            left.
+        """
+        begin = time.monotonic()
+        self.tally = GuideTally()
+        size = self.args.rollout.n_samples_per_prompt
+        if not self._at_once:
+            self._ask_after_the_policy()
+        first: list[list[Experience]] = []
+        second: list[_Asked] = []
+        for start in range(0, len(samples), size):
+            group = samples[start : start + size]
+            asked = self._asked.pop(id(group[0]), None)
+            if asked is not None and asked.is_zero_reward:  # kept by OpenRLHF, which does not filter
+                second.append(asked)
+            else:
+                first.append(group + (self._answers(asked, experience_of) if asked else []))
+        kept = {id(sample) for sample in waiting}
+        later = {key: asked for key, asked in self._asked.items() if key in kept}
+        # What dynamic filtering threw away.
+        second += [asked for key, asked in self._asked.items() if asked.is_zero_reward and key not in kept]
+        self._asked = later
+        rescued = [group for asked in second if (group := self._rescued(asked, experience_of))]
+        joined = [(group, False) for group in first] + [(group, True) for group in rescued]
+        found = [
+            _marked(sample, number, in_second, place >= size)
+            for number, (group, in_second) in enumerate(joined)
+            for place, sample in enumerate(group)
+        ]
+        self.tally.wait_seconds = time.monotonic() - begin
+        return found + self._fillers(found, len(joined))
+
+    def _ask_after_the_policy(self) -> None:
+        """Where engines sleep: wake the guide's, have everything answered, and put them back to sleep."""
+        engines = self.source.engines
+        if engines:
+            batch_vllm_engine_call(engines, "wake_up")
+        for asked in self._asked.values():
+            asked.answer = asked.answer or self.source.ask(asked.policy[0], self._generate_kwargs)
+        ray.wait(answers := [a.answer for a in self._asked.values() if a.answer is not None], num_returns=len(answers))
+        if engines:
+            batch_vllm_engine_call(engines, "sleep")
+
+    def _answers(self, asked: _Asked, experience_of: Callable[[dict[str, Any]], Experience]) -> list[Experience]:
+        """The guide's responses to a group's prompt; none where a reward of theirs failed."""
+        if asked.answer is None:
+            return []
+        found = [experience_of(response) for response in ray.get(asked.answer)]
+        self.tally.asked += 1
+        if any(sample.rewards is None for sample in found):
+            self.tally.failed += 1
+            return []
+        self.tally.responses += len(found)
+        self.tally.correct += sum(sample.scores.item() == 1 for sample in found)
+        return found
+
+    def _rescued(self, asked: _Asked, experience_of: Callable[[dict[str, Any]], Experience]) -> list[Experience]:
+        """A group that the guide solved, with its responses; empty where it did not."""
+        self.tally.zero_reward += 1
+        failed = self.tally.failed
+        answers = self._answers(asked, experience_of)
+        if any(sample.scores.item() == 1 for sample in answers):
+            self.tally.rescued += 1
+            return asked.policy + answers
+        self.tally.unsolved += self.tally.failed == failed
+        return []
+
+    def _fillers(self, samples: list[Experience], groups: int) -> list[Experience]:
+        """What is missing to whole optimiser updates and to equal numbers of micro-batches on every rank, which would
+        wait for each other for ever.
+
+        A filler is the beginning of a response, up to its first token. It has no advantage and is in no statistic.
+        """
+        args = self.args
+        ranks = args.actor.num_nodes * args.actor.num_gpus_per_node
+        ranks //= args.ds.ring_attn_size * args.ds.tensor_parallel_size
+        whole = math.lcm(args.train.batch_size, args.rollout.micro_batch_size * ranks)
+        missing = -len(samples) % whole
+        self.tally.fillers = missing
+        if not missing:
+            return []
+        beginning = min((_beginning(sample) for sample in samples), key=lambda sample: sample.total_length.item())
+        return [_marked(_copy(beginning), groups, False, False, filler=True) for _ in range(missing)]
+
+
+def _marked(sample: Experience, group: int, second: bool, guide: bool, filler: bool = False) -> Experience:
+    values = zip(MARKS, (group, second, filler, guide), strict=True)
+    sample.info = {**sample.info, **{name: torch.tensor([float(value)]) for name, value in values}}
+    return sample
+
+
+def _beginning(sample: Experience) -> Experience:
+    """A response cut after its first token."""
+    columns = int(sample.action_mask[0].long().argmax()) + 1  # actions are counted from the second token on
+    changes: dict[str, Any] = {}
+    for name in (f.name for f in dataclasses.fields(Experience) if Experience.is_step_tensor_field(f.name)):
+        value = getattr(sample, name)
+        if value is not None:
+            changes[name] = value[:, : columns + (name in ("sequences", "attention_mask"))]
+    # One value for each response, (1,), or for each of its tokens, (1, A).
+    info = {key: value if value.dim() == 1 else value[:, :columns] for key, value in sample.info.items()}
+    return dataclasses.replace(
+        sample,
+        **changes,
+        info=info,
+        response_length=torch.ones_like(sample.response_length),
+        total_length=torch.full_like(sample.total_length, columns + 1),
+    )
+
+
+def _copy(sample: Experience) -> Experience:
+    return dataclasses.replace(sample, info=dict(sample.info))

@@ -1,0 +1,49 @@
+"""LUFFY's policy shaping of the guide's tokens behind the interface of OpenRLHF's PolicyLoss."""
+
+from typing import Any
+
+import torch
+
+from openrlhf_gtpo.mixed_policy import shaped_log_ratio
+
+__all__ = ["ShapedGuideLoss"]
+
+
+class ShapedGuideLoss(torch.nn.Module):
+    """Another loss in which the guide's responses have f(r) = r / (r + gamma) in the place of the ratio r.
+
+    f(r) stays below 1, so that a positive advantage is never clipped, as in LUFFY (arXiv 2504.14945); a negative one
+    is clipped where f(r) is below 1 - clip_eps_low, as on the policy's own responses.
+
+    ``guide``: (N,) bool, which responses of the next call are the guide's; set before every call.
+    """
+
+    guide: torch.Tensor
+
+    def __init__(self, loss: torch.nn.Module, gamma: float) -> None:
+        super().__init__()
+        self.loss = loss
+        self.gamma = gamma
+
+    def forward(
+        self,
+        log_probs: torch.Tensor,
+        old_log_probs: torch.Tensor,
+        advantages: torch.Tensor,
+        action_mask: torch.Tensor | None = None,
+        rollout_log_probs: torch.Tensor | None = None,
+        **batch: Any,
+    ) -> Any:
+        """Takes and returns what the loss does; shapes as there, (N, T)."""
+        guide = self.guide.to(log_probs.device)[:, None]
+        shaped = shaped_log_ratio(log_probs - old_log_probs, self.gamma)
+        if rollout_log_probs is not None:
+            rollout_log_probs = torch.where(guide, 0.0, rollout_log_probs)
+        return self.loss(
+            torch.where(guide, shaped, log_probs),
+            torch.where(guide, 0.0, old_log_probs),
+            advantages,
+            action_mask=action_mask,
+            rollout_log_probs=rollout_log_probs,
+            **batch,
+        )

@@ -1,0 +1,80 @@
+"""Worked solutions as a guide: a file of them, checked in the driver and read in the controller."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from openrlhf_gtpo.errors import OneSentence
+
+__all__ = ["SolutionsUnusable", "read_solutions", "solutions_by_prompt"]
+
+KEY = "solution"
+LINES_SHOWN = 3
+
+
+class SolutionsUnusable(OneSentence):
+    """The file of ``--guide.solutions`` cannot be read, or rows of it cannot be used."""
+
+
+def read_solutions(path: str, input_key: str) -> list[tuple[Any, list[str]]]:
+    """The prompt, as it stands under ``input_key``, and the solutions of each row.
+
+    Raises:
+        SolutionsUnusable: the file cannot be read or is empty; lines are no objects, have no prompt, or have something
+            other than a text, or a list of texts, that is not blank under ``solution``.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SolutionsUnusable(f"--guide.solutions: {path} cannot be read: {reason}.") from None
+    found, broken = [], []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        row = _row(line, input_key)
+        if row is None:
+            broken.append(number)
+        else:
+            found.append(row)
+    if broken:
+        shown = ", ".join(map(str, broken[:LINES_SHOWN])) + (", ..." if len(broken) > LINES_SHOWN else "")
+        raise SolutionsUnusable(
+            f"--guide.solutions: {path} has {len(broken)} lines that cannot be used (line {shown}): each has to be an "
+            f"object with a prompt under {input_key!r} and a text, or a list of texts, under {KEY!r}."
+        )
+    if not found:
+        raise SolutionsUnusable(f"--guide.solutions: {path} is empty: give a file with a JSON object a line.")
+    return found
+
+
+def _row(line: str, input_key: str) -> tuple[Any, list[str]] | None:
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(row, dict) or not row.get(input_key):
+        return None
+    texts = row.get(KEY)
+    texts = [texts] if isinstance(texts, str) else texts
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) and text.strip() for text in texts):
+        return None
+    return row[input_key], texts
+
+
+def solutions_by_prompt(args: Any, tokenizer: Any) -> dict[str, list[str]]:
+    """Prompt, as it is put to the policy -> its worked solutions.
+
+    Args:
+        args: OpenRLHF's nested arguments; its ``data`` says how a row becomes a prompt.
+        tokenizer: the policy's.
+    """
+    from openrlhf.datasets.prompts_dataset import preprocess_data
+
+    template = tokenizer.apply_chat_template if args.data.apply_chat_template else None
+    found: dict[str, list[str]] = {}
+    for prompt, texts in read_solutions(args.guide.solutions, args.data.input_key):
+        row = {args.data.input_key: prompt}
+        rendered, _ = preprocess_data(row, args.data.input_template, args.data.input_key, None, template)
+        found.setdefault(rendered, []).extend(texts)
+    return found

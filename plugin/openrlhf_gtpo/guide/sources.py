@@ -1,0 +1,84 @@
+"""Where the guide's responses come from: engines of its own, or a file of worked solutions."""
+
+import itertools
+import random
+from typing import Any, Protocol
+
+from openrlhf.trainer.ppo_utils.experience import Experience
+
+__all__ = ["ModelSource", "SolutionSource", "Source"]
+
+
+class Source(Protocol):
+    """Answers a prompt of the policy's."""
+
+    engines: list[Any]
+    """Engines of its own, which sleep where the policy's do."""
+
+    def ask(self, sample: Experience, generate_kwargs: dict[str, Any]) -> Any:
+        """A Ray reference to responses as a rollout actor returns them, or None where there will be none.
+
+        Args:
+            sample: one of the policy's responses to the prompt.
+            generate_kwargs: OpenRLHF's, with the limits on lengths.
+        """
+
+
+class ModelSource:
+    """A frozen model on vLLM engines of its own.
+
+    It is sampled at temperature 1 without any truncation, whatever the policy is sampled with: only then are vLLM's
+    log-probabilities those of pi_phi itself.
+    """
+
+    def __init__(self, engines: list[Any], samples: int, tokenizer: Any) -> None:
+        self.engines = engines
+        self.samples = samples
+        self.tokenizer = tokenizer
+        self._turn = itertools.cycle(engines)
+
+    def ask(self, sample: Experience, generate_kwargs: dict[str, Any]) -> Any:
+        from vllm import SamplingParams
+
+        parameters = SamplingParams(
+            temperature=1.0,
+            max_tokens=generate_kwargs.get("max_new_tokens"),
+            min_tokens=generate_kwargs.get("min_new_tokens", 1),
+            skip_special_tokens=False,
+            # OpenRLHF's executor reads this one to return log-probabilities in its own way, where the policy's are.
+            logprobs=None if sample.rollout_log_probs is None else 1,
+        )
+        return next(self._turn).generate_responses.remote(
+            prompt=sample.prompts[0],
+            label=sample.labels[0],
+            sampling_params=parameters,
+            max_length=generate_kwargs.get("max_len", 2048),
+            hf_tokenizer=self.tokenizer,
+            num_samples=self.samples,
+            images=sample.images[0],
+        )
+
+
+class SolutionSource:
+    """Worked solutions, graded like any response; the policy's engines lend their reward clients."""
+
+    def __init__(self, solutions: dict[str, list[str]], graders: list[Any], samples: int, tokenizer: Any) -> None:
+        self.engines: list[Any] = []
+        self.solutions = solutions
+        self.samples = samples
+        self.tokenizer = tokenizer
+        self._turn = itertools.cycle(graders)
+        self._random = random.Random(0)
+
+    def ask(self, sample: Experience, generate_kwargs: dict[str, Any]) -> Any:
+        texts = self.solutions.get(sample.prompts[0])
+        if not texts:
+            return None
+        return next(self._turn).worked_solutions.remote(
+            prompt=sample.prompts[0],
+            label=sample.labels[0],
+            solutions=self._random.sample(texts, min(self.samples, len(texts))),
+            max_length=generate_kwargs.get("max_len", 2048),
+            hf_tokenizer=self.tokenizer,
+            log_probs=sample.rollout_log_probs is not None,
+        )

@@ -1,0 +1,35 @@
+"""Whether the guide speaks in the policy's tokens: what it samples is trained on token by token."""
+
+from pathlib import Path
+from typing import Any
+
+from openrlhf_gtpo.doctor.tokenizer import load
+
+__all__ = ["vocabulary_fault"]
+
+
+def vocabulary_fault(policy: str, guide: str) -> str | None:
+    """One sentence where the two models' tokenizers differ in a token; None where they agree, or where one of the
+    models is not a folder of this machine: nothing is fetched for this."""
+    if not (Path(policy).is_dir() and Path(guide).is_dir()):
+        return None
+    ours, theirs = _tokens(policy), _tokens(guide)
+    if isinstance(ours, str) or isinstance(theirs, str):
+        return f"--guide.model: the tokenizers cannot be compared: {ours if isinstance(ours, str) else theirs}."
+    if ours == theirs:
+        return None
+    other = sorted(token for token in ours.keys() | theirs.keys() if ours.get(token) != theirs.get(token))
+    return (
+        f"--guide.model {guide} has another vocabulary than {policy} ({len(other):,} tokens differ, {other[0]!r} for "
+        "one), so its tokens mean something else to the policy: take a guide of the same family, or write its answers "
+        "to a file for --guide.solutions."
+    )
+
+
+def _tokens(model: str) -> dict[str, int] | str:
+    """The vocabulary, special tokens included, or why there is none."""
+    try:
+        tokenizer: Any = load(model)
+    except Exception as error:  # whatever transformers raises for a folder that holds no tokenizer
+        return f"{model} has no tokenizer that can be loaded ({str(error).splitlines()[0][:200]})"
+    return tokenizer.get_vocab()
