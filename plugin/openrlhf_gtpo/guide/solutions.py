@@ -24,7 +24,8 @@ def read_solutions(path: str, input_key: str) -> list[tuple[Any, list[str]]]:
             other than a text, or a list of texts, that is not blank under ``solution``.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        # Lines end with a newline and nothing else: a text may hold other characters that str.splitlines cuts at.
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise SolutionsUnusable(f"--guide.solutions: {path} cannot be read: {reason}.") from None
