@@ -31,5 +31,9 @@ def _tokens(model: str) -> dict[str, int] | str:
     try:
         tokenizer: Any = load(model)
     except Exception as error:  # whatever transformers raises for a folder that holds no tokenizer
-        return f"{model} has no tokenizer that can be loaded ({str(error).splitlines()[0][:200]})"
+        return f"{model} has no tokenizer that can be loaded ({_reason(error)})"
     return tokenizer.get_vocab()
+
+
+def _reason(error: Exception) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0][:200]
