@@ -195,6 +195,7 @@ class ExperienceMaker(RemoteExperienceMaker):
         punishment = overlong_punishment(batch.mask.sum(-1), correctness(batch.scores), batch.group)
         for experience, rows in zip(experiences, batch.order, strict=True):
             experience.rewards = experience.rewards.flatten().float() + punishment[rows]
+        punishment = punishment[batch.is_policy]
         return {
             "overlong/punished_share": (punishment < 0).float().mean().item(),
             "overlong/punishment_mean": punishment.mean().item(),
@@ -288,8 +289,8 @@ class ExperienceMaker(RemoteExperienceMaker):
         unit: Literal["token", "response"] = "response" if self._is_per_response() else "token"
         factors = batch_factors(batch.mask, batch.is_second, weight=self.guide.weight, unit=unit)
         fillers = int(batch.is_filler.sum())
-        if fillers:  # OpenRLHF's mean counts them, one token each
-            counted = int(batch.mask.sum() if unit == "token" else batch.mask.any(-1).sum())
+        counted = int(batch.mask.sum() if unit == "token" else batch.mask.any(-1).sum())
+        if counted:  # OpenRLHF's mean counts the fillers too, one token each
             factors *= (counted + fillers) / counted
         for experience, rows in zip(experiences, batch.order, strict=True):
             columns = slice(experience.action_mask.shape[1])

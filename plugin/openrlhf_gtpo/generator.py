@@ -92,7 +92,7 @@ class Generator(SamplesGenerator):
             return [], None, 0, True
         samples, pass_rate, consumed, exhausted = super().generate_samples(**generate_kwargs)
         self.prompts_consumed += consumed
-        if self.guide is not None and samples:
+        if self.guide is not None:  # a second batch may be all there is
             samples = self.guide.join(
                 samples, self._sample_buffer, lambda response: self._experience_of(response, **generate_kwargs)
             )

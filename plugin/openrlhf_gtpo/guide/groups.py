@@ -156,10 +156,13 @@ class Guide:
     def _ask_after_the_policy(self) -> None:
         """Where engines sleep: wake the guide's, have everything answered, and put them back to sleep."""
         engines = self.source.engines
+        pending = [asked for asked in self._asked.values() if asked.answer is None]
+        if not pending:
+            return
         if engines:
             batch_vllm_engine_call(engines, "wake_up")
-        for asked in self._asked.values():
-            asked.answer = asked.answer or self.source.ask(asked.policy[0], self._generate_kwargs)
+        for asked in pending:
+            asked.answer = self.source.ask(asked.policy[0], self._generate_kwargs)
         ray.wait(answers := [a.answer for a in self._asked.values() if a.answer is not None], num_returns=len(answers))
         if engines:
             batch_vllm_engine_call(engines, "sleep")
@@ -202,7 +205,9 @@ class Guide:
         self.tally.fillers = missing
         if not missing:
             return []
-        beginning = min((_beginning(sample) for sample in samples), key=lambda sample: sample.total_length.item())
+        # A response that has no token cannot lend its first one: its filler would count as one token, but have none.
+        spoken = [sample for sample in samples if sample.action_mask.any()] or samples
+        beginning = min((_beginning(sample) for sample in spoken), key=lambda sample: sample.total_length.item())
         return [_marked(_copy(beginning), groups, False, False, filler=True) for _ in range(missing)]
 
 

@@ -1,0 +1,156 @@
+"""A policy and a guide that answer from tables: engines as OpenRLHF's loop sees them, in one process and without Ray.
+
+Everything between the engines and the policy's loss is the real thing."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import ray
+from openrlhf.trainer.ppo_utils.experience import Experience
+from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
+
+from openrlhf_gtpo.generator import Generator
+from openrlhf_gtpo.guide.groups import MARKS, Guide
+from openrlhf_gtpo.guide.settings import GuideSettings
+
+from ..test_experience import arguments, response
+
+G = 4
+MAX_LEN = 64
+
+
+@dataclass
+class Reference:
+    """Stands in for Ray's: the value is there already."""
+
+    value: Any
+
+
+def without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`ray.get` and `ray.wait` of `Reference`s."""
+
+    def get(references: Any) -> Any:
+        return [get(one) for one in references] if isinstance(references, list) else references.value
+
+    def wait(references: list[Any], num_returns: int = 1, timeout: float | None = None) -> Any:
+        return references[:num_returns], references[num_returns:]
+
+    monkeypatch.setattr(ray, "get", get)
+    monkeypatch.setattr(ray, "wait", wait)
+
+
+class Engine:
+    """A rollout actor: prompt -> its responses. Keeps what it is told to do in ``log``, which engines may share."""
+
+    def __init__(self, answers: dict[str, list[dict[str, Any]]], name: str = "policy", log: Any = None) -> None:
+        self.answers = answers
+        self.name = name
+        self.log: list[tuple[str, str]] = [] if log is None else log
+        self.arguments: list[dict[str, Any]] = []
+
+    def __getattr__(self, method: str) -> Any:
+        def remote(**arguments: Any) -> Reference:
+            if method == "get_num_unfinished_requests":
+                return Reference(0)
+            self.log.append((self.name, f"{method} {arguments['prompt']}" if arguments else method))
+            if not arguments:
+                return Reference(None)
+            self.arguments.append(arguments)
+            return Reference(self.answers[arguments["prompt"]])
+
+        return SimpleNamespace(remote=remote)
+
+
+class TableSource:
+    """A guide's answers by prompt; None where it has none."""
+
+    def __init__(self, answers: dict[str, Any], engines: Sequence[Engine] = (), log: Any = None) -> None:
+        self.answers = answers
+        self.engines = list(engines)
+        self.log: list[Any] = [] if log is None else log
+
+    def ask(self, sample: Experience, generate_kwargs: dict[str, Any]) -> Reference | None:
+        self.log.append(("guide", f"asked {sample.prompts[0]}"))
+        answer = self.answers.get(sample.prompts[0])
+        return None if answer is None else Reference(answer)
+
+    @property
+    def asked(self) -> list[str]:
+        return [what.removeprefix("asked ") for _, what in self.log]
+
+
+def said(prompt: str, scores: Sequence[float | None], who: str = "policy", *, truncated: bool = False) -> list[Any]:
+    """Responses of a rollout actor to one prompt, of different lengths, whose labels tell them apart.
+
+    A score of None is a reward that failed. ``old`` and ``new``: log-probabilities of the tokens by the policy before
+    and in an update.
+    """
+    rng = random.Random(f"{prompt} {who}")
+    found = []
+    prompt_length = rng.randint(2, 7)
+    for i, score in enumerate(scores):
+        tokens = rng.randint(2, 9)
+        entropy = [rng.uniform(0.01, 2.0) for _ in range(tokens)]
+        error = None if score is not None else "http://127.0.0.1:1 is gone."
+        one = response(prompt, prompt_length, entropy, score, truncated=truncated, error=error)
+        one["label"] = f"{prompt} {who} {i}"
+        one["logprob"] = [0.0] * prompt_length + [rng.uniform(-1.5, -0.1) for _ in range(tokens)]
+        one["old"] = [value + rng.uniform(-0.1, 0.1) for value in one["logprob"][prompt_length:]]
+        one["new"] = [value + rng.uniform(-0.5, 0.5) for value in one["logprob"][prompt_length:]]
+        found.append(one)
+    return found
+
+
+def guided(model: str | None = "guide", **changes: Any) -> SimpleNamespace:
+    """OpenRLHF's nested arguments with a guide, on one rank and with updates of single responses: no fillers."""
+    defaults = {
+        "guide__model": model,
+        "guide__when": ["all"],
+        "train__batch_size": 1,
+        "actor__num_gpus_per_node": 1,
+        "algo__dynamic_filtering_range": (0, 1),
+        "rollout__batch_size": 2,
+    }
+    args = arguments(**{**defaults, **changes})
+    args.algo.advantage.is_correction_level = "off"
+    return args
+
+
+def generator(args: SimpleNamespace, source: Any, engines: Sequence[Engine] = (), prompts: Sequence[str] = ()) -> Any:
+    """Our generator over OpenRLHF's, with a guide where the arguments name one."""
+    data = [(None, [prompt], ["7"], [None]) for prompt in prompts]
+    new = Generator.like(SamplesGenerator(SimpleNamespace(args=args), data, None, None, list(engines)))
+    settings = GuideSettings.of(args)
+    new.guide = None if settings is None else Guide(settings, source, args)
+    return new
+
+
+def joined(args: SimpleNamespace, groups: Sequence[list[Any]], guide: dict[str, Any]) -> tuple[list[Experience], Any]:
+    """The rollout batch of these groups, with what a guide says to their prompts."""
+    generate = generator(args, TableSource(guide))
+    samples = []
+    for group in groups:
+        own = [generate._process_response_into_experience(one, max_len=MAX_LEN) for one in group]
+        scores = [one["scores"] for one in group]
+        if not args.algo.dynamic_filtering_enable or 0 < sum(scores) < len(scores):
+            samples += own
+    found = generate.guide.join(samples, [], lambda one: generate._experience_of(one, max_len=MAX_LEN))
+    return found, generate.guide
+
+
+def marks(sample: Experience) -> tuple[float, ...]:
+    """Group, second batch, filler, guide."""
+    return tuple(sample.info[name].item() for name in MARKS)
+
+
+def labels(samples: Sequence[Experience]) -> list[str]:
+    return [sample.labels[0] for sample in samples]
+
+
+def names(prompt: str, who: str, count: int) -> list[str]:
+    """Of what `said` makes."""
+    return [f"{prompt} {who} {i}" for i in range(count)]

@@ -1,0 +1,347 @@
+"""The policy's groups and what a guide adds to them: who is asked, who joins which batch, who is left out."""
+
+from typing import Any
+
+import pytest
+import torch
+from openrlhf.trainer.ppo_utils.experience import (
+    Experience,
+)
+from openrlhf.trainer.ppo_utils.replay_buffer import NaiveReplayBuffer
+
+from openrlhf_gtpo.generator import RewardsFailed
+from openrlhf_gtpo.guide.sources import ModelSource
+
+from ..test_experience import maker
+from .tables import (
+    MAX_LEN,
+    Engine,
+    G,
+    TableSource,
+    generator,
+    guided,
+    joined,
+    labels,
+    marks,
+    names,
+    said,
+    without_ray,
+)
+
+MIXED, WRONG, RIGHT = [1.0, 0.0, 0.0, 0.0], [0.0] * G, [1.0] * G
+FILTERED = {"algo__dynamic_filtering_enable": True}
+
+
+@pytest.fixture(autouse=True)
+def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_ray(monkeypatch)
+
+
+def guide_says(**scores: list[float | None]) -> dict[str, Any]:
+    return {prompt: said(prompt, found, "guide") for prompt, found in scores.items()}
+
+
+def test_every_group_gets_the_guides_responses_behind_its_own() -> None:
+    groups = [said("a", MIXED), said("b", WRONG), said("c", RIGHT)]
+    samples, guide = joined(guided(), groups, guide_says(a=[1.0, 0.0], b=[0.0, 0.0], c=[1.0, 1.0]))
+    assert labels(samples) == [
+        label for prompt in "abc" for label in names(prompt, "policy", G) + names(prompt, "guide", 2)
+    ]
+    expected = [(group, 0, 0, place >= G) for group in range(3) for place in range(G + 2)]
+    assert [marks(sample) for sample in samples] == expected
+    told = guide.tally.metrics()
+    assert (told["guide/asked_groups"], told["guide/responses"], told["guide/pass_rate"]) == (3, 6, 0.5)
+    assert told["guide/zero_reward_groups"] == told["guide/rescued_groups"] == told["guide/fillers"] == 0
+
+
+def test_with_dynamic_filtering_only_the_groups_that_are_kept_are_asked_for() -> None:
+    groups = [said("a", MIXED), said("b", WRONG), said("c", RIGHT)]
+    samples, guide = joined(guided(**FILTERED), groups, guide_says(a=[1.0], b=[1.0], c=[1.0]))
+    assert labels(samples) == [*names("a", "policy", G), *names("a", "guide", 1)]
+    assert guide.source.asked == ["a"]
+
+
+@pytest.mark.parametrize("filters", [True, False])
+def test_groups_that_are_all_wrong_form_a_second_batch(filters: bool) -> None:
+    """With dynamic filtering they come back from what it threw away; without, they are taken out of the first."""
+    args = guided(guide__when=["zero_reward"], algo__dynamic_filtering_enable=filters)
+    groups = [said("b", WRONG), said("a", MIXED), said("c", WRONG)]
+    samples, guide = joined(args, groups, guide_says(b=[0.0, 1.0], a=[1.0], c=[1.0, 0.0]))
+    assert guide.source.asked == ["b", "c"], "the other group is not asked for"
+    assert labels(samples) == [
+        *names("a", "policy", G),
+        *(label for prompt in "bc" for label in names(prompt, "policy", G) + names(prompt, "guide", 2)),
+    ]
+    first = [(0, 0, 0, 0)] * G
+    assert [marks(s) for s in samples] == first + [(g, 1, 0, place >= G) for g in (1, 2) for place in range(G + 2)]
+    told = guide.tally.metrics()
+    assert (told["guide/zero_reward_groups"], told["guide/rescued_groups"], told["guide/rescued_share"]) == (2, 2, 1)
+
+
+@pytest.mark.parametrize("filters", [True, False])
+def test_both_words_mix_the_first_batch_and_rescue_a_second(filters: bool) -> None:
+    args = guided(guide__when=["all", "zero_reward"], algo__dynamic_filtering_enable=filters)
+    groups = [said("a", MIXED), said("b", WRONG), said("c", MIXED)]
+    samples, _ = joined(args, groups, guide_says(a=[1.0], b=[1.0], c=[0.0]))
+    by_prompt = [(sample.prompts[0], *marks(sample)[:2]) for sample in samples]
+    assert by_prompt == [("a", 0, 0)] * (G + 1) + [("c", 1, 0)] * (G + 1) + [("b", 2, 1)] * (G + 1)
+
+
+def test_minus_one_is_wrong_too() -> None:
+    args = guided(guide__when=["zero_reward"])
+    samples, _ = joined(args, [said("a", [-1.0] * G)], guide_says(a=[1.0]))
+    assert [marks(sample)[1] for sample in samples] == [1] * (G + 1)
+
+
+@pytest.mark.parametrize("filters", [True, False])
+def test_a_group_that_the_guide_cannot_solve_is_dropped_and_counted(filters: bool) -> None:
+    args = guided(guide__when=["zero_reward"], algo__dynamic_filtering_enable=filters)
+    samples, guide = joined(args, [said("a", MIXED), said("b", WRONG)], guide_says(b=[0.0, 0.0]))
+    assert labels(samples) == names("a", "policy", G)
+    told = guide.tally.metrics()
+    assert (told["guide/zero_reward_groups"], told["guide/unsolved_groups"], told["guide/rescued_share"]) == (1, 1, 0)
+    assert told["guide/failed_groups"] == 0
+
+
+def test_a_prompt_that_the_guide_has_no_answer_to_goes_without() -> None:
+    args = guided(guide__when=["all", "zero_reward"])
+    samples, guide = joined(args, [said("a", MIXED), said("b", WRONG)], {})
+    assert labels(samples) == names("a", "policy", G)
+    assert guide.source.asked == ["a", "b"]
+    told = guide.tally.metrics()
+    assert (told["guide/asked_groups"], told["guide/unsolved_groups"], told["guide/pass_rate"]) == (0, 1, 0)
+
+
+def test_a_group_goes_without_a_guide_whose_reward_failed_and_is_counted() -> None:
+    args = guided(guide__when=["all", "zero_reward"])
+    groups = [said("a", MIXED), said("b", WRONG)]
+    samples, guide = joined(args, groups, guide_says(a=[1.0, None], b=[None, 1.0]))
+    assert labels(samples) == names("a", "policy", G)
+    told = guide.tally.metrics()
+    assert (told["guide/failed_groups"], told["guide/unsolved_groups"], told["guide/responses"]) == (2, 0, 0)
+
+
+def test_a_failed_reward_of_the_guide_stops_the_run_where_any_failure_does() -> None:
+    with pytest.raises(RewardsFailed, match="on_failure is stop"):
+        joined(guided(reward__on_failure="stop"), [said("a", MIXED)], guide_says(a=[None]))
+
+
+def test_a_group_of_the_policy_that_lost_a_reward_is_not_asked_for() -> None:
+    args = guided(guide__when=["all", "zero_reward"])
+    generate = generator(args, TableSource(guide_says(a=[1.0])))
+    for one in said("a", [0.0, None, 0.0, 0.0]) + said("b", MIXED):
+        generate._process_response_into_experience(one, max_len=MAX_LEN)
+    assert generate.guide.source.asked == ["b"]
+
+
+def test_an_evaluation_asks_no_guide() -> None:
+    generate = generator(guided(), TableSource({}))
+    generate._evaluating = True
+    for one in said("a", MIXED):
+        generate._process_response_into_experience(one, max_len=MAX_LEN)
+    assert generate.guide.source.asked == []
+
+
+def test_groups_that_wait_for_a_later_step_keep_their_answers_until_then() -> None:
+    args = guided(guide__when=["all", "zero_reward"])
+    generate = generator(args, TableSource(guide_says(a=[1.0], b=[1.0], c=[1.0])))
+
+    def experience_of(one: dict[str, Any]) -> Experience:
+        return generate._experience_of(one, max_len=MAX_LEN)
+
+    own = [
+        generate._process_response_into_experience(one, max_len=MAX_LEN)
+        for one in said("a", MIXED) + said("b", WRONG) + said("c", MIXED)
+    ]
+    now = generate.guide.join(own[:G], own[G:], experience_of)
+    assert {sample.prompts[0] for sample in now} == {"a"}
+    assert generate.guide.tally.asked == 1
+    later = generate.guide.join(own[G:], [], experience_of)
+    assert [(sample.prompts[0], marks(sample)[1]) for sample in later] == [("c", 0)] * (G + 1) + [("b", 1)] * (G + 1)
+    assert generate.guide.source.asked == ["a", "b", "c"], "nobody is asked twice"
+    assert generate.guide.join([], [], experience_of) == [], "nothing is left over"
+
+
+# ── engines that sleep ──
+
+
+def test_where_engines_sleep_the_guides_are_woken_after_the_policys_answers_and_sent_back_to_sleep() -> None:
+    args = guided(guide__when=["all", "zero_reward"], vllm__enable_sleep=True, **FILTERED)
+    log: list[tuple[str, str]] = []
+    policy = Engine({"a": said("a", MIXED), "b": said("b", WRONG), "c": said("c", MIXED)}, log=log)
+    engine = Engine(guide_says(a=[1.0], b=[1.0], c=[1.0]), "guide", log)
+    generate = generator(args, ModelSource([engine], 1, None), [policy], ["a", "b", "c"])
+    samples, *_ = generate.generate_samples(max_len=MAX_LEN)
+    assert log == [
+        ("policy", "wake_up"),
+        ("policy", "generate_responses a"),
+        ("policy", "generate_responses b"),
+        ("policy", "generate_responses c"),
+        ("policy", "sleep"),
+        ("guide", "wake_up"),
+        ("guide", "generate_responses a"),
+        ("guide", "generate_responses b"),
+        ("guide", "generate_responses c"),
+        ("guide", "sleep"),
+    ]
+    assert [sample.prompts[0] for sample in samples] == ["a"] * 5 + ["c"] * 5 + ["b"] * 5
+
+
+def test_engines_that_nobody_asks_sleep_on() -> None:
+    args = guided(guide__when=["zero_reward"], vllm__enable_sleep=True)
+    engine = Engine({}, "guide")
+    policy = Engine({"a": said("a", MIXED), "b": said("b", MIXED)})
+    generate = generator(args, ModelSource([engine], 1, None), [policy], ["a", "b"])
+    samples, *_ = generate.generate_samples(max_len=MAX_LEN)
+    assert len(samples) == 2 * G
+    assert engine.log == []
+
+
+def test_where_nobody_sleeps_the_guide_is_asked_while_the_policy_still_answers() -> None:
+    log: list[tuple[str, str]] = []
+    policy = Engine({prompt: said(prompt, MIXED) for prompt in "ab"}, log=log)
+    args = guided(**FILTERED)
+    policy.answers["a"] = said("a", RIGHT)  # thrown away: "c" is drawn for it when the guide works already
+    policy.answers["c"] = said("c", MIXED)
+    source = TableSource(guide_says(b=[1.0], c=[1.0]), log=log)
+    generate = generator(args, source, [policy], ["a", "b", "c"])
+    generate.generate_samples(max_len=MAX_LEN)
+    assert log[2:] == [
+        ("policy", "generate_responses c"),
+        ("guide", "asked b"),
+        ("guide", "asked c"),
+    ]
+
+
+# ── through OpenRLHF's generation ──
+
+
+def test_what_openrlhfs_dynamic_filtering_throws_away_comes_back_as_a_second_batch() -> None:
+    scores = {"a": WRONG, "b": MIXED, "c": RIGHT, "d": WRONG, "e": MIXED, "f": MIXED}
+    policy = Engine({prompt: said(prompt, found) for prompt, found in scores.items()})
+    guide = Engine(guide_says(a=[0.0, 1.0], d=[0.0, 0.0]), "guide")
+    args = guided(guide__when=["zero_reward"], guide__samples=2, **FILTERED)
+    generate = generator(args, ModelSource([guide], 2, None), [policy], list("abcdef"))
+    samples, _, consumed, exhausted = generate.generate_samples(max_len=MAX_LEN, max_new_tokens=12)
+    assert consumed == 5
+    assert not exhausted
+    assert [(sample.prompts[0], *marks(sample)) for sample in samples] == [
+        *[("b", 0, 0, 0, 0)] * G,
+        *[("e", 1, 0, 0, 0)] * G,
+        *[("a", 2, 1, 0, 0)] * G,
+        *[("a", 2, 1, 0, 1)] * 2,
+    ]
+    assert [one["prompt"] for one in guide.arguments] == ["a", "d"]
+    told = generate.metrics()
+    assert (told["guide/zero_reward_groups"], told["guide/rescued_groups"], told["guide/unsolved_groups"]) == (2, 1, 1)
+    assert generate.tally.responses == 5 * G + 4, "the guide's rewards are rewards"
+    assert generate.steps == 1
+    Experience.concat_experiences(samples, 0)
+
+    samples, _, consumed, exhausted = generate.generate_samples(max_len=MAX_LEN, max_new_tokens=12)
+    assert exhausted
+    assert {sample.prompts[0] for sample in samples} == {"f"}
+    assert generate.metrics()["guide/zero_reward_groups"] == 0, "the tally is of one step"
+
+
+def test_a_second_batch_alone_is_trained_on() -> None:
+    """The data set ends with prompts that are all too hard: nothing is left for a later step to pick up."""
+    policy = Engine({prompt: said(prompt, WRONG) for prompt in "ab"})
+    args = guided(guide__when=["zero_reward"], **FILTERED)
+    generate = generator(args, TableSource(guide_says(a=[1.0], b=[0.0])), [policy], ["a", "b"])
+    samples, _, _, exhausted = generate.generate_samples(max_len=MAX_LEN)
+    assert exhausted
+    assert [(sample.prompts[0], marks(sample)[1]) for sample in samples] == [("a", 1)] * (G + 1)
+
+
+def test_a_step_whose_groups_all_go_is_empty_and_no_step() -> None:
+    policy = Engine({prompt: said(prompt, WRONG) for prompt in "abc"})
+    generate = generator(guided(guide__when=["zero_reward"]), TableSource({}), [policy], list("abc"))
+    samples, _, consumed, exhausted = generate.generate_samples(max_len=MAX_LEN)
+    assert (samples, consumed, exhausted, generate.steps) == ([], 2, False, 0)
+
+
+def test_a_log_that_the_guides_responses_lack_is_left_out_of_all() -> None:
+    group = said("a", MIXED)
+    for one in group:
+        one["extra_logs"] = {"format": 1.0}
+    policy = Engine({"a": group})
+    args = guided(rollout__batch_size=1)
+    generate = generator(args, TableSource(guide_says(a=[1.0])), [policy], ["a"])
+    samples, *_ = generate.generate_samples(max_len=MAX_LEN)
+    assert all("format" not in sample.info for sample in samples)
+    assert all("guide/share" in sample.info for sample in samples)
+    Experience.concat_experiences(samples, 0)
+
+
+# ── fillers ──
+
+
+@pytest.mark.parametrize(
+    ("batch", "micro", "gpus", "ring", "expected"),
+    [(1, 1, 1, 1, 0), (4, 1, 1, 1, 2), (5, 1, 1, 1, 0), (4, 3, 2, 1, 2), (16, 1, 2, 1, 6), (4, 2, 4, 2, 2)],
+)
+def test_fillers_complete_updates_on_every_rank(batch: int, micro: int, gpus: int, ring: int, expected: int) -> None:
+    """10 responses: 4 + 1 in each of two groups."""
+    args = guided(train__batch_size=batch, rollout__micro_batch_size=micro)
+    args.actor.num_gpus_per_node, args.ds.ring_attn_size = gpus, ring
+    samples, guide = joined(args, [said("a", MIXED), said("b", MIXED)], guide_says(a=[1.0], b=[0.0]))
+    fillers = [sample for sample in samples if marks(sample)[2]]
+    assert guide.tally.fillers == len(fillers) == expected
+    assert samples[10:] == fillers, "behind everything else"
+    assert {marks(filler) for filler in fillers} <= {(2, 0, 1, 0)}, "of no group and of nobody"
+    assert len(samples) % batch == 0
+    assert len(samples) // micro % (gpus // ring) == 0 == len(samples) % micro
+
+
+def with_log_probs(responses: list[Any]) -> list[Any]:
+    """As OpenRLHF's executor returns them where the importance correction asks for them."""
+    for one in responses:
+        one["rollout_log_probs"] = one["logprob"]
+    return responses
+
+
+def test_a_filler_is_a_prompt_and_one_token() -> None:
+    groups = [with_log_probs(said(prompt, MIXED)) for prompt in "ab"]
+    empty = groups[0][1]  # a response without a token, the shortest of all
+    for key in ("entropy", "logprob", "rollout_log_probs", "observation_tokens"):
+        empty[key] = empty[key][: empty["action_ranges"][0][0]]
+    empty["action_ranges"] = []
+    answers = {prompt: with_log_probs(said(prompt, [1.0], "guide")) for prompt in "ab"}
+    samples, _ = joined(guided(train__batch_size=8), groups, answers)
+    fillers = samples[10:]
+    assert len(fillers) == 6
+    for filler in fillers:
+        assert filler.action_mask.sum() == 1, "the objective's factor counts one"
+        assert filler.action_mask[0, -1] == 1
+        columns = filler.action_mask.shape[1]
+        assert filler.sequences.shape == filler.attention_mask.shape == (1, columns + 1)
+        assert filler.total_length.item() == columns + 1
+        assert filler.response_length.item() == 1
+        assert filler.rollout_log_probs.shape == filler.info["entropy"].shape == (1, columns)
+    whole = next(sample for sample in samples if sample.labels == fillers[0].labels)
+    assert torch.equal(whole.sequences[:, : fillers[0].sequences.shape[1]], fillers[0].sequences)
+    assert whole.action_mask.sum() > 1, "the response itself is as it was"
+
+
+def test_a_mixture_goes_through_openrlhfs_batches_and_replay_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    args = guided(train__batch_size=8, rollout__micro_batch_size=4, guide__when=["all", "zero_reward"])
+    samples, _ = joined(args, [said("a", MIXED), said("b", WRONG)], guide_says(a=[1.0, 0.0], b=[1.0, 1.0]))
+    assert len(samples) == 16
+    expected = labels(samples)
+    make = maker(args)
+    experiences = make.split_rollout_samples(samples)
+    for experience in experiences:
+        experience.action_log_probs = torch.full(experience.action_mask.shape, -0.5)
+    experiences = make.compute_advantages_and_returns(experiences)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    buffer = NaiveReplayBuffer(2)
+    for experience in experiences:
+        buffer.append(experience)
+    assert [item.labels[0] for item in buffer.items] == expected
+    batches = [buffer.collate_fn([buffer[i], buffer[i + 1]]) for i in range(0, len(buffer), 2)]
+    share = [float(one) for batch in batches for one in batch.info["guide/share"]]
+    assert share == [0.0] * 4 + [1.0] * 2 + [0.0] * 4 + [1.0] * 2 + [0.0] * 4
+    assert sum(int(batch.action_mask.sum()) for batch in batches[-2:]) == 4
+    assert all(batch.advantages.shape == batch.action_mask.shape for batch in batches)
+    assert (batches[-1].advantages == 0).all()
