@@ -1,0 +1,435 @@
+"""Groups of two policies into advantages, and these through OpenRLHF's own loss: J as it is written down in loops.
+
+What stands between is real: OpenRLHF's Experience, its splitting and length penalties, its PolicyLoss."""
+
+import json
+import random
+from collections.abc import Sequence
+from math import exp, fsum, log
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from openrlhf.models.loss import PolicyLoss
+from openrlhf.trainer.ppo_utils.experience import Experience
+
+from openrlhf_gtpo.experience import ExperienceMaker
+from openrlhf_gtpo.guide.groups import MARKS
+from openrlhf_gtpo.loss import SequenceRatioLoss
+
+from ..naive_mixed_policy import clipped_objective, naive_group_norm, naive_objective
+from ..naive_shaping import naive_grpo_s, naive_gtpo
+from ..test_experience import maker, response
+from .tables import MAX_LEN, TableSource, generator, guided, joined, marks, said, without_ray
+
+LOW, HIGH = 0.2, 0.28
+BOTH = ["all", "zero_reward"]
+ESTIMATORS = pytest.mark.parametrize("estimator", ["group_norm", "gtpo", "grpo_s"])
+
+
+@pytest.fixture(autouse=True)
+def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_ray(monkeypatch)
+
+
+def tokens(one: dict[str, Any], name: str) -> list[float]:
+    """Of a response's own tokens."""
+    return [one[name][t] for start, end in one["action_ranges"] for t in range(start, end)]
+
+
+def placed(experience: Experience, responses: dict[str, Any], name: str) -> torch.Tensor:
+    """(B, A) one number for each token, and rubbish elsewhere. A filler has its response's first token."""
+    found = torch.full(experience.action_mask.shape, -9.0, dtype=torch.float64)
+    for row, mask, label in zip(found, experience.action_mask.bool(), experience.labels, strict=True):
+        row[mask] = torch.tensor(responses[label][name], dtype=torch.float64)[: int(mask.sum())]
+    return found
+
+
+class Batch:
+    """A rollout batch of groups, with what a guide says to their prompts, through the experience maker."""
+
+    def __init__(
+        self, args: SimpleNamespace, groups: Sequence[list[Any]], guide: dict[str, Any], shuffle: int | None = None
+    ) -> None:
+        self.args = args
+        self.responses = {one["label"]: one for group in (*groups, *guide.values()) for one in group}
+        self.samples, _ = joined(args, groups, guide)
+        self.maker: ExperienceMaker = maker(args)
+        self.maker.step = 3
+        experiences = self.maker.split_rollout_samples(self.samples)
+        if shuffle is not None:
+            random.Random(shuffle).shuffle(experiences)
+        for experience in experiences:
+            experience.action_log_probs = placed(experience, self.responses, "old").float()
+            experience.kl = torch.zeros(experience.action_mask.shape)
+        self.experiences = self.maker.compute_advantages_and_returns(experiences)
+
+    @property
+    def real(self) -> list[Experience]:
+        return [sample for sample in self.samples if not marks(sample)[2]]
+
+    def of(self, sample: Experience) -> dict[str, Any]:
+        return self.responses[sample.labels[0]]
+
+    def loss(self, loss: torch.nn.Module) -> float:
+        """One update over everything: micro-batch by micro-batch, normalised as OpenRLHF does it, fillers counted."""
+        masks = [experience.action_mask for experience in self.experiences]
+        norm = {
+            "batch_num_tokens": float(sum(mask.sum() for mask in masks)),
+            "global_batch_size": float(sum((mask.sum(-1) > 0).sum() for mask in masks)),
+        }
+        return sum(
+            loss(
+                placed(experience, self.responses, "new"),
+                experience.action_log_probs.double(),
+                experience.advantages.double(),
+                action_mask=experience.action_mask,
+                rollout_log_probs=experience.rollout_log_probs,
+                **norm,
+            )[0].item()
+            for experience in self.experiences
+        )
+
+    def naive_advantages(self) -> list[list[float]]:
+        """Over the union, of each response's tokens; by loops."""
+        told = [self.of(sample) for sample in self.real]
+        group = [int(marks(sample)[0]) for sample in self.real]
+        entropy = [tokens(one, "entropy") for one in told]
+        estimator = self.args.algo.advantage.estimator
+        if estimator == "group_norm":
+            normalised = naive_group_norm([one["reward"] for one in told], group)
+            return [[value] * len(row) for value, row in zip(normalised, entropy, strict=True)]
+        width = max(map(len, entropy))
+        mask = [[True] * len(row) + [False] * (width - len(row)) for row in entropy]
+        padded = [row + [0.0] * (width - len(row)) for row in entropy]
+        correct = [one["scores"] == 1 for one in told]
+        shape = {"gtpo": naive_gtpo, "grpo_s": naive_grpo_s}[estimator]
+        _, found, _ = shape(padded, mask, correct, group, 1.0, 0.1, "group", "group", [0.0] * len(told), None, 1e-8)
+        return [row[: len(kept)] for row, kept in zip(found, entropy, strict=True)]
+
+    def rows(self, unit: str) -> list[dict[str, Any]]:
+        """For `naive_objective`: a row for each token, or one for each response."""
+        found = []
+        for sample, advantages in zip(self.real, self.naive_advantages(), strict=True):
+            one, (_, second, _, is_guide) = self.of(sample), marks(sample)
+            n = len(advantages)
+            columns = {"policy": one["new"], "old": one["old"], "guide": tokens(one, "logprob")}
+            parts = [slice(t, t + 1) for t in range(n)] if unit == "token" else [slice(n)]
+            for part in parts:
+                cut = {name: values[part] for name, values in columns.items()}
+                mask, advantage = [1] * len(cut["policy"]), advantages[part.start or 0]
+                more = {"mask": mask, "advantage": advantage, "is_guide": bool(is_guide), "second": bool(second)}
+                found.append(cut | more)
+        return found
+
+
+def loss_of(estimator: str, **settings: Any) -> torch.nn.Module:
+    cls = SequenceRatioLoss if estimator == "grpo_s" else PolicyLoss
+    return cls(clip_eps_low=LOW, clip_eps_high=HIGH, **settings)
+
+
+def both_batches() -> tuple[list[Any], dict[str, Any]]:
+    """Two groups for the first batch, one that is all right, two rescued and one that the guide cannot solve."""
+    scores = {"a": [1, 0, 0, 0], "b": [0] * 4, "c": [1, 1, 1, 0], "d": [0] * 4, "e": [1] * 4, "f": [0] * 4}
+    guide = {"a": [1, 0], "b": [1, 0], "c": [1, 1], "d": [0, 0], "e": [1, 0], "f": [0, 1]}
+    groups = [said(prompt, [float(score) for score in found]) for prompt, found in scores.items()]
+    return groups, {prompt: said(prompt, [float(x) for x in found], "guide") for prompt, found in guide.items()}
+
+
+@pytest.mark.parametrize(
+    ("micro", "batch", "shuffle"), [(1, 1, None), (3, 1, 1), (30, 1, None), (1, 8, 2), (5, 7, 3), (32, 8, None)]
+)
+@pytest.mark.parametrize("weight", [1.0, 0.25])
+@ESTIMATORS
+def test_openrlhfs_loss_is_the_objective_of_both_policies_and_both_batches(
+    estimator: str, weight: float, micro: int, batch: int, shuffle: int | None
+) -> None:
+    args = guided(
+        estimator=estimator,
+        guide__when=BOTH,
+        guide__weight=weight,
+        rollout__micro_batch_size=micro,
+        train__batch_size=batch,
+    )
+    found = Batch(args, *both_batches(), shuffle)
+    assert len(found.real) == 5 * 6, "five groups of 4 + 2"
+    assert len(found.samples) == {1: 30, 7: 35, 8: 32}[batch]
+    unit = "response" if estimator == "grpo_s" else "token"
+    rows = found.rows(unit)
+    assert {(row["is_guide"], row["second"]) for row in rows} == {(a, b) for a in (True, False) for b in (True, False)}
+    expected = naive_objective(rows, weight, unit, LOW, HIGH)
+    assert abs(expected) > 1e-3
+    assert -found.loss(loss_of(estimator)) == pytest.approx(expected, abs=2e-6)
+    unclipped = naive_objective(rows, weight, unit, 1.0, 1e9)
+    assert unclipped != pytest.approx(expected, abs=1e-4), "the clip plays its part"
+
+
+def test_a_mean_over_responses_of_token_means_is_the_objectives_too() -> None:
+    """--actor.loss_agg_mode seq-mean-token-mean: the batches' normalisers are numbers of responses."""
+    args = guided(estimator="group_norm", guide__when=BOTH, guide__weight=0.5, train__batch_size=8)
+    args.actor.loss_agg_mode = "seq-mean-token-mean"
+    found = Batch(args, *both_batches())
+    assert len(found.samples) == 32
+    means: dict[bool, list[float]] = {False: [], True: []}
+    for row in found.rows("response"):
+        old = row["guide" if row["is_guide"] else "old"]
+        ratios = [exp(new - before) for new, before in zip(row["policy"], old, strict=True)]
+        terms = [clipped_objective(ratio, row["advantage"], LOW, HIGH) for ratio in ratios]
+        means[row["second"]].append(fsum(terms) / len(terms))
+    expected = fsum(means[False]) / len(means[False]) + 0.5 * fsum(means[True]) / len(means[True])
+    assert -found.loss(loss_of("group_norm", token_level_loss=False)) == pytest.approx(expected, abs=2e-6)
+
+
+def test_gspos_ratio_of_a_response_is_taken_against_whom_it_is_from() -> None:
+    args = guided(estimator="group_norm", guide__when=BOTH, guide__weight=2.0, train__batch_size=8)
+    args.actor.policy_loss_type = "gspo"
+    found = Batch(args, *both_batches())
+    rows = []
+    for row in found.rows("response"):
+        old = row["guide" if row["is_guide"] else "old"]
+        geometric = fsum(new - before for new, before in zip(row["policy"], old, strict=True)) / len(old)
+        rows.append(row | {"policy": [geometric], "old": [0.0], "guide": [0.0], "mask": [1]})
+    expected = naive_objective(rows, 2.0, "response", LOW, HIGH)
+    assert -found.loss(loss_of("group_norm", policy_loss_type="gspo")) == pytest.approx(expected, abs=2e-6)
+
+
+def test_the_importance_correction_leaves_the_guides_tokens_alone() -> None:
+    groups, guide = both_batches()
+    for one in (one for group in (*groups, *guide.values()) for one in group):
+        start = one["action_ranges"][0][0]
+        one["rollout_log_probs"] = [0.0] * start + [value - 0.05 for value in one["old"]]
+    args = guided(estimator="group_norm", guide__when=BOTH, train__batch_size=8)
+    found = Batch(args, groups, guide)
+    for experience in found.experiences:
+        for i, share in enumerate(experience.info["guide/share"]):
+            if share:
+                assert torch.equal(experience.rollout_log_probs[i], experience.action_log_probs[i])
+    corrected = loss_of("group_norm", is_correction_level="token", is_correction_threshold=[0.5, 5.0])
+    # What the policy's own tokens count: pi_old over the engine's probability, exp(0.05).
+    terms: dict[bool, list[float]] = {False: [], True: []}
+    for row in found.rows("token"):
+        ratio = exp(row["policy"][0] - row["guide" if row["is_guide"] else "old"][0])
+        weight = 1.0 if row["is_guide"] else exp(0.05)
+        terms[row["second"]].append(weight * clipped_objective(ratio, row["advantage"], LOW, HIGH))
+    expected = sum(fsum(values) / len(values) for values in terms.values())
+    assert -found.loss(corrected) == pytest.approx(expected, abs=2e-6)
+
+
+@ESTIMATORS
+def test_fillers_have_no_advantage_and_change_nothing(estimator: str) -> None:
+    few, many = (
+        Batch(guided(estimator=estimator, guide__when=BOTH, train__batch_size=size), *both_batches())
+        for size in (1, 32)
+    )
+    assert len(many.samples) - len(few.samples) == 2
+    for experience in many.experiences[30:]:
+        assert experience.action_mask.sum() == 1
+        assert (experience.advantages == 0).all()
+    loss = loss_of(estimator)
+    assert many.loss(loss) == pytest.approx(few.loss(loss), abs=1e-7)
+    del few.maker.metrics["shaping/seconds"], many.maker.metrics["shaping/seconds"]
+    assert few.maker.metrics == many.maker.metrics
+
+
+def test_a_response_without_tokens_is_counted_nowhere() -> None:
+    groups, guide = both_batches()
+    one = groups[0][1]
+    start = one["action_ranges"][0][0]
+    for key in ("observation_tokens", "entropy", "logprob"):
+        one[key] = one[key][:start]
+    one.update(action_ranges=[], old=[], new=[])
+    for weight in (1.0, 0.5):
+        args = guided(estimator="group_norm", guide__when=BOTH, guide__weight=weight, train__batch_size=8)
+        found = Batch(args, groups, guide)
+        expected = naive_objective(found.rows("token"), weight, "token", LOW, HIGH)
+        assert -found.loss(loss_of("group_norm")) == pytest.approx(expected, abs=2e-6)
+
+
+# ── without responses of the guide ──
+
+
+def plain(args: SimpleNamespace, groups: Sequence[list[Any]]) -> tuple[list[Experience], ExperienceMaker]:
+    """As the run without a guide goes, whose generator joins nothing."""
+    generate = generator(args, TableSource({}))
+    samples = [generate._process_response_into_experience(one, max_len=MAX_LEN) for group in groups for one in group]
+    responses = {one["label"]: one for group in groups for one in group}
+    if generate.guide is not None:
+        samples = generate.guide.join(samples, [], None)
+    make = maker(args)
+    experiences = make.split_rollout_samples(samples)
+    for experience in experiences:
+        experience.action_log_probs = placed(experience, responses, "old").float()
+        experience.kl = torch.zeros(experience.action_mask.shape)
+    return make.compute_advantages_and_returns(experiences), make
+
+
+@pytest.mark.parametrize("micro", [1, 3])
+@ESTIMATORS
+def test_without_responses_of_the_guide_it_is_bit_for_bit_the_run_without_one(estimator: str, micro: int) -> None:
+    groups, _ = both_batches()
+    kinds = {"estimator": estimator, "rollout__micro_batch_size": micro}
+    without, no_guide = plain(guided(model=None, **kinds), groups)
+    zero, zero_samples = plain(guided(guide__samples=0, **kinds), groups)
+    silent, silent_guide = plain(guided(**kinds), groups)
+    assert not set(MARKS) & set(without[0].info) | set(MARKS) & set(zero[0].info)
+    assert "guide/share" in silent[0].info, "a guide is there, but says nothing"
+    assert any(experience.advantages.abs().sum() > 0 for experience in without)
+    for one, other, third in zip(without, zero, silent, strict=True):
+        on = one.action_mask.bool()
+        assert torch.equal(one.advantages, other.advantages)
+        # Off the mask OpenRLHF's group_norm leaves what nobody reads.
+        assert torch.equal(one.advantages[on], third.advantages[on])
+        assert torch.equal(one.returns[on], third.returns[on])
+        assert torch.equal(one.action_log_probs, other.action_log_probs)
+        assert torch.equal(one.action_log_probs, third.action_log_probs)
+        assert torch.equal(one.rewards, third.rewards)
+        assert torch.equal(one.info["return"], third.info["return"])
+        torch.testing.assert_close(one.info["group_reward_std"], third.info["group_reward_std"])
+        assert one.rollout_log_probs is third.rollout_log_probs is None
+        assert set(third.info) - set(one.info) == {"guide/share"}
+    for make in (no_guide, zero_samples, silent_guide):
+        del make.metrics["shaping/seconds"]
+    assert no_guide.metrics == zero_samples.metrics == silent_guide.metrics
+    assert no_guide.of_the_policy(without) is without
+
+
+# ── what is told of a step ──
+
+
+def test_statistics_are_of_the_policys_own_responses_in_the_first_batch() -> None:
+    groups = [said("a", [1.0, 0.0, 0.0, 0.0]), said("b", [0.0] * 4)]
+    guide = {"a": said("a", [1.0], "guide"), "b": said("b", [1.0, 0.0], "guide")}
+    found = Batch(guided(guide__when=BOTH, train__batch_size=8), groups, guide)
+    assert len(found.samples) == 16
+    own = groups[0]
+    entropies = [value for one in own for value in tokens(one, "entropy")]
+    gaps = [abs(a - b) for one in own for a, b in zip(tokens(one, "logprob"), one["old"], strict=True)]
+    told = found.maker.metrics
+    assert told["rollout/pass_rate"] == 0.25
+    assert told["groups/all_wrong_share"] == told["groups/all_correct_share"] == 0
+    assert told["entropy/mean"] == pytest.approx(fsum(entropies) / len(entropies), abs=1e-6)
+    assert told["mismatch/logprob_gap"] == pytest.approx(fsum(gaps) / len(gaps), abs=1e-6)
+    lengths = [len(tokens(one, "entropy")) for one in own]
+    assert told["response_length/mean"] == pytest.approx(fsum(lengths) / 4)
+    policy = found.maker.of_the_policy(found.experiences)
+    assert torch.cat([experience.info["reward"] for experience in policy]).tolist() == [1, 0, 0, 0]
+    assert torch.cat([experience.response_length for experience in policy]).tolist() == lengths
+    assert sum(len(experience.truncated) for experience in policy) == 4
+
+
+def test_where_there_is_no_first_batch_statistics_are_of_the_second() -> None:
+    guide = {"b": said("b", [1.0], "guide")}
+    found = Batch(guided(guide__when=["zero_reward"]), [said("b", [0.0] * 4)], guide)
+    assert found.maker.metrics["groups/all_wrong_share"] == 1
+    policy = found.maker.of_the_policy(found.experiences)
+    assert torch.cat([experience.info["reward"] for experience in policy]).tolist() == [0] * 4
+
+
+def test_what_is_told_of_the_guide_is_of_its_tokens_in_both_batches() -> None:
+    def one(prompt: str, who: str, score: float, old: list[float], logprob: list[float]) -> dict[str, Any]:
+        made = response(prompt, 2, [0.5] * len(old), score)
+        made.update(label=f"{prompt} {who}", old=old, new=old, logprob=[0.0, 0.0, *logprob])
+        return made
+
+    groups = [[one(prompt, str(i), 0.0, [-1.0], [-1.0]) for i in range(4)] for prompt in "ab"]
+    groups[0][0].update(reward=1.0, scores=1.0)
+    # Ratios of the policy before the update to the guide: 2 and 1/2 on the first's tokens, 1 on the second's.
+    guide = {
+        "a": [one("a", "guide", 1.0, [log(0.8), log(0.2)], [log(0.4), log(0.4)])],
+        "b": [one("b", "guide", 1.0, [log(0.3)], [log(0.3)])],
+    }
+    told = Batch(guided(guide__when=BOTH, estimator="group_norm", train__batch_size=16), groups, guide).maker.metrics
+    assert told["guide/ratio_mean"] == pytest.approx((2 + 0.5 + 1) / 3)
+    assert told["guide/ratio_q50"] == pytest.approx(1)
+    assert told["guide/logprob_mean"] == pytest.approx((2 * log(0.4) + log(0.3)) / 3)
+    assert told["guide/kl"] == pytest.approx(((2 - 1 - log(2)) + (0.5 - 1 + log(2))) / 3)
+    # Both responses are right among wrong ones, so their advantages are positive: a ratio above 1.28 is clipped.
+    assert told["guide/clip_share"] == pytest.approx(1 / 3)
+
+
+def test_forking_tokens_are_chosen_among_the_tokens_of_both_policies() -> None:
+    groups, guide = both_batches()
+    args = guided(guide__when=BOTH, train__batch_size=8)
+    every = Batch(args, groups, guide)
+    args.shaping.top_entropy_share = 0.3
+    some = Batch(args, groups, guide)
+    values = sorted((value for s in every.real for value in tokens(every.of(s), "entropy")), reverse=True)
+    threshold = values[round(0.3 * len(values)) - 1]
+    compared = 0
+    for before, after in zip(every.experiences[:30], some.experiences[:30], strict=True):
+        on = before.action_mask.bool()
+        entropy = torch.tensor(tokens(every.responses[before.labels[0]], "entropy"), dtype=torch.float64)
+        keeps = entropy >= threshold - 1e-7
+        assert torch.equal(after.advantages[on], torch.where(keeps, before.advantages[on], 0.0))
+        compared += bool(before.info["guide/share"] > 0 and after.advantages.any())
+    assert compared > 2, "the guide's tokens are among them"
+
+
+def lengthy(prompt: str, who: str, lengths: list[int], scores: list[float]) -> list[Any]:
+    """Responses of given lengths, sampled and trained on with the same probabilities."""
+    found = []
+    for i, (n, score) in enumerate(zip(lengths, scores, strict=True)):
+        one = response(prompt, 3, [0.5] * n, score)
+        one.update(label=f"{prompt} {who} {i}", old=[-0.5] * n, new=[-0.5] * n)
+        found.append(one)
+    return found
+
+
+def test_group_relative_overlong_punishment_compares_with_the_guides_responses_too() -> None:
+    group, guide = lengthy("p", "policy", [2, 2, 10, 12], [1, 1, 1, 0]), lengthy("p", "guide", [4], [1])
+    found = Batch(guided(shaping__grop=True, train__batch_size=8), [group], {"p": guide})
+    entropy = [[0.5] * n + [0.0] * (12 - n) for n in (2, 2, 10, 12, 4)]
+    mask = [[value > 0 for value in row] for row in entropy]
+    # Easy: L = max((2 + 10) / 2, 18 / 4) = 6 over the correct responses; (10 - 6) / 12 is taken off the longest.
+    penalty = [0.0, 0.0, -1 / 3, 0.0, 0.0]
+    _, expected, _ = naive_gtpo(
+        entropy, mask, [True, True, True, False, True], [0] * 5, 1.0, 0.1, "group", "group", penalty, None, 1e-8
+    )
+    # OpenRLHF's mean counts three fillers beside the 30 tokens.
+    for experience, row, n in zip(found.experiences, expected, (2, 2, 10, 12, 4), strict=False):
+        on = experience.action_mask.bool()
+        assert experience.advantages[on].tolist() == pytest.approx([33 / 30 * value for value in row[:n]], abs=1e-5)
+    told = found.maker.metrics
+    assert told["overlong/punished_share"] == 1 / 4, "of the policy's own four"
+    assert told["overlong/punishment_mean"] == pytest.approx(-1 / 12)
+
+
+def test_openrlhfs_length_penalties_reach_the_guides_responses() -> None:
+    group, guide = lengthy("p", "policy", [4, 4, 4, 4], [1, 0, 0, 0]), lengthy("p", "guide", [12, 4], [1, 1])
+    guide[1]["truncated"] = True
+    args = guided(
+        estimator="group_norm",
+        reward__overlong_buffer_len=4.0,
+        reward__overlong_penalty_factor=1.5,
+        reward__stop_properly_penalty_coef=0.5,
+    )
+    found = Batch(args, [group], {"p": guide})
+    expected = naive_group_norm([1.0, 0.0, 0.0, 0.0, 1.0 - 1.5, 0.5], [0] * 6)
+    for experience, value in zip(found.experiences, expected, strict=True):
+        assert experience.advantages[experience.action_mask.bool()].tolist() == pytest.approx(
+            [value] * int(experience.action_mask.sum()), abs=1e-5
+        )
+
+
+def test_saved_rollouts_say_whose_they_are_and_hold_no_fillers(tmp_path: Path) -> None:
+    groups, guide = both_batches()
+    args = guided(
+        guide__when=BOTH,
+        train__batch_size=8,
+        shaping__save_rollouts=99,
+        logger__metrics_path=str(tmp_path / "metrics.jsonl"),
+    )
+    found = Batch(args, groups, guide)
+    lines = [json.loads(line) for line in (tmp_path / "rollouts.jsonl").read_text().splitlines()]
+    assert [line["label"] for line in lines] == [sample.labels[0] for sample in found.real]
+    assert [line["guide"] for line in lines] == ([False] * 4 + [True] * 2) * 5
+    for line in lines:
+        one = found.responses[line["label"]]
+        assert line["entropy"] == pytest.approx(tokens(one, "entropy"), abs=1e-6)
+        assert line["correct"] is (one["scores"] == 1)
+        assert len(line["advantage"]) == len(line["tokens"]) == len(line["entropy"])
+    # They are the advantages over the union, before the factors of the batches.
+    for line, expected in zip(lines, found.naive_advantages(), strict=True):
+        assert line["advantage"] == pytest.approx(expected, abs=1e-5)

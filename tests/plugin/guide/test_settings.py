@@ -1,0 +1,192 @@
+"""The guide's flags on OpenRLHF's real parser: what they mean, what is refused, and in which words."""
+
+import argparse
+
+import pytest
+from openrlhf.utils.config import hierarchize
+
+from openrlhf_gtpo.guide.settings import GuideSettings, guide_refusals, guide_warnings
+from openrlhf_gtpo.plan import plan
+from openrlhf_gtpo.settings import refusals
+
+BASE = ["--data.label_key", "answer", "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"]
+MODEL, SOLUTIONS = ["--guide.model", "org/guide"], ["--guide.solutions", "solutions.jsonl"]
+
+
+def parse(parser: argparse.ArgumentParser, *flags: str, estimator: str = "group_norm") -> argparse.Namespace:
+    return parser.parse_args([*BASE, "--algo.advantage.estimator", estimator, *flags])
+
+
+@pytest.mark.parametrize("guide", [[], MODEL, SOLUTIONS, [*MODEL, "--guide.samples", "0"]])
+@pytest.mark.parametrize("estimator", ["group_norm", "gtpo", "grpo_s"])
+def test_a_guide_is_accepted_with_every_estimator_over_groups(
+    parser: argparse.ArgumentParser, estimator: str, guide: list[str]
+) -> None:
+    assert refusals(parse(parser, *guide, estimator=estimator)) == []
+
+
+REFUSED = [
+    ([*MODEL, *SOLUTIONS], "--guide.model and --guide.solutions are two guides"),
+    ([*MODEL, "--guide.samples", "-1"], "--guide.samples is -1"),
+    ([*MODEL, "--guide.weight", "-0.5"], "--guide.weight is -0.5"),
+    ([*MODEL, "--guide.weight", "nan"], "--guide.weight is nan"),
+    ([*MODEL, "--guide.ratio_shaping", "inf"], "--guide.ratio_shaping is inf"),
+    ([*MODEL, "--guide.ratio_shaping", "-1"], "--guide.ratio_shaping is -1.0"),
+    ([*MODEL, "--guide.engines", "0"], "--guide.engines is 0"),
+    ([*MODEL, "--guide.tensor_parallel_size", "0"], "--guide.tensor_parallel_size is 0"),
+    ([*MODEL, "--algo.kl.init_coef", "0.01"], "--algo.kl.init_coef is 0.01 without --algo.kl.use_loss"),
+    ([*MODEL, "--train.async_enable"], "--train.async_enable does not go with a guide"),
+    ([*MODEL, "--train.dynamic_batch_enable"], "--train.dynamic_batch_enable leaves out"),
+    ([*MODEL, "--reward.model_name_or_path", "judge"], "--reward.model_name_or_path gives scores of a model"),
+    ([*SOLUTIONS, "--train.agent_func_path", "agent.py"], "--guide.solutions are answers to a single turn"),
+    (
+        [*MODEL, "--guide.ratio_shaping", "0.1", "--actor.policy_loss_type", "gspo"],
+        "--guide.ratio_shaping shapes the ratios of single tokens",
+    ),
+    (
+        [*MODEL, "--train.colocate_all", "--guide.engines", "5", "--guide.tensor_parallel_size", "2"],
+        "--guide.engines needs 10 GPUs, but --train.colocate_all shares the 8",
+    ),
+]
+
+
+@pytest.mark.parametrize(("flags", "words"), REFUSED, ids=[words for _, words in REFUSED])
+def test_what_a_guide_does_not_go_with_is_refused_in_one_sentence(
+    parser: argparse.ArgumentParser, flags: list[str], words: str
+) -> None:
+    (sentence,) = guide_refusals(vars(parse(parser, *flags)))
+    assert sentence.startswith(words)
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    assert sentence in refusals(parse(parser, *flags))
+
+
+@pytest.mark.parametrize("estimator", ["reinforce_baseline", "rloo", "gae", "dr_grpo", "reinforce"])
+def test_an_estimator_that_is_not_over_groups_of_any_size_is_refused(
+    parser: argparse.ArgumentParser, estimator: str
+) -> None:
+    (sentence,) = refusals(parse(parser, *MODEL, estimator=estimator))
+    assert sentence.startswith(f"--algo.advantage.estimator {estimator} has no advantages over")
+    assert refusals(parse(parser, *MODEL, "--guide.samples", "0", estimator=estimator)) == []
+
+
+IDLE = [
+    ["--guide.samples", "2"],
+    ["--guide.samples", "0"],
+    ["--guide.when", "zero_reward"],
+    ["--guide.when", "all", "zero_reward"],
+    ["--guide.weight", "2"],
+    ["--guide.engines", "2"],
+    ["--guide.tensor_parallel_size", "1"],
+    ["--guide.ratio_shaping", "0.1"],
+]
+
+
+@pytest.mark.parametrize("flags", IDLE, ids=" ".join)
+def test_a_flag_that_would_do_nothing_for_want_of_a_guide_is_refused(
+    parser: argparse.ArgumentParser, flags: list[str]
+) -> None:
+    (sentence,) = refusals(parse(parser, *flags))
+    assert sentence == f"{flags[0]} would do nothing: name a guide by --guide.model or --guide.solutions."
+
+
+def test_an_unknown_word_is_refused_by_the_parser(
+    parser: argparse.ArgumentParser, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parse(parser, *MODEL, "--guide.when", "sometimes")
+    assert "argument --guide.when: invalid choice: 'sometimes'" in capsys.readouterr().err
+
+
+def test_kl_in_the_loss_and_a_reward_service_beside_a_model_go_with_a_guide(parser: argparse.ArgumentParser) -> None:
+    assert refusals(parse(parser, *MODEL, "--algo.kl.init_coef", "0.01", "--algo.kl.use_loss")) == []
+    service = ["--reward.model_name_or_path", "judge", "--reward.remote_url", "http://127.0.0.1:1"]
+    assert refusals(parse(parser, *MODEL, *service)) == []
+
+
+def test_solutions_need_no_gpus(parser: argparse.ArgumentParser) -> None:
+    flags = ["--train.colocate_all", "--guide.engines", "99"]
+    assert guide_refusals(vars(parse(parser, *SOLUTIONS, *flags))) == []
+
+
+# ── what the flags mean ──
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ([], None),
+        ([*MODEL, "--guide.samples", "0"], None),
+        (MODEL, GuideSettings("org/guide", None, 1, True, False, 1.0, 1, 2, 0.0)),
+        (
+            [*MODEL, "--guide.when", "zero_reward", "--guide.engines", "3", "--guide.tensor_parallel_size", "4"],
+            GuideSettings("org/guide", None, 1, False, True, 1.0, 3, 4, 0.0),
+        ),
+        (
+            [*SOLUTIONS, "--guide.when", "zero_reward", "all", "--guide.samples", "2", "--guide.weight", "0.5"],
+            GuideSettings(None, "solutions.jsonl", 2, True, True, 0.5, 0, 2, 0.0),
+        ),
+        ([*MODEL, "--guide.ratio_shaping", "0.1"], GuideSettings("org/guide", None, 1, True, False, 1.0, 1, 2, 0.1)),
+    ],
+)
+def test_driver_and_controller_read_the_same_from_flat_and_nested_flags(
+    parser: argparse.ArgumentParser, flags: list[str], expected: GuideSettings | None
+) -> None:
+    args = parse(parser, "--vllm.tensor_parallel_size", "2", *flags)
+    assert GuideSettings.of_flags(vars(args)) == expected
+    assert GuideSettings.of(hierarchize(args)) == expected
+
+
+def test_the_help_says_that_it_is_a_reconstruction(parser: argparse.ArgumentParser) -> None:
+    text = " ".join(parser.format_help().split())
+    ours = text[text.index("openrlhf-gtpo guide:") :]
+    assert "It is a reconstruction: the paper's printed objectives could not be obtained." in ours
+    for flag in ("model", "solutions", "samples", "when", "weight", "engines", "ratio_shaping"):
+        assert f"--guide.{flag} " in ours
+
+
+@pytest.mark.parametrize(
+    ("flags", "warned"),
+    [
+        ([*MODEL, "--guide.when", "zero_reward"], True),
+        ([*MODEL, "--guide.when", "all", "zero_reward"], True),
+        (MODEL, False),
+        ([], False),
+        ([*MODEL, "--guide.when", "zero_reward", "--actor.min_lr_ratio", "1"], False),
+        ([*MODEL, "--guide.when", "zero_reward", "--guide.samples", "0"], False),
+    ],
+)
+def test_a_learning_rate_that_falls_too_fast_is_told(
+    parser: argparse.ArgumentParser, flags: list[str], warned: bool
+) -> None:
+    told = guide_warnings(vars(parse(parser, *flags)))
+    assert len(told) == warned
+    assert all("--actor.min_lr_ratio 1 keeps it flat" in sentence for sentence in told)
+
+
+# ── the plan ──
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ([], None),
+        ([*MODEL, "--guide.samples", "0"], None),
+        (MODEL, "org/guide on 1 engine(s): 1 response(s) more to every group"),
+        (
+            [*SOLUTIONS, "--guide.samples", "2", "--guide.when", "zero_reward", "--guide.weight", "0.5"],
+            "solutions.jsonl: 2 response(s) more to groups that are all wrong, as a second batch of weight 0.5",
+        ),
+        (
+            [*MODEL, "--guide.when", "all", "zero_reward"],
+            "org/guide on 1 engine(s): 1 response(s) more to every group and to groups that are all wrong, as a "
+            "second batch of weight 1",
+        ),
+    ],
+)
+def test_the_plan_says_what_the_guide_does(
+    parser: argparse.ArgumentParser, flags: list[str], words: str | None
+) -> None:
+    text = plan(parse(parser, *flags), device="gpu", preset=None, overridden=())
+    told = dict(line.split(maxsplit=1) for line in text.splitlines())
+    assert told.get("guide") == words
