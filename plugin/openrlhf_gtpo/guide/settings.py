@@ -195,7 +195,8 @@ def guide_warnings(flags: dict[str, Any]) -> list[str]:
         return []
     return [
         "The second batch of --guide.when zero_reward brings updates that nobody can count before, so the learning "
-        "rate, which falls with the updates, reaches its end before the run does: --actor.min_lr_ratio 1 keeps it flat."
+        "rate, which falls with the updates, reaches its end before the run does: --actor.min_lr_ratio 1 keeps it "
+        "flat."
     ]
 
 

@@ -1,0 +1,100 @@
+"""A guide beside the policy, in the real loop: a model on an engine of its own, and a file of worked solutions."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT
+from .loop import PROMPTS, SAMPLES, Run, train
+
+STEPS = 3
+
+
+@pytest.fixture(scope="module")
+def guided(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """GTPO over two ranks with M1 and M2, guided by the very policy that training begins with."""
+    flags = [f"--guide.model={policy / 'model'}", "--guide.samples=2", "--guide.when", "all", "zero_reward"]
+    flags += ["--algo.dynamic_filtering_enable", f"--train.max_steps={STEPS}", f"--data.max_samples={8 * PROMPTS}"]
+    flags += ["--algo.dynamic_filtering_range", "0", "1", "--algo.advantage.is_correction_level=token"]
+    flags += ["--actor.num_gpus_per_node=2", "--rollout.micro_batch_size=8", "--actor.min_lr_ratio=1"]
+    flags += ["--shaping.save_rollouts=20"]
+    return train(policy, tmp_path_factory.mktemp("guided"), "gtpo", STEPS, *flags).check()
+
+
+def test_a_guide_that_is_the_policy_has_its_log_probabilities(guided: Run) -> None:
+    first, last = guided.metrics[0], guided.metrics[-1]
+    # vLLM and DeepSpeed compute in different orders and precisions: what is left is the mismatch of the policy's own.
+    assert first["guide/kl"] == pytest.approx(0, abs=1e-3)
+    assert first["guide/ratio_mean"] == pytest.approx(1, abs=5e-3)
+    assert first["guide/clip_share"] <= 0.002
+    assert first["mismatch/logprob_gap"] <= 5e-3
+    assert last["guide/kl"] > 3 * first["guide/kl"], "the policy moves, the guide does not"
+
+
+def test_every_group_that_is_trained_on_and_every_zero_reward_group_asks_the_guide(guided: Run) -> None:
+    for line in guided.metrics:
+        assert line["rollout/num_samples"] == PROMPTS * SAMPLES, "the policy's own, of the first batch"
+        assert line["guide/asked_groups"] == PROMPTS + line["guide/zero_reward_groups"]
+        assert line["guide/responses"] == 2 * line["guide/asked_groups"]
+        assert line["guide/zero_reward_groups"] == line["guide/rescued_groups"] + line["guide/unsolved_groups"]
+        assert line["guide/failed_groups"] == 0
+        trained = (PROMPTS + line["guide/rescued_groups"]) * (SAMPLES + 2) + line["guide/fillers"]
+        assert trained % 64 == 0
+        share = 2 * (PROMPTS + line["guide/rescued_groups"]) / trained
+        assert line["guide/share"] == pytest.approx(share, abs=1e-6)
+        assert line["shaped_reward/wrong_mean"] < 0 < line["shaped_reward/correct_mean"]
+    assert sum(line["guide/zero_reward_groups"] for line in guided.metrics) > 0
+    consumed = [line["rollout/prompts_consumed"] for line in guided.metrics]
+    assert consumed == sorted(consumed)
+    assert consumed[-1] > STEPS * PROMPTS, "dynamic filtering takes more prompts than it keeps"
+
+
+def test_saved_groups_tell_whose_a_response_is(guided: Run) -> None:
+    lines = [json.loads(line) for line in (guided.folder / "rollouts.jsonl").read_text().splitlines()]
+    groups: dict[tuple[int, int], list[bool]] = {}
+    for line in lines:
+        groups.setdefault((line["step"], line["group"]), []).append(line["guide"])
+    assert groups
+    assert all(sorted(whose) == SAMPLES * [False] + 2 * [True] for whose in groups.values())
+
+
+def test_worked_solutions_guide_with_the_policys_own_probability_as_ratio(
+    policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "launch" / "laptop"))
+    from last_digit import TASK as task
+
+    rows = [json.loads(line) for line in (policy / "train.jsonl").read_text().splitlines()][: 2 * PROMPTS]
+    expressions = {task.question(expression): expression for expression in task.expressions(960, 1, held_out=False)}
+    solutions = [
+        {"input": row["input"], "solution": task.worked(expressions[row["input"]], 0.0, random.Random(0))}
+        for row in rows[::2]
+    ]
+    file = tmp_path / "solutions.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in solutions))
+    flags = [f"--guide.solutions={file}", "--guide.ratio_shaping=0.1"]
+    run = train(policy, tmp_path / "run", "grpo_s", 2, *flags).check()
+    assert sum(line["guide/asked_groups"] for line in run.metrics) == PROMPTS, "every second prompt has a solution"
+    for line in run.metrics:
+        assert line["guide/pass_rate"] == 1
+        assert line["guide/logprob_mean"] == 0
+        assert 0 < line["guide/ratio_mean"] < 1, "the ratio is the policy's probability"
+        assert line["rollout/num_samples"] == PROMPTS * SAMPLES
+
+
+def test_a_guide_of_another_vocabulary_is_refused_at_start(policy: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for file in (policy / "model").iterdir():
+        (other / file.name).write_bytes(file.read_bytes())
+    tokenizer = json.loads((other / "tokenizer.json").read_text())
+    words = tokenizer["model"]["vocab"]
+    first, second = sorted(words)[:2]
+    words[first], words[second] = words[second], words[first]
+    (other / "tokenizer.json").write_text(json.dumps(tokenizer))
+    run = train(policy, tmp_path / "run", "gtpo", 1, f"--guide.model={other}")
+    assert run.status == 2
+    assert "has another vocabulary than" in run.log
+    assert "Traceback" not in run.log
