@@ -71,6 +71,7 @@ DESIGN = Design(
     evaluation_prompts=128,
     evaluation_samples=8,
     layout=LAYOUT,
+    steps=80,
     has_guide=True,
 )
 

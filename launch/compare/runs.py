@@ -67,6 +67,8 @@ class Design:
     evaluation_prompts: int
     evaluation_samples: int
     layout: results.Layout
+    steps: int = 120
+    """Of each run, where nothing else is said."""
     has_guide: bool = False
     """Whether there is a second policy, of the task's strong skill."""
 
@@ -299,7 +301,7 @@ def parse(design: Design) -> tuple[Study, list[Job]]:
             "--guide", type=Path, help="folder with the guide's model/ (OUT/guide_warm_start, made when missing)"
         )
     parser.add_argument("--seeds", type=int, default=None, help="seeds of each algorithm, 1 to 10 (3)")
-    parser.add_argument("--steps", type=int, default=None, help="steps of each run (120)")
+    parser.add_argument("--steps", type=int, default=None, help=f"steps of each run ({design.steps})")
     everything = ",".join(arm.key for arm in design.arms)
     parser.add_argument("--algorithms", default=everything, help=f"({everything})")
     parser.add_argument("--learning_rate", type=float, default=1e-4, help="(1e-4)")
@@ -311,7 +313,7 @@ def parse(design: Design) -> tuple[Study, list[Job]]:
     )
     args = parser.parse_args()
     seeds = args.seeds if args.seeds is not None else 5 if args.long else 3
-    steps = args.steps if args.steps is not None else 400 if args.long else 120
+    steps = args.steps if args.steps is not None else 400 if args.long else design.steps
     arms = tuple(args.algorithms.split(","))
     for key in arms:
         if key not in everything.split(","):
