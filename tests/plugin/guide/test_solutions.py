@@ -1,0 +1,128 @@
+"""Files of worked solutions: what is read, what is refused, and to which prompts they belong."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from openrlhf.datasets.prompts_dataset import PromptDataset
+
+from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions, solutions_by_prompt
+from openrlhf_gtpo.poison import guide_faults
+
+
+def write(folder: Path, *rows: Any) -> str:
+    path = folder / "solutions.jsonl"
+    lines = [row if isinstance(row, str) else json.dumps(row, ensure_ascii=False) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def test_a_text_or_a_list_of_texts_is_read_and_blank_lines_are_not(tmp_path: Path) -> None:
+    rows = [{"q": "1+1?", "solution": "It is 2."}, "", {"q": "2+2?", "solution": ["It is 4.", "4"], "other": 1}]
+    assert read_solutions(write(tmp_path, *rows), "q") == [("1+1?", ["It is 2."]), ("2+2?", ["It is 4.", "4"])]
+
+
+@pytest.mark.parametrize("character", ["\u2028", "\u0085"])
+def test_only_a_newline_ends_a_line(tmp_path: Path, character: str) -> None:
+    row = {"q": "1+1?", "solution": f"It is{character}2."}
+    assert read_solutions(write(tmp_path, row), "q") == [("1+1?", [row["solution"]])]
+
+
+def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
+    path = tmp_path / "solutions.jsonl"
+    path.write_bytes(b'{"q": "1", "solution": "2"}\r\n\r\n{"q": "3", "solution": "4"}\r\n')
+    assert read_solutions(str(path), "q") == [("1", ["2"]), ("3", ["4"])]
+
+
+GOOD = {"q": "1+1?", "solution": "2"}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "{not json",
+        ["1+1?", "2"],
+        {"solution": "2"},
+        {"q": "", "solution": "2"},
+        {"q": "1+1?"},
+        {"q": "1+1?", "solution": ""},
+        {"q": "1+1?", "solution": " \n"},
+        {"q": "1+1?", "solution": 2},
+        {"q": "1+1?", "solution": []},
+        {"q": "1+1?", "solution": ["2", ""]},
+        {"q": "1+1?", "solution": ["2", None]},
+        {"q": "1+1?", "solution": {"text": "2"}},
+    ],
+)
+def test_a_line_that_cannot_be_used_is_refused_with_its_number(tmp_path: Path, row: Any) -> None:
+    path = write(tmp_path, GOOD, "", row)
+    with pytest.raises(SolutionsUnusable) as refused:
+        read_solutions(path, "q")
+    assert str(refused.value) == (
+        f"--guide.solutions: {path} has 1 lines that cannot be used (line 3): each has to be an object with a prompt "
+        "under 'q' and a text, or a list of texts, under 'solution'."
+    )
+
+
+def test_of_many_such_lines_three_are_named(tmp_path: Path) -> None:
+    with pytest.raises(SolutionsUnusable, match=r"has 5 lines that cannot be used \(line 1, 2, 3, \.\.\.\)"):
+        read_solutions(write(tmp_path, *["x"] * 5), "q")
+
+
+def test_a_file_that_is_not_there_is_a_folder_is_no_text_or_is_empty_is_refused(tmp_path: Path) -> None:
+    gone, binary = tmp_path / "gone.jsonl", tmp_path / "binary.jsonl"
+    binary.write_bytes(b"\xff\xfe\x00")
+    for path, words in [
+        (gone, "cannot be read: No such file or directory."),
+        (tmp_path, "cannot be read: Is a directory."),
+        (binary, "cannot be read: it is not text."),
+        (Path(write(tmp_path, "", " ")), "is empty: give a file with a JSON object a line."),
+    ]:
+        with pytest.raises(SolutionsUnusable) as refused:
+            read_solutions(str(path), "q")
+        assert str(refused.value) == f"--guide.solutions: {path} {words}"
+
+
+def test_the_driver_finds_it_before_anything_starts(tmp_path: Path) -> None:
+    flags = {"guide.model": None, "data.input_key": "q"}
+    assert guide_faults({**flags, "guide.solutions": None}) == []
+    assert guide_faults({**flags, "guide.solutions": write(tmp_path, GOOD)}) == []
+    (sentence,) = guide_faults({**flags, "guide.solutions": str(tmp_path / "gone.jsonl")})
+    assert sentence.endswith("cannot be read: No such file or directory.")
+
+
+# ── the prompts they belong to ──
+
+MESSAGES = [{"role": "user", "content": "2+2?"}]
+
+
+def arguments(path: str, *, chat: bool, template: str | None) -> SimpleNamespace:
+    data = SimpleNamespace(
+        input_key="q", label_key="answer", apply_chat_template=chat, input_template=template, image_key="images"
+    )
+    return SimpleNamespace(guide=SimpleNamespace(solutions=path), data=data)
+
+
+@pytest.mark.parametrize(
+    ("chat", "template", "prompts"),
+    [
+        (True, None, ["<user>1+1?<end><assistant>", "<user>2+2?<end><assistant>"]),
+        (False, "Question: {}\nAnswer:", ["Question: 1+1?\nAnswer:", "Question: 3?\nAnswer:"]),
+        (False, None, ["1+1?", "3?"]),
+    ],
+)
+def test_prompts_are_those_that_openrlhf_puts_to_the_policy(
+    tmp_path: Path, tokenizer: Any, chat: bool, template: str | None, prompts: list[str]
+) -> None:
+    second = MESSAGES if chat else "3?"
+    rows = [{"q": "1+1?", "solution": "a"}, {"q": second, "solution": ["b", "c"]}, {"q": "1+1?", "solution": "d"}]
+    args = arguments(write(tmp_path, *rows), chat=chat, template=template)
+    found = solutions_by_prompt(args, tokenizer)
+    assert found == dict(zip(prompts, [["a", "d"], ["b", "c"]], strict=True))
+
+    strategy = SimpleNamespace(args=args, is_rank_0=lambda: False)
+    data = [{"q": "1+1?", "answer": "2"}, {"q": second, "answer": "4"}]
+    theirs = PromptDataset(data, tokenizer, strategy, input_template=template)
+    assert list(theirs.prompts) == prompts == list(found)

@@ -1,0 +1,70 @@
+"""A guide has the policy's tokens, or its samples cannot be trained on: real tokenizers in real folders."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from openrlhf_gtpo.guide import vocabulary
+from openrlhf_gtpo.guide.vocabulary import vocabulary_fault
+from openrlhf_gtpo.poison import guide_faults
+
+
+def test_the_same_vocabulary_is_let_through(saved: Callable[..., str]) -> None:
+    assert vocabulary_fault(saved("policy", "hmm"), saved("guide", "hmm")) is None
+
+
+def test_one_token_more_is_told_by_its_name(saved: Callable[..., str]) -> None:
+    policy, guide = saved("policy"), saved("guide", "hmm")
+    assert vocabulary_fault(policy, guide) == (
+        f"--guide.model {guide} has another vocabulary than {policy} (1 tokens differ, 'hmm' for one), so its tokens "
+        "mean something else to the policy: take a guide of the same family, or write its answers to a file for "
+        "--guide.solutions."
+    )
+    assert vocabulary_fault(guide, policy) is not None, "whichever has it"
+
+
+def test_the_same_tokens_under_other_numbers_differ(saved: Callable[..., str]) -> None:
+    sentence = vocabulary_fault(saved("policy", "hmm", "aha"), saved("guide", "aha", "hmm"))
+    assert sentence is not None
+    assert "(2 tokens differ, 'aha' for one)" in sentence
+
+
+def test_a_folder_without_a_tokenizer_is_told(saved: Callable[..., str], tmp_path: Path) -> None:
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    sentence = vocabulary_fault(saved("policy"), str(bare))
+    assert sentence is not None
+    assert sentence.startswith(
+        f"--guide.model: the tokenizers cannot be compared: {bare} has no tokenizer that can be"
+    )
+    assert "\n" not in sentence
+
+
+def test_a_tokenizer_that_fails_without_a_word_is_told_by_the_errors_name(
+    saved: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy, guide = saved("policy"), saved("guide")
+
+    def fail(model: str) -> None:
+        raise NotImplementedError
+
+    monkeypatch.setattr(vocabulary, "load", fail)
+    assert vocabulary_fault(policy, guide) == (
+        f"--guide.model: the tokenizers cannot be compared: {policy} has no tokenizer that can be loaded "
+        "(NotImplementedError)."
+    )
+
+
+def test_a_model_that_is_not_on_this_machine_is_not_fetched_for_this(saved: Callable[..., str]) -> None:
+    assert vocabulary_fault(saved("policy"), "org/guide-on-a-hub") is None
+    assert vocabulary_fault("org/policy-on-a-hub", saved("guide")) is None
+
+
+def test_the_driver_finds_it_before_anything_starts(saved: Callable[..., str]) -> None:
+    policy = saved("policy")
+    flags = {"actor.model_name_or_path": policy, "guide.solutions": None}
+    assert guide_faults({**flags, "guide.model": None}) == []
+    assert guide_faults({**flags, "guide.model": policy}) == []
+    (sentence,) = guide_faults({**flags, "guide.model": saved("guide", "hmm")})
+    assert "has another vocabulary" in sentence

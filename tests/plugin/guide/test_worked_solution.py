@@ -1,0 +1,111 @@
+"""A worked solution as a rollout actor returns it: OpenRLHF's executor, a real tokenizer, a live reward server."""
+
+import json
+import threading
+from collections.abc import AsyncIterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from openrlhf.utils.agent import SingleTurnAgentExecutor
+
+from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings
+from openrlhf_gtpo.rollout import RewardingExecutor, RolloutActor
+
+from .tables import generator, guided
+
+PROMPT = "<user>1+1?<end><assistant>"
+END = 256
+
+
+@pytest.fixture
+async def graded() -> AsyncIterator[tuple[RewardingExecutor, list[dict[str, Any]]]]:
+    """An executor whose server keeps what it is sent, finds every "2" correct and cannot read empty references."""
+    seen: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            items = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["items"]
+            seen.extend(items)
+            results = [
+                {"reward": float("2" in item["completion"]), "correct": "2" in item["completion"], "verdict": "graded"}
+                if item["reference"]
+                else {"reward": 0.0, "correct": False, "verdict": "bad_reference"}
+                for item in items
+            ]
+            body = json.dumps({"results": results}).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    client = RewardClient(RewardClientSettings(urls=(f"http://127.0.0.1:{server.server_port}",), deadline=0))
+    yield RewardingExecutor(SingleTurnAgentExecutor(None), client, False), seen
+    await client.aclose()
+    server.shutdown()
+    server.server_close()
+
+
+async def test_it_looks_as_if_it_had_been_generated_with_certainty(graded: Any, tokenizer: Any) -> None:
+    executor, seen = graded
+    found = await executor.worked_solution(PROMPT, "2", "so 2", 64, tokenizer, False)
+    assert found["prompt"] == PROMPT
+    assert found["label"] == "2"
+    start = len(tokenizer(PROMPT)["input_ids"])
+    assert start == 7
+    assert found["action_ranges"] == [(7, 12)]
+    assert found["observation_tokens"][-1] == END
+    assert tokenizer.decode(found["observation_tokens"]) == PROMPT + "so 2<end>"
+    assert found["entropy"] == found["logprob"] == [0.0] * 12
+    assert found["rollout_log_probs"] is None, "as the policy's where OpenRLHF asks for none"
+    assert not found["truncated"]
+    assert (found["reward"], found["scores"], found["reward_error"]) == (1.0, 1.0, None)
+    assert [(item["completion"], item["reference"]) for item in seen] == [("so 2", "2")]
+    again = await executor.worked_solution(PROMPT, "2", "so 2", 64, tokenizer, True)
+    assert again["rollout_log_probs"] == [0.0] * 12
+
+
+async def test_a_wrong_one_is_no_more_right_for_being_written_down(graded: Any, tokenizer: Any) -> None:
+    executor, _ = graded
+    found = await executor.worked_solution(PROMPT, "2", "so 3", 64, tokenizer, False)
+    assert (found["reward"], found["scores"]) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(("room", "tokens", "truncated"), [(12, 12, False), (11, 11, True), (9, 9, True)])
+async def test_what_goes_beyond_the_longest_sequence_is_cut_off(
+    graded: Any, tokenizer: Any, room: int, tokens: int, truncated: bool
+) -> None:
+    executor, seen = graded
+    found = await executor.worked_solution(PROMPT, "2", "so 2", room, tokenizer, True)
+    assert found["truncated"] is truncated
+    assert found["action_ranges"] == [(7, tokens)]
+    for name in ("observation_tokens", "entropy", "logprob", "rollout_log_probs"):
+        assert len(found[name]) == tokens
+    assert seen[0]["completion"] == "so 2"[: tokens - 7], "graded as it is trained on"
+
+
+async def test_a_failed_reward_is_told(graded: Any, tokenizer: Any) -> None:
+    executor, _ = graded
+    found = await executor.worked_solution(PROMPT, "", "so 2", 64, tokenizer, False)
+    assert found["reward"] is found["scores"] is None
+    assert "cannot read the reference answer ''" in found["reward_error"]
+    assert found["reward_seconds"] >= 0
+
+
+async def test_a_rollout_actor_answers_with_several_that_become_experiences(graded: Any, tokenizer: Any) -> None:
+    actor: Any = object.__new__(RolloutActor)  # its constructor would start vLLM
+    actor.executor, seen = graded
+    found = await actor.worked_solutions(PROMPT, "2", ["so 2", "3"], 64, tokenizer, False)
+    assert [one["scores"] for one in found] == [1.0, 0.0]
+    assert {item["completion"] for item in seen} == {"so 2", "3"}
+    generate = generator(guided(), None)
+    first, second = (generate._experience_of(one, max_len=64) for one in found)
+    assert first.action_mask.tolist() == [[0] * 6 + [1] * 5]
+    assert second.action_mask.tolist() == [[0] * 6 + [1] * 2]
+    assert first.info["logprob"].tolist() == first.info["entropy"].tolist() == [[0.0] * 11]
+    assert first.prompts == [PROMPT]
