@@ -28,7 +28,10 @@ def groups(rollouts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 "d": _alive(responses, True, longest),
                 "h": _alive(responses, False, longest),
                 "responses": [
-                    {key: line[key] for key in ("correct", "tokens", "entropy", "shaped_reward", "advantage")}
+                    {
+                        **{key: line[key] for key in ("correct", "tokens", "entropy", "shaped_reward", "advantage")},
+                        "guide": line.get("guide", False),  # files of runs before there were guides
+                    }
                     for line in responses
                 ],
             }

@@ -43,7 +43,7 @@ function draw() {
     box.className = `response ${verdict}`;
     const head = document.createElement("span");
     head.className = "verdict";
-    head.textContent = `${verdict === "correct" ? "✓ " : verdict === "wrong" ? "✗ " : ""}${verdict}`;
+    head.textContent = `${verdict === "correct" ? "✓ " : verdict === "wrong" ? "✗ " : ""}${verdict}${response.guide ? ", the guide's" : ""}`;
     const length = document.createElement("small");
     length.textContent = `${response.tokens.length} tokens`;
     const line = document.createElement("div");

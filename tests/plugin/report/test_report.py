@@ -101,7 +101,7 @@ def test_a_run_that_is_still_writing_its_last_line_can_be_shown(tmp_path: Path) 
 
 
 def test_the_token_view_colours_every_token_and_tells_its_numbers(driver: webdriver.Chrome, tmp_path: Path) -> None:
-    other = [response(True, ["1"], group=9), response(False, ["2", "3"], group=9)]
+    other = [response(True, ["1"], group=9, guide=True), response(False, ["2", "3"], group=9, guide=False)]
     assert main(["report", str(run(tmp_path / "a", ROLLOUTS + other))]) == 0
     driver.get((tmp_path / "a" / "report.html").as_uri())
     assert [box.text.splitlines()[0] for box in driver.find_elements(By.CSS_SELECTOR, ".response")] == [
@@ -126,6 +126,10 @@ def test_the_token_view_colours_every_token_and_tells_its_numbers(driver: webdri
 
     Select(driver.find_element(By.ID, "group")).select_by_index(1)
     assert len(driver.find_elements(By.CSS_SELECTOR, ".token")) == 3
+    assert [box.text.splitlines()[0] for box in driver.find_elements(By.CSS_SELECTOR, ".response")] == [
+        "✓ correct, the guide's 1 tokens",
+        "✗ wrong 2 tokens",
+    ]
     assert driver.get_log("browser") == []
 
 
