@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 import torch
 from openrlhf.models.loss import PolicyLoss
+from openrlhf.trainer.ppo_utils.experience import Experience, make_experience_batch, split_experience_batch
+from openrlhf.trainer.ray.ppo_actor import ActorPPOTrainer
 
 from openrlhf_gtpo.guide.loss import ShapedGuideLoss
 from openrlhf_gtpo.loss import SequenceRatioLoss
+from openrlhf_gtpo.policy import PolicyTrainer
 
 F64 = torch.float64
 LOW, HIGH, GAMMA = 0.2, 0.28, 0.1
@@ -136,3 +139,23 @@ def test_a_positive_advantage_is_never_clipped_however_likely_the_token() -> Non
     loss, clip_ratio, *_ = shaped(PolicyLoss(**CLIP), torch.tensor([True]))(log_probs, old, one, action_mask=one)
     assert clip_ratio == 0
     assert torch.autograd.grad(loss, log_probs)[0] != 0
+
+
+def test_before_every_step_the_loss_is_told_which_responses_are_the_guides(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[bool]] = []
+
+    def training_step(self: Any, experience: Experience, *args: Any) -> str:
+        if isinstance(self.actor_loss_fn, ShapedGuideLoss):
+            seen.append(self.actor_loss_fn.guide.tolist())
+        return "status"
+
+    monkeypatch.setattr(ActorPPOTrainer, "training_step", training_step)
+    trainer = object.__new__(PolicyTrainer)
+    trainer.actor_loss_fn = ShapedGuideLoss(PolicyLoss(**CLIP), GAMMA)
+    ones, share = torch.ones(3, 4), torch.tensor([0.0, 1.0, 1.0])
+    items = split_experience_batch(Experience(sequences=ones, attention_mask=ones, info={"guide/share": share}))
+    for rows in ([0, 1], [2], [0]):  # as the replay buffer batches them
+        assert trainer.training_step(make_experience_batch([items[i] for i in rows]), 0.0, 0) == "status"
+    assert seen == [[False, True], [True], [False]]
+    trainer.actor_loss_fn = PolicyLoss(**CLIP)
+    assert trainer.training_step(make_experience_batch(items), 0.0, 0) == "status"

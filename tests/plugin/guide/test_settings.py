@@ -8,6 +8,9 @@ from openrlhf.utils.config import hierarchize
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_refusals, guide_warnings
 from openrlhf_gtpo.plan import plan
 from openrlhf_gtpo.settings import refusals
+from openrlhf_gtpo.trainers import updates
+
+from .tables import guided
 
 BASE = ["--data.label_key", "answer", "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"]
 MODEL, SOLUTIONS = ["--guide.model", "org/guide"], ["--guide.solutions", "solutions.jsonl"]
@@ -190,3 +193,22 @@ def test_the_plan_says_what_the_guide_does(
     text = plan(parse(parser, *flags), device="gpu", preset=None, overridden=())
     told = dict(line.split(maxsplit=1) for line in text.splitlines())
     assert told.get("guide") == words
+
+
+@pytest.mark.parametrize(
+    ("when", "samples", "most", "expected"),
+    # 100 updates are possible with 4 responses to a prompt; 5 steps of 8 x 4 responses in updates of 16, 2 epochs: 20.
+    [
+        (["all"], 0, 5, 20),
+        (["all"], 2, 5, 30),
+        (["all"], 2, None, 150),
+        (["zero_reward"], 2, 5, 20),
+        (["zero_reward", "all"], 4, 5, 40),
+    ],
+)
+def test_the_learning_rate_is_laid_out_over_the_guides_responses_too(
+    when: list[str], samples: int, most: int | None, expected: int
+) -> None:
+    args = guided(guide__when=when, guide__samples=samples, train__batch_size=16, rollout__batch_size=8)
+    args.train.max_steps, args.train.max_epochs = most, 2
+    assert updates(args, 100) == expected
