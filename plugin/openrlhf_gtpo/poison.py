@@ -7,7 +7,7 @@ from typing import Any
 from openrlhf_gtpo.doctor.dataset import check_labels, check_lengths, check_repeats, check_rows, sample
 from openrlhf_gtpo.doctor.tokenizer import load
 from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions
-from openrlhf_gtpo.guide.vocabulary import vocabulary_fault
+from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
 
 __all__ = ["guide_faults", "poison"]
 
@@ -51,7 +51,8 @@ def guide_faults(flags: dict[str, Any]) -> list[str]:
         flags: OpenRLHF's flat flags.
     """
     if flags["guide.model"]:
-        found = vocabulary_fault(str(flags["actor.model_name_or_path"]), flags["guide.model"])
+        policy, guide = str(flags["actor.model_name_or_path"]), flags["guide.model"]
+        found = vocabulary_fault(policy, guide) or ending_fault(policy, guide)
         return [found] if found else []
     if flags["guide.solutions"]:
         try:

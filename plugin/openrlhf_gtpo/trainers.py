@@ -12,7 +12,7 @@ from openrlhf_gtpo.evaluation.during_training import with_every_k
 from openrlhf_gtpo.experience import ExperienceMaker, rollouts_path
 from openrlhf_gtpo.generator import Generator
 from openrlhf_gtpo.guide.engines import guide_engines
-from openrlhf_gtpo.guide.groups import Guide
+from openrlhf_gtpo.guide.groups import Guide, whole_updates
 from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.guide.solutions import solutions_by_prompt
 from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource, Source
@@ -87,13 +87,14 @@ def updates(args: Any, possible: int) -> int:
         possible: as OpenRLHF counts them, from the prompts there are.
     """
     guide = GuideSettings.of(args)
-    samples = args.rollout.n_samples_per_prompt
-    group = samples + (guide.samples if guide and guide.mixes else 0)  # a second batch's size is not known before
-    possible = possible * group // samples
+    own = responses = args.rollout.batch_size * args.rollout.n_samples_per_prompt
+    if guide and guide.mixes:  # the size of a second batch is not known before
+        responses += args.rollout.batch_size * guide.samples
+        responses += -responses % whole_updates(args)
+    possible = possible * responses // own
     if args.train.max_steps is None:
         return possible
-    responses = args.train.max_steps * args.rollout.batch_size * group
-    return min(possible, responses // args.train.batch_size * args.train.max_epochs)
+    return min(possible, args.train.max_steps * responses // args.train.batch_size * args.train.max_epochs)
 
 
 def guide_of(args: Any, tokenizer: Any, policy_engines: list[Any]) -> Guide | None:

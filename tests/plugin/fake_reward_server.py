@@ -42,6 +42,11 @@ class Post:
     at: float
 
     @property
+    def items(self) -> list[dict[str, Any]]:
+        """Those of the project's own protocol."""
+        return self.payload["items"]
+
+    @property
     def texts(self) -> list[str]:
         """The completions or queries of the batch."""
         if "items" in self.payload:
@@ -65,6 +70,21 @@ def right_answer(post: Post) -> dict[str, Any]:
             for item in post.payload["items"]
         ]
     }
+
+
+def finds(text: str) -> Callable[[Post], Answer]:
+    """To be ``always``: every completion with ``text`` in it is correct, and an empty reference cannot be read."""
+
+    def graded(post: Post) -> Answer:
+        results = [
+            {"reward": float(text in item["completion"]), "correct": text in item["completion"], "verdict": "graded"}
+            if item["reference"]
+            else {"reward": 0.0, "correct": False, "verdict": "bad_reference"}
+            for item in post.payload["items"]
+        ]
+        return Answer(body={"results": results})
+
+    return graded
 
 
 class FakeRewardServer:

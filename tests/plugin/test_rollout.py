@@ -17,6 +17,8 @@ from vllm import SamplingParams
 from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings
 from openrlhf_gtpo.rollout import AgentMismatch, RewardingExecutor, aligned, completion_text, number
 
+from .fake_reward_server import FakeRewardServer, Post, finds
+
 
 class Tokenizer:
     """One token a character; 0 pads, 1 ends."""
@@ -61,40 +63,12 @@ async def roll(executor: RewardingExecutor, engine: Engine, prompt: str = "1+1?"
 
 
 @pytest.fixture
-async def graded() -> AsyncIterator[tuple[RewardClient, list[dict[str, Any]]]]:
+async def graded() -> AsyncIterator[tuple[RewardClient, list[Post]]]:
     """A client of a live /v1/grade server that keeps what it is sent and finds every "2" correct."""
-    import json
-    import threading
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-
-    seen: list[dict[str, Any]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            items = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["items"]
-            seen.extend(items)
-            results = [
-                {"reward": float("2" in i["completion"]), "correct": "2" in i["completion"], "verdict": "graded"}
-                if i["reference"]
-                else {"reward": 0.0, "correct": False, "verdict": "bad_reference"}
-                for i in items
-            ]
-            body = json.dumps({"results": results}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    client = RewardClient(RewardClientSettings(urls=(f"http://127.0.0.1:{server.server_port}",), deadline=0))
-    yield client, seen
-    await client.aclose()
-    server.shutdown()
-    server.server_close()
+    with FakeRewardServer(always=finds("2")) as server:
+        client = RewardClient(RewardClientSettings(urls=(server.url,), deadline=0))
+        yield client, server.posts
+        await client.aclose()
 
 
 async def test_a_single_turn_rollout_brings_entropies_and_a_reward(graded: Any) -> None:
@@ -108,13 +82,13 @@ async def test_a_single_turn_rollout_brings_entropies_and_a_reward(graded: Any) 
     assert response["logprob"] == pytest.approx([0.0] * 4 + [0.0, -0.01, -0.02, -0.03, -0.04])
     assert (response["reward"], response["scores"], response["reward_error"]) == (1.0, 1.0, None)
     assert response["rollout_log_probs"] is None, "what OpenRLHF did not ask for stays as in OpenRLHF"
-    assert [item["completion"] for item in seen] == ["so 2"], "the completion alone, without its end token"
+    assert [text for post in seen for text in post.texts] == ["so 2"], "the completion alone, without its end token"
 
 
 async def test_a_number_as_reference_is_sent_as_text(graded: Any) -> None:
     client, seen = graded
     await roll(RewardingExecutor(SingleTurnAgentExecutor(None), client, False), Engine("2"), label=2)
-    assert seen[0]["reference"] == "2"
+    assert seen[0].items[0]["reference"] == "2"
 
 
 async def test_a_failed_reward_is_told_and_is_neither_zero_nor_silent(graded: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from openrlhf_gtpo.data.formats import FORMATS, UnknownFormat, question_and_reference
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.json_lines import lines_of
 
 __all__ = ["INSTRUCTION", "main", "prepare"]
 
@@ -142,7 +143,7 @@ def _only_split(found: Any, source: str) -> Any:
 
 
 def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(lines_of(path), 1):
         if not line.strip():
             continue
         try:

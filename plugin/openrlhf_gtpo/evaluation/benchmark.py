@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.json_lines import lines_of
 
 __all__ = ["Benchmark", "Prompt", "load"]
 
@@ -33,7 +34,7 @@ def load(path: Path, input_key: str, label_key: str) -> Benchmark:
         SettingsError: the file cannot be read, or a line lacks what it needs; one sentence that names the line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = lines_of(path)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise SettingsError(f"--data {path} cannot be read: {reason}.") from None

@@ -9,6 +9,7 @@ from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.evaluation.pass_at_k import Estimate, bootstrap, pass_at_k
+from openrlhf_gtpo.json_lines import lines_of
 
 __all__ = ["Record", "Response", "figures", "table"]
 
@@ -53,7 +54,7 @@ class Record:
         """What is there, without the prompts that an interruption left incomplete; the file is cut to that."""
         if not self._path.exists():
             return []
-        lines = self._path.read_text(encoding="utf-8").splitlines()
+        lines = lines_of(self._path)
         responses: list[Response] = []
         for number, line in enumerate(lines, 1):
             try:

@@ -15,7 +15,7 @@ from openrlhf.trainer.ray.vllm_engine import batch_vllm_engine_call
 from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.guide.sources import Source
 
-__all__ = ["MARKS", "Guide", "GuideTally"]
+__all__ = ["MARKS", "Guide", "GuideTally", "whole_updates"]
 
 MARKS = ("guide/group", "guide/second_batch", "guide/filler", "guide/share")
 """What `Guide.join` writes into ``info`` of every response, (1,) float: the number of its group; 1 in the second
@@ -195,13 +195,11 @@ class Guide:
         """What is missing to whole optimiser updates and to equal numbers of micro-batches on every rank, which would
         wait for each other for ever.
 
-        A filler is the beginning of a response, up to its first token. It has no advantage and is in no statistic.
+        A filler is the beginning of a response, up to its first token. It has no advantage and is in none of our
+        statistics; OpenRLHF's own means over what was trained on count it, and so does a KL or entropy term of the
+        loss, one token each.
         """
-        args = self.args
-        ranks = args.actor.num_nodes * args.actor.num_gpus_per_node
-        ranks //= args.ds.ring_attn_size * args.ds.tensor_parallel_size
-        whole = math.lcm(args.train.batch_size, args.rollout.micro_batch_size * ranks)
-        missing = -len(samples) % whole
+        missing = -len(samples) % whole_updates(self.args)
         self.tally.fillers = missing
         if not missing:
             return []
@@ -209,6 +207,18 @@ class Guide:
         spoken = [sample for sample in samples if sample.action_mask.any()] or samples
         beginning = min((_beginning(sample) for sample in spoken), key=lambda sample: sample.total_length.item())
         return [_marked(_copy(beginning), groups, False, False, filler=True) for _ in range(missing)]
+
+
+def whole_updates(args: Any) -> int:
+    """The number of responses of which a batch has to be a multiple: optimiser updates of ``--train.batch_size``, and
+    as many micro-batches on every rank.
+
+    Args:
+        args: OpenRLHF's nested ``args``.
+    """
+    ranks = args.actor.num_nodes * args.actor.num_gpus_per_node
+    ranks //= args.ds.ring_attn_size * args.ds.tensor_parallel_size
+    return math.lcm(args.train.batch_size, args.rollout.micro_batch_size * ranks)
 
 
 def _marked(sample: Experience, group: int, second: bool, guide: bool, filler: bool = False) -> Experience:

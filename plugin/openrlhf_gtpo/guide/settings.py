@@ -19,6 +19,7 @@ DEFAULTS: dict[str, Any] = {
     "guide.tensor_parallel_size": None,
     "guide.ratio_shaping": 0.0,
 }
+OF_A_MODEL = ("guide.engines", "guide.tensor_parallel_size")
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,15 @@ def guide_refusals(flags: dict[str, Any]) -> list[str]:
             flags["guide.ratio_shaping"] > 0 and flags["actor.policy_loss_type"] == "gspo",
             "--guide.ratio_shaping shapes the ratios of single tokens, but --actor.policy_loss_type gspo has one for "
             "each response: leave it out.",
+        ),
+        (
+            flags["guide.weight"] != DEFAULTS["guide.weight"] and "zero_reward" not in flags["guide.when"],
+            "--guide.weight is of the second batch, which --guide.when zero_reward makes: add that word or leave the "
+            "weight out.",
+        ),
+        (
+            bool(flags["guide.solutions"]) and any(flags[name] != DEFAULTS[name] for name in OF_A_MODEL),
+            f"--{' and --'.join(OF_A_MODEL)} are of a --guide.model, and --guide.solutions need none: leave them out.",
         ),
         (
             bool(flags["guide.model"]) and colocated and gpus > bundles,

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.errors import OneSentence
+from openrlhf_gtpo.json_lines import lines_of
 
 __all__ = ["SolutionsUnusable", "read_solutions", "solutions_by_prompt"]
 
@@ -24,8 +25,7 @@ def read_solutions(path: str, input_key: str) -> list[tuple[Any, list[str]]]:
             other than a text, or a list of texts, that is not blank under ``solution``.
     """
     try:
-        # Lines end with a newline and nothing else: a text may hold other characters that str.splitlines cuts at.
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
+        lines = lines_of(Path(path))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise SolutionsUnusable(f"--guide.solutions: {path} cannot be read: {reason}.") from None

@@ -5,7 +5,7 @@ from typing import Any
 
 from openrlhf_gtpo.doctor.tokenizer import load
 
-__all__ = ["vocabulary_fault"]
+__all__ = ["ending_fault", "vocabulary_fault"]
 
 
 def vocabulary_fault(policy: str, guide: str) -> str | None:
@@ -23,6 +23,20 @@ def vocabulary_fault(policy: str, guide: str) -> str | None:
         f"--guide.model {guide} has another vocabulary than {policy} ({len(other):,} tokens differ, {other[0]!r} for "
         "one), so its tokens mean something else to the policy: take a guide of the same family, or write its answers "
         "to a file for --guide.solutions."
+    )
+
+
+def ending_fault(policy: str, guide: str) -> str | None:
+    """One sentence where the guide ends its responses with another token than the policy; models as above."""
+    if not (Path(policy).is_dir() and Path(guide).is_dir()):
+        return None
+    ours, theirs = load(policy).eos_token, load(guide).eos_token
+    if ours == theirs:
+        return None
+    return (
+        f"--guide.model {guide} ends its responses with {theirs!r}, and the policy with {ours!r}: the policy would "
+        "learn to end with a token that does not end its own responses; give both the same eos_token in their "
+        "tokenizer_config.json."
     )
 
 

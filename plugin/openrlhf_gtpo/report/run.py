@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.json_lines import lines_of
 
 __all__ = ["Run", "Series", "read", "series"]
 
@@ -87,7 +88,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     found = []
-    lines = path.read_text(encoding="utf-8").splitlines()
+    lines = lines_of(path)
     for number, line in enumerate(lines, 1):
         try:
             found.append(json.loads(line))

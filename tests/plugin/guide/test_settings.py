@@ -31,8 +31,10 @@ def test_a_guide_is_accepted_with_every_estimator_over_groups(
 REFUSED = [
     ([*MODEL, *SOLUTIONS], "--guide.model and --guide.solutions are two guides"),
     ([*MODEL, "--guide.samples", "-1"], "--guide.samples is -1"),
-    ([*MODEL, "--guide.weight", "-0.5"], "--guide.weight is -0.5"),
-    ([*MODEL, "--guide.weight", "nan"], "--guide.weight is nan"),
+    ([*MODEL, "--guide.when", "zero_reward", "--guide.weight", "-0.5"], "--guide.weight is -0.5"),
+    ([*MODEL, "--guide.when", "zero_reward", "--guide.weight", "nan"], "--guide.weight is nan"),
+    ([*MODEL, "--guide.weight", "0.5"], "--guide.weight is of the second batch"),
+    ([*SOLUTIONS, "--guide.engines", "2"], "--guide.engines and --guide.tensor_parallel_size are of a --guide.model"),
     ([*MODEL, "--guide.ratio_shaping", "inf"], "--guide.ratio_shaping is inf"),
     ([*MODEL, "--guide.ratio_shaping", "-1"], "--guide.ratio_shaping is -1.0"),
     ([*MODEL, "--guide.engines", "0"], "--guide.engines is 0"),
@@ -108,7 +110,7 @@ def test_kl_in_the_loss_and_a_reward_service_beside_a_model_go_with_a_guide(pars
 
 
 def test_solutions_need_no_gpus(parser: argparse.ArgumentParser) -> None:
-    flags = ["--train.colocate_all", "--guide.engines", "99"]
+    flags = ["--train.colocate_all", "--vllm.tensor_parallel_size", "64"]
     assert guide_refusals(vars(parse(parser, *SOLUTIONS, *flags))) == []
 
 

@@ -1,12 +1,13 @@
 """A guide has the policy's tokens, or its samples cannot be trained on: real tokenizers in real folders."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from openrlhf_gtpo.guide import vocabulary
-from openrlhf_gtpo.guide.vocabulary import vocabulary_fault
+from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
 from openrlhf_gtpo.poison import guide_faults
 
 
@@ -59,6 +60,20 @@ def test_a_tokenizer_that_fails_without_a_word_is_told_by_the_errors_name(
 def test_a_model_that_is_not_on_this_machine_is_not_fetched_for_this(saved: Callable[..., str]) -> None:
     assert vocabulary_fault(saved("policy"), "org/guide-on-a-hub") is None
     assert vocabulary_fault("org/policy-on-a-hub", saved("guide")) is None
+
+
+def test_a_guide_that_ends_its_responses_otherwise_is_refused(saved: Callable[..., str]) -> None:
+    policy, guide = saved("policy"), saved("guide")
+    assert ending_fault(policy, guide) is None
+    config = Path(guide) / "tokenizer_config.json"
+    settings = json.loads(config.read_text())
+    ours, settings["eos_token"] = settings["eos_token"], "<user>"
+    config.write_text(json.dumps(settings))
+    sentence = ending_fault(policy, guide)
+    assert sentence is not None
+    assert f"ends its responses with '<user>', and the policy with {ours!r}" in sentence
+    flags = {"actor.model_name_or_path": policy, "guide.model": guide, "guide.solutions": None}
+    assert guide_faults(flags) == [sentence]
 
 
 def test_the_driver_finds_it_before_anything_starts(saved: Callable[..., str]) -> None:

@@ -1,9 +1,6 @@
 """A worked solution as a rollout actor returns it: OpenRLHF's executor, a real tokenizer, a live reward server."""
 
-import json
-import threading
 from collections.abc import AsyncIterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -12,6 +9,7 @@ from openrlhf.utils.agent import SingleTurnAgentExecutor
 from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings
 from openrlhf_gtpo.rollout import RewardingExecutor, RolloutActor
 
+from ..fake_reward_server import FakeRewardServer, Post, finds
 from .tables import generator, guided
 
 PROMPT = "<user>1+1?<end><assistant>"
@@ -19,36 +17,12 @@ END = 256
 
 
 @pytest.fixture
-async def graded() -> AsyncIterator[tuple[RewardingExecutor, list[dict[str, Any]]]]:
+async def graded() -> AsyncIterator[tuple[RewardingExecutor, list[Post]]]:
     """An executor whose server keeps what it is sent, finds every "2" correct and cannot read empty references."""
-    seen: list[dict[str, Any]] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            items = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["items"]
-            seen.extend(items)
-            results = [
-                {"reward": float("2" in item["completion"]), "correct": "2" in item["completion"], "verdict": "graded"}
-                if item["reference"]
-                else {"reward": 0.0, "correct": False, "verdict": "bad_reference"}
-                for item in items
-            ]
-            body = json.dumps({"results": results}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    client = RewardClient(RewardClientSettings(urls=(f"http://127.0.0.1:{server.server_port}",), deadline=0))
-    yield RewardingExecutor(SingleTurnAgentExecutor(None), client, False), seen
-    await client.aclose()
-    server.shutdown()
-    server.server_close()
+    with FakeRewardServer(always=finds("2")) as server:
+        client = RewardClient(RewardClientSettings(urls=(server.url,), deadline=0))
+        yield RewardingExecutor(SingleTurnAgentExecutor(None), client, False), server.posts
+        await client.aclose()
 
 
 async def test_it_looks_as_if_it_had_been_generated_with_certainty(graded: Any, tokenizer: Any) -> None:
@@ -65,7 +39,7 @@ async def test_it_looks_as_if_it_had_been_generated_with_certainty(graded: Any, 
     assert found["rollout_log_probs"] is None, "as the policy's where OpenRLHF asks for none"
     assert not found["truncated"]
     assert (found["reward"], found["scores"], found["reward_error"]) == (1.0, 1.0, None)
-    assert [(item["completion"], item["reference"]) for item in seen] == [("so 2", "2")]
+    assert [(item["completion"], item["reference"]) for post in seen for item in post.items] == [("so 2", "2")]
     again = await executor.worked_solution(PROMPT, "2", "so 2", 64, tokenizer, True)
     assert again["rollout_log_probs"] == [0.0] * 12
 
@@ -86,7 +60,7 @@ async def test_what_goes_beyond_the_longest_sequence_is_cut_off(
     assert found["action_ranges"] == [(7, tokens)]
     for name in ("observation_tokens", "entropy", "logprob", "rollout_log_probs"):
         assert len(found[name]) == tokens
-    assert seen[0]["completion"] == "so 2"[: tokens - 7], "graded as it is trained on"
+    assert seen[0].texts[0] == "so 2"[: tokens - 7], "graded as it is trained on"
 
 
 async def test_a_failed_reward_is_told(graded: Any, tokenizer: Any) -> None:
@@ -102,7 +76,7 @@ async def test_a_rollout_actor_answers_with_several_that_become_experiences(grad
     actor.executor, seen = graded
     found = await actor.worked_solutions(PROMPT, "2", ["so 2", "3"], 64, tokenizer, False)
     assert [one["scores"] for one in found] == [1.0, 0.0]
-    assert {item["completion"] for item in seen} == {"so 2", "3"}
+    assert {item["completion"] for post in seen for item in post.items} == {"so 2", "3"}
     generate = generator(guided(), None)
     first, second = (generate._experience_of(one, max_len=64) for one in found)
     assert first.action_mask.tolist() == [[0] * 6 + [1] * 5]
