@@ -10,10 +10,11 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
-from openrlhf_gtpo.experience import ExperienceMaker, NotBinary, ShapingFailed
+from openrlhf_gtpo.experience import ExperienceMaker, ShapingFailed
 from openrlhf_gtpo.generator import Generator, GroupBroken, RewardsFailed
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 from openrlhf_gtpo.trainers import updates
+from openrlhf_gtpo.whole_batch import NotBinary
 
 G = 4
 
