@@ -250,14 +250,16 @@ class Pool:
         else:
             self.counters.restarts["crash"] += 1
             logger.warning("A worker was lost (%s).", ending)
-            self._failed(entry, f"its worker died ({ending})")
+            # Somebody killed it, perhaps before it had begun on the item, and perhaps others too: once more.
+            tries = TRIES + 1 if ending == signal.SIGKILL.name else TRIES
+            self._failed(entry, f"its worker died ({ending})", tries)
 
-    def _failed(self, entry: Entry, why: str) -> None:
+    def _failed(self, entry: Entry, why: str, tries: int = TRIES) -> None:
         entry.tries += 1
-        if entry.tries < TRIES:
+        if entry.tries < tries:
             self._slow.put([entry])
         else:
-            entry.finish(_ungraded(Verdict.ERROR, entry.item, f"Grading failed {TRIES} times: {why}.", 0.0))
+            entry.finish(_ungraded(Verdict.ERROR, entry.item, f"Grading failed {entry.tries} times: {why}.", 0.0))
 
     # Items that ran into the deadline
 
