@@ -31,6 +31,9 @@ def obey(completion: str, reference: str, prompt: str | None, options: Options) 
             bytearray(16 * 2**30)
         except MemoryError:
             return Grade(Verdict.TOO_COMPLEX, None, reference)
+    elif completion.startswith("be killed "):  # so many times
+        if len(Path(reference).read_text().splitlines()) <= int(completion.removeprefix("be killed ")):
+            os.kill(os.getpid(), signal.SIGKILL)
     elif completion == "exit":
         os._exit(7)
     elif completion == "wait for the file 'go'":

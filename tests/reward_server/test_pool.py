@@ -141,6 +141,17 @@ async def test_an_item_that_crashes_its_worker_is_tried_twice_and_is_then_an_err
     assert pool.counters.restarts == {"crash": 2}
 
 
+async def test_an_item_that_lost_two_workers_to_a_kill_from_outside_is_graded_by_the_third(
+    stub_graders: ModuleType, tmp_path: Path
+):
+    async with Pool(1, deadline=20, grader=stub_graders.obey) as pool:
+        twice, thrice = [Item(f"be killed {n}", str(tmp_path / f"calls {n}")) for n in (2, 3)]
+        results = [*await pool.grade([twice]), *await pool.grade([thrice])]
+
+    assert verdicts(results) == [Verdict.CORRECT, Verdict.ERROR]
+    assert results[1].grade.detail == "Grading failed 3 times: its worker died (SIGKILL)."
+
+
 async def test_an_item_whose_worker_is_killed_is_graded_by_another(
     stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
 ):
