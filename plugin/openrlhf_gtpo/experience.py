@@ -26,6 +26,10 @@ class ShapingFailed(OneSentence):
     says which."""
 
 
+class PolicyBroken(OneSentence):
+    """The policy's log-probabilities are no numbers, so an update would spoil every weight."""
+
+
 class ExperienceMaker(RemoteExperienceMaker):
     """OpenRLHF's experience maker with the estimators gtpo and grpo_s, and with metrics for all of them."""
 
@@ -49,6 +53,11 @@ class ExperienceMaker(RemoteExperienceMaker):
         OpenRLHF."""
         begin = time.perf_counter()
         self._batch = batch = whole_batch(experiences, self.args.rollout.n_samples_per_prompt)
+        if batch.actor_logprob[batch.mask].isnan().any():
+            raise PolicyBroken(
+                f"The policy's log-probabilities of step {self.step}'s responses are NaN, so training stops before it "
+                "spoils the weights: go on from the last checkpoint, with a lower learning rate if it happens again."
+            )
         extra = self._punish_overlong(experiences, batch) if self.args.shaping.grop else {}
         shaped = None
         if self.args.algo.advantage.estimator in ESTIMATORS:

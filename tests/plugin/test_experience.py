@@ -10,7 +10,7 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
-from openrlhf_gtpo.experience import ExperienceMaker, ShapingFailed
+from openrlhf_gtpo.experience import ExperienceMaker, PolicyBroken, ShapingFailed
 from openrlhf_gtpo.generator import Generator, GroupBroken, RewardsFailed
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 from openrlhf_gtpo.trainers import updates
@@ -144,13 +144,15 @@ def rollout(seed: int = 0, groups: int = 6) -> list[dict[str, Any]]:
     return found
 
 
-def advantages_by_response(args: SimpleNamespace, responses: list[dict[str, Any]]) -> list[torch.Tensor]:
+def advantages_by_response(
+    args: SimpleNamespace, responses: list[dict[str, Any]], actor_logprob: float = -0.5
+) -> list[torch.Tensor]:
     """Through OpenRLHF's splitting and our maker: each response's advantages on its own tokens, in rollout order."""
     generate, make = generator(args), maker(args)
     samples = [generate._process_response_into_experience(r, max_len=64) for r in responses]
     experiences = make.split_rollout_samples(samples)
     for experience in experiences:
-        experience.action_log_probs = torch.full(experience.action_mask.shape, -0.5)
+        experience.action_log_probs = torch.full(experience.action_mask.shape, actor_logprob)
         experience.kl = torch.zeros(experience.action_mask.shape)
     experiences = make.compute_advantages_and_returns(experiences)
     found: dict[int, torch.Tensor] = {}
@@ -343,6 +345,12 @@ def test_an_impossible_entropy_stops_training_with_a_sentence() -> None:
     responses[6]["entropy"][responses[6]["action_ranges"][0][0]] = float("nan")
     with pytest.raises(ShapingFailed, match=r"cannot be shaped: .*entropy"):
         advantages_by_response(arguments(), responses)
+
+
+@pytest.mark.parametrize("estimator", ["gtpo", "grpo_s", "group_norm"])
+def test_log_probabilities_that_are_no_numbers_stop_training_before_the_weights_are_spoiled(estimator: str) -> None:
+    with pytest.raises(PolicyBroken, match="log-probabilities of step 0's responses are NaN"):
+        advantages_by_response(arguments(estimator), rollout(), actor_logprob=float("nan"))
 
 
 # ── groups that lost a reward ──
