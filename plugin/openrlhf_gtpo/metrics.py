@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["MetricsFile", "progress_line", "rollout_metrics"]
+__all__ = ["MetricsFile", "progress_line", "rollout_metrics", "spread"]
 
 QUANTILES = (0.1, 0.5, 0.9)
 # torch.quantile sorts; of a larger batch this many values, evenly spaced, are taken.
@@ -52,7 +52,7 @@ def rollout_metrics(
         tokens = mask & rows[:, None]
         if not tokens.any():
             continue
-        _spread(found, f"entropy/{prefix}", entropy[tokens])
+        spread(found, f"entropy/{prefix}", entropy[tokens])
         found[f"advantage/{prefix}mean"] = advantages[tokens].mean().item()
         found[f"advantage/{prefix}std"] = advantages[tokens].std(correction=0).item()
         found[f"advantage/{prefix}min"] = advantages[tokens].min().item()
@@ -75,12 +75,16 @@ def rollout_metrics(
     return found
 
 
-def _spread(found: dict[str, float], prefix: str, values: torch.Tensor) -> None:
+def spread(found: dict[str, float], prefix: str, values: torch.Tensor) -> None:
+    """Add mean and quantiles to ``found``, as ``{prefix}mean``, ``{prefix}q10``, ``{prefix}q50`` and ``{prefix}q90``.
+
+    Args:
+        values: (n,) float, at least one.
+    """
     found[f"{prefix}mean"] = values.mean().item()
-    sample = values[:: math.ceil(values.numel() / QUANTILE_SAMPLE)].float()
-    for q, value in zip(
-        QUANTILES, sample.quantile(torch.tensor(QUANTILES, device=sample.device)).tolist(), strict=True
-    ):
+    sample = values[:: math.ceil(values.numel() / QUANTILE_SAMPLE)]
+    sample = sample.to(torch.promote_types(sample.dtype, torch.float32))
+    for q, value in zip(QUANTILES, sample.quantile(sample.new_tensor(QUANTILES)).tolist(), strict=True):
         found[f"{prefix}q{round(100 * q)}"] = value
 
 

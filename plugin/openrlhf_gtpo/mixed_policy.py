@@ -28,6 +28,8 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 
+from openrlhf_gtpo.metrics import spread
+
 __all__ = [
     "batch_factors",
     "clip_share",
@@ -42,11 +44,6 @@ STD_EPS = 1e-9
 
 LOG_RATIO_BOUND = 20.0
 """Log ratios are clamped to +-20, as OpenRLHF's token-level loss does, so that their exponential stays finite."""
-
-QUANTILES = (0.1, 0.5, 0.9)
-
-QUANTILE_SAMPLE = 1_000_000
-"""torch.quantile sorts, and refuses more than 16 M values; of more than this many, so many evenly spaced are taken."""
 
 Unit = Literal["token", "response"]
 
@@ -254,14 +251,11 @@ def guide_statistics(
     # Of a ratio near 1, expm1 keeps the digits that r - 1 loses; what rounding may leave below 0 is 0.
     k3 = (log_ratio.expm1() - log_ratio).clamp(min=0)
     found = {
-        "guide/ratio_mean": ratio.mean().item(),
         "guide/clip_share": _clip_share(ratio, advantages[on], clip_low, clip_high),
         "guide/kl": k3.mean().item(),
         "guide/logprob_mean": guide.mean().item(),
     }
-    sample = ratio[:: math.ceil(ratio.numel() / QUANTILE_SAMPLE)]
-    for q, value in zip(QUANTILES, sample.quantile(ratio.new_tensor(QUANTILES)).tolist(), strict=True):
-        found[f"guide/ratio_q{round(100 * q)}"] = value
+    spread(found, "guide/ratio_", ratio)
     return found
 
 
