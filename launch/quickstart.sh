@@ -112,6 +112,7 @@ train() {
         --shaping.save_rollouts 4
     )
     echo "  starting Ray, DeepSpeed and vLLM: half a minute or more without a line (log: $run/train.log)"
+    : >"$run/train.log" # there before tail looks for it
     "$python" -m openrlhf_gtpo.train "${flags[@]}" >"$run/train.log" 2>&1 &
     tail -n +1 -f -s 0.5 --pid=$! "$run/train.log" | sed -un 's/^.*\(step [0-9]\+ .*reward .*\)$/  \1/p'
     wait $!

@@ -10,18 +10,22 @@ from openrlhf_gtpo.settings import ESTIMATORS
 __all__ = ["plan"]
 
 
-def plan(args: argparse.Namespace, *, device: str, preset: str | None, overridden: Sequence[str]) -> str:
+def plan(
+    args: argparse.Namespace, *, device: str, precision: str, preset: str | None, overridden: Sequence[str]
+) -> str:
     """The plan as a table of two columns.
 
     Args:
         args: OpenRLHF's flat namespace, as checked.
         device: ``cpu`` or ``gpu``.
+        precision: of the weights, for people.
         preset: name of the preset, if one was used.
         overridden: its flags that the command line sets itself.
     """
     flags = vars(args)
-    rows = [("preset", _preset(preset, overridden)), *_algorithm(flags), *_batch(flags), *_machines(flags, device)]
+    rows = [("preset", _preset(preset, overridden)), *_algorithm(flags), *_batch(flags)]
     rows += [
+        *_machines(flags, device, precision),
         ("policy", str(flags["actor.model_name_or_path"] or flags.get("model_name_or_path"))),
         ("data", str(flags["data.prompt_dataset"])),
         ("rewards", _rewards(flags)),
@@ -96,13 +100,14 @@ def _tokens(flags: dict[str, Any]) -> str:
     return "as many" if most is None else f"{most:,}"
 
 
-def _machines(flags: dict[str, Any], device: str) -> list[tuple[str, str]]:
+def _machines(flags: dict[str, Any], device: str, precision: str) -> list[tuple[str, str]]:
     ranks = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
     tensor_parallel = flags["vllm.tensor_parallel_size"]
     engines = flags["vllm.num_engines"] or 0
     kind = "GPU" if device == "gpu" else "process"
     return [
         ("device", device),
+        ("precision", precision),
         ("training", f"{ranks} {kind}(s), ZeRO stage {flags['ds.zero_stage']}"),
         ("generation", f"{engines} engine(s) of {tensor_parallel} {kind}(s)"),
     ]

@@ -22,7 +22,9 @@ __all__ = [
     "SettingsError",
     "ShapingSettings",
     "add_flags",
+    "gpu_refusals",
     "make_paths_absolute",
+    "openrlhfs_precision",
     "refusals",
     "reward_token",
     "rollout_settings",
@@ -72,6 +74,8 @@ class RolloutSettings:
 
     reward: RewardClientSettings | None
     worker_extension_cls: str
+    dtype: str | None = None
+    """vLLM's name of the engine's precision; None leaves it to OpenRLHF, whose engines compute in bfloat16."""
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -80,6 +84,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         if action.dest == "algo.advantage.estimator":
             action.choices = [*(action.choices or []), *ESTIMATORS]
             action.help = f"{action.help}, gtpo, grpo_s (token- and sequence-level entropy shaping, arXiv 2508.04349)"
+        if action.dest == "ds.param_dtype":
+            action.choices, action.default = ["auto", *(action.choices or []), "fp32"], "auto"
+            action.help = "precision of the weights; auto is bf16, but fp32 on a CPU without bf16 (default: auto)"
     group = parser.add_argument_group(
         "openrlhf-gtpo", "Group Token Policy Optimization (Tan et al., arXiv 2508.04349)"
     )
@@ -209,6 +216,32 @@ def refusals(args: argparse.Namespace) -> list[str]:
     if flags["algo.advantage.estimator"] in ESTIMATORS:
         found += _meaningless(flags)
     return found
+
+
+def gpu_refusals(args: argparse.Namespace) -> list[str]:
+    """What a command line asks for that only the CPU platform has: one sentence each.
+
+    Args:
+        args: OpenRLHF's flat namespace.
+    """
+    if vars(args)["ds.param_dtype"] != "fp32":
+        return []
+    return ["--ds.param_dtype is fp32, which is for CPUs: OpenRLHF trains on GPUs in bf16 or fp16, so leave it out."]
+
+
+def openrlhfs_precision(args: argparse.Namespace) -> str:
+    """Settle ``--ds.param_dtype`` where OpenRLHF runs on GPUs: auto is its own default.
+
+    Args:
+        args: OpenRLHF's flat namespace, changed in place.
+
+    Returns:
+        The precision.
+    """
+    flags = vars(args)
+    if flags["ds.param_dtype"] == "auto":
+        flags["ds.param_dtype"] = "bf16"
+    return flags["ds.param_dtype"]
 
 
 def _own_faults(flags: dict[str, Any]) -> list[str]:
@@ -366,8 +399,9 @@ def rollout_settings(args: argparse.Namespace, worker_extension_cls: str, token:
     """
     flags = vars(args)
     remote = flags["reward.remote_url"]
+    dtype = "float32" if flags["ds.param_dtype"] == "fp32" else None
     if not remote or flags["train.agent_func_path"] or remote.endswith(".py"):
-        return RolloutSettings(reward=None, worker_extension_cls=worker_extension_cls)
+        return RolloutSettings(reward=None, worker_extension_cls=worker_extension_cls, dtype=dtype)
     return RolloutSettings(
         reward=RewardClientSettings(
             urls=tuple(url.strip() for url in remote.split(",") if url.strip()),
@@ -378,6 +412,7 @@ def rollout_settings(args: argparse.Namespace, worker_extension_cls: str, token:
             max_in_flight=flags["reward.max_in_flight"],
         ),
         worker_extension_cls=worker_extension_cls,
+        dtype=dtype,
     )
 
 

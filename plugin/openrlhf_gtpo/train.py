@@ -26,7 +26,9 @@ from openrlhf_gtpo.plan import plan
 from openrlhf_gtpo.poison import guide_faults, poison
 from openrlhf_gtpo.settings import (
     add_flags,
+    gpu_refusals,
     make_paths_absolute,
+    openrlhfs_precision,
     refusals,
     rewards_are_embedded,
     rollout_settings,
@@ -112,11 +114,13 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[
     cleanup.callback(ray.shutdown)
 
     def prepare(args: argparse.Namespace) -> None:
-        faults = refusals(args) + (platform.refusals(args) if platform else [])
+        faults = refusals(args) + (platform.refusals(args) if platform else gpu_refusals(args))
         if faults:
             raise SettingsError("\n".join(faults))
+        precision = platform.choose_precision(args) if platform else openrlhfs_precision(args)
         if args.dry_run:  # also where the parser was given it abbreviated
-            print(plan(args, device=device, preset=expanded.preset, overridden=expanded.overridden))
+            how = {"device": device, "precision": precision}
+            print(plan(args, **how, preset=expanded.preset, overridden=expanded.overridden))
             sys.exit(0)
         faults, warnings = poison(vars(args))
         faults += guide_faults(vars(args))
@@ -130,6 +134,7 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[
         if platform:
             for change in platform.adjust(args):
                 print(f"{PROGRAM}: {change}", file=sys.stderr)
+            print(f"{PROGRAM}: on the CPU in {precision}", file=sys.stderr)
             platform.start_ray(args)
         token = _start_embedded_service(args, cleanup) if rewards_are_embedded(vars(args)) else None
         _bind_rollout(args, device, token)

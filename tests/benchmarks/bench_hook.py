@@ -26,9 +26,10 @@ def engine(model: str, hook: bool, work: dict[str, Any], pipe: Connection) -> No
         os.environ.update(cpu_environment())  # read by vLLM and torch when they are imported
     import vllm
 
+    from openrlhf_gtpo.cpu.precision import param_dtype, vllm_dtype
     from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, logprobs, sampling_kwargs
 
-    extra = {"enforce_eager": True, "dtype": "bfloat16"} if work["cpu"] else {}
+    extra = {"enforce_eager": True, "dtype": vllm_dtype(param_dtype("auto"))} if work["cpu"] else {}
     llm = vllm.LLM(model=model, seed=0, **extra, **(engine_kwargs() if hook else {}))
     if hook:
         check_hook(llm.collective_rpc("entropy_hook_report"))

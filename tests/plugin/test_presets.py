@@ -108,7 +108,9 @@ def test_the_plan_says_what_would_run(parser: argparse.ArgumentParser) -> None:
     args = parser.parse_args(expanded.arguments)
     rows = dict(
         line.split("  ", 1)
-        for line in plan(args, device="gpu", preset=expanded.preset, overridden=expanded.overridden).splitlines()
+        for line in plan(
+            args, device="gpu", precision="bf16", preset=expanded.preset, overridden=expanded.overridden
+        ).splitlines()
     )
     told = {name.strip(): value.strip() for name, value in rows.items()}
     assert told["preset"] == "gtpo, but for --shaping.alpha2"

@@ -9,9 +9,10 @@ import sys
 from typing import Any
 
 from openrlhf_gtpo.cpu.environment import STUBS, cpu_environment
+from openrlhf_gtpo.cpu.precision import has_native_bf16, param_dtype, vllm_dtype
 from openrlhf_gtpo.guide.settings import GuideSettings
 
-__all__ = ["adjust", "prepare_process", "refusals", "start_ray"]
+__all__ = ["adjust", "choose_precision", "prepare_process", "refusals", "start_ray"]
 
 
 def prepare_process() -> None:
@@ -42,7 +43,26 @@ def refusals(args: argparse.Namespace) -> list[str]:
         found.append(
             "--ds.ring_attn_size needs flash-attention, which a CPU cannot run: leave it out on --device cpu."
         )
+    if flags["ds.param_dtype"] == "fp16":
+        found.append("--ds.param_dtype is fp16, but a CPU computes in bf16 or fp32: choose one, or leave it out.")
     return found
+
+
+def choose_precision(args: argparse.Namespace) -> str:
+    """Settle ``--ds.param_dtype`` for policy, reference, guide and engines alike.
+
+    Args:
+        args: OpenRLHF's flat namespace, changed in place.
+
+    Returns:
+        One line that says which it is and why.
+    """
+    flags = vars(args)
+    wanted = flags["ds.param_dtype"]
+    flags["ds.param_dtype"] = chosen = param_dtype(wanted)
+    has = "multiplies matrices in bfloat16" if has_native_bf16() else "has no bfloat16 instructions"
+    why = f"this CPU {has}" if wanted == "auto" else f"by --ds.param_dtype; this CPU {has}"
+    return f"{vllm_dtype(chosen)} ({why})"
 
 
 def adjust(args: argparse.Namespace) -> list[str]:

@@ -1,9 +1,10 @@
 """What OpenRLHF's training actors ask of CUDA, answered on a CPU: a device, barriers that need none, a mesh, a
-weight-sync group."""
+weight-sync group; and float32, which OpenRLHF does not offer."""
 
 import importlib
 from typing import Any
 
+from openrlhf_gtpo.cpu.precision import to_torch_dtype
 from openrlhf_gtpo.cpu.weights import StoreGroup
 
 __all__ = ["install"]
@@ -23,6 +24,7 @@ def install() -> None:
     """Prepare this process. Calling it again changes nothing."""
     import openrlhf.trainer.ray.ppo_actor as ppo_actor
     import openrlhf.utils.deepspeed.deepspeed as deepspeed_strategy
+    import openrlhf.utils.utils as openrlhf_utils
     import torch
 
     if getattr(ppo_actor, "_on_cpu", False):
@@ -34,6 +36,8 @@ def install() -> None:
     ppo_actor.stateless_init_process_group = lambda host, port, rank, world_size, device: StoreGroup(
         host, port, rank, world_size
     )
+    # OpenRLHF knows bf16 and fp16; DeepSpeed, told of neither, computes in float32.
+    openrlhf_utils.convert_to_torch_dtype = to_torch_dtype
     mesh = deepspeed_strategy.init_device_mesh
     deepspeed_strategy.init_device_mesh = lambda device_type, *args, **kwargs: mesh("cpu", *args, **kwargs)
     # Without these two DeepSpeed would compile C++ at run time: its shared-memory collectives and its fused Adam.

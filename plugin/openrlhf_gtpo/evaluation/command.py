@@ -65,6 +65,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--tensor_parallel_size", type=int, default=1, help="GPUs of the engine (1)")
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="where vLLM runs (auto)")
+    parser.add_argument(
+        "--param_dtype",
+        choices=["auto", "bf16", "fp32"],
+        default="auto",
+        help="precision: auto is the model's own, on a CPU bf16 where it has that, else fp32 (auto)",
+    )
     parser.add_argument("--seed", type=int, default=0, help="(0)")
     return parser
 
@@ -75,7 +81,7 @@ def _evaluate(args: argparse.Namespace) -> None:
     benchmarks = [load(path, args.input_key, args.label_key) for path in args.data]
     if len({benchmark.name for benchmark in benchmarks}) < len(benchmarks):
         raise SettingsError("--data names two files of one name: rename one.")
-    sampling = SamplingSettings(args.n, args.temperature, args.top_p, args.max_new_tokens, args.seed)
+    sampling = SamplingSettings(args.n, args.temperature, args.top_p, args.max_new_tokens, args.seed, args.param_dtype)
     record = Record(args.out, {"model": args.model, **vars(sampling)})
     todo = {benchmark.name: _left(benchmark, record, args.max_prompts) for benchmark in benchmarks}
     left = sum(len(prompts) for prompts in todo.values())

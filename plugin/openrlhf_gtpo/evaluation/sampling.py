@@ -19,6 +19,8 @@ class SamplingSettings:
     top_p: float
     max_new_tokens: int
     seed: int
+    param_dtype: str = "auto"
+    """``bf16`` or ``fp32``; ``auto`` is what the model was saved in, on a CPU what training takes there."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,15 @@ class Sampler:
             from openrlhf_gtpo.cpu.environment import cpu_environment
 
             os.environ.update(cpu_environment())  # read by vLLM and torch when they are imported
-            # bfloat16 and eager as in training's rollouts, so that what is measured is the policy that was trained.
-            engine |= {"dtype": "bfloat16", "enforce_eager": True}
         import vllm
+
+        from openrlhf_gtpo.cpu.precision import param_dtype, vllm_dtype
+
+        if device == "cpu":
+            # In the precision of training's rollouts and eager as they are: what is measured is what was trained.
+            engine |= {"dtype": vllm_dtype(param_dtype(settings.param_dtype)), "enforce_eager": True}
+        elif settings.param_dtype != "auto":
+            engine["dtype"] = vllm_dtype(settings.param_dtype)
 
         self._settings = settings
         self._seeds_requests = device == "gpu"

@@ -192,7 +192,7 @@ def test_a_learning_rate_that_falls_too_fast_is_told(
 def test_the_plan_says_what_the_guide_does(
     parser: argparse.ArgumentParser, flags: list[str], words: str | None
 ) -> None:
-    text = plan(parse(parser, *flags), device="gpu", preset=None, overridden=())
+    text = plan(parse(parser, *flags), device="gpu", precision="bf16", preset=None, overridden=())
     told = dict(line.split(maxsplit=1) for line in text.splitlines())
     assert told.get("guide") == words
 
