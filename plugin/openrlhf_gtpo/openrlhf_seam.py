@@ -55,7 +55,7 @@ _INTERNALS = {
     "openrlhf.trainer.ray.vllm_worker_wrap": ["WorkerWrap.update_weight", "WorkerWrap.init_process_group"],
     "openrlhf.utils.agent": ["SingleTurnAgentExecutor._fetch_rewards_via_func", "SingleTurnAgentExecutor.execute"],
     "openrlhf.models.loss": ["PolicyLoss.forward"],
-    "openrlhf.utils.deepspeed.deepspeed": ["get_train_ds_config", "init_device_mesh"],
+    "openrlhf.utils.deepspeed.deepspeed": ["get_train_ds_config", "get_eval_ds_config", "init_device_mesh"],
     "openrlhf.utils.utils": ["convert_to_torch_dtype"],
 }
 

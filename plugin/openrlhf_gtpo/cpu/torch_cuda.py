@@ -1,7 +1,9 @@
 """What OpenRLHF's training actors ask of CUDA, answered on a CPU: a device, barriers that need none, a mesh, a
 weight-sync group; and float32, which OpenRLHF does not offer."""
 
+import functools
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from openrlhf_gtpo.cpu.precision import to_torch_dtype
@@ -40,15 +42,24 @@ def install() -> None:
     openrlhf_utils.convert_to_torch_dtype = to_torch_dtype
     mesh = deepspeed_strategy.init_device_mesh
     deepspeed_strategy.init_device_mesh = lambda device_type, *args, **kwargs: mesh("cpu", *args, **kwargs)
-    # Without these two DeepSpeed would compile C++ at run time: its shared-memory collectives and its fused Adam.
+    # Without this and torch_adam DeepSpeed would compile C++ at run time: shared-memory collectives, fused Adam.
     setattr(importlib.import_module("deepspeed.comm.torch"), "build_shm_op", lambda: None)  # noqa: B010 (a submodule)
-    config = deepspeed_strategy.get_train_ds_config
-
-    def config_with_torch_adam(*args: Any, **kwargs: Any) -> Any:
-        made = config(*args, **kwargs)
-        if "optimizer" in made:
-            made["optimizer"]["params"]["torch_adam"] = True
-        return made
-
-    deepspeed_strategy.get_train_ds_config = config_with_torch_adam
+    for name in ("get_train_ds_config", "get_eval_ds_config"):
+        setattr(deepspeed_strategy, name, _for_a_cpu(getattr(deepspeed_strategy, name)))
     ppo_actor._on_cpu = True
+
+
+def _for_a_cpu(make: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """DeepSpeed's configuration as ``make`` makes it, with what a CPU does another way."""
+
+    @functools.wraps(make)
+    def made_for_a_cpu(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        config = make(*args, **kwargs)
+        if "optimizer" in config:
+            config["optimizer"]["params"]["torch_adam"] = True
+        # Where ZeRO-3 gathers several parameters at once it waits for the last one alone. On a GPU's stream that means
+        # all of them; gloo works with two threads, and a late one overwrites weights that were loaded meanwhile.
+        config["zero_optimization"]["stage3_allgather_sequential"] = True
+        return config
+
+    return made_for_a_cpu

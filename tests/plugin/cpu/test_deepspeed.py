@@ -1,0 +1,45 @@
+"""DeepSpeed on a CPU: what its own configuration gets wrong there, and that ours does not."""
+
+import json
+import math
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = Path(__file__).with_name("gather_late.py")
+
+
+def gathered(whose: str) -> list[list[float]]:
+    """The values of one layer on each of two ranks."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, str(SCRIPT), whose],
+            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    said = [rank.communicate(timeout=120) for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], said[0][1][-3000:] + said[1][1][-3000:]
+    return [json.loads(out.splitlines()[-1]) for out, _ in said]
+
+
+def test_zero_3_waits_for_every_parameter_that_it_gathers() -> None:
+    """Where a layer has two parameters, DeepSpeed's own way waits for the second alone, so that the first may still be
+    on its way: now and then weights came out as whatever memory had held, and a run began with NaN."""
+    assert gathered("ours") == [[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]] * 2
+
+
+def test_zero_3_would_not_wait_without_our_setting() -> None:
+    """Shows that the test above can fail; when it fails itself, DeepSpeed no longer needs the setting."""
+    for values in gathered("theirs"):
+        assert all(map(math.isnan, values[:4])), "the weight was never gathered"
+        assert values[4:] == [5.0, 6.0]
