@@ -17,6 +17,7 @@ from typing import Any
 
 import openrlhf.trainer.ray.vllm_engine as vllm_engine
 from openrlhf.utils.agent import AgentExecutorBase, SingleTurnAgentExecutor
+from vllm.sampling_params import RequestOutputKind
 
 from openrlhf_gtpo.errors import OneSentence
 from openrlhf_gtpo.openrlhf_seam import underlying
@@ -49,6 +50,8 @@ class EntropyRecorder:
         """As the engine's own `generate`; the answer is passed on unchanged."""
         for name, value in sampling_kwargs().items():
             setattr(sampling_params, name, value)
+        # OpenRLHF reads the last output alone; else vLLM makes one, and wakes this process, for every token.
+        sampling_params.output_kind = RequestOutputKind.FINAL_ONLY
         sampling_params.detokenize = sampling_params.detokenize and (self._text or bool(sampling_params.stop))
         output = await self._engine.generate(prompt_token_ids, sampling_params, multi_modal_data=multi_modal_data)
         completion = output.outputs[0]

@@ -4,16 +4,19 @@
 
 Two engines of the same model in processes of their own, which take turns: one with the hook and the entropies read
 from every response, asked as a rollout actor of ours asks; one without the hook. `--without same` asks that one for
-the same: what the hook itself costs. `--without correction` asks as OpenRLHF does where it corrects for importance,
-which takes log-probabilities; `--without nothing` as OpenRLHF does elsewhere: tokens alone. Both generate the same
-number of tokens for every prompt (`ignore_eos`). The median over pairs of throughput with : without is printed.
+the same: what the hook itself costs. `--without every_token` takes an output for every token, as OpenRLHF does, where
+ours takes one at the end. `--without correction` asks as OpenRLHF does where it corrects for importance, which takes
+log-probabilities; `--without nothing` as OpenRLHF does elsewhere: tokens alone. Both generate as many tokens
+for every prompt (`ignore_eos`). The median over pairs of throughput with : without is printed.
 """
 
 import argparse
+import asyncio
 import multiprocessing
 import os
 import statistics
 import time
+import uuid
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -25,28 +28,44 @@ def engine(model: str, hook: bool, work: dict[str, Any], pipe: Connection) -> No
     if work["cpu"]:
         os.environ.update(cpu_environment())  # read by vLLM and torch when they are imported
     import vllm
+    from vllm.sampling_params import RequestOutputKind
 
     from openrlhf_gtpo.cpu.precision import param_dtype, vllm_dtype
     from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, logprobs, sampling_kwargs
 
     extra = {"enforce_eager": True, "dtype": vllm_dtype(param_dtype("auto"))} if work["cpu"] else {}
-    llm = vllm.LLM(model=model, seed=0, **extra, **(engine_kwargs() if hook else {}))
-    if hook:
-        check_hook(llm.collective_rpc("entropy_hook_report"))
-    # As a rollout actor asks: nobody reads the text.
-    ours = {**sampling_kwargs(), "detokenize": False}
-    asked = ours if hook else {"same": ours, "correction": {"logprobs": 1}, "nothing": {}}[work["without"]]
-    parameters = vllm.SamplingParams(n=work["n"], temperature=1.0, max_tokens=work["tokens"], ignore_eos=True, **asked)
+    arguments = vllm.AsyncEngineArgs(model=model, seed=0, **extra, **(engine_kwargs() if hook else {}))
+    # As a rollout actor asks: nobody reads the text, and only the end of each response is of interest.
+    ours = {**sampling_kwargs(), "detokenize": False, "output_kind": RequestOutputKind.FINAL_ONLY}
+    others = {
+        "same": ours,
+        "every_token": {**ours, "output_kind": RequestOutputKind.CUMULATIVE},
+        "correction": {"logprobs": 1},
+        "nothing": {},
+    }
+    asked = ours if hook else others[work["without"]]
+    parameters = vllm.SamplingParams(temperature=1.0, max_tokens=work["tokens"], ignore_eos=True, **asked)
     prompts = [{"prompt_token_ids": [1 + (i + j) % 50 for j in range(20)]} for i in range(work["prompts"])]
-    pipe.send(0.0)
-    while pipe.recv():
-        begin = time.perf_counter()
-        for output in llm.generate(prompts, parameters, use_tqdm=False):
-            for completion in output.outputs:
-                if hook:
-                    entropies(completion)
-                    logprobs(completion)
-        pipe.send(time.perf_counter() - begin)
+
+    async def response(llm: Any, prompt: Any) -> None:
+        async for output in llm.generate(prompt, parameters.clone(), request_id=uuid.uuid4().hex):
+            final = output
+        if hook:
+            entropies(final.outputs[0])
+            logprobs(final.outputs[0])
+
+    async def run() -> None:
+        llm = vllm.AsyncLLMEngine.from_engine_args(arguments)
+        if hook:
+            check_hook(await llm.collective_rpc("entropy_hook_report"))
+        pipe.send(0.0)
+        while await asyncio.to_thread(pipe.recv):
+            begin = time.perf_counter()
+            await asyncio.gather(*(response(llm, prompt) for prompt in prompts for _ in range(work["n"])))
+            pipe.send(time.perf_counter() - begin)
+        llm.shutdown()
+
+    asyncio.run(run())
 
 
 def main() -> None:
@@ -56,7 +75,9 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=16)
     parser.add_argument("--n", type=int, default=8, help="responses to each prompt")
     parser.add_argument("--tokens", type=int, default=40, help="of each response")
-    parser.add_argument("--without", choices=["same", "correction", "nothing"], default="same", help="see above")
+    parser.add_argument(
+        "--without", choices=["same", "every_token", "correction", "nothing"], default="same", help="see above"
+    )
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
     args = parser.parse_args()
     work = {name: getattr(args, name) for name in ("prompts", "n", "tokens", "without")}
@@ -65,7 +86,7 @@ def main() -> None:
     pipes = {}
     for hook in (True, False):
         pipes[hook], theirs = context.Pipe()
-        context.Process(target=engine, args=(args.model, hook, work, theirs), daemon=True).start()
+        context.Process(target=engine, args=(args.model, hook, work, theirs)).start()
     for pipe in pipes.values():
         pipe.recv()  # the engine is up
     ratios = []
