@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs everything that is tested: linters and types, the fast tests in parallel, then the real loop.
+# Runs everything that is tested: style and types, the fast tests, then all that starts engines and the real loop.
 #
-#   bash launch/test.sh                 # all of it, about a quarter of an hour on 2 cores
+#   bash launch/test.sh                 # all of it; how long that takes is in the README
+#   bash launch/test.sh fast            # what needs no engine: before each commit
 #   bash launch/test.sh tests/plugin    # only these, with any further flags of pytest
 #
 # Sets up what is missing first.
@@ -10,22 +11,32 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bash launch/setup.sh
 
+fast=
+[ "${1:-}" != fast ] || { fast=1 && shift; }
 if [ $# -gt 0 ]; then
     exec .venv/bin/python -m pytest "$@"
 fi
 
-echo "── 1 of 4: style and types"
-.venv/bin/ruff check .
-.venv/bin/ruff format --check .
-.venv/bin/mypy
+phases=3
+[ -z "$fast" ] || phases=2
+status=0
+phase() { # phase NUMBER NAME COMMAND...
+    local name="$1 of $phases: $2" begin=$SECONDS
+    shift 2
+    echo "── $name"
+    "$@" || status=1
+    echo "── $name took $((SECONDS - begin)) s"
+}
+style() {
+    .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
+}
 
 # Each worker would take every core for torch's threads otherwise.
 export OMP_NUM_THREADS=1
-status=0
-echo "── 2 of 4: fast tests, 2 at a time"
-.venv/bin/python -m pytest -q -n 2 --dist loadscope --ignore tests/end_to_end --ignore tests/plugin/test_vllm_entropy.py || status=1
-echo "── 3 of 4: the real vLLM engine"
-.venv/bin/python -m pytest -q tests/plugin/test_vllm_entropy.py || status=1
-echo "── 4 of 4: the real loop, 2 files at a time (the first trains its policy: a minute without a line)"
-.venv/bin/python -m pytest -v -n 2 --dist loadfile --timeout 600 tests/end_to_end || status=1
+phase 1 "style and types" style
+phase 2 "fast tests, 2 at a time" \
+    .venv/bin/python -m pytest -q -rs -n 2 --dist loadscope -m "not engine"
+[ -n "$fast" ] || phase 3 "engines and the real loop, 2 at a time (a policy is trained first: a minute without a line)" \
+    .venv/bin/python -m pytest -v -rs -n 2 --dist loadgroup -m engine --timeout 600 \
+    tests/reward_server tests/end_to_end tests/plugin
 exit $status

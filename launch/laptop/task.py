@@ -37,6 +37,7 @@ class Task(ABC):
     layers: int  # of the policy
     max_length: int  # tokens, prompt and response together
     warm_start_steps: int
+    warm_start_batch = 64  # demonstrations of one step
     max_distinct = 20_000  # expressions of one split; drawing distinct ones stays quick below it
 
     @abstractmethod

@@ -3,6 +3,7 @@ behind."""
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,6 +16,13 @@ import psutil
 
 PROMPTS, SAMPLES = 16, 8
 
+GAP = {"fp32": 5e-6, "bf16": 5e-3}
+"""The most by which log-probabilities of rollout and policy may differ on average where both have the same weights:
+what is left to rounding in either precision (5e-7 and 1e-3 are seen)."""
+
+OTHER_PRECISION = "--ds.param_dtype=fp32"
+"""For some of the runs: where a CPU has bfloat16 both precisions are tested, and elsewhere the one that there is."""
+
 
 @dataclass
 class Run:
@@ -24,6 +32,16 @@ class Run:
     log: str
     metrics: list[dict[str, Any]]
     folder: Path
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The flags as they were resolved."""
+        return json.loads((self.folder / "run.json").read_text())["settings"]
+
+    @property
+    def gap(self) -> float:
+        """The bound of ``GAP`` for the precision that this run was in."""
+        return GAP[self.settings["ds.param_dtype"]]
 
     def check(self) -> "Run":
         """Fail with the end of the log unless training ended well."""
@@ -149,6 +167,12 @@ class Training:
                 process.kill()
             except psutil.NoSuchProcess:
                 continue
+
+
+def is_right(line: dict[str, Any]) -> bool:
+    """Whether a line of rollouts.jsonl ends in the right box, as a reader of its tokens would say; a verdict that
+    agrees belongs to this response and no other. The policy puts a line feed into a box now and then."""
+    return re.search(rf"\\boxed\{{\s*{re.escape(line['label'])}\s*\}}", "".join(line["tokens"])) is not None
 
 
 def train(policy: Path, folder: Path, estimator: str, steps: int, *flags: str, **kwargs: Any) -> Run:

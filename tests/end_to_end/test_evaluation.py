@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 
 def evaluate(policy: Path, out: Path, prompts: int) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -19,6 +21,7 @@ def evaluate(policy: Path, out: Path, prompts: int) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.engine
 def test_an_evaluation_goes_on_where_it_stopped_and_says_what_it_found(policy: Path, tmp_path: Path) -> None:
     first = evaluate(policy, tmp_path, 8)
     assert first.returncode == 0, first.stderr[-3000:]

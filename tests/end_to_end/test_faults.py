@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,9 @@ import psutil
 import pytest
 
 from ..plugin.fake_reward_server import Answer, FakeRewardServer, Post
-from .loop import PROMPTS, SAMPLES, Training, train
+from .loop import PROMPTS, SAMPLES, Run, Training, is_right
+
+pytestmark = pytest.mark.engine
 
 MATH_REWARD = str(Path(sys.executable).with_name("math-reward"))
 
@@ -51,15 +53,6 @@ class Service:
         self.process.wait()
 
 
-@pytest.fixture
-def service() -> Iterator[Service]:
-    service = Service()
-    try:
-        yield service
-    finally:
-        service.kill()
-
-
 def rollouts(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "rollouts.jsonl").read_text().splitlines()]
 
@@ -68,7 +61,7 @@ def check_rewards(lines: list[dict[str, Any]]) -> None:
     """Each response has the verdict that it deserves, and no other's."""
     assert {line["correct"] for line in lines} == {True, False}
     for line in lines:
-        assert line["correct"] == (f"\\boxed{{{line['label']}}}" in "".join(line["tokens"])), line
+        assert line["correct"] == is_right(line), line
 
 
 def check_prompts(lines: list[dict[str, Any]], steps: int) -> None:
@@ -110,44 +103,13 @@ class Trouble:
                 self.faults += 1
                 return self.FAULTS[self.faults - 1]
         try:
-            answer = httpx.post(f"{self.url}{post.path}", json=post.payload, timeout=30)
+            token = {name: value for name, value in post.headers.items() if name.lower() == "authorization"}
+            answer = httpx.post(f"{self.url}{post.path}", json=post.payload, headers=token, timeout=30)
         except httpx.HTTPError:
             return Answer(drop=True)  # the service is down: so is what stands before it
         with self._lock:
             self.passed_on += len(post.texts)
         return Answer(answer.status_code, answer.content, delay=self.SLOW if number == 2 else 0.0)
-
-
-def test_a_run_rides_through_every_fault_of_the_reward_service_and_loses_nothing(
-    policy: Path, service: Service, tmp_path: Path
-) -> None:
-    """500, 429, 503, rubbish, a wrong length, NaN, a hang-up, ten seconds' delay, one dead URL of two, and the service
-    killed with -9 and started again twenty seconds later."""
-    steps = 8
-    trouble = Trouble(service.url)
-    with FakeRewardServer(always=trouble) as before:
-        urls = f"http://127.0.0.1:{free_port()},{before.url}/v1/grade"
-        flags = [f"--reward.remote_url={urls}", "--reward.deadline=120", f"--shaping.save_rollouts={PROMPTS}"]
-        training = Training(policy, tmp_path, "gtpo", steps, *flags, "--reward.batch_size=16")
-        try:
-            training.wait_for_steps(3)
-            service.kill()
-            time.sleep(20)
-            assert len(training.metrics()) <= 5, "it waits for the rewards"
-            service.start()
-            run = training.end().check()
-        finally:
-            training.kill()
-    assert trouble.faults == len(Trouble.FAULTS), "every fault was injected"
-    assert [line["step"] for line in run.metrics] == list(range(1, steps + 1))
-    for line in run.metrics:
-        assert line["rollout/num_samples"] == PROMPTS * SAMPLES
-        assert (line["reward/failed_responses"], line["reward/dropped_groups"]) == (0, 0)
-    assert max(line["reward/wait_seconds_max"] for line in run.metrics) >= 15, "the outage shows in the metrics"
-    assert run.metrics[-1]["reward/retries_total"] >= len(Trouble.FAULTS)
-    lines = rollouts(tmp_path)
-    check_rewards(lines)
-    check_prompts(lines, steps)
 
 
 def process_of(training: Training, name: str) -> psutil.Process:
@@ -164,75 +126,121 @@ def stopped_with(training: Training) -> str:
     return run.log.strip().splitlines()[-1]
 
 
-def test_a_run_that_dies_in_three_ways_is_resumed_each_time_without_losing_or_repeating_a_prompt(
-    policy: Path, tmp_path: Path
+@dataclass
+class Story:
+    """What became of one run through all its troubles."""
+
+    trouble: Trouble
+    before_the_first_death: list[dict[str, Any]]
+    """The metrics of the steps until then."""
+    last_words: list[str]
+    """The last line of the run, each time that it died."""
+    end: Run
+
+
+STEPS = 11
+
+
+@pytest.fixture(scope="module")
+def story(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """The reward service answers 500, 429, 503, rubbish, a wrong length and NaN, hangs up and is ten seconds late; one
+    URL of two is dead; and the service is killed with -9 and started again twenty seconds later. Then the token is
+    rotated, then the engine is killed with -9, then the policy's actor; each time the same command goes on with
+    --ckpt.load_enable."""
+    folder, token = tmp_path_factory.mktemp("story"), secrets.token_hex(8)
+    service = Service()
+    trouble = Trouble(service.url)
+    with FakeRewardServer(always=trouble) as before:
+        flags = [f"--reward.remote_url=http://127.0.0.1:{free_port()},{before.url}/v1/grade", "--reward.batch_size=16"]
+        flags += ["--reward.deadline=120", f"--shaping.save_rollouts={PROMPTS}"]
+        flags += ["--ckpt.save_steps=1", "--ckpt.max_num=2", f"--ckpt.path={folder / 'state'}"]
+        training = Training(policy, folder, "gtpo", STEPS, *flags)
+        last_words = []
+
+        def resume() -> Training:
+            done = len(training.metrics())
+            resumed = Training(policy, folder, "gtpo", STEPS, *flags, "--ckpt.load_enable", MATH_REWARD_TOKEN=token)
+            resumed.wait_for_steps(done + 1)
+            return resumed
+
+        try:
+            training.wait_for_steps(3)
+            service.kill()
+            time.sleep(20)
+            assert len(training.metrics()) <= 5, "it waits for the rewards"
+            service.start()
+            training.wait_for_steps(6)
+            service.kill()
+            service.start(token)
+            last_words.append(stopped_with(training))
+            metrics = training.metrics()
+            for actor in ("RolloutActor", r"(Cpu)?Policy(Model)?Actor"):
+                training = resume()
+                process_of(training, actor).kill()
+                last_words.append(stopped_with(training))
+            training = resume()
+            end = training.end().check()
+        finally:
+            training.kill()
+            service.kill()
+    return Story(trouble, metrics, last_words, end)
+
+
+of_the_story = pytest.mark.xdist_group("story")
+
+
+@of_the_story
+def test_a_run_rides_through_every_fault_of_the_reward_service(story: Story) -> None:
+    assert story.trouble.faults == len(Trouble.FAULTS), "every fault was injected"
+    lines = story.before_the_first_death
+    assert [line["step"] for line in lines[:6]] == list(range(1, 7))
+    for line in lines:
+        assert line["rollout/num_samples"] == PROMPTS * SAMPLES
+        assert (line["reward/failed_responses"], line["reward/dropped_groups"]) == (0, 0)
+    assert max(line["reward/wait_seconds_max"] for line in lines) >= 15, "the outage shows in the metrics"
+    assert lines[-1]["reward/retries_total"] >= len(Trouble.FAULTS)
+
+
+@of_the_story
+def test_a_token_that_is_rotated_stops_the_run_with_one_sentence(story: Story) -> None:
+    said = story.last_words[0]
+    assert "401" in said, said
+    assert "--ckpt.load_enable" in said, said
+
+
+@of_the_story
+@pytest.mark.parametrize(("death", "actor"), [(1, "RolloutRayActor"), (2, "PolicyModelActor")])
+def test_an_actor_that_is_killed_stops_the_run_with_one_sentence_that_names_it(
+    story: Story, death: int, actor: str
 ) -> None:
-    """The token is rotated, then the engine is killed with -9, then the policy's actor; each time the run stops with
-    one sentence, and the same command with --ckpt.load_enable goes on."""
-    steps = 8
-    old, new = secrets.token_hex(8), secrets.token_hex(8)
-    service = Service(old)
-    flags = [f"--reward.remote_url={service.url}", "--reward.deadline=30", f"--shaping.save_rollouts={PROMPTS}"]
-    flags += ["--ckpt.save_steps=1", "--ckpt.max_num=2", f"--ckpt.path={tmp_path / 'state'}"]
+    said = story.last_words[death]
+    assert re.match(rf"openrlhf-gtpo train: error: The process of {actor} .*died", said), said
+    assert "--ckpt.load_enable goes on after step" in said, said
 
-    def start(*more: str, token: str) -> Training:
-        return Training(policy, tmp_path, "gtpo", steps, *flags, *more, MATH_REWARD_TOKEN=token)
 
-    training = start(token=old)
-    try:
-        training.wait_for_steps(1)
-        service.kill()
-        service.start(new)
-        said = stopped_with(training)
-        assert "401" in said, said
-        assert "--ckpt.load_enable" in said, said
-        done = len(training.metrics())
-
-        training = start("--ckpt.load_enable", token=new)
-        training.wait_for_steps(done + 1)
-        process_of(training, "RolloutActor").kill()
-        said = stopped_with(training)
-        assert re.match(r"openrlhf-gtpo train: error: The process of RolloutRayActor .*died", said), said
-        assert "--ckpt.load_enable goes on after step" in said, said
-        done = len(training.metrics())
-
-        training = start("--ckpt.load_enable", token=new)
-        training.wait_for_steps(done + 1)
-        process_of(training, r"(Cpu)?Policy(Model)?Actor").kill()
-        said = stopped_with(training)
-        assert re.match(r"openrlhf-gtpo train: error: The process of PolicyModelActor .*died", said), said
-
-        training = start("--ckpt.load_enable", token=new)
-        run = training.end().check()
-    finally:
-        training.kill()
-        service.kill()
-    assert [line["step"] for line in run.metrics] == list(range(1, steps + 1))
-    lines = rollouts(tmp_path)
+@of_the_story
+def test_no_prompt_and_no_reward_is_lost_or_counted_twice_whatever_happened(story: Story) -> None:
+    assert [line["step"] for line in story.end.metrics] == list(range(1, STEPS + 1))
+    lines = rollouts(story.end.folder)
     check_rewards(lines)
-    check_prompts(lines, steps)
+    check_prompts(lines, STEPS)
 
 
-def test_a_full_disk_stops_the_run_with_one_sentence(policy: Path, tmp_path: Path) -> None:
-    training = Training(policy, tmp_path, "gtpo", 30, "--ckpt.save_steps=1", f"--ckpt.path={tmp_path / 'state'}")
-    try:
-        training.wait_for_steps(2)
-        metrics = tmp_path / "metrics.jsonl"
-        metrics.rename(tmp_path / "before.jsonl")
-        metrics.symlink_to("/dev/full")  # where the kernel answers every write with "no space left on device"
-        training.process.wait(120)
-        metrics.unlink()  # of which there is no end when it is read
-        said = stopped_with(training)
-    finally:
-        training.kill()
-    assert said.startswith("openrlhf-gtpo train: error: A disk is full, so training stopped"), said
-    assert "--ckpt.load_enable goes on after step" in said
+@dataclass
+class Full:
+    """A run that lost a reward, and whose disk was full later."""
+
+    metrics: list[dict[str, Any]]
+    """Of the steps before the disk was full."""
+    rollouts: list[dict[str, Any]]
+    """Likewise."""
+    last_words: str
 
 
-def test_with_drop_group_a_group_that_lost_a_reward_is_counted_and_another_prompt_takes_its_place(
-    policy: Path, tmp_path: Path
-) -> None:
-    count = 0
+@pytest.fixture(scope="module")
+def full(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Full:
+    """With --reward.on_failure drop_group one request of the first step fails; after two steps the disk is full."""
+    folder, count = tmp_path_factory.mktemp("full"), 0
 
     def fails_once(post: Post) -> Answer:
         nonlocal count
@@ -247,9 +255,32 @@ def test_with_drop_group_a_group_that_lost_a_reward_is_counted_and_another_promp
 
     with FakeRewardServer(always=fails_once) as server:
         flags = [f"--reward.remote_url={server.url}/v1/grade", "--reward.on_failure=drop_group"]
-        flags += [f"--shaping.save_rollouts={PROMPTS}", "--train.max_steps=2"]
-        run = train(policy, tmp_path, "gtpo", 5, *flags).check()
-    assert sum(line["reward/dropped_groups"] for line in run.metrics) >= 1
-    assert sum(line["reward/failed_responses"] for line in run.metrics) >= 1
-    assert all(line["rollout/num_samples"] == PROMPTS * SAMPLES for line in run.metrics)
-    check_prompts(rollouts(tmp_path), 2)
+        flags += [f"--shaping.save_rollouts={PROMPTS}", "--ckpt.save_steps=1", f"--ckpt.path={folder / 'state'}"]
+        training = Training(policy, folder, "gtpo", 30, *flags)
+        try:
+            training.wait_for_steps(2)
+            metrics = folder / "metrics.jsonl"
+            before = training.metrics()
+            metrics.rename(folder / "before.jsonl")
+            metrics.symlink_to("/dev/full")  # where the kernel answers every write with "no space left on device"
+            training.process.wait(120)
+            metrics.unlink()  # of which there is no end when it is read
+            said = stopped_with(training)
+        finally:
+            training.kill()
+    return Full(before, [line for line in rollouts(folder) if line["step"] <= 2], said)
+
+
+@pytest.mark.xdist_group("full")
+def test_with_drop_group_a_group_that_lost_a_reward_is_counted_and_another_prompt_takes_its_place(full: Full) -> None:
+    assert sum(line["reward/dropped_groups"] for line in full.metrics) >= 1
+    assert sum(line["reward/failed_responses"] for line in full.metrics) >= 1
+    assert all(line["rollout/num_samples"] == PROMPTS * SAMPLES for line in full.metrics)
+    check_prompts(full.rollouts, 2)
+
+
+@pytest.mark.xdist_group("full")
+def test_a_full_disk_stops_the_run_with_one_sentence(full: Full) -> None:
+    said = full.last_words
+    assert said.startswith("openrlhf-gtpo train: error: A disk is full, so training stopped"), said
+    assert "--ckpt.load_enable goes on after step" in said

@@ -54,6 +54,7 @@ def test_an_update_divides_the_responses_of_a_step_with_and_without_the_guides()
     assert runs.PROMPTS * (runs.SAMPLES + guided.GUIDE_SAMPLES) % DESIGN.batch_size == 0
 
 
+@pytest.mark.engine
 def test_plain_dapos_command_line_is_accepted(policy: Path, tmp_path: Path) -> None:
     one = study(tmp_path, start=policy)
     (tmp_path / "heldout.jsonl").write_bytes((policy / "heldout.jsonl").read_bytes())

@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = ROOT / "launch" / "quickstart"
 sys.path.append(str(ROOT / "launch" / "laptop"))  # scripts find each other as python finds them: in their own folder
 
+import itertools
+
 import gates  # noqa: E402
 import last_digit  # noqa: E402
 import policy  # noqa: E402
@@ -139,17 +141,49 @@ def test_the_longest_pair_of_prompt_and_response_fits_the_policy():
     assert len(tokenizer(policy.chat(task, tokenizer, longest)).input_ids) + MAX_NEW_TOKENS <= task.max_length
 
 
+def demonstrations(batch):
+    """Each one's (ids, labels), out of the rows that they are packed into; what pads a row is left out."""
+    found = []
+    for ids, labels, positions in zip(batch["input_ids"], batch["labels"], batch["position_ids"], strict=True):
+        starts = [*(positions == 0).nonzero().flatten().tolist(), len(ids)]
+        spans = [slice(begin, end) for begin, end in itertools.pairwise(starts)]
+        found += [(ids[s], labels[s]) for s in spans if (labels[s] != warm_start.IGNORED).any()]
+    return found
+
+
 def test_only_the_response_is_learned_in_a_batch():
     tokenizer = policy.build_tokenizer(task)
-    batch = warm_start.batch(task, tokenizer, random.Random(0))
-    assert batch["input_ids"].shape == batch["labels"].shape == batch["attention_mask"].shape
-    for ids, labels, mask in zip(batch["input_ids"], batch["labels"], batch["attention_mask"], strict=True):
+    found = demonstrations(warm_start.batch(task, tokenizer, random.Random(0)))
+    assert len(found) == task.warm_start_batch
+    for ids, labels in found:
         learned = labels != warm_start.IGNORED
         assert torch.equal(labels[learned], ids[learned])
-        prompt, response = tokenizer.decode(ids[mask.bool() & ~learned]), tokenizer.decode(ids[learned])
-        assert prompt.endswith("<|im_start|>assistant\n")
+        prompt, response = tokenizer.decode(ids[~learned]), tokenizer.decode(ids[learned])
+        assert re.fullmatch(r"<\|im_start\|>user\nLast digit of \S+<\|im_end\|>\n<\|im_start\|>assistant\n", prompt)
         assert re.search(r"\\boxed\{\d\}<\|im_end\|>$", response)
-        assert not (learned & ~mask.bool()).any()
+
+
+def test_demonstrations_in_one_row_do_not_see_each_other():
+    """The loss of a packed batch is that of its demonstrations one by one."""
+    from transformers import Qwen2ForCausalLM
+
+    tokenizer = policy.build_tokenizer(task)
+    config = policy.build_config(task, tokenizer)
+    config._attn_implementation = "eager"
+    config.initializer_range = 0.3  # so that attention to a stranger would tell
+    torch.manual_seed(0)
+    model = Qwen2ForCausalLM(config).eval()
+    packed = warm_start.batch(task, tokenizer, random.Random(1))
+    found = demonstrations(packed)
+    assert len(packed["input_ids"]) < len(found) / 2, "several to a row"
+    with torch.no_grad():
+        together = model(**packed, use_cache=False).loss.item()
+        total = learned = 0.0
+        for ids, labels in found:
+            count = int((labels != warm_start.IGNORED).sum())
+            total += model(ids[None], labels=labels[None]).loss.item() * count
+            learned += count
+    assert together == pytest.approx(total / learned, rel=1e-5)
 
 
 def test_a_trails_answer_is_the_whole_way_of_the_digit():
@@ -233,7 +267,8 @@ def test_a_guide_is_another_policy_for_the_same_prompts(monkeypatch, tmp_path):
 def run_warm_start(monkeypatch, out, *flags):
     monkeypatch.setattr(last_digit.TASK, "warm_start_steps", 2)
     monkeypatch.setattr(gates.TASK, "warm_start_steps", 2)
-    monkeypatch.setattr(warm_start, "BATCH_SIZE", 4)
+    for one in (last_digit.TASK, gates.TASK, trail.TASK, trail.STRONG):
+        monkeypatch.setattr(one, "warm_start_batch", 4)
     monkeypatch.setattr(sys, "argv", ["warm_start.py", "--out", str(out), "--prompts", "32", *flags])
     warm_start.main()
 

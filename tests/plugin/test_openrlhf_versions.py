@@ -49,6 +49,7 @@ print("fits")
 """
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("release", ["0.11.0", "0.11.1"])
 def test_an_earlier_release_of_the_range_fits(release: str, tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--no-deps"]

@@ -89,6 +89,8 @@ def logits_of(model: Path, prompt: list[int], tokens: list[int]) -> torch.Tensor
     return logits
 
 
+@pytest.mark.engine
+@pytest.mark.xdist_group("generated")
 @pytest.mark.parametrize("i", range(len(PROMPTS)))
 def test_each_entropy_is_that_of_the_distribution_its_token_was_sampled_from(
     generated: list[dict[str, Any]], tiny_model: Path, i: int
@@ -105,6 +107,8 @@ def test_each_entropy_is_that_of_the_distribution_its_token_was_sampled_from(
     assert error <= 1e-5, f"{error:.2e}"
 
 
+@pytest.mark.engine
+@pytest.mark.xdist_group("generated")
 def test_the_log_probabilities_of_the_sampled_tokens_are_still_there(
     generated: list[dict[str, Any]], tiny_model: Path
 ) -> None:
@@ -114,6 +118,7 @@ def test_the_log_probabilities_of_the_sampled_tokens_are_still_there(
     assert torch.tensor(generated[0]["logprob"]) == pytest.approx(expected, abs=1e-5)
 
 
+@pytest.mark.engine
 def test_an_engine_without_the_hook_is_found_out_by_the_reader(tiny_model: Path) -> None:
     program = (
         ENGINE
@@ -130,6 +135,7 @@ except EntropyMissing as error:
     assert "FOUND OUT vLLM returned log-probabilities without entropies" in run(program, tiny_model)
 
 
+@pytest.mark.engine
 def test_a_sampler_that_is_not_hooked_is_found_out_at_start_up(tiny_model: Path) -> None:
     """A worker whose sampler is of a foreign class: what a future vLLM with a third sampler would look like."""
     program = (
@@ -219,6 +225,7 @@ def test_the_settings_are_those_that_the_documentation_names() -> None:
     check_hook([{"hooked": True, "sampler": None, "vllm": "0.29.0"}])
 
 
+@pytest.mark.engine
 def test_the_v2_samplers_own_code_returns_entropies_in_tritons_interpreter() -> None:
     """vLLM's V2 sampler is the one that GPUs use; its Triton kernels run here in Triton's interpreter."""
     pytest.importorskip("triton", reason="Triton has no wheel for this platform, where V2 cannot be in use either")

@@ -119,6 +119,8 @@ def start_ray(args: argparse.Namespace) -> None:
     os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
     # Nobody asks this cluster for the history of its calls, which grows with every step (a hundred MiB in the end).
     os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
+    # When the driver is killed, Ray's agent reports that to a head that is gone too, and by default for a minute.
+    os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "20")
     # address="local": never join a cluster that happens to run on this machine.
     ray.init(
         address="local",

@@ -8,6 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.engine
 SCRIPT = Path(__file__).with_name("gather_late.py")
 
 

@@ -46,6 +46,7 @@ def test_a_flag_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str
     assert "--modle" in capsys.readouterr().err
 
 
+@pytest.mark.engine
 def test_a_whole_examination_as_a_program_reads_it(policy: Path, written: Callable[..., Path], tmp_path: Path) -> None:
     """Everything but an engine and a cluster, on a data set with one fault of each kind that a model shows."""
     data = written(

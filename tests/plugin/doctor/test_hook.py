@@ -62,6 +62,7 @@ def test_a_vllm_that_does_not_fit_is_a_fault(said: str, sentence: str, monkeypat
     assert (found.state, found.sentence) == ("fault", sentence)
 
 
+@pytest.mark.engine
 def test_a_real_engines_entropies_agree_with_a_forward_pass(policy: Path) -> None:
     found = check_engine(str(policy), "cpu", True)
     assert found.state == "ok", found.sentence
@@ -84,6 +85,7 @@ def test_entropies_that_disagree_are_a_fault(monkeypatch: pytest.MonkeyPatch) ->
     assert check_engine("m", "gpu", True).state == "fault"
 
 
+@pytest.mark.engine
 def test_an_engine_that_does_not_start_is_a_fault(tmp_path: Path) -> None:
     found = check_engine(str(tmp_path), "cpu", True)
     assert found.state == "fault"

@@ -131,6 +131,7 @@ def cluster() -> Iterator[str]:
     ray.shutdown()
 
 
+@pytest.mark.engine
 def test_a_real_cluster_is_counted(cluster: str) -> None:
     imported, found = check_ray(cluster, "gpu")
     assert (imported.state, found.state) == ("ok", "ok"), (imported.sentence, found.sentence)
