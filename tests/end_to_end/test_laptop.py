@@ -1,5 +1,6 @@
 """What surrounds the trainer on a laptop: tasks, policy, warm start, the quickstart's report and refusals."""
 
+import itertools
 import json
 import os
 import random
@@ -14,8 +15,6 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = ROOT / "launch" / "quickstart"
 sys.path.append(str(ROOT / "launch" / "laptop"))  # scripts find each other as python finds them: in their own folder
-
-import itertools
 
 import gates  # noqa: E402
 import last_digit  # noqa: E402
