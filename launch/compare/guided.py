@@ -39,7 +39,7 @@ def at_level(level: float) -> tuple[Column, Column]:
 
 LAYOUT = Layout(
     baseline="dapo",
-    figures=("pass@1", "pass@32", "entropy"),
+    figures=("pass@1", "pass@32", "entropy_response_mean"),
     columns=(
         Column("prompts", results.prompts_consumed),
         Column("seconds a step", results.seconds_a_step),
@@ -50,7 +50,7 @@ LAYOUT = Layout(
         Table("Until held-out pass@1 reaches", tuple(column for level in LEVELS for column in at_level(level))),
         ENTROPY,
     ),
-    picture=("rollout/pass_rate", "_pass1", "_pass8", "entropy/mean", "actor_grad_norm", "timing/step_total"),
+    picture=("rollout/pass_rate", "_pass1", "_pass8", "entropy/token_mean", "actor_grad_norm", "timing/step_total"),
     measured=("start", "guide"),
 )
 

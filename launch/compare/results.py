@@ -24,7 +24,7 @@ from openrlhf_gtpo.report.run import Run, read, series
 # 97.5 % quantiles of Student's t by degrees of freedom.
 T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
-FIGURES = ("pass@1", "pass@4", "pass@8", "pass@32", "entropy", "response_length")
+FIGURES = ("pass@1", "pass@4", "pass@8", "pass@32", "entropy_response_mean", "response_length")
 """Columns of the table, from the last measurement; pass@1 is the mean over the samples, Mean@32."""
 
 
@@ -71,7 +71,7 @@ class Entropy:
 
     @classmethod
     def of(cls, run: Run) -> Entropy:
-        points = smoothed(run.points("entropy/mean"))
+        points = smoothed(run.points("entropy/token_mean"))
         step, lowest = min(points, key=lambda point: point[1])
         return cls(points[0][1], lowest, step, points[-1][1])
 
@@ -192,7 +192,7 @@ COMPARISON = Layout(
         "rollout/pass_rate",
         "_pass1",
         "_pass16",
-        "entropy/mean",
+        "entropy/token_mean",
         "rollout/response_length_mean",
         "groups/uninformative_share",
     ),

@@ -240,7 +240,9 @@ def measure(study: Study, runner: Runner, policy: Path, name: str, what: str) ->
 
 
 def summary(figures: dict[str, float]) -> str:
-    return ", ".join(f"{key} {figures[key]:.3f}" for key in ("pass@1", f"pass@{FINAL_SAMPLES}", "entropy"))
+    return ", ".join(
+        f"{key} {figures[key]:.3f}" for key in ("pass@1", f"pass@{FINAL_SAMPLES}", "entropy_response_mean")
+    )
 
 
 def steps_done(folder: Path) -> int:

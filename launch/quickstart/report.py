@@ -26,10 +26,14 @@ NAMES = {"gtpo": "GTPO", "grpo_s": "GRPO-S", "group_norm": "GRPO"}
 # Key in metrics.jsonl, what it is, unit, colour (Okabe and Ito's palette: told apart by colour-blind eyes too).
 CURVES = [
     ("rollout/reward_mean", "reward", "share of correct responses", "#0072B2"),
-    ("entropy/mean", "token entropy", "nats", "#D55E00"),
+    ("entropy/token_mean", "entropy, mean over tokens", "nats", "#D55E00"),
     ("rollout/response_length_mean", "response length", "tokens", "#009E73"),
 ]
-ROWS = [("pass@1", "pass@1", ".3f"), ("pass@8", "pass@8", ".3f"), ("entropy", "token entropy, nats", ".3f")]
+ROWS = [
+    ("pass@1", "pass@1", ".3f"),
+    ("pass@8", "pass@8", ".3f"),
+    ("entropy_token_mean", "entropy a token, nats", ".3f"),
+]
 ROWS += [("response_length", "response length, tokens", ".1f")]
 WIDTH = 100  # columns of the printed group
 SHOWN = 4  # responses of the printed group

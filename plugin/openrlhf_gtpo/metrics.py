@@ -41,7 +41,8 @@ def rollout_metrics(
         logprob_gap: (N, T) float, |log-probability in vLLM - in the policy actor| of each sampled token.
 
     Returns:
-        Metric name -> value. A statistic of no tokens (no wrong response, say) is left out.
+        Metric name -> value. A statistic of no tokens (no wrong response, say) is left out. ``entropy/token_*`` are
+        over tokens; ``entropy/response_mean`` is over responses with tokens, of each one's mean.
     """
     mask = mask.bool()
     classes = {"": torch.ones_like(group, dtype=torch.bool)}
@@ -52,7 +53,10 @@ def rollout_metrics(
         tokens = mask & rows[:, None]
         if not tokens.any():
             continue
-        spread(found, f"entropy/{prefix}", entropy[tokens])
+        spread(found, f"entropy/{prefix}token_", entropy[tokens])
+        length = tokens.sum(-1)
+        per_response = (entropy * tokens).sum(-1)[length > 0] / length[length > 0]
+        found[f"entropy/{prefix}response_mean"] = per_response.mean().item()
         found[f"advantage/{prefix}mean"] = advantages[tokens].mean().item()
         found[f"advantage/{prefix}std"] = advantages[tokens].std(correction=0).item()
         found[f"advantage/{prefix}min"] = advantages[tokens].min().item()
@@ -139,7 +143,7 @@ def progress_line(step: int, metrics: Mapping[str, Any]) -> str:
     parts = [f"step {step:<4d}"]
     for label, name, form in (
         ("reward", "rollout/reward_mean", ".3f"),
-        ("entropy", "entropy/mean", ".3f"),
+        ("entropy", "entropy/token_mean", ".3f"),
         ("length", "rollout/response_length_mean", ".1f"),
         ("uninformative groups", "groups/uninformative_share", ".2f"),
         ("dropped groups", "reward/dropped_groups", ".0f"),

@@ -180,7 +180,7 @@ def test_a_submitted_job_trains_over_two_nodes_and_keeps_its_secret(
     metrics = [json.loads(line) for line in (tmp_path / "out" / "model" / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in metrics] == [1, 2]
     for line in metrics:
-        assert line["entropy/mean"] > 0, "the hook is in the engine on the other node"
+        assert line["entropy/token_mean"] > 0, "the hook is in the engine on the other node"
         assert line["shaped_reward/wrong_mean"] < 0, "the shaping's settings are in the controller"
         assert line["mismatch/logprob_gap"] <= GAP[param_dtype("auto")], "weights go from one node to the other"
     assert metrics[-1]["reward/items_total"] == 2 * 16 * 8, "the token is with the rollout actors"

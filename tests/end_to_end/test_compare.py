@@ -72,8 +72,8 @@ def test_an_interval_is_students_over_seeds() -> None:
 
 
 def test_a_rebound_is_counted_from_the_lowest_point() -> None:
-    falling = [{"step": s, "entropy/mean": 1.0 - 0.1 * s} for s in range(1, 6)]
-    rising = [{"step": s, "entropy/mean": 0.5 + 0.05 * (s - 5)} for s in range(6, 9)]
+    falling = [{"step": s, "entropy/token_mean": 1.0 - 0.1 * s} for s in range(1, 6)]
+    rising = [{"step": s, "entropy/token_mean": 0.5 + 0.05 * (s - 5)} for s in range(6, 9)]
     course = results.Entropy.of(Run("a", falling + rising))
     assert (course.lowest, course.lowest_step) == (pytest.approx(0.5), 5)
     assert course.rebound == pytest.approx(0.15)
@@ -94,7 +94,7 @@ def study_files(out: Path, finals: dict[str, list[float]]) -> dict[str, list[Pat
         for seed, value in enumerate(values):
             folder = out / f"{preset}-seed-{seed}"
             measured(folder / "final", value)
-            row = {"rollout/pass_rate": value, "entropy/mean": 0.1, "timing/step_total": 2.0}
+            row = {"rollout/pass_rate": value, "entropy/token_mean": 0.1, "timing/step_total": 2.0}
             rows = [{"step": s, **row, "reward/items_total": 100 * s} for s in range(1, 9)]
             (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
             evaluations = [{"step": s, "eval_gates_pass1": value, "eval_num_samples": 10.0} for s in (4, 8)]

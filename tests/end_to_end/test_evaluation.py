@@ -42,6 +42,9 @@ def test_an_evaluation_goes_on_where_it_stopped_and_says_what_it_found(policy: P
     right = [sum(row["correct"] for row in rows if row["prompt"] == p) for p in range(16)]
     assert abs(result["mean@4"]["mean"] - sum(right) / 64) < 1e-9
     assert abs(result["pass@4"]["mean"] - sum(map(bool, right)) / 16) < 1e-9
-    assert 0 < result["entropy"]["mean"] < 5
+    entropy = sum(row["entropy"] * row["tokens"] for row in rows) / sum(row["tokens"] for row in rows)
+    assert result["entropy_token_mean"]["mean"] == pytest.approx(entropy)
+    assert result["entropy_response_mean"]["mean"] == pytest.approx(sum(row["entropy"] for row in rows) / 64)
+    assert entropy > 0
     assert "pass@4" in second.stdout
     assert all(row["verdict"] in ("correct", "wrong", "no_answer", "ambiguous", "too_complex") for row in rows)

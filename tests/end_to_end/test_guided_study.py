@@ -127,7 +127,7 @@ def study_files(out: Path, finals: dict[str, list[float]]) -> dict[str, list[Pat
         for seed, value in enumerate(values):
             folder = out / f"{key}-seed-{seed}"
             measured(folder / "final", value)
-            row = {"entropy/mean": 0.1, "timing/step_total": 2.0}
+            row = {"entropy/token_mean": 0.1, "timing/step_total": 2.0}
             rescued = {"guide/rescued_share": 0.25, "guide/pass_rate": 0.625} if key != "dapo" else {}
             rescued |= {"guide/zero_reward_groups": 8, "guide/responses": 16} if rescued else {}
             lines = [

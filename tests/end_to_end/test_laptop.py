@@ -319,7 +319,7 @@ def response(step, group, correct, tokens):
 
 
 def write_run(folder, metrics, rollouts):
-    result = {"pass@1": 0.34, "pass@8": 0.7, "entropy": 0.2, "response_length": 19.5}
+    result = {"pass@1": 0.34, "pass@8": 0.7, "entropy_token_mean": 0.2, "response_length": 19.5}
     for name, figures in (("before", result), ("after", {**result, "pass@1": 0.76})):
         (folder / name).mkdir()
         means = {key: {"mean": value, "low": 0.0, "high": 1.0} for key, value in figures.items()}
@@ -335,19 +335,19 @@ def run_report(folder):
 
 
 def test_the_report_shows_a_mixed_group_and_names_a_curve_that_is_missing(tmp_path):
-    metrics = [{"step": s, "rollout/reward_mean": 0.1 * s, "entropy/mean": 0.2} for s in (1, 2, 3)]
+    metrics = [{"step": s, "rollout/reward_mean": 0.1 * s, "entropy/token_mean": 0.2} for s in (1, 2, 3)]
     rollouts = [response(2, 0, True, ["7", "*", "9"]), response(2, 0, False, ["4", "+", "\n"])]
     rollouts += [response(3, 0, True, ["8"]), response(3, 0, True, ["8"])]
     write_run(tmp_path, metrics, rollouts)
     done = run_report(tmp_path)
     assert done.returncode == 0, done.stderr
     assert "no rollout/response_length_mean" in done.stderr
-    assert "entropy/mean" not in done.stderr
+    assert "entropy/token_mean" not in done.stderr
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert json.loads((tmp_path / "summary.json").read_text()) == {
         "algorithm": "gtpo",
-        "before": {"pass@1": 0.34, "pass@8": 0.7, "entropy": 0.2, "response_length": 19.5},
-        "after": {"pass@1": 0.76, "pass@8": 0.7, "entropy": 0.2, "response_length": 19.5},
+        "before": {"pass@1": 0.34, "pass@8": 0.7, "entropy_token_mean": 0.2, "response_length": 19.5},
+        "after": {"pass@1": 0.76, "pass@8": 0.7, "entropy_token_mean": 0.2, "response_length": 19.5},
         "seconds": {"setup": 1, "training": 90},
     }
     assert re.search(r"pass@1 +0\.340 +0\.760", done.stdout)

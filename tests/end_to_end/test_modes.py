@@ -16,7 +16,7 @@ def check_steps(run: Run, steps: int) -> None:
     assert [line["step"] for line in run.metrics] == list(range(1, steps + 1))
     for line in run.metrics:
         assert line["rollout/num_samples"] == PROMPTS * SAMPLES
-        assert line["entropy/mean"] > 0
+        assert line["entropy/token_mean"] > 0
         assert line["shaped_reward/wrong_mean"] < 0
         assert line["actor_grad_norm"] > 0
 

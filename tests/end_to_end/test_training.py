@@ -50,10 +50,11 @@ def test_vllm_samples_with_the_weights_that_were_just_trained(learned: Run) -> N
 def test_every_step_has_the_metrics_that_the_readme_names(learned: Run) -> None:
     for line in learned.metrics:
         for name in (
-            "entropy/mean",
-            "entropy/q90",
-            "entropy/correct_mean",
-            "entropy/wrong_mean",
+            "entropy/token_mean",
+            "entropy/token_q90",
+            "entropy/response_mean",
+            "entropy/correct_token_mean",
+            "entropy/wrong_token_mean",
             "shaped_reward/correct_mean",
             "shaped_reward/wrong_mean",
             "advantage/correct_mean",
@@ -82,7 +83,7 @@ def test_evaluations_during_training_know_every_k(learned: Run) -> None:
         passes = [line[f"eval_last_digit_pass{k}"] for k in (1, 2, 4)]
         assert 0 < passes[0] < passes[1] < passes[2] <= 1
         assert line["eval_last_digit_pass1_low"] <= passes[0] <= line["eval_last_digit_pass1_high"]
-        assert 0 < line["eval_last_digit_entropy_mean"] < 1
+        assert 0 < line["eval_last_digit_entropy_token_mean"] < 1
         assert line["eval_num_samples"] == 24 * 4
 
 
@@ -103,9 +104,9 @@ def test_tensorboard_has_our_metrics_too(learned: Run) -> None:
     events = EventAccumulator(str(folder))
     events.Reload()
     assert [event.step for event in events.Scalars("eval/eval_last_digit_pass2")] == [10, 20]
-    entropy = events.Scalars("train/entropy/mean")
+    entropy = events.Scalars("train/entropy/token_mean")
     assert [event.step for event in entropy] == list(range(1, 21))
-    assert entropy[4].value == pytest.approx(learned.metrics[4]["entropy/mean"], rel=1e-5)
+    assert entropy[4].value == pytest.approx(learned.metrics[4]["entropy/token_mean"], rel=1e-5)
 
 
 @of_learned
@@ -204,7 +205,7 @@ def killed(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Ended:
 def test_group_norm_trains_as_grpo_with_our_entropy_metrics(killed: Ended) -> None:
     assert len(killed.metrics) >= 2
     for line in killed.metrics:
-        assert line["entropy/mean"] > 0
+        assert line["entropy/token_mean"] > 0
         assert not any(name.startswith("shaped_reward/") for name in line)
         assert line["actor_grad_norm"] > 0
 

@@ -291,8 +291,10 @@ def test_metrics_tell_the_classes_apart_and_count_uninformative_groups() -> None
     entropy, mask = dense(responses)
     correct = torch.tensor([r["scores"] == 1 for r in responses])
     right = mask.bool() & correct[:, None]
-    assert make.metrics["entropy/correct_mean"] == pytest.approx(entropy[right].mean().item(), abs=1e-6)
-    assert make.metrics["entropy/q50"] == pytest.approx(entropy[mask.bool()].quantile(0.5).item(), abs=1e-6)
+    assert make.metrics["entropy/correct_token_mean"] == pytest.approx(entropy[right].mean().item(), abs=1e-6)
+    per_response = [row[on].mean().item() for row, on in zip(entropy, mask.bool(), strict=True) if on.any()]
+    assert make.metrics["entropy/response_mean"] == pytest.approx(sum(per_response) / len(per_response), abs=1e-6)
+    assert make.metrics["entropy/token_q50"] == pytest.approx(entropy[mask.bool()].quantile(0.5).item(), abs=1e-6)
     assert make.metrics["shaped_reward/wrong_max"] <= -1.0 <= 1.0 <= make.metrics["shaped_reward/correct_min"]
     assert make.metrics["mismatch/logprob_gap"] == pytest.approx(0.25)
     # Groups 0..5 have 0, 1, 2, 3, 4, 0 correct responses of 4.

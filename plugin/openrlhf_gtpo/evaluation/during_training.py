@@ -16,8 +16,8 @@ def with_every_k(measure: Measure) -> Measure:
 
     Its logs are kept. They gain, for each data source D of the evaluation's prompts, ``eval_D_pass{k}`` (unbiased
     Pass@k) for k = 1, 2, 4, ... and n, with ``_low`` and ``_high``, the 95 % interval over prompts, and
-    ``eval_D_entropy_mean`` (nats a token). Where scores are not binary nothing can be passed, and the logs stay as
-    they are.
+    ``eval_D_entropy_token_mean`` and ``eval_D_entropy_response_mean`` (nats). Where scores are not binary nothing can
+    be passed, and the logs stay as they are.
     """
 
     @functools.wraps(measure)
@@ -33,7 +33,7 @@ def _more(eval_dataloader: Any, samples: Sequence[Any], n: int) -> dict[str, flo
         prompt: name for names, prompts, *_ in eval_dataloader for name, prompt in zip(names, prompts, strict=True)
     }
     correct: dict[str, list[int]] = {}
-    entropies: dict[str, list[float]] = {}
+    entropies: dict[str, list[list[float]]] = {}  # of each response's tokens
     for start in range(0, len(samples), n):  # OpenRLHF keeps the n responses to a prompt together
         group = samples[start : start + n]
         scores = [_score(sample) for sample in group]
@@ -44,7 +44,7 @@ def _more(eval_dataloader: Any, samples: Sequence[Any], n: int) -> dict[str, flo
         for sample in group:
             if "entropy" in sample.info:
                 mask = sample.action_mask.flatten().bool()
-                entropies.setdefault(name, []).extend(sample.info["entropy"].flatten()[mask].tolist())
+                entropies.setdefault(name, []).append(sample.info["entropy"].flatten()[mask].tolist())
     found: dict[str, float] = {}
     for name, counts in correct.items():
         for k in sorted({n, *(2**power for power in range(n.bit_length()))}):
@@ -52,8 +52,11 @@ def _more(eval_dataloader: Any, samples: Sequence[Any], n: int) -> dict[str, flo
             found[f"eval_{name}_pass{k}"] = estimate.mean
             found[f"eval_{name}_pass{k}_low"] = estimate.low
             found[f"eval_{name}_pass{k}_high"] = estimate.high
-        if entropies.get(name):
-            found[f"eval_{name}_entropy_mean"] = sum(entropies[name]) / len(entropies[name])
+        responses = [values for values in entropies.get(name, []) if values]
+        if responses:
+            found[f"eval_{name}_entropy_token_mean"] = sum(map(sum, responses)) / sum(map(len, responses))
+            means = [sum(values) / len(values) for values in responses]
+            found[f"eval_{name}_entropy_response_mean"] = sum(means) / len(means)
     return found
 
 

@@ -31,7 +31,9 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     return 1.0 - math.comb(n - c, k) / math.comb(n, k)
 
 
-def bootstrap(values: Sequence[float], *, level: float = 0.95, seed: int = 0) -> Estimate:
+def bootstrap(
+    values: Sequence[float], weights: Sequence[float] | None = None, *, level: float = 0.95, seed: int = 0
+) -> Estimate:
     """The mean of one value per prompt, with its percentile bootstrap interval.
 
     Prompts are resampled, not responses: responses to one prompt are not independent of each other, and it is the
@@ -39,6 +41,7 @@ def bootstrap(values: Sequence[float], *, level: float = 0.95, seed: int = 0) ->
 
     Args:
         values: one number per prompt.
+        weights: how much each of them counts, above 0; by default all count the same.
         level: confidence, between 0 and 1.
         seed: of the resampling, so that the same values give the same interval.
 
@@ -48,11 +51,18 @@ def bootstrap(values: Sequence[float], *, level: float = 0.95, seed: int = 0) ->
     if not values:
         raise ValueError("a mean needs at least one prompt")
     n = len(values)
+    weights = [1.0] * n if weights is None else weights
+    pairs = [(value * weight, weight) for value, weight in zip(values, weights, strict=True)]
     source = random.Random(seed)
-    means = sorted(math.fsum(source.choices(values, k=n)) / n for _ in range(RESAMPLES))
+    means = sorted(_mean(source.choices(pairs, k=n)) for _ in range(RESAMPLES))
     tail = (1 - level) / 2
     return Estimate(
-        math.fsum(values) / n,
+        _mean(pairs),
         means[math.floor(tail * (RESAMPLES - 1))],
         means[math.ceil((1 - tail) * (RESAMPLES - 1))],
     )
+
+
+def _mean(pairs: Sequence[tuple[float, float]]) -> float:
+    """Of weighted values and their weights."""
+    return math.fsum(value for value, _ in pairs) / math.fsum(weight for _, weight in pairs)

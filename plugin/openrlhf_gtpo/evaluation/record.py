@@ -91,7 +91,8 @@ def _line(response: Response) -> str:
 
 def figures(responses: Sequence[Response], n: int, ks: Sequence[int]) -> dict[str, Any]:
     """The figures of one benchmark, each with its 95 % interval over prompts: ``{"mean@32": {"mean": ..., "low": ...,
-    "high": ...}, "pass@4": ..., "response_length": ..., "truncated": ..., "entropy": ..., "prompts": 30, "n": 32}``.
+    "high": ...}, "pass@4": ..., "response_length": ..., "truncated": ..., "entropy_token_mean": ...,
+    "entropy_response_mean": ..., "prompts": 30, "n": 32}``; entropies in nats.
 
     Raises:
         ValueError: there are no responses.
@@ -105,7 +106,13 @@ def figures(responses: Sequence[Response], n: int, ks: Sequence[int]) -> dict[st
         result[f"pass@{k}"] = _figure([pass_at_k(n, c, k) for c in correct])
     result["response_length"] = _figure([_mean([r.tokens for r in group]) for group in groups.values()])
     result["truncated"] = _figure([_mean([r.truncated for r in group]) for group in groups.values()])
-    result["entropy"] = _figure([_mean([r.entropy for r in group]) for group in groups.values()])
+    # Tokens alike, as training logs it; and responses alike, in which a short one weighs as much as a long one.
+    spoken = [[r for r in group if r.tokens] for group in groups.values()]
+    spoken = [group for group in spoken if group]
+    tokens = [sum(r.tokens for r in group) for group in spoken]
+    per_token = [sum(r.entropy * r.tokens for r in group) / count for group, count in zip(spoken, tokens, strict=True)]
+    result["entropy_token_mean"] = asdict(bootstrap(per_token or [0.0], tokens or None))
+    result["entropy_response_mean"] = _figure([_mean([r.entropy for r in group]) for group in spoken] or [0.0])
     return {**result, "prompts": len(groups), "n": n}
 
 

@@ -16,7 +16,7 @@ Curve = tuple[str, str, str]
 
 CURVES: tuple[Curve, ...] = (
     ("rollout/pass_rate", "reward", "share of correct responses"),
-    ("entropy/mean", "entropy", "nats a token"),
+    ("entropy/token_mean", "entropy", "nats a token"),
     ("entropy/correct_mean", "entropy of correct responses", "nats a token"),
     ("entropy/wrong_mean", "entropy of wrong responses", "nats a token"),
     ("rollout/response_length_mean", "response length", "tokens"),

@@ -44,7 +44,14 @@ def test_pass_at_every_k_is_worked_out_for_each_data_source() -> None:
     assert logs["eval_gsm8k_pass2"] == 0
     assert logs["eval_aime_pass2_low"] == pytest.approx(1 / 2)
     assert logs["eval_aime_pass2_high"] == pytest.approx(5 / 6)
-    assert logs["eval_aime_entropy_mean"] == pytest.approx(1.0), "the 9 nats are off the response"
+    assert logs["eval_aime_entropy_token_mean"] == pytest.approx(1.0), "the 9 nats are off the response"
+
+
+def test_a_token_of_a_long_response_counts_as_much_as_one_of_a_short_response() -> None:
+    given = [sample("p0", 1.0, [1.0]), sample("p0", 0.0, [0.0, 0.0, 0.0])]
+    logs = measured(given, 2)
+    assert logs["eval_aime_entropy_token_mean"] == pytest.approx(0.25)
+    assert logs["eval_aime_entropy_response_mean"] == pytest.approx(0.5)
 
 
 def test_where_openrlhf_measures_the_same_it_finds_the_same() -> None:

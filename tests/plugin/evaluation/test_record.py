@@ -70,9 +70,23 @@ def test_figures_are_means_over_prompts() -> None:
     assert found["pass@2"]["mean"] == pytest.approx(2 / 3)
     assert found["response_length"]["mean"] == pytest.approx((10 + 10 + 25) / 3)
     assert found["truncated"]["mean"] == pytest.approx(1 / 6)
-    assert found["entropy"]["mean"] == pytest.approx(0.5)
+    assert found["entropy_response_mean"]["mean"] == found["entropy_token_mean"]["mean"] == pytest.approx(0.5)
     assert (found["prompts"], found["n"]) == (3, 2)
     assert found["pass@2"]["low"] <= found["pass@2"]["mean"] <= found["pass@2"]["high"]
+
+
+def test_entropy_is_averaged_over_tokens_and_over_responses() -> None:
+    responses = [
+        response(0, 0, tokens=10, entropy=0.1),
+        response(0, 1, tokens=30, entropy=0.5),
+        response(1, 0, tokens=60, entropy=0.2),
+        response(1, 1, tokens=0, entropy=0.0),  # empty
+    ]
+    found = figures(responses, 2, [1])
+    assert found["entropy_token_mean"]["mean"] == pytest.approx((1 + 15 + 12) / 100)
+    assert found["entropy_response_mean"]["mean"] == pytest.approx((0.3 + 0.2) / 2)
+    # The two prompts have 16/40 and 12/60 nats a token: those are the bounds.
+    assert (found["entropy_token_mean"]["low"], found["entropy_token_mean"]["high"]) == pytest.approx((0.2, 0.4))
 
 
 def test_the_table_has_a_column_for_each_benchmark() -> None:

@@ -42,7 +42,7 @@ ROLLOUTS = [
 
 def run(folder: Path, rollouts: list[dict[str, Any]] | None = None, steps: int = 3) -> Path:
     folder.mkdir(parents=True)
-    lines = [{"step": s, "rollout/pass_rate": s / 10, "entropy/mean": 1 / s} for s in range(1, steps + 1)]
+    lines = [{"step": s, "rollout/pass_rate": s / 10, "entropy/token_mean": 1 / s} for s in range(1, steps + 1)]
     (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     if rollouts is not None:
         (folder / "rollouts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in rollouts))
@@ -158,9 +158,9 @@ def test_runs_that_differ_in_nothing_but_their_seed_are_one_series(tmp_path: Pat
 
 
 def test_the_band_of_a_series_reaches_from_its_lowest_to_its_highest_run() -> None:
-    runs = [Run(f"a-{i}", [{"step": s, "entropy/mean": s + i} for s in (1, 2, 3)]) for i in (0, 1, 5)]
+    runs = [Run(f"a-{i}", [{"step": s, "entropy/token_mean": s + i} for s in (1, 2, 3)]) for i in (0, 1, 5)]
     figure, axes = plt.subplots()
-    draw(axes, [Series("a", runs)], ("entropy/mean", "entropy", "nats"), "black")
+    draw(axes, [Series("a", runs)], ("entropy/token_mean", "entropy", "nats"), "black")
     assert axes.lines[0].get_ydata() == pytest.approx([3, 4, 5]), "the means of 1, 2, 6 and so on"
     corners = axes.collections[0].get_paths()[0].vertices
     assert {(x, y) for x, y in corners.tolist()} >= {(1, 1), (1, 6), (3, 3), (3, 8)}
