@@ -40,7 +40,7 @@ class LastDigit(Task):
     words = ("user", "assistant", "Last digit of ", "\\boxed{")
     layers = 2
     max_length = 96  # the longest pair of prompt and response has 48
-    warm_start_steps = 700
+    warm_start_steps = 900
     warm_start_batch = 32
 
     def draw(self, rng: random.Random) -> Expression:
