@@ -62,7 +62,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 async def test_a_hundred_concurrent_callers_share_two_posts_and_each_gets_its_own_reward():
     with FakeRewardServer() as server:
-        async with reward_client(server.url, batch_wait=1.0) as client:  # time for the slowest machine to ask a hundred
+        async with reward_client(server.url, batch_wait=1.0) as client:  # a slow machine has time to ask
             got = await outcomes(client, *(ask(i) for i in range(100)))
         assert [reward.reward for reward in got] == [float(i) for i in range(100)]
         assert [len(post.texts) for post in server.posts] == [64, 36]
