@@ -22,6 +22,7 @@ from openrlhf_gtpo import openrlhf_seam, presets
 from openrlhf_gtpo.errors import OneSentence, SettingsError
 from openrlhf_gtpo.failures import one_sentence
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_warnings
+from openrlhf_gtpo.orphans import adopt_orphans, reap
 from openrlhf_gtpo.plan import plan
 from openrlhf_gtpo.poison import guide_faults, poison
 from openrlhf_gtpo.settings import (
@@ -36,6 +37,7 @@ from openrlhf_gtpo.settings import (
 
 PROGRAM = "openrlhf-gtpo train"
 CLEAN_UP_SECONDS = 20
+ORPHAN_SECONDS = 10
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,6 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     flags: dict[str, Any] = {}  # as parsed, once they are
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(faulthandler.cancel_dump_traceback_later)  # the last to be called
+        adopt_orphans()
+        cleanup.callback(reap, ORPHAN_SECONDS)  # after Ray and the reward service are down
         try:
             _run(arguments, cleanup, flags)
         except KeyboardInterrupt:
