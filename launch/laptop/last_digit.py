@@ -41,7 +41,6 @@ class LastDigit(Task):
     layers = 2
     max_length = 96  # the longest pair of prompt and response has 48
     warm_start_steps = 900
-    warm_start_batch = 32
 
     def draw(self, rng: random.Random) -> Expression:
         """An expression with a sum and, not in the first place, a product: precedence mostly matters."""
