@@ -6,12 +6,13 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from math_reward.grader import last_resort
-from math_reward.grader.compare import Comparison, Contradiction, mentions
+from math_reward.grader.compare import Comparison, mentions
 from math_reward.grader.exact import Undefined
 from math_reward.grader.extract import Answer, final_answer, last_boxed
 from math_reward.grader.normalise import compact, normalise
 from math_reward.grader.parse import MAX_CHARACTERS, parse, parse_normalised
 from math_reward.grader.prompt import cut_prompt
+from math_reward.grader.rules.labels import Contradiction
 from math_reward.grader.syntax import Node, Number, Several, Symbol
 from math_reward.grader.tokens import NotMathematics, TooComplex
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
