@@ -38,6 +38,7 @@ _ARGUMENTS = {"max": (1, 99), "min": (1, 99), "gcd": (1, 99), "lcm": (1, 99), "l
 """The least and the most arguments of the functions that do not take exactly one."""
 _NO_FACTOR = {
     "cdot", "times", "div", "pm", "mp", "circ", "land", "lor", "rfloor", "rceil", "rangle", "bmod", "mod", "pmod",
+    "pod",
     "choose", "begin", "end", "right", "left",
 }  # fmt: skip
 _UNIT_LETTERS = frozenset("mgshlLNJW")

@@ -10,8 +10,8 @@ is taken as rounded, so 27/59 is 0.458; a unit that only one side has is dropped
 from __future__ import annotations
 
 from math_reward.grader.rules import RULES
-from math_reward.grader.rules.collections import multiplied
 from math_reward.grader.rules.labels import are_equations, clash, with_argument_of, without_label
+from math_reward.grader.rules.matrices import calculated
 from math_reward.grader.rules.relations import same_relation
 from math_reward.grader.rules.trees import values
 from math_reward.grader.syntax import Bracketed, Matrix, Node, PlusMinus, Relation, Several
@@ -65,7 +65,7 @@ class Comparison:
         if reference == answer:
             self.reached(Stage.STRUCTURE)
             return True
-        reference, answer = multiplied(reference), multiplied(answer)
+        reference, answer = calculated(reference), calculated(answer)
         for rule in RULES:
             if rule.applies(reference, answer):
                 return rule.same(self, reference, answer)

@@ -15,6 +15,7 @@ from typing import Any
 
 import mpmath
 
+from math_reward.grader import corners
 from math_reward.grader.exact import Undefined
 from math_reward.grader.syntax import (
     BasedNumber,
@@ -35,6 +36,8 @@ from math_reward.grader.syntax import (
 from math_reward.grader.tokens import TooComplex
 
 DIGITS = 100
+"""Enough for what has no number in it beyond 10^20 or 10^-20; with such a number, as many more as it asks for."""
+MAX_DIGITS = 16_384
 MAX_MAGNITUDE_BITS = 100_000
 """The exponent of the largest value that is computed to many digits."""
 POINTS = 12
@@ -59,6 +62,10 @@ class _Floats:
     @staticmethod
     def number(value: Fraction) -> Value:
         return value.numerator / value.denominator
+
+    @staticmethod
+    def complex(value: complex) -> Value:
+        return value
 
     @staticmethod
     def power(base: Value, exponent: Value) -> Value:
@@ -100,17 +107,26 @@ class _Floats:
 
 
 class _Digits:
-    """mpmath with ``DIGITS`` digits."""
+    """mpmath with so many digits. ``spread`` is how large or small a number was on the way, in bits."""
 
-    def __init__(self) -> None:
+    def __init__(self, digits: int) -> None:
         self._mp = mpmath.mp.clone()
-        self._mp.dps = DIGITS
+        self._mp.dps = self.digits = digits
+        self.spread = 0.0
         self.pi: Value = +self._mp.pi
         self.e: Value = +self._mp.e
         self.i: Value = self._mp.mpc(0, 1)
 
+    def seen(self, value: Value) -> None:
+        """Takes account of a value on the way: next to 1 a number of 2^-300 shows in 300 bits alone."""
+        if value:
+            self.spread = max(self.spread, abs(float(self._mp.mag(value))))
+
     def number(self, value: Fraction) -> Value:
         return self._mp.mpf(value.numerator) / value.denominator
+
+    def complex(self, value: complex) -> Value:
+        return self._mp.mpc(value)
 
     def power(self, base: Value, exponent: Value) -> Value:
         if base == 0:
@@ -125,6 +141,7 @@ class _Digits:
             raise TooComplex("a power in it is too big")
         if abs(self._mp.mag(value)) > MAX_MAGNITUDE_BITS and value != 0:
             raise TooComplex("a number in it is too big")
+        self.spread = max(self.spread, min(2.0 * float(abs(value)), 1e9))  # 1 - tanh 300 is e^-600.
         return getattr(self._mp, name)(value)
 
     def root(self, value: Value, index: int) -> Value:
@@ -138,7 +155,7 @@ class _Digits:
         return self._mp.gamma(value + 1)
 
     def is_real(self, value: Value) -> bool:
-        return abs(self._mp.im(value)) <= abs(value) * self._mp.mpf(10) ** (8 - DIGITS)
+        return abs(self._mp.im(value)) <= abs(value) * self._mp.mpf(10) ** (8 - self.digits)
 
     def real(self, value: Value) -> Value:
         return self._mp.re(value)
@@ -147,9 +164,9 @@ class _Digits:
 _FLOATS = _Floats()
 
 
-@lru_cache(maxsize=1)
-def _digits() -> _Digits:
-    return _Digits()
+@lru_cache(maxsize=8)
+def _digits(digits: int) -> _Digits:
+    return _Digits(digits)
 
 
 def _undefined() -> Value:
@@ -171,11 +188,16 @@ def same_function(left: Node, right: Node) -> bool | None:
     """Whether two expressions agree wherever ``left`` is real, as far as seeded points can tell; None where too few
     points tell anything.
 
+    Only ``left`` may ask for whole numbers as points: what agrees with sin(pi x) at them need not agree elsewhere.
+    Where one has a branch (an absolute value, a root, a maximum), both are looked at on every side of its corners.
+
     Raises:
         Unknown, TooComplex: as ``same_constant``.
     """
     names = sorted(symbols(left) | symbols(right))
-    whole_numbers = _needs_whole_numbers(left) or _needs_whole_numbers(right)
+    whole_numbers = _needs_whole_numbers(left)
+    if not whole_numbers and corners.has_steps(right) and not corners.has_steps(left):
+        return False
     real: list[tuple[dict[str, float], Value]] = []
     complex_: list[tuple[dict[str, float], Value]] = []
     for row in _points(len(names), whole_numbers):
@@ -191,46 +213,103 @@ def same_function(left: Node, right: Node) -> bool | None:
     points = real if len(real) >= NEEDED_POINTS else real + complex_
     if len(points) < NEEDED_POINTS:
         return None
-    return all(_same(left, right, *at, to_many_digits=index < 2) for index, at in enumerate(points))
+    if not all(_same(left, right, *at, to_many_digits=index < 2) for index, at in enumerate(points)):
+        return False
+    return whole_numbers or all(_same_there(left, right, point) for point in corners.points(left, right, names))
+
+
+def _same_there(left: Node, right: Node, point: Mapping[str, float]) -> bool:
+    """As ``_same``, at a point that may be far away: where they seem to differ, many digits decide."""
+    try:
+        a = evaluate(left, point)
+        if not (_FLOATS.is_real(a) and cmath.isfinite(a)):
+            return True
+        b = evaluate(right, point)
+        if cmath.isfinite(b) and abs(a - b) <= _COARSE * max(1.0, abs(a), abs(b)):
+            return True
+    except OverflowError:
+        return True
+    except Undefined:
+        return True
+    try:
+        return _same_to_many_digits(left, right, point)
+    except Undefined:
+        return False
 
 
 def proportional(left: Node, right: Node, *, positive: bool) -> bool | None:
     """Whether ``left`` is a constant (positive) multiple of ``right``, so that both are zero (positive) together;
     None where too few points tell.
 
+    Looked at in points of both signs and, where nothing has a branch, in complex ones: |x| and x differ there. What is
+    infinite or NaN in floating point is computed to many digits; that the ratio is constant is only believed so.
+
     Raises:
         Unknown, TooComplex: as ``same_constant``.
     """
     names = sorted(symbols(left) | symbols(right))
+    if corners.has_steps(left) != corners.has_steps(right):
+        return False
+    branched = corners.has_branches(left) or corners.has_branches(right)
+    points: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in _points(len(names), False)]
+    if branched:
+        points += corners.points(left, right, names)
+    else:
+        points += [dict(zip(names, row, strict=True)) for row in _complex_points(len(names))]
     ratio: complex | None = None
-    agreeing = 0
-    for row in _points(len(names), False):
-        point = dict(zip(names, row, strict=True))
+    agreeing: list[dict[str, Any]] = []
+    for point in points:
         try:
             a, b = evaluate(left, point), evaluate(right, point)
-        except (Undefined, OverflowError):
+        except Undefined:
             continue
-        if abs(a) < 1e-9 or abs(b) < 1e-9:
-            if abs(a - b) < 1e-9:
+        except OverflowError:
+            a = b = math.nan
+        if not (cmath.isfinite(a) and cmath.isfinite(b)):
+            if not agreeing or _ratio_holds(left, right, agreeing[0], point):
                 continue
+            return False
+        if not a and not b:
+            continue
+        if not a or not b:
             return False
         if ratio is None:
             ratio = a / b
         elif abs(a / b - ratio) > _COARSE * abs(ratio):
             return False
-        agreeing += 1
-    if ratio is None or agreeing < NEEDED_POINTS:
+        agreeing.append(point)
+    if ratio is None or len(agreeing) < NEEDED_POINTS or not cmath.isfinite(ratio):
         return None
-    return not positive or ratio.real > 0
+    if not all(_ratio_holds(left, right, agreeing[0], point) for point in agreeing[1:3]):
+        return False
+    return not positive or (abs(ratio.imag) <= 1e-9 * abs(ratio) and ratio.real > 0)
+
+
+def _ratio_holds(left: Node, right: Node, point: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether left/right is the same number at two points, to many digits."""
+
+    def sides(field: _Digits) -> tuple[Value, Value]:
+        at, there = _exact_point(point), _exact_point(other)
+        a, b = evaluate(left, at, field), evaluate(right, at, field)
+        c, d = evaluate(left, there, field), evaluate(right, there, field)
+        return a * d, b * c
+
+    try:
+        return _equal_to_many_digits(sides)
+    except Undefined:
+        return True  # Both are looked at where they are defined.
 
 
 def constant(node: Node) -> float | None:
-    """The real value of an expression without variables, in floating point; None where it has none."""
+    """The real value of an expression without variables, in floating point; None where it has none that is finite."""
     try:
         value = evaluate(node, {})
     except (Unknown, Undefined, OverflowError, TooComplex):
         return None
-    return float(_FLOATS.real(value)) if _FLOATS.is_real(value) else None
+    if not _FLOATS.is_real(value):
+        return None
+    real = float(_FLOATS.real(value))
+    return real if math.isfinite(real) else None
 
 
 def _same(
@@ -252,11 +331,36 @@ def _same(
         if point:
             return False
         raise
-    field = _digits()
-    exact_point = {name: Fraction(value) for name, value in point.items()}
-    a, b = evaluate(left, exact_point, field), evaluate(right, exact_point, field)
-    tiny = field.number(Fraction(1, 10**80))
+    return _same_to_many_digits(left, right, point)
+
+
+def _same_to_many_digits(left: Node, right: Node, point: Mapping[str, float]) -> bool:
+    at = _exact_point(point)
+    return _equal_to_many_digits(lambda field: (evaluate(left, at, field), evaluate(right, at, field)))
+
+
+def _equal_to_many_digits(sides: Callable[[_Digits], tuple[Value, Value]]) -> bool:
+    """Whether two values are equal to ``DIGITS`` digits, or as many as the numbers on the way to them ask for."""
+    field = _digits(DIGITS)
+    field.spread = 0.0
+    if not _close(field, *sides(field)):
+        return False
+    needed = DIGITS + 0.7 * field.spread  # twice the digits of the largest number, or the smallest
+    if needed <= 1.6 * DIGITS:
+        return True
+    if needed > MAX_DIGITS:
+        raise TooComplex("a number in it is too big or too small")
+    field = _digits(1 << math.ceil(math.log2(needed)))
+    return _close(field, *sides(field))
+
+
+def _close(field: _Digits, a: Value, b: Value) -> bool:
+    tiny = field.number(Fraction(1, 10 ** (field.digits - 20)))
     return bool(abs(a - b) <= tiny * max(abs(a), abs(b), field.number(Fraction(1, 10**10))))
+
+
+def _exact_point(point: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value if isinstance(value, complex) else Fraction(value) for name, value in point.items()}
 
 
 @lru_cache(maxsize=32)
@@ -269,6 +373,16 @@ def _points(variables: int, whole_numbers: bool) -> Sequence[tuple[float, ...]]:
     return [tuple(round(source.uniform(*bounds), 6) for _ in range(variables)) for bounds in ranges]
 
 
+@lru_cache(maxsize=32)
+def _complex_points(variables: int) -> Sequence[tuple[complex, ...]]:
+    source = random.Random(20_250_805 + variables)
+
+    def part() -> float:
+        return round(source.uniform(-2.6, 2.6), 6)
+
+    return [tuple(complex(part(), part()) for _ in range(variables)) for _ in range(4)]
+
+
 def _needs_whole_numbers(node: Node) -> bool:
     """Factorials, (-1)^n and the like have variables that stand for whole numbers."""
     for part in walk(node):
@@ -279,7 +393,7 @@ def _needs_whole_numbers(node: Node) -> bool:
     return False
 
 
-_WHOLE = {"factorial", "double factorial", "binom", "choose", "mod", "gcd", "lcm", "floor", "ceil"}
+_WHOLE = {"factorial", "double factorial", "binom", "choose", "mod", "gcd", "lcm"}
 
 
 def evaluate(node: Node, point: Mapping[str, Any], field: Any = _FLOATS) -> Value:
@@ -294,7 +408,10 @@ def evaluate(node: Node, point: Mapping[str, Any], field: Any = _FLOATS) -> Valu
     if rule is None:
         raise Unknown(f"{type(node).__name__} has no value at a point")
     try:
-        return rule(node, point, field)
+        value = rule(node, point, field)
+        if field is not _FLOATS:
+            field.seen(value)
+        return value
     except (ZeroDivisionError, ValueError) as error:
         if isinstance(error, (Unknown, TooComplex)):
             raise
@@ -309,7 +426,9 @@ def _symbol(node: Symbol, point: Mapping[str, Any], field: Any) -> Value:
     value = point.get(node.name)
     if value is None:
         raise Unknown(f"{node.name} is unknown")
-    return value if type(value) is float else field.number(value)
+    if type(value) is float:
+        return value
+    return field.complex(value) if type(value) is complex else field.number(value)
 
 
 def _constant(node: Constant, point: Mapping[str, Any], field: Any) -> Value:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from math_reward.grader.atoms import SET_OPERATIONS, AtomParser
+from math_reward.grader.atoms import SET_OPERATIONS
 from math_reward.grader.literals import (
     CLOCK,
     TEXT_COMMAND,
@@ -30,16 +30,17 @@ from math_reward.grader.literals import (
     unwrapped,
     words,
 )
+from math_reward.grader.measured import MeasureParser
 from math_reward.grader.normalise import normalise
 from math_reward.grader.stream import END, MAX_NESTING
 from math_reward.grader.syntax import (
     Call,
+    Congruence,
     Constant,
     Node,
     Number,
     PlusMinus,
     Power,
-    Quantity,
     Quotient,
     Ratio,
     Relation,
@@ -49,14 +50,12 @@ from math_reward.grader.syntax import (
     Symbol,
 )
 from math_reward.grader.tokens import MAX_DIGITS, NotMathematics, TooComplex, tokenise
-from math_reward.grader.units import unit_name
 from math_reward.grader.vocabulary import (
     FUNCTIONS,
     LEADING,
     NEGATIONS,
     QUALIFIERS,
     RELATIONS,
-    UNITS,
 )
 
 __all__ = ["MAX_CHARACTERS", "MAX_NESTING", "NotMathematics", "TooComplex", "parse", "parse_normalised", "words"]
@@ -105,7 +104,7 @@ def is_closed(text: str) -> bool:
     return "\\" not in text and text.count("{") == text.count("}")
 
 
-class Parser(AtomParser):
+class Parser(MeasureParser):
     """One pass over the tokens of one answer; the loosest rules first."""
 
     __slots__ = ()
@@ -186,61 +185,12 @@ class Parser(AtomParser):
             operands.append(self._measured())
         return Relation(tuple(operators), tuple(operands)) if operators else operands[0]
 
-    def _measured(self) -> Node:
-        """A value with the unit after it, if it has one."""
-        if self.top.kind in ("\\$", "$", "€", "£", "¥"):
-            unit = UNITS[self.advance().kind.removeprefix("\\")]
-            value = Quantity(self._ratio(), unit)
-            if self.top.kind in ("text", "word") and UNITS.get(self.top.value.strip().lower()) == unit:
-                self.advance()
-            return value
-        start = self.top
-        node = self._ratio()
-        if self.top.kind in ("\\$", "$", "€", "£"):
-            return Quantity(node, UNITS[self.advance().kind.removeprefix("\\")])
-        if start.kind == "text" and self.mark() == 1:
-            return node
-        named = self._unit()
-        if named is None:
-            return node
-        if isinstance(node, Quantity):
-            if node.unit == named:
-                return node
-            return Quantity(node.value, f"{node.unit} {named}")
-        return Quantity(node, named)
-
-    def _unit(self) -> str | None:
-        parts: list[str] = []
-        while self.top.kind in ("text", "word"):
-            raw = self.top.value.strip(" .,;()").lower()
-            if self.is_word("and") or self.is_word("or"):
-                break
-            found = _WORD.findall(raw)
-            if not raw:
-                self.advance()
-                continue
-            if found and found[0] in QUALIFIERS and found[0] != "per":
-                break
-            if any(c.isdigit() for c in raw.replace("^2", "").replace("^3", "")) or NEGATIONS.intersection(found):
-                raise NotMathematics("the words after the number say more than a unit")
-            if raw in ("th", "st", "nd", "rd"):
-                self.advance()
-                continue
-            self.advance()
-            unit = unit_name(raw)
-            if self.top.kind == "^":
-                self.advance()
-                exponent = self._argument()
-                if not isinstance(exponent, Number):
-                    raise NotMathematics("the power of a unit is no number")
-                unit += f"^{exponent.value}"
-            parts.append(unit)
-            if self.top.kind == "/" and self.peek().kind in ("text", "word"):
-                self.advance()
-                parts.append("/")
-        if not parts:
-            return None
-        return " ".join(parts).replace(" / ", "/")
+    def _modulo(self, command: str, left: Node) -> Node:
+        """``a \\bmod b`` is a number, ``a \\pmod b`` a congruence, and so is a, mod b."""
+        self.advance()
+        if command in ("choose", "bmod"):
+            return Call(command.removeprefix("b"), (left, self._signed_power()))
+        return Congruence(left, self._signed_power())
 
     def _ratio(self) -> Node:
         terms = [self._sets()]
@@ -317,9 +267,8 @@ class Parser(AtomParser):
                 self.advance()
                 left = product_of(factors)
                 factors = [Quotient(left, self._signed_power())]
-            elif kind == "command" and token.value in ("bmod", "mod", "pmod", "choose"):
-                self.advance()
-                factors = [Call(token.value.strip("bp"), (product_of(factors), self._signed_power()))]
+            elif kind == "command" and token.value in ("bmod", "mod", "pmod", "pod", "choose"):
+                factors = [self._modulo(token.value, product_of(factors))]
             elif self._starts_factor():
                 factors.append(self._power())
             else:

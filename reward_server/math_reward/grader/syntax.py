@@ -110,6 +110,14 @@ class Relation:
 
 
 @dataclass(slots=True)
+class Congruence:
+    r"""``residue \pmod{modulus}``."""
+
+    residue: Node
+    modulus: Node
+
+
+@dataclass(slots=True)
 class Several:
     """Several things one after the other: ``1, 2`` (``kind`` "list"), ``{1, 2}`` ("set") or ``1 or 2`` ("or")."""
 
@@ -200,6 +208,7 @@ Node: TypeAlias = (
     | Call
     | BigOperator
     | Relation
+    | Congruence
     | Several
     | Bracketed
     | SetBuilder

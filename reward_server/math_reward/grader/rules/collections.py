@@ -1,60 +1,62 @@
-"""Lists in any order, tuples in order, matrices entry by entry."""
+"""Lists and sets in any order, tuples in order."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from math_reward.grader.exact import exact
-from math_reward.grader.rules.labels import without_label
+from math_reward.grader.rules.labels import in_order_of_names, labels_of
 from math_reward.grader.rules.rounding import rounding
 from math_reward.grader.rules.trees import MAX_ITEMS, values
 from math_reward.grader.syntax import (
     Bracketed,
-    Matrix,
-    Negative,
     Node,
-    Product,
-    Quotient,
     Several,
 )
 from math_reward.grader.verdict import Stage
-
-_COLLECTIONS = (Several, Bracketed, Matrix)
 
 if TYPE_CHECKING:
     from math_reward.grader.compare import Comparison
 
 
+def has_collection(reference: Node, answer: Node) -> bool:
+    return isinstance(reference, (Several, Bracketed)) or isinstance(answer, (Several, Bracketed))
+
+
 def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    """Lists and sets in any order, but by name where the items are named; tuples in order."""
     comparison.reached(Stage.STRUCTURE)
-    if isinstance(reference, Matrix) and isinstance(answer, Matrix):
-        if len(reference.rows) != len(answer.rows):
-            return False
-        return all(pairwise(comparison, a, b) for a, b in zip(reference.rows, answer.rows, strict=True))
-    if Matrix in (type(reference), type(answer)):
-        left, right = _vector(reference), _vector(answer)
-        return left is not None and right is not None and pairwise(comparison, left, right)
+    reference, answer = _as_list(comparison, reference), _as_list(comparison, answer)
     if isinstance(reference, Bracketed) and isinstance(answer, Bracketed):
         return same_brackets(comparison, reference, answer)
+    if isinstance(reference, Several) and isinstance(answer, Several):
+        return _same_lists(comparison, reference, answer)
     if Bracketed in (type(reference), type(answer)):
         tuple_, other = (reference, answer) if isinstance(reference, Bracketed) else (answer, reference)
         assert isinstance(tuple_, Bracketed)
         if isinstance(other, Several):
             if len(other.items) == 1:
                 return _in_order(comparison, reference, answer, other, other.items[0])
-            if other.kind == "list":
-                pair = (tuple_.items, other.items)
-                return pairwise(comparison, *(pair if tuple_ is reference else pair[::-1]))
-            return False
+            if other.kind != "list":
+                return False
+            names = labels_of(comparison, list(other.items))
+            items = list(other.items) if names is None else in_order_of_names(names, list(other.items))
+            pair = (list(tuple_.items), items)
+            return pairwise(comparison, *(pair if tuple_ is reference else pair[::-1]))
         return len(tuple_.items) == 1 and _in_order(comparison, reference, answer, tuple_, tuple_.items[0])
-    if isinstance(reference, Several) and isinstance(answer, Several):
-        return _same_lists(comparison, reference, answer)
     several = reference if isinstance(reference, Several) else answer
     assert isinstance(several, Several)
     inner = values(several)
     return len(inner) == 1 and _in_order(comparison, reference, answer, several, inner[0])
+
+
+def _as_list(comparison: Comparison, node: Node) -> Node:
+    """``(x = 5, y = 6)`` is a list of named values."""
+    if isinstance(node, Bracketed) and labels_of(comparison, list(node.items)):
+        return Several("list", node.items)
+    return node
 
 
 def _in_order(comparison: Comparison, reference: Node, answer: Node, wrapped: Node, content: Node) -> bool:
@@ -76,33 +78,32 @@ def _same_lists(comparison: Comparison, reference: Several, answer: Several) -> 
         left, right = _distinct(comparison, left), _distinct(comparison, right)
     if len(left) != len(right):
         return False
-    labels = [without_label(comparison, item)[0] for item in right]
-    if _all_different(labels):
-        known = [without_label(comparison, item)[0] for item in left]
-        if not _all_different(known):
-            # "p = 3, q = 4" for "3, 4": in the order given or that of the names, and in no other.
-            named = sorted(zip(map(str, labels), right, strict=True), key=lambda pair: pair[0])
-            return pairwise(comparison, left, right) or pairwise(comparison, left, [item for _, item in named])
-    return same_items(comparison, left, right)
+    names, others = labels_of(comparison, left), labels_of(comparison, right)
+    if names is not None and others is not None:
+        if sorted(names) != sorted(others):
+            return False
+        named = dict(zip(others, right, strict=True))
+        return pairwise(comparison, left, [named[name] for name in names])
+    if others is not None:
+        return pairwise(comparison, left, in_order_of_names(others, right))
+    if names is not None and "set" not in (reference.kind, answer.kind):
+        return pairwise(comparison, in_order_of_names(names, left), right)
+    return names is None and same_items(comparison, left, right)
 
 
 def _distinct(comparison: Comparison, items: list[Node]) -> list[Node]:
     kept: list[Node] = []
     for item in items:
-        if item not in kept:
+        if item not in kept and not (len(items) <= 16 and any(comparison.same(other, item) for other in kept)):
             kept.append(item)
     return kept
 
 
-def pairwise(
-    comparison: Comparison, left: list[Node] | tuple[Node, ...], right: list[Node] | tuple[Node, ...]
-) -> bool:
+def pairwise(comparison: Comparison, left: Sequence[Node], right: Sequence[Node]) -> bool:
     return len(left) == len(right) and all(comparison.same(a, b) for a, b in zip(left, right, strict=True))
 
 
-def same_items(
-    comparison: Comparison, left: list[Node] | tuple[Node, ...], right: list[Node] | tuple[Node, ...]
-) -> bool:
+def same_items(comparison: Comparison, left: Sequence[Node], right: Sequence[Node]) -> bool:
     """The same items in any order."""
     if len(left) != len(right):
         return False
@@ -121,40 +122,3 @@ def same_items(
             return False
         del rest[match]
     return True
-
-
-def multiplied(node: Node) -> Node:
-    """A number times a matrix as the matrix of the products."""
-    if isinstance(node, Negative) and isinstance(node.operand, Matrix):
-        return _scaled(node.operand, lambda entry: Negative(entry))
-    if isinstance(node, Quotient) and isinstance(node.numerator, Matrix):
-        return _scaled(node.numerator, lambda entry: Quotient(entry, node.denominator))
-    if isinstance(node, Product):
-        matrices = [factor for factor in node.factors if isinstance(factor, Matrix)]
-        others = tuple(factor for factor in node.factors if not isinstance(factor, Matrix))
-        if len(matrices) == 1:
-            return _scaled(matrices[0], lambda entry: Product((*others, entry)))
-    return node
-
-
-def _scaled(matrix: Matrix, rule: Callable[[Node], Node]) -> Matrix:
-    return Matrix(tuple(tuple(rule(entry) for entry in row) for row in matrix.rows))
-
-
-def _vector(node: Node) -> tuple[Node, ...] | None:
-    """The entries of a row, a column or a tuple."""
-    if isinstance(node, Matrix):
-        if len(node.rows) == 1:
-            return node.rows[0]
-        return tuple(row[0] for row in node.rows) if len(node.rows[0]) == 1 else None
-    if isinstance(node, Bracketed) and (node.left, node.right) in (("(", ")"), ("[", "]")):
-        return node.items
-    return None
-
-
-def _all_different(labels: list[Node | None]) -> bool:
-    return len(labels) > 1 and None not in labels and len({str(label) for label in labels}) == len(labels)
-
-
-def has_collection(reference: Node, answer: Node) -> bool:
-    return isinstance(reference, _COLLECTIONS) or isinstance(answer, _COLLECTIONS)

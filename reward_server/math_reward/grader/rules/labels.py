@@ -1,4 +1,4 @@
-"""``x = 3`` and ``3``: what stands left of the sign of equality only says what the value is of."""
+"""``x = 3`` and ``3``: what stands left of the sign of equality says what the value is of."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from math_reward.grader.syntax import (
 if TYPE_CHECKING:
     from math_reward.grader.compare import Comparison
 
-_COORDINATES = frozenset("xyz")
+_FUNCTION_LETTERS = frozenset("fghFGHPQRW")
 
 
 class Contradiction(ValueError):
@@ -29,7 +29,7 @@ class Contradiction(ValueError):
 
 
 def without_label(comparison: Comparison, node: Node) -> tuple[Node | None, Node]:
-    r"""``x`` and ``3`` of ``x = 3``, ``x = 1 + 2 = 3`` and ``x \approx 3``; the value of a constant chain."""
+    r"""``x`` and ``3`` of ``x = 3``, ``3 = x``, ``x = 1 + 2 = 3``, ``x \approx 3``; a constant chain's value."""
     if not isinstance(node, Relation):
         return None, node
     if node.operators == ("in",) and isinstance(node.operands[0], Symbol):
@@ -38,6 +38,8 @@ def without_label(comparison: Comparison, node: Node) -> tuple[Node | None, Node
         return None, node
     operands = list(node.operands)
     operators = list(node.operators)
+    if len(operands) == 2 and isinstance(operands[1], Symbol) and not symbols(operands[0]):
+        operands.reverse()
     label = None
     while len(operands) > 1 and _is_label(operands[0]) and operators[0] in ("=", "~"):
         label = label or operands[0]
@@ -65,8 +67,8 @@ def _value_of_chain(comparison: Comparison, operands: list[Node], operators: lis
 def _is_label(node: Node) -> bool:
     """What may stand left of "=" to say what the value is of: ``x``, ``f(x)``, ``(x, y)``, ``f'(x)``."""
     if isinstance(node, Call):
-        if node.function == "abs":
-            return isinstance(node.arguments[0], Product) and _is_label(node.arguments[0])
+        if node.function in ("abs", "overline", "vec", "bar", "hat", "overrightarrow"):
+            return isinstance(node.arguments[0], (Product, Symbol)) and _is_label(node.arguments[0])
         return node.function.startswith("apply ") or (node.function == "prime" and _is_label(node.arguments[0]))
     if isinstance(node, Bracketed):
         return (node.left, node.right) == ("(", ")") and all(_is_label(item) for item in node.items)
@@ -81,15 +83,36 @@ def _is_label(node: Node) -> bool:
     return isinstance(node, Symbol)
 
 
+def label_name(label: Node) -> str:
+    """What a label names, as a text: ``f`` for f(x), ``AB`` for AB and BA."""
+    if isinstance(label, Symbol):
+        return label.name
+    if isinstance(label, Call):
+        if label.function.startswith("apply "):
+            return label.function.removeprefix("apply ")
+        return f"{label.function} {label_name(label.arguments[0])}"
+    if isinstance(label, Product):
+        names = [factor.name for factor in label.factors if isinstance(factor, Symbol)]
+        return "".join(min(names, names[::-1]))
+    parts = label.terms if isinstance(label, Ratio) else label.items if isinstance(label, (Bracketed, Several)) else ()
+    return ",".join(map(label_name, parts))
+
+
 def clash(reference: Node, answer: Node) -> bool:
-    """``x = 3`` is another line than ``y = 3``."""
-    return (
-        isinstance(reference, Symbol)
-        and isinstance(answer, Symbol)
-        and reference.name != answer.name
-        and reference.name in _COORDINATES
-        and answer.name in _COORDINATES
-    )
+    """``x = 3`` is another line than ``y = 3``, and ``b:a = 1:2`` says something else than ``a:b = 1:2``."""
+    if type(reference) is not type(answer):
+        return False
+    name, other = label_name(reference), label_name(answer)
+    if name == other:
+        return False
+    if isinstance(reference, Call) and {name, other} - _FUNCTION_LETTERS:
+        return False
+    return _base(name) != _base(other) or _base(name) in (name, other)
+
+
+def _base(name: str) -> str:
+    """``x`` of ``x_1``."""
+    return name.partition("_")[0]
 
 
 def are_equations(*nodes: Node) -> bool:
@@ -102,3 +125,25 @@ def with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
         for new, old in zip(reference.arguments, answer.arguments, strict=True):
             value = renamed(value, new, old)
     return value
+
+
+def labels_of(comparison: Comparison, items: list[Node]) -> list[str] | None:
+    """The names of what each item is said to be of, where every item has one, and another one than the others'.
+
+    ``x_1`` and ``x_2`` are two values of x and no different names.
+    """
+    labels = [without_label(comparison, item)[0] if isinstance(item, Relation) else None for item in items]
+    if len(labels) < 2 or None in labels:
+        return None
+    names = [label_name(label) for label in labels if label is not None]
+    if len({*names}) != len(names) or len({_base(name) for name in names}) == 1:
+        return None
+    return names
+
+
+def in_order_of_names(names: list[str], items: list[Node]) -> list[Node]:
+    """The items by name where the names follow one another in the alphabet, as x, y, z do, else as they stand."""
+    codes = sorted(ord(name) for name in names if len(name) == 1)
+    if len(codes) == len(names) and codes[-1] - codes[0] == len(codes) - 1:
+        return [item for _, item in sorted(zip(names, items, strict=True), key=lambda pair: pair[0])]
+    return items

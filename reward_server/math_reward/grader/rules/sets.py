@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from math_reward.grader.real_sets import Intervals, intervals, is_set_like
+from math_reward.grader.real_sets import is_set_like, real_set, same_sets
 from math_reward.grader.rules.collections import pairwise, same_brackets, same_items
 from math_reward.grader.rules.expressions import same_expression
 from math_reward.grader.rules.relations import same_relation
@@ -17,6 +16,7 @@ from math_reward.grader.syntax import (
     SetBuilder,
     SetOperation,
     Several,
+    Symbol,
 )
 from math_reward.grader.verdict import Stage
 
@@ -24,11 +24,16 @@ if TYPE_CHECKING:
     from math_reward.grader.compare import Comparison
 
 
+def has_set(reference: Node, answer: Node) -> bool:
+    return is_set_like(reference) or is_set_like(answer)
+
+
 def same_set(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    """Sets of reals end by end, in one domain; other sets operation by operation."""
     comparison.reached(Stage.STRUCTURE)
-    left, right = intervals(reference), intervals(answer)
+    left, right = real_set(reference), real_set(answer)
     if left is not None and right is not None:
-        return _same_intervals(comparison, left, right)
+        return same_sets(left, right, lambda a, b: same_expression(comparison, a, b))
     if isinstance(reference, SetOperation) and isinstance(answer, SetOperation):
         if reference.operator != answer.operator:
             return False
@@ -40,29 +45,18 @@ def same_set(comparison: Comparison, reference: Node, answer: Node) -> bool:
     if isinstance(reference, Relation) and isinstance(answer, Relation):
         return same_relation(comparison, reference, answer)
     if isinstance(reference, SetBuilder) and isinstance(answer, SetBuilder):
-        condition = renamed(answer.condition, reference.variable, answer.variable)
-        return comparison.same(reference.condition, condition)
+        return _same_builders(comparison, reference, answer)
     if isinstance(reference, Several) and isinstance(answer, Several):
         return same_items(comparison, reference.items, answer.items)
     return False
 
 
-def _same_intervals(comparison: Comparison, left: Intervals, right: Intervals) -> bool:
-    if len(left) != len(right):
+def _same_builders(comparison: Comparison, reference: SetBuilder, answer: SetBuilder) -> bool:
+    """The same elements under the same condition, whatever the variable is called."""
+    mine, other = reference.variable, answer.variable
+    if isinstance(mine, Symbol) != isinstance(other, Symbol):
         return False
-    for pair in zip(left, right, strict=True):
-        for a, b in zip(*pair, strict=True):
-            if a.closed != b.closed:
-                return False
-            if a.value != b.value:
-                if math.isinf(a.value) or math.isinf(b.value):
-                    return False
-                if abs(a.value - b.value) > 1e-9 * max(1.0, abs(a.value)):
-                    return False
-                if a.node and b.node and not same_expression(comparison, a.node, b.node):
-                    return False
-    return True
-
-
-def has_set(reference: Node, answer: Node) -> bool:
-    return is_set_like(reference) or is_set_like(answer)
+    condition = renamed(answer.condition, mine, other)
+    return (isinstance(mine, Symbol) or comparison.same(mine, other)) and comparison.same(
+        reference.condition, condition
+    )

@@ -76,7 +76,7 @@ def values(node: Node) -> list[Node]:
     for item in node.items:
         if isinstance(item, Relation) and isinstance(item.operands[-1], PlusMinus) and item.operators == ("=",):
             found += values(item.operands[-1])
-        elif isinstance(item, Several) or has_sign(item):
+        elif (isinstance(item, Several) and item.kind != "set") or has_sign(item):
             found += values(item)
         else:
             found.append(item)
