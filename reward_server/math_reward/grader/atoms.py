@@ -24,6 +24,7 @@ from math_reward.grader.syntax import (
     Node,
     Number,
     Power,
+    Product,
     Quantity,
     Quotient,
     Several,
@@ -33,8 +34,18 @@ from math_reward.grader.tokens import NotMathematics, Token, TooComplex
 from math_reward.grader.vocabulary import BIG_OPERATORS, CONSTANTS, FUNCTIONS, INVERSE, PLAIN_UNITS, RELATIONS
 
 SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
+_ARRANGEMENTS = ("C", "A", "P")
+_NAMED_FUNCTIONS = {"\\zeta": "zeta", "\\Gamma": "gamma"}
 _VARIANTS = {"hat", "bar", "vec", "tilde", "overrightarrow", "overleftarrow", "widehat", "overline", "dot", "ddot"}
-_ARGUMENTS = {"max": (1, 99), "min": (1, 99), "gcd": (1, 99), "lcm": (1, 99), "log": (1, 2), "binom": (2, 2)}
+_ARGUMENTS = {
+    "max": (1, 99),
+    "min": (1, 99),
+    "gcd": (1, 99),
+    "lcm": (1, 99),
+    "log": (1, 2),
+    "binom": (2, 2),
+    "diag": (1, 8),
+}
 """The least and the most arguments of the functions that do not take exactly one."""
 _NO_FACTOR = {
     "cdot", "times", "div", "pm", "mp", "circ", "land", "lor", "rfloor", "rceil", "rangle", "bmod", "mod", "pmod",
@@ -52,6 +63,12 @@ _SPLITTABLE = (
     "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "sqrt", "sin", "cos", "tan", "cot", "sec", "csc", "log",
     "ln",
 )  # fmt: skip
+
+
+def arrangements(letter: str, n: Node, k: Node) -> Node:
+    """Choices of k out of n, or, for A and P, with their order."""
+    chosen = Call("binom", (n, k))
+    return chosen if letter == "C" else Product((chosen, Call("factorial", (k,))))
 
 
 class AtomParser(GroupParser):
@@ -161,6 +178,8 @@ class AtomParser(GroupParser):
             return self._environment()
         if kind == "text":
             return self._text()
+        if kind == "^":
+            return self._choice()
         if kind == "number set":
             letter = self.advance().value
             return Constant(CONSTANTS[letter]) if letter in CONSTANTS else Symbol(letter)
@@ -216,7 +235,7 @@ class AtomParser(GroupParser):
         if prefix:
             self.replace(Token("word", prefix, token.spaced), Token("word", value[len(prefix) :], False))
             return self._word()
-        if len(value) > 3 or value.lower() in _SHORT_WORDS:
+        if len(value) > 3 or value in _SHORT_WORDS or (value.lower() in _SHORT_WORDS and not value.isupper()):
             raise NotMathematics(f"{value!r} is a word")
         if len(value) == 1:
             return self._symbol(value)
@@ -225,9 +244,22 @@ class AtomParser(GroupParser):
         return self._word()
 
     def _symbol(self, name: str) -> Node:
+        if name in _ARRANGEMENTS and self.top.kind in ("_", "^"):
+            chosen = self._arrangement(name)
+            if chosen is not None:
+                return chosen
         if self.top.kind == "_":
             self.advance()
             return Symbol(f"{name}_{self._index()}")
+        if name in _NAMED_FUNCTIONS and self.top.kind == "(":
+            inside = self._brackets()
+            return Call(_NAMED_FUNCTIONS[name], inside.items if isinstance(inside, Bracketed) else (inside,))
+        if name == "C" and self.top.kind == "(" and not self.top.spaced:
+            start = self.mark()
+            inside = self._brackets()
+            if isinstance(inside, Bracketed) and len(inside.items) == 2 and (inside.left, inside.right) == ("(", ")"):
+                return Call("binom", inside.items)
+            self.reset(start)
         if self.top.kind == "(" and self._is_application(name):
             arguments = self._brackets()
             items = arguments.items if isinstance(arguments, Bracketed) else (arguments,)
@@ -237,6 +269,36 @@ class AtomParser(GroupParser):
         if name == "i":
             return Constant("i")
         return Symbol(name)
+
+    def _arrangement(self, letter: str) -> Node | None:
+        r"""``C_5^2``, ``A_5^2``: so many choices or arrangements; None for ``C_1`` and other variables."""
+        start = self.mark()
+        parts: dict[str, Node] = {}
+        while self.top.kind in ("_", "^") and self.top.kind not in parts:
+            kind = self.advance().kind
+            try:
+                parts[kind] = self._argument(exponent=True)
+            except NotMathematics:
+                break
+        below, above = parts.get("_"), parts.get("^")
+        if (
+            below is None
+            or above is None
+            or (isinstance(below, Number) and isinstance(above, Number) and below.value < above.value)
+        ):
+            self.reset(start)
+            return None
+        return arrangements(letter, below, above)
+
+    def _choice(self) -> Node:
+        r"""``^{n}C_r`` and ``{}^nP_r``."""
+        self.advance()
+        above = self._argument(exponent=True)
+        if self.top.kind not in ("word", "text") or self.top.value.strip() not in _ARRANGEMENTS:
+            raise NotMathematics("'^' has no meaning there")
+        letter = self.advance().value.strip()
+        self.expect("_")
+        return arrangements(letter, above, self._argument())
 
     def _is_application(self, name: str) -> bool:
         """Whether ``name(`` is a function and its argument: f, g, h always, others where ``=`` follows."""
@@ -409,7 +471,8 @@ class AtomParser(GroupParser):
         kind = token.kind
         if kind == "number":
             # "42 43" is two answers and "x^1 0" a mistake; "(a+b) 2" is a product.
-            return self.before().kind in (")", "}") and not token.spaced
+            before = self.before()
+            return not token.spaced and (before.kind in (")", "}") or (before.kind, before.value) == ("word", "i"))
         if kind == "word":
             value = token.value
             return not (
@@ -421,6 +484,8 @@ class AtomParser(GroupParser):
             # A letter in another font may be a variable; with a space, or after a number, one of these is a unit.
             if self.before().kind == "number" and token.value in _UNIT_LETTERS:
                 return False
+            if token.value in FUNCTIONS:
+                return True
             return len(token.value) == 1 and not token.spaced and token.value.isalpha()
         if kind == "command":
             value = token.value

@@ -17,13 +17,15 @@ _OPEN_BOX = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
 # An escaped brace is text.
 _BRACE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\[{}]|[{}]")
 _TOKEN_BOX = re.compile(r"<\|(begin|end)_of_box\|>")
+_PART = r"\\text\s*\{\s*(?:for|in)? ?part \(?[a-h]\)?,? (?:and|,)\s*\}"
 _FILLER = r"(?:[\s$.]|\\[,;: ()\[\]]|\\q?quad(?![a-z])|\b(?:and|the|for|in|part)\b|\(?\b[a-h]\)|&)*"
 _SEPARATOR = re.compile(
     r"[ \t$]*|[\s$]*(?:\\[()\[\]]|\\q?quad(?![a-z])|\s)*"
     r"(?:[,;]|(?P<alternative>,?\s*(?:\bor\b|\\text\s*\{\s*or\s*\}))"
+    rf"|{_PART}"
     r"|,?\s*(?:\band\b|&|\\text\s*\{\s*,?\s*and\s*\}))" + _FILLER
 )
-_APPROXIMATE = re.compile(r"\s*(?:\\approx|≈|\\simeq|~)")
+_APPROXIMATE = re.compile(r"[\s$]{0,4}(?:\\approx|≈|\\simeq|~)")
 
 
 def last_boxes(text: str) -> tuple[list[str], bool] | None:
@@ -45,9 +47,10 @@ def last_boxes(text: str) -> tuple[list[str], bool] | None:
         alternatives = alternatives or joined
         first -= 1
     contents = [_OPEN_BOX.sub("", text[begin:end]).strip() for _, begin, end in boxes[first:]]
-    if len(contents) == 1 and first > 0 and _APPROXIMATE.match(contents[0]):
+    gap = text[boxes[first - 1][2] + 1 : boxes[first][0]] if first else ""
+    if len(contents) == 1 and first > 0 and (_APPROXIMATE.match(contents[0]) or _APPROXIMATE.match(gap)):
         _, begin, end = boxes[first - 1]
-        return [_OPEN_BOX.sub("", text[begin:end]).strip() + " " + contents[0]], False
+        return [_OPEN_BOX.sub("", text[begin:end]).strip() + r" \approx " + _APPROXIMATE.sub("", contents[0])], False
     return list(dict.fromkeys(contents)), alternatives
 
 

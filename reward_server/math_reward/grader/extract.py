@@ -34,7 +34,7 @@ _FORMULA = re.compile(
     re.DOTALL,
 )
 _NUMBER = re.compile(
-    r"(?<![\w.])(?P<number>[-−–]?\s?\\?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
+    r"(?<![\w.])(?P<number>[-−–]?\s?\\?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+,\d{1,2}(?![\d,.])|\d+(?:\.\d+)?|\.\d+)"
     r"(?:\s?/\s?\d+(?:\.\d+)?)?(?:\s?\\?%|\s?percent|\s?°|\^\\circ|\^\{\\circ\})?)"
     # A unit may follow without a space, but no other letter and no more of the number.
     r"(?![.,]?\d)(?=[^a-zA-Z_]|$|(?:[cmk]?m|[km]?[gl]|s|h|ft|in|[ap]m|mph|[KMGkm]?[Bb]|th|st|nd|rd)(?![a-zA-Z]))"
@@ -73,6 +73,9 @@ _LATEX_WORD = re.compile(r"\\[a-zA-Z]+|(?<=\\begin\{)\w+|(?<=\\end\{)\w+|\\(?:te
 _VALUE_FIRST = re.compile(r"[\w$\\(){}\[\]+\-−.,/^√π%° ]{0,80}$")
 _OPERATOR_AT_END = re.compile(r"[-+*/^=<>(,\[]\s?$")
 _OPERATOR_AT_BEGIN = re.compile(r"\s?[-+*/^=<>)\]]")
+_IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")
+_CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if)\s?$", re.IGNORECASE)
 _MATHEMATICS = frozenset(
     [*FUNCTIONS, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "Rational", "Interval"]
 )
@@ -124,7 +127,7 @@ def _in_prose(text: str) -> str | None:
     if not text:
         return None
     phrase = _last(PHRASE, text)
-    if is_bare(text) and (phrase is None or text[: phrase.start()].strip()):
+    if phrase is None and is_bare(text):
         return text.rsplit("\n", 1)[-1].strip() if "\\begin" not in text else text
     if phrase is not None:
         rest = text[FILLER.match(text, phrase.end()).end() :]  # type: ignore[union-attr]
@@ -170,6 +173,8 @@ def _last_line(text: str) -> str | None:
 
 def _value_at_end(text: str) -> str | None:
     formula = _last(_FORMULA, text)
+    if formula is not None and _CONDITION.search(text[max(0, formula.start() - 12) : formula.start()]):
+        formula = _last(_FORMULA, text[: formula.start()]) or formula
     number = _last_number(text)
     last = max((match for match in (formula, number) if match), key=lambda match: match.end(), default=None)
     if last is not None and (
@@ -211,8 +216,10 @@ def _stated(rest: str) -> str | None:
         return _formulas(formula, rest)
     sentence = _SENTENCE_END.split(rest, maxsplit=1)[0].strip().strip("*").strip()
     sentence = ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip()
-    if len(sentence) > 200:
-        return None
+    if len(sentence) > 200 or (len(_IDEOGRAPHS.findall(sentence)) > 6 and _NUMBER.search(rest)):
+        return None  # It goes on with an explanation: what it ends with counts.
+    if _IDEOGRAPHS.search(sentence) and (value := _AFTER_EQUALS.search(sentence)):
+        return value[1]
     if re.fullmatch(r"\(?[A-J]\)?", sentence):
         return sentence.strip("()")
     letter = re.match(r"\(?([A-J])(?:[\s:.,)]|$)", sentence)

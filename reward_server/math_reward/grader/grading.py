@@ -293,6 +293,8 @@ def _same_words(comparison: Comparison, expected: Wording, answer: str) -> bool:
 
 def _are_words(answer: str, expected: str, tree: Node) -> bool:
     """``god`` and ``dog`` are two words, though g o d and d o g are one product."""
+    if set(answer + expected) <= set("ABCDEFGH"):
+        return False  # Letters of choices have no order.
     letters = answer.isalpha() and expected.isalpha() and min(len(answer), len(expected)) > 2
     return letters and isinstance(tree, Product) and answer.lower() != expected.lower()
 
@@ -318,7 +320,15 @@ def _same_otherwise(comparison: Comparison, expected: _Reference, answer: str, t
     other = expected.tree
     decimal = _DECIMAL_COMMA.fullmatch(answer)
     try:
-        if decimal and type(other) is Number and type(tree) is Several and other.places == len(decimal[2]):
+        said = _DECIMAL_COMMA.fullmatch(expected.text.strip())
+        if (
+            said
+            and type(tree) is Number
+            and tree.places == len(said[2])
+            and (len(said[2]) != 3 or said[1] in ("0", "-0"))
+        ):
+            other = parse(f"{said[1]}.{said[2]}")
+        elif decimal and type(other) is Number and type(tree) is Several and other.places == len(decimal[2]):
             tree = parse(f"{decimal[1]}.{decimal[2]}")
         elif type(tree) is Several and _GROUPED.search(expected.text):
             other = parse(expected.text, thousands=False)

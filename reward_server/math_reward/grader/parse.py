@@ -34,9 +34,11 @@ from math_reward.grader.measured import MeasureParser
 from math_reward.grader.normalise import normalise
 from math_reward.grader.stream import END, MAX_NESTING
 from math_reward.grader.syntax import (
+    Bracketed,
     Call,
     Congruence,
     Constant,
+    Negative,
     Node,
     Number,
     PlusMinus,
@@ -44,10 +46,13 @@ from math_reward.grader.syntax import (
     Quotient,
     Ratio,
     Relation,
+    SetBuilder,
     SetOperation,
     Several,
     Sum,
     Symbol,
+    Text,
+    symbols,
 )
 from math_reward.grader.tokens import MAX_DIGITS, NotMathematics, TooComplex, tokenise
 from math_reward.grader.vocabulary import (
@@ -64,6 +69,13 @@ MAX_CHARACTERS = 2_000
 
 _PROSE = re.compile(r"[\w\s.,'()\-:;!?/\"&]*[A-Za-z][\w\s.,'()\-:;!?/\"&]*")
 _WORD = re.compile(r"[a-z']+")
+_APPROXIMATION = re.compile(
+    r"\\text ?\{ ?[(,]? ?(?:or )?(?:approximately|approx\.?|about|roughly|i\.e\.) ?\}(?P<number> ?-?[\d.,]{1,40})"
+    r"(?:\\text ?\{[^{}]{0,60}\}|\))? ?$"
+)
+_STATEMENT = re.compile(
+    r"(?P<subject>(?:\\text ?\{)?[A-Za-z][A-Za-z' ]{3,120}) (?:is|are|equals|be) ?\}? ?(?P<value>[^A-Za-z].{0,300})$"
+)
 
 
 def parse(text: str, *, thousands: bool = True) -> Node:
@@ -90,13 +102,30 @@ def parse_normalised(text: str, *, thousands: bool = True) -> Node:
         return Number(Fraction(int(text)))  # Most references are: no parser is needed.
     if ":" in text and (clock := CLOCK.fullmatch(unwrapped(text))):
         return clock_time(clock)
+    if text in RELATIONS or (text[0] == "\\" and text[1:] in RELATIONS):
+        return Text(RELATIONS[text.removeprefix("\\")])  # The sign itself is the answer.
     try:
         return Parser(tokenise(text, thousands=thousands)).whole()
     except NotMathematics:
         plain = words(text)
         if plain and _PROSE.fullmatch(plain) and is_closed(TEXT_COMMAND.sub("", text)):
             return spoken(plain)
-        raise
+        rest = _without_words_around(text)
+        if rest is None:
+            raise
+        return Parser(tokenise(rest, thousands=thousands)).whole()
+
+
+def _without_words_around(text: str) -> str | None:
+    r"""The formula in ``the area of the triangle is \frac{1}{2}`` and ``\frac{1}{3} \text{(about }0.33\text{)}``, whose
+    approximation is one; None where there are no such words."""
+    about = _APPROXIMATION.search(text)
+    if about:
+        return f"{text[: about.start()]} \\approx {about['number']}"
+    statement = _STATEMENT.match(text)
+    if statement is None or NEGATIONS.intersection(_WORD.findall(statement["subject"].lower())):
+        return None
+    return statement["value"]
 
 
 def is_closed(text: str) -> bool:
@@ -123,7 +152,7 @@ class Parser(MeasureParser):
         while self.top.kind in ("text", "word", ":"):
             content = _WORD.findall(self.top.value.lower())
             single = self.top.kind == "word" and (len(self.top.value) == 1 or self.top.value in FUNCTIONS)
-            if single or not all(word in LEADING for word in content):
+            if single or not all(word in LEADING for word in content) or self.peek().kind in ("^", "_"):
                 break
             self.advance()
         if self.top is END:
@@ -138,17 +167,26 @@ class Parser(MeasureParser):
 
     def _list(self, *, in_brackets: bool = False) -> Node:
         items = [self._relation()]
+        groups: list[list[Node]] = []
         while True:
             self._skip_remark(in_brackets)
-            separated = False
+            separated, semicolon = False, False
             while self.at_separator():
+                semicolon = semicolon or self.top.kind == ";"
                 self.advance()
                 separated = True
             if not separated or self.at_closing():
                 break
+            if semicolon:
+                groups.append(items)
+                items = []
             items.append(self._relation())
-        # "x = k pi, k in Z" says what k is, and x.
-        items = [item for item in items if not _is_membership(item)] or items
+        groups.append(items)
+        if len(groups) > 1 and len({len(group) for group in groups}) == 1 and len(groups[0]) > 1:
+            items = [Bracketed("(", ")", tuple(group)) for group in groups]  # "p = 5, q = 2; p = 7, q = 2"
+        else:
+            items = [item for group in groups for item in group]
+        items = _without_declarations(items)
         return items[0] if len(items) == 1 else Several("list", tuple(items))
 
     def _skip_remark(self, in_brackets: bool) -> None:
@@ -184,6 +222,23 @@ class Parser(MeasureParser):
             operators.append(name)
             operands.append(self._measured())
         return Relation(tuple(operators), tuple(operands)) if operators else operands[0]
+
+    def _starts_power(self, before: Node) -> bool:
+        """``2^6 3^5``: a power of a number after one needs no sign."""
+        repeated = isinstance(before, Power) and isinstance(before.base, Number)
+        return repeated and self.top.kind == "number" and self.peek().kind == "^"
+
+    def _starts_modulus(self) -> bool:
+        """Before ``(mod 7)`` and ``mod 7``."""
+        return self.is_word("mod") or (self.top.kind == "(" and self.peek().value.strip() in ("mod", "modulo"))
+
+    def _modulus(self) -> Node:
+        bracketed = self.accept("(")
+        self.advance()
+        modulus = self._signed_power()
+        if bracketed:
+            self.expect(")")
+        return modulus
 
     def _modulo(self, command: str, left: Node) -> Node:
         """``a \\bmod b`` is a number, ``a \\pmod b`` a congruence, and so is a, mod b."""
@@ -234,7 +289,11 @@ class Parser(MeasureParser):
                 node = PlusMinus(left, self._product())
             else:
                 break
-        return Sum((*terms, node)) if terms else node
+        if not terms:
+            return node
+        if len(terms) == 1 and isinstance(node, Negative) and _is_set(terms[0]) and _is_set(node.operand):
+            return SetOperation("difference", (terms[0], node.operand))
+        return Sum((*terms, node))
 
     def _sign(self) -> str:
         """The signs that stand here, as one: "", "-" or "±"."""
@@ -269,11 +328,30 @@ class Parser(MeasureParser):
                 factors = [Quotient(left, self._signed_power())]
             elif kind == "command" and token.value in ("bmod", "mod", "pmod", "pod", "choose"):
                 factors = [self._modulo(token.value, product_of(factors))]
-            elif self._starts_factor():
+            elif self._starts_modulus():
+                factors = [Congruence(product_of(factors), self._modulus())]
+            elif self._starts_factor() or self._starts_power(factors[-1]):
                 factors.append(self._power())
             else:
                 break
         return product_of(factors)
+
+
+def _is_set(node: Node) -> bool:
+    return isinstance(node, (SetBuilder, SetOperation)) or (isinstance(node, Several) and node.kind == "set")
+
+
+def _without_declarations(items: list[Node]) -> list[Node]:
+    """``x = k pi, k in Z`` says what k is, and x; in ``x > 3, x in Z`` the set belongs to the answer."""
+    bounded = {
+        name
+        for item in items
+        if isinstance(item, Relation) and set(item.operators) & {"<", "<=", ">", ">=", "!="}
+        for name in symbols(item)
+    }
+    return [
+        item for item in items if not _is_membership(item) or (isinstance(item, Relation) and symbols(item) & bounded)
+    ] or items
 
 
 def _is_membership(node: Node) -> bool:

@@ -8,7 +8,7 @@ FUNCTIONS = {
     "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "arsinh": "asinh", "arcosh": "acosh", "artanh": "atanh",
     "ln": "log", "log": "log", "lg": "log10", "exp": "exp", "sqrt": "sqrt",
     "abs": "abs", "floor": "floor", "ceil": "ceil",
-    "gcd": "gcd", "lcm": "lcm", "max": "max", "min": "min", "det": "det", "deg": "degree of", "arg": "arg",
+    "gcd": "gcd", "lcm": "lcm", "max": "max", "min": "min", "det": "det", "tr": "tr", "diag": "diag", "conj": "conj", "sgn": "sgn", "deg": "degree of", "arg": "arg", "Arg": "arg",
     "Re": "re", "Im": "im", "operatorname": "operatorname", "binom": "binom", "cis": "cis",
 }  # fmt: skip
 """Name as written (after a backslash or plain) to name in the tree. ``log`` is natural: a base is written."""

@@ -77,7 +77,7 @@ def _is_label(node: Node) -> bool:
     if isinstance(node, Product):
         # AB and \angle ABC are a length and an angle, xy is a product.
         names = [factor.name if isinstance(factor, Symbol) else "" for factor in node.factors]
-        return all(name.isupper() or name == "\\angle" for name in names)
+        return names[0] == "\\Delta" or all(name.isupper() or name == "\\angle" for name in names)
     if isinstance(node, Several):
         return node.kind == "list" and all(_is_label(item) for item in node.items)
     return isinstance(node, Symbol)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MAX_SIZE = 6
 """Of a matrix that is multiplied, inverted or has its determinant taken."""
 MAX_POWER = 12
+_TRANSPOSED = ("T", "\\top", "\\intercal")
 
 Rows = tuple[tuple[Node, ...], ...]
 
@@ -144,10 +145,12 @@ def _simple(node: Node) -> Node:
 
 
 def _power(base: Node, exponent: Node) -> Matrix | None:
+    if isinstance(base, Bracketed) and isinstance(exponent, Symbol) and exponent.name in _TRANSPOSED:
+        return Matrix(tuple((item,) for item in base.items))
     rows = _rows(base)
     if rows is None:
         return None
-    if isinstance(exponent, Symbol) and exponent.name in ("T", "\\top", "\\intercal"):
+    if isinstance(exponent, Symbol) and exponent.name in _TRANSPOSED:
         return Matrix(tuple(zip(*rows, strict=True)))
     value = exact(exponent)
     if value is None or value.denominator != 1 or abs(value) > MAX_POWER or len(rows) != len(rows[0]):

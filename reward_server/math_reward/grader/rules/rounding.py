@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 ROUNDED_DIGITS = 3
 """A decimal reference with fewer significant digits is exact."""
 
+FULL_DIGITS = 10
+"""A decimal of so many significant digits that agrees in all of them is a float printed in full, and no guess."""
+
 
 def close(
     comparison: Comparison, reference: Node, answer: Node, left: Fraction | None, right: Fraction | None
@@ -31,6 +34,9 @@ def close(
     options = comparison.options
     step = rounding(reference)
     if step and rounding(answer) is None and not is_integer(right) and within(comparison, reference, answer, step / 2):
+        return True
+    step = rounding(answer, least=FULL_DIGITS)
+    if step and not is_integer(left) and rounding(reference) is None and within(comparison, reference, answer, step):
         return True
     step = rounding(answer) if options.allow_rounded else None
     if step and within(comparison, reference, answer, step / 2):
