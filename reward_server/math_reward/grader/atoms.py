@@ -157,14 +157,7 @@ class AtomParser(GroupParser):
         if kind in ("(", "["):
             return self._brackets()
         if kind == "{":
-            self.advance()
-            if self.top.kind == "}":
-                raise NotMathematics("a pair of braces is empty")
-            bars, self.bar_ends = self.bar_ends, 0
-            node = self._answer()
-            self.bar_ends = bars
-            self.expect("}")
-            return node
+            return self._braces()
         if kind == "\\{":
             return self._set()
         if kind == "|" or kind == "\\|":
@@ -214,6 +207,24 @@ class AtomParser(GroupParser):
                     self.advance()
                 return Number(number.value + Fraction(numerator, denominator))
         return number
+
+    def _braces(self) -> Node:
+        """A group; one of several, or one with groups in it, is a set whose backslashes were forgotten."""
+        nested = self.before().kind in ("{", ",") and self.mark() > 0
+        self.advance()
+        if self.top.kind == "}":
+            if self.peek().kind != "^":
+                raise NotMathematics("a pair of braces is empty")
+            self.advance()
+            return self._choice()  # {}^nC_r
+        bars, self.bar_ends = self.bar_ends, 0
+        node = self._answer()
+        self.bar_ends = bars
+        self.expect("}")
+        if not isinstance(node, Several) or node.kind != "list":
+            return node
+        nested = nested or self.top.kind == "," or any(isinstance(item, Several) for item in node.items)
+        return Several("set", node.items) if nested else node
 
     def _raw_digits(self) -> str:
         braced = self.accept("{")

@@ -12,6 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from math_reward.grader.boxes import BOX, last_boxes
+from math_reward.grader.normalise import EMPHASIS
 from math_reward.grader.phrases import ENDING, FILLER, HOPE, PHRASE
 from math_reward.grader.special_tokens import SPECIAL_TOKEN, before_next_turn
 from math_reward.grader.values_at_end import whole_of
@@ -57,7 +58,10 @@ _CLAUSE = re.compile(
 )
 _BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])")
 # "It is not 42", "42 is wrong": a number that is named to be denied.
-_DENIED_BEFORE = re.compile(r"(?:\bnot|n't|\bnever|\bcannot)\s+(?:\w+\s+){0,2}[$\\(]*$", re.IGNORECASE)
+_DENIED_BEFORE = re.compile(
+    r"(?:\bnot|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly|\bmight be|\bor)\s+(?:\w+\s+){0,2}[$\\(]*$",
+    re.IGNORECASE,
+)
 _DENIED_AFTER = re.compile(
     r"[$\\) ]{0,6}(?:is|was|are|were|does|do)? ?(?:not\b|n't\b|wrong\b|incorrect\b)", re.IGNORECASE
 )
@@ -105,7 +109,7 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Answer | None:
         return Answer(", ".join(contents), boxed=True, alternatives=alternatives) if any(contents) else None
     if mode is Mode.STRICT or BOX.search(text):
         return None
-    text = _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:]
+    text = EMPHASIS.sub(r"\1", _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:])
     tag = _last(_TAG, text)
     found = _in_prose(tag[1].strip() if tag else text)
     return Answer(found, boxed=False) if found else None
@@ -174,7 +178,9 @@ def _last_line(text: str) -> str | None:
 def _value_at_end(text: str) -> str | None:
     formula = _last(_FORMULA, text)
     if formula is not None and _CONDITION.search(text[max(0, formula.start() - 12) : formula.start()]):
-        formula = _last(_FORMULA, text[: formula.start()]) or formula
+        formula = _last(_FORMULA, text[: formula.start()])
+        if formula is not None:
+            return _from_formula(formula)
     number = _last_number(text)
     last = max((match for match in (formula, number) if match), key=lambda match: match.end(), default=None)
     if last is not None and (

@@ -14,6 +14,7 @@ from math_reward.grader.extract import Answer, final_answer, last_boxed
 from math_reward.grader.normalise import compact, normalise
 from math_reward.grader.parse import MAX_CHARACTERS, parse, parse_normalised
 from math_reward.grader.prompt import cut_prompt, is_quoted_box, without_quote
+from math_reward.grader.rules.families import same_family
 from math_reward.grader.rules.labels import Contradiction
 from math_reward.grader.syntax import Bracketed, Node, Number, Product, Several, Symbol, Text
 from math_reward.grader.texts import Wording, wording
@@ -256,6 +257,7 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
         if _are_words(normal, expected.normal, tree):
             return graded(Verdict.WRONG, Stage.STRING)
         same = comparison.same(expected.tree, tree) or _is_choice(expected, normal)
+        same = same or same_family(comparison, expected.tree, tree, (expected.normal, normal))
         if same or _same_otherwise(comparison, expected, normal, tree):
             return graded(Verdict.CORRECT, comparison.stage)
         if mentions(comparison, expected.tree, tree):

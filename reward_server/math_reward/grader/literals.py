@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from math_reward.grader.number_words import number_in_words
 from math_reward.grader.syntax import (
     ClockTime,
     Constant,
@@ -19,7 +20,7 @@ from math_reward.grader.syntax import (
     Symbol,
     Text,
 )
-from math_reward.grader.vocabulary import NUMBER_WORDS, PHRASES
+from math_reward.grader.vocabulary import PHRASES
 
 CLOCK = re.compile(r"\s*(\d{1,2}):([0-5]\d)(?::([0-5]\d))?\s*(?:([AaPp])\.?\s*[Mm]\.?)?\s*")
 TEXT_COMMAND = re.compile(r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|emph|operatorname|bold|underline)\s*(?=\{)")
@@ -49,8 +50,9 @@ def spoken(plain: str) -> Node:
 
 
 def _letters(text: str) -> Node:
-    if text in NUMBER_WORDS:
-        return Number(Fraction(NUMBER_WORDS[text]))
+    value = number_in_words(text)
+    if value is not None:
+        return Number(value)
     for name, phrases in PHRASES.items():
         if text in phrases:
             return Constant(name)

@@ -169,7 +169,7 @@ _SYMBOL_COMMANDS = {"<", ">", "{", "}", "[", "]", ":", "|", ",", "i", "€", "£
 
 _COLOURED = re.compile(r"\\(?:text)?color ?\{[a-zA-Z]{1,20}\} ?\{([^{}]*)\}")
 _APPROXIMATELY = re.compile(r"^\s*\\approx(?![a-zA-Z])")
-_EMPHASIS = re.compile(r"(?<![\w)\]}])\*\*([^*\n]{1,200})\*\*(?![\w(])")
+EMPHASIS = re.compile(r"(?<![\w)\]}])\*\*([^*\n]{1,200})\*\*(?![\w(])")
 _DOLLARS = re.compile(r"\$(.*)\$", re.DOTALL)
 _DELIMITED = (
     re.compile(r"\$\$(.*)\$\$", re.DOTALL),
@@ -209,7 +209,7 @@ def normalise(text: str) -> str:
         text = _APPROXIMATELY.sub("", text)
     elif "~" in text:
         text = text.replace("~", " ")
-    text = _EMPHASIS.sub(r"\1", text) if "**" in text else text
+    text = EMPHASIS.sub(r"\1", text) if "**" in text else text
     text = _INNER_MATHS.sub(" ", text)
     text = _WHITE.sub(" ", text)
     return _trimmed(text.rstrip("^\\ "))  # A sign of a power that breaks off.
@@ -220,6 +220,8 @@ def _trimmed(text: str) -> str:
 
     Character by character: a pattern anchored at the end takes quadratic time on long runs of spaces."""
     start, end = 0, len(text)
+    if text.endswith(".."):
+        return text.strip()  # "1, 2, 3, ..." goes on.
     while end and (text[end - 1].isspace() or (text[end - 1] in ",;." and text[end - 2 : end - 1] != "\\")):
         end -= 1
     while start < end and (text[start].isspace() or text[start] in ",;:"):

@@ -16,9 +16,10 @@ from typing import Any
 import mpmath
 
 from math_reward.grader import corners
-from math_reward.grader.exact import Undefined
+from math_reward.grader.exact import Undefined, exact
 from math_reward.grader.syntax import (
     BasedNumber,
+    BigOperator,
     Call,
     Constant,
     Negative,
@@ -28,6 +29,7 @@ from math_reward.grader.syntax import (
     Product,
     Quantity,
     Quotient,
+    Relation,
     Sum,
     Symbol,
     symbols,
@@ -38,6 +40,8 @@ from math_reward.grader.tokens import TooComplex
 DIGITS = 100
 """Enough for what has no number in it beyond 10^20 or 10^-20; with such a number, as many more as it asks for."""
 MAX_DIGITS = 16_384
+MAX_TERMS = 2_000
+"""Of a sum or a product."""
 MAX_MAGNITUDE_BITS = 100_000
 """The exponent of the largest value that is computed to many digits."""
 POINTS = 12
@@ -98,6 +102,10 @@ class _Floats:
         return math.gamma(value + 1) if type(value) is float else complex(mpmath.fp.gamma(value + 1))
 
     @staticmethod
+    def zeta(value: Value) -> Value:
+        return _undefined() if value == 1 else mpmath.fp.zeta(value)
+
+    @staticmethod
     def is_real(value: Value) -> bool:
         return type(value) is float or type(value) is int or abs(value.imag) <= 1e-12 * abs(value)
 
@@ -153,6 +161,13 @@ class _Digits:
         if abs(value) > 10_000:
             raise TooComplex("a factorial in it is too big")
         return self._mp.gamma(value + 1)
+
+    def zeta(self, value: Value) -> Value:
+        if value == 1:
+            _undefined()
+        if abs(value) > 1_000:
+            raise TooComplex("a number in it is too big")
+        return self._mp.zeta(value)
 
     def is_real(self, value: Value) -> bool:
         return abs(self._mp.im(value)) <= abs(value) * self._mp.mpf(10) ** (8 - self.digits)
@@ -460,6 +475,13 @@ def _quotient(node: Quotient, point: Mapping[str, Any], field: Any) -> Value:
 
 
 def _power(node: Power, point: Mapping[str, Any], field: Any) -> Value:
+    exponent = node.exponent
+    if isinstance(exponent, (Quotient, Number)) and symbols(node.base):
+        power = exact(exponent)
+        if power is not None and power.denominator % 2 and 1 < power.denominator < 100:
+            # x^{2/3} is the square of the real cube root, as people write it.
+            root = field.root(evaluate(node.base, point, field), power.denominator)
+            return field.power(root, field.number(Fraction(power.numerator)))
     return field.power(evaluate(node.base, point, field), evaluate(node.exponent, point, field))
 
 
@@ -481,6 +503,26 @@ def _call(node: Call, point: Mapping[str, Any], field: Any) -> Value:
     if rule is None:
         raise Unknown(f"the function {node.function} is unknown")
     return rule(field, *[evaluate(argument, point, field) for argument in node.arguments])
+
+
+def _big_operator(node: BigOperator, point: Mapping[str, Any], field: Any) -> Value:
+    """A finite sum or product, term by term."""
+    lower, upper = node.lower, node.upper
+    if node.name not in ("sum", "prod") or upper is None or not isinstance(lower, Relation):
+        raise Unknown(f"\\{node.name} has no value at a point")
+    variable, first = lower.operands[0], lower.operands[-1]
+    if lower.operators != ("=",) or not isinstance(variable, Symbol):
+        raise Unknown("its bounds are not known")
+    start, stop = (evaluate(end, point, field) for end in (first, upper))
+    if not field.is_real(start) or not field.is_real(stop) or start != int(start) or stop != int(stop):
+        raise Unknown("its bounds are no whole numbers")
+    if stop - start > MAX_TERMS:
+        raise TooComplex(f"a sum in it has more than {MAX_TERMS:,} terms")
+    total: Value = field.number(Fraction(0 if node.name == "sum" else 1))
+    for index in range(int(start), int(stop) + 1):
+        term = evaluate(node.body, {**point, variable.name: Fraction(index)}, field)
+        total = total + term if node.name == "sum" else total * term
+    return total
 
 
 def _elementary(name: str) -> Callable[..., Value]:
@@ -543,6 +585,16 @@ def _choose(field: Any, n: Value, k: Value) -> Value:
     return field.factorial(n) / (field.factorial(k) * field.factorial(n - k))
 
 
+def _conjugate(field: Any, value: Value) -> Value:
+    return 2 * field.real(value) - value
+
+
+def _argument_of(field: Any, value: Value) -> Value:
+    if not value:
+        _undefined()
+    return field.real(field.function("log", value) / field.i) if not field.is_real(value) or value < 0 else value * 0
+
+
 def _mod(field: Any, a: Value, b: Value) -> Value:
     return field.real(a) % field.real(b)
 
@@ -575,6 +627,15 @@ _FUNCTIONS: dict[str, Callable[..., Value]] = {
     "mod": _mod,
     "cis": lambda field, value: field.function("exp", field.i * value),
     "re": lambda field, value: field.real(value),
+    "im": lambda field, value: field.real((value - field.real(value)) / field.i),
+    "conj": _conjugate,
+    "overline": _conjugate,
+    "bar": _conjugate,
+    "arg": _argument_of,
+    "Arg": _argument_of,
+    "sgn": lambda field, value: field.number(Fraction((field.real(value) > 0) - (field.real(value) < 0))),
+    "gamma": lambda field, value: field.factorial(value - 1),
+    "zeta": lambda field, value: field.zeta(value),
 }
 
 _RULES: dict[type, Callable[..., Value]] = {
@@ -589,4 +650,5 @@ _RULES: dict[type, Callable[..., Value]] = {
     BasedNumber: _based,
     Quantity: _quantity,
     Call: _call,
+    BigOperator: _big_operator,
 }

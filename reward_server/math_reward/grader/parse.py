@@ -117,7 +117,7 @@ def parse_normalised(text: str, *, thousands: bool = True) -> Node:
 
 
 def _without_words_around(text: str) -> str | None:
-    r"""The formula in ``the area of the triangle is \frac{1}{2}`` and ``\frac{1}{3} \text{(about }0.33\text{)}``, whose
+    r"""The formula in ``the area is \frac{1}{2}``, and in ``\frac{1}{3} \text{(about }0.33\text{)}``, whose
     approximation is one; None where there are no such words."""
     about = _APPROXIMATION.search(text)
     if about:

@@ -62,6 +62,12 @@ def is_set_like(node: Node) -> bool:
         return mixed or any(_infinite(item) for item in node.items)
     if isinstance(node, Several) and node.kind == "or":
         return any(is_set_like(item) for item in node.items)
+    if isinstance(node, Several) and node.kind == "list":
+        return all(
+            (isinstance(item, Several) and item.kind == "or" and is_set_like(item))
+            or (isinstance(item, Relation) and (is_set_like(item) or item.operators == ("in",)))
+            for item in node.items
+        )
     return isinstance(node, Constant) and node.name in ("reals", "emptyset")
 
 
@@ -105,23 +111,27 @@ def _built(node: SetBuilder) -> RealSet | None:
 
 
 def _restricted(items: tuple[Node, ...]) -> RealSet | None:
-    """``x > 3, x \\in \\mathbb{Z}``; and several inequalities of one variable, which all hold."""
-    domain, result = "reals", [_EVERYTHING]
+    """Inequalities of one variable that hold together, with or without a domain: ``x > 3, x \\in \\mathbb{Z}``. Where
+    none can hold with another, they are said one after the other: ``x < 1, x > 2``."""
+    domain, parts = "reals", list[Intervals]()
     names: set[str] = set()
     for item in items:
-        if not isinstance(item, Relation):
-            return None
         names |= symbols(item)
-        if item.operators == ("in",) and isinstance(item.operands[1], Constant):
+        if isinstance(item, Relation) and item.operators == ("in",) and isinstance(item.operands[1], Constant):
             domain = item.operands[1].name
             continue
-        if not is_set_like(item):
-            return None
-        part = intervals(item)
+        part = intervals(item) if isinstance(item, (Relation, Several)) and is_set_like(item) else None
         if part is None:
             return None
+        parts.append(part)
+    if len(names) != 1 or not parts:
+        return None
+    result = [_EVERYTHING]
+    for part in parts:
         result = _intersection(result, part)
-    return RealSet(result, domain, *names) if len(names) == 1 and domain != "reals" else None
+    if not result and len(parts) == 2:
+        result = _merged([*parts[0], *parts[1]])
+    return RealSet(result, domain, *names)
 
 
 def same_sets(left: RealSet, right: RealSet, same_end: Callable[[Node, Node], bool]) -> bool:

@@ -47,7 +47,7 @@ _TOKEN = re.compile(
 )
 _THOUSANDS = re.compile(r"(?!0)\d{1,3}(?:,\d{3})+(?!\d|,\d)(?:\.\d+)?")
 
-_JOINT = re.compile(r"([^\s,][^,]{0,80}?)\s+(and|or)\s*$")
+_JOINT = re.compile(r"\s*([^\s,][^,]{0,80}?)\s+(and|or)\s*$")
 _NUMBER_ALONE = re.compile(r"\s*[-+]?\d[\d.,]*\s*")
 
 # The argument of these is words, or letters in another font.
@@ -96,11 +96,11 @@ def tokenise(text: str, *, thousands: bool = True) -> list[Token]:
                 tokens += tokenise(value.strip())
                 spaced = False
                 continue
-        elif kind == "finish":
-            break
             if joint := _JOINT.match(value):  # \text{ goats and }
                 tokens += [Token("text", part, spaced) for part in joint.groups() if part]
                 continue
+        elif kind == "finish":
+            break
         tokens.append(Token(kind, value, spaced))  # type: ignore[arg-type]
         if len(tokens) > MAX_TOKENS:
             raise TooComplex(f"it has more than {MAX_TOKENS} tokens")

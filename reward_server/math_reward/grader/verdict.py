@@ -109,13 +109,13 @@ class Grade:
     def as_dict(self) -> dict[str, Any]:
         """The grade for JSON: the one way in which it leaves the grader."""
         return {
-            "reward": self.reward,
-            "correct": self.correct,
             "verdict": self.verdict.value,
             "answer": self.answer,
             "reference": self.reference,
-            "detail": self.detail,
+            "reward": self.reward,
+            "correct": self.correct,
             "stage": None if self.stage is None else self.stage.value,
+            "detail": self.detail,
         }
 
     @property

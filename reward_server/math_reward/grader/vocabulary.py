@@ -8,7 +8,9 @@ FUNCTIONS = {
     "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "arsinh": "asinh", "arcosh": "acosh", "artanh": "atanh",
     "ln": "log", "log": "log", "lg": "log10", "exp": "exp", "sqrt": "sqrt",
     "abs": "abs", "floor": "floor", "ceil": "ceil",
-    "gcd": "gcd", "lcm": "lcm", "max": "max", "min": "min", "det": "det", "tr": "tr", "diag": "diag", "conj": "conj", "sgn": "sgn", "deg": "degree of", "arg": "arg", "Arg": "arg",
+    "gcd": "gcd", "lcm": "lcm", "max": "max", "min": "min", "det": "det", "tr": "tr",
+    "diag": "diag", "conj": "conj", "sgn": "sgn", "deg": "degree of", "arg": "arg", "Arg": "arg",
+   
     "Re": "re", "Im": "im", "operatorname": "operatorname", "binom": "binom", "cis": "cis",
 }  # fmt: skip
 """Name as written (after a backslash or plain) to name in the tree. ``log`` is natural: a base is written."""
@@ -35,12 +37,6 @@ PHRASES = {
     "reals": ("all real numbers", "all reals", "any real number", "all real x", "the real numbers", "real numbers"),
 }
 """Sets that are named in words."""
-
-_NUMBER_WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty"
-)
-NUMBER_WORDS = {word: value for value, word in enumerate(_NUMBER_WORDS.split())}
 
 BIG_OPERATORS = {"sum", "prod", "int", "iint", "iiint", "oint", "lim", "limsup", "liminf", "sup"}
 

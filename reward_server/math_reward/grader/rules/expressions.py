@@ -26,6 +26,7 @@ from math_reward.grader.syntax import (
     Sum,
     Symbol,
     symbols,
+    walk,
 )
 from math_reward.grader.verdict import Stage
 
@@ -63,8 +64,11 @@ def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bo
             return close(comparison, reference, answer, left, right)
         verdict = numeric.same_function(reference, answer)
     except Unknown:
-        comparison.reached(Stage.STRUCTURE)
         comparison.undecided = True
+        if any(isinstance(part, BigOperator) for node in (reference, answer) for part in walk(node)):
+            comparison.reached(Stage.SYMPY)
+            return _same_structure(comparison, reference, answer) or symbolic.equal(reference, answer)
+        comparison.reached(Stage.STRUCTURE)
         return _same_structure(comparison, reference, answer)
     if verdict is None:
         comparison.reached(Stage.SYMPY)

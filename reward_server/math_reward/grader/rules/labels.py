@@ -67,8 +67,10 @@ def _value_of_chain(comparison: Comparison, operands: list[Node], operators: lis
 def _is_label(node: Node) -> bool:
     """What may stand left of "=" to say what the value is of: ``x``, ``f(x)``, ``(x, y)``, ``f'(x)``."""
     if isinstance(node, Call):
-        if node.function in ("abs", "overline", "vec", "bar", "hat", "overrightarrow"):
-            return isinstance(node.arguments[0], (Product, Symbol)) and _is_label(node.arguments[0])
+        if node.function == "abs":
+            return isinstance(node.arguments[0], Product) and _is_label(node.arguments[0])  # |AB|, and not |x|
+        if node.function in ("overline", "vec", "bar", "hat", "overrightarrow"):
+            return _is_label(node.arguments[0])
         return node.function.startswith("apply ") or (node.function == "prime" and _is_label(node.arguments[0]))
     if isinstance(node, Bracketed):
         return (node.left, node.right) == ("(", ")") and all(_is_label(item) for item in node.items)

@@ -10,6 +10,7 @@ from math_reward.grader.exact import exact
 from math_reward.grader.syntax import (
     Bracketed,
     Call,
+    Constant,
     Matrix,
     Negative,
     Node,
@@ -19,6 +20,8 @@ from math_reward.grader.syntax import (
     Quotient,
     Sum,
     Symbol,
+    rebuilt,
+    walk,
 )
 
 if TYPE_CHECKING:
@@ -66,6 +69,8 @@ def _vector(node: Node) -> tuple[Node, ...] | None:
 def calculated(node: Node) -> Node:
     """Sums, products, powers, transposes, inverses, determinants and traces of matrices, as what they are; everything
     else as it stands."""
+    if isinstance(node, (Sum, Product, Negative, Call)) and (vector := _unit_vectors(node)):
+        return vector
     if isinstance(node, Negative):
         return _scaled(node.operand, Negative) or node
     if isinstance(node, Quotient):
@@ -80,6 +85,27 @@ def calculated(node: Node) -> Node:
     if isinstance(node, Call):
         return _call(node.function, node.arguments) or node
     return node
+
+
+_HATS = ("hat", "vec", "widehat")
+
+
+def _unit_vectors(node: Node) -> Matrix | None:
+    r"""``2\hat{i} + 3\hat{j}`` as a column."""
+    used = [part.arguments[0] for part in walk(node) if isinstance(part, Call) and part.function in _HATS]
+    basis: list[Node] = [Constant("i"), Symbol("j"), Symbol("k")]
+    if not used or any(vector not in basis for vector in used):
+        return None
+
+    def component(of: Node) -> Node:
+        def change(part: Node) -> Node | None:
+            if not isinstance(part, Call) or part.function not in _HATS:
+                return None
+            return Number(Fraction(part.arguments[0] == of))
+
+        return rebuilt(node, change)
+
+    return Matrix(tuple((component(of),) for of in basis[: 3 if basis[2] in used else 2]))
 
 
 def _rows(node: Node) -> Rows | None:
@@ -167,6 +193,9 @@ def _power(base: Node, exponent: Node) -> Matrix | None:
 
 
 def _call(function: str, arguments: tuple[Node, ...]) -> Node | None:
+    if function in ("overline", "overrightarrow") and isinstance(arguments[0], Product):
+        letters = all(isinstance(factor, Symbol) and factor.name.isupper() for factor in arguments[0].factors)
+        return arguments[0] if letters else None
     if function == "diag":
         zero = Number(Fraction(0))
         size = range(len(arguments))
