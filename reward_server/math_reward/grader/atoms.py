@@ -483,7 +483,9 @@ class AtomParser(GroupParser):
         if kind == "number":
             # "42 43" is two answers and "x^1 0" a mistake; "(a+b) 2" is a product.
             before = self.before()
-            return not token.spaced and (before.kind in (")", "}") or (before.kind, before.value) == ("word", "i"))
+            return not token.spaced and (
+                before.kind in (")", "}", "!") or (before.kind, before.value) == ("word", "i")
+            )
         if kind == "word":
             value = token.value
             return not (

@@ -27,7 +27,7 @@ WHOLE_CHARACTERS = 400
 """A longer text is not nothing but an answer."""
 
 _TOKENS = re.compile(SPECIAL_TOKEN)
-_TAG = re.compile(r"<answer>([^<]{1,2000})</answer>", re.IGNORECASE)
+_TAG = re.compile(r"<answer>(.{1,2000}?)</answer>", re.IGNORECASE | re.DOTALL)
 _FORMULA = re.compile(
     # A dollar sign that a space or a digit gives away is a currency's: "$5 + $6 = $11".
     r"\$\$(?P<display>.+?)\$\$|(?<!\\)\$(?P<inline>(?=\S)(?:[^$\n]|\\\$)+?(?<=[^\s\\])|(?=\s)[^$\n]+?\s)\$(?!\d)"

@@ -220,7 +220,7 @@ def _trimmed(text: str) -> str:
 
     Character by character: a pattern anchored at the end takes quadratic time on long runs of spaces."""
     start, end = 0, len(text)
-    if text.endswith(".."):
+    if text.endswith("..."):
         return text.strip()  # "1, 2, 3, ..." goes on.
     while end and (text[end - 1].isspace() or (text[end - 1] in ",;." and text[end - 2 : end - 1] != "\\")):
         end -= 1

@@ -52,6 +52,9 @@ Value = Any
 """float or complex, or mpmath's mpf or mpc."""
 
 
+_EXPONENTIAL = frozenset(["exp", "sinh", "cosh", "tanh"])
+
+
 class Unknown(ValueError):
     """The expression has no value at a point: it has words, sets, an integral or an unknown function in it."""
 
@@ -149,7 +152,8 @@ class _Digits:
             raise TooComplex("a power in it is too big")
         if abs(self._mp.mag(value)) > MAX_MAGNITUDE_BITS and value != 0:
             raise TooComplex("a number in it is too big")
-        self.spread = max(self.spread, min(2.0 * float(abs(value)), 1e9))  # 1 - tanh 300 is e^-600.
+        if name in _EXPONENTIAL:
+            self.spread = max(self.spread, min(2.0 * float(abs(value)), 1e9))  # 1 - tanh 300 is e^-600.
         return getattr(self._mp, name)(value)
 
     def root(self, value: Value, index: int) -> Value:

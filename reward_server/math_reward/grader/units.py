@@ -77,12 +77,16 @@ _NOT_A_THING = (
 
 def unit_name(raw: str) -> str:
     r"""``square feet`` as ``foot^2``, ``meters per second`` as ``meter/second``, a counted thing as it is."""
-    power = ""
-    tokens = raw.replace("²", "^2").replace("³", "^3").replace(" per ", "/").split()
+    text = raw.replace("²", "^2").replace("³", "^3").replace(" per ", "/")
+    return "/".join(_powered(part) for part in text.split("/"))
+
+
+def _powered(part: str) -> str:
+    tokens = part.split()
     for prefix, exponent in (("square", "^2"), ("sq", "^2"), ("sq.", "^2"), ("cubic", "^3")):
-        if len(tokens) == 2 and tokens[0] == prefix:
-            tokens, power = tokens[1:], exponent
-    return "/".join(_named(part) for part in " ".join(tokens).split("/")) + power
+        if len(tokens) == 2 and tokens[0].lower() == prefix:
+            return _named(tokens[1]) + exponent
+    return _named(part)
 
 
 def _named(part: str) -> str:

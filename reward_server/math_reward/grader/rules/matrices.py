@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from math_reward.grader.exact import exact
+from math_reward.grader.rules.labels import in_order_of_names, labels_of
 from math_reward.grader.syntax import (
     Bracketed,
     Call,
@@ -18,6 +19,7 @@ from math_reward.grader.syntax import (
     Power,
     Product,
     Quotient,
+    Several,
     Sum,
     Symbol,
     rebuilt,
@@ -49,13 +51,13 @@ def same_matrix(comparison: Comparison, reference: Node, answer: Node) -> bool:
             for row, other in zip(reference.rows, answer.rows, strict=True)
             for a, b in zip(row, other, strict=True)
         )
-    left, right = _vector(reference), _vector(answer)
+    left, right = _vector(comparison, reference), _vector(comparison, answer)
     if left is None or right is None or len(left) != len(right):
         return False
     return all(comparison.same(a, b) for a, b in zip(left, right, strict=True))
 
 
-def _vector(node: Node) -> tuple[Node, ...] | None:
+def _vector(comparison: Comparison, node: Node) -> tuple[Node, ...] | None:
     """The entries of a row, a column or a tuple."""
     if isinstance(node, Matrix):
         if len(node.rows) == 1:
@@ -63,6 +65,8 @@ def _vector(node: Node) -> tuple[Node, ...] | None:
         return tuple(row[0] for row in node.rows) if len(node.rows[0]) == 1 else None
     if isinstance(node, Bracketed) and (node.left, node.right) in (("(", ")"), ("[", "]")):
         return node.items
+    if isinstance(node, Several) and (names := labels_of(comparison, list(node.items))):
+        return tuple(in_order_of_names(names, list(node.items)))
     return None
 
 

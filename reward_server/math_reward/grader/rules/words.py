@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from math_reward.grader.syntax import (
+    Constant,
     Node,
+    Product,
     Symbol,
     Text,
 )
@@ -16,8 +18,11 @@ if TYPE_CHECKING:
 
 
 def words_of(node: Node) -> str | None:
+    """What a node says in words; a product of letters may be a word that was not marked as one."""
     if isinstance(node, Text):
         return node.text
+    if isinstance(node, Product) and all(isinstance(factor, (Symbol, Constant)) for factor in node.factors):
+        return "".join(factor.name for factor in node.factors if isinstance(factor, (Symbol, Constant))).lower()
     return node.name if isinstance(node, Symbol) else None
 
 
