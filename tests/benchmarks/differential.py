@@ -11,6 +11,9 @@ Prints a table by kind, with 95 % Wilson intervals. Exit code 0 where false acce
 0.5 %, else 1.
 """
 
+# Notations are lists of texts: a line for each would be a page for each kind.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import argparse

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from math_reward.grader.groups import GroupParser
+from math_reward.grader.functions import ARRANGEMENTS, FunctionParser
 from math_reward.grader.literals import (
     negated,
     number_literal,
-    product_of,
     proper_fraction,
     repeating_decimal,
     spoken,
@@ -20,33 +19,20 @@ from math_reward.grader.syntax import (
     Bracketed,
     Call,
     Constant,
-    Negative,
     Node,
     Number,
     Power,
-    Product,
     Quantity,
     Quotient,
     Several,
     Symbol,
 )
 from math_reward.grader.tokens import NotMathematics, Token, TooComplex
-from math_reward.grader.vocabulary import BIG_OPERATORS, CONSTANTS, FUNCTIONS, INVERSE, PLAIN_UNITS, RELATIONS
+from math_reward.grader.vocabulary import BIG_OPERATORS, CONSTANTS, FUNCTIONS, PLAIN_UNITS, RELATIONS
 
 SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
-_ARRANGEMENTS = ("C", "A", "P")
 _NAMED_FUNCTIONS = {"\\zeta": "zeta", "\\Gamma": "gamma"}
 _VARIANTS = {"hat", "bar", "vec", "tilde", "overrightarrow", "overleftarrow", "widehat", "overline", "dot", "ddot"}
-_ARGUMENTS = {
-    "max": (1, 99),
-    "min": (1, 99),
-    "gcd": (1, 99),
-    "lcm": (1, 99),
-    "log": (1, 2),
-    "binom": (2, 2),
-    "diag": (1, 8),
-}
-"""The least and the most arguments of the functions that do not take exactly one."""
 _NO_FACTOR = {
     "cdot", "times", "div", "pm", "mp", "circ", "land", "lor", "rfloor", "rceil", "rangle", "bmod", "mod", "pmod",
     "pod",
@@ -65,13 +51,7 @@ _SPLITTABLE = (
 )  # fmt: skip
 
 
-def arrangements(letter: str, n: Node, k: Node) -> Node:
-    """Choices of k out of n, or, for A and P, with their order."""
-    chosen = Call("binom", (n, k))
-    return chosen if letter == "C" else Product((chosen, Call("factorial", (k,))))
-
-
-class AtomParser(GroupParser):
+class AtomParser(FunctionParser):
     """Powers, factors and all that is tighter."""
 
     __slots__ = ()
@@ -255,7 +235,7 @@ class AtomParser(GroupParser):
         return self._word()
 
     def _symbol(self, name: str) -> Node:
-        if name in _ARRANGEMENTS and self.top.kind in ("_", "^"):
+        if name in ARRANGEMENTS and self.top.kind in ("_", "^"):
             chosen = self._arrangement(name)
             if chosen is not None:
                 return chosen
@@ -280,36 +260,6 @@ class AtomParser(GroupParser):
         if name == "i":
             return Constant("i")
         return Symbol(name)
-
-    def _arrangement(self, letter: str) -> Node | None:
-        r"""``C_5^2``, ``A_5^2``: so many choices or arrangements; None for ``C_1`` and other variables."""
-        start = self.mark()
-        parts: dict[str, Node] = {}
-        while self.top.kind in ("_", "^") and self.top.kind not in parts:
-            kind = self.advance().kind
-            try:
-                parts[kind] = self._argument(exponent=True)
-            except NotMathematics:
-                break
-        below, above = parts.get("_"), parts.get("^")
-        if (
-            below is None
-            or above is None
-            or (isinstance(below, Number) and isinstance(above, Number) and below.value < above.value)
-        ):
-            self.reset(start)
-            return None
-        return arrangements(letter, below, above)
-
-    def _choice(self) -> Node:
-        r"""``^{n}C_r`` and ``{}^nP_r``."""
-        self.advance()
-        above = self._argument(exponent=True)
-        if self.top.kind not in ("word", "text") or self.top.value.strip() not in _ARRANGEMENTS:
-            raise NotMathematics("'^' has no meaning there")
-        letter = self.advance().value.strip()
-        self.expect("_")
-        return arrangements(letter, above, self._argument())
 
     def _is_application(self, name: str) -> bool:
         """Whether ``name(`` is a function and its argument: f, g, h always, others where ``=`` follows."""
@@ -405,14 +355,6 @@ class AtomParser(GroupParser):
                 self.replace(*[Token("number", part, False) for part in digits if part])
         return self._argument(), self._argument()
 
-    def _root(self) -> Node:
-        if self.top.kind == "[":
-            self.advance()
-            index = self.below(self._sum)
-            self.expect("]")
-            return Call("root", (self._argument(), index))
-        return Call("sqrt", (self._argument(),))
-
     def _argument(self, *, exponent: bool = False) -> Node:
         """What stands in braces, or the next single thing."""
         if self.top.kind == "{":
@@ -427,47 +369,6 @@ class AtomParser(GroupParser):
             token = self.advance()
             self.replace(Token("word", token.value[0], token.spaced), Token("word", token.value[1:], False))
         return self.below(self._primary)
-
-    def _function(self, name: str) -> Node:
-        if name == "sqrt":
-            return Call("sqrt", (self._argument(),))
-        base: Node | None = None
-        power: Node | None = None
-        for _ in range(2):
-            if self.top.kind == "_" and name in ("log", "max", "min"):
-                self.advance()
-                base = self._argument()
-            elif self.top.kind == "^":
-                self.advance()
-                power = self._argument(exponent=True)
-        if power == Negative(Number(Fraction(1))) and name in INVERSE:
-            name, power = INVERSE[name], None
-        arguments = self._arguments()
-        if base is not None and name == "log":
-            arguments = (*arguments, base)
-        elif name == "log10":
-            name, arguments = "log", (*arguments, Number(Fraction(10)))
-        least, most = _ARGUMENTS.get(name, (1, 1))
-        if not least <= len(arguments) <= most:
-            raise NotMathematics(f"{name} does not take {len(arguments)} arguments")
-        node: Node = Call(name, arguments)
-        return node if power is None else Power(node, power)
-
-    def _arguments(self) -> tuple[Node, ...]:
-        """``(x, y)``, or the factors up to the next sign, function or bracket: ``\\sin 2x \\cos y``."""
-        if self.top.kind == "(":
-            inside = self.below(self._brackets)
-            return inside.items if isinstance(inside, Bracketed) else (inside,)
-        factors = [self._signed_power()]
-        while self._starts_factor():
-            token = self.top
-            if token.kind in ("(", "[", "|") or (token.kind in ("command", "word") and _is_function(token.value)):
-                break
-            factors.append(self._power())
-        if self.top.kind == "/" and self.peek().kind == "number":  # sin x/2
-            self.advance()
-            return (Quotient(product_of(factors), self._power()),)
-        return (product_of(factors),)
 
     def _signed_power(self) -> Node:
         negative = False
@@ -520,7 +421,3 @@ def function_prefix(word: str) -> str | None:
         if word.startswith(name) and len(word) - len(name) in (1, 2):
             return name
     return None
-
-
-def _is_function(name: str) -> bool:
-    return name in FUNCTIONS or name in BIG_OPERATORS

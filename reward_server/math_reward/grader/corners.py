@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
-from math_reward.grader import numeric
+from math_reward.grader.evaluation import evaluate
 from math_reward.grader.syntax import Call, Negative, Node, Number, Power, Sum, symbols, walk
 
 MAX_POINTS = 48
@@ -101,7 +101,7 @@ def _bisected(node: Node, name: str, still: dict[str, float], low: float, high: 
 
 def _value(node: Node, point: dict[str, float]) -> float | None:
     try:
-        value = numeric.evaluate(node, point)
+        value = evaluate(node, point)
     except (ArithmeticError, ValueError):
         return None
     if not cmath.isfinite(value) or abs(complex(value).imag) > 1e-12 * abs(value):

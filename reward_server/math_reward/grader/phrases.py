@@ -40,8 +40,8 @@ _PHRASES = [
 PHRASE = re.compile("|".join(f"(?:{phrase})" for phrase in _PHRASES), re.IGNORECASE | re.MULTILINE)
 
 FILLER = re.compile(
-    r"(?:[\s*:：(]|\b(?:definitely|clearly|simply|just|therefore|thus|exactly|approximately|about|equal\ to|indeed|option"
-    r"|choice|for\ sure|donc|also|daher)\b)*",
+    r"(?:[\s*:：(]|\b(?:definitely|clearly|simply|just|therefore|thus|exactly|approximately|about|equal\ to|indeed"
+    r"|option|choice|for\ sure|donc|also|daher)\b)*",
     re.IGNORECASE,
 )
 """What may stand between the phrase and the answer."""

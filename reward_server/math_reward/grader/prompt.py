@@ -19,6 +19,10 @@ SHORTEST_QUOTE = 24
 """A shorter piece of a prompt may occur in a response by chance."""
 
 
+QUOTED_CHARACTERS = 40
+"""How much before a box has to stand in the prompt as well: "so the answer is" may be anybody's words."""
+
+
 def cut_prompt(query: str, prompt: str) -> str | None:
     """The part of ``query`` that follows ``prompt``, or None where the prompt cannot be found in it.
 
@@ -61,9 +65,9 @@ def without_quote(response: str, prompt: str) -> str:
 def is_quoted_box(response: str, prompt: str) -> bool:
     """Whether the last box of a response stands in the prompt with the words before it: an example, quoted."""
     start = response.rfind("\\boxed")
-    before = response[max(0, start - TAIL_CHARACTERS) : start]
+    before = response[max(0, start - QUOTED_CHARACTERS) : start]
     line = response[start : start + TAIL_CHARACTERS].partition("}")[0]
-    return start >= 0 and len(before.strip()) >= SHORTEST_QUOTE and before + line in prompt
+    return start >= 0 and len(before) == QUOTED_CHARACTERS and before + line in prompt
 
 
 def _after(text: str, position: list[int], end: int) -> str:
