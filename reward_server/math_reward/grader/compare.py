@@ -9,7 +9,7 @@ is taken as rounded, so 27/59 is 0.458; a unit that only one side has is dropped
 
 from __future__ import annotations
 
-from math_reward.grader.rules import RULES
+from math_reward.grader.rules import RULES, Rule
 from math_reward.grader.rules.labels import are_equations, clash, with_argument_of, without_label
 from math_reward.grader.rules.matrices import calculated
 from math_reward.grader.rules.relations import same_relation
@@ -24,13 +24,16 @@ class Comparison:
     """One comparison of a reference and an answer.
 
     ``stage`` is the latest stage that it needed; ``undecided`` is True where something in it has no value that could
-    be compared, and was compared as it is written.
+    be compared, and was compared as it is written. ``rule`` is the one that decided about the whole, ``difference``
+    the innermost two parts that were found to differ first.
     """
 
     def __init__(self, options: Options) -> None:
         self.options = options
         self.stage = Stage.EXACT
         self.undecided = False
+        self.rule: Rule | None = None
+        self.difference: tuple[Node, Node] | None = None
 
     def reached(self, stage: Stage) -> None:
         """The comparison needed this stage."""
@@ -68,7 +71,11 @@ class Comparison:
         reference, answer = calculated(reference), calculated(answer)
         for rule in RULES:
             if rule.applies(reference, answer):
-                return rule.same(self, reference, answer)
+                self.rule = self.rule or rule
+                same = rule.same(self, reference, answer)
+                if not same and self.difference is None:
+                    self.difference = (reference, answer)
+                return same
         raise AssertionError("the last rule applies to everything")
 
 

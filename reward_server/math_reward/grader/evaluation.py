@@ -245,9 +245,9 @@ def _quotient(node: Quotient, point: Mapping[str, Any], field: Any) -> Value:
 
 def _power(node: Power, point: Mapping[str, Any], field: Any) -> Value:
     exponent = node.exponent
-    if isinstance(exponent, (Quotient, Number)) and symbols(node.base):
+    if type(exponent) is Quotient or (type(exponent) is Number and exponent.value.denominator != 1):
         power = exact(exponent)
-        if power is not None and power.denominator % 2 and 1 < power.denominator < 100:
+        if power is not None and power.denominator % 2 and 1 < power.denominator < 100 and symbols(node.base):
             # x^{2/3} is the square of the real cube root, as people write it.
             root = field.root(evaluate(node.base, point, field), power.denominator)
             return field.power(root, field.number(Fraction(power.numerator)))

@@ -23,6 +23,8 @@ SCANNED_CHARACTERS = 100_000
 """Only the end of a completion is searched for a box."""
 TAIL_CHARACTERS = 3_000
 """How much of the end is searched for an answer that is not in a box."""
+PHRASE_CHARACTERS = 500
+"""How much of the end is searched first for a phrase that announces the answer."""
 WHOLE_CHARACTERS = 400
 """A longer text is not nothing but an answer."""
 
@@ -130,7 +132,8 @@ def _in_prose(text: str) -> str | None:
         text = text[: hope.start()].rstrip()
     if not text:
         return None
-    phrase = _last(PHRASE, text)
+    # Most announce their answer near the end, and this pattern is the dearest.
+    phrase = _last(PHRASE, text, max(0, len(text) - PHRASE_CHARACTERS)) or _last(PHRASE, text)
     if phrase is None and is_bare(text):
         return text.rsplit("\n", 1)[-1].strip() if "\\begin" not in text else text
     if phrase is not None:

@@ -86,6 +86,13 @@ function show(result) {
   showFormula(byId("reference-formula"), result.reference_mathml, "not read as mathematics");
   byId("answer-text").textContent = result.answer ?? "";
   byId("reference-text").textContent = result.reference;
+  byId("rule").textContent = result.rule ?? "";
+  byId("rule").hidden = !result.rule;
+  byId("difference").hidden = !result.difference_mathml;
+  if (result.difference_mathml) {
+    showFormula(byId("reference-part"), result.difference_mathml[0], "");
+    showFormula(byId("answer-part"), result.difference_mathml[1], "");
+  }
   byId("stage").textContent = STAGES[result.stage] ?? "nothing to compare";
   byId("seconds").textContent = milliseconds(result.seconds);
   byId("reward").textContent = result.reward.toFixed(1);

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 MAX_SIZE = 6
 """Of a matrix that is multiplied, inverted or has its determinant taken."""
 MAX_POWER = 12
+_HATS = ("hat", "vec", "widehat")
+_CALLS = frozenset([*_HATS, "overline", "overrightarrow", "diag"])
 _TRANSPOSED = ("T", "\\top", "\\intercal")
 
 Rows = tuple[tuple[Node, ...], ...]
@@ -73,6 +75,16 @@ def _vector(comparison: Comparison, node: Node) -> tuple[Node, ...] | None:
 def calculated(node: Node) -> Node:
     """Sums, products, powers, transposes, inverses, determinants and traces of matrices, as what they are; everything
     else as it stands."""
+    if isinstance(node, (Number, Symbol)) or not any(map(_concerns_matrices, walk(node))):
+        return node
+    return _calculated(node)
+
+
+def _concerns_matrices(part: Node) -> bool:
+    return isinstance(part, (Matrix, Bracketed)) or (isinstance(part, Call) and part.function in _CALLS)
+
+
+def _calculated(node: Node) -> Node:
     if isinstance(node, (Sum, Product, Negative, Call)) and (vector := _unit_vectors(node)):
         return vector
     if isinstance(node, Negative):
@@ -89,9 +101,6 @@ def calculated(node: Node) -> Node:
     if isinstance(node, Call):
         return _call(node.function, node.arguments) or node
     return node
-
-
-_HATS = ("hat", "vec", "widehat")
 
 
 def _unit_vectors(node: Node) -> Matrix | None:
@@ -113,7 +122,7 @@ def _unit_vectors(node: Node) -> Matrix | None:
 
 
 def _rows(node: Node) -> Rows | None:
-    found = calculated(node)
+    found = _calculated(node)
     return found.rows if isinstance(found, Matrix) else None
 
 
