@@ -343,9 +343,7 @@ def _graded_file(path: Path | None, limit: float, kinds: bool, verl: bool) -> li
     ours = peers[OURS].tally
     baseline = _rate(peers[MATH_VERIFY].tally) if MATH_VERIFY in peers else None
     where = path.name if path else "golden verdicts"
-    print(
-        f"\n{where}: {len(rows):,} rows, the graders in turn; CPU milliseconds per row, our caches cleared before each\n"
-    )
+    print(f"\n{where}: {len(rows):,} rows, the graders in turn; CPU milliseconds per row, our caches cleared\n")
     print(table(HEADINGS, [_line(peer, rows, baseline) for peer in peers.values()]))
     if kinds:
         print("\n" + table(KIND_HEADINGS, _by_kind(peers, rows)))

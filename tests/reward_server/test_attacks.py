@@ -55,6 +55,7 @@ BOXED: dict[str, list[tuple[str, str]]] = {
     "sets and lists": [
         ("{{0,1},{1,2}}", "{{0,1},{1,3}}"), ("{{0,1},{1,2}}", "{{0,1}}"), ("{{0,1},{1,2}}", r"\{\{0,1,1,2\}\}"),
         ("{{0,1},{1,2}}", r"\{0,1,2\}"), ("1,234", "234, 1"), ("1,2,3", "1,2,3,..."), ("1,2,3", r"1,2,\ldots,3"),
+        (r"\{\{1\},\{2\}\}", r"\{1,2\}"), (r"\{\{1\},\{2\}\}", "1;3"),
         ("(1,2)", r"\{1,2\}"), (r"\{1,2\}", r"\emptyset"), (r"\emptyset", r"\{0\}"), (r"\emptyset", "(3,3)"),
         ("x>2", "x>2,x<100"), ("x>2", r"x>2 \text{ or } x<0"), ("|x-2|<3", "(N,N)"),
         ("|x-2|<3", r"(\infty-\infty,\infty-\infty)"),
@@ -63,7 +64,7 @@ BOXED: dict[str, list[tuple[str, str]]] = {
     "more or less than the answer": [
         ("42", "41 = 42"), ("5", "5=6"), ("5", r"5 \neq 6"), ("5", r"\pm5"), ("2", "x<2"), ("x^2", "x^2+C"),
         ("x^2+C", "x^2"), ("1/3", "0.333"), ("1", "0.9999999999999999"), ("1/2", "1/2/1/2"), ("i", "-i"),
-        ("n!", r"\Gamma(n)"),
+        ("n!", r"\Gamma(n)"), ("x", r"\frac{d}{dx}x^2"), ("2x", r"\frac{d}{dx}2x^2"), ("0", r"x\equiv 0\pmod 1"),
     ],
 }  # fmt: skip
 
@@ -112,7 +113,7 @@ def test_a_right_answer_in_an_unusual_form_is_paid(reference: str, answer: str):
     assert grade(rf"\boxed{{{answer}}}", reference).verdict is Verdict.CORRECT
 
 
-@pytest.mark.parametrize("reference", ["y=2x+1", "PV=nRT", "x>2", "(1,2)", r"\{1,2,3\}", "1:7", "dog", "7 million"])
+@pytest.mark.parametrize("reference", ["y=2x+1", "PV=nRT", "x>2", "(1,2)", r"\{1,2,9\}", "1:7", "dog", "7 million"])
 def test_no_attack_on_one_reference_is_paid_for_another(reference: str):
     answers = {answer for pairs in BOXED.values() for _, answer in pairs}
     paid = [answer for answer in sorted(answers) if grade(rf"\boxed{{{answer}}}", reference).correct]

@@ -8,6 +8,7 @@ from math_reward.grader.functions import ARRANGEMENTS, FunctionParser
 from math_reward.grader.literals import (
     negated,
     number_literal,
+    product_of,
     proper_fraction,
     repeating_decimal,
     spoken,
@@ -22,6 +23,7 @@ from math_reward.grader.syntax import (
     Node,
     Number,
     Power,
+    Product,
     Quantity,
     Quotient,
     Several,
@@ -32,6 +34,7 @@ from math_reward.grader.vocabulary import BIG_OPERATORS, CONSTANTS, FUNCTIONS, P
 
 SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
 _NAMED_FUNCTIONS = {"\\zeta": "zeta", "\\Gamma": "gamma"}
+_DIFFERENTIALS = (Symbol("d"), Symbol("\\partial"))
 _VARIANTS = {"hat", "bar", "vec", "tilde", "overrightarrow", "overleftarrow", "widehat", "overline", "dot", "ddot"}
 _NO_FACTOR = {
     "cdot", "times", "div", "pm", "mp", "circ", "land", "lor", "rfloor", "rceil", "rangle", "bmod", "mod", "pmod",
@@ -49,6 +52,17 @@ _SPLITTABLE = (
     "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "sqrt", "sin", "cos", "tan", "cot", "sec", "csc", "log",
     "ln",
 )  # fmt: skip
+
+
+def _derivative(above: Node, below: Node) -> Node | None:
+    r"""``\frac{d}{dx}`` and ``\frac{dy}{dx}``, whose letters cannot be cancelled."""
+    if not isinstance(below, Product) or len(below.factors) != 2 or below.factors[0] not in _DIFFERENTIALS:
+        return None
+    if above in _DIFFERENTIALS:
+        return Call("derivative", below.factors[1:])
+    if isinstance(above, Product) and above.factors[0] in _DIFFERENTIALS:
+        return Call("derivative", (product_of(list(above.factors[1:])), *below.factors[1:]))
+    return None
 
 
 class AtomParser(FunctionParser):
@@ -188,9 +202,9 @@ class AtomParser(FunctionParser):
                 return Number(number.value + Fraction(numerator, denominator))
         return number
 
-    def _braces(self) -> Node:
+    def _braces(self, *, argument: bool = False) -> Node:
         """A group; one of several, or one with groups in it, is a set whose backslashes were forgotten."""
-        nested = self.before().kind in ("{", ",") and self.mark() > 0
+        before = self.before().kind if self.mark() else ""
         self.advance()
         if self.top.kind == "}":
             if self.peek().kind != "^":
@@ -201,9 +215,12 @@ class AtomParser(FunctionParser):
         node = self._answer()
         self.bar_ends = bars
         self.expect("}")
-        if not isinstance(node, Several) or node.kind != "list":
+        if argument:
             return node
-        nested = nested or self.top.kind == "," or any(isinstance(item, Several) for item in node.items)
+        among_others = "," in (before, self.top.kind)
+        if not isinstance(node, Several) or node.kind != "list":
+            return Several("set", (node,)) if among_others else node
+        nested = before == "{" or among_others or any(isinstance(item, Several) for item in node.items)
         return Several("set", node.items) if nested else node
 
     def _raw_digits(self) -> str:
@@ -313,7 +330,8 @@ class AtomParser(FunctionParser):
     def _command(self) -> Node:
         name = self.advance().value
         if name == "frac":
-            return Quotient(*self._two_arguments())
+            above, below = self._two_arguments()
+            return _derivative(above, below) or Quotient(above, below)
         if name == "sqrt":
             return self._root()
         if name == "binom":
@@ -358,7 +376,7 @@ class AtomParser(FunctionParser):
     def _argument(self, *, exponent: bool = False) -> Node:
         """What stands in braces, or the next single thing."""
         if self.top.kind == "{":
-            return self.below(self._primary)
+            return self.below(lambda: self._braces(argument=True))
         if exponent and self.top.kind in ("-", "+"):
             negative = self.advance().kind == "-"
             node = self._argument()

@@ -32,13 +32,15 @@ def undone(node: Node) -> set[str]:
         node = node.operands[-1]
     kinds: set[str] = set()
     parts = list(walk(node))
-    if not any(isinstance(part, (BigOperator, Matrix)) for part in parts):
+    if not any(isinstance(part, (BigOperator, Matrix, Call)) for part in parts):
         return kinds
     for part in parts:
         if isinstance(part, BigOperator):
             kinds.add(part.name)
         elif isinstance(part, Call):
-            if part.function in _MATRIX_FUNCTIONS and _has_matrix(part):
+            if part.function == "derivative":
+                kinds.add("derivative")
+            elif part.function in _MATRIX_FUNCTIONS and _has_matrix(part):
                 kinds.add("matrix")
         elif isinstance(part, (Sum, Product)):
             operands = part.terms if isinstance(part, Sum) else part.factors

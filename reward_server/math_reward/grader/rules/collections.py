@@ -117,8 +117,17 @@ def same_items(comparison: Comparison, left: Sequence[Node], right: Sequence[Nod
         return pairwise(comparison, left, right)
     rest = list(right)
     for item in left:
-        match = next((index for index, other in enumerate(rest) if comparison.same(item, other)), None)
+        match = next((index for index, other in enumerate(rest) if _same_item(comparison, item, other)), None)
         if match is None:
             return False
         del rest[match]
     return True
+
+
+def _same_item(comparison: Comparison, item: Node, other: Node) -> bool:
+    """As an element {1} is not 1."""
+    return _is_set(item) == _is_set(other) and comparison.same(item, other)
+
+
+def _is_set(node: Node) -> bool:
+    return isinstance(node, Several) and node.kind == "set"

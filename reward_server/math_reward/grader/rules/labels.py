@@ -71,7 +71,11 @@ def _is_label(node: Node) -> bool:
             return isinstance(node.arguments[0], Product) and _is_label(node.arguments[0])  # |AB|, and not |x|
         if node.function in ("overline", "vec", "bar", "hat", "overrightarrow"):
             return _is_label(node.arguments[0])
-        return node.function.startswith("apply ") or (node.function == "prime" and _is_label(node.arguments[0]))
+        return (
+            node.function == "derivative"
+            or node.function.startswith("apply ")
+            or (node.function == "prime" and _is_label(node.arguments[0]))
+        )
     if isinstance(node, Bracketed):
         return (node.left, node.right) == ("(", ")") and all(_is_label(item) for item in node.items)
     if isinstance(node, Ratio):

@@ -134,7 +134,7 @@ def same_congruence(comparison: Comparison, reference: Node, answer: Node) -> bo
     if not isinstance(reference, Congruence):
         # 3 (mod 7) says 3 where the reference asks for the remainder.
         value, modulus = exact(reference), exact(answer.modulus)
-        if value is None or modulus is None or not 0 <= value < modulus:
+        if value is None or modulus is None or modulus < 2 or not 0 <= value < modulus:
             return False
         return comparison.same_value(reference, answer.residue)
     if not comparison.same_value(reference.modulus, answer.modulus):
