@@ -3,7 +3,7 @@ r"""Pairs of answers whose equality is known by construction: how often is the g
     python tests/benchmarks/differential.py --pairs 1000000 [--seed 1] [--kinds surd nested-set ...] [--show 20]
 
 An answer is drawn as a tree whose value is known (a fraction, a surd, a union of intervals, a family ...) and written
-in several notations. An accept is two writings of one tree, in a box or in a sentence of one of twelve languages; a
+in several notations. An accept is two writings of one tree, in a box or in a sentence in one of thirteen languages; a
 reject is a writing of a tree in which one thing has changed (a sign, a digit, a bracket, an element, an end, a branch,
 a unit's prefix) and whose value therefore differs: what is compared is the value of the trees, never their texts.
 

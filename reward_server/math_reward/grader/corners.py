@@ -113,6 +113,9 @@ def _value(node: Node, point: dict[str, float]) -> float | None:
 def zeros(node: Node) -> Iterator[dict[str, float]]:
     """Points where an expression changes its sign or is zero, one variable moving at a time."""
     names = sorted(symbols(node))
+    values = {_value(node, dict.fromkeys(names, place)) for place in (0.31, -1.7, 2.9)}
+    if len(values) == 1 and None not in values:
+        return  # It is a constant.
     for name in names[:3]:
         still = {other: 0.731 + 0.37 * place for place, other in enumerate(names) if other != name}
         for root in (*_roots(node, name, still), 0.0):

@@ -39,6 +39,8 @@ _WHITE = re.compile(r"\s+")
 _OPERATORS = tuple("=<>+-*/^_([{\\,0123456789.")
 # What no sentence has at its end or in it: an operator without an operand, a command without its argument.
 _BROKEN = re.compile(r"[+*/^_=<>]\s*$|^\s*[?!.\s]*$|\\(?:frac|sqrt|boxed|fbox)(?![a-zA-Z])")
+# Without one of these there is nothing to be done in an answer, and its tree need not be looked through.
+_OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d")
 PROMPT_CHARACTERS = 20_000
 """How much of a prompt's end is searched for the answer."""
 _NO_REFERENCE = frozenset(["none", "null", "nan", "n/a", "na", "undefined"])
@@ -249,7 +251,7 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
         if options.math_verify:
             return graded(*_by_math_verify(expected, normal))
         return graded(Verdict.WRONG, Stage.STRING, f"The answer cannot be read: {error}.")
-    if not options.allow_unevaluated and undone(tree) - undone(expected.tree):
+    if not options.allow_unevaluated and _OPERATION.search(normal) and undone(tree) - undone(expected.tree):
         return graded(Verdict.UNEVALUATED, Stage.STRUCTURE, "The answer leaves an operation undone.")
     if options.evaluated and _is_number(expected.tree) and not in_lowest_terms(tree):
         return graded(Verdict.UNEVALUATED, Stage.STRUCTURE, "The answer is no number in lowest terms.")

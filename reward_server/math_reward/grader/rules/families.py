@@ -13,7 +13,19 @@ from math_reward.grader import numeric
 from math_reward.grader.numeric import Unknown
 from math_reward.grader.rules.labels import without_label
 from math_reward.grader.rules.trees import substituted, values
-from math_reward.grader.syntax import Congruence, Constant, Negative, Node, Number, Product, Sum, Symbol, symbols, walk
+from math_reward.grader.syntax import (
+    Congruence,
+    Constant,
+    Negative,
+    Node,
+    Number,
+    Product,
+    Relation,
+    Sum,
+    Symbol,
+    symbols,
+    walk,
+)
 
 if TYPE_CHECKING:
     from math_reward.grader.compare import Comparison
@@ -40,6 +52,8 @@ def same_family(comparison: Comparison, reference: Node, answer: Node, texts: tu
     ``texts`` are both as they were written: a parameter may be renamed where one of them says that it is one, where it
     counts multiples of pi, or where both are arbitrary constants.
     """
+    if not symbols(answer) or not (symbols(reference) or isinstance(reference, (Congruence, Relation))):
+        return False
     declared = any(_DECLARED.search(text) for text in texts)
     _, reference = without_label(comparison, reference)
     _, answer = without_label(comparison, answer)

@@ -72,10 +72,13 @@ def _vector(comparison: Comparison, node: Node) -> tuple[Node, ...] | None:
     return None
 
 
+_OPERATIONS = frozenset([Negative, Quotient, Product, Sum, Power, Call])
+
+
 def calculated(node: Node) -> Node:
     """Sums, products, powers, transposes, inverses, determinants and traces of matrices, as what they are; everything
     else as it stands."""
-    if isinstance(node, (Number, Symbol)) or not any(map(_concerns_matrices, walk(node))):
+    if type(node) not in _OPERATIONS or not any(map(_concerns_matrices, walk(node))):
         return node
     return _calculated(node)
 
