@@ -8,6 +8,7 @@ from fractions import Fraction
 from math_reward.grader.number_words import number_in_words
 from math_reward.grader.syntax import (
     ClockTime,
+    Congruence,
     Constant,
     Negative,
     Node,
@@ -101,7 +102,12 @@ def proper_fraction(node: Node) -> Fraction | None:
 
 
 def negated(node: Node) -> Node:
-    return Quantity(Negative(node.value), node.unit) if isinstance(node, Quantity) else Negative(node)
+    """``node`` with a minus; a unit and a modulus belong to the whole."""
+    if isinstance(node, Quantity):
+        return Quantity(Negative(node.value), node.unit)
+    if isinstance(node, Congruence):
+        return Congruence(Negative(node.residue), node.modulus)
+    return Negative(node)
 
 
 def product_of(factors: list[Node]) -> Node:

@@ -291,6 +291,8 @@ class Parser(MeasureParser):
                 break
         if not terms:
             return node
+        if isinstance(node, Congruence):
+            return Congruence(Sum((*terms, node.residue)), node.modulus)
         if len(terms) == 1 and isinstance(node, Negative) and _is_set(terms[0]) and _is_set(node.operand):
             return SetOperation("difference", (terms[0], node.operand))
         return Sum((*terms, node))
