@@ -52,7 +52,7 @@ def same_family(comparison: Comparison, reference: Node, answer: Node, texts: tu
     ``texts`` are both as they were written: a parameter may be renamed where one of them says that it is one, where it
     counts multiples of pi, or where both are arbitrary constants.
     """
-    if not symbols(answer) or not (symbols(reference) or isinstance(reference, (Congruence, Relation))):
+    if not all(symbols(side) or isinstance(side, (Congruence, Relation)) for side in (reference, answer)):
         return False
     declared = any(_DECLARED.search(text) for text in texts)
     _, reference = without_label(comparison, reference)
