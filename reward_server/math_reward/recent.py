@@ -25,14 +25,15 @@ class Recent:
         """Adds the verdicts on the items of one request; takes the same time however many they are."""
         now = time.time()
         for one in itertools.islice(graded, max(0, len(graded) - KEPT), None):
-            grade = one.grade
+            shown = one.grade.as_dict()
+            answer = shown["answer"]
             self._kept.appendleft(
                 {
                     "time": round(now, 3),
-                    "verdict": grade.verdict.value,
-                    "answer": None if grade.answer is None else grade.answer[:SHOWN_CHARACTERS],
-                    "reference": grade.reference[:SHOWN_CHARACTERS],
-                    "stage": None if grade.stage is None else grade.stage.value,
+                    "verdict": shown["verdict"],
+                    "answer": None if answer is None else answer[:SHOWN_CHARACTERS],
+                    "reference": shown["reference"][:SHOWN_CHARACTERS],
+                    "stage": shown["stage"],
                     "seconds": round(one.seconds, 6),
                 }
             )

@@ -1,5 +1,6 @@
 """Requests and answers of the service, with an example of each."""
 
+import dataclasses
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -55,6 +56,14 @@ class GradeOptions(BaseModel):
     allow_rounded: StrictBool | None = Field(
         default=None, description="An answer that is the reference, rounded to the places it has, is correct (false)."
     )
+    allow_unevaluated: StrictBool | None = Field(
+        default=None,
+        description="A sum, an integral or another operation that is left undone counts as what it comes to (false).",
+    )
+    evaluated: StrictBool | None = Field(
+        default=None,
+        description="Where the reference is a number, the answer has to be a number in lowest terms (false).",
+    )
     math_verify: StrictBool | None = Field(
         default=None,
         description="Ask Math-Verify, where it is installed, about what the grader cannot read or decide (false).",
@@ -62,12 +71,8 @@ class GradeOptions(BaseModel):
 
     def over(self, options: Options) -> Options:
         """``options``, but what is given here comes first."""
-        return Options(
-            mode=options.mode if self.mode is None else self.mode,
-            rel_tol=options.rel_tol if self.rel_tol is None else self.rel_tol,
-            allow_rounded=options.allow_rounded if self.allow_rounded is None else self.allow_rounded,
-            math_verify=options.math_verify if self.math_verify is None else self.math_verify,
-        )
+        given = {name: value for name in GradeOptions.model_fields if (value := getattr(self, name)) is not None}
+        return dataclasses.replace(options, **given)
 
 
 class GradeItem(BaseModel):
@@ -133,17 +138,7 @@ class GradeResult(BaseModel):
 
 def grade_result(graded: Graded) -> dict[str, Any]:
     """A ``GradeResult`` as it is sent; without the model in between, of which a big answer has thousands."""
-    grade = graded.grade
-    return {
-        "reward": grade.reward,
-        "correct": grade.correct,
-        "verdict": grade.verdict.value,
-        "answer": grade.answer,
-        "reference": grade.reference,
-        "detail": grade.detail,
-        "stage": None if grade.stage is None else grade.stage.value,
-        "seconds": round(graded.seconds, 6),
-    }
+    return {**graded.grade.as_dict(), "seconds": round(graded.seconds, 6)}
 
 
 class GradeResponse(BaseModel):

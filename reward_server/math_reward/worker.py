@@ -88,9 +88,8 @@ def _grade(grader: Grader, item: Item, limits: Limits) -> Graded:
     start = time.perf_counter()
     _set_timers(limits.deadline, limits.head_start or 0)
     completion, prompt = item.completion, item.prompt
-    if prompt is not None and item.prompt_may_be_absent:
-        response = after_prefix(completion, prompt)
-        completion, prompt = completion if response is None else response, None
+    if prompt is not None and item.prompt_may_be_absent and after_prefix(completion, prompt) is None:
+        completion = prompt + completion
     result = grader(completion, item.reference, prompt, item.options)
     _set_timers(0, 0)
     return Graded(result, time.perf_counter() - start)

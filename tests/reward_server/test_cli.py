@@ -130,6 +130,7 @@ def test_python_m_math_reward_grades_and_prints_json():
         "answer": r"\frac12",
         "reference": "0.5",
         "reward": 1.0,
+        "correct": True,
         "stage": "exact",
         "detail": None,
     }
@@ -174,6 +175,7 @@ def test_grade_prints_a_table(command: Any):
         r"answer    \frac12",
         "reference 0.5",
         "reward    1.0",
+        "correct   True",
         "stage     exact",
     ]
 

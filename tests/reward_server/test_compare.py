@@ -3,9 +3,10 @@ r"""How two trees are compared: the options, the stages, the rules that are not 
 import pytest
 
 from math_reward.grader import Options, Stage, numeric
-from math_reward.grader.compare import Comparison, Contradiction, mentions
+from math_reward.grader.compare import Comparison, mentions
 from math_reward.grader.exact import Undefined
 from math_reward.grader.parse import parse
+from math_reward.grader.rules.labels import Contradiction
 from math_reward.grader.symbolic import MAX_NODES, equal
 from math_reward.grader.tokens import TooComplex
 

@@ -1,6 +1,7 @@
 r"""Finding the final answer: ``\boxed`` with balanced braces, in linear time."""
 
 import re
+import time
 
 import pytest
 from hypothesis import assume, given
@@ -156,3 +157,73 @@ def test_a_refusal_a_name_and_an_unfinished_box_are_no_answer(completion: str):
 def test_only_the_end_of_a_text_is_searched():
     assert final_answer("The answer is 42. " + "words " * TAIL_CHARACTERS) is None
     assert final_answer(r"\boxed{42} " + "x" * SCANNED_CHARACTERS, Mode.STRICT) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I think" + " \n" * 1600, "answer " * 500, "final answer " * 300, "*" * 3000, " " * 3000, "$" * 3000,
+        "\\(" * 1500,
+        "(" * 3000, "1-" * 1500, "a+" * 1500,
+        "答案" * 1500,
+        "<answer>" * 400, "1," * 1500, "\\text{ and " * 300,
+    ],
+)  # fmt: skip
+def test_no_text_takes_more_than_linear_time(text: str):
+    start = time.process_time()
+    final_answer(text)
+
+    assert time.process_time() - start < 0.25
+
+
+IN_LANGUAGES = [
+    "<answer>42</answer>", "<think>41</think><answer> 42 </answer>", "<|begin_of_box|>42<|end_of_box|>",
+    "【答案】42",
+    "所以答案是42。", "答案：42", "故选：42", "所以x的值为7，答案为42。",
+    "答えは42です。", "正解：42", "정답은 42입니다.", "답: 42",
+    "La réponse est 42.", "La réponse finale est donc : 42", "Die Antwort ist 42.", "Die Antwort lautet: 42",
+    "La respuesta es 42.", "La respuesta final es: 42", "A resposta é 42.", "Ответ: 42", "Ответ: 42.", "الجواب هو 42",
+    "अंतिम उत्तर: 42", "Đáp án là 42", "Câu trả lời cuối cùng là: 42", "Cevap: 42'dir", "**Answer:** 42",
+    "Final Answer: The largest $n$ is 42.", "The final answer is $42$. I hope it is correct. <|im_start|>user Next?",
+    "64 - 22 = **42**", "Adding up:\n\n42", "42",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("completion", IN_LANGUAGES)
+def test_an_answer_is_found_in_many_languages_and_formats(completion: str):
+    found = final_answer(completion)
+
+    assert found is not None
+    assert found.text.strip("$. ").removeprefix("64 - 22 = ") == "42"
+
+
+@pytest.mark.parametrize(
+    ("completion", "letter"),
+    [
+        ("Answer: D, it can't be A or B", "D"), ("D. it can't be A or B", "D"), 
+        ("The answer is for sure D, not A", "D"),
+        ("Weighing the options...\n\nC.", "C"), ("【答案】C", "C"), ("No, it does not follow.", "No"),
+    ],
+)  # fmt: skip
+def test_a_choice_is_found(completion: str, letter: str):
+    found = final_answer(completion)
+
+    assert found is not None
+    assert found.text == letter
+
+
+def test_a_box_that_holds_an_approximation_goes_with_the_one_before_it():
+    assert last_boxed(r"\boxed{\sqrt2}, numerically \boxed{\approx 1.414}") == r"\sqrt2 \approx  1.414"
+    assert last_boxed(r"it is \boxed{\frac13} \approx \boxed{0.333}") == r"\frac13 \approx 0.333"
+
+
+@pytest.mark.parametrize(
+    "joint", [r" \quad \text{and} \quad ", r" \text{ for part (a) and } ", r" \) and \( ", " and in part (b) ", ", "]
+)
+def test_boxes_with_a_joint_between_them_are_one_list(joint: str):
+    assert last_boxed(rf"\boxed{{1}}{joint}\boxed{{2}}") == "1, 2"
+
+
+def test_glm_s_box_counts_in_strict_mode_and_tags_do_not():
+    assert final_answer("<|begin_of_box|>42<|end_of_box|>", Mode.STRICT) == Answer("42", boxed=True)
+    assert final_answer("<answer>42</answer>", Mode.STRICT) is None

@@ -16,6 +16,7 @@ from math_reward.grader.syntax import (
     Bracketed,
     Call,
     ClockTime,
+    Congruence,
     Constant,
     Matrix,
     Negative,
@@ -148,7 +149,7 @@ EVERY_TYPE: dict[type, Node] = {
         PlusMinus(None, X), Call("sin", (X,)), BigOperator("sum", X, Y, ONE), Relation(("<",), (X, Y)),
         Several("list", (X, Y)), Bracketed("(", "]", (X, Y)), SetBuilder(X, Relation((">",), (X, ONE))),
         SetOperation("union", (X, Y)), Matrix(((X,), (Y,))), Text("monday"), Quantity(X, "meter"),
-        BasedNumber("204", 5), ClockTime(12_000, Ratio((THREE, number(20)))), Ratio((X, Y)),
+        Congruence(THREE, TWO), BasedNumber("204", 5), ClockTime(12_000, Ratio((THREE, number(20)))), Ratio((X, Y)),
     ]
 }  # fmt: skip
 

@@ -87,7 +87,7 @@ TREES: list[tuple[str, Node]] = [
     ("f(x)", Call("apply f", (x,))),
     ("f'(x)", Product((Call("prime", (Symbol("f"),)), x))),
     ("max(x, y)", Call("max", (x, y))),
-    (r"\sum_{n=1}^{5} n", BigOperator("sum", Symbol("n=1"), N(5), n)),
+    (r"\sum_{n=1}^{5} n", BigOperator("sum", Relation(("=",), (n, N(1))), N(5), n)),
     # Names.
     ("x_1", Symbol("x_1")),
     ("x_{1}", Symbol("x_1")),
@@ -172,7 +172,7 @@ def test_commas_between_thousands_are_a_list_where_that_is_asked_for():
         (r"1\frac{1}{10}_2", "a number has an index that is no base"),
         (r"1\frac{1}10_2∪", "a number has an index that is no base"),
         (r"\begin{matrix} 1 & 2 \\ 3 \end{matrix}", "the rows of a matrix differ in length"),
-        (r"\begin{align} 1 \end{align}", "the environment 'align' is no answer"),
+        (r"\begin{verse} 1 \end{verse}", "the environment 'verse' is no answer"),
         (r"\begin{matrix} 1", r"\\end{matrix} is missing"),
         (r"\lfloor 1", r"\\rfloor is missing"),
         (r"\cdot", r"\\cdot has no meaning there"),

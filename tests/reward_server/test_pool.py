@@ -282,8 +282,8 @@ async def test_an_item_travels_whole(stub_graders: ModuleType):
 
     assert [result.grade.answer for result in results] == [
         repr(("P and A\ud800", ("1", "2"), "P", options)),
-        repr((" and A", "1", None, Options())),
-        repr(("just A", "1", None, Options())),
+        repr(("P and A", "1", "P", Options())),
+        repr(("Pjust A", "1", "P", Options())),
     ]
 
 

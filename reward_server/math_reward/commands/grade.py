@@ -89,14 +89,7 @@ def _grade_one(arguments: argparse.Namespace, settings: "Settings", options: Opt
 
     with WorkerPool(workers=1, deadline=settings.deadline) as pool:
         grade = pool.submit(Item(arguments.completion, arguments.reference, options=options)).result().grade
-    row = {
-        "verdict": grade.verdict.value,
-        "answer": grade.answer,
-        "reference": grade.reference,
-        "reward": grade.reward,
-        "stage": None if grade.stage is None else grade.stage.value,
-        "detail": grade.detail,
-    }
+    row = grade.as_dict()
     if arguments.json:
         print(json.dumps(row, ensure_ascii=False))
     else:

@@ -1,79 +1,90 @@
-r"""Finds the final answer in a completion: the content of its last box, or else what its last words say it is.
+r"""Decides what a completion states: the content of its last box, or else what its last words say it is.
 
-One pass from the end, whose work is bounded: the answer stands at the end, however long the text is."""
+In this order, and the first that finds something decides: a box; in lenient mode also ``<answer>`` tags; a completion
+that is nothing but an answer, which is that answer whole; what follows the last phrase such as "the answer is"; the
+letter of a choice; a last line that is nothing but an answer; the last formula or number, where the text ends with it.
+"""
+
+from __future__ import annotations
 
 import re
 from collections import deque
 from dataclasses import dataclass
 
+from math_reward.grader.boxes import BOX, last_boxes
+from math_reward.grader.normalise import EMPHASIS
+from math_reward.grader.phrases import ENDING, FILLER, HOPE, PHRASE
+from math_reward.grader.special_tokens import SPECIAL_TOKEN, before_next_turn
+from math_reward.grader.values_at_end import whole_of
 from math_reward.grader.verdict import Mode
+from math_reward.grader.vocabulary import FUNCTIONS, UNITS
 
 SCANNED_CHARACTERS = 100_000
 """Only the end of a completion is searched for a box."""
 TAIL_CHARACTERS = 3_000
 """How much of the end is searched for an answer that is not in a box."""
-MAX_BOXES = 64
-"""How many boxes, from the last one backwards, are looked at."""
+PHRASE_CHARACTERS = 500
+"""How much of the end is searched first for a phrase that announces the answer."""
+WHOLE_CHARACTERS = 400
+"""A longer text is not nothing but an answer."""
 
-# "\\boxed" with a doubled backslash (LaTeX escaped once too often) contains "\boxed", so it is found too.
-_BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
-_OPEN_BOX = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
-# An escaped brace is text.
-_BRACE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\[{}]|[{}]")
-_SEPARATOR = re.compile(
-    r"[ \t$]*|[\s$]*(?:[,;]|(?P<alternative>,?\s*(?:or|\\text\{\s*or\s*\})\s)|,?\s*(?:and|&|\\text\{\s*,?\s*and\s*\}))"
-    r"(?:[\s$]|\\[,;: ()\[\]]|\\q?quad|and|the)*"
-)
-_SPECIAL_TOKEN = re.compile(r"<\|[^<>|\s]{1,64}\|>|<｜[^<>｜\s]{1,64}｜>|</?s>|<(?:bos|eos|pad|end_of_turn)>")
-
-_PHRASE = re.compile(
-    r"""(?:
-        (?:final|correct|right|true|actual)\s+(?:answer|solution|result|option|choice)\b
-        [^.\n]{0,40}? (?:\bis\b|\bare\b|:|=)
-      | \banswers?\b (?:\s+(?:choice|option))? \s*\**\s* (?:\bis\b|\bare\b|\b(?:would|must|should)\s+be\b|:)
-      | ^\s*(?:\**\s*)?(?:A|Ans|Answer|Solution|Result)\b\.?\s*\**\s*[:=]
-      | ^\s*\**\s*(?:Final\s+)?(?:Answer|Solution|Result)\s*\**\s*(?:\n|(?=[\\$\d]))
-      | \#{4}
-    )\s*(?:\**\s*)?(?:(?:definitely|clearly|simply|just|therefore|thus|exactly|approximately|about|equal\s+to|indeed|option|choice|:|\()\s*)*""",
-    re.VERBOSE | re.IGNORECASE | re.MULTILINE,
-)
+_TOKENS = re.compile(SPECIAL_TOKEN)
+_TAG = re.compile(r"<answer>(.{1,2000}?)</answer>", re.IGNORECASE | re.DOTALL)
 _FORMULA = re.compile(
     # A dollar sign that a space or a digit gives away is a currency's: "$5 + $6 = $11".
-    r"\$\$(?P<display>.+?)\$\$|(?<!\\)\$(?P<inline>(?=\S)(?:[^$\n]|\\\$)+?(?<=[^\s\\])|(?=\s)[^$\n]+?\s)\$(?!\d)|\\\((?P<round>.+?)\\\)|\\\[(?P<square>.+?)\\\]",
+    r"\$\$(?P<display>.+?)\$\$|(?<!\\)\$(?P<inline>(?=\S)(?:[^$\n]|\\\$)+?(?<=[^\s\\])|(?=\s)[^$\n]+?\s)\$(?!\d)"
+    r"|\\\((?P<round>.+?)\\\)|\\\[(?P<square>.+?)\\\]",
     re.DOTALL,
 )
 _NUMBER = re.compile(
-    r"(?<![\w.])(?P<number>[-−–]?\s?\\?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
+    r"(?<![\w.])(?P<number>[-−–]?\s?\\?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+,\d{1,2}(?![\d,.])|\d+(?:\.\d+)?|\.\d+)"
     r"(?:\s?/\s?\d+(?:\.\d+)?)?(?:\s?\\?%|\s?percent|\s?°|\^\\circ|\^\{\\circ\})?)"
     # A unit may follow without a space, but no other letter and no more of the number.
     r"(?![.,]?\d)(?=[^a-zA-Z_]|$|(?:[cmk]?m|[km]?[gl]|s|h|ft|in|[ap]m|mph|[KMGkm]?[Bb]|th|st|nd|rd)(?![a-zA-Z]))"
 )
 # "Question 42" names a question.
 _NAMED = re.compile(
-    r"(?:question|problem|exercise|step|case|part|example|figure|fig|equation|eq|page|chapter|section|line|item|no|number"
-    r"|option|method|approach|version|theorem|lemma|day|q)\.?\s*\#?\s*$",
+    r"(?:question|problem|exercise|step|case|part|example|figure|fig|equation|eq|page|chapter|section|line|item|no"
+    r"|number|option|method|approach|version|theorem|lemma|day|q)\.?\s?\#?\s?$",
     re.IGNORECASE,
 )
 _REFUSAL = re.compile(
-    r"\b(?:i\s+)?(?:do\s*n[o']t|don't|cannot|can't|can\s+not|could\s*n[o']t|could\s+not|unable\s+to)\s+"
-    r"(?:know|determine|solve|answer|find|tell|say|compute|figure|be\s+(?:determined|solved|found|answered))",
+    r"\b(?:i )?(?:do ?n[o']t|don't|cannot|can't|can not|could ?n[o']t|could not|unable to) "
+    r"(?:know|determine|solve|answer|find|tell|say|compute|figure|be (?:determined|solved|found|answered))",
     re.IGNORECASE,
 )
 # "... 9 + 6 = 15 liters of the 24 liters": the result of the last calculation, unless another clause follows it.
-_RESULT = re.compile(r"=\s*")
+_RESULT = re.compile(r"= ?")
 _CLAUSE = re.compile(
     r"[,;:=]|\b(?:so|then|we|is|are|gives?|gets?|because|since|but|and|thus|hence|which|there)\b", re.IGNORECASE
 )
-_BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])|\s*,\s*(?=[$\\])")
+_BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])")
 # "It is not 42", "42 is wrong": a number that is named to be denied.
-_DENIED_BEFORE = re.compile(r"(?:\bnot|n't|\bnever|\bcannot)\s+(?:\w+\s+){0,2}[$\\(]*$", re.IGNORECASE)
+_DENIED_BEFORE = re.compile(
+    r"(?:\bnot|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly|\bmight be|\bor)\s+(?:\w+\s+){0,2}[$\\(]*$",
+    re.IGNORECASE,
+)
 _DENIED_AFTER = re.compile(
-    r"[$\\)]*\s*(?:is|was|are|were|does|do)?\s*(?:not\b|n't\b|wrong\b|incorrect\b)", re.IGNORECASE
+    r"[$\\) ]{0,6}(?:is|was|are|were|does|do)? ?(?:not\b|n't\b|wrong\b|incorrect\b)", re.IGNORECASE
 )
 _CHOICE = re.compile(
     r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|option|choice|answer)\s*:?\s*)\(?(?P<letter>[A-J])\)?\s*(?:[.)]|$)",
 )
-_SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\.\s*(?=[A-Z][a-z])|\n\s*\n|[!?](?=\s|$)")
+_LETTER_FIRST = re.compile(r"\(?(?P<letter>[A-J])\)?(?:[.,:)]|$)(?:\s|$)")
+_LETTER_ALONE = re.compile(r"\**\(?(?P<letter>[A-J])\)?\**[.)]?\**")
+_YES_OR_NO = re.compile(r"(?P<word>yes|no|true|false)\b(?:[.,!:;]|$)", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\n\n|[!?。](?=\s|$)|。")
+_PROSE_WORD = re.compile(r"(?<!\\)(?<![a-zA-Z])[^\W\d_]{2,}")
+_LATEX_WORD = re.compile(r"\\[a-zA-Z]+|(?<=\\begin\{)\w+|(?<=\\end\{)\w+|\\(?:text|mathrm|operatorname)\s?\{[^{}]*\}")
+_VALUE_FIRST = re.compile(r"[\w$\\(){}\[\]+\-−.,/^√π%° ]{0,80}$")
+_OPERATOR_AT_END = re.compile(r"[-+*/^=<>(,\[]\s?$")
+_OPERATOR_AT_BEGIN = re.compile(r"\s?[-+*/^=<>)\]]")
+_IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")
+_CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if)\s?$", re.IGNORECASE)
+_MATHEMATICS = frozenset(
+    [*FUNCTIONS, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "Rational", "Interval"]
+)
 
 
 @dataclass(frozen=True)
@@ -84,24 +95,25 @@ class Answer:
     boxed: bool
     r"""True for the content of a ``\boxed{...}`` or ``\fbox{...}``, False for what was found in prose."""
     alternatives: bool = False
-    """True where several boxes are offered for choice: ``\boxed{1}`` or ``\boxed{2}``."""
+    """True where several boxes are offered for choice: ``\\boxed{1}`` or ``\\boxed{2}``."""
 
 
 def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Answer | None:
     r"""The final answer of a completion, or None where it has none.
 
-    What comes before the last ``</think>`` does not count. The last box that is closed is the answer, whatever other
-    boxes say. Without any, in lenient mode, it is what follows the last "the answer is", ``####`` or the like, else
-    the last formula, else the last number; but a box that was opened and never closed is an answer cut off, so none.
+    What comes before the last ``</think>`` and after the next message of the user does not count. A box that was
+    opened and never closed is an answer cut off, so none.
     """
-    text = completion.rpartition("</think>")[2][-SCANNED_CHARACTERS:]
-    boxes = _last_boxes(text)
+    text = before_next_turn(completion.rpartition("</think>")[2][-SCANNED_CHARACTERS:])
+    boxes = last_boxes(text)
     if boxes is not None:
         contents, alternatives = boxes
         return Answer(", ".join(contents), boxed=True, alternatives=alternatives) if any(contents) else None
-    if mode is Mode.STRICT or _BOX.search(text):
+    if mode is Mode.STRICT or BOX.search(text):
         return None
-    found = _in_prose(_SPECIAL_TOKEN.sub(" ", text).strip()[-TAIL_CHARACTERS:])
+    text = EMPHASIS.sub(r"\1", _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:])
+    tag = _last(_TAG, text)
+    found = _in_prose(tag[1].strip() if tag else text)
     return Answer(found, boxed=False) if found else None
 
 
@@ -110,67 +122,68 @@ def last_boxed(text: str) -> str | None:
 
     Different boxes with nothing but commas or "and" between them are one answer: ``\boxed{1}, \boxed{2}`` is ``1, 2``.
     """
-    boxes = _last_boxes(text[-SCANNED_CHARACTERS:])
+    boxes = last_boxes(text[-SCANNED_CHARACTERS:])
     return None if boxes is None else ", ".join(boxes[0])
 
 
-def _last_boxes(text: str) -> tuple[list[str], bool] | None:
-    """The contents of the last box and of those joined to it, without repetitions; and whether they are for choice."""
-    if "boxed" not in text and "fbox" not in text:
-        return None
-    starts = [match.start() for match in _BOX.finditer(text)][-MAX_BOXES:]
-    boxes = _closed_boxes(text, starts[0]) if starts else []
-    if not boxes:
-        return None
-    alternatives = False
-    first = len(boxes) - 1
-    while first > 0 and (joined := _joined(text[boxes[first - 1][2] + 1 : boxes[first][0]])) is not None:
-        alternatives = alternatives or joined
-        first -= 1
-    contents = [_OPEN_BOX.sub("", text[begin:end]).strip() for _, begin, end in boxes[first:]]
-    return list(dict.fromkeys(contents)), alternatives
-
-
-def _closed_boxes(text: str, start: int) -> list[tuple[int, int, int]]:
-    """Per box that is closed and in no other: where it begins, where its content begins and where that ends."""
-    opened: list[tuple[int, int] | None] = []  # per open brace: its box and the content's begin, None if no box's
-    boxes: list[tuple[int, int, int]] = []
-    for match in _BRACE.finditer(text, start):
-        token = match[0]
-        if token == "{":
-            opened.append(None)
-        elif token == "}":
-            box = opened.pop() if opened else None
-            if box is not None:
-                while boxes and boxes[-1][0] > box[0]:
-                    boxes.pop()
-                boxes.append((*box, match.start()))
-        elif len(token) > 2:
-            opened.append((match.start(), match.end()))
-    return boxes
-
-
-def _joined(gap: str) -> bool | None:
-    """Whether the text between two boxes joins them: None if not, True for "or"."""
-    # The bound keeps the pattern, which may try each of the white space's ends, from taking long.
-    match = _SEPARATOR.fullmatch(gap) if len(gap) <= 40 else None
-    return None if match is None else match["alternative"] is not None
-
-
 def _in_prose(text: str) -> str | None:
+    hope = _last(HOPE, text)
+    if hope is not None:
+        text = text[: hope.start()].rstrip()
     if not text:
         return None
-    last = _last(_PHRASE, text)
-    if last is not None and text[last.end() :].strip():
-        found = _stated(text[last.end() :])
+    # Most announce their answer near the end, and this pattern is the dearest.
+    phrase = _last(PHRASE, text, max(0, len(text) - PHRASE_CHARACTERS)) or _last(PHRASE, text)
+    if phrase is None and is_bare(text):
+        return text.rsplit("\n", 1)[-1].strip() if "\\begin" not in text else text
+    if phrase is not None:
+        rest = text[FILLER.match(text, phrase.end()).end() :]  # type: ignore[union-attr]
+        found = _stated(rest) if rest.strip() else None
         if found:
             return found
     if _REFUSAL.search(text[-300:]):
         return None
-    choice = _CHOICE.search(text[-40:])
-    if choice:
-        return choice["letter"]
+    return _choice(text) or _last_line(text) or _value_at_end(text)
+
+
+def is_bare(text: str) -> bool:
+    """Whether a text is nothing but an answer: no words but functions, units and "or"."""
+    if len(text) > WHOLE_CHARACTERS or not text:
+        return False
+    words = _PROSE_WORD.findall(_LATEX_WORD.sub(" ", text))
+    return all(word in _MATHEMATICS or word.lower() in _MATHEMATICS for word in words)
+
+
+def _choice(text: str) -> str | None:
+    """The letter of a choice at the end, or at the beginning of a short text; or a yes or no there."""
+    found = _CHOICE.search(text[-40:])
+    if found:
+        return found["letter"]
+    if (
+        "\n" not in text.strip()
+        and len(text) <= 120
+        and (found := _LETTER_FIRST.match(text) or _YES_OR_NO.match(text))
+    ):
+        return found[1]
+    return None
+
+
+def _last_line(text: str) -> str | None:
+    """The last line where it is nothing but an answer."""
+    before, _, line = text.rstrip().rpartition("\n")
+    line = line.strip().strip("*").strip()
+    letter = _LETTER_ALONE.fullmatch(line)
+    if letter:
+        return letter["letter"]
+    return line if before and line and is_bare(line) and _VALUE_FIRST.fullmatch(line) else None
+
+
+def _value_at_end(text: str) -> str | None:
     formula = _last(_FORMULA, text)
+    if formula is not None and _CONDITION.search(text[max(0, formula.start() - 12) : formula.start()]):
+        formula = _last(_FORMULA, text[: formula.start()])
+        if formula is not None:
+            return _from_formula(formula)
     number = _last_number(text)
     last = max((match for match in (formula, number) if match), key=lambda match: match.end(), default=None)
     if last is not None and (
@@ -178,17 +191,21 @@ def _in_prose(text: str) -> str | None:
     ):
         return None
     if formula is not None and (number is None or number.start() < formula.end()):
+        if _OPERATOR_AT_END.search(text[max(0, formula.start() - 2) : formula.start()]) or _OPERATOR_AT_BEGIN.match(
+            text, formula.end()
+        ):
+            return None  # It is a part of something.
         return _from_formula(formula)
     if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
         return None
-    return number["number"]
+    return whole_of(text, number.start("number"), number.end("number"))
 
 
-def _last(pattern: "re.Pattern[str]", text: str, start: int = 0) -> "re.Match[str] | None":
+def _last(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
     return next(iter(deque(pattern.finditer(text, start), maxlen=1)), None)
 
 
-def _last_number(text: str) -> "re.Match[str] | None":
+def _last_number(text: str) -> re.Match[str] | None:
     number = _last(_NUMBER, text)
     if number is None:
         return None
@@ -207,24 +224,37 @@ def _stated(rest: str) -> str | None:
     if formula:
         return _formulas(formula, rest)
     sentence = _SENTENCE_END.split(rest, maxsplit=1)[0].strip().strip("*").strip()
-    sentence = sentence.split("\n", 1)[0].strip()
-    if len(sentence) > 200:
-        return None
-    inner = _last(_FORMULA, sentence)
-    if inner is not None:
-        return _from_formula(inner)
+    sentence = ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip()
+    if len(sentence) > 200 or (len(_IDEOGRAPHS.findall(sentence)) > 6 and _NUMBER.search(rest)):
+        return None  # It goes on with an explanation: what it ends with counts.
+    if _IDEOGRAPHS.search(sentence) and (value := _AFTER_EQUALS.search(sentence)):
+        return value[1]
     if re.fullmatch(r"\(?[A-J]\)?", sentence):
         return sentence.strip("()")
-    if re.match(r"\(?[A-J]\)[\s:.]", sentence):
-        return sentence.lstrip("(")[0]
+    letter = re.match(r"\(?([A-J])(?:[\s:.,)]|$)", sentence)
+    if letter and (sentence.startswith("(") or re.match(r"[A-J](?:[,:.)]| [a-z])", sentence)):
+        return letter[1]
+    inner = _last(_FORMULA, sentence)
+    if inner is not None:
+        words = _PROSE_WORD.findall(sentence[inner.end() :])
+        number = _last(_NUMBER, sentence[inner.end() :])
+        if number is not None and words and words[-1].lower() not in ("when", "where", "for", "with", "if", "and"):
+            return number["number"]  # "The largest $n$ is 34."
+        return _from_formula(inner) if _only_words_before(sentence, inner) else sentence
     words = re.findall(r"[A-Za-z]{2,}", sentence)
     if len(words) <= 4:
         return sentence or None
     number = _last(_NUMBER, sentence)
-    return number["number"] if number else None
+    return whole_of(sentence, number.start("number"), number.end("number")) if number else None
 
 
-def _formulas(first: "re.Match[str]", text: str) -> str | None:
+def _only_words_before(sentence: str, formula: re.Match[str]) -> bool:
+    """False for "all integers $k \\ge 2$": there the words are a part of the answer."""
+    words = _PROSE_WORD.findall(sentence[: formula.start()])
+    return not words or words[0].lower() not in ("all", "every", "any", "odd", "even", "no")
+
+
+def _formulas(first: re.Match[str], text: str) -> str | None:
     """A formula and those that "or", "and" or commas join to it: "$x = 3$ or $x = 4$" is not $x = 3$."""
     answer = _from_formula(first, tail=text[first.end() :])
     end = first.end()
@@ -235,8 +265,8 @@ def _formulas(first: "re.Match[str]", text: str) -> str | None:
     return answer
 
 
-def _from_formula(match: "re.Match[str]", tail: str = "") -> str | None:
+def _from_formula(match: re.Match[str], tail: str = "") -> str | None:
     content = next((part for part in match.groups() if part is not None), "").strip()
     # "$28$ %" and "$28$ percent" are 28 percent.
-    unit = re.match(r"\s*(\\?%|percent\b|pct\b)", tail)
+    unit = re.match(r"\s?(\\?%|percent\b|pct\b)", tail)
     return f"{content} {unit[1]}" if unit and content else content or None

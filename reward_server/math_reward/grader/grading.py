@@ -1,19 +1,25 @@
 """From a completion and a reference answer to a verdict."""
 
+import dataclasses
+import itertools
 import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from math_reward.grader import last_resort
-from math_reward.grader.compare import Comparison, Contradiction, mentions
-from math_reward.grader.exact import Undefined
+from math_reward.grader.compare import Comparison, mentions
+from math_reward.grader.exact import Undefined, exact
 from math_reward.grader.extract import Answer, final_answer, last_boxed
 from math_reward.grader.normalise import compact, normalise
 from math_reward.grader.parse import MAX_CHARACTERS, parse, parse_normalised
-from math_reward.grader.prompt import cut_prompt
-from math_reward.grader.syntax import Node, Number, Several, Symbol
+from math_reward.grader.prompt import cut_prompt, is_quoted_box, without_quote
+from math_reward.grader.rules.families import same_family
+from math_reward.grader.rules.labels import Contradiction
+from math_reward.grader.syntax import Bracketed, Node, Number, Product, Several, Symbol, Text
+from math_reward.grader.texts import Wording, wording
 from math_reward.grader.tokens import NotMathematics, TooComplex
+from math_reward.grader.undone import in_lowest_terms, is_operation, undone
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 
 __all__ = ["cache_info", "grade", "parsed_reference"]
@@ -29,6 +35,14 @@ _INTEGER = re.compile(r"-?\d{1,15}")
 _GROUPED = re.compile(r"\d,\d{3}(?!\d)")
 _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
 _CHOICE = re.compile(r"(?:\\text\w*\s*\{)?\s*(?:\(([A-J])\)|([A-J])\s*[.):])[}\s]+\S.*")
+_WHITE = re.compile(r"\s+")
+_OPERATORS = tuple("=<>+-*/^_([{\\,0123456789.")
+# What no sentence has at its end or in it: an operator without an operand, a command without its argument.
+_BROKEN = re.compile(r"[+*/^_=<>]\s*$|^\s*[?!.\s]*$|\\(?:frac|sqrt|boxed|fbox)(?![a-zA-Z])")
+# Without one of these there is nothing to be done in an answer, and its tree need not be looked through.
+_OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d")
+PROMPT_CHARACTERS = 20_000
+"""How much of a prompt's end is searched for the answer."""
 _NO_REFERENCE = frozenset(["none", "null", "nan", "n/a", "na", "undefined"])
 
 
@@ -36,14 +50,11 @@ class _Reference(NamedTuple):
     """A reference that can be graded against."""
 
     text: str
+    normal: str
     compact: str
     tree: Node
-
-
-class _Outcome(NamedTuple):
-    verdict: Verdict
-    stage: Stage | None
-    detail: str | None = None
+    wording: Wording | None = None
+    """Its words, where it is words and no formula."""
 
 
 def grade(
@@ -115,31 +126,56 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
         if response is None:
             detail = "Neither the prompt nor its end occurs in the completion."
             return Grade(Verdict.PROMPT_NOT_FOUND, None, first, detail)
-        completion = response
+        completion = without_quote(response, prompt)
 
     answer = final_answer(completion, options.mode)
-    if answer is None:
+    if answer is None or (prompt is not None and answer.boxed and is_quoted_box(completion, prompt)):
         return Grade(Verdict.NO_ANSWER, None, first)
     best: Grade | None = None
     for reference in usable:
-        outcome = _judged(answer, reference, options)
-        shown = answer.text if len(answer.text) <= MAX_CHARACTERS else answer.text[:SHOWN_CHARACTERS]
-        graded = Grade(outcome.verdict, shown, reference, outcome.detail, outcome.stage)
+        graded = _judged(answer, reference, options)
         if graded.correct:
-            return graded
+            if prompt is None or not _restates(answer.text, reference, prompt):
+                return graded
+            detail = "The answer stands in the prompt as it is, and is an operation that is not done."
+            graded = dataclasses.replace(graded, verdict=Verdict.RESTATED, detail=detail)
         best = best or graded
     assert best is not None
     return best
 
 
-def _judged(answer: Answer, reference: str, options: Options) -> _Outcome:
+def _judged(answer: Answer, reference: str, options: Options) -> Grade:
     if answer.alternatives:
-        return _Outcome(Verdict.AMBIGUOUS, None, "The completion offers several answers for choice.")
-    text = answer.text
-    if len(text) > MAX_CHARACTERS:
-        detail = f"it has {len(text):,} characters, and {MAX_CHARACTERS:,} are allowed"
-        return _Outcome(Verdict.TOO_COMPLEX, None, f"The answer was not looked at: {detail}.")
-    return _compared(reference, text, options)
+        detail = "Several boxes are offered for choice."
+        return Grade(Verdict.AMBIGUOUS, _shown(answer.text), reference, detail, Stage.STRING)
+    if len(answer.text) > MAX_CHARACTERS:
+        detail = f"it has {len(answer.text):,} characters, and {MAX_CHARACTERS:,} are allowed"
+        return Grade(Verdict.TOO_COMPLEX, _shown(answer.text), reference, f"The answer was not looked at: {detail}.")
+    return _compared(reference, answer.text, options)
+
+
+def _shown(answer: str) -> str:
+    return answer if len(answer) <= MAX_CHARACTERS else answer[:SHOWN_CHARACTERS]
+
+
+def _restates(answer: str, reference: str, prompt: str) -> bool:
+    """Whether a correct answer is an operation that stands in the prompt as it is, and not as the reference has it."""
+    expected = _parsed_reference(reference)
+    normal = normalise(answer)
+    text = _WHITE.sub("", normal)
+    assert isinstance(expected, _Reference)
+    if len(text) < 3 or text == _WHITE.sub("", expected.normal):
+        return False
+    question = _WHITE.sub("", normalise(prompt[-PROMPT_CHARACTERS:]))
+    places = [found.start() for found in itertools.islice(re.finditer(re.escape(text), question), 20)]
+    whole = any(
+        question[place - 1 : place] not in _OPERATORS and question[place + len(text) :][:1] not in _OPERATORS
+        for place in places
+    )
+    try:
+        return whole and is_operation(parse_normalised(normal))
+    except (NotMathematics, TooComplex):
+        return False
 
 
 @lru_cache(maxsize=CACHED_REFERENCES)
@@ -151,15 +187,24 @@ def _parsed_reference(reference: str) -> "_Reference | str":
     if len(text) > MAX_CHARACTERS:
         return f"it has {len(text):,} characters, and {MAX_CHARACTERS:,} are allowed"
     if _INTEGER.fullmatch(text):
-        return _Reference(text, text, parse(text))
+        return _Reference(text, text, text, parse(text))
     normal = normalise(text)
     if normal.lower() in _NO_REFERENCE:
         return f"it says {normal!r}"
     try:
-        tree = parse_normalised(normal)
-    except (NotMathematics, TooComplex) as error:
+        return _Reference(text, normal, compact(normal), parse_normalised(normal), _as_words(normal))
+    except TooComplex as error:
         return str(error)
-    return _Reference(text, compact(normal), tree)
+    except NotMathematics as error:
+        said = wording(normal)
+        if said is None or _BROKEN.search(normal):
+            return str(error)
+        return _Reference(text, normal, compact(normal), Text(normal.lower()), said)
+
+
+def _as_words(normal: str) -> Wording | None:
+    """The words of a reference that is a sentence and reads as mathematics all the same; a formula has none."""
+    return wording(normal) if " " in normal and normal[:1].isalpha() and "\\" not in normal else None
 
 
 def _reference_text(reference: str) -> str | None:
@@ -175,52 +220,94 @@ def _reference_text(reference: str) -> str | None:
 
 
 @lru_cache(maxsize=CACHED_VERDICTS)
-def _compared(reference: str, answer: str, options: Options) -> _Outcome:
+def _compared(reference: str, answer: str, options: Options) -> Grade:
     """Whether two answers are the same, and what decided it."""
     expected = _parsed_reference(reference)
     assert isinstance(expected, _Reference)
-    if answer == expected.text:
-        return _Outcome(Verdict.CORRECT, Stage.STRING)
+
+    def graded(verdict: Verdict, stage: Stage | None, detail: str | None = None) -> Grade:
+        return Grade(verdict, answer, reference, detail, stage)
+
+    if answer == expected.text and not options.evaluated:
+        return graded(Verdict.CORRECT, Stage.STRING)
     if _INTEGER.fullmatch(answer) and _INTEGER.fullmatch(expected.text) and not options.rel_tol:
         same = int(answer) == int(expected.text)
-        return _Outcome(Verdict.CORRECT if same else Verdict.WRONG, Stage.EXACT)
+        return graded(Verdict.CORRECT if same else Verdict.WRONG, Stage.EXACT)
     normal = normalise(answer)
     if not normal:
-        return _Outcome(Verdict.NO_ANSWER, None, "What stands in the box is empty.")
-    if compact(normal) == expected.compact:
-        return _Outcome(Verdict.CORRECT, Stage.STRING)
+        return graded(Verdict.NO_ANSWER, None, "What stands in the box is empty.")
+    if compact(normal) == expected.compact and not options.evaluated:
+        return graded(Verdict.CORRECT, Stage.STRING)
+    comparison = Comparison(options)
+    if expected.wording is not None and _same_words(comparison, expected.wording, normal):
+        return graded(Verdict.CORRECT, Stage.STRING)
     try:
         tree = parse_normalised(normal)
     except TooComplex as error:
-        return _Outcome(Verdict.TOO_COMPLEX, None, f"The answer was not looked at: {error}.")
+        return graded(Verdict.TOO_COMPLEX, None, f"The answer was not looked at: {error}.")
     except NotMathematics as error:
         if _is_choice(expected, normal):
-            return _Outcome(Verdict.CORRECT, Stage.STRUCTURE)
+            return graded(Verdict.CORRECT, Stage.STRUCTURE)
         if options.math_verify:
-            return _by_math_verify(expected, normal)
-        return _Outcome(Verdict.WRONG, Stage.STRING, f"The answer cannot be read: {error}.")
-    comparison = Comparison(options)
+            return graded(*_by_math_verify(expected, normal))
+        return graded(Verdict.WRONG, Stage.STRING, f"The answer cannot be read: {error}.")
+    if not options.allow_unevaluated and _OPERATION.search(normal) and undone(tree) - undone(expected.tree):
+        return graded(Verdict.UNEVALUATED, Stage.STRUCTURE, "The answer leaves an operation undone.")
+    if options.evaluated and _is_number(expected.tree) and not in_lowest_terms(tree):
+        return graded(Verdict.UNEVALUATED, Stage.STRUCTURE, "The answer is no number in lowest terms.")
     try:
+        if _are_words(normal, expected.normal, tree):
+            return graded(Verdict.WRONG, Stage.STRING)
         same = comparison.same(expected.tree, tree) or _is_choice(expected, normal)
+        same = same or same_family(comparison, expected.tree, tree, (expected.normal, normal))
         if same or _same_otherwise(comparison, expected, normal, tree):
-            return _Outcome(Verdict.CORRECT, comparison.stage)
+            return graded(Verdict.CORRECT, comparison.stage)
         if mentions(comparison, expected.tree, tree):
             detail = "The answer has several values, of which the reference is one."
-            return _Outcome(Verdict.AMBIGUOUS, comparison.stage, detail)
+            return graded(Verdict.AMBIGUOUS, comparison.stage, detail)
     except TooComplex as error:
-        return _Outcome(Verdict.TOO_COMPLEX, None, f"The answer was not computed: {error}.")
+        return graded(Verdict.TOO_COMPLEX, None, f"The answer was not computed: {error}.")
     except Undefined as error:
-        return _Outcome(Verdict.WRONG, comparison.stage, f"The answer has no value: {error}.")
+        return graded(Verdict.WRONG, comparison.stage, f"The answer has no value: {error}.")
     except Contradiction as error:
-        return _Outcome(Verdict.AMBIGUOUS, comparison.stage, f"The answer contradicts itself: {error}.")
+        return graded(Verdict.AMBIGUOUS, comparison.stage, f"The answer contradicts itself: {error}.")
     if comparison.undecided and options.math_verify:
-        return _by_math_verify(expected, normal)
-    return _Outcome(Verdict.WRONG, comparison.stage)
+        return graded(*_by_math_verify(expected, normal))
+    return graded(Verdict.WRONG, comparison.stage)
 
 
-def _by_math_verify(expected: _Reference, answer: str) -> _Outcome:
+def _by_math_verify(expected: _Reference, answer: str) -> tuple[Verdict, Stage]:
     same = last_resort.equal(expected.text, answer)
-    return _Outcome(Verdict.CORRECT if same else Verdict.WRONG, Stage.MATH_VERIFY)
+    return Verdict.CORRECT if same else Verdict.WRONG, Stage.MATH_VERIFY
+
+
+def _same_words(comparison: Comparison, expected: Wording, answer: str) -> bool:
+    """The same words in the same order, with the same mathematics between them."""
+    said = wording(answer)
+    if said is None or said.words != expected.words:
+        return False
+    try:
+        return all(
+            left == right or comparison.same(parse(left), parse(right))
+            for left, right in zip(expected.between, said.between, strict=True)
+        )
+    except (NotMathematics, TooComplex, Undefined, Contradiction):
+        return False
+
+
+def _are_words(answer: str, expected: str, tree: Node) -> bool:
+    """``god`` and ``dog`` are two words, though g o d and d o g are one product."""
+    if set(answer + expected) <= set("ABCDEFGH"):
+        return False  # Letters of choices have no order.
+    letters = answer.isalpha() and expected.isalpha() and min(len(answer), len(expected)) > 2
+    return letters and isinstance(tree, Product) and answer.lower() != expected.lower()
+
+
+def _is_number(tree: Node) -> bool:
+    try:
+        return exact(tree) is not None
+    except (Undefined, TooComplex):
+        return False
 
 
 def _is_choice(expected: _Reference, answer: str) -> bool:
@@ -237,7 +324,15 @@ def _same_otherwise(comparison: Comparison, expected: _Reference, answer: str, t
     other = expected.tree
     decimal = _DECIMAL_COMMA.fullmatch(answer)
     try:
-        if decimal and type(other) is Number and type(tree) is Several and other.places == len(decimal[2]):
+        said = _DECIMAL_COMMA.fullmatch(expected.text.strip())
+        if (
+            said
+            and type(tree) is Number
+            and tree.places == len(said[2])
+            and (len(said[2]) != 3 or said[1] in ("0", "-0"))
+        ):
+            other = parse(f"{said[1]}.{said[2]}")
+        elif decimal and type(other) is Number and type(tree) is Several and other.places == len(decimal[2]):
             tree = parse(f"{decimal[1]}.{decimal[2]}")
         elif type(tree) is Several and _GROUPED.search(expected.text):
             other = parse(expected.text, thousands=False)
@@ -245,6 +340,9 @@ def _same_otherwise(comparison: Comparison, expected: _Reference, answer: str, t
             tree = parse(answer, thousands=False)
         else:
             return False
+        if type(other) is Several and type(tree) is Several:
+            # Read as a list because the other side is one: then at least in its order.
+            other, tree = (Bracketed("(", ")", side.items) for side in (other, tree))
     except (NotMathematics, TooComplex):
         return False  # What has no meaning when read so does not say the same.
     return comparison.same(other, tree)

@@ -19,6 +19,7 @@ from math_reward.grader.syntax import (
     Bracketed,
     Call,
     ClockTime,
+    Congruence,
     Constant,
     Matrix,
     Negative,
@@ -278,6 +279,11 @@ def _relation(node: Relation) -> Drawn:
     return _RELATION, _row(*parts)
 
 
+def _congruence(node: Congruence) -> Drawn:
+    modulus = _fenced("(", [_row(_words("mod"), _space(), _shown(node.modulus, _SUM))], ")")
+    return _RELATION, _row(_shown(node.residue, _SUM), _space(), modulus)
+
+
 def _several(node: Several) -> Drawn:
     items = [_shown(item, _RELATION) for item in node.items]
     if node.kind == "set":
@@ -345,6 +351,7 @@ _DRAWERS: dict[type, Callable[[Any], Drawn]] = {
     Call: _call,
     BigOperator: _big_operator,
     Relation: _relation,
+    Congruence: _congruence,
     Several: _several,
     Bracketed: _bracketed,
     SetBuilder: _set_builder,

@@ -167,6 +167,9 @@ _COMMANDS = {
 _COMMAND = re.compile(r"\\([a-zA-Z]+)")
 _SYMBOL_COMMANDS = {"<", ">", "{", "}", "[", "]", ":", "|", ",", "i", "€", "£"}
 
+_COLOURED = re.compile(r"\\(?:text)?color ?\{[a-zA-Z]{1,20}\} ?\{([^{}]*)\}")
+_APPROXIMATELY = re.compile(r"^\s*\\approx(?![a-zA-Z])")
+EMPHASIS = re.compile(r"(?<![\w)\]}])\*\*([^*\n]{1,200})\*\*(?![\w(])")
 _DOLLARS = re.compile(r"\$(.*)\$", re.DOTALL)
 _DELIMITED = (
     re.compile(r"\$\$(.*)\$\$", re.DOTALL),
@@ -202,8 +205,11 @@ def normalise(text: str) -> str:
         text = _NOTHING.sub("", text)
         text = _SPACE.sub(" ", text)
         text = _COMMAND.sub(_command, text)
+        text = _COLOURED.sub(r"{\1}", text)
+        text = _APPROXIMATELY.sub("", text)
     elif "~" in text:
         text = text.replace("~", " ")
+    text = EMPHASIS.sub(r"\1", text) if "**" in text else text
     text = _INNER_MATHS.sub(" ", text)
     text = _WHITE.sub(" ", text)
     return _trimmed(text.rstrip("^\\ "))  # A sign of a power that breaks off.
@@ -214,6 +220,8 @@ def _trimmed(text: str) -> str:
 
     Character by character: a pattern anchored at the end takes quadratic time on long runs of spaces."""
     start, end = 0, len(text)
+    if text.endswith("..."):
+        return text.strip()  # "1, 2, 3, ..." goes on.
     while end and (text[end - 1].isspace() or (text[end - 1] in ",;." and text[end - 2 : end - 1] != "\\")):
         end -= 1
     while start < end and (text[start].isspace() or text[start] in ",;:"):
@@ -229,7 +237,7 @@ def ascii_signs(text: str) -> str:
     text = _SUBSCRIPT_RUN.sub(lambda m: "_{" + m[0].translate(_SUBSCRIPTS) + "}", text)
     text = _VULGAR.sub(_vulgar_fraction, text)
     text = _SIGN.sub(lambda m: _SIGNS[m[0]], text)
-    text = unicodedata.normalize("NFKC", text)
+    text = unicodedata.normalize("NFKC", text).replace("根号", r"\sqrt ")
     return _SIGN.sub(lambda m: _SIGNS[m[0]], text)
 
 

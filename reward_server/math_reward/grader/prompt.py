@@ -7,12 +7,20 @@ beginning.
 
 import re
 
-# <|im_start|>, DeepSeek's full-width <｜User｜>, and the angle-bracket tokens of Llama, Gemma and T5.
-_SPECIAL_TOKEN = r"<\|[^<>|\s]{1,64}\|>|<｜[^<>｜\s]{1,64}｜>|</?s>|<(?:bos|eos|pad|unk|start_of_turn|end_of_turn)>"
-_NOT_CONTENT = re.compile(rf"(?:{_SPECIAL_TOKEN}|\s)+")
+from math_reward.grader.special_tokens import SPECIAL_TOKEN
+
+_NOT_CONTENT = re.compile(rf"(?:{SPECIAL_TOKEN}|\s)+")
 
 TAIL_CHARACTERS = 64
 """How much of the prompt's end, special tokens and white space not counted, identifies it."""
+
+
+SHORTEST_QUOTE = 24
+"""A shorter piece of a prompt may occur in a response by chance."""
+
+
+QUOTED_CHARACTERS = 40
+"""How much before a box has to stand in the prompt as well: "so the answer is" may be anybody's words."""
 
 
 def cut_prompt(query: str, prompt: str) -> str | None:
@@ -41,6 +49,25 @@ def after_prefix(text: str, prompt: str) -> str | None:
     # However many special tokens the beginning has, this is enough of it for a prompt of so many characters.
     content, position = _content(text[: 4 * len(prompt) + 1024])
     return _after(text, position, len(wanted)) if content.startswith(wanted) else None
+
+
+def without_quote(response: str, prompt: str) -> str:
+    """The part of a response after the last place where it repeats the prompt's end, or all of it."""
+    wanted, _ = _content(prompt[-4 * TAIL_CHARACTERS :])
+    tail = wanted[-TAIL_CHARACTERS:]
+    if len(tail) < SHORTEST_QUOTE:
+        return response
+    content, position = _content(response)
+    start = content.rfind(tail)
+    return response if start < 0 else _after(response, position, start + len(tail))
+
+
+def is_quoted_box(response: str, prompt: str) -> bool:
+    """Whether the last box of a response stands in the prompt with the words before it: an example, quoted."""
+    start = response.rfind("\\boxed")
+    before = response[max(0, start - QUOTED_CHARACTERS) : start]
+    line = response[start : start + TAIL_CHARACTERS].partition("}")[0]
+    return start >= 0 and len(before) == QUOTED_CHARACTERS and before + line in prompt
 
 
 def _after(text: str, position: list[int], end: int) -> str:

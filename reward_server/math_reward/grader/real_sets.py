@@ -4,10 +4,13 @@ r"""Sets of real numbers in one form, however they are written: ``x > 2``, ``(2,
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from math_reward.grader.numeric import Unknown, constant, evaluate
+from math_reward.grader import corners
+from math_reward.grader.exact import exact
+from math_reward.grader.numeric import Unknown, constant, same_function
 from math_reward.grader.syntax import (
     Bracketed,
     Call,
@@ -16,19 +19,24 @@ from math_reward.grader.syntax import (
     Node,
     Number,
     PlusMinus,
+    Product,
+    Quotient,
     Relation,
     SetBuilder,
     SetOperation,
     Several,
     Sum,
     Symbol,
+    rebuilt,
     symbols,
+    walk,
 )
+from math_reward.grader.tokens import TooComplex
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """An end of an interval: where, whether it belongs to it, and as it was written (None where it was solved for)."""
+    """An end of an interval: about where, whether it belongs to it, and what it is exactly (None for infinity)."""
 
     value: float
     closed: bool
@@ -54,11 +62,118 @@ def is_set_like(node: Node) -> bool:
         return mixed or any(_infinite(item) for item in node.items)
     if isinstance(node, Several) and node.kind == "or":
         return any(is_set_like(item) for item in node.items)
+    if isinstance(node, Several) and node.kind == "list":
+        return all(
+            (isinstance(item, Several) and item.kind == "or" and is_set_like(item))
+            or (isinstance(item, Relation) and (is_set_like(item) or item.operators == ("in",)))
+            for item in node.items
+        )
     return isinstance(node, Constant) and node.name in ("reals", "emptyset")
 
 
+@dataclass(frozen=True, slots=True)
+class RealSet:
+    """A set of reals: those of ``intervals`` that are in ``domain`` (``reals``, ``integers``, ``naturals`` ...)."""
+
+    intervals: Intervals
+    domain: str = "reals"
+    variable: str | None = None
+    """What its elements are called where it is an inequality: ``x > 2`` is not ``y > 2``."""
+
+
+def real_set(node: Node) -> RealSet | None:
+    """``node`` as a set of reals, or None where it is no such set or its ends are not known."""
+    if isinstance(node, SetBuilder):
+        return _built(node)
+    if isinstance(node, Several) and node.kind == "list":
+        return _restricted(node.items)
+    found = intervals(node)
+    if found is None:
+        return None
+    names = symbols(node) if isinstance(node, (Relation, Several)) else set()
+    return RealSet(found, variable=names.pop() if len(names) == 1 else None)
+
+
+def _built(node: SetBuilder) -> RealSet | None:
+    """A set builder; the domain may stand on either side of the bar."""
+    variable, domain = node.variable, "reals"
+    if isinstance(variable, Relation) and variable.operators == ("in",):
+        domain = variable.operands[1].name if isinstance(variable.operands[1], Constant) else ""
+        variable = variable.operands[0]
+    if not isinstance(variable, Symbol) or not domain:
+        return None
+    inner = real_set(node.condition)
+    if inner is None or inner.variable not in (None, variable.name):
+        return None
+    if "reals" not in (domain, inner.domain) and domain != inner.domain:
+        return None
+    return RealSet(inner.intervals, inner.domain if domain == "reals" else domain)
+
+
+def _restricted(items: tuple[Node, ...]) -> RealSet | None:
+    """Inequalities of one variable that hold together, with or without a domain: ``x > 3, x \\in \\mathbb{Z}``. Where
+    none can hold with another, they are said one after the other: ``x < 1, x > 2``."""
+    domain, parts = "reals", list[Intervals]()
+    names: set[str] = set()
+    for item in items:
+        names |= symbols(item)
+        if isinstance(item, Relation) and item.operators == ("in",) and isinstance(item.operands[1], Constant):
+            domain = item.operands[1].name
+            continue
+        part = intervals(item) if isinstance(item, (Relation, Several)) and is_set_like(item) else None
+        if part is None:
+            return None
+        parts.append(part)
+    if len(names) != 1 or not parts:
+        return None
+    result = [_EVERYTHING]
+    for part in parts:
+        result = _intersection(result, part)
+    if not result and len(parts) == 2:
+        result = _merged([*parts[0], *parts[1]])
+    return RealSet(result, domain, *names)
+
+
+def same_sets(left: RealSet, right: RealSet, same_end: Callable[[Node, Node], bool]) -> bool:
+    """Whether two sets are one. ``same_end`` compares two ends: nothing is decided by floating point."""
+    if left.domain != right.domain or (
+        left.variable is not None and right.variable is not None and left.variable != right.variable
+    ):
+        return False
+    left_ends, right_ends = _ends(left), _ends(right)
+    if len(left_ends) != len(right_ends):
+        return False
+    for a, b in zip(left_ends, right_ends, strict=True):
+        if a.closed != b.closed or (a.node is None) != (b.node is None):
+            return False
+        if a.node is None or b.node is None:
+            if a.value != b.value:
+                return False
+        elif abs(a.value - b.value) > 1e-9 * max(1.0, abs(a.value)) or not same_end(a.node, b.node):
+            return False
+    return True
+
+
+def _ends(found: RealSet) -> list[End]:
+    """The ends in order; of a set of whole numbers those that belong to it: x > 2 is x >= 3 there."""
+    ends = [end for part in found.intervals for end in part]
+    if found.domain not in ("integers", "naturals"):
+        return ends
+    return [_whole_end(end, lowest=index % 2 == 0) for index, end in enumerate(ends)]
+
+
+def _whole_end(end: End, *, lowest: bool) -> End:
+    value = None if end.node is None else exact(end.node)
+    if value is None:
+        return end
+    whole = math.ceil(value) if lowest else math.floor(value)
+    if whole == value and not end.closed:
+        whole += 1 if lowest else -1
+    return End(whole, True, Number(Fraction(whole)))
+
+
 def intervals(node: Node) -> Intervals | None:
-    """``node`` as intervals, or None where it is no such set or its ends are not known."""
+    """A set of reals without a domain of its own, as intervals; None where it is none or its ends are not known."""
     found = _intervals(node)
     return None if found is None else _merged(found)
 
@@ -69,10 +184,8 @@ def _intervals(node: Node) -> Intervals | None:
     if isinstance(node, Relation):
         return _relation(node)
     if isinstance(node, SetBuilder):
-        variable = node.variable
-        if isinstance(variable, Relation) and variable.operators == ("in",):
-            variable = variable.operands[0]
-        return intervals(node.condition) if isinstance(variable, Symbol) else None
+        built = _built(node)
+        return None if built is None or built.domain != "reals" else built.intervals
     if isinstance(node, SetOperation):
         return _operation(node)
     if isinstance(node, Several):
@@ -122,6 +235,8 @@ def _bracketed(node: Bracketed) -> Intervals | None:
     high = _end(node.items[1], node.right == "]")
     if low is None or high is None or low.value > high.value:
         return None
+    if low.value == high.value and (low.node is None or high.node is None or not (low.closed and high.closed)):
+        return None
     return [(low, high)]
 
 
@@ -156,21 +271,36 @@ def _inequality(operator: str, left: Node, right: Node, names: set[str]) -> Inte
     if isinstance(right, Symbol) and not symbols(left):
         return _side(_MIRRORED.get(operator, operator), _end(left, operator in ("<=", ">=", "=")))
     (name,) = names
+    return _linear(operator, Sum((left, Negative(right))), name)
+
+
+def _linear(operator: str, difference: Node, name: str) -> Intervals | None:
+    """``difference`` is an expression of first degree in ``name``: a chord through two of its points goes through
+    every other, complex ones too, and it has no corners."""
+    if corners.has_branches(difference) or any(isinstance(p, Call) and symbols(p) for p in walk(difference)):
+        return None
+    at_zero, at_one = (_substituted(difference, name, Number(Fraction(place))) for place in (0, 1))
+    slope = Sum((at_one, Negative(at_zero)))
+    chord = Sum((at_zero, Product((slope, Symbol(name)))))
+    steepness = constant(slope)
     try:
-        at = [float(_difference(left, right, name, x).real) for x in (0.0, 1.0, 3.0)]
-    except (Unknown, ArithmeticError):
+        if not steepness or not same_function(difference, chord):
+            return None
+    except (Unknown, TooComplex):
         return None
-    slope = at[1] - at[0]
-    if slope == 0 or abs(at[2] - at[0] - 3 * slope) > 1e-9 * max(1.0, *map(abs, at)):
-        return None
-    if slope < 0:
+    if steepness < 0:
         operator = _MIRRORED.get(operator, operator)
-    return _side(operator, End(-at[0] / slope, operator in ("<=", ">=", "=")))
+    return _side(operator, _end(Quotient(Negative(at_zero), slope), operator in ("<=", ">=", "=")))
+
+
+def _substituted(node: Node, name: str, new: Node) -> Node:
+    return rebuilt(node, lambda part: new if isinstance(part, Symbol) and part.name == name else None)
 
 
 def _absolute(operator: str, inside: Node, bound: Node, names: set[str]) -> Intervals | None:
     """``|inside| < bound`` and the like."""
-    if (constant(bound) or -1) < 0:
+    limit = constant(bound)
+    if limit is None or limit < 0:
         return None
     above = _inequality(operator, inside, bound, names)
     below = _inequality(_MIRRORED.get(operator, operator), inside, Negative(bound), names)
@@ -179,10 +309,6 @@ def _absolute(operator: str, inside: Node, bound: Node, names: set[str]) -> Inte
     if operator in ("<", "<=", "!="):
         return _intersection(above, below)
     return _merged([*above, *below])
-
-
-def _difference(left: Node, right: Node, name: str, x: float) -> complex:
-    return complex(evaluate(left, {name: x}) - evaluate(right, {name: x}))
 
 
 def _side(operator: str, end: End | None) -> Intervals | None:

@@ -2,10 +2,12 @@
 
 SymPy never sees text. It may take long; the caller's deadline is what stops it."""
 
+from fractions import Fraction
 from typing import Any
 
 from math_reward.grader.syntax import (
     BasedNumber,
+    BigOperator,
     Call,
     Constant,
     Negative,
@@ -15,8 +17,11 @@ from math_reward.grader.syntax import (
     Product,
     Quantity,
     Quotient,
+    Relation,
     Sum,
     Symbol,
+    bound_by,
+    rebuilt,
     walk,
 )
 
@@ -40,7 +45,7 @@ _SAME_NAMES = frozenset(
     [
         "sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "coth", "sech", "csch", "asin", "acos",
         "atan", "acot", "asec", "acsc", "asinh", "acosh", "atanh", "exp", "log", "sqrt", "root", "factorial",
-        "floor", "gcd", "lcm", "re",
+        "floor", "gcd", "lcm", "re", "im", "arg", "zeta", "gamma",
     ]
 )  # fmt: skip
 
@@ -59,6 +64,8 @@ def equal(left: Node, right: Node) -> bool:
         difference = _build(left, sympy) - _build(right, sympy)
     except (_NoEquivalent, ArithmeticError, TypeError, ValueError):
         return False
+    if difference.has(sympy.nan, sympy.zoo, sympy.oo):
+        return False  # Infinity less infinity is not zero.
     return bool(sympy.simplify(difference) == 0)
 
 
@@ -95,8 +102,48 @@ def _build(node: Node, sympy: Any) -> Any:
             return build(node.value) / 100
         case Quantity(unit="degree"):
             return build(node.value) * sympy.pi / 180
+        case Constant(name="infinity"):
+            return sympy.oo
+        case BigOperator():
+            return _big_operator(node, sympy)
         case Call():
             name = _NAMES.get(node.function, node.function if node.function in _SAME_NAMES else None)
             if name is not None:
                 return getattr(sympy, name)(*map(build, node.arguments))
     raise _NoEquivalent
+
+
+def _big_operator(node: BigOperator, sympy: Any) -> Any:
+    """A sum, a product, an integral or a limit, calculated."""
+    names = bound_by(node) - {"d"}
+    if len(names) != 1:
+        raise _NoEquivalent
+    (name,) = names
+    variable = sympy.Symbol(name)
+    if "int" in node.name:
+        body = _build(rebuilt(node.body, lambda part: _without_differential(part, name)), sympy)
+        if node.lower is None or node.upper is None or node.name != "int":
+            raise _NoEquivalent
+        result = sympy.integrate(body, (variable, _build(node.lower, sympy), _build(node.upper, sympy)))
+    elif node.name == "lim" and isinstance(node.lower, Relation):
+        result = sympy.limit(_build(node.body, sympy), variable, _build(node.lower.operands[-1], sympy))
+    elif node.name in ("sum", "prod") and isinstance(node.lower, Relation) and node.upper is not None:
+        bounds = (variable, _build(node.lower.operands[-1], sympy), _build(node.upper, sympy))
+        calculate = sympy.summation if node.name == "sum" else sympy.product
+        result = calculate(_build(node.body, sympy), bounds)
+    else:
+        raise _NoEquivalent
+    if result.has(sympy.Sum, sympy.Product, sympy.Integral, sympy.Limit, sympy.nan, sympy.zoo):
+        raise _NoEquivalent
+    return result
+
+
+def _without_differential(part: Node, name: str) -> Node | None:
+    """A product without its ``dx``."""
+    if not isinstance(part, Product) or Symbol("d") not in part.factors:
+        return None
+    place = part.factors.index(Symbol("d"))
+    if part.factors[place + 1 : place + 2] != (Symbol(name),):
+        return None
+    rest = part.factors[:place] + part.factors[place + 2 :]
+    return Product(rest) if rest else Number(Fraction(1))

@@ -91,8 +91,7 @@ class Call:
 
 @dataclass(slots=True)
 class BigOperator:
-    r"""``\sum``, ``\prod``, ``\int`` or ``\lim`` with its bounds and what stands under it. Only ever compared as
-    written."""
+    r"""``\sum``, ``\prod``, ``\int`` or ``\lim`` with its bounds and what stands under it."""
 
     name: str
     lower: Node | None
@@ -107,6 +106,14 @@ class Relation:
     operators: tuple[str, ...]
     """Each one of ``= != < <= > >= ~ in``; ``~`` is "approximately"."""
     operands: tuple[Node, ...]
+
+
+@dataclass(slots=True)
+class Congruence:
+    r"""``residue \pmod{modulus}``."""
+
+    residue: Node
+    modulus: Node
 
 
 @dataclass(slots=True)
@@ -200,6 +207,7 @@ Node: TypeAlias = (
     | Call
     | BigOperator
     | Relation
+    | Congruence
     | Several
     | Bracketed
     | SetBuilder
@@ -251,5 +259,27 @@ def _rebuilt(part: Any, change: Callable[[Node], Node | None]) -> Any:
 
 
 def symbols(node: Node) -> set[str]:
-    """The names of the variables in ``node``."""
-    return {part.name for part in walk(node) if type(part) is Symbol}
+    """The names of the variables in ``node``, without those that a sum, an integral or a limit binds."""
+    names: set[str] = set()
+    bound: set[str] = set()
+    for part in walk(node):
+        if type(part) is Symbol:
+            names.add(part.name)
+        elif type(part) is BigOperator:
+            bound |= bound_by(part)
+    return names - bound
+
+
+def bound_by(node: BigOperator) -> set[str]:
+    """The variable that a big operator binds; of an integral with the d before it."""
+    if "int" in node.name:
+        for part in walk(node.body):
+            if type(part) is Product:
+                for before, after in zip(part.factors, part.factors[1:], strict=False):
+                    if before == Symbol("d") and type(after) is Symbol:
+                        return {"d", after.name}
+        return set()
+    lower = node.lower
+    if type(lower) is Relation and type(lower.operands[0]) is Symbol:
+        return {lower.operands[0].name}
+    return set()

@@ -45,8 +45,9 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+(?!\d|,\d)(?:\.\d+)?")
+_THOUSANDS = re.compile(r"(?!0)\d{1,3}(?:,\d{3})+(?!\d|,\d)(?:\.\d+)?")
 
+_JOINT = re.compile(r"\s*([^\s,][^,]{0,80}?)\s+(and|or)\s*$")
 _NUMBER_ALONE = re.compile(r"\s*[-+]?\d[\d.,]*\s*")
 
 # The argument of these is words, or letters in another font.
@@ -94,6 +95,9 @@ def tokenise(text: str, *, thousands: bool = True) -> list[Token]:
             if _NUMBER_ALONE.fullmatch(value):  # \text{42}
                 tokens += tokenise(value.strip())
                 spaced = False
+                continue
+            if joint := _JOINT.match(value):  # \text{ goats and }
+                tokens += [Token("text", part, spaced) for part in joint.groups() if part]
                 continue
         elif kind == "finish":
             break

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 
 class Verdict(str, Enum):
@@ -19,8 +20,15 @@ class Verdict(str, Enum):
     AMBIGUOUS = "ambiguous"
     """The completion offers several answers for choice, or contradicts itself; not paid, even where one is right."""
 
+    RESTATED = "restated"
+    """The answer is an operation that stands in the prompt as it is: the question, and not an answer to it."""
+
+    UNEVALUATED = "unevaluated"
+    """The answer leaves a sum, a product, an integral, a limit, a derivative or a matrix operation undone that the
+    reference does not have; or, where `Options.evaluated` asks for it, it is no number in lowest terms."""
+
     BAD_REFERENCE = "bad_reference"
-    """The reference answer is empty, too long or not mathematics: mend the data; the completion was not judged."""
+    """The reference answer is empty, too long or not mathematics: fix the data; the completion was not judged."""
 
     PROMPT_NOT_FOUND = "prompt_not_found"
     """The prompt could not be found in the text, so it is unknown where the completion begins: nothing was judged."""
@@ -76,6 +84,10 @@ class Options:
     """Two numbers whose difference is at most this fraction of the reference are equal."""
     allow_rounded: bool = False
     """An answer that is the reference, rounded, is correct."""
+    allow_unevaluated: bool = False
+    """A sum, an integral or another operation that is left undone counts as what it comes to."""
+    evaluated: bool = False
+    """Where the reference is a number, the answer has to be a number in lowest terms."""
     math_verify: bool = False
     """Ask Math-Verify, if it is installed, about what the other stages cannot read or decide."""
 
@@ -93,6 +105,18 @@ class Grade:
     """One sentence that says why, where the verdict alone does not."""
     stage: Stage | None = None
     """What decided; None where nothing was compared."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The grade for JSON: the one way in which it leaves the grader."""
+        return {
+            "verdict": self.verdict.value,
+            "answer": self.answer,
+            "reference": self.reference,
+            "reward": self.reward,
+            "correct": self.correct,
+            "stage": None if self.stage is None else self.stage.value,
+            "detail": self.detail,
+        }
 
     @property
     def correct(self) -> bool:

@@ -8,7 +8,9 @@ FUNCTIONS = {
     "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "arsinh": "asinh", "arcosh": "acosh", "artanh": "atanh",
     "ln": "log", "log": "log", "lg": "log10", "exp": "exp", "sqrt": "sqrt",
     "abs": "abs", "floor": "floor", "ceil": "ceil",
-    "gcd": "gcd", "lcm": "lcm", "max": "max", "min": "min", "det": "det", "deg": "degree of", "arg": "arg",
+    "gcd": "gcd", "lcm": "lcm", "max": "max", "min": "min", "det": "det", "tr": "tr",
+    "diag": "diag", "conj": "conj", "sgn": "sgn", "deg": "degree of", "arg": "arg", "Arg": "arg",
+   
     "Re": "re", "Im": "im", "operatorname": "operatorname", "binom": "binom", "cis": "cis",
 }  # fmt: skip
 """Name as written (after a backslash or plain) to name in the tree. ``log`` is natural: a base is written."""
@@ -35,12 +37,6 @@ PHRASES = {
     "reals": ("all real numbers", "all reals", "any real number", "all real x", "the real numbers", "real numbers"),
 }
 """Sets that are named in words."""
-
-_NUMBER_WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty"
-)
-NUMBER_WORDS = {word: value for value, word in enumerate(_NUMBER_WORDS.split())}
 
 BIG_OPERATORS = {"sum", "prod", "int", "iint", "iiint", "oint", "lim", "limsup", "liminf", "sup"}
 
@@ -100,10 +96,10 @@ LEADING = frozenset(
     [
         "a", "about", "all", "also", "an", "answer", "answered", "answers", "approximately", "are", "be",
         "choice", "correct", "equal", "equals", "exactly", "final", "find", "get", "has", "have", "he", "her",
-        "here", "his", "i", "in", "is", "it", "its", "just", "least", "let", "of", "on", "one", "only", "option",
-        "or", "our", "possible", "result", "same", "she", "simplest", "simply", "smallest", "so", "solution",
+        "here", "his", "i", "in", "is", "it", "its", "just", "let", "of", "on", "only", "option",
+        "our", "possible", "result", "same", "she", "simplest", "simply", "so", "solution",
         "solutions", "sum", "that", "the", "them", "then", "there", "therefore", "these", "they", "this", "thus",
-        "to", "total", "value", "values", "was", "we", "which", "will", "with", "x", "yes",
+        "to", "total", "value", "values", "was", "we", "which", "will", "with", "yes",
     ]
 )  # fmt: skip
 """Words that may stand before a formula without changing what it says."""
@@ -119,14 +115,3 @@ NEGATIONS = frozenset(
         "except", "excluding",
     ]
 )  # fmt: skip
-
-_SCALES = {
-    "length": {"millimeter": 1, "centimeter": 10, "decimeter": 100, "meter": 1_000, "kilometer": 1_000_000},
-    "imperial length": {"inch": 1, "foot": 12, "yard": 36, "mile": 63_360},
-    "time": {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800},
-    "mass": {"milligram": 1, "gram": 1_000, "kilogram": 1_000_000},
-    "volume": {"milliliter": 1, "liter": 1_000},
-    "money": {"cent": 1, "dollar": 100},
-}
-SCALES = {unit: (kind, scale) for kind, units in _SCALES.items() for unit, scale in units.items()}
-"""A unit to what it measures, and how many of the smallest unit of that kind it is."""

@@ -47,6 +47,10 @@ class ExplainResponse(GradeResult):
 
     answer_mathml: str | None = Field(description="A `<math>` element; null where there is none to show.")
     reference_mathml: str | None = Field(description="A `<math>` element; null where there is none to show.")
+    rule: str | None = Field(description="What the rule says that decided; null where no trees were compared.")
+    difference_mathml: list[str] | None = Field(
+        description="The parts of the reference and of the answer that differ first; null where they are the whole."
+    )
 
 
 class RecentVerdict(BaseModel):
@@ -90,6 +94,8 @@ def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRoute
                 **grade_result(graded),
                 "answer_mathml": None if found is None else found.answer_mathml,
                 "reference_mathml": None if found is None else found.reference_mathml,
+                "rule": None if found is None else found.rule,
+                "difference_mathml": None if found is None else found.difference_mathml,
             }
         )
 

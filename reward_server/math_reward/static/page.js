@@ -16,7 +16,9 @@ const VERDICTS = {
   wrong: ["wrong", "✗", "Wrong", "The answer is not the reference."],
   no_answer: ["wrong", "✗", "No answer", "No final answer was found in the completion."],
   ambiguous: ["wrong", "✗", "Ambiguous", "The completion offers several answers; guesses are not paid."],
-  bad_reference: ["unsure", "!", "Bad reference", "The reference cannot be used: mend the data. The completion was not judged."],
+  restated: ["wrong", "✗", "Restated", "The answer is the question itself, not calculated."],
+  unevaluated: ["wrong", "✗", "Unevaluated", "The answer leaves an operation undone."],
+  bad_reference: ["unsure", "!", "Bad reference", "The reference cannot be used: fix the data. The completion was not judged."],
   prompt_not_found: ["unsure", "!", "Prompt not found", "It is unknown where the completion begins."],
   too_complex: ["unsure", "!", "Too complex", "The answer is beyond the grader's limits on size."],
   timeout: ["unsure", "!", "Timeout", "Grading did not end in time."],
@@ -84,6 +86,13 @@ function show(result) {
   showFormula(byId("reference-formula"), result.reference_mathml, "not read as mathematics");
   byId("answer-text").textContent = result.answer ?? "";
   byId("reference-text").textContent = result.reference;
+  byId("rule").textContent = result.rule ?? "";
+  byId("rule").hidden = !result.rule;
+  byId("difference").hidden = !result.difference_mathml;
+  if (result.difference_mathml) {
+    showFormula(byId("reference-part"), result.difference_mathml[0], "");
+    showFormula(byId("answer-part"), result.difference_mathml[1], "");
+  }
   byId("stage").textContent = STAGES[result.stage] ?? "nothing to compare";
   byId("seconds").textContent = milliseconds(result.seconds);
   byId("reward").textContent = result.reward.toFixed(1);

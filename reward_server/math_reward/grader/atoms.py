@@ -1,0 +1,441 @@
+"""What binds tightest in an answer: numbers, variables, functions, powers and what stands behind them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from math_reward.grader.functions import ARRANGEMENTS, FunctionParser
+from math_reward.grader.literals import (
+    negated,
+    number_literal,
+    product_of,
+    proper_fraction,
+    repeating_decimal,
+    spoken,
+    words,
+)
+from math_reward.grader.stream import END, MAX_NESTING
+from math_reward.grader.syntax import (
+    BasedNumber,
+    Bracketed,
+    Call,
+    Constant,
+    Node,
+    Number,
+    Power,
+    Product,
+    Quantity,
+    Quotient,
+    Several,
+    Symbol,
+)
+from math_reward.grader.tokens import NotMathematics, Token, TooComplex
+from math_reward.grader.vocabulary import BIG_OPERATORS, CONSTANTS, FUNCTIONS, PLAIN_UNITS, RELATIONS
+
+SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
+_NAMED_FUNCTIONS = {"\\zeta": "zeta", "\\Gamma": "gamma"}
+_DIFFERENTIALS = (Symbol("d"), Symbol("\\partial"))
+_VARIANTS = {"hat", "bar", "vec", "tilde", "overrightarrow", "overleftarrow", "widehat", "overline", "dot", "ddot"}
+_NO_FACTOR = {
+    "cdot", "times", "div", "pm", "mp", "circ", "land", "lor", "rfloor", "rceil", "rangle", "bmod", "mod", "pmod",
+    "pod",
+    "choose", "begin", "end", "right", "left",
+}  # fmt: skip
+_UNIT_LETTERS = frozenset("mgshlLNJW")
+_SHORT_WORDS = frozenset(
+    [
+        "yes", "no", "odd", "all", "any", "one", "two", "six", "ten", "the", "of", "is", "it", "to", "by",
+        "none", "nan", "zoo", "not", "and", "or",
+    ]
+)  # fmt: skip
+_SPLITTABLE = (
+    "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "sqrt", "sin", "cos", "tan", "cot", "sec", "csc", "log",
+    "ln",
+)  # fmt: skip
+
+
+def _derivative(above: Node, below: Node) -> Node | None:
+    r"""``\frac{d}{dx}`` and ``\frac{dy}{dx}``, whose letters cannot be cancelled."""
+    if not isinstance(below, Product) or len(below.factors) != 2 or below.factors[0] not in _DIFFERENTIALS:
+        return None
+    if above in _DIFFERENTIALS:
+        return Call("derivative", below.factors[1:])
+    if isinstance(above, Product) and above.factors[0] in _DIFFERENTIALS:
+        return Call("derivative", (product_of(list(above.factors[1:])), *below.factors[1:]))
+    return None
+
+
+class AtomParser(FunctionParser):
+    """Powers, factors and all that is tighter."""
+
+    __slots__ = ()
+
+    def _power(self) -> Node:
+        node = self.below(self._primary)
+        return self._postfix(node)
+
+    def _postfix(self, node: Node) -> Node:
+        for _ in range(MAX_NESTING):
+            kind = self.top.kind
+            if kind == "^" or kind == "**":
+                self.advance()
+                if self.is_command("circ") or self._group_is("circ"):
+                    self._skip_group()
+                    node = Quantity(node, "degree")
+                    continue
+                if self._is_ordinal():
+                    self._skip_group()
+                    continue
+                if self.is_command("prime") or self._group_is("prime") or self.top.kind == "'":
+                    self._skip_group()
+                    node = Call("prime", (node,))
+                    continue
+                node = Power(node, self._argument(exponent=True))
+            elif kind == "!" and self.peek().kind != "=":
+                self.advance()
+                double = self.accept("!")
+                node = Call("double factorial" if double else "factorial", (node,))
+            elif kind == "%" or kind == "\\%":
+                self.advance()
+                node = Quantity(node, "percent")
+            elif kind == "'":
+                self.advance()
+                node = Call("prime", (node,))
+            elif kind == "_" and isinstance(node, Number):
+                self.advance()
+                node = self._based(node)
+            elif kind == "command" and self.top.value == "circ":
+                self.advance()
+                node = Quantity(node, "degree")
+            else:
+                return node
+        raise TooComplex(f"it is nested more than {MAX_NESTING} deep")
+
+    def _group_is(self, command: str) -> bool:
+        return self.top.kind == "{" and self.peek().value == command and self.peek(2).kind == "}"
+
+    def _is_ordinal(self) -> bool:
+        token = self.top if self.top.kind != "{" else self.peek()
+        return token.kind in ("text", "word") and token.value.strip() in ("th", "st", "nd", "rd")
+
+    def _skip_group(self) -> None:
+        if self.accept("{"):
+            self.advance()
+            self.expect("}")
+        else:
+            self.advance()
+
+    def _based(self, number: Number) -> Node:
+        base = self._argument()
+        if (
+            isinstance(base, Number)
+            and base.value.denominator == 1
+            and 2 <= base.value <= 36
+            and number.places is None
+            and number.value.denominator == 1
+        ):
+            digits = str(number.value)
+            if all(int(digit) < base.value for digit in digits):
+                return BasedNumber(digits, int(base.value))
+        raise NotMathematics("a number has an index that is no base")
+
+    def _primary(self) -> Node:
+        token = self.top
+        kind = token.kind
+        if kind == "number":
+            return self._number()
+        if kind == "word":
+            return self._word()
+        if kind == "command":
+            return self._command()
+        if kind in ("(", "["):
+            return self._brackets()
+        if kind == "{":
+            return self._braces()
+        if kind == "\\{":
+            return self._set()
+        if kind == "|" or kind == "\\|":
+            self.advance()
+            self.bar_ends += 1
+            node = self._sum()
+            self.bar_ends -= 1
+            self.expect(kind)
+            return Call("abs", (node,))
+        if kind == "begin":
+            return self._environment()
+        if kind == "text":
+            return self._text()
+        if kind == "^":
+            return self._choice()
+        if kind == "number set":
+            letter = self.advance().value
+            return Constant(CONSTANTS[letter]) if letter in CONSTANTS else Symbol(letter)
+        raise NotMathematics("it ends too early" if token is END else f"{token.value or kind!r} has no meaning there")
+
+    def _number(self) -> Node:
+        token = self.advance()
+        number = number_literal(token.value)
+        following = self.top
+        if following.kind == "command" and following.value in ("overline", "bar", "dot") and "." in token.value:
+            self.advance()
+            repeating = self._raw_digits()
+            return repeating_decimal(token.value, repeating)
+        if number.places is not None:
+            return number
+        if following.kind == "command" and following.value == "frac":
+            start = self.mark()
+            fraction = proper_fraction(self._command())
+            if fraction is not None:
+                return Number(number.value + fraction)
+            self.reset(start)
+        elif (
+            following.kind == "number"
+            and following.spaced
+            and self.peek().kind == "/"
+            and self.peek(2).kind == "number"
+            and all(part.value.isdigit() for part in (following, self.peek(2)))
+        ):
+            numerator, denominator = int(following.value), int(self.peek(2).value)
+            if 0 < numerator < denominator:
+                for _ in range(3):
+                    self.advance()
+                return Number(number.value + Fraction(numerator, denominator))
+        return number
+
+    def _braces(self, *, argument: bool = False) -> Node:
+        """A group; one of several, or one with groups in it, is a set whose backslashes were forgotten."""
+        before = self.before().kind if self.mark() else ""
+        self.advance()
+        if self.top.kind == "}":
+            if self.peek().kind != "^":
+                raise NotMathematics("a pair of braces is empty")
+            self.advance()
+            return self._choice()  # {}^nC_r
+        bars, self.bar_ends = self.bar_ends, 0
+        node = self._answer()
+        self.bar_ends = bars
+        self.expect("}")
+        if argument:
+            return node
+        among_others = "," in (before, self.top.kind)
+        if not isinstance(node, Several) or node.kind != "list":
+            return Several("set", (node,)) if among_others else node
+        nested = before == "{" or among_others or any(isinstance(item, Several) for item in node.items)
+        return Several("set", node.items) if nested else node
+
+    def _raw_digits(self) -> str:
+        braced = self.accept("{")
+        if self.top.kind != "number" or not self.top.value.isdigit():
+            raise NotMathematics("what repeats is no digits")
+        digits = self.advance().value
+        if braced:
+            self.expect("}")
+        return digits
+
+    def _word(self) -> Node:
+        token = self.advance()
+        value = token.value
+        if value in FUNCTIONS:
+            return self._function(FUNCTIONS[value])
+        if value in ("pi", "infty", "infinity", "inf", "oo", "Infinity"):
+            return Constant(CONSTANTS[value.lower()])
+        prefix = function_prefix(value)
+        if prefix:
+            self.replace(Token("word", prefix, token.spaced), Token("word", value[len(prefix) :], False))
+            return self._word()
+        if len(value) > 3 or value in _SHORT_WORDS or (value.lower() in _SHORT_WORDS and not value.isupper()):
+            raise NotMathematics(f"{value!r} is a word")
+        if len(value) == 1:
+            return self._symbol(value)
+        # "xy" is x times y; an index or a power belongs to the last letter.
+        self.replace(*[Token("word", letter, token.spaced and index == 0) for index, letter in enumerate(value)])
+        return self._word()
+
+    def _symbol(self, name: str) -> Node:
+        if name in ARRANGEMENTS and self.top.kind in ("_", "^"):
+            chosen = self._arrangement(name)
+            if chosen is not None:
+                return chosen
+        if self.top.kind == "_":
+            self.advance()
+            return Symbol(f"{name}_{self._index()}")
+        if name in _NAMED_FUNCTIONS and self.top.kind == "(":
+            inside = self._brackets()
+            return Call(_NAMED_FUNCTIONS[name], inside.items if isinstance(inside, Bracketed) else (inside,))
+        if name == "C" and self.top.kind == "(" and not self.top.spaced:
+            start = self.mark()
+            inside = self._brackets()
+            if isinstance(inside, Bracketed) and len(inside.items) == 2 and (inside.left, inside.right) == ("(", ")"):
+                return Call("binom", inside.items)
+            self.reset(start)
+        if self.top.kind == "(" and self._is_application(name):
+            arguments = self._brackets()
+            items = arguments.items if isinstance(arguments, Bracketed) else (arguments,)
+            return Call(f"apply {name}", items)
+        if name == "e":
+            return Constant("e")
+        if name == "i":
+            return Constant("i")
+        return Symbol(name)
+
+    def _is_application(self, name: str) -> bool:
+        """Whether ``name(`` is a function and its argument: f, g, h always, others where ``=`` follows."""
+        if self.top.spaced and name not in "fghFGH":
+            return False
+        depth = 0
+        for ahead, token in enumerate(self.rest()):
+            kind = token.kind
+            depth += (kind in ("(", "{", "[")) - (kind in (")", "}", "]"))
+            if depth == 0:
+                following = self.peek(ahead + 1)
+                names_it = following.kind == "=" and (
+                    self.mark() < 2
+                    or self.before(2).kind in (",", ";", "text", "word", "(", "&")
+                    or self.before(2).value == "and"
+                )
+                return names_it or name in "fghFGH"
+        return False
+
+    def _index(self) -> str:
+        if self.top.kind != "{":
+            return self.advance().value
+        self.advance()
+        depth = 1
+        parts: list[str] = []
+        while self.top is not END:
+            token = self.advance()
+            depth += (token.kind == "{") - (token.kind == "}")
+            if depth == 0:
+                return "".join(parts)
+            parts.append(token.value)
+        raise NotMathematics("the braces of an index are never closed")
+
+    def _text(self) -> Node:
+        token = self.advance()
+        value = token.value.strip()
+        if value in FUNCTIONS:
+            return self._function(FUNCTIONS[value])
+        if len(value) == 1 and value.isalpha():
+            return self._symbol(value)
+        before = self.before(2).kind
+        if before in (",", ";", "{", "&", "(", "=", "\\{", "text"):
+            parts = [value]
+            while self.top.kind == "text" and not self.at_separator() and not self.is_word("or"):
+                parts.append(self.advance().value)
+            plain = words(" ".join(parts))
+            if plain and (self.at_separator() or self.at_closing() or self.is_word("or")):
+                return spoken(plain)
+        raise NotMathematics(f"the words {value!r} stand where a number or a variable should")
+
+    def _command(self) -> Node:
+        name = self.advance().value
+        if name == "frac":
+            above, below = self._two_arguments()
+            return _derivative(above, below) or Quotient(above, below)
+        if name == "sqrt":
+            return self._root()
+        if name == "binom":
+            return Call("binom", self._two_arguments())
+        if name in FUNCTIONS:
+            return self._function(FUNCTIONS[name])
+        if name in ("pi", "infty", "emptyset"):
+            return Constant(CONSTANTS[name])
+        if name in ("lfloor", "lceil"):
+            node = self.below(self._sum)
+            closing = name.replace("l", "r", 1)
+            if not self.is_command(closing):
+                raise NotMathematics(f"\\{closing} is missing")
+            self.advance()
+            return Call("floor" if name == "lfloor" else "ceil", (node,))
+        if name == "langle":
+            items = self.below(self._list)
+            if not self.is_command("rangle"):
+                raise NotMathematics("\\rangle is missing")
+            self.advance()
+            return Bracketed("(", ")", items.items if isinstance(items, Several) else (items,))
+        if name in BIG_OPERATORS:
+            return self._big_operator(name)
+        if name in _VARIANTS:
+            return Call(name, (self._argument(),))
+        if name in ("boxed", "fbox", "ensuremath", "displaylines"):
+            return self._argument()
+        if name in _NO_FACTOR or name in RELATIONS:
+            raise NotMathematics(f"\\{name} has no meaning there")
+        return self._symbol("\\" + name)
+
+    def _two_arguments(self) -> tuple[Node, Node]:
+        # TeX takes one digit of \frac12 for each argument.
+        if self.top.kind == "number" and len(self.top.value) > 1 and self.top.value.isdigit():
+            token = self.top
+            if self.peek().kind != "{":
+                digits = (token.value[0], token.value[1], token.value[2:])
+                self.advance()
+                self.replace(*[Token("number", part, False) for part in digits if part])
+        return self._argument(), self._argument()
+
+    def _argument(self, *, exponent: bool = False) -> Node:
+        """What stands in braces, or the next single thing."""
+        if self.top.kind == "{":
+            return self.below(lambda: self._braces(argument=True))
+        if exponent and self.top.kind in ("-", "+"):
+            negative = self.advance().kind == "-"
+            node = self._argument()
+            return negated(node) if negative else node
+        if self.top.kind == "number":
+            return number_literal(self.advance().value)
+        if self.top.kind == "word" and len(self.top.value) > 1 and self.top.value not in FUNCTIONS:
+            token = self.advance()
+            self.replace(Token("word", token.value[0], token.spaced), Token("word", token.value[1:], False))
+        return self.below(self._primary)
+
+    def _signed_power(self) -> Node:
+        negative = False
+        while self.top.kind in ("-", "+"):
+            negative ^= self.advance().kind == "-"
+        node = self._power()
+        return negated(node) if negative else node
+
+    def _starts_factor(self) -> bool:
+        """True where the next token is a factor that no sign of multiplication announces."""
+        token = self.top
+        kind = token.kind
+        if kind == "number":
+            # "42 43" is two answers and "x^1 0" a mistake; "(a+b) 2" is a product.
+            before = self.before()
+            return not token.spaced and (
+                before.kind in (")", "}", "!") or (before.kind, before.value) == ("word", "i")
+            )
+        if kind == "word":
+            value = token.value
+            return not (
+                value in ("and", "or", "in", "for", "where", "with", "if", "when", "is", "th", "per")
+                or value.lower() in PLAIN_UNITS
+                or (len(value) > 3 and not function_prefix(value))
+            )
+        if kind == "text":
+            # A letter in another font may be a variable; with a space, or after a number, one of these is a unit.
+            if self.before().kind == "number" and token.value in _UNIT_LETTERS:
+                return False
+            if token.value in FUNCTIONS:
+                return True
+            return len(token.value) == 1 and not token.spaced and token.value.isalpha()
+        if kind == "command":
+            value = token.value
+            return not (value in RELATIONS or value in SET_OPERATIONS or value in _NO_FACTOR)
+        if kind == "|":
+            return not self.bar_ends
+        if kind == "(" and token.spaced and self._opens_membership():
+            return False
+        return kind in ("(", "[", "{", "\\{", "begin")
+
+    def _opens_membership(self) -> bool:
+        r"""True before ``(k \in \mathbb{Z})``."""
+        return self.peek().kind == "word" and self.peek(2).kind == "command" and self.peek(2).value == "in"
+
+
+def function_prefix(word: str) -> str | None:
+    """``sin`` of ``sinx``: people forget the space."""
+    for name in _SPLITTABLE:
+        if word.startswith(name) and len(word) - len(name) in (1, 2):
+            return name
+    return None

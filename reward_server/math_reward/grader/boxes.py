@@ -1,0 +1,80 @@
+r"""Finds the boxes in a completion: ``\boxed{...}``, ``\fbox{...}`` and GLM's ``<|begin_of_box|>...<|end_of_box|>``.
+
+One pass from the end, whose work is bounded, however long the text is."""
+
+from __future__ import annotations
+
+import re
+
+MAX_BOXES = 64
+"""How many boxes, from the last one backwards, are looked at."""
+MAX_GAP = 60
+"""Boxes with more characters between them are never one answer."""
+
+# "\\boxed" with a doubled backslash (LaTeX escaped once too often) contains "\boxed", so it is found too.
+BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
+_OPEN_BOX = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
+# An escaped brace is text.
+_BRACE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\[{}]|[{}]")
+_TOKEN_BOX = re.compile(r"<\|(begin|end)_of_box\|>")
+_PART = r"\\text\s*\{\s*(?:for|in)? ?part \(?[a-h]\)?,? (?:and|,)\s*\}"
+_FILLER = r"(?:[\s$.]|\\[,;: ()\[\]]|\\q?quad(?![a-z])|\b(?:and|the|for|in|part)\b|\(?\b[a-h]\)|&)*"
+_SEPARATOR = re.compile(
+    r"[ \t$]*|[\s$]*(?:\\[()\[\]]|\\q?quad(?![a-z])|\s)*"
+    r"(?:[,;]|(?P<alternative>,?\s*(?:\bor\b|\\text\s*\{\s*or\s*\}))"
+    rf"|{_PART}"
+    r"|,?\s*(?:\band\b|&|\\text\s*\{\s*,?\s*and\s*\}))" + _FILLER
+)
+_APPROXIMATE = re.compile(r"[\s$]{0,4}(?:\\approx|≈|\\simeq|~)")
+
+
+def last_boxes(text: str) -> tuple[list[str], bool] | None:
+    """The contents of the last box and of those joined to it, without repetitions; and whether they are for choice.
+
+    None where no box is closed. A box that holds an approximation goes with the one before it: √2, that is ≈ 1.414.
+    """
+    if "begin_of_box" in text:
+        text = _TOKEN_BOX.sub(lambda token: r"\boxed{" if token[1] == "begin" else "}", text)
+    if "boxed" not in text and "fbox" not in text:
+        return None
+    starts = [match.start() for match in BOX.finditer(text)][-MAX_BOXES:]
+    boxes = _closed_boxes(text, starts[0]) if starts else []
+    if not boxes:
+        return None
+    alternatives = False
+    first = len(boxes) - 1
+    while first > 0 and (joined := _joined(text[boxes[first - 1][2] + 1 : boxes[first][0]])) is not None:
+        alternatives = alternatives or joined
+        first -= 1
+    contents = [_OPEN_BOX.sub("", text[begin:end]).strip() for _, begin, end in boxes[first:]]
+    gap = text[boxes[first - 1][2] + 1 : boxes[first][0]] if first else ""
+    if len(contents) == 1 and first > 0 and (_APPROXIMATE.match(contents[0]) or _APPROXIMATE.match(gap)):
+        _, begin, end = boxes[first - 1]
+        return [_OPEN_BOX.sub("", text[begin:end]).strip() + r" \approx " + _APPROXIMATE.sub("", contents[0])], False
+    return list(dict.fromkeys(contents)), alternatives
+
+
+def _closed_boxes(text: str, start: int) -> list[tuple[int, int, int]]:
+    """Per box that is closed and in no other: where it begins, where its content begins and where that ends."""
+    opened: list[tuple[int, int] | None] = []  # per open brace: its box and the content's begin, None if no box's
+    boxes: list[tuple[int, int, int]] = []
+    for match in _BRACE.finditer(text, start):
+        token = match[0]
+        if token == "{":
+            opened.append(None)
+        elif token == "}":
+            box = opened.pop() if opened else None
+            if box is not None:
+                while boxes and boxes[-1][0] > box[0]:
+                    boxes.pop()
+                boxes.append((*box, match.start()))
+        elif len(token) > 2:
+            opened.append((match.start(), match.end()))
+    return boxes
+
+
+def _joined(gap: str) -> bool | None:
+    """Whether the text between two boxes joins them: None if not, True for "or"."""
+    # The bound keeps the pattern, which may try each of the white space's ends, from taking long.
+    match = _SEPARATOR.fullmatch(gap) if len(gap) <= MAX_GAP else None
+    return None if match is None else match["alternative"] is not None

@@ -1,0 +1,139 @@
+"""Functions and their arguments, roots, and the choices and arrangements of combinatorics."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from math_reward.grader.groups import GroupParser
+from math_reward.grader.literals import (
+    product_of,
+)
+from math_reward.grader.syntax import (
+    Bracketed,
+    Call,
+    Negative,
+    Node,
+    Number,
+    Power,
+    Product,
+    Quotient,
+)
+from math_reward.grader.tokens import NotMathematics
+from math_reward.grader.vocabulary import BIG_OPERATORS, FUNCTIONS, INVERSE
+
+ARRANGEMENTS = ("C", "A", "P")
+
+_ARGUMENTS = {
+    "max": (1, 99),
+    "min": (1, 99),
+    "gcd": (1, 99),
+    "lcm": (1, 99),
+    "log": (1, 2),
+    "binom": (2, 2),
+    "diag": (1, 8),
+}
+"""The least and the most arguments of the functions that do not take exactly one."""
+
+
+def arrangements(letter: str, n: Node, k: Node) -> Node:
+    """Choices of k out of n, or, for A and P, with their order."""
+    chosen = Call("binom", (n, k))
+    return chosen if letter == "C" else Product((chosen, Call("factorial", (k,))))
+
+
+def is_function(name: str) -> bool:
+    return name in FUNCTIONS or name in BIG_OPERATORS
+
+
+class FunctionParser(GroupParser):
+    """Functions; their arguments are powers and factors, which ``atoms.AtomParser`` reads."""
+
+    __slots__ = ()
+
+    def _signed_power(self) -> Node:
+        raise NotImplementedError
+
+    def _power(self) -> Node:
+        raise NotImplementedError
+
+    def _starts_factor(self) -> bool:
+        raise NotImplementedError
+
+    def _arrangement(self, letter: str) -> Node | None:
+        r"""``C_5^2``, ``A_5^2``: so many choices or arrangements; None for ``C_1`` and other variables."""
+        start = self.mark()
+        parts: dict[str, Node] = {}
+        while self.top.kind in ("_", "^") and self.top.kind not in parts:
+            kind = self.advance().kind
+            try:
+                parts[kind] = self._argument(exponent=True)
+            except NotMathematics:
+                break
+        below, above = parts.get("_"), parts.get("^")
+        if (
+            below is None
+            or above is None
+            or (isinstance(below, Number) and isinstance(above, Number) and below.value < above.value)
+        ):
+            self.reset(start)
+            return None
+        return arrangements(letter, below, above)
+
+    def _choice(self) -> Node:
+        r"""``^{n}C_r`` and ``{}^nP_r``."""
+        self.advance()
+        above = self._argument(exponent=True)
+        if self.top.kind not in ("word", "text") or self.top.value.strip() not in ARRANGEMENTS:
+            raise NotMathematics("'^' has no meaning there")
+        letter = self.advance().value.strip()
+        self.expect("_")
+        return arrangements(letter, above, self._argument())
+
+    def _root(self) -> Node:
+        if self.top.kind == "[":
+            self.advance()
+            index = self.below(self._sum)
+            self.expect("]")
+            return Call("root", (self._argument(), index))
+        return Call("sqrt", (self._argument(),))
+
+    def _function(self, name: str) -> Node:
+        if name == "sqrt":
+            return Call("sqrt", (self._argument(),))
+        base: Node | None = None
+        power: Node | None = None
+        for _ in range(2):
+            if self.top.kind == "_" and name in ("log", "max", "min"):
+                self.advance()
+                base = self._argument()
+            elif self.top.kind == "^":
+                self.advance()
+                power = self._argument(exponent=True)
+        if power == Negative(Number(Fraction(1))) and name in INVERSE:
+            name, power = INVERSE[name], None
+        arguments = self._arguments()
+        if base is not None and name == "log":
+            arguments = (*arguments, base)
+        elif name == "log10":
+            name, arguments = "log", (*arguments, Number(Fraction(10)))
+        least, most = _ARGUMENTS.get(name, (1, 1))
+        if not least <= len(arguments) <= most:
+            raise NotMathematics(f"{name} does not take {len(arguments)} arguments")
+        node: Node = Call(name, arguments)
+        return node if power is None else Power(node, power)
+
+    def _arguments(self) -> tuple[Node, ...]:
+        """``(x, y)``, or the factors up to the next sign, function or bracket: ``\\sin 2x \\cos y``."""
+        if self.top.kind == "(":
+            inside = self.below(self._brackets)
+            return inside.items if isinstance(inside, Bracketed) else (inside,)
+        factors = [self._signed_power()]
+        while self._starts_factor():
+            token = self.top
+            if token.kind in ("(", "[", "|") or (token.kind in ("command", "word") and is_function(token.value)):
+                break
+            factors.append(self._power())
+        if self.top.kind == "/" and self.peek().kind == "number":  # sin x/2
+            self.advance()
+            return (Quotient(product_of(factors), self._power()),)
+        return (product_of(factors),)

@@ -1,0 +1,112 @@
+"""A value with what it is measured in or counted as: ``5 \\text{ cm}``, ``$12``, ``3 million people``."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from math_reward.grader.atoms import AtomParser
+from math_reward.grader.exact import exact
+from math_reward.grader.number_words import MULTIPLIERS
+from math_reward.grader.syntax import Node, Number, Product, Quantity
+from math_reward.grader.tokens import NotMathematics, Token
+from math_reward.grader.units import is_thing, is_unit, measure, unit_name
+from math_reward.grader.vocabulary import NEGATIONS, QUALIFIERS, UNITS
+
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_POWER = re.compile(r"\^\{?-?\d{1,2}\}?")
+_CURRENCIES = ("\\$", "$", "€", "£", "¥")
+
+
+class MeasureParser(AtomParser):
+    """Values with units."""
+
+    __slots__ = ()
+
+    def _ratio(self) -> Node:
+        raise NotImplementedError
+
+    def _measured(self) -> Node:
+        """A value with the unit after it, if it has one."""
+        if self.top.kind in _CURRENCIES:
+            unit = UNITS[self.advance().kind.removeprefix("\\")]
+            value = Quantity(self._times_a_million(self._ratio()), unit)
+            if self.top.kind in ("text", "word") and UNITS.get(self.top.value.strip().lower()) == unit:
+                self.advance()
+            return value
+        start = self.top
+        node = self._ratio()
+        if self.top.kind in _CURRENCIES:
+            return Quantity(node, UNITS[self.advance().kind.removeprefix("\\")])
+        if start.kind == "text" and self.mark() == 1:
+            return node
+        node = self._times_a_million(node)
+        named = self._unit()
+        if named is None:
+            return node
+        if isinstance(node, Quantity):
+            if node.unit == named:
+                return node
+            return Quantity(node.value, f"{node.unit} {named}")
+        return Quantity(node, named)
+
+    def _times_a_million(self, node: Node) -> Node:
+        """``node`` times the number words that follow it: 5 million, 3 hundred thousand."""
+        while self.top.kind in ("text", "word"):
+            first, _, rest = self.top.value.strip().partition(" ")
+            factor = MULTIPLIERS.get(first.lower())
+            if factor is None:
+                break
+            token = self.advance()
+            if rest.strip():
+                self.replace(Token(token.kind, rest, True))
+            value = exact(node)
+            node = Product((node, Number(Fraction(factor)))) if value is None else Number(value * factor)
+        return node
+
+    def _unit(self) -> str | None:
+        parts: list[str] = []
+        while True:
+            if self.top.kind not in ("text", "word"):
+                if parts and self._multiplies_a_unit():
+                    self.advance()
+                    continue
+                break
+            raw = self.top.value.strip(" .,;()")
+            found = _WORD.findall(raw.lower())
+            if self.is_word("and") or self.is_word("or"):
+                break
+            if not raw:
+                self.advance()
+                continue
+            if found and found[0] in QUALIFIERS and found[0] != "per":
+                break
+            if any(c.isdigit() for c in _POWER.sub("", raw)) or NEGATIONS.intersection(found):
+                raise NotMathematics("the words after the number say more than a unit")
+            if raw in ("th", "st", "nd", "rd"):
+                self.advance()
+                continue
+            unit = unit_name(raw)
+            if measure(unit) is None and not is_thing(found):
+                raise NotMathematics("the words after the number say more than a unit")
+            self.advance()
+            if self.top.kind == "^":
+                self.advance()
+                exponent = exact(self._argument(exponent=True))
+                if exponent is None:
+                    raise NotMathematics("the power of a unit is no number")
+                unit += f"^{exponent}"
+            parts.append(unit)
+            if self.top.kind == "/" and self.peek().kind in ("text", "word"):
+                self.advance()
+                parts.append("/")
+        if not parts:
+            return None
+        if not is_thing(" ".join(parts).split()):
+            raise NotMathematics("the words after the number say more than a unit")
+        return " ".join(parts).replace(" / ", "/")
+
+    def _multiplies_a_unit(self) -> bool:
+        following = self.peek()
+        times = self.top.kind == "*" or self.is_command("cdot", "times")
+        return times and following.kind in ("text", "word") and is_unit(following.value.strip())

@@ -1,0 +1,77 @@
+"""The rules of comparison, each in a file of its kind, and the order in which they are asked: the order is the
+semantics, so it is written down once, in ``RULES``."""
+
+from math_reward.grader.rules.collections import has_collection, same_collection
+from math_reward.grader.rules.expressions import same_expression
+from math_reward.grader.rules.matrices import has_matrix, same_matrix
+from math_reward.grader.rules.quantities import has_quantity, is_based, same_digits, same_quantity
+from math_reward.grader.rules.relations import (
+    has_congruence,
+    has_ratio,
+    has_relation,
+    same_congruence,
+    same_ratio,
+    same_relation,
+)
+from math_reward.grader.rules.rule import Rule
+from math_reward.grader.rules.sets import has_set, same_set
+from math_reward.grader.rules.signs import has_signs, same_signed
+from math_reward.grader.rules.words import has_words, same_words
+
+__all__ = ["RULES", "Rule"]
+
+RULES = (
+    Rule(
+        "set",
+        "Sets of reals are the same where their intervals are; other sets operation by operation.",
+        ("x > 2", r"(2, \infty)", r"[2, \infty)"),
+        has_set,
+        same_set,
+    ),
+    Rule("sign", r"``a \pm b`` is two values.", (r"1 \pm 2", "3, -1", "3, 1"), has_signs, same_signed),
+    Rule(
+        "matrix",
+        "Matrices are the same entry by entry; a row or a column is a tuple.",
+        (r"\begin{pmatrix}1\\2\end{pmatrix}", "(1, 2)", "(2, 1)"),
+        has_matrix,
+        same_matrix,
+    ),
+    Rule(
+        "collection",
+        "Lists and sets are the same in any order, named items by name, tuples in order.",
+        (r"\{1, 2\}", "2, 1", "(2, 1, 1)"),
+        has_collection,
+        same_collection,
+    ),
+    Rule("words", "Words are the same letter by letter.", (r"\text{odd}", "Odd", "even"), has_words, same_words),
+    Rule(
+        "congruence",
+        "Congruences are the same with the same modulus and residues that differ by a multiple of it.",
+        (r"x \equiv 3 \pmod 7", r"x \equiv 10 \pmod 7", r"x \equiv 3 \pmod 5"),
+        has_congruence,
+        same_congruence,
+    ),
+    Rule("ratio", "Ratios are the same where they are proportional.", ("1:2", "2:4", "2:1"), has_ratio, same_ratio),
+    Rule(
+        "relation",
+        "Equations and inequalities are the same where they have the same solutions.",
+        ("y = x/2 + 2", "2y = x + 4", "2y = x + 2"),
+        has_relation,
+        same_relation,
+    ),
+    Rule(
+        "quantity",
+        "A unit that one side lacks is dropped; two units must measure the same.",
+        (r"2\text{ m}", r"200\text{ cm}", r"2\text{ cm}"),
+        has_quantity,
+        same_quantity,
+    ),
+    Rule("base", "Digits in a base may leave the base away.", ("204_5", "204", "205"), is_based, same_digits),
+    Rule(
+        "expression",
+        "Single expressions are the same where their values are: exactly, at points, by SymPy.",
+        (r"\frac{1}{2}", "0.5", "0.6"),
+        lambda reference, answer: True,
+        same_expression,
+    ),
+)

@@ -1,0 +1,133 @@
+"""Lists and sets in any order, tuples in order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from math_reward.grader.exact import exact
+from math_reward.grader.rules.labels import in_order_of_names, labels_of
+from math_reward.grader.rules.rounding import rounding
+from math_reward.grader.rules.trees import MAX_ITEMS, values
+from math_reward.grader.syntax import (
+    Bracketed,
+    Node,
+    Several,
+)
+from math_reward.grader.verdict import Stage
+
+if TYPE_CHECKING:
+    from math_reward.grader.compare import Comparison
+
+
+def has_collection(reference: Node, answer: Node) -> bool:
+    return isinstance(reference, (Several, Bracketed)) or isinstance(answer, (Several, Bracketed))
+
+
+def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    """Lists and sets in any order, but by name where the items are named; tuples in order."""
+    comparison.reached(Stage.STRUCTURE)
+    reference, answer = _as_list(comparison, reference), _as_list(comparison, answer)
+    if isinstance(reference, Bracketed) and isinstance(answer, Bracketed):
+        return same_brackets(comparison, reference, answer)
+    if isinstance(reference, Several) and isinstance(answer, Several):
+        return _same_lists(comparison, reference, answer)
+    if Bracketed in (type(reference), type(answer)):
+        tuple_, other = (reference, answer) if isinstance(reference, Bracketed) else (answer, reference)
+        assert isinstance(tuple_, Bracketed)
+        if isinstance(other, Several):
+            if len(other.items) == 1:
+                return _in_order(comparison, reference, answer, other, other.items[0])
+            if other.kind != "list":
+                return False
+            names = labels_of(comparison, list(other.items))
+            items = list(other.items) if names is None else in_order_of_names(names, list(other.items))
+            pair = (list(tuple_.items), items)
+            return pairwise(comparison, *(pair if tuple_ is reference else pair[::-1]))
+        return len(tuple_.items) == 1 and _in_order(comparison, reference, answer, tuple_, tuple_.items[0])
+    several = reference if isinstance(reference, Several) else answer
+    assert isinstance(several, Several)
+    inner = values(several)
+    return len(inner) == 1 and _in_order(comparison, reference, answer, several, inner[0])
+
+
+def _as_list(comparison: Comparison, node: Node) -> Node:
+    """``(x = 5, y = 6)`` is a list of named values."""
+    if isinstance(node, Bracketed) and labels_of(comparison, list(node.items)):
+        return Several("list", node.items)
+    return node
+
+
+def _in_order(comparison: Comparison, reference: Node, answer: Node, wrapped: Node, content: Node) -> bool:
+    """Compare with ``content`` in the place of ``wrapped``."""
+    return comparison.same(content if wrapped is reference else reference, content if wrapped is answer else answer)
+
+
+def same_brackets(comparison: Comparison, reference: Bracketed, answer: Bracketed) -> bool:
+    # [1, 2, 3] is a tuple as (1, 2, 3) is; two items may be an interval, whose brackets matter.
+    if len(reference.items) == 2 and (reference.left, reference.right) != (answer.left, answer.right):
+        return False
+    return pairwise(comparison, reference.items, answer.items)
+
+
+def _same_lists(comparison: Comparison, reference: Several, answer: Several) -> bool:
+    left, right = values(reference), values(answer)
+    if "set" in (reference.kind, answer.kind) or all(isinstance(item, Bracketed) for item in left):
+        # Solutions are a set: one that is given twice is one.
+        left, right = _distinct(comparison, left), _distinct(comparison, right)
+    if len(left) != len(right):
+        return False
+    names, others = labels_of(comparison, left), labels_of(comparison, right)
+    if names is not None and others is not None:
+        if sorted(names) != sorted(others):
+            return False
+        named = dict(zip(others, right, strict=True))
+        return pairwise(comparison, left, [named[name] for name in names])
+    if others is not None:
+        return pairwise(comparison, left, in_order_of_names(others, right))
+    if names is not None and "set" not in (reference.kind, answer.kind):
+        return pairwise(comparison, in_order_of_names(names, left), right)
+    return names is None and same_items(comparison, left, right)
+
+
+def _distinct(comparison: Comparison, items: list[Node]) -> list[Node]:
+    kept: list[Node] = []
+    for item in items:
+        if item not in kept and not (len(items) <= 16 and any(comparison.same(other, item) for other in kept)):
+            kept.append(item)
+    return kept
+
+
+def pairwise(comparison: Comparison, left: Sequence[Node], right: Sequence[Node]) -> bool:
+    return len(left) == len(right) and all(comparison.same(a, b) for a, b in zip(left, right, strict=True))
+
+
+def same_items(comparison: Comparison, left: Sequence[Node], right: Sequence[Node]) -> bool:
+    """The same items in any order."""
+    if len(left) != len(right):
+        return False
+    exact_left, exact_right = [exact(item) for item in left], [exact(item) for item in right]
+    if None not in exact_left and None not in exact_right:
+        if Counter(exact_left) == Counter(exact_right):
+            return True
+        if not (comparison.options.rel_tol or comparison.options.allow_rounded or any(map(rounding, left))):
+            return False
+    if len(left) > MAX_ITEMS:
+        return pairwise(comparison, left, right)
+    rest = list(right)
+    for item in left:
+        match = next((index for index, other in enumerate(rest) if _same_item(comparison, item, other)), None)
+        if match is None:
+            return False
+        del rest[match]
+    return True
+
+
+def _same_item(comparison: Comparison, item: Node, other: Node) -> bool:
+    """As an element {1} is not 1."""
+    return _is_set(item) == _is_set(other) and comparison.same(item, other)
+
+
+def _is_set(node: Node) -> bool:
+    return isinstance(node, Several) and node.kind == "set"

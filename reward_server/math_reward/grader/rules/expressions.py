@@ -1,0 +1,95 @@
+"""Single expressions: exactly, at points, by SymPy."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from math_reward.grader import numeric, symbolic
+from math_reward.grader.exact import exact
+from math_reward.grader.numeric import Unknown
+from math_reward.grader.rules.collections import pairwise, same_items
+from math_reward.grader.rules.rounding import close
+from math_reward.grader.rules.trees import parts
+from math_reward.grader.syntax import (
+    BasedNumber,
+    BigOperator,
+    Call,
+    Constant,
+    Negative,
+    Node,
+    Number,
+    Power,
+    Product,
+    Quantity,
+    Quotient,
+    Sum,
+    Symbol,
+    symbols,
+    walk,
+)
+from math_reward.grader.verdict import Stage
+
+if TYPE_CHECKING:
+    from math_reward.grader.compare import Comparison
+
+_EXPRESSIONS = (
+    Number,
+    Symbol,
+    Constant,
+    Sum,
+    Product,
+    Quotient,
+    Power,
+    Negative,
+    Call,
+    BigOperator,
+    Quantity,
+    BasedNumber,
+)
+
+
+def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    if not isinstance(reference, _EXPRESSIONS) or not isinstance(answer, _EXPRESSIONS):
+        return False
+    left, right = exact(reference), exact(answer)
+    if left is not None and right is not None:
+        return left == right or close(comparison, reference, answer, left, right)
+    names, others = symbols(reference), symbols(answer)
+    comparison.reached(Stage.NUMERIC)
+    try:
+        if not names and not others:
+            if numeric.same_constant(reference, answer):
+                return True
+            return close(comparison, reference, answer, left, right)
+        verdict = numeric.same_function(reference, answer)
+    except Unknown:
+        comparison.undecided = True
+        if any(isinstance(part, BigOperator) for node in (reference, answer) for part in walk(node)):
+            comparison.reached(Stage.SYMPY)
+            return _same_structure(comparison, reference, answer) or symbolic.equal(reference, answer)
+        comparison.reached(Stage.STRUCTURE)
+        return _same_structure(comparison, reference, answer)
+    if verdict is None:
+        comparison.reached(Stage.SYMPY)
+        comparison.undecided = True
+        return symbolic.equal(reference, answer)
+    return verdict
+
+
+def _same_structure(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    """For what has no value at a point: the same operator with the same things under it."""
+    if type(reference) is not type(answer):
+        return False
+    if isinstance(reference, (Sum, Product)):
+        a, b = parts(reference), parts(answer)
+        return same_items(comparison, a, b)
+    if isinstance(reference, BigOperator) and isinstance(answer, BigOperator):
+        same_bounds = reference.lower == answer.lower and reference.upper == answer.upper
+        return reference.name == answer.name and same_bounds and comparison.same_value(reference.body, answer.body)
+    if isinstance(reference, Call) and isinstance(answer, Call):
+        return reference.function == answer.function and pairwise(comparison, reference.arguments, answer.arguments)
+    if isinstance(reference, (Negative, Quotient, Power)):
+        pairs = [(getattr(reference, f.name), getattr(answer, f.name)) for f in fields(reference)]
+        return all(comparison.same_value(a, b) for a, b in pairs)
+    return reference == answer

@@ -1,0 +1,179 @@
+r"""Families: ``k\pi`` and ``n\pi`` are one, and so are ``x^2 + C`` and ``x^2 + c``; and unions of progressions,
+however they are divided."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, NamedTuple
+
+from math_reward.grader import numeric
+from math_reward.grader.numeric import Unknown
+from math_reward.grader.rules.labels import without_label
+from math_reward.grader.rules.trees import substituted, values
+from math_reward.grader.syntax import (
+    Congruence,
+    Constant,
+    Negative,
+    Node,
+    Number,
+    Product,
+    Relation,
+    Sum,
+    Symbol,
+    symbols,
+    walk,
+)
+
+if TYPE_CHECKING:
+    from math_reward.grader.compare import Comparison
+
+MAX_RESIDUES = 64
+
+_INTEGERS = frozenset(["k", "n", "m", "l", "j", "p", "q", "r", "s", "t", "\\ell"])
+_CONSTANTS = re.compile(r"[CcK](?:_\d)?")
+_DECLARED = re.compile(
+    r"\\in ?\\mathbb|\\in ?[ZNRQ]\b|\b(?:integers?|for (?:some|any|all|every)|arbitrary|constants?|real numbers?)\b"
+)
+
+
+class _Progression(NamedTuple):
+    """``start + step * k`` for all integers k."""
+
+    start: Node
+    step: Node
+
+
+def same_family(comparison: Comparison, reference: Node, answer: Node, texts: tuple[str, str]) -> bool:
+    """Whether both are one family, up to the name of the parameter and, where it is an integer, its shift.
+
+    ``texts`` are both as they were written: a parameter may be renamed where one of them says that it is one, where it
+    counts multiples of pi, or where both are arbitrary constants.
+    """
+    if not all(symbols(side) or isinstance(side, (Congruence, Relation)) for side in (reference, answer)):
+        return False
+    declared = any(_DECLARED.search(text) for text in texts)
+    _, reference = without_label(comparison, reference)
+    _, answer = without_label(comparison, answer)
+    return _renamed(comparison, reference, answer, declared) or _same_progressions(
+        comparison, reference, answer, declared
+    )
+
+
+def _renamed(comparison: Comparison, reference: Node, answer: Node, declared: bool) -> bool:
+    names, others = symbols(reference), symbols(answer)
+    mine, theirs = sorted(names - others), sorted(others - names)
+    if len(mine) != len(theirs) or not 0 < len(mine) <= 2 or isinstance(reference, Symbol):
+        return False
+    if not _are_parameters({*mine, *theirs}, reference, declared):
+        return False
+    for order in itertools.permutations(mine):
+        renamed = answer
+        for old, new in zip(theirs, order, strict=True):
+            renamed = substituted(renamed, old, Symbol(new))
+        if comparison.same(reference, renamed):
+            return True
+    return False
+
+
+def _are_parameters(names: set[str], node: Node, declared: bool) -> bool:
+    if all(_CONSTANTS.fullmatch(name) for name in names):
+        return True
+    if declared:
+        return True
+    return names <= _INTEGERS and any(isinstance(part, Constant) and part.name == "pi" for part in walk(node))
+
+
+def _same_progressions(comparison: Comparison, reference: Node, answer: Node, declared: bool) -> bool:
+    congruence = isinstance(reference, Congruence) or isinstance(answer, Congruence)
+    if not (declared or congruence or any(isinstance(p, Constant) and p.name == "pi" for p in walk(reference))):
+        return False
+    left, right = _progressions(comparison, reference), _progressions(comparison, answer)
+    if not left or not right:
+        return False
+    try:
+        return _same_residues(comparison, left, right)
+    except Unknown:
+        return False
+
+
+def _progressions(comparison: Comparison, node: Node) -> list[_Progression] | None:
+    """The progressions that a list of expressions with one integer parameter stands for."""
+    if isinstance(node, Congruence):
+        return [_Progression(node.residue, node.modulus)]
+    items = [without_label(comparison, item)[1] for item in values(node)]
+    names = set().union(*map(symbols, items))
+    if len(names) != 1 or not names <= _INTEGERS:
+        return None
+    (name,) = names
+    found: list[_Progression] = []
+    for value in items:
+        start = substituted(value, name, Number(Fraction(0)))
+        step = Sum((substituted(value, name, Number(Fraction(1))), Negative(start)))
+        try:
+            if symbols(value) != {name} or not numeric.constant(step):
+                return None
+            if not numeric.same_function(value, Sum((start, Product((step, Symbol(name)))))):
+                return None
+        except Unknown:
+            return None
+        found.append(_Progression(start, step))
+    return found
+
+
+def _same_residues(comparison: Comparison, left: list[_Progression], right: list[_Progression]) -> bool:
+    """Whether both are the same numbers modulo a common period: floating point proposes, ``same_value`` decides."""
+    unit = left[0].step
+    size = numeric.constant(unit)
+    periods = [_ratio(comparison, progression.step, unit, size) for progression in [*left, *right]]
+    if size is None or any(period is None for period in periods):
+        return False
+    known = [abs(period) for period in periods if period is not None]
+    common = _common_multiple(known)
+    mine = _residues(left, known[: len(left)], common)
+    theirs = _residues(right, known[len(left) :], common)
+    if mine is None or theirs is None:
+        return False
+    period = Product((Number(common), unit))
+    return _covers(comparison, mine, theirs, period) and _covers(comparison, theirs, mine, period)
+
+
+def _ratio(comparison: Comparison, step: Node, unit: Node, size: float | None) -> Fraction | None:
+    """How many units a step is, where that is rational."""
+    value = numeric.constant(step)
+    if value is None or not size:
+        return None
+    ratio = Fraction(value / size).limit_denominator(1000)
+    return ratio if ratio and comparison.same_value(step, Product((Number(ratio), unit))) else None
+
+
+def _common_multiple(periods: list[Fraction]) -> Fraction:
+    below = math.lcm(*(period.denominator for period in periods))
+    return Fraction(math.lcm(*(int(period * below) for period in periods)), below)
+
+
+def _residues(progressions: list[_Progression], periods: list[Fraction], common: Fraction) -> list[Node] | None:
+    counts = [int(common / period) for period in periods]
+    if sum(counts) > MAX_RESIDUES:
+        return None
+    return [
+        Sum((progression.start, Product((Number(Fraction(index)), progression.step))))
+        for progression, count in zip(progressions, counts, strict=True)
+        for index in range(count)
+    ]
+
+
+def _covers(comparison: Comparison, left: list[Node], right: list[Node], period: Node) -> bool:
+    return all(any(_congruent(comparison, a, b, period) for b in right) for a in left)
+
+
+def _congruent(comparison: Comparison, a: Node, b: Node, period: Node) -> bool:
+    x, y, size = numeric.constant(a), numeric.constant(b), numeric.constant(period)
+    if x is None or y is None or not size:
+        return False
+    times = round((x - y) / size)
+    if abs((x - y) / size - times) > 1e-9:
+        return False
+    return comparison.same_value(a, Sum((b, Product((Number(Fraction(times)), period)))))

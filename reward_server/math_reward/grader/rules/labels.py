@@ -1,0 +1,155 @@
+"""``x = 3`` and ``3``: what stands left of the sign of equality says what the value is of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from math_reward.grader.rules.rounding import rounds_to
+from math_reward.grader.rules.trees import renamed
+from math_reward.grader.syntax import (
+    Bracketed,
+    Call,
+    Node,
+    Product,
+    Ratio,
+    Relation,
+    Several,
+    Symbol,
+    symbols,
+)
+
+if TYPE_CHECKING:
+    from math_reward.grader.compare import Comparison
+
+_FUNCTION_LETTERS = frozenset("fghFGHPQRW")
+
+
+class Contradiction(ValueError):
+    """An answer says two different things at once: ``41 = 42``."""
+
+
+def without_label(comparison: Comparison, node: Node) -> tuple[Node | None, Node]:
+    r"""``x`` and ``3`` of ``x = 3``, ``3 = x``, ``x = 1 + 2 = 3``, ``x \approx 3``; a constant chain's value."""
+    if not isinstance(node, Relation):
+        return None, node
+    if node.operators == ("in",) and isinstance(node.operands[0], Symbol):
+        return node.operands[0], node.operands[1]
+    if any(operator not in ("=", "~") for operator in node.operators):
+        return None, node
+    operands = list(node.operands)
+    operators = list(node.operators)
+    if len(operands) == 2 and isinstance(operands[1], Symbol) and not symbols(operands[0]):
+        operands.reverse()
+    label = None
+    while len(operands) > 1 and _is_label(operands[0]) and operators[0] in ("=", "~"):
+        label = label or operands[0]
+        operands.pop(0)
+        operators.pop(0)
+    if len(operands) == 1:
+        return label, operands[0]
+    if label is None and any(symbols(operand) for operand in operands):
+        return None, node
+    return label, _value_of_chain(comparison, operands, operators)
+
+
+def _value_of_chain(comparison: Comparison, operands: list[Node], operators: list[str]) -> Node:
+    exact_part = operands[: operators.index("~") + 1] if "~" in operators else operands
+    value = exact_part[-1]
+    for step in exact_part[:-1]:
+        if not comparison.same_value(value, step):
+            raise Contradiction("it equates two different things")
+    for rounded in operands[len(exact_part) :]:
+        if not rounds_to(comparison, value, rounded):
+            raise Contradiction("its approximation is of something else")
+    return value
+
+
+def _is_label(node: Node) -> bool:
+    """What may stand left of "=" to say what the value is of: ``x``, ``f(x)``, ``(x, y)``, ``f'(x)``."""
+    if isinstance(node, Call):
+        if node.function == "abs":
+            return isinstance(node.arguments[0], Product) and _is_label(node.arguments[0])  # |AB|, and not |x|
+        if node.function in ("overline", "vec", "bar", "hat", "overrightarrow"):
+            return _is_label(node.arguments[0])
+        return (
+            node.function == "derivative"
+            or node.function.startswith("apply ")
+            or (node.function == "prime" and _is_label(node.arguments[0]))
+        )
+    if isinstance(node, Bracketed):
+        return (node.left, node.right) == ("(", ")") and all(_is_label(item) for item in node.items)
+    if isinstance(node, Ratio):
+        return all(_is_label(term) for term in node.terms)
+    if isinstance(node, Product):
+        # AB and \angle ABC are a length and an angle, xy is a product.
+        names = [factor.name if isinstance(factor, Symbol) else "" for factor in node.factors]
+        return names[0] == "\\Delta" or all(name.isupper() or name == "\\angle" for name in names)
+    if isinstance(node, Several):
+        return node.kind == "list" and all(_is_label(item) for item in node.items)
+    return isinstance(node, Symbol)
+
+
+def label_name(label: Node) -> str:
+    """What a label names, as a text: ``f`` for f(x), ``AB`` for AB and BA."""
+    if isinstance(label, Symbol):
+        return label.name
+    if isinstance(label, Call):
+        if label.function.startswith("apply "):
+            return label.function.removeprefix("apply ")
+        return f"{label.function} {label_name(label.arguments[0])}"
+    if isinstance(label, Product):
+        names = [factor.name for factor in label.factors if isinstance(factor, Symbol)]
+        return "".join(min(names, names[::-1]))
+    parts = label.terms if isinstance(label, Ratio) else label.items if isinstance(label, (Bracketed, Several)) else ()
+    return ",".join(map(label_name, parts))
+
+
+def clash(reference: Node, answer: Node) -> bool:
+    """``x = 3`` is another line than ``y = 3``, and ``b:a = 1:2`` says something else than ``a:b = 1:2``."""
+    if type(reference) is not type(answer):
+        return False
+    name, other = label_name(reference), label_name(answer)
+    if name == other:
+        return False
+    if isinstance(reference, Call) and {name, other} - _FUNCTION_LETTERS:
+        return False
+    return _base(name) != _base(other) or _base(name) in (name, other)
+
+
+def _base(name: str) -> str:
+    """``x`` of ``x_1``."""
+    return name.partition("_")[0]
+
+
+def are_equations(*nodes: Node) -> bool:
+    return all(isinstance(node, Relation) and node.operators == ("=",) for node in nodes)
+
+
+def with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
+    """``value`` of f(x) = value with the variable that the reference has: f(z)."""
+    if isinstance(reference, Call) and isinstance(answer, Call) and len(reference.arguments) == len(answer.arguments):
+        for new, old in zip(reference.arguments, answer.arguments, strict=True):
+            value = renamed(value, new, old)
+    return value
+
+
+def labels_of(comparison: Comparison, items: list[Node]) -> list[str] | None:
+    """The names of what each item is said to be of, where every item has one, and another one than the others'.
+
+    ``x_1`` and ``x_2`` are two values of x and no different names.
+    """
+    labels = [without_label(comparison, item)[0] if isinstance(item, Relation) else None for item in items]
+    if len(labels) < 2 or None in labels:
+        return None
+    names = [label_name(label) for label in labels if label is not None]
+    if len({*names}) != len(names) or len({_base(name) for name in names}) == 1:
+        return None
+    return names
+
+
+def in_order_of_names(names: list[str], items: list[Node]) -> list[Node]:
+    """The items by name where the names follow one another in the alphabet, as x, y, z do, else as they stand."""
+    codes = sorted(ord(name) for name in names if len(name) == 1)
+    if len(codes) == len(names) and codes[-1] - codes[0] == len(codes) - 1:
+        return [item for _, item in sorted(zip(names, items, strict=True), key=lambda pair: pair[0])]
+    return items

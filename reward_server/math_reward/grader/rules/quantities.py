@@ -1,0 +1,119 @@
+"""Values with a unit."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from math_reward.grader.exact import exact
+from math_reward.grader.rules.expressions import same_expression
+from math_reward.grader.rules.trees import split
+from math_reward.grader.syntax import (
+    BasedNumber,
+    Constant,
+    Node,
+    Number,
+    Power,
+    Product,
+    Quantity,
+    Quotient,
+    Symbol,
+    symbols,
+)
+from math_reward.grader.units import measure, one_unit, same_thing
+from math_reward.grader.verdict import Stage
+
+if TYPE_CHECKING:
+    from math_reward.grader.compare import Comparison
+
+
+def has_quantity(reference: Node, answer: Node) -> bool:
+    return isinstance(reference, Quantity) or isinstance(answer, Quantity)
+
+
+def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    """A unit that one side lacks is dropped; two units must measure the same, and are converted."""
+    if isinstance(reference, Quantity) != isinstance(answer, Quantity):
+        reference, answer = _as_quantity(reference, answer), _as_quantity(answer, reference)
+    value, unit = split(reference)
+    other, other_unit = split(answer)
+    if unit and other_unit:
+        if unit == other_unit:
+            return comparison.same_value(value, other)
+        if {unit, other_unit} == {"degree", "radian"}:
+            return same_expression(comparison, _radians(reference), _radians(answer))
+        size, other_size = measure(unit), measure(other_unit)
+        if size is not None and other_size is not None:
+            if size.dimension == other_size.dimension:
+                return comparison.same_value(Product((value, Number(size.size / other_size.size))), other)
+        elif size is None and other_size is None and same_thing(unit, other_unit):
+            return comparison.same_value(value, other)
+        comparison.reached(Stage.STRUCTURE)
+        return False
+    if comparison.same_value(value, other):
+        return True
+    if "percent" in (unit, other_unit):
+        return comparison.same_value(_without_percent(reference), _without_percent(answer))
+    if "degree" in (unit, other_unit):
+        return comparison.same_value(_radians(reference), _radians(answer))
+    return False
+
+
+def _as_quantity(node: Node, other: Node) -> Node:
+    """``9.8 m s^{-2}``, whose letters are variables, as a quantity where the other side is one of a known unit."""
+    if isinstance(node, Quantity) or not isinstance(node, (Product, Quotient)) or not isinstance(other, Quantity):
+        return node
+    if measure(other.unit) is None or not symbols(node):
+        return node
+    above = node.numerator if isinstance(node, Quotient) else node
+    below = _units_of((node.denominator,)) if isinstance(node, Quotient) else ""
+    factors = above.factors if isinstance(above, Product) else (above,)
+    numbers = tuple(factor for factor in factors if not symbols(factor))
+    letters = _units_of(tuple(factor for factor in factors if symbols(factor)))
+    if letters is None or below is None or not numbers:
+        return node
+    unit = letters + (f"/{below}" if below else "")
+    return node if measure(unit) is None else Quantity(Product(numbers) if len(numbers) > 1 else numbers[0], unit)
+
+
+def _units_of(factors: tuple[Node, ...]) -> str | None:
+    """Letters with their powers as units; ``GN`` is one of two letters."""
+    if len(factors) > 1 and all(isinstance(factor, Symbol) for factor in factors):
+        whole = one_unit("".join(factor.name for factor in factors if isinstance(factor, Symbol)))
+        if measure(whole) is not None:
+            return whole
+    names = []
+    for factor in factors:
+        base = factor.base if isinstance(factor, Power) else factor
+        power = exact(factor.exponent) if isinstance(factor, Power) else Fraction(1)
+        if not isinstance(base, Symbol) or power is None or power.denominator != 1:
+            return None
+        names.append(f"{one_unit(base.name)}^{power}")
+    return " ".join(names)
+
+
+def _radians(node: Node) -> Node:
+    if isinstance(node, Quantity) and node.unit == "degree":
+        return Quotient(Product((node.value, Constant("pi"))), Number(Fraction(180)))
+    return node.value if isinstance(node, Quantity) else node
+
+
+def _without_percent(node: Node) -> Node:
+    if not isinstance(node, Quantity) or node.unit != "percent":
+        return node
+    if isinstance(node.value, Number):
+        number = node.value
+        places = None if number.places is None else number.places + 2
+        return Number(number.value / 100, places, number.significant)
+    return Quotient(node.value, Number(Fraction(100)))
+
+
+def is_based(reference: Node, answer: Node) -> bool:
+    """The base is like a unit: the question asked for it."""
+    return isinstance(reference, BasedNumber) and isinstance(answer, Number)
+
+
+def same_digits(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    assert isinstance(reference, BasedNumber)
+    assert isinstance(answer, Number)
+    return str(answer.value) == reference.digits

@@ -1,0 +1,181 @@
+"""Equations, inequalities, congruences and ratios."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from math_reward.grader import corners, numeric
+from math_reward.grader.exact import Undefined, exact
+from math_reward.grader.numeric import Unknown
+from math_reward.grader.rules.collections import pairwise
+from math_reward.grader.rules.trees import substituted
+from math_reward.grader.syntax import (
+    Call,
+    ClockTime,
+    Congruence,
+    Negative,
+    Node,
+    Number,
+    Product,
+    Quotient,
+    Ratio,
+    Relation,
+    Sum,
+    Symbol,
+    symbols,
+    walk,
+)
+from math_reward.grader.verdict import Stage
+
+if TYPE_CHECKING:
+    from math_reward.grader.compare import Comparison
+
+_INEQUALITIES = ("<", "<=", ">", ">=", "!=")
+_FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
+_ZERO = Number(Fraction(0))
+_ONE = Number(Fraction(1))
+_HUGE = 1e7
+
+
+def has_relation(reference: Node, answer: Node) -> bool:
+    return isinstance(reference, Relation) or isinstance(answer, Relation)
+
+
+def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    """Relations with the same solutions: one difference of sides is a constant multiple of the other, or one equation
+    is the other, solved for a variable."""
+    comparison.reached(Stage.STRUCTURE)
+    if isinstance(reference, Relation) and not isinstance(answer, Relation):
+        return _is_solution(reference, answer)
+    if not isinstance(reference, Relation) or not isinstance(answer, Relation):
+        return False
+    if len(reference.operators) != 1 or len(answer.operators) != 1:
+        if reference.operators == answer.operators:
+            return pairwise(comparison, reference.operands, answer.operands)
+        flipped = tuple(_FLIPPED.get(operator, operator) for operator in reversed(answer.operators))
+        return reference.operators == flipped and pairwise(comparison, reference.operands, answer.operands[::-1])
+    operator, other = reference.operators[0], answer.operators[0]
+    operands, others = reference.operands, answer.operands
+    if operator != other:
+        if _FLIPPED.get(operator) != other:
+            return False
+        others = (others[1], others[0])
+    if operator not in ("=", *_INEQUALITIES):
+        return pairwise(comparison, operands, others)
+    if symbols(reference) != symbols(answer):
+        return False  # What one of them does not name is free there and not in the other.
+    comparison.reached(Stage.NUMERIC)
+    try:
+        left = Sum((operands[0], Negative(operands[1])))
+        right = Sum((others[0], Negative(others[1])))
+        verdict = numeric.proportional(left, right, positive=operator not in ("=", "!="))
+    except Unknown:
+        return pairwise(comparison, operands, others)
+    return bool(verdict) or (operator == "=" and (_solves(answer, reference) or _solves(reference, answer)))
+
+
+def _is_solution(equation: Relation, value: Node) -> bool:
+    """Whether ``value`` is what the equation says of the one variable that ``value`` does not have."""
+    if equation.operators != ("=",):
+        return False
+    missing = symbols(equation) - symbols(value)
+    if len(missing) != 1 or not symbols(value) or not symbols(value) <= symbols(equation):
+        return False
+    return _solves(Relation(("=",), (Symbol(*missing), value)), equation)
+
+
+def _solves(solution: Relation, equation: Relation) -> bool:
+    """Whether ``y = 6/x`` is what ``xy = 6``, of first degree in y, is solved for y.
+
+    Linearity is looked at in y as in every other variable, at points of all signs; and where the factor of y is zero
+    the solution may have no value: ``xy = 6x`` has more solutions than ``y = 6``.
+    """
+    variable, value = solution.operands
+    if not isinstance(variable, Symbol) or variable.name in symbols(value) or variable.name not in symbols(equation):
+        return False
+    left = Sum((equation.operands[0], Negative(equation.operands[1])))
+    if any(isinstance(part, Call) and variable.name in symbols(part) for part in walk(left)):
+        return False
+
+    def at(place: Node) -> Node:
+        return substituted(left, variable.name, place)
+
+    slope = Sum((at(_ONE), Negative(at(_ZERO))))
+    curved = Sum((left, Negative(at(_ZERO)), Negative(Product((variable, slope)))))
+    try:
+        if not numeric.same_function(curved, _ZERO) or numeric.same_function(slope, _ZERO):
+            return False
+        if not numeric.same_function(at(value), _ZERO):
+            return False
+    except Unknown:
+        return False
+    return not any(_has_value(value, point) for point in corners.zeros(slope))
+
+
+def _has_value(node: Node, point: dict[str, float]) -> bool:
+    try:
+        return bool(abs(numeric.evaluate(node, point)) < _HUGE)
+    except (Undefined, OverflowError):
+        return False
+
+
+# ── congruences ──
+
+
+def has_congruence(reference: Node, answer: Node) -> bool:
+    return isinstance(reference, Congruence) or isinstance(answer, Congruence)
+
+
+def same_congruence(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    comparison.reached(Stage.EXACT)
+    if not isinstance(answer, Congruence):
+        return False  # The modulus is lost.
+    if not isinstance(reference, Congruence):
+        # 3 (mod 7) says 3 where the reference asks for the remainder.
+        value, modulus = exact(reference), exact(answer.modulus)
+        if value is None or modulus is None or modulus < 2 or not 0 <= value < modulus:
+            return False
+        return comparison.same_value(reference, answer.residue)
+    if not comparison.same_value(reference.modulus, answer.modulus):
+        return False
+    left, right, modulus = exact(reference.residue), exact(answer.residue), exact(reference.modulus)
+    if left is None or right is None or modulus is None or modulus <= 0:
+        return comparison.same_value(reference.residue, answer.residue)
+    return ((left - right) / modulus).denominator == 1
+
+
+# ── ratios ──
+
+
+def has_ratio(reference: Node, answer: Node) -> bool:
+    return isinstance(reference, (ClockTime, Ratio)) or isinstance(answer, (ClockTime, Ratio))
+
+
+def same_ratio(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    """2:4 is 1:2, and 3:1 is 3. A ratio of zeros alone is none."""
+    if isinstance(reference, ClockTime) and isinstance(answer, ClockTime):
+        return reference.seconds == answer.seconds
+    left, right = _terms(reference), _terms(answer)
+    if len(left) != len(right) or len(left) < 2:
+        if sorted((len(left), len(right))) != [1, 2]:
+            return False
+        return comparison.same_value(_as_quotient(left), _as_quotient(right))
+    zeros = [comparison.same_value(term, _ZERO) for term in left]
+    if zeros != [comparison.same_value(_ZERO, term) for term in right] or all(zeros):
+        return False
+    pivot = zeros.index(False)
+    return all(
+        comparison.same_value(Product((left[pivot], b)), Product((a, right[pivot])))
+        for a, b in zip(left, right, strict=True)
+    )
+
+
+def _terms(node: Node) -> tuple[Node, ...]:
+    if isinstance(node, ClockTime):
+        return () if node.as_ratio is None else node.as_ratio.terms
+    return node.terms if isinstance(node, Ratio) else (node,)
+
+
+def _as_quotient(terms: tuple[Node, ...]) -> Node:
+    return Quotient(terms[0], terms[1]) if len(terms) == 2 else terms[0]

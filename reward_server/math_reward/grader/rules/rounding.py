@@ -1,0 +1,87 @@
+"""Equality up to rounding or a tolerance, as far as the options and the form of the two allow."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from math_reward.grader import numeric
+from math_reward.grader.exact import exact
+from math_reward.grader.rules.trees import is_integer, split
+from math_reward.grader.syntax import (
+    Negative,
+    Node,
+    Number,
+    Power,
+    Product,
+    Quantity,
+)
+
+if TYPE_CHECKING:
+    from math_reward.grader.compare import Comparison
+
+ROUNDED_DIGITS = 3
+"""A decimal reference with fewer significant digits is exact."""
+
+FULL_DIGITS = 10
+"""A decimal of so many significant digits that agrees in all of them is a float printed in full, and no guess."""
+
+
+def close(
+    comparison: Comparison, reference: Node, answer: Node, left: Fraction | None, right: Fraction | None
+) -> bool:
+    """Equality up to rounding or ``rel_tol``, as far as the options and the form of the two allow."""
+    options = comparison.options
+    step = rounding(reference)
+    if step and rounding(answer) is None and not is_integer(right) and within(comparison, reference, answer, step / 2):
+        return True
+    step = rounding(answer, least=FULL_DIGITS)
+    if step and not is_integer(left) and rounding(reference) is None and within(comparison, reference, answer, step):
+        return True
+    step = rounding(answer) if options.allow_rounded else None
+    if step and within(comparison, reference, answer, step / 2):
+        return True
+    if options.rel_tol > 0:
+        value = left if left is not None else numeric.constant(reference)
+        if value is not None:
+            return within(comparison, reference, answer, abs(Fraction(value)) * Fraction(options.rel_tol))
+    return False
+
+
+def within(comparison: Comparison, left: Node, right: Node, distance: Fraction) -> bool:
+    a, b = exact(left), exact(right)
+    if a is not None and b is not None:
+        return abs(a - b) <= distance
+    x, y = numeric.constant(left), numeric.constant(right)
+    return x is not None and y is not None and abs(x - y) <= distance * Fraction(1_000_001, 1_000_000)
+
+
+def rounds_to(comparison: Comparison, value: Node, rounded: Node) -> bool:
+    if comparison.same_value(value, rounded):
+        return True
+    (value, _), (rounded, _) = split(value), split(rounded)
+    step = rounding(rounded, least=1)
+    known = exact(value)
+    if step is None:
+        if is_integer(known) or not is_integer(exact(rounded)):
+            return False
+        step = Fraction(1)
+    return within(comparison, value, rounded, step if known is None or not is_integer(known) else step / 2)
+
+
+def rounding(node: Node, least: int = ROUNDED_DIGITS) -> Fraction | None:
+    """What one unit in the last place of a decimal is worth; None for what is no decimal of ``least`` digits."""
+    if isinstance(node, Number):
+        if node.places is None or node.significant < least:
+            return None
+        return Fraction(1, 10**node.places)
+    if isinstance(node, Negative):
+        return rounding(node.operand, least)
+    if isinstance(node, Quantity):
+        return rounding(node.value, least)
+    if isinstance(node, Product) and len(node.factors) == 2:
+        step, factor = rounding(node.factors[0], least), node.factors[1]
+        if step and isinstance(factor, Power) and exact(factor.base) == 10:
+            scale = exact(factor)
+            return None if scale is None else step * scale
+    return None

@@ -1,0 +1,62 @@
+"""Sets of reals, as intervals; other sets, operation by operation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from math_reward.grader.real_sets import is_set_like, real_set, same_sets
+from math_reward.grader.rules.collections import pairwise, same_brackets, same_items
+from math_reward.grader.rules.expressions import same_expression
+from math_reward.grader.rules.relations import same_relation
+from math_reward.grader.rules.trees import renamed
+from math_reward.grader.syntax import (
+    Bracketed,
+    Node,
+    Relation,
+    SetBuilder,
+    SetOperation,
+    Several,
+    Symbol,
+)
+from math_reward.grader.verdict import Stage
+
+if TYPE_CHECKING:
+    from math_reward.grader.compare import Comparison
+
+
+def has_set(reference: Node, answer: Node) -> bool:
+    return is_set_like(reference) or is_set_like(answer)
+
+
+def same_set(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    """Sets of reals end by end, in one domain; other sets operation by operation."""
+    comparison.reached(Stage.STRUCTURE)
+    left, right = real_set(reference), real_set(answer)
+    if left is not None and right is not None:
+        return same_sets(left, right, lambda a, b: same_expression(comparison, a, b))
+    if isinstance(reference, SetOperation) and isinstance(answer, SetOperation):
+        if reference.operator != answer.operator:
+            return False
+        if reference.operator == "difference":
+            return pairwise(comparison, reference.operands, answer.operands)
+        return same_items(comparison, reference.operands, answer.operands)
+    if isinstance(reference, Bracketed) and isinstance(answer, Bracketed):
+        return same_brackets(comparison, reference, answer)
+    if isinstance(reference, Relation) and isinstance(answer, Relation):
+        return same_relation(comparison, reference, answer)
+    if isinstance(reference, SetBuilder) and isinstance(answer, SetBuilder):
+        return _same_builders(comparison, reference, answer)
+    if isinstance(reference, Several) and isinstance(answer, Several):
+        return same_items(comparison, reference.items, answer.items)
+    return False
+
+
+def _same_builders(comparison: Comparison, reference: SetBuilder, answer: SetBuilder) -> bool:
+    """The same elements under the same condition, whatever the variable is called."""
+    mine, other = reference.variable, answer.variable
+    if isinstance(mine, Symbol) != isinstance(other, Symbol):
+        return False
+    condition = renamed(answer.condition, mine, other)
+    return (isinstance(mine, Symbol) or comparison.same(mine, other)) and comparison.same(
+        reference.condition, condition
+    )

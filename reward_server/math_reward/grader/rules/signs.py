@@ -1,0 +1,20 @@
+r"""``a \pm b``: two values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from math_reward.grader.rules.collections import same_items
+from math_reward.grader.rules.trees import has_sign, values
+from math_reward.grader.syntax import Node
+
+if TYPE_CHECKING:
+    from math_reward.grader.compare import Comparison
+
+
+def has_signs(reference: Node, answer: Node) -> bool:
+    return has_sign(reference) or has_sign(answer)
+
+
+def same_signed(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    return same_items(comparison, values(reference), values(answer))

@@ -1,0 +1,104 @@
+"""What several rules do to trees: signs, values, renaming, units."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from math_reward.grader.syntax import (
+    Bracketed,
+    Matrix,
+    Negative,
+    Node,
+    Number,
+    PlusMinus,
+    Product,
+    Quantity,
+    Relation,
+    Several,
+    Sum,
+    Symbol,
+    rebuilt,
+    walk,
+)
+from math_reward.grader.tokens import TooComplex
+
+if TYPE_CHECKING:
+    pass
+
+MAX_ITEMS = 64
+"""Items of a list whose order does not matter, where they are not plain numbers."""
+_NO_UNIT = re.compile(r"units?(?:\^\d)?")
+
+
+def is_integer(value: Fraction | None) -> bool:
+    return value is not None and value.denominator == 1
+
+
+def has_sign(node: Node) -> bool:
+    if isinstance(node, (Number, Symbol, Relation, Several, Matrix)):
+        return False
+    return any(isinstance(part, PlusMinus) for part in walk(node))
+
+
+def signed(node: Node, sign: int) -> Node:
+    r"""``node`` with every ``\pm`` taken as one sign."""
+
+    def change(part: Node) -> Node | None:
+        if not isinstance(part, PlusMinus):
+            return None
+        right = signed(part.right, sign)
+        right = right if sign > 0 else Negative(right)
+        return right if part.left is None else Sum((signed(part.left, sign), right))
+
+    return rebuilt(node, change)
+
+
+def values(node: Node) -> list[Node]:
+    r"""The values of a list, each ``a \pm b`` as two; the signs of a tuple's entries are independent."""
+    if isinstance(node, Bracketed) and has_sign(node):
+        choices = [values(item) if has_sign(item) else [item] for item in node.items]
+        if math.prod(map(len, choices)) > MAX_ITEMS:
+            raise TooComplex(f"its signs give more than {MAX_ITEMS} tuples")
+        return [Bracketed(node.left, node.right, items) for items in itertools.product(*choices)]
+    if not isinstance(node, (PlusMinus, Several)) and has_sign(node):
+        return [signed(node, 1), signed(node, -1)]
+    if isinstance(node, PlusMinus):
+        if node.left is None:
+            return [node.right, Negative(node.right)]
+        return [Sum((node.left, node.right)), Sum((node.left, Negative(node.right)))]
+    if not isinstance(node, Several):
+        return [node]
+    found: list[Node] = []
+    for item in node.items:
+        if isinstance(item, Relation) and isinstance(item.operands[-1], PlusMinus) and item.operators == ("=",):
+            found += values(item.operands[-1])
+        elif (isinstance(item, Several) and item.kind != "set") or has_sign(item):
+            found += values(item)
+        else:
+            found.append(item)
+    return found
+
+
+def renamed(node: Node, new: Node, old: Node) -> Node:
+    if not isinstance(old, Symbol) or not isinstance(new, Symbol) or new == old:
+        return node
+    return substituted(node, old.name, new)
+
+
+def substituted(node: Node, name: str, new: Node) -> Node:
+    """``node`` with ``new`` in the place of the variable ``name``."""
+    return rebuilt(node, lambda part: new if isinstance(part, Symbol) and part.name == name else None)
+
+
+def parts(node: Node) -> tuple[Node, ...]:
+    return node.terms if isinstance(node, Sum) else node.factors if isinstance(node, Product) else (node,)
+
+
+def split(node: Node) -> tuple[Node, str]:
+    if isinstance(node, Quantity):
+        return node.value, "" if _NO_UNIT.fullmatch(node.unit) else node.unit
+    return node, ""

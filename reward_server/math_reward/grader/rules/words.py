@@ -1,0 +1,35 @@
+"""Words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from math_reward.grader.syntax import (
+    Constant,
+    Node,
+    Product,
+    Symbol,
+    Text,
+)
+from math_reward.grader.verdict import Stage
+
+if TYPE_CHECKING:
+    from math_reward.grader.compare import Comparison
+
+
+def words_of(node: Node) -> str | None:
+    """What a node says in words; a product of letters may be a word that was not marked as one."""
+    if isinstance(node, Text):
+        return node.text
+    if isinstance(node, Product) and all(isinstance(factor, (Symbol, Constant)) for factor in node.factors):
+        return "".join(factor.name for factor in node.factors if isinstance(factor, (Symbol, Constant))).lower()
+    return node.name if isinstance(node, Symbol) else None
+
+
+def has_words(reference: Node, answer: Node) -> bool:
+    return isinstance(reference, Text) or isinstance(answer, Text)
+
+
+def same_words(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    comparison.reached(Stage.STRUCTURE)
+    return words_of(reference) == words_of(answer) is not None

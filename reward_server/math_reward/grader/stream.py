@@ -1,0 +1,98 @@
+"""A stream of tokens that a parser reads: where it stands, what comes next, and how to go back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from math_reward.grader.syntax import Node
+from math_reward.grader.tokens import NotMathematics, Token, TooComplex
+
+MAX_NESTING = 60
+
+END = Token("end of text", "", False)
+START = Token(",", "", False)
+"""What stands before the first token: an answer may begin as an item of a list may."""
+
+
+class TokenStream:
+    """The tokens of one answer and a place among them.
+
+    ``top`` is the token at this place; ``mark`` names the place and ``reset`` returns to it; ``replace`` puts tokens
+    in the place of the one just read, and goes back to them. ``bar_ends`` is how many enclosing constructs a "|" ends.
+    """
+
+    __slots__ = ("_depth", "_position", "_tokens", "bar_ends", "top")
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self._tokens = [*tokens, END]
+        self._position = 0
+        self._depth = 0
+        self.bar_ends = 0
+        self.top = self._tokens[0]
+
+    def mark(self) -> int:
+        """The present place; also how many tokens have been read."""
+        return self._position
+
+    def reset(self, mark: int) -> None:
+        """Goes back to where ``mark`` was taken."""
+        self._position, self.top = mark, self._tokens[mark]
+
+    def replace(self, *tokens: Token) -> None:
+        """Puts ``tokens`` in the place of the one just read; the first of them is read next."""
+        self._position -= 1
+        self._tokens[self._position : self._position + 1] = tokens
+        self.top = self._tokens[self._position]
+
+    def rest(self) -> Iterator[Token]:
+        """The tokens from here on, the end included."""
+        return iter(self._tokens[self._position :])
+
+    def before(self, back: int = 1) -> Token:
+        """The token read last, or ``back`` - 1 tokens before that; a comma before the first."""
+        return self._tokens[self._position - back] if self._position >= back else START
+
+    def advance(self) -> Token:
+        token = self.top
+        if token is END:
+            raise NotMathematics("it ends too early")
+        self._position += 1
+        self.top = self._tokens[self._position]
+        return token
+
+    def peek(self, ahead: int = 1) -> Token:
+        position = self._position + ahead
+        return self._tokens[position] if position < len(self._tokens) else END
+
+    def accept(self, kind: str) -> bool:
+        if self.top.kind == kind:
+            self.advance()
+            return True
+        return False
+
+    def expect(self, *kinds: str) -> str:
+        if self.top.kind not in kinds:
+            found = self.top.value or self.top.kind
+            raise NotMathematics(f"{' or '.join(kinds)} is missing before {found!r}")
+        return self.advance().kind
+
+    def is_command(self, *names: str) -> bool:
+        return self.top.kind == "command" and self.top.value in names
+
+    def is_word(self, word: str) -> bool:
+        return self.top.kind in ("word", "text") and self.top.value.strip(" ,.;").lower() == word
+
+    def at_separator(self) -> bool:
+        return self.top.kind in (",", ";", "&") or self.is_word("and") or self.is_command("land")
+
+    def at_closing(self) -> bool:
+        return self.top is END or self.top.kind in (")", "]", "}", "\\}", ".")
+
+    def below(self, rule: Callable[[], Node]) -> Node:
+        """What ``rule`` reads one level deeper."""
+        self._depth += 1
+        if self._depth > MAX_NESTING:
+            raise TooComplex(f"it is nested more than {MAX_NESTING} deep")
+        node = rule()
+        self._depth -= 1
+        return node

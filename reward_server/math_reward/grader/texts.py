@@ -1,0 +1,46 @@
+"""Answers in words, with or without mathematics among them: ``分层抽样``, ``all integers k >= 2``."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import NamedTuple
+
+from math_reward.grader.literals import TEXT_COMMAND
+
+_WORD = re.compile(r"[^\W\d_]{2,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_COMMAND = re.compile(r"\\[a-zA-Z]+")
+_NOISE = re.compile(r"[\s.,;:!?'\"()。，、；：！？（）「」《》*]+")
+
+
+class Wording(NamedTuple):
+    """A text as its words and what stands between them."""
+
+    words: tuple[str, ...]
+    between: tuple[str, ...]
+    """One more than the words; mathematics, or nothing."""
+
+
+def wording(normal: str) -> Wording | None:
+    """A normalised text as words; None where it has none, or breaks off in the middle of a formula."""
+    text = TEXT_COMMAND.sub(" ", normal)
+    if text.count("{") != text.count("}"):
+        return None
+    text = unicodedata.normalize("NFKC", text)
+    words: list[str] = []
+    between: list[str] = [""]
+    position = 0
+    for match in _WORD.finditer(_COMMAND.sub(lambda m: "\0" * len(m[0]), text)):
+        between[-1] = _bare(text[position : match.start()])
+        words.append(match[0].lower())
+        between.append("")
+        position = match.end()
+    between[-1] = _bare(text[position:])
+    return Wording(tuple(words), tuple(between)) if words else None
+
+
+def _bare(text: str) -> str:
+    """Mathematics between words, without the punctuation around it; nothing where there is only punctuation."""
+    if not _NOISE.sub("", text).strip("{}"):
+        return ""
+    return text.strip(" .,;:!?'\"{}。，、；：！？")

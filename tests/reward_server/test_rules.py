@@ -1,0 +1,37 @@
+"""The table of rules: each has a sentence and an example that it decides itself."""
+
+import pytest
+
+from math_reward.grader import Options
+from math_reward.grader.compare import Comparison
+from math_reward.grader.parse import parse
+from math_reward.grader.rules import RULES, Rule
+from math_reward.grader.rules.labels import without_label
+from math_reward.grader.syntax import Node
+
+by_name = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+
+
+def bare(text: str) -> Node:
+    return without_label(Comparison(Options()), parse(text))[1]
+
+
+@by_name
+def test_a_rule_accepts_and_rejects_as_its_example_says(rule: Rule):
+    reference, accepted, rejected = rule.example
+
+    assert Comparison(Options()).same(parse(reference), parse(accepted))
+    assert not Comparison(Options()).same(parse(reference), parse(rejected))
+
+
+@by_name
+def test_a_rule_is_the_first_that_applies_to_its_example(rule: Rule):
+    reference, accepted, _ = (bare(text) for text in rule.example)
+    first = next(one for one in RULES if one.applies(reference, accepted))
+
+    assert first.name == rule.name
+
+
+def test_every_rule_has_a_name_and_a_sentence_of_its_own():
+    assert len({rule.name for rule in RULES}) == len({rule.sentence for rule in RULES}) == len(RULES)
+    assert all(rule.sentence.endswith(".") for rule in RULES)
