@@ -42,6 +42,13 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Engines take as long to start as the machine is slow: only a hang takes a quarter of an hour."""
+    for item in items:
+        if item.get_closest_marker("engine") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(900))
+
+
 # A property is not about speed, and a busy machine is slow now and then.
 hypothesis.settings.register_profile("without a deadline", deadline=None)
 hypothesis.settings.load_profile("without a deadline")

@@ -113,7 +113,7 @@ class Training:
         path = self.folder / "metrics.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
-    def wait_for_steps(self, steps: int, seconds: float = 240) -> None:
+    def wait_for_steps(self, steps: int, seconds: float = 600) -> None:
         deadline = time.monotonic() + seconds
         while len(self.metrics()) < steps:
             assert self.process.poll() is None, self.text()[-4000:]
@@ -131,7 +131,7 @@ class Training:
                 continue
         return found
 
-    def end(self, seconds: float = 280) -> Run:
+    def end(self, seconds: float = 700) -> Run:
         """Wait until it ends by itself; a run that does not fails with the end of its log and what it left running."""
         try:
             status = self.process.wait(seconds)

@@ -56,7 +56,7 @@ class Cluster:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=400,
+            timeout=800,
         )
 
     def files(self) -> Iterator[Path]:
@@ -109,7 +109,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def wait_for_nodes(dashboard: str, count: int, process: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 300
     while True:
         assert process.poll() is None, "a node ended"
         assert time.monotonic() < deadline, "the cluster did not come up"

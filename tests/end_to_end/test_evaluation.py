@@ -17,7 +17,7 @@ def evaluate(policy: Path, out: Path, prompts: int) -> subprocess.CompletedProce
         ],
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=600,
     )
 
 

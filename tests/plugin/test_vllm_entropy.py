@@ -33,7 +33,7 @@ def run(program: str, model: Path, **environment: str) -> str:
         env={**os.environ, "VLLM_ENABLE_V1_MULTIPROCESSING": "1", **environment},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
