@@ -33,7 +33,8 @@ _TAG = re.compile(r"<answer>(.{1,2000}?)</answer>", re.IGNORECASE | re.DOTALL)
 _FORMULA = re.compile(
     # A dollar sign that a space or a digit gives away is a currency's: "$5 + $6 = $11".
     r"\$\$(?P<display>.+?)\$\$|(?<!\\)\$(?P<inline>(?=\S)(?:[^$\n]|\\\$)+?(?<=[^\s\\])|(?=\s)[^$\n]+?\s)\$(?!\d)"
-    r"|\\\((?P<round>.+?)\\\)|\\\[(?P<square>.+?)\\\]",
+    # No formula begins within another, else a text of openings alone takes quadratic time; a matrix has \\( and \\[.
+    r"|\\\((?P<round>(?:(?!(?<!\\)\\\().)+?)\\\)|\\\[(?P<square>(?:(?!(?<!\\)\\\[).)+?)\\\]",
     re.DOTALL,
 )
 _NUMBER = re.compile(
