@@ -309,7 +309,7 @@ def test_statistics_are_of_the_policys_own_responses_in_the_first_batch() -> Non
     told = found.maker.metrics
     assert told["rollout/pass_rate"] == 0.25
     assert told["groups/all_wrong_share"] == told["groups/all_correct_share"] == 0
-    assert told["entropy/mean"] == pytest.approx(fsum(entropies) / len(entropies), abs=1e-6)
+    assert told["entropy/token_mean"] == pytest.approx(fsum(entropies) / len(entropies), abs=1e-6)
     assert told["mismatch/logprob_gap"] == pytest.approx(fsum(gaps) / len(gaps), abs=1e-6)
     lengths = [len(tokens(one, "entropy")) for one in own]
     assert told["response_length/mean"] == pytest.approx(fsum(lengths) / 4)
