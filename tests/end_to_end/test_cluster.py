@@ -21,7 +21,7 @@ from openrlhf_gtpo.cpu.precision import param_dtype
 
 from .loop import GAP
 
-pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("cluster")]
+pytestmark = pytest.mark.engine
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 

@@ -186,10 +186,6 @@ def story(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
     return Story(trouble, metrics, last_words, end)
 
 
-of_the_story = pytest.mark.xdist_group("story")
-
-
-@of_the_story
 def test_a_run_rides_through_every_fault_of_the_reward_service(story: Story) -> None:
     assert story.trouble.faults == len(Trouble.FAULTS), "every fault was injected"
     lines = story.before_the_first_death
@@ -201,14 +197,12 @@ def test_a_run_rides_through_every_fault_of_the_reward_service(story: Story) -> 
     assert lines[-1]["reward/retries_total"] >= len(Trouble.FAULTS)
 
 
-@of_the_story
 def test_a_token_that_is_rotated_stops_the_run_with_one_sentence(story: Story) -> None:
     said = story.last_words[0]
     assert "401" in said, said
     assert "--ckpt.load_enable" in said, said
 
 
-@of_the_story
 @pytest.mark.parametrize(("death", "actor"), [(1, "RolloutRayActor"), (2, "PolicyModelActor")])
 def test_an_actor_that_is_killed_stops_the_run_with_one_sentence_that_names_it(
     story: Story, death: int, actor: str
@@ -218,7 +212,6 @@ def test_an_actor_that_is_killed_stops_the_run_with_one_sentence_that_names_it(
     assert "--ckpt.load_enable goes on after step" in said, said
 
 
-@of_the_story
 def test_no_prompt_and_no_reward_is_lost_or_counted_twice_whatever_happened(story: Story) -> None:
     assert [line["step"] for line in story.end.metrics] == list(range(1, STEPS + 1))
     lines = rollouts(story.end.folder)
@@ -271,7 +264,6 @@ def full(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Full:
     return Full(before, [line for line in rollouts(folder) if line["step"] <= 2], said)
 
 
-@pytest.mark.xdist_group("full")
 def test_with_drop_group_a_group_that_lost_a_reward_is_counted_and_another_prompt_takes_its_place(full: Full) -> None:
     assert sum(line["reward/dropped_groups"] for line in full.metrics) >= 1
     assert sum(line["reward/failed_responses"] for line in full.metrics) >= 1
@@ -279,7 +271,6 @@ def test_with_drop_group_a_group_that_lost_a_reward_is_counted_and_another_promp
     check_prompts(full.rollouts, 2)
 
 
-@pytest.mark.xdist_group("full")
 def test_a_full_disk_stops_the_run_with_one_sentence(full: Full) -> None:
     said = full.last_words
     assert said.startswith("openrlhf-gtpo train: error: A disk is full, so training stopped"), said

@@ -22,7 +22,6 @@ from last_digit import TASK as task
 
 STEPS = 3
 pytestmark = pytest.mark.engine
-of_guided = pytest.mark.xdist_group("guided")
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,6 @@ def guided(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(policy, tmp_path_factory.mktemp("guided"), "gtpo", STEPS, *flags).check()
 
 
-@of_guided
 def test_a_guide_that_is_the_policy_has_its_log_probabilities(guided: Run) -> None:
     first, last = guided.metrics[0], guided.metrics[-1]
     # vLLM and DeepSpeed compute in different orders: what is left is the mismatch of the policy's own.
@@ -47,7 +45,6 @@ def test_a_guide_that_is_the_policy_has_its_log_probabilities(guided: Run) -> No
     assert last["guide/kl"] > 3 * first["guide/kl"], "the policy moves, the guide does not"
 
 
-@of_guided
 def test_every_group_that_is_trained_on_and_every_zero_reward_group_asks_the_guide(guided: Run) -> None:
     for line in guided.metrics:
         assert line["rollout/num_samples"] == PROMPTS * SAMPLES, "the policy's own, of the first batch"
@@ -66,7 +63,6 @@ def test_every_group_that_is_trained_on_and_every_zero_reward_group_asks_the_gui
     assert consumed[-1] > STEPS * PROMPTS, "dynamic filtering takes more prompts than it keeps"
 
 
-@of_guided
 def test_saved_groups_tell_whose_a_response_is(guided: Run) -> None:
     lines = [json.loads(line) for line in (guided.folder / "rollouts.jsonl").read_text().splitlines()]
     groups: dict[tuple[int, int], list[bool]] = {}
@@ -119,7 +115,6 @@ def solved(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
         return train(policy, folder / "run", "grpo_s", 2, *flags).check()
 
 
-@pytest.mark.xdist_group("solved")
 def test_worked_solutions_guide_with_the_policys_own_probability_as_ratio(solved: Run) -> None:
     assert sum(line["guide/asked_groups"] for line in solved.metrics) == PROMPTS, "every second prompt has a solution"
     for line in solved.metrics:
@@ -129,7 +124,6 @@ def test_worked_solutions_guide_with_the_policys_own_probability_as_ratio(solved
         assert line["rollout/num_samples"] == PROMPTS * SAMPLES
 
 
-@pytest.mark.xdist_group("solved")
 def test_grpo_s_trains_while_another_ray_cluster_is_on_the_machine(solved: Run) -> None:
     assert len(solved.metrics) == 2
     assert all(line["actor_grad_norm"] > 0 for line in solved.metrics)
@@ -139,7 +133,6 @@ def test_grpo_s_trains_while_another_ray_cluster_is_on_the_machine(solved: Run) 
     assert any(line["advantage"][0] != 0 for line in lines)
 
 
-@pytest.mark.xdist_group("solved")
 def test_in_float32_rollout_and_policy_agree_to_a_few_millionths(solved: Run) -> None:
     assert solved.settings["ds.param_dtype"] == "fp32"
     assert max(line["mismatch/logprob_gap"] for line in solved.metrics) <= 5e-6

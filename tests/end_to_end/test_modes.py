@@ -42,13 +42,11 @@ def combined(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(policy, tmp_path_factory.mktemp("combined"), "gtpo", 9, *flags).check()
 
 
-@pytest.mark.xdist_group("combined")
 def test_zero_3_over_two_ranks_hands_gathered_weights_to_both_engines(combined: Run) -> None:
     check_steps(combined, 3)
     assert max(line["mismatch/logprob_gap"] for line in combined.metrics) <= combined.gap
 
 
-@pytest.mark.xdist_group("combined")
 def test_dynamic_filtering_leaves_informative_groups_alone_beside_all_else(combined: Run) -> None:
     for line in combined.metrics:
         assert line["groups/uninformative_share"] == 0, "dynamic filtering replaced them"
@@ -71,14 +69,12 @@ def adapted(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(policy, tmp_path_factory.mktemp("adapted"), "gtpo", 4, *flags).check()
 
 
-@pytest.mark.xdist_group("adapted")
 def test_lora_adapters_reach_vllm_merged(adapted: Run) -> None:
     check_steps(adapted, 4)
     assert max(line["mismatch/logprob_gap"] for line in adapted.metrics) <= 2 * adapted.gap
     assert (adapted.folder / "model" / "adapter_config.json").exists()
 
 
-@pytest.mark.xdist_group("adapted")
 def test_an_agent_of_two_turns(adapted: Run) -> None:
     check_steps(adapted, 4)
     assert all(1 < line["turns"] <= 2 for line in adapted.metrics), "some answers were mended, some right at once"

