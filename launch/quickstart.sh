@@ -154,8 +154,8 @@ fi
 
 cat <<EOF
 Quickstart: $algorithm, $steps steps, seed $seed, in $run. On two cores and no GPU it takes about
-  setup       3 min   the first time only; 4 GB of disk
-  warm_start  1 min   a policy of 0.4 M parameters copies careless work, so that it gets 'Last digit of 4+7*9?' right
+  setup       1 min   the first time only; 1.1 GB to download, 4 GB of disk
+  warm_start  2 min   a policy of 0.4 M parameters copies careless work, so that it gets 'Last digit of 4+7*9?' right
                       about one time in three: reinforcement learning is to remove habits that are planted here
   before      30 s    pass@1 on prompts that are never trained on
   training    $(((45 + steps * 3 / 2 + 59) / 60)) min   $algorithm through OpenRLHF, vLLM, DeepSpeed and Ray, with this project's reward service
