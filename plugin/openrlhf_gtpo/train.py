@@ -110,6 +110,7 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[
         platform.prepare_process()
     if device == "gpu":
         platform = None
+    python = platform.worker_python(cleanup) if platform and "--dry-run" not in arguments else None
     openrlhf_seam.check()
     _bind_controller_and_policy(device)
     _bind_engines(lambda: GuideSettings.of_flags(known_flags))
@@ -139,7 +140,7 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[
             for change in platform.adjust(args):
                 print(f"{PROGRAM}: {change}", file=sys.stderr)
             print(f"{PROGRAM}: on the CPU in {precision}", file=sys.stderr)
-            platform.start_ray(args)
+            platform.start_ray(args, python)
         token = _start_embedded_service(args, cleanup) if rewards_are_embedded(vars(args)) else None
         _bind_rollout(args, device, token)
 

@@ -1,6 +1,7 @@
 """The OpenAPI document against a live service: whatever follows it, or nearly, never gives a 5xx."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -26,4 +27,5 @@ def test_schemathesis_finds_no_server_error(serve: Callable[..., Any], tmp_path:
     assert result.returncode == 0, result.stdout[-6000:] + result.stderr[-2000:]
     statuses = server.client.get("/metrics").text
     assert 'route="/v1/grade",status="200"' in statuses  # It reached the grader.
-    assert 'status="5' not in statuses
+    # While a slow machine starts the grading processes, /readyz rightly says 503.
+    assert not re.search(r'route="(?!/readyz")[^"]*",status="5', statuses)

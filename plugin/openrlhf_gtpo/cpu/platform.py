@@ -4,7 +4,9 @@ OpenRLHF's loop runs unchanged on logical GPUs: Ray is told of as many as the co
 """
 
 import argparse
+import contextlib
 import os
+import subprocess
 import sys
 from typing import Any
 
@@ -12,7 +14,7 @@ from openrlhf_gtpo.cpu.environment import STUBS, cpu_environment
 from openrlhf_gtpo.cpu.precision import has_native_bf16, param_dtype, vllm_dtype
 from openrlhf_gtpo.guide.settings import GuideSettings
 
-__all__ = ["adjust", "choose_precision", "prepare_process", "refusals", "start_ray"]
+__all__ = ["adjust", "choose_precision", "prepare_process", "refusals", "start_ray", "worker_python"]
 
 
 def prepare_process() -> None:
@@ -90,12 +92,41 @@ def adjust(args: argparse.Namespace) -> list[str]:
     return changes
 
 
-def start_ray(args: argparse.Namespace) -> None:
+def worker_python(cleanup: contextlib.ExitStack) -> str | None:
+    """The Python that Ray's workers are to be run with: one that has imported everything already.
+
+    Args:
+        cleanup: ends it.
+
+    Returns:
+        None for the ordinary one: where the workers belong to a cluster that was there before, perhaps on other
+        machines; where this is no Linux; and where programs may not run from the folder of temporary files.
+    """
+    if os.environ.get("RAY_ADDRESS") or sys.platform != "linux":
+        return None
+    from openrlhf_gtpo.cpu.zygote import Zygote
+
+    python = cleanup.enter_context(Zygote()).python
+    try:
+        works = subprocess.run([python, "-c", "pass"]).returncode == 0
+    except OSError:
+        works = False
+    return python if works else None
+
+
+def start_ray(args: argparse.Namespace, python: str | None) -> None:
     """Join the Ray cluster of RAY_ADDRESS, or start one of our own with as many logical GPUs as the command line
-    uses."""
+    uses.
+
+    Args:
+        args: OpenRLHF's flat namespace.
+        python: what runs the workers of our own cluster.
+    """
     import ray
 
-    runtime_env = {"env_vars": cpu_environment()}
+    runtime_env: dict[str, Any] = {"env_vars": cpu_environment()}
+    if python is not None:
+        runtime_env["py_executable"] = python
     if os.environ.get("RAY_ADDRESS"):
         # A job that brings a variable of ours would be a conflict to Ray, though its value is ours already.
         os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
