@@ -240,12 +240,13 @@ def _bind_rollout(args: argparse.Namespace, device: str, token: str | None) -> N
 
     from openrlhf_gtpo import rollout
 
-    extension = {
-        "cpu": "openrlhf_gtpo.cpu.vllm_worker.CpuWorkerExtension",
-        "gpu": "openrlhf_gtpo.vllm_openrlhf_worker.OpenRLHFWorkerExtension",
-    }[device]
+    actor, extension = rollout.RolloutActor, "openrlhf_gtpo.vllm_openrlhf_worker.OpenRLHFWorkerExtension"
+    if device == "cpu":
+        from openrlhf_gtpo.cpu.engines import CpuRolloutActor
+
+        actor, extension = CpuRolloutActor, "openrlhf_gtpo.cpu.vllm_worker.CpuWorkerExtension"
     vllm_engine.RolloutRayActor = rollout.ConfiguredRolloutActor(
-        ray.remote(rollout.RolloutActor), rollout_settings(args, extension, token)
+        ray.remote(actor), rollout_settings(args, extension, token)
     )
 
 

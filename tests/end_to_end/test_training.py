@@ -235,14 +235,14 @@ def test_a_command_line_without_a_meaning_or_without_its_gpu_is_refused_before_a
     policy: Path, tmp_path: Path
 ) -> None:
     flags = ["--algo.advantage.gamma=0.9", "--algo.kl.init_coef=0.1"]
-    flags += ["--train.colocate_all", "--train.dynamic_batch_enable"]
+    flags += ["--ds.load_in_4bit", "--ds.use_liger_kernel"]
     run = train(policy, tmp_path, "gtpo", 2, *flags)
     assert run.status == 2
     errors = [line for line in run.log.splitlines() if line.startswith("openrlhf-gtpo train: error: ")]
     assert sorted(error.split()[3] for error in errors) == sorted(flag.split("=")[0] for flag in flags)
     for flag, why in (
-        ("--train.colocate_all", "shares GPUs between engines and training by sleeping"),
-        ("--train.dynamic_batch_enable", "packs samples with flash-attention"),
+        ("--ds.load_in_4bit", "quantises with bitsandbytes"),
+        ("--ds.use_liger_kernel", "uses Triton kernels"),
     ):
         assert f"{flag} {why}, which a CPU cannot" in run.log
     assert "Traceback" not in run.log

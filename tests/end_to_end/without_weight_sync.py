@@ -2,26 +2,24 @@
 
 import sys
 
-from openrlhf_gtpo.cpu import platform
-
-platform.prepare_process()
-
-import openrlhf.trainer.ppo_trainer as ppo_trainer  # noqa: E402 (the CPU platform comes first)
-import ray  # noqa: E402
-
-from openrlhf_gtpo import train, trainers  # noqa: E402
-
-
-class DeafTrainer(trainers.Trainer):
-    """Skips OpenRLHF's weight broadcast."""
-
-    def broadcast_to_vllm(self) -> None:
-        """Do nothing."""
+from openrlhf_gtpo import train
 
 
 def bind_deaf_trainer(device: str) -> None:
-    """Bind as the driver does, then put the deaf controller in the real one's place."""
+    """Bind as the driver does, then put a deaf controller in the real one's place."""
     bind(device)
+
+    import openrlhf.trainer.ppo_trainer as ppo_trainer  # once the driver has prepared this process
+    import ray
+
+    from openrlhf_gtpo import trainers
+
+    class DeafTrainer(trainers.Trainer):
+        """Skips OpenRLHF's weight broadcast."""
+
+        def broadcast_to_vllm(self) -> None:
+            """Do nothing."""
+
     ppo_trainer.PPOTrainer = ray.remote(DeafTrainer)
 
 

@@ -176,13 +176,10 @@ def test_a_python_reward_function_needs_no_client(parser: argparse.ArgumentParse
 @pytest.mark.parametrize(
     "flags",
     [
-        ["--ds.packing_samples"],
-        ["--train.dynamic_batch_enable"],
         ["--ds.load_in_4bit"],
         ["--ds.use_liger_kernel"],
         ["--ds.adam_offload"],
-        ["--train.colocate_all"],
-        ["--ds.ring_attn_size", "2"],
+        ["--vllm.sync_with_ray"],
     ],
 )
 def test_what_needs_a_gpu_is_refused_on_a_cpu(parser: argparse.ArgumentParser, flags: list[str]) -> None:
@@ -198,3 +195,28 @@ def test_what_a_cpu_does_another_way_is_replaced_and_told(parser: argparse.Argum
     assert vars(args)["vllm.sync_backend"] == "gloo"
     assert "on the CPU --ds.attn_implementation is eager, not flash_attention_2" in changes
     assert platform.adjust(args) == []
+
+
+def test_packing_keeps_the_name_without_which_openrlhf_would_set_it_back(parser: argparse.ArgumentParser) -> None:
+    args = parse(parser, "--ds.packing_samples")
+    platform.adjust(args)
+    assert vars(args)["ds.attn_implementation"] == "flash_attention_2"
+
+
+@pytest.mark.parametrize(
+    ("flags", "backend", "gpus"),
+    [
+        ([], "gloo", 2 + 3 * 2),
+        (["--train.colocate_all"], "nccl", 2),
+        (["--train.colocate_all", "--train.async_enable"], "gloo", 2 + 3 * 2),
+        (["--algo.kl.init_coef", "0.1", "--ref.num_gpus_per_node", "2"], "gloo", 2 + 3 * 2 + 2),
+    ],
+)
+def test_engines_and_policy_share_logical_gpus_only_where_they_take_turns(
+    parser: argparse.ArgumentParser, flags: list[str], backend: str, gpus: int
+) -> None:
+    sizes = ["--actor.num_gpus_per_node", "2", "--vllm.num_engines", "3", "--vllm.tensor_parallel_size", "2"]
+    args = parse(parser, "--algo.kl.init_coef", "0", *sizes, *flags)
+    platform.adjust(args)
+    assert vars(args)["vllm.sync_backend"] == backend
+    assert platform.logical_gpus(vars(args)) == gpus

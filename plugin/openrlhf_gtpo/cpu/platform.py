@@ -28,23 +28,14 @@ def refusals(args: argparse.Namespace) -> list[str]:
     """What a command line asks for that needs a GPU: one sentence each, from OpenRLHF's flat namespace."""
     flags = vars(args)
     rules = [
-        ("ds.packing_samples", "packs samples with flash-attention"),
-        ("train.dynamic_batch_enable", "packs samples with flash-attention"),
         ("ds.load_in_4bit", "quantises with bitsandbytes"),
         ("ds.use_liger_kernel", "uses Triton kernels"),
         ("ds.adam_offload", "moves the optimiser from a GPU to the CPU"),
-        ("train.colocate_all", "shares GPUs between engines and training by sleeping"),
-        ("vllm.enable_sleep", "frees GPU memory"),
-        ("ds.enable_sleep", "frees GPU memory"),
         ("vllm.sync_with_ray", "sends weights by Ray's GPU collectives"),
     ]
     found = [
         f"--{name} {why}, which a CPU cannot: leave it out on --device cpu." for name, why in rules if flags.get(name)
     ]
-    if flags["ds.ring_attn_size"] > 1:
-        found.append(
-            "--ds.ring_attn_size needs flash-attention, which a CPU cannot run: leave it out on --device cpu."
-        )
     if flags["ds.param_dtype"] == "fp16":
         found.append("--ds.param_dtype is fp16, but a CPU computes in bf16 or fp32: choose one, or leave it out.")
     return found
@@ -77,10 +68,13 @@ def adjust(args: argparse.Namespace) -> list[str]:
         One line for each flag that had another value.
     """
     flags = vars(args)
+    # The actors compute attention in plain torch in any case; beside packing OpenRLHF would set this back.
+    attention = {} if flags["ds.packing_samples"] else {"ds.attn_implementation": "eager"}
     wanted: dict[str, Any] = {
-        "ds.attn_implementation": "eager",
+        **attention,
         "vllm.enforce_eager": True,
-        "vllm.sync_backend": "gloo",
+        # OpenRLHF takes "nccl" to mean handles of tensors on the same GPU where engines and policy share one.
+        "vllm.sync_backend": "nccl" if _shared(flags) else "gloo",
     }
     changes = []
     for name, value in wanted.items():
@@ -92,6 +86,31 @@ def adjust(args: argparse.Namespace) -> list[str]:
     return changes
 
 
+def _shared(flags: dict[str, Any]) -> bool:
+    """Whether engines and policy are on the same GPUs."""
+    return bool(flags["train.colocate_all"] and not flags["train.async_enable"])
+
+
+def logical_gpus(flags: dict[str, Any]) -> int:
+    """How many logical GPUs a command line places actors on."""
+    actors = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
+    if _shared(flags):
+        return int(actors)
+    engines = (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
+    guide = GuideSettings.of_flags(flags)
+    engines += guide.engines * guide.tensor_parallel_size if guide else 0
+    others = sum(
+        flags[f"{role}.num_nodes"] * flags[f"{role}.num_gpus_per_node"]
+        for role, used in (
+            ("ref", flags["algo.kl.init_coef"] > 0),
+            ("critic", flags["algo.advantage.estimator"] == "gae"),
+            ("reward", bool(flags["reward.model_name_or_path"])),
+        )
+        if used
+    )
+    return int(actors + engines + others)
+
+
 def worker_python(cleanup: contextlib.ExitStack) -> str | None:
     """The Python that Ray's workers are to be run with: one that has imported everything already.
 
@@ -100,9 +119,10 @@ def worker_python(cleanup: contextlib.ExitStack) -> str | None:
 
     Returns:
         None for the ordinary one: where the workers belong to a cluster that was there before, perhaps on other
-        machines; where this is no Linux; and where programs may not run from the folder of temporary files.
+        machines; where this is no Linux; where this process has Ray already, which reads its environment when it is
+        imported; and where programs may not run from the folder of temporary files.
     """
-    if os.environ.get("RAY_ADDRESS") or sys.platform != "linux":
+    if os.environ.get("RAY_ADDRESS") or sys.platform != "linux" or "ray" in sys.modules:
         return None
     from openrlhf_gtpo.cpu.zygote import Zygote
 
@@ -132,20 +152,7 @@ def start_ray(args: argparse.Namespace, python: str | None) -> None:
         os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
         ray.init(runtime_env=runtime_env)
         return
-    flags = vars(args)
-    actors = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
-    engines = (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
-    guide = GuideSettings.of_flags(flags)
-    engines += guide.engines * guide.tensor_parallel_size if guide else 0
-    others = sum(
-        flags[f"{role}.num_nodes"] * flags[f"{role}.num_gpus_per_node"]
-        for role, used in (
-            ("ref", flags["algo.kl.init_coef"] > 0),
-            ("critic", flags["algo.advantage.estimator"] == "gae"),
-            ("reward", bool(flags["reward.model_name_or_path"])),
-        )
-        if used
-    )
+    gpus = logical_gpus(vars(args))
     # Workers start when they are needed; else Ray starts one per logical CPU at once.
     os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
     # Nobody asks this cluster for the history of its calls, which grows with every step (a hundred MiB in the end).
@@ -155,8 +162,8 @@ def start_ray(args: argparse.Namespace, python: str | None) -> None:
     # address="local": never join a cluster that happens to run on this machine.
     ray.init(
         address="local",
-        num_cpus=actors + engines + others + 6,
-        num_gpus=actors + engines + others,
+        num_cpus=gpus + 6,
+        num_gpus=gpus,
         include_dashboard=False,
         object_store_memory=512 * 2**20,
         runtime_env=runtime_env,

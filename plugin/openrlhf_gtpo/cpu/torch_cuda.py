@@ -6,7 +6,9 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+from openrlhf_gtpo.cpu import ipc
 from openrlhf_gtpo.cpu.precision import to_torch_dtype
+from openrlhf_gtpo.cpu.sleep import told
 from openrlhf_gtpo.cpu.weights import StoreGroup
 
 __all__ = ["install"]
@@ -38,6 +40,9 @@ def install() -> None:
     ppo_actor.stateless_init_process_group = lambda host, port, rank, world_size, device: StoreGroup(
         host, port, rank, world_size
     )
+    ipc.install_sender()
+    for name, what in (("offload_deepspeed_states", "sleeps"), ("reload_deepspeed_states", "is awake")):
+        setattr(ppo_actor, name, told("policy", what, getattr(ppo_actor, name)))
     # OpenRLHF knows bf16 and fp16; DeepSpeed, told of neither, computes in float32.
     openrlhf_utils.convert_to_torch_dtype = to_torch_dtype
     mesh = deepspeed_strategy.init_device_mesh

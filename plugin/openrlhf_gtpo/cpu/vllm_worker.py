@@ -1,11 +1,18 @@
 """vLLM's worker on a CPU: the entropy hook, and OpenRLHF's weight sync by way of `StoreGroup`."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import torch
+from openrlhf.trainer.ray.vllm_worker_wrap import WorkerWrap
+from vllm.v1.worker.cpu_worker import CPUWorker
 
+from openrlhf_gtpo.cpu import ipc
+from openrlhf_gtpo.cpu.sleep import install_engine_sleep
 from openrlhf_gtpo.cpu.weights import StoreGroup
 from openrlhf_gtpo.vllm_worker import EntropyWorkerExtension
+
+install_engine_sleep(CPUWorker)  # vLLM refuses an extension that overrides a method of its worker
 
 
 class CpuWorkerExtension(EntropyWorkerExtension):
@@ -24,7 +31,6 @@ class CpuWorkerExtension(EntropyWorkerExtension):
         """Join the group whose rank 0 is the policy actor."""
         rank = torch.distributed.get_rank() + rank_offset
         self._sync_group = StoreGroup(master_address, master_port, rank, world_size)
-        self._received: list[tuple[str, torch.Tensor]] = []
 
     def update_weight(self, name: str, dtype: torch.dtype, shape: Any, empty_cache: bool = False) -> None:
         """Receive one parameter; ``empty_cache`` marks the last one, with which all are put in place.
@@ -34,7 +40,29 @@ class CpuWorkerExtension(EntropyWorkerExtension):
         """
         weight = torch.empty(shape, dtype=dtype)
         self._sync_group.broadcast(weight, src=0)
-        self._received.append((name, weight))
-        if empty_cache:
+        self._take([(name, weight)], last=empty_cache)
+
+    def update_weight_cuda_ipc(
+        self, name: str, dtype: torch.dtype, shape: Any, ipc_handles: Any = None, empty_cache: bool = False
+    ) -> None:
+        """Receive one parameter from the policy on the same GPU. OpenRLHF's own method opens the handle; see
+        ``cpu/torch_cuda.py`` for what it holds here."""
+        if "weights" in self._asleep:  # type: ignore[attr-defined]
+            raise RuntimeError("The policy's weights were sent while the engine's weights sleep.")
+        received: list[tuple[str, torch.Tensor]] = []
+        model = SimpleNamespace(load_weights=lambda weights: received.extend(weights))
+        worker = SimpleNamespace(
+            device=torch.device("cuda", 0),
+            model_config=self.model_config,  # type: ignore[attr-defined]
+            model_runner=SimpleNamespace(model=model),
+        )
+        with ipc.received():
+            WorkerWrap.update_weight_cuda_ipc(worker, name, dtype, shape, ipc_handles, empty_cache)
+        self._take(received, last=empty_cache)
+
+    def _take(self, weights: list[tuple[str, torch.Tensor]], last: bool) -> None:
+        """Keep what was received, and put all of it in place with the last."""
+        self._received = [*getattr(self, "_received", []), *weights]
+        if last:
             received, self._received = self._received, []
             self.model_runner.reload_weights(weights_iterator=iter(received))  # type: ignore[attr-defined]

@@ -182,8 +182,10 @@ class _Forks:
                 raise ValueError("The request breaks off.")
             body += part
         request = json.loads(body)
+        zygote = os.getpid()
         pid = os.fork()
         if pid == 0:
+            _end_with(zygote)  # who kills the driver leaves nothing behind
             signal.set_wakeup_fd(-1)
             for thing in [*ours, self._listener, asker, *self._askers.values()]:
                 thing.close()

@@ -223,6 +223,16 @@ def test_who_asked_for_it_ends_with_it(driver: Driver):
     assert not [child for child in driver.zygote.children() if child.status() == psutil.STATUS_ZOMBIE]
 
 
+def test_a_killed_driver_takes_the_forks_along():
+    driver = Driver("json")
+    asker, fork = started(driver)
+
+    driver.process.kill()
+
+    assert ends(fork)
+    assert asker.wait(60) == 128 + signal.SIGKILL
+
+
 @pytest.mark.parametrize("end", [Driver.stop, lambda driver: driver.process.kill()], ids=["stops", "is killed"])
 def test_where_its_driver_ends_the_zygote_ends_and_its_python_is_an_ordinary_one(
     end: Callable[[Driver], None],

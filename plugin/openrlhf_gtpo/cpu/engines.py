@@ -1,0 +1,17 @@
+"""vLLM's engines on a CPU, in Ray's rollout actors."""
+
+from typing import Any
+
+from openrlhf_gtpo.rollout import RolloutActor
+
+__all__ = ["CpuRolloutActor"]
+
+
+class CpuRolloutActor(RolloutActor):
+    """The rollout actor with an engine as a CPU can have it."""
+
+    async def __init__(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[misc]
+        kwargs["enable_sleep_mode"] = False  # vLLM refuses it here; ``cpu/sleep.py`` emulates it
+        if kwargs["tensor_parallel_size"] > 1:
+            kwargs["distributed_executor_backend"] = "mp"  # Ray's would look for a GPU for each worker
+        await super().__init__(*args, **kwargs)

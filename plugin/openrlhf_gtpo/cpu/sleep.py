@@ -1,0 +1,72 @@
+"""Lives in the policy's actors and in vLLM's workers: sleeping, so that engine and policy can share a GPU.
+
+On a CPU there is no memory to free. What is emulated is what others can see of it: who sleeps says so in one line, a
+sleeping engine generates nothing, and its cache is gone when it wakes up.
+"""
+
+import functools
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+__all__ = ["gpu_id", "install_engine_sleep", "told"]
+
+PARTS = ("weights", "kv_cache")
+GARBAGE = 1000.0
+"""What stands in the cache after a sleep: finite, since attention multiplies the places it leaves out by 0."""
+
+
+def gpu_id() -> str:
+    """The logical GPU, or GPUs, that Ray gave this process or the actor that started it."""
+    return os.environ.get("CUDA_VISIBLE_DEVICES") or "0"
+
+
+def told(who: str, what: str, do: Callable[..., Any]) -> Callable[..., Any]:
+    """``do`` with a line when it is done: seconds since the epoch, GPU, who, what."""
+
+    @functools.wraps(do)
+    def done(*args: Any, **kwargs: Any) -> Any:
+        result = do(*args, **kwargs)
+        _tell(who, what)
+        return result
+
+    return done
+
+
+def _tell(who: str, what: str) -> None:
+    print(f"{time.time():.6f} on logical GPU {gpu_id()}: {who} {what}", flush=True)
+
+
+def install_engine_sleep(worker: type[Any]) -> None:
+    """Let vLLM's CPU worker, which ignores that it shall sleep, do so.
+
+    Args:
+        worker: ``vllm.v1.worker.cpu_worker.CPUWorker``; changed in place, once.
+    """
+    if hasattr(worker, "_asleep"):
+        return
+
+    def sleep(self: Any, level: int = 1) -> None:
+        self._asleep = frozenset(PARTS)
+        for cache in self.model_runner.kv_caches:
+            cache.fill_(GARBAGE)
+        _tell("engine", "sleeps")
+
+    def wake_up(self: Any, tags: Sequence[str] | None = None) -> None:
+        self._asleep -= set(tags or PARTS)
+        _tell("engine", f"has its {' and '.join(tags or PARTS)} back")
+
+    def awake(call: Callable[..., Any], part: str) -> Callable[..., Any]:
+        @functools.wraps(call)
+        def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if part in self._asleep:
+                raise RuntimeError(f"The engine's {call.__name__} was called while its {part} sleep.")
+            return call(self, *args, **kwargs)
+
+        return called
+
+    worker._asleep = frozenset()
+    worker.sleep = sleep
+    worker.wake_up = wake_up
+    worker.execute_model = awake(worker.execute_model, "kv_cache")
