@@ -18,12 +18,32 @@
 #         working directory is thrown away)
 # PYTHON  the interpreter that has openrlhf-gtpo (python3)
 # DEVICE  gpu (default), or cpu to try the way through a cluster with a small policy: leaves out what needs a GPU
+# REHEARSE  1: all of this script's flags on this machine's CPU, three small steps on a Ray cluster of NODES raylets (2)
+#         with GPUS logical GPUs each (1), MODEL and DATA those of the quickstart; SIZE=32b: 8 and 8, where every actor
+#         would sit and no more
 #
 # Flags after the script's name are passed on and win.
 #
 # The paper says "global batch 128, G = 16, about 210 steps". Read here as 128 prompts a step with 16 responses each, in
 # four optimiser updates of 512 responses, without which the ratio's clip would never act.
 set -euo pipefail
+
+python=${PYTHON:-python3}
+if [ -n "${REHEARSE:-}" ] && [ -z "${RAY_ADDRESS:-}" ]; then
+    root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+    [ -n "${PYTHON:-}" ] || [ ! -x "$root/.venv/bin/python" ] || python=$root/.venv/bin/python
+    export PYTHON=$python OUT=${OUT:-$root/runs/rehearsal/${PRESET:-}}
+    if [ "${SIZE:-7b}" = 32b ]; then
+        exec "$python" -m openrlhf_gtpo.cpu.rehearsal --nodes "${NODES:-8}" --gpus "${GPUS:-8}" --engine-gpus 4 \
+            --placement-only
+    fi
+    if [ -z "${MODEL:-}" ]; then
+        "$python" "$root/launch/laptop/warm_start.py" --out "$root/runs/rehearsal" --seed 0
+        export MODEL=$root/runs/rehearsal/model DATA=$root/runs/rehearsal/train.jsonl
+    fi
+    export NODES=${NODES:-2} GPUS=${GPUS:-1} DEVICE=cpu
+    exec "$python" -m openrlhf_gtpo.cpu.rehearsal --nodes "$NODES" --gpus "$GPUS" -- bash "${BASH_SOURCE[0]}" "$@"
+fi
 
 case ${SIZE:=7b} in
     7b)
@@ -87,7 +107,7 @@ flags=(
     --device "$DEVICE"
 )
 # The same GPUs generate and train, in turn.
-[ "$DEVICE" = cpu ] || flags+=(
+[ "$DEVICE" = cpu ] && [ -z "${REHEARSE:-}" ] || flags+=(
     --ds.packing_samples
     --train.colocate_all
     --vllm.enable_sleep
@@ -96,6 +116,16 @@ flags=(
     --vllm.sync_backend nccl
     --vllm.enforce_eager
 )
+# The same flags with small numbers.
+[ -z "${REHEARSE:-}" ] || flags+=(
+    --data.max_len 96
+    --data.max_samples 48
+    --train.max_steps 3
+    --train.batch_size 64
+    --rollout.batch_size 16
+    --rollout.n_samples_per_prompt 8
+    --rollout.max_new_tokens 40
+)
 [ -z "${REWARD_URL:-}" ] || flags+=(--reward.remote_url "$REWARD_URL")
 echo "launch/train_cluster.sh: $PRESET for $model on $nodes x $gpus ${DEVICE}s; metrics, checkpoints and the policy go to $out"
-exec "${PYTHON:-python3}" -m openrlhf_gtpo.train "${flags[@]}" "$@"
+exec "$python" -m openrlhf_gtpo.train "${flags[@]}" "$@"

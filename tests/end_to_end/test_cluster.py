@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -206,3 +207,71 @@ def test_a_job_over_several_nodes_without_a_reward_service_is_told_to_start_one(
         "has several: start `math-reward serve`" in done.stdout
     ), done.stdout[-3000:]
     assert not (tmp_path / "out" / "model" / "metrics.jsonl").exists()
+
+
+EVENT = re.compile(r"(\d+\.\d+) on logical GPU (\w+:\d+): (engine|policy) (.+)")
+
+
+def test_the_gpu_commands_own_flags_run_in_a_rehearsal_on_two_nodes(policy: Path, tmp_path: Path) -> None:
+    """Packing, ZeRO-3, colocation and sleep; two policy ranks and two engines, one of each on every logical GPU."""
+    environment = {"REHEARSE": "1", "OUT": str(tmp_path / "out"), "PYTHON": sys.executable, "RAY_DEDUP_LOGS": "0"}
+    environment |= {"MODEL": str(policy / "model"), "DATA": str(policy / "train.jsonl")}
+    unset = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    done = subprocess.run(
+        ["bash", str(ROOT / "launch" / "train_gtpo.sh")],
+        cwd=tmp_path,
+        env=unset | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=800,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+    placed = re.findall(r"node \d \((\w{6})\), 1 logical GPUs: policy ranks (\d); engines (\d), 1 of", done.stdout)
+    assert [(rank, engine) for _, rank, engine in placed] == [("0", "0"), ("1", "1")]
+
+    settings = json.loads((tmp_path / "out" / "model" / "run.json").read_text())["settings"]
+    assert all(
+        settings[name] for name in ("ds.packing_samples", "train.colocate_all", "vllm.enable_sleep", "ds.enable_sleep")
+    )
+    assert (settings["ds.zero_stage"], settings["vllm.sync_backend"]) == (3, "nccl")
+    metrics = [json.loads(line) for line in (tmp_path / "out" / "model" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in metrics] == [1, 2, 3]
+    for line in metrics:
+        assert line["entropy/token_mean"] > 0
+        assert line["mismatch/logprob_gap"] <= GAP[param_dtype("auto")], "each engine has the weights of its GPU"
+
+    told = [(float(time), gpu, who, what) for time, gpu, who, what in EVENT.findall(done.stdout)]
+    assert {gpu for _, gpu, *_ in told} == {f"{node}:0" for node, *_ in placed}
+    for gpu in {gpu for _, gpu, *_ in told}:
+        turns = [(who, what) for _, where, who, what in sorted(told) if where == gpu]
+        assert turns[:4] == [*BEGINNING, *GENERATION], turns
+        steps = [*TRAINING, *GENERATION] * 3
+        assert turns[4:] in (steps, steps[:-1]), turns  # after the last step nothing is generated
+
+
+BEGINNING = [("engine", "sleeps"), ("policy", "sleeps")]
+GENERATION = [("engine", "has its weights back"), ("engine", "has its kv_cache back")]
+TRAINING = [("engine", "sleeps"), ("policy", "is awake"), ("policy", "sleeps")]
+"""Between the policy's falling asleep and the cache's return the engine has its weights alone, and gets new ones."""
+
+
+def test_a_rehearsal_of_the_32b_model_places_every_actor_on_64_logical_gpus() -> None:
+    done = subprocess.run(
+        ["bash", str(ROOT / "launch" / "train_grpo_s.sh")],
+        env={**os.environ, "REHEARSE": "1", "SIZE": "32b", "PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    nodes = re.findall(r"node \d \(\w+\), (\d) logical GPUs: policy ranks (.+); engines (.+), 4 of", done.stdout)
+    assert [gpus for gpus, *_ in nodes] == ["8"] * 8
+    assert sorted(number for _, ranks, _ in nodes for number in numbers(ranks)) == list(range(64))
+    assert sorted(number for *_, engines in nodes for number in numbers(engines)) == list(range(16))
+
+
+def numbers(text: str) -> list[int]:
+    """0, 17-19 as a list."""
+    ends = [[int(end) for end in part.split("-")] for part in text.split(", ")]
+    return [number for part in ends for number in range(part[0], part[-1] + 1)]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from openrlhf_gtpo.cpu.sleep import name_gpu
 from openrlhf_gtpo.rollout import RolloutActor
 
 __all__ = ["CpuRolloutActor"]
@@ -11,6 +12,7 @@ class CpuRolloutActor(RolloutActor):
     """The rollout actor with an engine as a CPU can have it."""
 
     async def __init__(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[misc]
+        name_gpu()
         kwargs["enable_sleep_mode"] = False  # vLLM refuses it here; ``cpu/sleep.py`` emulates it
         if kwargs["tensor_parallel_size"] > 1:
             kwargs["distributed_executor_backend"] = "mp"  # Ray's would look for a GPU for each worker

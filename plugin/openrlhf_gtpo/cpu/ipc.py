@@ -43,8 +43,17 @@ def install_sender() -> None:
 
 
 @contextlib.contextmanager
-def received() -> Iterator[None]:
-    """While OpenRLHF's method opens a handle in vLLM's worker, this process has the GPU of its actor."""
-    cuda = {"current_device": lambda: 0, "get_device_properties": _properties, "synchronize": lambda: None}
+def received(handles: dict[str, Any]) -> Iterator[None]:
+    """While OpenRLHF's method opens a handle in vLLM's worker, this process has the GPU of its actor.
+
+    Args:
+        handles: by GPU. A worker of several takes the first: which GPU it would be on is not known on a CPU.
+    """
+    uuid = gpu_id() or next(iter(handles))
+    cuda = {
+        "current_device": lambda: 0,
+        "get_device_properties": lambda device: SimpleNamespace(uuid=uuid),
+        "synchronize": lambda: None,
+    }
     with mock.patch.multiple(torch.cuda, **cuda):  # type: ignore[call-overload]
         yield

@@ -12,6 +12,7 @@ from typing import Any
 
 from openrlhf_gtpo.cpu.environment import STUBS, cpu_environment
 from openrlhf_gtpo.cpu.precision import has_native_bf16, param_dtype, vllm_dtype
+from openrlhf_gtpo.cpu.rehearsal import ONE_MACHINE
 from openrlhf_gtpo.guide.settings import GuideSettings
 
 __all__ = ["adjust", "choose_precision", "prepare_process", "refusals", "start_ray", "worker_python"]
@@ -118,11 +119,12 @@ def worker_python(cleanup: contextlib.ExitStack) -> str | None:
         cleanup: ends it.
 
     Returns:
-        None for the ordinary one: where the workers belong to a cluster that was there before, perhaps on other
-        machines; where this is no Linux; where this process has Ray already, which reads its environment when it is
-        imported; and where programs may not run from the folder of temporary files.
+        None for the ordinary one: where the workers belong to a cluster that was there before, unless it is known to
+        be on this machine; where this is no Linux; where this process has Ray already, which reads its environment
+        when it is imported; and where programs may not run from the folder of temporary files.
     """
-    if os.environ.get("RAY_ADDRESS") or sys.platform != "linux" or "ray" in sys.modules:
+    elsewhere = os.environ.get("RAY_ADDRESS") and not os.environ.get(ONE_MACHINE)
+    if elsewhere or sys.platform != "linux" or "ray" in sys.modules:
         return None
     from openrlhf_gtpo.cpu.zygote import Zygote
 

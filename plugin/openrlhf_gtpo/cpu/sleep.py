@@ -10,16 +10,31 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["gpu_id", "install_engine_sleep", "told"]
+__all__ = ["gpu_id", "install_engine_sleep", "name_gpu", "told"]
 
 PARTS = ("weights", "kv_cache")
 GARBAGE = 1000.0
 """What stands in the cache after a sleep: finite, since attention multiplies the places it leaves out by 0."""
 
 
+NAME = "OPENRLHF_GTPO_LOGICAL_GPU"
+
+
+def name_gpu() -> None:
+    """In a Ray actor: keep which logical GPU of which node it was given, also for the processes that it starts.
+
+    An engine of several workers has its GPUs through placement groups that these workers are not in on a CPU; its name
+    is empty.
+    """
+    import ray
+
+    node = ray.get_runtime_context().get_node_id()[:6]
+    os.environ[NAME] = ",".join(f"{node}:{gpu}" for gpu in ray.get_gpu_ids())
+
+
 def gpu_id() -> str:
-    """The logical GPU, or GPUs, that Ray gave this process or the actor that started it."""
-    return os.environ.get("CUDA_VISIBLE_DEVICES") or "0"
+    """What ``name_gpu`` kept."""
+    return os.environ.get(NAME, "")
 
 
 def told(who: str, what: str, do: Callable[..., Any]) -> Callable[..., Any]:

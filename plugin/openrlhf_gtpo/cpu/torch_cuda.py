@@ -5,6 +5,7 @@ import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 from openrlhf_gtpo.cpu import ipc
 from openrlhf_gtpo.cpu.precision import to_torch_dtype
@@ -41,8 +42,8 @@ def install() -> None:
         host, port, rank, world_size
     )
     ipc.install_sender()
-    for name, what in (("offload_deepspeed_states", "sleeps"), ("reload_deepspeed_states", "is awake")):
-        setattr(ppo_actor, name, told("policy", what, getattr(ppo_actor, name)))
+    ppo_actor.offload_deepspeed_states = told("policy", "sleeps", _whatever_adam(ppo_actor.offload_deepspeed_states))
+    ppo_actor.reload_deepspeed_states = told("policy", "is awake", ppo_actor.reload_deepspeed_states)
     # OpenRLHF knows bf16 and fp16; DeepSpeed, told of neither, computes in float32.
     openrlhf_utils.convert_to_torch_dtype = to_torch_dtype
     mesh = deepspeed_strategy.init_device_mesh
@@ -52,6 +53,20 @@ def install() -> None:
     for name in ("get_train_ds_config", "get_eval_ds_config"):
         setattr(deepspeed_strategy, name, _for_a_cpu(getattr(deepspeed_strategy, name)))
     ppo_actor._on_cpu = True
+
+
+def _whatever_adam(offload: Callable[..., None]) -> Callable[..., None]:
+    """OpenRLHF's function that moves DeepSpeed's states to host memory; ZeRO-3 asks for the fused Adam by its class
+    before it does, and a CPU has torch's."""
+
+    @functools.wraps(offload)
+    def offloaded(model: Any, *args: Any, **kwargs: Any) -> None:
+        import deepspeed.ops.adam.fused_adam as fused_adam
+
+        with mock.patch.object(fused_adam, "FusedAdam", type(model.optimizer.optimizer)):
+            offload(model, *args, **kwargs)
+
+    return offloaded
 
 
 def _for_a_cpu(make: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:

@@ -56,7 +56,7 @@ class CpuWorkerExtension(EntropyWorkerExtension):
             model_config=self.model_config,  # type: ignore[attr-defined]
             model_runner=SimpleNamespace(model=model),
         )
-        with ipc.received():
+        with ipc.received(ipc_handles):
             WorkerWrap.update_weight_cuda_ipc(worker, name, dtype, shape, ipc_handles, empty_cache)
         self._take(received, last=empty_cache)
 

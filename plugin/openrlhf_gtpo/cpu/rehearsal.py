@@ -1,0 +1,140 @@
+"""A Ray cluster of several nodes with logical GPUs on this machine, for as long as a command runs.
+
+    python -m openrlhf_gtpo.cpu.rehearsal --nodes 2 --gpus 1 -- bash launch/train_gtpo.sh
+
+Each node is a raylet of its own, so placement groups, fractions of GPUs and the way from one node to another are
+Ray's. Before the command runs, a table says who will sit where. ``REHEARSE=1 bash launch/train_gtpo.sh`` is the way
+in.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from openrlhf_gtpo.errors import OneSentence
+
+__all__ = ["main", "placement"]
+
+ONE_MACHINE = "OPENRLHF_GTPO_ONE_MACHINE"
+"""Set where every node of the cluster of RAY_ADDRESS is on this machine."""
+
+WAIT_SECONDS = 120
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Start the cluster, print the placement, run the command, stop the cluster.
+
+    Args:
+        argv: the command line without the program's name; by default this process's.
+
+    Returns:
+        The command's exit status; 1 where actors cannot be placed.
+    """
+    parser = argparse.ArgumentParser(prog="python -m openrlhf_gtpo.cpu.rehearsal", description=__doc__.split("\n")[0])
+    parser.add_argument("--nodes", type=int, default=2)
+    parser.add_argument("--gpus", type=int, default=1, help="logical GPUs of each node")
+    parser.add_argument("--engine-gpus", type=int, default=1, help="GPUs of each vLLM engine")
+    parser.add_argument("--placement-only", action="store_true", help="print who would sit where and run nothing")
+    parser.add_argument("command", nargs="*")
+    arguments = parser.parse_args(argv)
+
+    from ray.cluster_utils import Cluster
+
+    # As on a cluster's nodes, nothing is started before somebody needs it.
+    os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
+    node = {"num_gpus": arguments.gpus, "num_cpus": arguments.gpus + 6, "object_store_memory": 200 * 2**20}
+    cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    try:
+        for _ in range(arguments.nodes - 1):
+            cluster.add_node(**node, wait=False)
+        cluster.wait_for_nodes(timeout=WAIT_SECONDS)
+        print(
+            "\n".join(placement(cluster.address, arguments.nodes * arguments.gpus, arguments.engine_gpus)), flush=True
+        )
+        if arguments.placement_only:
+            return 0
+        return _run(arguments.command, cluster.address)
+    except OneSentence as error:
+        print(f"rehearsal: error: {error}", file=sys.stderr)
+        return 1
+    finally:
+        cluster.shutdown()
+
+
+def placement(address: str, gpus: int, engine_gpus: int) -> list[str]:
+    """Who sits where when engines and policy share all GPUs, by OpenRLHF's own placement group and bundles.
+
+    Args:
+        address: of the Ray cluster.
+        gpus: of all its nodes together.
+        engine_gpus: of each vLLM engine.
+
+    Returns:
+        One line for each node.
+
+    Raises:
+        OneSentence: the cluster has too few GPUs, or an engine's workers would sit on several nodes.
+    """
+    import ray
+    from openrlhf.trainer.ray.utils import get_bundle_indices
+    from ray.util import placement_group, placement_group_table, remove_placement_group
+
+    ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+    try:
+        group = placement_group([{"GPU": 1, "CPU": 1}] * gpus, strategy="PACK")
+        if not group.wait(WAIT_SECONDS):
+            raise OneSentence(
+                f"{gpus} GPUs are needed, but the cluster has {ray.cluster_resources().get('GPU', 0):g}."
+            )
+        nodes: dict[int, str] = placement_group_table(group)["bundles_to_node_id"]
+        engines = [
+            get_bundle_indices(group, place, engine_gpus) if engine_gpus > 1 else [place]
+            for place in range(gpus // engine_gpus)
+        ]
+        remove_placement_group(group)
+    finally:
+        ray.shutdown()
+    for place, bundles in enumerate(engines):
+        if len({nodes[bundle] for bundle in bundles}) > 1:
+            raise OneSentence(
+                f"Engine {place} would have workers on several nodes: choose --vllm.tensor_parallel_size so that it "
+                "divides the GPUs of a node."
+            )
+    lines = []
+    for place, node in enumerate(dict.fromkeys(nodes[bundle] for bundle in sorted(nodes))):
+        ranks = [bundle for bundle in sorted(nodes) if nodes[bundle] == node]
+        here = [engine for engine, bundles in enumerate(engines) if nodes[bundles[0]] == node]
+        lines.append(
+            f"node {place} ({node[:6]}), {len(ranks)} logical GPUs: policy ranks {_ranges(ranks)}; "
+            f"engines {_ranges(here)}, {engine_gpus} of the GPUs each"
+        )
+    return lines
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Ascending numbers as a person writes them: 0, 17-23."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def _run(command: list[str], address: str) -> int:
+    from openrlhf_gtpo.embedded_reward import start_embedded_service
+
+    environment = {**os.environ, "RAY_ADDRESS": address, ONE_MACHINE: "1"}
+    log = Path(tempfile.mkdtemp(prefix="rehearsal_")) / "reward_service.log"
+    with start_embedded_service(log_path=log) as service:
+        environment |= {"REWARD_URL": service.url, "MATH_REWARD_TOKEN": service.token}
+        return subprocess.run(command, env=environment).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
