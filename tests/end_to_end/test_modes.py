@@ -24,8 +24,11 @@ def check_steps(run: Run, steps: int) -> None:
 @pytest.fixture(scope="module")
 def combined(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """What users combine, over two ranks and two engines: ZeRO-3, DAPO's dynamic filtering and overlong penalty, KL as
-    a loss and importance correction."""
+    a loss, importance correction, and packed samples in batches of as many as have a number of tokens."""
     flags = [
+        "--ds.packing_samples",
+        "--train.dynamic_batch_enable",
+        "--train.max_tokens_per_gpu=700",
         "--ds.zero_stage=3",
         "--actor.num_gpus_per_node=2",
         "--ref.num_gpus_per_node=2",
@@ -50,7 +53,7 @@ def test_zero_3_over_two_ranks_hands_gathered_weights_to_both_engines(combined: 
 def test_dynamic_filtering_leaves_informative_groups_alone_beside_all_else(combined: Run) -> None:
     for line in combined.metrics:
         assert line["groups/uninformative_share"] == 0, "dynamic filtering replaced them"
-        assert line["kl"] >= 0, "the reference model answered"
+        assert line["kl"] >= 0, "the reference model answered, about the same tokens"
     assert (combined.folder / "model" / "config.json").exists()
 
 
@@ -63,8 +66,9 @@ def test_asynchronous_training_with_partial_rollouts(policy: Path, tmp_path: Pat
 
 @pytest.fixture(scope="module")
 def adapted(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """LoRA in float32, whatever the CPU has, with an agent of two turns."""
-    flags = ["--ds.lora.rank=8", "--ds.lora.alpha=16", "--actor.adam.lr=1e-2", OTHER_PRECISION]
+    """LoRA in float32, whatever the CPU has, with an agent of two turns and an engine of two workers."""
+    flags = ["--vllm.tensor_parallel_size=2"]
+    flags += ["--ds.lora.rank=8", "--ds.lora.alpha=16", "--actor.adam.lr=1e-2", OTHER_PRECISION]
     flags += [f"--train.agent_func_path={HERE / 'multi_turn_agent.py'}", "--shaping.save_rollouts=4"]
     return train(policy, tmp_path_factory.mktemp("adapted"), "gtpo", 4, *flags).check()
 
@@ -73,6 +77,12 @@ def test_lora_adapters_reach_vllm_merged(adapted: Run) -> None:
     check_steps(adapted, 4)
     assert max(line["mismatch/logprob_gap"] for line in adapted.metrics) <= 2 * adapted.gap
     assert (adapted.folder / "model" / "adapter_config.json").exists()
+
+
+def test_an_engine_of_two_workers_agrees_with_the_policy_on_every_token(adapted: Run) -> None:
+    assert adapted.settings["vllm.tensor_parallel_size"] == 2
+    assert adapted.metrics[0]["mismatch/logprob_gap"] <= adapted.gap, "before the first update nothing differs"
+    assert all(line["entropy/token_mean"] > 0 for line in adapted.metrics)
 
 
 def test_an_agent_of_two_turns(adapted: Run) -> None:
