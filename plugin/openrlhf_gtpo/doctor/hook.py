@@ -35,19 +35,20 @@ def check_hook() -> Finding:
     return ok(name, "; ".join([said, *absent]) + ".")
 
 
-def check_engine(model: str | None, device: str, wanted: bool) -> Finding:
+def check_engine(model: str | None, device: str, wanted: bool, graphs: bool = False) -> Finding:
     """Samples a few tokens with vLLM and compares their entropies with those of a forward pass in float32.
 
     Args:
         model: folder or hub id.
         device: ``cpu`` or ``gpu``.
         wanted: whether ``--engine`` was given.
+        graphs: whether the engine captures CUDA graphs.
     """
     name = "vLLM engine"
     if not wanted or model is None:
         return skipped(name, f"Not checked: give {'--model' if wanted else '--engine with --model'}.")
     try:
-        sampled = isolated("sample", {"model": model, "device": device}, ENGINE_SECONDS)
+        sampled = isolated("sample", {"model": model, "device": device, "graphs": graphs}, ENGINE_SECONDS)
     except ProbeFailed as error:
         return fault(name, f"An engine with {model} gave no entropies ({error}): mend that before training.")
     try:

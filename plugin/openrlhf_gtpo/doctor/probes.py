@@ -79,8 +79,11 @@ def _modules_with_a_sampler() -> list[str]:
     return sorted(".".join(("vllm", "v1", *path.relative_to(root).with_suffix("").parts)) for path in files)
 
 
-def sample(model: str, device: str) -> dict[str, Any]:
+def sample(model: str, device: str, graphs: bool = False) -> dict[str, Any]:
     """A few tokens of a vLLM engine with the hook.
+
+    Args:
+        graphs: with CUDA graphs, which take minutes to capture.
 
     Returns:
         ``prompts`` and ``tokens``: lists of token ids; ``entropies``: nats, one for each of the tokens.
@@ -99,7 +102,7 @@ def sample(model: str, device: str) -> dict[str, Any]:
         model=model,
         skip_tokenizer_init=True,
         trust_remote_code=True,
-        enforce_eager=True,
+        enforce_eager=not graphs,
         max_model_len=max(map(len, prompts)) + NEW_TOKENS,
         **engine,
         **engine_kwargs(),

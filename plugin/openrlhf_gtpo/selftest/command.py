@@ -1,0 +1,194 @@
+"""``openrlhf-gtpo selftest``: what only running on a machine can show, in fifteen minutes at most on one GPU.
+
+The entropy kernel against float64; the hook in a real engine, with CUDA graphs on a GPU, against a forward pass; what
+the hook costs; three training steps with packed samples, colocation and sleep; the same run resumed; LoRA. Writes
+selftest.json and selftest.html. Exit status: 0 if nothing failed, 1 if something did, 2 for a command line that is
+refused."""
+
+import argparse
+import dataclasses
+import html
+import json
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from openrlhf_gtpo.errors import OneSentence
+from openrlhf_gtpo.selftest.result import Part, Result, failed, impossible, passed
+
+__all__ = ["main"]
+
+PROGRAM = "openrlhf-gtpo selftest"
+PAIRS = {"cpu": 3, "gpu": 9}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run the parts; exit status 0, 1 where one failed, 2 for a command line that is refused."""
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="as for training (auto)")
+    parser.add_argument("--out", type=Path, default=Path("selftest"), metavar="DIR", help="(selftest)")
+    parser.add_argument(
+        "--only", metavar="NAME,NAME", help="these parts alone: kernel, hook, cost, loop, resume, lora"
+    )
+    args = parser.parse_args(argv)
+
+    from openrlhf_gtpo.train import choose_device
+
+    device = choose_device(["--device", args.device])
+    if device == "cpu":
+        from openrlhf_gtpo.cpu.platform import prepare_process
+
+        prepare_process()
+    try:
+        chosen = _chosen(parts(device, args.out.resolve()), args.only)
+    except OneSentence as error:
+        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
+        return 2
+    results = {}
+    for part in chosen:
+        print(f"{part.name} ...", end=" ", flush=True)
+        results[part.name] = result = _timed(part)
+        print(f"{result.state}, {result.seconds:.0f} s. {result.sentence}", flush=True)
+    write(args.out, device, results)
+    states = [result.state for result in results.values()]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in ("passed", "failed", "not possible here"))
+    print(f"\n{counts}. Please attach {args.out / 'selftest.json'} to an issue: it says how this machine does.")
+    return int("failed" in states)
+
+
+def parts(device: str, out: Path) -> list[Part]:
+    """What there is to run, in order.
+
+    Args:
+        device: ``cpu`` or ``gpu``.
+        out: folder for the policy, the runs and their logs.
+    """
+    from openrlhf_gtpo.selftest import loop
+    from openrlhf_gtpo.selftest.kernel import check_kernel
+    from openrlhf_gtpo.selftest.policy import make
+
+    task = make(out / "policy", device)
+    shared = out / f"loop-{time.time_ns()}"  # of its own: a run goes on from the checkpoints that it finds
+    saved = (*loop.SHARED, "--ckpt.save_steps=1")
+    again = partial(loop.train, task, shared, device, 4, *saved, "--ckpt.load_enable")
+    return [
+        Part("kernel", partial(check_kernel, device)),
+        Part("hook", partial(check_hook, str(task.model), device)),
+        Part("cost", partial(check_cost, str(task.model), device, out / "engines.log")),
+        Part("loop", partial(loop.train, task, shared, device, 3, *saved)),
+        Part("resume", partial(_resumed, again, shared)),
+        Part("lora", partial(loop.train, task, out / f"lora-{time.time_ns()}", device, 2, *loop.LORA)),
+    ]
+
+
+def check_hook(model: str, device: str) -> Result:
+    """Entropies of a real engine against a float32 forward pass, as the doctor compares them; on a GPU with graphs."""
+    from openrlhf_gtpo.doctor.hook import check_engine
+
+    finding = check_engine(model, device, wanted=True, graphs=device == "gpu")
+    return (passed if finding.state == "ok" else failed)(finding.sentence)
+
+
+def check_cost(model: str, device: str, log: Path) -> Result:
+    """Throughput with the hook over throughput without, in pairs."""
+    from openrlhf_gtpo.selftest.hook_cost import pairs
+
+    runs = pairs(model, device, PAIRS[device], prompts=16, n=8, tokens=64, log=log)
+    try:
+        ratios = [without / with_hook for with_hook, without in runs]
+    except EOFError:
+        return failed(f"An engine ended by itself; its last words are in {log}.")
+    median = statistics.median(ratios)
+    return passed(
+        f"Generation with the hook has {median:.2f} of the throughput without (pairs from {min(ratios):.2f} to "
+        f"{max(ratios):.2f}).",
+        throughput_share=median,
+    )
+
+
+def _resumed(run: partial[Result], folder: Path) -> Result:
+    if not (folder / "state").exists():
+        return impossible("There is no checkpoint to go on from: the part `loop` has to run before.")
+    return run()
+
+
+def _chosen(all_parts: list[Part], only: str | None) -> list[Part]:
+    if only is None:
+        return all_parts
+    wanted = [name.strip() for name in only.split(",")]
+    names = [part.name for part in all_parts]
+    unknown = [name for name in wanted if name not in names]
+    if unknown:
+        raise OneSentence(f"--only names {', '.join(unknown)}, but the parts are {', '.join(names)}.")
+    return [part for part in all_parts if part.name in wanted]
+
+
+def _timed(part: Part) -> Result:
+    begin = time.monotonic()
+    try:
+        result = part.run()
+    except Exception as error:  # the other parts still say what they find
+        result = failed(f"{type(error).__name__}: {error}")
+    return dataclasses.replace(result, seconds=time.monotonic() - begin)
+
+
+def write(out: Path, device: str, results: dict[str, Result]) -> None:
+    """selftest.json and selftest.html."""
+    from openrlhf_gtpo.run_record import environment
+
+    about = {"device": device, **_gpu(device), **environment()}
+    parts_of = {name: dataclasses.asdict(result) for name, result in results.items()}
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "selftest.json").write_text(json.dumps({"environment": about, "parts": parts_of}, indent=2) + "\n")
+    rows = "".join(
+        f"<tr><th scope=row>{name}</th><td>{result.state}</td><td>{result.seconds:.0f}</td>"
+        f"<td>{html.escape(result.sentence)}</td><td>{_figures(result)}</td></tr>"
+        for name, result in results.items()
+    )
+    facts = "".join(
+        f"<dt>{html.escape(str(name))}</dt><dd>{html.escape(str(value))}</dd>" for name, value in about.items()
+    )
+    (out / "selftest.html").write_text(PAGE % {"rows": rows, "facts": facts}, encoding="utf-8")
+
+
+def _figures(result: Result) -> str:
+    return "<br>".join(f"{html.escape(name)} {value:.4g}" for name, value in result.figures.items())
+
+
+def _gpu(device: str) -> dict[str, object]:
+    if device == "cpu":
+        return {}
+    import torch
+
+    properties = torch.cuda.get_device_properties(0)
+    capability = f"{properties.major}.{properties.minor}"
+    return {"gpu": properties.name, "gpu_gib": round(properties.total_memory / 2**30, 1), "capability": capability}
+
+
+PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>openrlhf-gtpo selftest</title>
+<style>
+:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+div { overflow-x: auto; }
+table { border-collapse: collapse; }
+th, td { border-bottom: 1px solid #8886; padding: .3rem .6rem; text-align: left; vertical-align: top; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1rem; }
+</style>
+<h1>What this machine does</h1>
+<div><table>
+<thead><tr><th>part</th><th>result</th><th>seconds</th><th>in words</th><th>figures</th></tr></thead>
+<tbody>%(rows)s</tbody>
+</table></div>
+<h2>The machine</h2>
+<dl>%(facts)s</dl>
+</html>
+"""

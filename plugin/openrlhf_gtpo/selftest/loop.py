@@ -1,0 +1,75 @@
+"""Training runs of a few steps with the flags of a GPU's command line, and what their metrics have to show."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from openrlhf_gtpo.selftest.policy import Task
+from openrlhf_gtpo.selftest.result import Result, failed, passed
+
+__all__ = ["GAP", "LORA", "SHARED", "judged", "train"]
+
+SHARED = ("--ds.packing_samples", "--train.colocate_all", "--vllm.enable_sleep", "--ds.enable_sleep")
+LORA = ("--ds.lora.rank=8", "--ds.lora.alpha=16")
+SECONDS = 600
+GAP = {"cpu": 5e-3, "gpu": 2e-2}
+"""By how much log-probabilities of rollout and policy may differ on average, nats a token: two implementations of the
+same weights in bfloat16."""
+
+
+def train(task: Task, folder: Path, device: str, steps: int, *flags: str) -> Result:
+    """A run up to its step ``steps``; one whose checkpoints are in ``folder`` goes on."""
+    command = [
+        *[sys.executable, "-m", "openrlhf_gtpo.train", f"--device={device}", "--algo.advantage.estimator=gtpo"],
+        *[f"--actor.model_name_or_path={task.model}", f"--data.prompt_dataset={task.data}"],
+        *["--data.input_key=input", "--data.label_key=label", "--data.apply_chat_template", "--data.max_len=128"],
+        *["--algo.kl.init_coef=0", "--rollout.batch_size=8", "--rollout.n_samples_per_prompt=8"],
+        *["--rollout.micro_batch_size=16", "--rollout.max_new_tokens=32", "--train.batch_size=32"],
+        *["--train.micro_batch_size=8", f"--train.max_steps={steps}", "--actor.num_gpus_per_node=1"],
+        *["--vllm.num_engines=1", f"--reward.remote_url={task.reward}", f"--ckpt.output_dir={folder / 'model'}"],
+        *[f"--ckpt.path={folder / 'state'}", f"--logger.metrics_path={folder / 'metrics.jsonl'}"],
+        *(["--vllm.sync_backend=nccl", "--vllm.gpu_memory_utilization=0.4"] if device == "gpu" else []),
+        *flags,
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "log"
+    with log.open("ab") as output:
+        try:
+            status = subprocess.run(
+                command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=SECONDS
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return failed(f"It did not end within {SECONDS} s; its log is {log}.")
+    if status:
+        return failed(f"It ended with exit code {status}: {_last_line(log)} (all of it in {log}).")
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return judged([json.loads(line) for line in lines], steps, device)
+
+
+def judged(metrics: list[dict[str, Any]], steps: int, device: str) -> Result:
+    """Whether every step's metrics are those of a loop whose parts agree."""
+    found = [line["step"] for line in metrics]
+    if found != list(range(1, steps + 1)):
+        return failed(f"Its steps are {found}, not those from 1 to {steps}.")
+    gap = max(line["mismatch/logprob_gap"] for line in metrics)
+    entropy = [line["entropy/token_mean"] for line in metrics]
+    figures = {"logprob_gap": gap, "entropy": entropy[-1], "step_seconds": metrics[-1]["timing/step_total"]}
+    if not all(math.isfinite(value) and value > 0 for value in entropy):
+        return failed(f"Its entropies are {entropy}: the hook's are above 0.", **figures)
+    if not gap <= GAP[device]:
+        return failed(
+            f"Log-probabilities of rollout and policy differ by {gap:.1e} nats, more than {GAP[device]:g}: vLLM does "
+            "not have the policy's weights.",
+            **figures,
+        )
+    if not all(line["actor_grad_norm"] > 0 for line in metrics):
+        return failed("A step had no gradient.", **figures)
+    return passed(f"{steps} steps; rollout and policy differ by {gap:.1e} nats a token at most.", **figures)
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "it said nothing")

@@ -1,0 +1,106 @@
+"""The self-test's parts, what they make of a run's metrics, and what is written down."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from openrlhf_gtpo import cli
+from openrlhf_gtpo.selftest import command, kernel, loop
+from openrlhf_gtpo.selftest.result import Part, Result, failed, impossible, passed
+
+
+def metrics(steps: int, **changes: float) -> list[dict[str, Any]]:
+    line = {"mismatch/logprob_gap": 1e-4, "entropy/token_mean": 5.0, "timing/step_total": 1.0, "actor_grad_norm": 0.3}
+    return [{"step": step, **line, **changes} for step in range(1, steps + 1)]
+
+
+def test_a_loop_whose_parts_agree_passes_with_its_figures():
+    result = loop.judged(metrics(3), 3, "cpu")
+    assert result.state == "passed"
+    assert result.figures == {"logprob_gap": 1e-4, "entropy": 5.0, "step_seconds": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (metrics(2), "Its steps are [1, 2], not those from 1 to 3."),
+        (metrics(3, **{"mismatch/logprob_gap": 0.3}), "vLLM does not have the policy's weights"),
+        (metrics(3, **{"mismatch/logprob_gap": float("nan")}), "vLLM does not have the policy's weights"),
+        (metrics(3, **{"entropy/token_mean": 0.0}), "the hook's are above 0"),
+        (metrics(3, **{"entropy/token_mean": float("nan")}), "the hook's are above 0"),
+        (metrics(3, **{"actor_grad_norm": 0.0}), "had no gradient"),
+    ],
+)
+def test_a_loop_that_cannot_be_trusted_fails_and_says_why(found: list[dict[str, Any]], said: str):
+    result = loop.judged(found, 3, "cpu")
+    assert result.state == "failed"
+    assert said in result.sentence
+
+
+def test_a_kernel_that_is_off_by_a_thousandth_fails(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kernel, "VOCABULARY", 500)
+    monkeypatch.setattr(kernel, "ROWS", {"cpu": (1, 8)})
+    assert kernel.check_kernel("cpu").state == "passed"
+    entropy = kernel.token_entropy
+    monkeypatch.setattr(kernel, "token_entropy", lambda logits: entropy(logits) + torch.tensor(1e-3))
+    result = kernel.check_kernel("cpu")
+    assert result.state == "failed"
+    assert result.figures["max_error_nats"] == pytest.approx(1e-3, rel=0.01)
+
+
+@pytest.fixture
+def three_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks() -> Result:
+        raise RuntimeError("the engine is <gone>")
+
+    found = [
+        Part("kernel", lambda: passed("It is exact.", max_error_nats=1e-7)),
+        Part("hook", breaks),
+        Part("resume", lambda: impossible("There is no checkpoint.")),
+    ]
+    monkeypatch.setattr(command, "parts", lambda device, out: found)
+
+
+def test_a_part_that_breaks_is_a_failure_and_the_others_go_on(
+    three_parts: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    status = cli.main(["selftest", "--device", "cpu", "--out", str(tmp_path)])
+
+    said = capsys.readouterr().out
+    assert status == 1
+    assert "1 passed, 1 failed, 1 not possible here" in said
+    assert f"attach {tmp_path / 'selftest.json'} to an issue" in said
+    written = json.loads((tmp_path / "selftest.json").read_text())
+    assert {name: part["state"] for name, part in written["parts"].items()} == {
+        "kernel": "passed",
+        "hook": "failed",
+        "resume": "not possible here",
+    }
+    assert written["parts"]["hook"]["sentence"] == "RuntimeError: the engine is <gone>"
+    assert written["parts"]["kernel"]["figures"] == {"max_error_nats": 1e-7}
+    assert written["environment"]["device"] == "cpu"
+    page = (tmp_path / "selftest.html").read_text()
+    assert "the engine is &lt;gone&gt;" in page
+    assert "max_error_nats 1e-07" in page
+
+
+def test_only_the_named_parts_run(three_parts: None, tmp_path: Path):
+    assert cli.main(["selftest", "--device", "cpu", "--out", str(tmp_path), "--only", "kernel"]) == 0
+    assert list(json.loads((tmp_path / "selftest.json").read_text())["parts"]) == ["kernel"]
+
+
+def test_a_part_that_does_not_exist_is_refused_with_the_names(
+    three_parts: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert cli.main(["selftest", "--device", "cpu", "--out", str(tmp_path), "--only", "kernel,speed"]) == 2
+    assert "--only names speed, but the parts are kernel, hook, resume." in capsys.readouterr().err
+    assert not (tmp_path / "selftest.json").exists()
+
+
+def test_without_checkpoints_there_is_nothing_to_resume(tmp_path: Path):
+    result = command._resumed(lambda: failed("It must not run."), tmp_path)
+    assert result.state == "not possible here"
+    assert "`loop` has to run before" in result.sentence
