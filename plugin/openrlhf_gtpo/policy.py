@@ -1,5 +1,5 @@
-"""Lives in the policy actors (DeepSpeed): makes sure of the engines that it is to feed, and puts GRPO-S's
-objective in place, and the shaped ratio of a guide's tokens.
+"""Lives in the training actors (DeepSpeed): the policy's makes sure of the engines that it is to feed, and puts
+GRPO-S's objective in place, and the shaped ratio of a guide's tokens.
 
 GTPO uses OpenRLHF's token-level loss as it is.
 """
@@ -7,6 +7,7 @@ GTPO uses OpenRLHF's token-level loss as it is.
 from types import SimpleNamespace
 from typing import Any
 
+import openrlhf.trainer.ray.launcher as launcher
 import openrlhf.trainer.ray.ppo_actor as ppo_actor
 import ray
 import torch
@@ -17,7 +18,11 @@ from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.lora import gathers_merged, has_adapters, plain_names
 from openrlhf_gtpo.loss import SequenceRatioLoss
 from openrlhf_gtpo.openrlhf_seam import underlying
+from openrlhf_gtpo.rotary import PreciseActor
 from openrlhf_gtpo.vllm_entropy import check_hook
+
+# The name that OpenRLHF makes policy and reference by; each of their processes imports this module.
+ppo_actor.Actor = launcher.Actor = PreciseActor
 
 
 class PolicyTrainer(ppo_actor.ActorPPOTrainer):
@@ -71,3 +76,7 @@ class PolicyActor(underlying(ppo_actor.PolicyModelActor)):  # type: ignore[misc]
         if guide is not None and guide.ratio_shaping:
             self.trainer.actor_loss_fn = ShapedGuideLoss(self.trainer.actor_loss_fn, guide.ratio_shaping)
         return result
+
+
+class ReferenceActor(underlying(launcher.ReferenceModelActor)):  # type: ignore[misc]
+    """OpenRLHF's reference actor; the class stands here so that unpickling it imports this module."""

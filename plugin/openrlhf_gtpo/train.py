@@ -218,6 +218,7 @@ def _bind_controller_and_policy(device: str) -> None:
         from openrlhf_gtpo import policy
 
         bind("openrlhf.trainer.ray.ppo_actor", "PolicyModelActor", policy.PolicyActor, num_gpus=1)
+        bind("openrlhf.trainer.ray.launcher", "ReferenceModelActor", policy.ReferenceActor, num_gpus=1)
 
 
 def _bind_engines(guide: Callable[[], GuideSettings | None]) -> None:
