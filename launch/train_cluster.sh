@@ -70,7 +70,8 @@ flags=(
     --train.batch_size 512
     --train.micro_batch_size 2
     --train.max_epochs 1
-    --train.num_episodes 100
+    --train.max_steps 210   # the learning rate's schedule is laid out over these, not over all episodes
+    --train.num_episodes 100 # enough prompts for them, whatever dynamic filtering throws away
     --data.max_samples 1000000
     --actor.adam.lr 1e-6
     --actor.gradient_checkpointing_enable

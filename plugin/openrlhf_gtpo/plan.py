@@ -4,7 +4,10 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from openrlhf.utils.config import hierarchize
+
 from openrlhf_gtpo.guide.settings import GuideSettings
+from openrlhf_gtpo.schedule import schedule
 from openrlhf_gtpo.settings import ESTIMATORS
 
 __all__ = ["plan"]
@@ -73,9 +76,8 @@ def _batch(flags: dict[str, Any]) -> list[tuple[str, str]]:
         ("rollout", f"{prompts:,} prompts x {samples} responses = {prompts * samples:,} a step"),
         *_guide(flags),
         ("updates", f"{updates:g} a step, of {flags['train.batch_size']:,} responses"),
-        ("steps", _steps(flags)),
+        *_learning(flags),
         ("lengths", f"up to {flags['data.max_len']:,} tokens in all, {_tokens(flags)} of them a response's"),
-        ("learning rate", f"{flags['actor.adam.lr']:g}"),
     ]
 
 
@@ -90,9 +92,20 @@ def _guide(flags: dict[str, Any]) -> list[tuple[str, str]]:
     return [("guide", f"{who}: {guide.samples} response(s) more to {' and to '.join(whom)}")]
 
 
-def _steps(flags: dict[str, Any]) -> str:
-    most = flags["train.max_steps"]
-    return "until the prompts are used up" if most is None else f"{most:,} at most"
+def _learning(flags: dict[str, Any]) -> list[tuple[str, str]]:
+    """How long the run is and what its learning rate is on the way."""
+    most, highest = flags["train.max_steps"], f"{flags['actor.adam.lr']:g}"
+    found = schedule(hierarchize(argparse.Namespace(**flags)))
+    if found is None:
+        share = f"{flags['actor.lr_warmup_ratio']:.0%} of all updates"
+        steps = "until the prompts are used up" if most is None else f"{most:,} at most"
+        return [("steps", steps), ("learning rate", f"{highest}, {flags['actor.lr_scheduler']}, warm-up {share}")]
+    rates = ", ".join(f"{rate:.3g} in step {step:,}" for step, rate in found.rates.items())
+    return [
+        ("steps", f"{most:,} at most, in which {found.updates:,} updates"),
+        ("warm-up", f"{found.warmup:,} updates"),
+        ("learning rate", f"{highest}, {flags['actor.lr_scheduler']}: {rates}"),
+    ]
 
 
 def _tokens(flags: dict[str, Any]) -> str:

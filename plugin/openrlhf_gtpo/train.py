@@ -23,7 +23,6 @@ from openrlhf_gtpo.errors import OneSentence, SettingsError
 from openrlhf_gtpo.failures import one_sentence
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_warnings
 from openrlhf_gtpo.orphans import adopt_orphans, reap
-from openrlhf_gtpo.plan import plan
 from openrlhf_gtpo.poison import guide_faults, poison
 from openrlhf_gtpo.settings import (
     add_flags,
@@ -123,6 +122,8 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[
             raise SettingsError("\n".join(faults))
         precision = platform.choose_precision(args) if platform else openrlhfs_precision(args)
         if args.dry_run:  # also where the parser was given it abbreviated
+            from openrlhf_gtpo.plan import plan  # which imports OpenRLHF
+
             how = {"device": device, "precision": precision}
             print(plan(args, **how, preset=expanded.preset, overridden=expanded.overridden))
             sys.exit(0)

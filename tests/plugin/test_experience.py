@@ -12,8 +12,8 @@ from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
 from openrlhf_gtpo.experience import ExperienceMaker, PolicyBroken, ShapingFailed
 from openrlhf_gtpo.generator import Generator, GroupBroken, RewardsFailed
+from openrlhf_gtpo.schedule import updates
 from openrlhf_gtpo.shaping import grpo_s, gtpo
-from openrlhf_gtpo.trainers import updates
 from openrlhf_gtpo.whole_batch import NotBinary
 
 G = 4

@@ -7,8 +7,8 @@ from openrlhf.utils.config import hierarchize
 
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_refusals, guide_warnings
 from openrlhf_gtpo.plan import plan
+from openrlhf_gtpo.schedule import updates
 from openrlhf_gtpo.settings import refusals
-from openrlhf_gtpo.trainers import updates
 
 from .tables import guided
 
