@@ -41,6 +41,8 @@ def examine(asked: Question) -> Iterator[Finding]:
     yield from _guarded("vLLM", packages.check_vllm, asked.takes)
     for name in ("torch", "ray", "deepspeed", "transformers"):
         yield from _guarded(name, packages.check_package, name)
+    if asked.takes == "gpu":
+        yield from _guarded("flash-attn", packages.check_flash_attn)
     yield from _guarded("GPU", machine.check_gpu, asked.device, asked.ray_address)
     yield from _guarded("entropy hook", hook.check_hook)
     yield from _guarded("vLLM engine", hook.check_engine, asked.model, asked.takes, asked.engine)
