@@ -110,6 +110,9 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[
     if device == "gpu":
         platform = None
     openrlhf_seam.check()
+    # A variable that a Ray job brings and OpenRLHF hands to Ray too would be a conflict, though OpenRLHF hands on the
+    # job's own value.
+    os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
     _bind_controller_and_policy(device)
     _bind_engines(lambda: GuideSettings.of_flags(known_flags))
     import ray
