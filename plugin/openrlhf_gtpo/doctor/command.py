@@ -19,7 +19,7 @@ from openrlhf_gtpo.doctor.machine import has_gpus
 from openrlhf_gtpo.doctor.table import as_json, summary, table
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.rewards import RewardClientSettings
-from openrlhf_gtpo.settings import TOKEN_VARIABLE
+from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 
 __all__ = ["main"]
 
@@ -64,7 +64,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--reward_url",
         metavar="URL[,URL]",
-        help=f"reward services, their token in {TOKEN_VARIABLE} (the built-in one is started)",
+        help=f"reward services, their token in {TOKEN_VARIABLE}, or in a file named by {TOKEN_FILE_VARIABLE} "
+        "(the built-in one is started)",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where checkpoints will go")
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="as for training (auto)")
