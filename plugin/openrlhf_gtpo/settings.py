@@ -276,6 +276,12 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     for name in ("reward.batch_size", "reward.max_in_flight"):
         if flags[name] < 1:
             found.append(f"--{name} is {flags[name]}, but needs to be at least 1.")
+    if flags["rollout.top_p"] < 1 and _corrects(flags):
+        found.append(
+            f"--rollout.top_p is {flags['rollout.top_p']} with --algo.advantage.is_correction_*: vLLM's probabilities "
+            "are among the tokens that it kept and the policy's among all, so every ratio would be too small by the "
+            "share that was kept. Set --rollout.top_p 1.0 or leave the correction out."
+        )
     if rewards_are_embedded(flags) and flags.get("data.label_key") is None:
         found.append(
             "No --data.label_key: the built-in reward service compares each response with a reference answer, so "
@@ -285,13 +291,18 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     return found
 
 
+def _corrects(flags: dict[str, Any]) -> bool:
+    """Whether importance correction weighs the loss by the ratio of policy to rollout; its flag had another name up to
+    OpenRLHF 0.11.1."""
+    level = flags.get("algo.advantage.is_correction_level", "off")
+    return level != "off" or bool(flags.get("algo.advantage.is_correction_enable", False))
+
+
 def _meaningless(flags: dict[str, Any]) -> list[str]:
     """Options of OpenRLHF that have no meaning with gtpo and grpo_s: refused, never ignored."""
     name = flags["algo.advantage.estimator"]
     title = {"gtpo": "GTPO", "grpo_s": "GRPO-S"}[name]
-    correction = flags.get("algo.advantage.is_correction_level", "off") != "off" or flags.get(
-        "algo.advantage.is_correction_enable", False
-    )
+    correction = _corrects(flags)
     rules = [
         (
             flags["algo.advantage.gamma"] != 1,

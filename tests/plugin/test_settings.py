@@ -91,6 +91,18 @@ def test_importance_correction_goes_with_gtpo_but_not_with_one_ratio_per_respons
     assert "GRPO-S has one ratio for each response" in sentence
 
 
+@pytest.mark.parametrize("estimator", ["gtpo", "group_norm", "reinforce_baseline"])
+def test_probabilities_among_the_kept_tokens_are_not_compared_with_those_among_all(
+    parser: argparse.ArgumentParser, estimator: str
+) -> None:
+    """With top_p vLLM's probabilities are larger by one over the kept mass, so that each ratio is too small by it."""
+    flags = ["--rollout.top_p", "0.9", "--algo.advantage.is_correction_level", "token"]
+    (sentence,) = refusals(parse(parser, *flags, estimator=estimator))
+    assert sentence.startswith("--rollout.top_p is 0.9 with --algo.advantage.is_correction_*: ")
+    assert refusals(parse(parser, *flags[:2], estimator=estimator)) == []
+    assert refusals(parse(parser, *flags[2:], estimator=estimator)) == []
+
+
 def test_forking_tokens_go_with_gtpo_but_not_with_one_ratio_per_response(parser: argparse.ArgumentParser) -> None:
     flags = ["--shaping.top_entropy_share", "0.2"]
     assert refusals(parse(parser, *flags)) == []
