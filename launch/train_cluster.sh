@@ -28,7 +28,7 @@ set -euo pipefail
 case ${SIZE:=7b} in
     7b)
         nodes=${NODES:-1}
-        engine_gpus=2
+        engine_gpus=1 # 15 GiB of weights: eight engines of one GPU do not wait for each other at every layer
         model=${MODEL:-Qwen/Qwen2.5-7B}
         ;;
     32b)
@@ -95,7 +95,6 @@ flags=(
     --ds.enable_sleep
     --vllm.gpu_memory_utilization 0.6
     --vllm.sync_backend nccl
-    --vllm.enforce_eager
 )
 [ -z "${REWARD_URL:-}" ] || flags+=(--reward.remote_url "$REWARD_URL")
 echo "launch/train_cluster.sh: $PRESET for $model on $nodes x $gpus ${DEVICE}s; metrics, checkpoints and the policy go to $out"

@@ -8,7 +8,7 @@ from openrlhf.utils.config import hierarchize
 
 from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.schedule import schedule
-from openrlhf_gtpo.settings import ESTIMATORS
+from openrlhf_gtpo.settings import ESTIMATORS, responses_at_once
 
 __all__ = ["plan"]
 
@@ -123,6 +123,7 @@ def _machines(flags: dict[str, Any], device: str, precision: str) -> list[tuple[
         ("precision", precision),
         ("training", f"{ranks} {kind}(s), ZeRO stage {flags['ds.zero_stage']}"),
         ("generation", f"{engines} engine(s) of {tensor_parallel} {kind}(s)"),
+        ("at once", f"{responses_at_once(flags):,} responses in each engine"),
     ]
 
 

@@ -242,6 +242,8 @@ class RolloutActor(underlying(vllm_engine.RolloutRayActor)):  # type: ignore[mis
         kwargs["worker_extension_cls"] = rollout.worker_extension_cls
         if rollout.dtype is not None:
             kwargs["dtype"] = rollout.dtype
+        if rollout.max_num_seqs is not None:
+            kwargs["max_num_seqs"] = rollout.max_num_seqs
         urls = [remote_rm_url] if isinstance(remote_rm_url, str) else list(remote_rm_url or [])
         reward_function = bool(urls) and urls[0].endswith(".py")
         # OpenRLHF's executor is not told of any URL, so it leaves the reward to us; from a .py file it loads the

@@ -26,12 +26,16 @@ __all__ = [
     "make_paths_absolute",
     "openrlhfs_precision",
     "refusals",
+    "responses_at_once",
     "reward_token",
     "rollout_settings",
 ]
 
 ESTIMATORS = ("gtpo", "grpo_s")
 """What ``--algo.advantage.estimator`` accepts besides OpenRLHF's own values."""
+
+MOST_AT_ONCE = 1024
+"""Responses of an engine at once that nobody has to ask for: vLLM's own number for batches on large GPUs."""
 
 ON_FAILURE = ("retry", "drop_group", "stop")
 TOKEN_VARIABLE = "MATH_REWARD_TOKEN"
@@ -76,6 +80,8 @@ class RolloutSettings:
     worker_extension_cls: str
     dtype: str | None = None
     """vLLM's name of the engine's precision; None leaves it to OpenRLHF, whose engines compute in bfloat16."""
+    max_num_seqs: int | None = None
+    """Responses that an engine works on at once; None is vLLM's own, which is 128 in an engine of OpenRLHF's kind."""
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -167,6 +173,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="end after N steps (rollout batches), however many prompts dynamic filtering takes for them; the "
         "learning rate's schedule ends there too (default: when the prompts of all episodes are used up)",
+    )
+    group.add_argument(
+        "--vllm.max_num_seqs",
+        type=int,
+        default=None,
+        metavar="N",
+        help="responses that an engine works on at once; the rest of a batch waits (default: all that an engine gets "
+        f"of a batch, but no more than {MOST_AT_ONCE:,})",
     )
     group.add_argument(
         "--reward.on_failure",
@@ -273,8 +287,8 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     for name in ("reward.timeout", "reward.deadline"):
         if not (math.isfinite(flags[name]) and flags[name] > 0):
             found.append(f"--{name} is {flags[name]}, but needs a number of seconds above 0.")
-    for name in ("reward.batch_size", "reward.max_in_flight"):
-        if flags[name] < 1:
+    for name in ("reward.batch_size", "reward.max_in_flight", "vllm.max_num_seqs"):
+        if flags[name] is not None and flags[name] < 1:
             found.append(f"--{name} is {flags[name]}, but needs to be at least 1.")
     if flags["rollout.top_p"] < 1 and _corrects(flags):
         found.append(
@@ -410,21 +424,31 @@ def rollout_settings(args: argparse.Namespace, worker_extension_cls: str, token:
     """
     flags = vars(args)
     remote = flags["reward.remote_url"]
-    dtype = "float32" if flags["ds.param_dtype"] == "fp32" else None
-    if not remote or flags["train.agent_func_path"] or remote.endswith(".py"):
-        return RolloutSettings(reward=None, worker_extension_cls=worker_extension_cls, dtype=dtype)
-    return RolloutSettings(
-        reward=RewardClientSettings(
+    reward = None
+    if remote and not flags["train.agent_func_path"] and not remote.endswith(".py"):
+        reward = RewardClientSettings(
             urls=tuple(url.strip() for url in remote.split(",") if url.strip()),
             token=token or reward_token(),
             timeout=flags["reward.timeout"],
             deadline=0.0 if flags["reward.on_failure"] == "drop_group" else flags["reward.deadline"],
             batch_size=flags["reward.batch_size"],
             max_in_flight=flags["reward.max_in_flight"],
-        ),
+        )
+    return RolloutSettings(
+        reward=reward,
         worker_extension_cls=worker_extension_cls,
-        dtype=dtype,
+        dtype="float32" if flags["ds.param_dtype"] == "fp32" else None,
+        max_num_seqs=responses_at_once(flags),
     )
+
+
+def responses_at_once(flags: dict[str, Any]) -> int:
+    """Responses that an engine works on at once, from OpenRLHF's flat flags: by default its share of a batch."""
+    if flags["vllm.max_num_seqs"] is not None:
+        return flags["vllm.max_num_seqs"]
+    prompts = flags["rollout.vllm_generate_batch_size"] or flags["rollout.batch_size"]
+    share = math.ceil(prompts * flags["rollout.n_samples_per_prompt"] / (flags["vllm.num_engines"] or 1))
+    return min(share, MOST_AT_ONCE)
 
 
 def make_paths_absolute(args: argparse.Namespace) -> None:

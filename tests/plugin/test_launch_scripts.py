@@ -38,7 +38,8 @@ def test_a_node_of_eight_gpus_trains_the_papers_7b_policy() -> None:
     assert told["rollout"] == "128 prompts x 16 responses = 2,048 a step"
     assert told["lengths"] == "up to 6,144 tokens in all, 4,096 of them a response's"
     assert told["training"] == "8 GPU(s), ZeRO stage 3"
-    assert told["generation"] == "4 engine(s) of 2 GPU(s)"
+    assert told["generation"] == "8 engine(s) of 1 GPU(s)"
+    assert told["at once"] == "256 responses in each engine", "2,048 on 8"
     assert told["policy"] == "Qwen/Qwen2.5-7B"
 
 
@@ -87,7 +88,10 @@ def test_the_scripts_differ_in_the_preset_alone(preset: str) -> None:
     ("environment", "sentence"),
     [
         ({"SIZE": "70b"}, "SIZE is 70b, but needs to be 7b or 32b."),
-        ({"GPUS": "3"}, "1 x 3 GPUs do not divide into vLLM engines of 2: change NODES or GPUS."),
+        (
+            {"SIZE": "32b", "NODES": "1", "GPUS": "6"},
+            "1 x 6 GPUs do not divide into vLLM engines of 4: change NODES or GPUS.",
+        ),
         ({"NODES": "2"}, "2 nodes share a reward service: start `math-reward serve`"),
     ],
 )
