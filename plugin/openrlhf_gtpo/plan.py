@@ -6,6 +6,7 @@ from typing import Any
 
 from openrlhf.utils.config import hierarchize
 
+from openrlhf_gtpo import memory
 from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.schedule import schedule
 from openrlhf_gtpo.settings import ESTIMATORS, responses_at_once
@@ -29,6 +30,7 @@ def plan(
     rows = [("preset", _preset(preset, overridden)), *_algorithm(flags), *_batch(flags)]
     rows += [
         *_machines(flags, device, precision),
+        *(_memory(flags) if device == "gpu" else []),
         ("policy", str(flags["actor.model_name_or_path"] or flags.get("model_name_or_path"))),
         ("data", str(flags["data.prompt_dataset"])),
         ("rewards", _rewards(flags)),
@@ -125,6 +127,18 @@ def _machines(flags: dict[str, Any], device: str, precision: str) -> list[tuple[
         ("generation", f"{engines} engine(s) of {tensor_parallel} {kind}(s)"),
         ("at once", f"{responses_at_once(flags):,} responses in each engine"),
     ]
+
+
+def _memory(flags: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the run needs of the GPUs that are here, of those that GPU_GB describes, or else of 80 GiB each."""
+    model = memory.model_named(str(flags["actor.model_name_or_path"]))
+    if model is None:
+        return [("memory", "not known: the model's config.json is not here, or it is of another kind")]
+    reckoned = memory.setup_of(flags, memory.gpu_bytes())
+    work = memory.workload_of(flags)
+    found = memory.need(model, reckoned, work)
+    told = memory.rows(found, reckoned, work)
+    return told + [("warning", sentence) for sentence in memory.warnings(found, reckoned, work)]
 
 
 def _rewards(flags: dict[str, Any]) -> str:

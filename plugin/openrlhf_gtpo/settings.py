@@ -7,6 +7,7 @@ starts."""
 import argparse
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -442,7 +443,7 @@ def rollout_settings(args: argparse.Namespace, worker_extension_cls: str, token:
     )
 
 
-def responses_at_once(flags: dict[str, Any]) -> int:
+def responses_at_once(flags: Mapping[str, Any]) -> int:
     """Responses that an engine works on at once, from OpenRLHF's flat flags: by default its share of a batch."""
     if flags["vllm.max_num_seqs"] is not None:
         return flags["vllm.max_num_seqs"]

@@ -12,7 +12,19 @@ LAUNCH = Path(__file__).parents[2] / "launch"
 
 
 def run(script: str, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    names = ("PRESET", "SIZE", "MODEL", "DATA", "INPUT_KEY", "LABEL_KEY", "NODES", "GPUS", "REWARD_URL", "OUT")
+    names = [
+        "PRESET",
+        "SIZE",
+        "MODEL",
+        "DATA",
+        "INPUT_KEY",
+        "LABEL_KEY",
+        "NODES",
+        "GPUS",
+        "GPU_GB",
+        "REWARD_URL",
+        "OUT",
+    ]
     kept = {name: value for name, value in os.environ.items() if name not in names}
     return subprocess.run(
         ["bash", str(LAUNCH / script), *flags],
@@ -41,6 +53,19 @@ def test_a_node_of_eight_gpus_trains_the_papers_7b_policy() -> None:
     assert told["generation"] == "8 engine(s) of 1 GPU(s)"
     assert told["at once"] == "256 responses in each engine", "2,048 on 8"
     assert told["policy"] == "Qwen/Qwen2.5-7B"
+
+
+def test_the_plan_says_what_fits_and_a_smaller_gpu_takes_fewer_responses_at_once() -> None:
+    told = plan("train_gtpo.sh")
+    assert told["memory"].startswith(
+        "at most 73.0 GiB of a GPU's 80.0 for training: 1.8 weights, 1.8 gradients, 14.2 "
+    )
+    assert "warning" not in told
+    told = plan("train_gtpo.sh", GPU_GB="48")
+    assert told["memory"].startswith("at most 47.3 GiB of a GPU's 48.0 for training: "), "4 responses at once, not 8"
+    assert "warning" not in told
+    told = plan("train_gtpo.sh", GPU_GB="24")
+    assert told["warning"].startswith("An engine has 0.0 GiB for its KV cache")
 
 
 def test_eight_nodes_train_the_32b_policy_and_flags_of_ones_own_win() -> None:
@@ -92,6 +117,7 @@ def test_the_scripts_differ_in_the_preset_alone(preset: str) -> None:
             {"SIZE": "32b", "NODES": "1", "GPUS": "6"},
             "1 x 6 GPUs do not divide into vLLM engines of 4: change NODES or GPUS.",
         ),
+        ({"GPU_GB": "much"}, "GPU_GB is much, but needs to be the memory of a GPU in GiB, a whole number."),
         ({"NODES": "2"}, "2 nodes share a reward service: start `math-reward serve`"),
     ],
 )

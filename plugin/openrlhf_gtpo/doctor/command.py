@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where checkpoints will go")
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="as for training (auto)")
+    parser.add_argument("--gpus", type=int, help="GPUs that train and generate, for the memory check (those here)")
     parser.add_argument("--ray_address", default=None, help="of the Ray cluster (RAY_ADDRESS)")
     parser.add_argument(
         "--engine",
@@ -80,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _question(args: argparse.Namespace) -> Question:
-    for name in ("max_len", "max_new_tokens"):
+    for name in ("max_len", "max_new_tokens", "gpus"):
         value = getattr(args, name)
         if value is not None and value < 1:
             raise SettingsError(f"--{name} is {value}, but needs to be at least 1.")
@@ -104,6 +105,7 @@ def _question(args: argparse.Namespace) -> Question:
         device=args.device,
         takes=_takes(args.device, address),
         ray_address=address,
+        gpus=args.gpus,
         engine=args.engine,
     )
 
