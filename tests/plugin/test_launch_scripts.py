@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -24,6 +25,8 @@ def run(script: str, *flags: str, **environment: str) -> subprocess.CompletedPro
         "GPU_GB",
         "REWARD_URL",
         "OUT",
+        "TASK",
+        "STEPS",
     ]
     kept = {name: value for name, value in os.environ.items() if name not in names}
     return subprocess.run(
@@ -99,6 +102,53 @@ def test_each_script_reaches_the_papers_learning_rate_in_the_papers_210_steps(
     assert told["learning rate"] == (
         f"1e-06, cosine_with_min_lr: 1.15e-07 in step 1, {middle:.3g} in step 105, 1e-07 in step 210"
     )
+
+
+@pytest.mark.parametrize(
+    ("environment", "policy", "at_once"),
+    [
+        (
+            {"GPU_GB": "24"},
+            "Qwen/Qwen2.5-0.5B-Instruct",
+            "from 2 responses at once, or 5.5 for log-probabilities of 4",
+        ),
+        ({"GPU_GB": "24", "SIZE": "1.5b", "TASK": "math"}, "Qwen/Qwen2.5-1.5B-Instruct", "from 1 responses at once"),
+        ({"GPU_GB": "48", "TASK": "math"}, "Qwen/Qwen2.5-1.5B-Instruct", "from 2 responses at once"),
+        ({"GPU_GB": "80"}, "Qwen/Qwen2.5-1.5B-Instruct", "from 8 responses at once"),
+    ],
+)
+def test_one_gpu_is_given_what_fits_it(environment: dict[str, str], policy: str, at_once: str) -> None:
+    result = run("train_one_gpu.sh", "--dry-run", **environment)
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert re.search(rf"^policy +{policy}$", result.stdout, re.MULTILINE)
+    assert at_once in result.stdout
+    assert re.search(r"^training +1 GPU\(s\), ZeRO stage 2$", result.stdout, re.MULTILINE)
+    assert re.search(r"^generation +1 engine\(s\) of 1 GPU\(s\)$", result.stdout, re.MULTILINE)
+    needed = re.search(r"^memory +at most ([\d.]+) GiB of a GPU's ([\d.]+)", result.stdout, re.MULTILINE)
+    assert needed
+    assert float(needed[1]) < 0.95 * float(needed[2])
+    assert "warning" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        ({"GPU_GB": "16"}, "GPU_GB is 16, but the smallest GPU that this was reckoned for has 24 GiB."),
+        ({"GPU_GB": "large"}, "GPU_GB is large, but needs to be the memory of the GPU in GiB, a whole number."),
+        ({"GPU_GB": "24", "SIZE": "7b"}, "SIZE is 7b, but needs to be 0.5b or 1.5b."),
+        ({"GPU_GB": "24", "TASK": "chess"}, "TASK is chess, but needs to be gsm8k or math."),
+        ({"GPU_GB": "24", "STEPS": "0"}, "STEPS is 0, but needs to be a whole number from 1 up."),
+        ({}, "nvidia-smi finds no GPU: set GPU_GB to the memory of the one that is meant, such as GPU_GB=24."),
+    ],
+)
+def test_one_gpu_that_will_not_do_is_refused_in_one_sentence(
+    environment: dict[str, str], sentence: str, tmp_path: Path
+) -> None:
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    result = run("train_one_gpu.sh", PATH=f"{tmp_path}:/usr/bin:/bin", **environment)
+    assert result.returncode == 2
+    assert result.stderr == f"launch/train_one_gpu.sh: {sentence}\n"
 
 
 @pytest.mark.parametrize("preset", ["gtpo", "grpo_s", "dapo"])

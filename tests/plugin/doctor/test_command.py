@@ -74,6 +74,7 @@ def test_a_whole_examination_as_a_program_reads_it(policy: Path, written: Callab
         "deepspeed": "ok",
         "transformers": "ok",
         "GPU": "ok",
+        "memory": "skipped",
         "entropy hook": "ok",
         "vLLM engine": "skipped",
         "Ray": "ok",
