@@ -17,7 +17,8 @@
 # ONGOING_REQUESTS  requests under way per replica that Ray Serve aims at (16)
 # WORKERS       grading processes of a replica, and CPUs that it reserves, all on one node (2)
 # DETACH        1 leaves the service running
-# PYTHON        the interpreter that has math-reward and ray[serve] (python3); every node needs both
+# PYTHON        the interpreter that has math-reward and Ray Serve (python3), pip install '.[server,ray-serve]' on every
+#               node
 # MATH_REWARD_TOKEN, MATH_REWARD_TOKEN_FILE  what clients must send, or a file on this node that holds it. Needed unless
 #               HOST is 127.0.0.1 or --insecure is given. With `ray job submit` use the file: Ray shows a job's command
 #               line and its environment to everybody who sees the dashboard. Every MATH_REWARD_* of `math-reward serve`
@@ -32,7 +33,7 @@ command -v "$python" >/dev/null || {
     exit 2
 }
 "$python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("math_reward") is None)' || {
-    echo "launch/reward_on_ray.sh: $python has no math-reward: pip install '.[server]', on every node." >&2
+    echo "launch/reward_on_ray.sh: $python has no math-reward: pip install '.[server,ray-serve]', on every node." >&2
     exit 2
 }
 

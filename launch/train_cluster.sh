@@ -12,6 +12,7 @@
 # DATA    prompts and reference answers, one JSON object a line (data/train.jsonl)
 # INPUT_KEY, LABEL_KEY  its columns (input, label)
 # NODES, GPUS  machines, and GPUs of each (1 and 8, or 8 and 8)
+# GPU_GB  memory of a GPU in GiB (80); with less, log-probabilities are computed for fewer responses at once
 # REWARD_URL   reward services, comma-separated; without it one is started, for a single node only
 # REWARD_URL's token: MATH_REWARD_TOKEN_FILE, a file on the node where this runs; see launch/runtime_env.yaml
 # OUT     where checkpoints and metrics go, a folder that every node sees (~/checkpoints/PRESET-SIZE; a Ray job's own
@@ -48,7 +49,7 @@ fi
 case ${SIZE:=7b} in
     7b)
         nodes=${NODES:-1}
-        engine_gpus=2
+        engine_gpus=1 # 15 GiB of weights: eight engines of one GPU do not wait for each other at every layer
         model=${MODEL:-Qwen/Qwen2.5-7B}
         ;;
     32b)
@@ -62,6 +63,13 @@ case ${SIZE:=7b} in
         ;;
 esac
 gpus=${GPUS:-8}
+# OpenRLHF makes logits of these in bfloat16 and again in float32: 5 GiB for each response of 6,144 tokens.
+[[ ${GPU_GB:=80} =~ ^[1-9][0-9]*$ ]] || {
+    echo "launch/train_cluster.sh: GPU_GB is $GPU_GB, but needs to be the memory of a GPU in GiB, a whole number." >&2
+    exit 2
+}
+forward=$((GPU_GB < 80 ? 4 : 8))
+export GPU_GB
 [ "${DEVICE:=gpu}" = gpu ] || engine_gpus=1
 if ((nodes * gpus % engine_gpus)); then
     echo "launch/train_cluster.sh: $nodes x $gpus GPUs do not divide into vLLM engines of $engine_gpus: change NODES or GPUS." >&2
@@ -86,11 +94,12 @@ flags=(
     --rollout.temperature 1.0
     --rollout.top_p 1.0
     --rollout.batch_size 128
-    --rollout.micro_batch_size 8
+    --rollout.micro_batch_size "$forward"
     --train.batch_size 512
     --train.micro_batch_size 2
     --train.max_epochs 1
-    --train.num_episodes 100
+    --train.max_steps 210   # the learning rate's schedule is laid out over these, not over all episodes
+    --train.num_episodes 100 # enough prompts for them, whatever dynamic filtering throws away
     --data.max_samples 1000000
     --actor.adam.lr 1e-6
     --actor.gradient_checkpointing_enable
@@ -114,7 +123,6 @@ flags=(
     --ds.enable_sleep
     --vllm.gpu_memory_utilization 0.6
     --vllm.sync_backend nccl
-    --vllm.enforce_eager
 )
 # The same flags with small numbers.
 [ -z "${REHEARSE:-}" ] || flags+=(

@@ -1,5 +1,6 @@
 """Lives in the controller: turns whole groups into advantages, and saves some for people to look at."""
 
+import functools
 import json
 import time
 from pathlib import Path
@@ -256,6 +257,7 @@ class ExperienceMaker(RemoteExperienceMaker):
             informative = (hits > 0) & (hits < sizes)
         chosen = informative.long().argsort(descending=True, stable=True)[: self.args.shaping.save_rollouts].tolist()
         place = {int(row): (m, i) for m, rows in enumerate(batch.order) for i, row in enumerate(rows)}
+        text_of = functools.cache(lambda token: self.tokenizer.decode([token]))  # most tokens come many times
         with rollouts_path(self.args).open("a") as file:
             for group in chosen:
                 for row in (batch.group == group).nonzero().flatten().tolist():
@@ -269,7 +271,7 @@ class ExperienceMaker(RemoteExperienceMaker):
                         "label": experience.labels[i],
                         "correct": None if correct is None else bool(correct[row]),
                         "guide": bool(batch.is_guide[row]),
-                        "tokens": [self.tokenizer.decode([token]) for token in tokens],
+                        "tokens": [text_of(token) for token in tokens],
                         "entropy": _significant(batch.entropy[row][mask]),
                         "shaped_reward": None if rewards is None else _significant(rewards[row][mask]),
                         "advantage": _significant(advantages[row][mask]),

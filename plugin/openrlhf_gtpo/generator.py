@@ -181,6 +181,7 @@ class Generator(SamplesGenerator):
         # Aligned as OpenRLHF aligns rollout_log_probs: entry t belongs to token t + 1 of the sequence.
         width = experience.action_mask.shape[-1]
         for name in ("entropy", "logprob"):
+            # A copy: what Ray hands on cannot be written to.
             values = torch.tensor(response[name][1 : width + 1], dtype=torch.float32)
             experience.info[name] = values.unsqueeze(0)  # (1, A)
         return experience

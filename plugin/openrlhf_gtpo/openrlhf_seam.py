@@ -1,4 +1,5 @@
-"""The seam: every internal of OpenRLHF 0.11 that the plugin leans on, in one place, checked at start-up.
+"""The seam: every internal of OpenRLHF 0.11 that the plugin leans on, in one place, checked at start-up (a test holds
+the list against the plugin's code).
 
 OpenRLHF has no registry for estimators, losses or rollout actors. What it has are ``@ray.remote`` classes whose
 names are looked up in the driver, a parser that stands in its ``__main__``, and plain attributes. The plugin
@@ -6,7 +7,10 @@ subclasses the classes behind ``@ray.remote``, rebinds their names in the driver
 line run (`openrlhf_gtpo.train`)."""
 
 import importlib
+import re
+import sys
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.errors import OneSentence
@@ -21,9 +25,22 @@ CLI = "openrlhf.cli.train_ppo_ray"
 # What is subclassed, rebound, overridden or read: module -> attributes.
 _INTERNALS = {
     "openrlhf.datasets.prompts_dataset": ["preprocess_data"],
+    "openrlhf.models": ["Actor"],
+    "openrlhf.models.actor": ["Actor.model"],
+    "openrlhf.models.loss": [
+        "PolicyLoss.forward",
+        "PolicyLoss.clip_eps_low",
+        "PolicyLoss.clip_eps_high",
+        "PolicyLoss.dual_clip",
+    ],
     "openrlhf.trainer.ray": ["create_vllm_engines"],
     "openrlhf.trainer.ppo_trainer": [
-        "PPOTrainer",
+        "PPOTrainer.max_steps",
+        "PPOTrainer.samples_generator",
+        "BasePPOTrainer.args",
+        "BasePPOTrainer.tokenizer",
+        "BasePPOTrainer.vllm_engines",
+        "BasePPOTrainer.experience_maker",
         "BasePPOTrainer.train_step",
         "BasePPOTrainer.save_logs_and_checkpoints",
         "BasePPOTrainer.broadcast_to_vllm",
@@ -32,29 +49,53 @@ _INTERNALS = {
         "BasePPOTrainer._compute_rollout_stats",
         "compute_eval_metrics",
     ],
-    "openrlhf.trainer.ppo_trainer_async": ["GenerateSamplesActor", "TrainingActor", "compute_eval_metrics"],
-    "openrlhf.trainer.ppo_utils.experience": ["Experience.concat_experiences"],
+    "openrlhf.trainer.ppo_trainer_async": [
+        "GenerateSamplesActor.args",
+        "GenerateSamplesActor.max_steps",
+        "GenerateSamplesActor.samples_generator",
+        "TrainingActor",
+        "compute_eval_metrics",
+    ],
+    "openrlhf.trainer.ppo_utils.experience": ["Experience.concat_experiences", "Experience.is_step_tensor_field"],
     "openrlhf.trainer.ppo_utils.experience_maker": [
+        "RemoteExperienceMaker.args",
+        "RemoteExperienceMaker.tokenizer",
         "RemoteExperienceMaker.compute_advantages_and_returns",
         "apply_length_penalties",
     ],
     "openrlhf.trainer.ppo_utils.samples_generator": [
+        "SamplesGenerator.args",
         "SamplesGenerator.generate_eval_samples",
         "SamplesGenerator.generate_samples",
         "SamplesGenerator._generate_vllm",
         "SamplesGenerator._process_response_into_experience",
+        "SamplesGenerator._sample_buffer",
     ],
-    "openrlhf.trainer.ray.launcher": ["ReferenceModelActor"],
+    "openrlhf.trainer.ray.launcher": ["Actor", "BaseModelActor.init_model_from_pretrained", "ReferenceModelActor"],
     "openrlhf.trainer.ray.ppo_actor": [
-        "PolicyModelActor",
+        "Actor",
+        "PolicyModelActor.init_model_from_pretrained",
+        "PolicyModelActor.trainer",
+        "ActorPPOTrainer.actor",
+        "ActorPPOTrainer.actor_loss_fn",
         "ActorPPOTrainer.broadcast_to_vllm",
         "ActorPPOTrainer.training_step",
+        "deepspeed",
         "stateless_init_process_group",
     ],
-    "openrlhf.trainer.ray.vllm_engine": ["RolloutRayActor", "create_vllm_engines"],
+    "openrlhf.trainer.ray.vllm_engine": [
+        "RolloutRayActor.executor",
+        "RolloutRayActor.llm",
+        "batch_vllm_engine_call",
+        "create_vllm_engines",
+    ],
     "openrlhf.trainer.ray.vllm_worker_wrap": ["WorkerWrap.update_weight", "WorkerWrap.init_process_group"],
-    "openrlhf.utils.agent": ["SingleTurnAgentExecutor._fetch_rewards_via_func", "SingleTurnAgentExecutor.execute"],
-    "openrlhf.models.loss": ["PolicyLoss.forward"],
+    "openrlhf.utils.agent": [
+        "AgentExecutorBase.execute",
+        "SingleTurnAgentExecutor._fetch_rewards_via_func",
+        "SingleTurnAgentExecutor.execute",
+    ],
+    "openrlhf.utils.config": ["hierarchize"],
     "openrlhf.utils.deepspeed.deepspeed": ["get_train_ds_config", "get_eval_ds_config", "init_device_mesh"],
     "openrlhf.utils.utils": ["convert_to_torch_dtype"],
 }
@@ -101,16 +142,24 @@ def _release(text: str) -> tuple[int, ...]:
     return Version(text).release
 
 
-def _look_up(target: Any, attribute: str, found: str, install: str) -> None:
-    module = target.__name__
+def _look_up(module: Any, attribute: str, found: str, install: str) -> None:
+    target = module
     for name in attribute.split("."):
-        if not hasattr(target, name):
+        if not hasattr(target, name) and not _is_set_by(target, name):
             raise OpenRLHFMismatch(
-                f"OpenRLHF {found} has no {module}.{attribute}, which the plugin needs, so this is not the "
-                f"released version: "
-                f"{install}"
+                f"OpenRLHF {found} has no {module.__name__}.{attribute}, which the plugin needs, so this is not the "
+                f"released version: {install}"
             )
-        target = getattr(target, name)
+        target = getattr(target, name, None)
+        target = getattr(getattr(target, "__ray_metadata__", None), "modified_class", target)
+
+
+def _is_set_by(target: Any, name: str) -> bool:
+    """Whether the code of a class, in the module that it stands in, gives its objects this attribute."""
+    if not isinstance(target, type):
+        return False
+    source = Path(str(sys.modules[target.__module__].__file__)).read_text(encoding="utf-8")
+    return re.search(rf"\bself\.{name}\b[^=\n(]*=(?!=)", source) is not None
 
 
 def underlying(remote_class: Any) -> type:

@@ -4,8 +4,12 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from openrlhf.utils.config import hierarchize
+
+from openrlhf_gtpo import memory
 from openrlhf_gtpo.guide.settings import GuideSettings
-from openrlhf_gtpo.settings import ESTIMATORS
+from openrlhf_gtpo.schedule import schedule
+from openrlhf_gtpo.settings import ESTIMATORS, responses_at_once
 
 __all__ = ["plan"]
 
@@ -26,6 +30,7 @@ def plan(
     rows = [("preset", _preset(preset, overridden)), *_algorithm(flags), *_batch(flags)]
     rows += [
         *_machines(flags, device, precision),
+        *(_memory(flags) if device == "gpu" else []),
         ("policy", str(flags["actor.model_name_or_path"] or flags.get("model_name_or_path"))),
         ("data", str(flags["data.prompt_dataset"])),
         ("rewards", _rewards(flags)),
@@ -73,9 +78,8 @@ def _batch(flags: dict[str, Any]) -> list[tuple[str, str]]:
         ("rollout", f"{prompts:,} prompts x {samples} responses = {prompts * samples:,} a step"),
         *_guide(flags),
         ("updates", f"{updates:g} a step, of {flags['train.batch_size']:,} responses"),
-        ("steps", _steps(flags)),
+        *_learning(flags),
         ("lengths", f"up to {flags['data.max_len']:,} tokens in all, {_tokens(flags)} of them a response's"),
-        ("learning rate", f"{flags['actor.adam.lr']:g}"),
     ]
 
 
@@ -90,9 +94,20 @@ def _guide(flags: dict[str, Any]) -> list[tuple[str, str]]:
     return [("guide", f"{who}: {guide.samples} response(s) more to {' and to '.join(whom)}")]
 
 
-def _steps(flags: dict[str, Any]) -> str:
-    most = flags["train.max_steps"]
-    return "until the prompts are used up" if most is None else f"{most:,} at most"
+def _learning(flags: dict[str, Any]) -> list[tuple[str, str]]:
+    """How long the run is and what its learning rate is on the way."""
+    most, highest = flags["train.max_steps"], f"{flags['actor.adam.lr']:g}"
+    found = schedule(hierarchize(argparse.Namespace(**flags)))
+    if found is None:
+        share = f"{flags['actor.lr_warmup_ratio']:.0%} of all updates"
+        steps = "until the prompts are used up" if most is None else f"{most:,} at most"
+        return [("steps", steps), ("learning rate", f"{highest}, {flags['actor.lr_scheduler']}, warm-up {share}")]
+    rates = ", ".join(f"{rate:.3g} in step {step:,}" for step, rate in found.rates.items())
+    return [
+        ("steps", f"{most:,} at most, in which {found.updates:,} updates"),
+        ("warm-up", f"{found.warmup:,} updates"),
+        ("learning rate", f"{highest}, {flags['actor.lr_scheduler']}: {rates}"),
+    ]
 
 
 def _tokens(flags: dict[str, Any]) -> str:
@@ -110,7 +125,20 @@ def _machines(flags: dict[str, Any], device: str, precision: str) -> list[tuple[
         ("precision", precision),
         ("training", f"{ranks} {kind}(s), ZeRO stage {flags['ds.zero_stage']}"),
         ("generation", f"{engines} engine(s) of {tensor_parallel} {kind}(s)"),
+        ("at once", f"{responses_at_once(flags):,} responses in each engine"),
     ]
+
+
+def _memory(flags: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the run needs of the GPUs that are here, of those that GPU_GB describes, or else of 80 GiB each."""
+    model = memory.model_named(str(flags["actor.model_name_or_path"]))
+    if model is None:
+        return [("memory", "not known: the model's config.json is not here, or it is of another kind")]
+    reckoned = memory.setup_of(flags, memory.gpu_bytes())
+    work = memory.workload_of(flags)
+    found = memory.need(model, reckoned, work)
+    told = memory.rows(found, reckoned, work)
+    return told + [("warning", sentence) for sentence in memory.warnings(found, reckoned, work)]
 
 
 def _rewards(flags: dict[str, Any]) -> str:

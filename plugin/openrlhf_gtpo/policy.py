@@ -1,14 +1,13 @@
-"""Lives in the policy actors (DeepSpeed): makes sure of the engines that it is to feed, and puts GRPO-S's
-objective in place, and the shaped ratio of a guide's tokens.
+"""Lives in the training actors (DeepSpeed): the policy's makes sure of the engines that it is to feed, and puts
+GRPO-S's objective in place, and the shaped ratio of a guide's tokens.
 
 GTPO uses OpenRLHF's token-level loss as it is.
 """
 
-import contextlib
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import openrlhf.trainer.ray.launcher as launcher
 import openrlhf.trainer.ray.ppo_actor as ppo_actor
 import ray
 import torch
@@ -16,9 +15,14 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.guide.loss import ShapedGuideLoss
 from openrlhf_gtpo.guide.settings import GuideSettings
+from openrlhf_gtpo.lora import gathers_merged, has_adapters, plain_names
 from openrlhf_gtpo.loss import SequenceRatioLoss
 from openrlhf_gtpo.openrlhf_seam import underlying
+from openrlhf_gtpo.rotary import PreciseActor
 from openrlhf_gtpo.vllm_entropy import check_hook
+
+# The name that OpenRLHF makes policy and reference by; each of their processes imports this module.
+ppo_actor.Actor = launcher.Actor = PreciseActor
 
 
 class PolicyTrainer(ppo_actor.ActorPPOTrainer):
@@ -46,38 +50,17 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
         """As OpenRLHF's. With LoRA vLLM gets the merged weights by the names that it knows; OpenRLHF would send it the
         adapters' matrices, of which its model has none."""
         actor = self.actor
-        if not hasattr(actor.model.module, "merge_adapter"):
+        model = actor.model.module
+        if not has_adapters(model):
             super().broadcast_to_vllm()
             return
-        with merged_weights(actor.model.module) as weights:
-            merged = SimpleNamespace(named_parameters=lambda: iter(weights))
-            self.actor = SimpleNamespace(model=SimpleNamespace(module=merged))  # what the method reads of it
-            try:
+        plain = SimpleNamespace(named_parameters=lambda: iter(plain_names(model)))
+        self.actor = SimpleNamespace(model=SimpleNamespace(module=plain))  # what the method reads of it
+        try:
+            with gathers_merged(ppo_actor, model):
                 super().broadcast_to_vllm()
-            finally:
-                self.actor = actor
-
-
-@contextlib.contextmanager
-def merged_weights(model: Any) -> Iterator[list[tuple[str, torch.nn.Parameter]]]:
-    """The weights of a PEFT model with its LoRA adapters merged, named as in the model without them.
-
-    Afterwards the weights are what they were, bit by bit: taking the adapters' product off again would leave rounding
-    errors, which add up over the steps.
-    """
-    known = [(name, parameter) for name, parameter in model.named_parameters() if "lora_" not in name]
-    changed = [(parameter, parameter.detach().clone()) for name, parameter in known if ".base_layer." in name]
-    model.merge_adapter()
-    try:
-        yield [
-            (name.removeprefix("base_model.model.").replace(".base_layer.", "."), parameter)
-            for name, parameter in known
-        ]
-    finally:
-        model.unmerge_adapter()
-        with torch.no_grad():
-            for parameter, before in changed:
-                parameter.copy_(before)
+        finally:
+            self.actor = actor
 
 
 class PolicyActor(underlying(ppo_actor.PolicyModelActor)):  # type: ignore[misc]
@@ -93,3 +76,7 @@ class PolicyActor(underlying(ppo_actor.PolicyModelActor)):  # type: ignore[misc]
         if guide is not None and guide.ratio_shaping:
             self.trainer.actor_loss_fn = ShapedGuideLoss(self.trainer.actor_loss_fn, guide.ratio_shaping)
         return result
+
+
+class ReferenceActor(underlying(launcher.ReferenceModelActor)):  # type: ignore[misc]
+    """OpenRLHF's reference actor; the class stands here so that unpickling it imports this module."""

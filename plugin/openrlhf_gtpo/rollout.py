@@ -2,7 +2,7 @@
 
 OpenRLHF's own executor (or the user's agent) still generates. It is handed a recorder in place of the engine,
 which asks for entropies and keeps them; rewards are then fetched here instead of inside the executor, whose client
-turns an outage into ``None``. A response gains: ``entropy`` and ``logprob`` (one float per
+turns an outage into ``None``. A response gains: ``entropy`` and ``logprob`` (float32 arrays, one number per
 observation token, 0 off the response), ``reward_error`` (one sentence, or None), ``reward_refused`` (whether the
 reward service refuses whatever it is asked), ``generated_at`` (Unix time of its last token) and ``reward_seconds``
 (from then to its reward).
@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import openrlhf.trainer.ray.vllm_engine as vllm_engine
 from openrlhf.utils.agent import AgentExecutorBase, SingleTurnAgentExecutor
 from vllm.sampling_params import RequestOutputKind
@@ -59,15 +60,17 @@ class EntropyRecorder:
         return output
 
 
-def aligned(response: dict[str, Any], calls: list[tuple[list[float], list[float]]]) -> tuple[list[float], list[float]]:
+def aligned(response: dict[str, Any], calls: list[tuple[list[float], list[float]]]) -> tuple[np.ndarray, np.ndarray]:
     """Entropies and log-probabilities at the places of their tokens.
+
+    They are arrays because they travel to the controller: lists of numbers are nine bytes each and pickled one by one.
 
     Args:
         response: has ``observation_tokens`` (the whole sequence) and ``action_ranges`` (start, end of each
         generated part). calls: what an `EntropyRecorder` kept.
 
     Returns:
-        Two lists as long as ``observation_tokens``, 0.0 outside the action ranges.
+        Two float32 arrays as long as ``observation_tokens``, 0.0 outside the action ranges.
 
     Raises:
         AgentMismatch: the ranges are not those of the calls. It can happen only with an agent of the user's own.
@@ -80,8 +83,8 @@ def aligned(response: dict[str, Any], calls: list[tuple[list[float], list[float]
             f"action range, "
             "in order."
         )
-    entropy_T = [0.0] * len(response["observation_tokens"])
-    logprob_T = entropy_T.copy()
+    entropy_T = np.zeros(len(response["observation_tokens"]), dtype=np.float32)
+    logprob_T = np.zeros_like(entropy_T)
     for (start, end), (entropy, logprob) in zip(ranges, calls, strict=True):
         entropy_T[start:end] = entropy
         logprob_T[start:end] = logprob
@@ -160,10 +163,12 @@ class RewardingExecutor(AgentExecutorBase):
                 cut off, which makes it a truncated response.
             log_probs: whether OpenRLHF's executor returns log-probabilities in this run.
         """
-        start = hf_tokenizer(prompt, add_special_tokens=False)["input_ids"]
-        tokens = start + hf_tokenizer(solution, add_special_tokens=False)["input_ids"] + [hf_tokenizer.eos_token_id]
+        # Of a model that can see OpenRLHF's tokenizer is a processor, whose first argument is images.
+        tokenizer = getattr(hf_tokenizer, "tokenizer", hf_tokenizer)
+        start = tokenizer(prompt, add_special_tokens=False)["input_ids"]
+        tokens = start + tokenizer(solution, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id]
         truncated, tokens = len(tokens) > max_length, tokens[:max_length]
-        nothing = [0.0] * len(tokens)
+        nothing = np.zeros(len(tokens), dtype=np.float32)
         response = {
             "prompt": prompt,
             "label": label,
@@ -171,7 +176,7 @@ class RewardingExecutor(AgentExecutorBase):
             "mm_train_inputs": None,
             "observation_tokens": tokens,
             "action_ranges": [(len(start), len(tokens))],
-            "rollout_log_probs": nothing if log_probs else None,
+            "rollout_log_probs": nothing.tolist() if log_probs else None,
             "truncated": truncated,
             "reward": None,
             "scores": None,
@@ -237,6 +242,8 @@ class RolloutActor(underlying(vllm_engine.RolloutRayActor)):  # type: ignore[mis
         kwargs["worker_extension_cls"] = rollout.worker_extension_cls
         if rollout.dtype is not None:
             kwargs["dtype"] = rollout.dtype
+        if rollout.max_num_seqs is not None:
+            kwargs["max_num_seqs"] = rollout.max_num_seqs
         urls = [remote_rm_url] if isinstance(remote_rm_url, str) else list(remote_rm_url or [])
         reward_function = bool(urls) and urls[0].endswith(".py")
         # OpenRLHF's executor is not told of any URL, so it leaves the reward to us; from a .py file it loads the

@@ -7,6 +7,7 @@ starts."""
 import argparse
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -26,12 +27,16 @@ __all__ = [
     "make_paths_absolute",
     "openrlhfs_precision",
     "refusals",
+    "responses_at_once",
     "reward_token",
     "rollout_settings",
 ]
 
 ESTIMATORS = ("gtpo", "grpo_s")
 """What ``--algo.advantage.estimator`` accepts besides OpenRLHF's own values."""
+
+MOST_AT_ONCE = 1024
+"""Responses of an engine at once that nobody has to ask for: vLLM's own number for batches on large GPUs."""
 
 ON_FAILURE = ("retry", "drop_group", "stop")
 TOKEN_VARIABLE = "MATH_REWARD_TOKEN"
@@ -76,6 +81,8 @@ class RolloutSettings:
     worker_extension_cls: str
     dtype: str | None = None
     """vLLM's name of the engine's precision; None leaves it to OpenRLHF, whose engines compute in bfloat16."""
+    max_num_seqs: int | None = None
+    """Responses that an engine works on at once; None is vLLM's own, which is 128 in an engine of OpenRLHF's kind."""
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
@@ -167,6 +174,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="end after N steps (rollout batches), however many prompts dynamic filtering takes for them; the "
         "learning rate's schedule ends there too (default: when the prompts of all episodes are used up)",
+    )
+    group.add_argument(
+        "--vllm.max_num_seqs",
+        type=int,
+        default=None,
+        metavar="N",
+        help="responses that an engine works on at once; the rest of a batch waits (default: all that an engine gets "
+        f"of a batch, but no more than {MOST_AT_ONCE:,})",
     )
     group.add_argument(
         "--reward.on_failure",
@@ -273,9 +288,15 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     for name in ("reward.timeout", "reward.deadline"):
         if not (math.isfinite(flags[name]) and flags[name] > 0):
             found.append(f"--{name} is {flags[name]}, but needs a number of seconds above 0.")
-    for name in ("reward.batch_size", "reward.max_in_flight"):
-        if flags[name] < 1:
+    for name in ("reward.batch_size", "reward.max_in_flight", "vllm.max_num_seqs"):
+        if flags[name] is not None and flags[name] < 1:
             found.append(f"--{name} is {flags[name]}, but needs to be at least 1.")
+    if flags["rollout.top_p"] < 1 and _corrects(flags):
+        found.append(
+            f"--rollout.top_p is {flags['rollout.top_p']} with --algo.advantage.is_correction_*: vLLM's probabilities "
+            "are among the tokens that it kept and the policy's among all, so every ratio would be too small by the "
+            "share that was kept. Set --rollout.top_p 1.0 or leave the correction out."
+        )
     if rewards_are_embedded(flags) and flags.get("data.label_key") is None:
         found.append(
             "No --data.label_key: the built-in reward service compares each response with a reference answer, so "
@@ -285,13 +306,18 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     return found
 
 
+def _corrects(flags: dict[str, Any]) -> bool:
+    """Whether importance correction weighs the loss by the ratio of policy to rollout; its flag had another name up to
+    OpenRLHF 0.11.1."""
+    level = flags.get("algo.advantage.is_correction_level", "off")
+    return level != "off" or bool(flags.get("algo.advantage.is_correction_enable", False))
+
+
 def _meaningless(flags: dict[str, Any]) -> list[str]:
     """Options of OpenRLHF that have no meaning with gtpo and grpo_s: refused, never ignored."""
     name = flags["algo.advantage.estimator"]
     title = {"gtpo": "GTPO", "grpo_s": "GRPO-S"}[name]
-    correction = flags.get("algo.advantage.is_correction_level", "off") != "off" or flags.get(
-        "algo.advantage.is_correction_enable", False
-    )
+    correction = _corrects(flags)
     rules = [
         (
             flags["algo.advantage.gamma"] != 1,
@@ -399,21 +425,31 @@ def rollout_settings(args: argparse.Namespace, worker_extension_cls: str, token:
     """
     flags = vars(args)
     remote = flags["reward.remote_url"]
-    dtype = "float32" if flags["ds.param_dtype"] == "fp32" else None
-    if not remote or flags["train.agent_func_path"] or remote.endswith(".py"):
-        return RolloutSettings(reward=None, worker_extension_cls=worker_extension_cls, dtype=dtype)
-    return RolloutSettings(
-        reward=RewardClientSettings(
+    reward = None
+    if remote and not flags["train.agent_func_path"] and not remote.endswith(".py"):
+        reward = RewardClientSettings(
             urls=tuple(url.strip() for url in remote.split(",") if url.strip()),
             token=token or reward_token(),
             timeout=flags["reward.timeout"],
             deadline=0.0 if flags["reward.on_failure"] == "drop_group" else flags["reward.deadline"],
             batch_size=flags["reward.batch_size"],
             max_in_flight=flags["reward.max_in_flight"],
-        ),
+        )
+    return RolloutSettings(
+        reward=reward,
         worker_extension_cls=worker_extension_cls,
-        dtype=dtype,
+        dtype="float32" if flags["ds.param_dtype"] == "fp32" else None,
+        max_num_seqs=responses_at_once(flags),
     )
+
+
+def responses_at_once(flags: Mapping[str, Any]) -> int:
+    """Responses that an engine works on at once, from OpenRLHF's flat flags: by default its share of a batch."""
+    if flags["vllm.max_num_seqs"] is not None:
+        return flags["vllm.max_num_seqs"]
+    prompts = flags["rollout.vllm_generate_batch_size"] or flags["rollout.batch_size"]
+    share = math.ceil(prompts * flags["rollout.n_samples_per_prompt"] / (flags["vllm.num_engines"] or 1))
+    return min(share, MOST_AT_ONCE)
 
 
 def make_paths_absolute(args: argparse.Namespace) -> None:

@@ -23,7 +23,6 @@ from openrlhf_gtpo.errors import OneSentence, SettingsError
 from openrlhf_gtpo.failures import one_sentence
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_warnings
 from openrlhf_gtpo.orphans import adopt_orphans, reap
-from openrlhf_gtpo.plan import plan
 from openrlhf_gtpo.poison import guide_faults, poison
 from openrlhf_gtpo.settings import (
     add_flags,
@@ -112,6 +111,9 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[
         platform = None
     python = platform.worker_python(cleanup) if platform and "--dry-run" not in arguments else None
     openrlhf_seam.check()
+    # A variable that a Ray job brings and OpenRLHF hands to Ray too would be a conflict, though OpenRLHF hands on the
+    # job's own value.
+    os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
     _bind_controller_and_policy(device)
     _bind_engines(lambda: GuideSettings.of_flags(known_flags))
     import ray
@@ -124,6 +126,8 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[
             raise SettingsError("\n".join(faults))
         precision = platform.choose_precision(args) if platform else openrlhfs_precision(args)
         if args.dry_run:  # also where the parser was given it abbreviated
+            from openrlhf_gtpo.plan import plan  # which imports OpenRLHF
+
             how = {"device": device, "precision": precision}
             print(plan(args, **how, preset=expanded.preset, overridden=expanded.overridden))
             sys.exit(0)
@@ -219,6 +223,7 @@ def _bind_controller_and_policy(device: str) -> None:
         from openrlhf_gtpo import policy
 
         bind("openrlhf.trainer.ray.ppo_actor", "PolicyModelActor", policy.PolicyActor, num_gpus=1)
+        bind("openrlhf.trainer.ray.launcher", "ReferenceModelActor", policy.ReferenceActor, num_gpus=1)
 
 
 def _bind_engines(guide: Callable[[], GuideSettings | None]) -> None:

@@ -12,13 +12,14 @@ from openrlhf_gtpo.evaluation.during_training import with_every_k
 from openrlhf_gtpo.experience import ExperienceMaker, rollouts_path
 from openrlhf_gtpo.generator import Generator
 from openrlhf_gtpo.guide.engines import guide_engines
-from openrlhf_gtpo.guide.groups import Guide, whole_updates
+from openrlhf_gtpo.guide.groups import Guide
 from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.guide.solutions import solutions_by_prompt
 from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource, Source
 from openrlhf_gtpo.metrics import MetricsFile, progress_line
 from openrlhf_gtpo.openrlhf_seam import underlying
 from openrlhf_gtpo.run_record import write_run_record
+from openrlhf_gtpo.schedule import updates
 from openrlhf_gtpo.settings import metrics_path
 from openrlhf_gtpo.vllm_entropy import check_hook
 
@@ -79,24 +80,6 @@ class Logging:
         super().save_best_checkpoint(eval_metrics, global_step, client_states)  # type: ignore[misc]
 
 
-def updates(args: Any, possible: int) -> int:
-    """Optimiser updates of the whole run, on which the learning rate's schedule is laid out.
-
-    Args:
-        args: OpenRLHF's nested ``args``.
-        possible: as OpenRLHF counts them, from the prompts there are.
-    """
-    guide = GuideSettings.of(args)
-    own = responses = args.rollout.batch_size * args.rollout.n_samples_per_prompt
-    if guide and guide.mixes:  # the size of a second batch is not known before
-        responses += args.rollout.batch_size * guide.samples
-        responses += -responses % whole_updates(args)
-    possible = possible * responses // own
-    if args.train.max_steps is None:
-        return possible
-    return min(possible, args.train.max_steps * responses // args.train.batch_size * args.train.max_epochs)
-
-
 def guide_of(args: Any, tokenizer: Any, policy_engines: list[Any]) -> Guide | None:
     """The guide that the command line names, once its engines are up and have the entropy hook.
 
@@ -128,7 +111,7 @@ class Trainer(Logging, underlying(ppo_trainer.PPOTrainer)):  # type: ignore[misc
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.samples_generator = Generator.like(self.samples_generator)
-        self.max_steps = updates(self.args, self.max_steps)
+        self.max_steps = int(updates(self.args, self.max_steps))
         self._take_over()
 
     def init_checkpoint_states(self) -> Any:
@@ -152,7 +135,7 @@ class AsyncGenerator(underlying(ppo_trainer_async.GenerateSamplesActor)):  # typ
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.samples_generator = Generator.like(self.samples_generator)
-        self.max_steps = updates(self.args, self.max_steps)
+        self.max_steps = int(updates(self.args, self.max_steps))
 
 
 class AsyncTrainer(Logging, underlying(ppo_trainer_async.TrainingActor)):  # type: ignore[misc]

@@ -11,6 +11,7 @@ the price of one column: in such an engine the entry beside a sampled token's lo
 the most likely token. ``vllm serve`` takes the same settings: ``--worker-extension-cls
 openrlhf_gtpo.vllm_worker.EntropyWorkerExtension --logprobs-mode processed_logprobs --max-logprobs 1``."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -69,13 +70,21 @@ def entropies(completion: Any) -> list[float]:
         One float per entry of ``completion.token_ids``, in nats, >= 0.
 
     Raises:
-        EntropyMissing: the request did not ask for them, or the hook is not in the worker that answered.
+        EntropyMissing: the request did not ask for them, the hook is not in the worker that answered, or a token was
+            sampled from logits that are no numbers.
     """
     if completion.logprobs is None:
         raise EntropyMissing(
             "The request did not ask vLLM for entropies: add **sampling_kwargs() to its SamplingParams."
         )
     found = _beside(completion)
+    if found is not None and any(map(math.isnan, found)):
+        place = next(i for i, value in enumerate(found) if math.isnan(value))
+        raise EntropyMissing(
+            f"Token {place + 1} of {len(found)} has no entropy: vLLM sampled it from logits that are NaN or infinite, "
+            "so the model's weights are broken. Look at the checkpoint, or at the learning rate and the gradient "
+            "norms of the run that made it."
+        )
     if found is None or not all(value >= 0.0 for value in found):
         raise EntropyMissing(
             "vLLM returned log-probabilities without entropies: start the engine with **engine_kwargs(), on a "

@@ -108,7 +108,7 @@ import torch
 from openrlhf_gtpo.entropy import _triton_kernel
 kernel = _triton_kernel()
 torch.manual_seed(0)
-for vocabulary in (3, 4096, 9001):
+for vocabulary in (3, 16384, 40001):  # a part of a block, one, and more than two
     for scale in (0.1, 5.0, 40.0):
         logits = torch.randn(6, vocabulary) * scale
         logits[1:, torch.randperm(vocabulary)[: vocabulary // 3]] = float("-inf")

@@ -12,8 +12,8 @@ from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
 from openrlhf_gtpo.experience import ExperienceMaker, PolicyBroken, ShapingFailed
 from openrlhf_gtpo.generator import Generator, GroupBroken, RewardsFailed
+from openrlhf_gtpo.schedule import updates
 from openrlhf_gtpo.shaping import grpo_s, gtpo
-from openrlhf_gtpo.trainers import updates
 from openrlhf_gtpo.whole_batch import NotBinary
 
 G = 4
@@ -79,8 +79,16 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
     return args
 
 
-def maker(args: SimpleNamespace) -> ExperienceMaker:
-    tokenizer = SimpleNamespace(pad_token_id=0, decode=lambda tokens: f"<{tokens[0]}>")
+def maker(args: SimpleNamespace, decoded: list[int] | None = None) -> ExperienceMaker:
+    """Ours, whose tokenizer notes in ``decoded`` what it is asked for."""
+
+    def decode(tokens: list[int]) -> str:
+        (token,) = tokens
+        if decoded is not None:
+            decoded.append(token)
+        return f"<{token}>"
+
+    tokenizer = SimpleNamespace(pad_token_id=0, decode=decode)
     controller = SimpleNamespace(value=0.0)
     return ExperienceMaker.like(
         RemoteExperienceMaker(None, None, None, None, controller, SimpleNamespace(args=args), tokenizer)
@@ -145,10 +153,13 @@ def rollout(seed: int = 0, groups: int = 6) -> list[dict[str, Any]]:
 
 
 def advantages_by_response(
-    args: SimpleNamespace, responses: list[dict[str, Any]], actor_logprob: float = -0.5
+    args: SimpleNamespace,
+    responses: list[dict[str, Any]],
+    actor_logprob: float = -0.5,
+    decoded: list[int] | None = None,
 ) -> list[torch.Tensor]:
     """Through OpenRLHF's splitting and our maker: each response's advantages on its own tokens, in rollout order."""
-    generate, make = generator(args), maker(args)
+    generate, make = generator(args), maker(args, decoded)
     samples = [generate._process_response_into_experience(r, max_len=64) for r in responses]
     experiences = make.split_rollout_samples(samples)
     for experience in experiences:
@@ -311,8 +322,12 @@ def test_saved_rollouts_hold_each_tokens_entropy_reward_and_advantage(tmp_path: 
 
     args = arguments(shaping__save_rollouts=2, logger__metrics_path=str(tmp_path / "metrics.jsonl"))
     responses = rollout()
-    advantages_by_response(args, responses)
+    for one in responses:  # every token comes in every response
+        one["observation_tokens"] = [7 + i % 3 for i in range(len(one["observation_tokens"]))]
+    decoded: list[int] = []
+    advantages_by_response(args, responses, decoded=decoded)
     lines = [json.loads(line) for line in (tmp_path / "rollouts.jsonl").read_text().splitlines()]
+    assert sorted(decoded) == [7, 8, 9], "each is turned into text once, not each time that it comes"
     assert [line["group"] for line in lines] == [1] * G + [2] * G, "the first groups with right and wrong responses"
     first = lines[0]
     assert first["correct"] is True

@@ -91,6 +91,43 @@ def test_importance_correction_goes_with_gtpo_but_not_with_one_ratio_per_respons
     assert "GRPO-S has one ratio for each response" in sentence
 
 
+@pytest.mark.parametrize("estimator", ["gtpo", "group_norm", "reinforce_baseline"])
+def test_probabilities_among_the_kept_tokens_are_not_compared_with_those_among_all(
+    parser: argparse.ArgumentParser, estimator: str
+) -> None:
+    """With top_p vLLM's probabilities are larger by one over the kept mass, so that each ratio is too small by it."""
+    flags = ["--rollout.top_p", "0.9", "--algo.advantage.is_correction_level", "token"]
+    (sentence,) = refusals(parse(parser, *flags, estimator=estimator))
+    assert sentence.startswith("--rollout.top_p is 0.9 with --algo.advantage.is_correction_*: ")
+    assert refusals(parse(parser, *flags[:2], estimator=estimator)) == []
+    assert refusals(parse(parser, *flags[2:], estimator=estimator)) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    # 128 prompts x 8 responses for 4 engines; an odd share is rounded up; never more than 1,024 unless asked for.
+    [
+        (["--vllm.num_engines", "4"], 256),
+        (["--vllm.num_engines", "3"], 342),
+        (["--vllm.num_engines", "4", "--vllm.max_num_seqs", "64"], 64),
+        (["--vllm.num_engines", "4", "--rollout.vllm_generate_batch_size", "256"], 512),
+        (["--vllm.num_engines", "1", "--rollout.batch_size", "512"], 1024),
+        (["--vllm.num_engines", "1", "--vllm.max_num_seqs", "2048"], 2048),
+    ],
+)
+def test_an_engine_works_on_its_share_of_a_batch_at_once(
+    parser: argparse.ArgumentParser, flags: list[str], expected: int
+) -> None:
+    args = parse(parser, "--rollout.batch_size", "128", *flags)
+    assert refusals(args) == []
+    assert rollout_settings(args, "some.Class").max_num_seqs == expected
+
+
+def test_no_responses_at_once_are_refused(parser: argparse.ArgumentParser) -> None:
+    (sentence,) = refusals(parse(parser, "--vllm.max_num_seqs", "0"))
+    assert sentence == "--vllm.max_num_seqs is 0, but needs to be at least 1."
+
+
 def test_forking_tokens_go_with_gtpo_but_not_with_one_ratio_per_response(parser: argparse.ArgumentParser) -> None:
     flags = ["--shaping.top_entropy_share", "0.2"]
     assert refusals(parse(parser, *flags)) == []

@@ -163,8 +163,8 @@ def test_a_request_that_did_not_ask_is_told_how_to() -> None:
 
 @pytest.mark.parametrize(
     "entries",
-    [{7: -0.1}, {7: -0.1, 3: -2.0}, {7: -0.1, 3: float("nan")}, {7: -0.1, 3: 1.0, 4: 1.0}],
-    ids=["only the sampled token", "a log-probability", "not a number", "two others"],
+    [{7: -0.1}, {7: -0.1, 3: -2.0}, {7: -0.1, 3: 1.0, 4: 1.0}],
+    ids=["only the sampled token", "a log-probability", "two others"],
 )
 def test_whatever_is_not_one_entropy_per_token_is_refused(entries: dict[int, float]) -> None:
     logprobs = [{token: SimpleNamespace(logprob=value) for token, value in entries.items()}]
@@ -192,15 +192,25 @@ def test_flat_log_probabilities_are_read_like_others() -> None:
         flat({7: -0.1}, {0: -0.2}),
         flat({7: -0.1, 3: -2.0}, {0: -0.2, 1: -1.0}),
         flat({7: -0.1, 3: 1.0, 4: 1.0}, {0: -0.2, 1: 0.5, 2: 0.5}),
-        flat({7: -0.1, 3: float("nan")}, {0: -0.2, 1: 0.5}),
         flat({8: -0.1, 3: 0.5}, {0: -0.2, 1: 0.5}),
         flat({7: -0.1, 3: 0.5}),
     ],
-    ids=["only the sampled tokens", "log-probabilities", "two others", "not a number", "another token", "too few"],
+    ids=["only the sampled tokens", "log-probabilities", "two others", "another token", "too few"],
 )
 def test_flat_log_probabilities_without_one_entropy_per_token_are_refused(given: FlatLogprobs) -> None:
     with pytest.raises(EntropyMissing, match="without entropies"):
         entropies(SimpleNamespace(token_ids=[7, 0], logprobs=given))
+
+
+@pytest.mark.parametrize("as_objects", [False, True])
+def test_logits_that_are_no_numbers_are_called_so_and_not_a_missing_hook(as_objects: bool) -> None:
+    positions = [{7: -0.1, 3: 0.5}, {0: float("nan"), 1: float("nan")}]
+    objects = [{t: SimpleNamespace(logprob=value) for t, value in entries.items()} for entries in positions]
+    given = objects if as_objects else flat(*positions)
+    with pytest.raises(EntropyMissing) as told:
+        entropies(SimpleNamespace(token_ids=[7, 0], logprobs=given))
+    assert str(told.value).startswith("Token 2 of 2 has no entropy: vLLM sampled it from logits that are NaN or infin")
+    assert "engine_kwargs" not in str(told.value)
 
 
 def test_the_most_likely_token_that_was_sampled_does_not_pass_for_an_entropy() -> None:

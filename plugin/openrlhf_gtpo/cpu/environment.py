@@ -23,6 +23,7 @@ _SETTINGS = {
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_LOGGING_LEVEL": "WARNING",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_ZERO_COPY_TORCH_TENSORS": "1",  # as OpenRLHF sets it on GPUs: tensors arrive read-only
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.doctor import dataset, hook, machine, packages, reward, tokenizer
+from openrlhf_gtpo.doctor import dataset, hook, machine, packages, reward, room, tokenizer
 from openrlhf_gtpo.doctor.findings import Finding, fault, reason, skipped
 from openrlhf_gtpo.reward_protocols import GRADE_PATH
 
@@ -30,6 +30,8 @@ class Question:
     """``auto``, ``cpu`` or ``gpu``, as asked for."""
     takes: str = "cpu"
     """``cpu`` or ``gpu``, as training would take it."""
+    gpus: int | None = None
+    """That train; None is as many as there are here."""
     ray_address: str | None = None
     engine: bool = False
 
@@ -41,7 +43,10 @@ def examine(asked: Question) -> Iterator[Finding]:
     yield from _guarded("vLLM", packages.check_vllm, asked.takes)
     for name in ("torch", "ray", "deepspeed", "transformers"):
         yield from _guarded(name, packages.check_package, name)
+    if asked.takes == "gpu":
+        yield from _guarded("flash-attn", packages.check_flash_attn)
     yield from _guarded("GPU", machine.check_gpu, asked.device, asked.ray_address)
+    yield from _guarded("memory", room.check_memory, asked.model, asked.takes, asked.gpus, asked.max_len)
     yield from _guarded("entropy hook", hook.check_hook)
     yield from _guarded("vLLM engine", hook.check_engine, asked.model, asked.takes, asked.engine)
     yield from _guarded("Ray", machine.check_ray, asked.ray_address, asked.takes)

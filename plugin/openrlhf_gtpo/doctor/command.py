@@ -19,7 +19,7 @@ from openrlhf_gtpo.doctor.machine import has_gpus
 from openrlhf_gtpo.doctor.table import as_json, summary, table
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.rewards import RewardClientSettings
-from openrlhf_gtpo.settings import TOKEN_VARIABLE
+from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 
 __all__ = ["main"]
 
@@ -64,10 +64,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--reward_url",
         metavar="URL[,URL]",
-        help=f"reward services, their token in {TOKEN_VARIABLE} (the built-in one is started)",
+        help=f"reward services, their token in {TOKEN_VARIABLE}, or in a file named by {TOKEN_FILE_VARIABLE} "
+        "(the built-in one is started)",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where checkpoints will go")
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="as for training (auto)")
+    parser.add_argument("--gpus", type=int, help="GPUs that train and generate, for the memory check (those here)")
     parser.add_argument("--ray_address", default=None, help="of the Ray cluster (RAY_ADDRESS)")
     parser.add_argument(
         "--engine",
@@ -79,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _question(args: argparse.Namespace) -> Question:
-    for name in ("max_len", "max_new_tokens"):
+    for name in ("max_len", "max_new_tokens", "gpus"):
         value = getattr(args, name)
         if value is not None and value < 1:
             raise SettingsError(f"--{name} is {value}, but needs to be at least 1.")
@@ -103,6 +105,7 @@ def _question(args: argparse.Namespace) -> Question:
         device=args.device,
         takes=_takes(args.device, address),
         ray_address=address,
+        gpus=args.gpus,
         engine=args.engine,
     )
 

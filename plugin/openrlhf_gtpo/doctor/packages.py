@@ -9,7 +9,7 @@ from packaging.specifiers import SpecifierSet
 from openrlhf_gtpo.doctor.findings import Finding, fault, ok, reason, warning
 from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
 
-__all__ = ["check_openrlhf", "check_package", "check_python", "check_vllm", "pins"]
+__all__ = ["check_flash_attn", "check_openrlhf", "check_package", "check_python", "check_vllm", "pins"]
 
 IMPORT_SECONDS = 300.0
 """For a first import from a cold disk."""
@@ -31,7 +31,7 @@ def check_openrlhf() -> Finding:
         # The check's own sentences end with what to install, but for a package of OpenRLHF's that is missing.
         said = str(error)
         if "pip install" not in said:
-            said += ": install it with all its requirements by `pip install 'openrlhf-gtpo[train]'`"
+            said += ": install it with all its requirements by `bash launch/setup_gpu.sh` (setup.sh without a GPU)"
         return fault("OpenRLHF", f"{said}.")
     return ok("OpenRLHF", f"It is {found}, and every internal that the plugin leans on is there.")
 
@@ -70,6 +70,22 @@ def check_package(name: str) -> Finding:
         return fault(name, f"It is not installed: `{install}`.")
     except Exception as error:  # metadata that somebody else broke
         return fault(name, f"Its version cannot be read ({reason(error)}): `{install}`.")
+    return _compared(name, found, found, wanted, install)
+
+
+def check_flash_attn() -> Finding:
+    """What OpenRLHF packs samples with on a GPU; its build needs a torch that is there already."""
+    name = "flash-attn"
+    wanted = pins().get(name, SpecifierSet())
+    install = f'pip install --no-build-isolation "{name}{wanted}"'
+    try:
+        found = version(name)
+    except PackageNotFoundError:
+        return fault(
+            name,
+            "It is not installed, and pip cannot build it before torch is there: run `bash launch/setup_gpu.sh`, or "
+            f"after torch `{install}`.",
+        )
     return _compared(name, found, found, wanted, install)
 
 

@@ -11,7 +11,7 @@ from openrlhf_gtpo.doctor.findings import Finding, fault, ok, reason
 from openrlhf_gtpo.embedded_reward import EmbeddedServiceError, start_embedded_service
 from openrlhf_gtpo.reward_protocols import GRADE_PATH, Reward, RewardRequest
 from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings, RewardError
-from openrlhf_gtpo.settings import TOKEN_VARIABLE
+from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE, SettingsError, reward_token
 
 __all__ = ["check_rewards", "says_verdicts"]
 
@@ -36,11 +36,16 @@ def check_rewards(
     if not urls:
         return _embedded(cleanup)
     findings, working = [], None
+    source = TOKEN_FILE_VARIABLE if os.environ.get(TOKEN_FILE_VARIABLE) else TOKEN_VARIABLE
+    try:
+        token = reward_token()
+    except SettingsError as error:
+        return [fault("reward token", str(error))], None
     for url in urls:
         try:
-            settings = RewardClientSettings((url,), token=os.environ.get(TOKEN_VARIABLE) or None, deadline=0.0)
+            settings = RewardClientSettings((url,), token=token, deadline=0.0)
         except ValueError as error:  # the URL was looked at before
-            findings.append(fault(f"reward {url}", f"{TOKEN_VARIABLE} cannot be used ({reason(error)}): set it anew."))
+            findings.append(fault(f"reward {url}", f"{source} cannot be used ({reason(error)}): set it anew."))
             continue
         found = _round_trip(f"reward {url}", settings)
         findings.append(found)
@@ -106,8 +111,12 @@ def _what_to_do(settings: RewardClientSettings, error: RewardError) -> str:
     """The client's sentence, with what a look at the socket adds to it."""
     if "HTTP 401" in str(error) or "HTTP 403" in str(error):
         if settings.token is None:
-            return f"It wants a token: set {TOKEN_VARIABLE} to the one that the service was started with."
-        return f"It refuses the token: set {TOKEN_VARIABLE} to the one that the service was started with."
+            return (
+                f"It wants a token: set {TOKEN_VARIABLE} to the one that the service was started with, or "
+                f"{TOKEN_FILE_VARIABLE} to a file that holds it."
+            )
+        source = TOKEN_FILE_VARIABLE if os.environ.get(TOKEN_FILE_VARIABLE) else TOKEN_VARIABLE
+        return f"It refuses the token of {source}: use the one that the service was started with."
     parts = urlsplit(settings.urls[0])
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     try:

@@ -176,6 +176,11 @@ def guide_refusals(flags: dict[str, Any]) -> list[str]:
             "--guide.model.",
         ),
         (
+            bool(flags["guide.solutions"]) and flags.get("data.max_images_per_prompt", 0) > 0,
+            "--guide.solutions are texts, which cannot be put behind a prompt with images: leave out "
+            "--data.max_images_per_prompt, or use --guide.model.",
+        ),
+        (
             flags["guide.ratio_shaping"] > 0 and flags["actor.policy_loss_type"] == "gspo",
             "--guide.ratio_shaping shapes the ratios of single tokens, but --actor.policy_loss_type gspo has one for "
             "each response: leave it out.",

@@ -1,14 +1,11 @@
 """DeepSpeed on a CPU: what its own configuration gets wrong there, and that ours does not."""
 
-import json
 import math
-import os
-import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from ..ranks import run
 
 pytestmark = pytest.mark.engine
 SCRIPT = Path(__file__).with_name("gather_late.py")
@@ -16,23 +13,7 @@ SCRIPT = Path(__file__).with_name("gather_late.py")
 
 def gathered(whose: str) -> list[list[float]]:
     """The values of one layer on each of two ranks."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    common = {**os.environ, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, str(SCRIPT), whose],
-            env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    said = [rank.communicate(timeout=120) for rank in ranks]
-    assert [rank.returncode for rank in ranks] == [0, 0], said[0][1][-3000:] + said[1][1][-3000:]
-    return [json.loads(out.splitlines()[-1]) for out, _ in said]
+    return run(2, SCRIPT, whose)
 
 
 def test_zero_3_waits_for_every_parameter_that_it_gathers() -> None:

@@ -9,7 +9,14 @@ from packaging.specifiers import SpecifierSet
 from openrlhf_gtpo.doctor import packages
 from openrlhf_gtpo.doctor.findings import Finding
 from openrlhf_gtpo.doctor.isolated import ProbeFailed
-from openrlhf_gtpo.doctor.packages import check_openrlhf, check_package, check_python, check_vllm, pins
+from openrlhf_gtpo.doctor.packages import (
+    check_flash_attn,
+    check_openrlhf,
+    check_package,
+    check_python,
+    check_vllm,
+    pins,
+)
 
 
 @pytest.fixture
@@ -23,7 +30,8 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         return found[name]
 
     monkeypatch.setattr(packages, "version", look_up)
-    monkeypatch.setattr(packages, "pins", lambda: {"vllm": SpecifierSet("==0.29.0"), "ray": SpecifierSet("==2.55.0")})
+    asked = {"vllm": "==0.29.0", "ray": "==2.55.0", "flash-attn": "==2.8.3"}
+    monkeypatch.setattr(packages, "pins", lambda: {name: SpecifierSet(pin) for name, pin in asked.items()})
     return found
 
 
@@ -56,7 +64,7 @@ def test_openrlhf_is_imported_and_its_internals_are_looked_at() -> None:
         (
             "OpenRLHF cannot be imported: No module named 'flash_attn'",
             "OpenRLHF cannot be imported: No module named 'flash_attn': install it with all its requirements by "
-            "`pip install 'openrlhf-gtpo[train]'`.",
+            "`bash launch/setup_gpu.sh` (setup.sh without a GPU).",
         ),
     ],
 )
@@ -90,6 +98,17 @@ def test_a_version_that_openrlhf_does_not_ask_for_is_a_warning(installed: dict[s
         "warning",
         'It is 2.54.0, but OpenRLHF asks for ==2.55.0: `pip install "ray==2.55.0"`, or try it on a small run.',
     )
+
+
+def test_flash_attn_is_told_with_the_order_that_works(installed: dict[str, str]) -> None:
+    assert check_flash_attn() == Finding(
+        "flash-attn",
+        "fault",
+        "It is not installed, and pip cannot build it before torch is there: run `bash launch/setup_gpu.sh`, or after "
+        'torch `pip install --no-build-isolation "flash-attn==2.8.3"`.',
+    )
+    installed["flash-attn"] = "2.8.3"
+    assert check_flash_attn() == Finding("flash-attn", "ok", "It is 2.8.3, as OpenRLHF asks for.")
 
 
 @pytest.mark.parametrize(

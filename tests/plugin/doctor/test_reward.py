@@ -3,6 +3,7 @@
 import contextlib
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 import pytest
@@ -11,7 +12,7 @@ from openrlhf_gtpo.doctor.findings import Finding
 from openrlhf_gtpo.doctor.reward import check_rewards
 from openrlhf_gtpo.embedded_reward import EmbeddedService
 from openrlhf_gtpo.rewards import RewardClientSettings
-from openrlhf_gtpo.settings import TOKEN_VARIABLE
+from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 
 from ..fake_reward_server import Answer, FakeRewardServer, Post
 
@@ -48,11 +49,29 @@ def test_a_missing_or_wrong_token_is_told(service: EmbeddedService, monkeypatch:
     assert found.sentence.startswith("It wants a token: set MATH_REWARD_TOKEN to ")
     monkeypatch.setenv(TOKEN_VARIABLE, "a-guess")
     (found,), _ = check(service.url)
-    assert found.sentence.startswith("It refuses the token: set MATH_REWARD_TOKEN to ")
+    assert found.sentence.startswith("It refuses the token of MATH_REWARD_TOKEN: use the one")
     monkeypatch.setenv(TOKEN_VARIABLE, "with a blank")
     (found,), _ = check(service.url)
     assert found.sentence.startswith("MATH_REWARD_TOKEN cannot be used (token must be printable ASCII")
     assert "with a blank" not in found.sentence
+
+
+def test_a_token_in_a_file_is_read_as_training_reads_it(
+    service: EmbeddedService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
+    path = tmp_path / "token"
+    path.write_text(f"{service.token}\n")
+    monkeypatch.setenv(TOKEN_FILE_VARIABLE, str(path))
+    (found,), working = check(service.url)
+    assert (found.state, working is not None) == ("ok", True), found.sentence
+    path.write_text("another")
+    (found,), _ = check(service.url)
+    assert found.sentence.startswith("It refuses the token of MATH_REWARD_TOKEN_FILE: use the one")
+    monkeypatch.setenv(TOKEN_FILE_VARIABLE, str(tmp_path / "none"))
+    (found,), working = check(service.url)
+    assert (found.state, found.name, working) == ("fault", "reward token", None)
+    assert found.sentence.endswith("none, cannot be read: No such file or directory.")
 
 
 def test_without_a_url_the_built_in_service_is_started_asked_and_stopped() -> None:

@@ -7,8 +7,8 @@ from openrlhf.utils.config import hierarchize
 
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_refusals, guide_warnings
 from openrlhf_gtpo.plan import plan
+from openrlhf_gtpo.schedule import updates
 from openrlhf_gtpo.settings import refusals
-from openrlhf_gtpo.trainers import updates
 
 from .tables import guided
 
@@ -44,6 +44,7 @@ REFUSED = [
     ([*MODEL, "--train.dynamic_batch_enable"], "--train.dynamic_batch_enable leaves out"),
     ([*MODEL, "--reward.model_name_or_path", "judge"], "--reward.model_name_or_path gives scores of a model"),
     ([*SOLUTIONS, "--train.agent_func_path", "agent.py"], "--guide.solutions are answers to a single turn"),
+    ([*SOLUTIONS, "--data.max_images_per_prompt", "1"], "--guide.solutions are texts, which cannot be put behind"),
     (
         [*MODEL, "--guide.ratio_shaping", "0.1", "--actor.policy_loss_type", "gspo"],
         "--guide.ratio_shaping shapes the ratios of single tokens",

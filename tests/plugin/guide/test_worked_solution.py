@@ -35,7 +35,7 @@ async def test_it_looks_as_if_it_had_been_generated_with_certainty(graded: Any, 
     assert found["action_ranges"] == [(7, 12)]
     assert found["observation_tokens"][-1] == END
     assert tokenizer.decode(found["observation_tokens"]) == PROMPT + "so 2<end>"
-    assert found["entropy"] == found["logprob"] == [0.0] * 12
+    assert found["entropy"].tolist() == found["logprob"].tolist() == [0.0] * 12
     assert found["rollout_log_probs"] is None, "as the policy's where OpenRLHF asks for none"
     assert not found["truncated"]
     assert (found["reward"], found["scores"], found["reward_error"]) == (1.0, 1.0, None)
@@ -61,6 +61,24 @@ async def test_what_goes_beyond_the_longest_sequence_is_cut_off(
     for name in ("observation_tokens", "entropy", "logprob", "rollout_log_probs"):
         assert len(found[name]) == tokens
     assert seen[0].texts[0] == "so 2"[: tokens - 7], "graded as it is trained on"
+
+
+async def test_a_processor_of_text_and_images_is_asked_for_its_tokenizer(graded: Any, tokenizer: Any) -> None:
+    """Of a model that can see OpenRLHF hands on a processor, which takes what is first for an image."""
+
+    class Processor:
+        def __init__(self) -> None:
+            self.tokenizer = tokenizer
+            self.eos_token_id, self.pad_token_id, self.decode = END, tokenizer.pad_token_id, tokenizer.decode
+
+        def __call__(self, images: Any = None, text: Any = None, **kwargs: Any) -> Any:
+            raise ValueError(f"Invalid input type. Must be a single image, a list of images: {images!r}")
+
+    executor, _ = graded
+    plain = await executor.worked_solution(PROMPT, "2", "so 2", 64, tokenizer, False)
+    found = await executor.worked_solution(PROMPT, "2", "so 2", 64, Processor(), False)
+    assert found["observation_tokens"] == plain["observation_tokens"]
+    assert (found["scores"], found["reward_error"]) == (1.0, None)
 
 
 async def test_a_failed_reward_is_told(graded: Any, tokenizer: Any) -> None:

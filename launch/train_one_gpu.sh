@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# GTPO on one GPU: Qwen2.5-0.5B-Instruct or 1.5B-Instruct learns GSM8K or MATH, with vLLM and the trainer on the same GPU
+# in turn and the reward service that the trainer starts.
+#
+#   bash launch/setup_gpu.sh
+#   .venv/bin/openrlhf-gtpo data prepare gsm8k --from gsm8k_train.jsonl --out data    # its rows as they are published
+#   PYTHON=.venv/bin/python bash launch/train_one_gpu.sh --dry-run                    # the plan, and whether it fits
+#   PYTHON=.venv/bin/python bash launch/train_one_gpu.sh
+#   .venv/bin/openrlhf-gtpo report ~/checkpoints/gtpo-0.5b-gsm8k                      # curves and tokens, one HTML file
+#
+# GPU_GB  memory of the GPU in GiB (what nvidia-smi says): 24, 48 or 80; what lies between counts as the smaller
+# SIZE    0.5b (default with less than 40 GiB) or 1.5b (with more; with less Adam's state lies in the node's memory)
+# TASK    gsm8k: answers of up to 1,024 tokens (default); math: up to 2,048
+# DATA    prompts and references, as `data prepare` writes them (data/gsm8k.jsonl; for math data/other.jsonl, of
+#         `data prepare other --from MATH.jsonl`)
+# PRESET  gtpo (default), grpo_s, grpo, dapo
+# STEPS   of 64 prompts with 8 responses each, in four updates (100)
+# OUT     ~/checkpoints/PRESET-SIZE-TASK
+# PYTHON  the interpreter that has openrlhf-gtpo (python3)
+#
+# Hours for 100 steps, reckoned and not measured: 0.5b on 24 GiB 1 to 2, 1.5b on 48 GiB 2 to 4, 1.5b on 80 GiB 1 to 2;
+# with math twice that. What to look at, in metrics.jsonl and the report: rollout/pass_rate rises within 20 steps;
+# entropy/token_mean falls slowly (at once and to 0: the learning rate is too high); mismatch/logprob_gap stays below
+# 0.02 (above: policy and engine are not the same model); groups/uninformative_share is what a step learns nothing from.
+#
+# Flags after the script's name are passed on and win.
+set -euo pipefail
+
+fail() {
+    echo "launch/train_one_gpu.sh: $*" >&2
+    exit 2
+}
+
+if [ -z "${GPU_GB:-}" ]; then
+    mib=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits 2>/dev/null | head -n 1) ||
+        fail "nvidia-smi finds no GPU: set GPU_GB to the memory of the one that is meant, such as GPU_GB=24."
+    GPU_GB=$(((mib + 512) / 1024))
+fi
+[[ $GPU_GB =~ ^[1-9][0-9]*$ ]] ||
+    fail "GPU_GB is $GPU_GB, but needs to be the memory of the GPU in GiB, a whole number."
+((GPU_GB >= 22)) || fail "GPU_GB is $GPU_GB, but the smallest GPU that this was reckoned for has 24 GiB."
+export GPU_GB
+
+[ -n "${SIZE:-}" ] || SIZE=$( ((GPU_GB >= 40)) && echo 1.5b || echo 0.5b)
+case $SIZE in
+    0.5b) model=Qwen/Qwen2.5-0.5B-Instruct ;;
+    1.5b) model=Qwen/Qwen2.5-1.5B-Instruct ;;
+    *) fail "SIZE is $SIZE, but needs to be 0.5b or 1.5b." ;;
+esac
+case ${TASK:=gsm8k} in
+    gsm8k) length=1536 answer=1024 data=data/gsm8k.jsonl ;;
+    math) length=3072 answer=2048 data=data/other.jsonl ;;
+    *) fail "TASK is $TASK, but needs to be gsm8k or math." ;;
+esac
+# Responses at once: those that are learnt from, and those whose log-probabilities are computed.
+if ((GPU_GB >= 78)); then
+    micro=8 forward=16
+elif ((GPU_GB >= 46)); then
+    micro=4 forward=8
+else
+    micro=2 forward=4
+fi
+[ "$TASK" = gsm8k ] || micro=$((micro / 2)) forward=$((forward / 2)) # twice as long
+
+preset=${PRESET:-gtpo}
+steps=${STEPS:-100}
+[[ $steps =~ ^[1-9][0-9]*$ ]] || fail "STEPS is $steps, but needs to be a whole number from 1 up."
+out=${OUT:-$HOME/checkpoints/$preset-$SIZE-$TASK}
+flags=(
+    --preset "$preset"
+    --device gpu
+    --actor.model_name_or_path "${MODEL:-$model}"
+    --data.prompt_dataset "${DATA:-$data}"
+    --data.input_key input
+    --data.label_key label
+    --data.apply_chat_template
+    --data.max_len "$length"
+    --rollout.max_new_tokens "$answer"
+    --rollout.batch_size 64
+    --rollout.n_samples_per_prompt 8
+    --rollout.micro_batch_size "$forward"
+    --train.batch_size 128
+    --train.micro_batch_size "$micro"
+    --train.max_steps "$steps"
+    --train.num_episodes 100
+    --data.max_samples 1000000
+    --actor.adam.lr 1e-6
+    --actor.gradient_checkpointing_enable
+    --actor.num_nodes 1
+    --actor.num_gpus_per_node 1
+    --ds.zero_stage 2
+    --ds.packing_samples
+    --train.colocate_all
+    --vllm.num_engines 1
+    --vllm.enable_sleep
+    --vllm.gpu_memory_utilization 0.5
+    --vllm.sync_backend nccl
+    --ckpt.output_dir "$out/model"
+    --ckpt.path "$out/state"
+    --ckpt.save_steps 20
+    --ckpt.max_num 1
+    --logger.logging_steps 1
+    --logger.metrics_path "$out/metrics.jsonl"
+    --shaping.save_rollouts 2
+)
+if [ "$SIZE" = 1.5b ] && ((GPU_GB < 40)); then
+    flags+=(--ds.adam_offload) # 12 bytes a parameter: 18 GB
+else
+    flags+=(--ds.enable_sleep)
+fi
+if [ "$preset" = dapo ]; then
+    flags+=(--reward.overlong_buffer_len $((answer / 4)))
+fi
+echo "launch/train_one_gpu.sh: $preset for $SIZE on $TASK, one GPU of $GPU_GB GiB; everything goes to $out" >&2
+exec "${PYTHON:-python3}" -m openrlhf_gtpo.train "${flags[@]}" "$@"

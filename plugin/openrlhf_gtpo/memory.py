@@ -1,0 +1,374 @@
+"""What a run needs of each GPU's memory and of each node's, reckoned before it starts.
+
+Bytes a parameter follow ZeRO (Rajbhandari et al., arXiv 1910.02054, section 3): 2 for the weight and 2 for the
+gradient in bfloat16, 12 for Adam's float32 copy and two moments; at an update DeepSpeed holds the gradient in float32
+besides, 4. Stage 1 shards the optimizer over the ranks, stage 2 the gradients too, stage 3 the weights. Activations
+with checkpointing are one input for each layer and all of one layer (Chen et al., arXiv 1604.06174). Logits are as
+OpenRLHF handles them (``openrlhf/models/actor.py``): in bfloat16 and, copied, in float32; in the backward pass their
+float32 gradient and its bfloat16 copy are there beside them. vLLM takes its share of a GPU and fills with a KV cache
+what weights, sampling and CUDA graphs leave.
+
+These are upper ends: every response is as long as allowed. Fragmentation and NCCL's buffers come under `OVERHEAD`."""
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.settings import responses_at_once
+
+__all__ = [
+    "KNOWN",
+    "Model",
+    "Need",
+    "Setup",
+    "Workload",
+    "gpu_bytes",
+    "model_named",
+    "need",
+    "rows",
+    "setup_of",
+    "warnings",
+    "workload_of",
+]
+
+GIB = 2**30
+GPU_VARIABLE = "GPU_GB"
+"""Environment variable with the memory of a GPU in GiB, for a plan on a machine that has none."""
+OVERHEAD = 2 * GIB
+"""A CUDA context, NCCL's buffers and fragmentation on a training GPU; CUDA graphs and scratch in an engine."""
+LIVE_PARAMETERS = 10**9
+"""Parameters that ZeRO-3 gathers ahead of their use at most: DeepSpeed's default ``stage3_max_live_parameters``."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A decoder of the Llama and Qwen kind, by the names of its config.json."""
+
+    hidden: int
+    intermediate: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+    tied: bool
+    attention_bias: bool = True
+    """Whether query, key and value have one, as in Qwen2."""
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> "Model | None":
+        """From config.json; None for another kind of model, such as a mixture of experts."""
+        config = config.get("text_config") or config
+        names = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size")
+        if any(name not in config for name in names) or "num_experts" in config or "num_local_experts" in config:
+            return None
+        hidden, intermediate, layers, heads, vocabulary = (config[name] for name in names)
+        return cls(
+            hidden=hidden,
+            intermediate=intermediate,
+            layers=layers,
+            heads=heads,
+            kv_heads=config.get("num_key_value_heads") or heads,
+            head_dim=config.get("head_dim") or hidden // heads,
+            vocabulary=vocabulary,
+            tied=bool(config.get("tie_word_embeddings", False)),
+            attention_bias=bool(config.get("attention_bias", config.get("model_type") == "qwen2")),
+        )
+
+    @property
+    def parameters(self) -> int:
+        """Embedding, layers and head; norms of single heads, which some models have, are too small to count."""
+        queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        attention = 2 * self.hidden * queries + 2 * self.hidden * keys
+        if self.attention_bias:
+            attention += queries + 2 * keys
+        layer = attention + 3 * self.hidden * self.intermediate + 2 * self.hidden
+        embeddings = self.vocabulary * self.hidden * (1 if self.tied else 2)
+        return embeddings + self.layers * layer + self.hidden
+
+    @property
+    def cache_bytes(self) -> int:
+        """KV cache of one token: key and value of every layer in bfloat16."""
+        return 2 * self.layers * self.kv_heads * self.head_dim * 2
+
+    @property
+    def layer_bytes(self) -> int:
+        """Activations of one token in one layer, in bfloat16: two norms, residual, query, attention and its output
+        take 8 times the hidden size; then key and value; and gate, up, activation and product of the feed-forward
+        part."""
+        return 2 * (8 * self.hidden + 2 * self.kv_heads * self.head_dim + 4 * self.intermediate)
+
+
+KNOWN = {
+    "Qwen2.5-0.5B": Model(896, 4864, 24, 14, 2, 64, 151_936, tied=True),
+    "Qwen2.5-1.5B": Model(1536, 8960, 28, 12, 2, 128, 151_936, tied=True),
+    "Qwen2.5-7B": Model(3584, 18944, 28, 28, 4, 128, 152_064, tied=False),
+    "Qwen2.5-32B": Model(5120, 27648, 64, 40, 8, 128, 152_064, tied=False),
+}
+"""What the launch scripts train, for a plan on a machine that has not downloaded it."""
+
+
+def model_named(name: str) -> Model | None:
+    """The model of a folder, of a hub id whose files are here, or one of `KNOWN`; None where its shape is not known.
+
+    Args:
+        name: as ``--actor.model_name_or_path``.
+    """
+    config = Path(name) / "config.json"
+    if config.is_file():
+        return Model.of(json.loads(config.read_text(encoding="utf-8")))
+    family = name.rsplit("/", 1)[-1].removesuffix("-Instruct")
+    if family in KNOWN:
+        return KNOWN[family]
+    from transformers import AutoConfig
+
+    try:
+        return Model.of(AutoConfig.from_pretrained(name, local_files_only=True).to_dict())
+    except (OSError, ValueError):
+        return None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """The machines and who shares them."""
+
+    nodes: int
+    gpus: int
+    """Of each node, that train."""
+    gpu_memory: float
+    """Bytes of each GPU."""
+    stage: int
+    """ZeRO's."""
+    tensor_parallel: int
+    """GPUs of an engine."""
+    utilization: float
+    """Share of a GPU that an engine takes."""
+    colocated: bool
+    engine_sleeps: bool
+    trainer_sleeps: bool
+    adam_offload: bool
+    reference: bool = False
+    """Whether a reference model for the KL term is there, with the policy's precision and sharding."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is done at once."""
+
+    length: int
+    """Tokens of a prompt and its response."""
+    train_batch: int
+    """Responses of a training micro-batch on one GPU."""
+    forward_batch: int
+    """Responses whose log-probabilities are computed at once on one GPU."""
+    at_once: int
+    """Responses that an engine works on at once."""
+    checkpointing: bool
+
+
+@dataclass(frozen=True)
+class Need:
+    """Bytes: of one GPU, but for the host's."""
+
+    weights: float
+    gradients: float
+    optimizer: float
+    gathered: float
+    """Layers that ZeRO-3 holds whole for a while."""
+    reference: float
+    activations: float
+    train_logits: float
+    forward_logits: float
+    backward: float
+    """Activations and logits of a training micro-batch."""
+    forward: float
+    """Activations and logits of the responses whose log-probabilities are computed at once."""
+    training: float
+    """All of a training GPU at its worst: in the backward pass, or while log-probabilities are computed."""
+    resident: float
+    """What of the trainer stays on the GPU while the engine works there too; 0 where they have different GPUs."""
+    engine_weights: float
+    sampling: float
+    """Logits of the responses that an engine works on at once, in float32 and sorted or copied once."""
+    cache: float
+    """What is left for the KV cache; below 0 where there is none."""
+    full_length: float
+    """Responses of full length whose KV cache an engine has room for."""
+    host: float
+    """Memory of a node that sleeping engines, a sleeping trainer and an offloaded optimizer take."""
+
+
+def gpu_bytes() -> float:
+    """Memory of a GPU: of this machine's smallest one, else what GPU_GB says, else 80 GiB.
+
+    Raises:
+        SettingsError: GPU_GB is no number above 0.
+    """
+    import torch
+
+    if count := torch.cuda.device_count():
+        return float(min(torch.cuda.get_device_properties(i).total_memory for i in range(count)))
+    given = os.environ.get(GPU_VARIABLE) or "80"
+    if not re.fullmatch(r"\d+(\.\d+)?", given) or float(given) == 0:
+        raise SettingsError(f"{GPU_VARIABLE} is {given}, but the memory of a GPU is a number of GiB above 0.")
+    return float(given) * GIB
+
+
+def setup_of(flags: Mapping[str, Any], gpu_memory: float) -> Setup:
+    """From OpenRLHF's flat flags.
+
+    Args:
+        gpu_memory: bytes of each GPU.
+    """
+    return Setup(
+        nodes=flags["actor.num_nodes"],
+        gpus=flags["actor.num_gpus_per_node"],
+        gpu_memory=gpu_memory,
+        stage=flags["ds.zero_stage"],
+        tensor_parallel=flags["vllm.tensor_parallel_size"],
+        utilization=flags["vllm.gpu_memory_utilization"],
+        colocated=flags["train.colocate_all"],
+        engine_sleeps=flags["vllm.enable_sleep"],
+        trainer_sleeps=flags["ds.enable_sleep"],
+        adam_offload=flags["ds.adam_offload"],
+        reference=flags["algo.kl.init_coef"] > 0
+        and (flags["train.colocate_actor_ref"] or flags["train.colocate_all"]),
+    )
+
+
+def workload_of(flags: Mapping[str, Any]) -> Workload:
+    """From OpenRLHF's flat flags."""
+    return Workload(
+        length=flags["data.max_len"],
+        train_batch=flags["train.micro_batch_size"],
+        forward_batch=flags["rollout.micro_batch_size"],
+        at_once=responses_at_once(flags),
+        checkpointing=flags["actor.gradient_checkpointing_enable"],
+    )
+
+
+def need(model: Model, setup: Setup, work: Workload) -> Need:
+    """Reckon a run."""
+    count, ranks = model.parameters, setup.nodes * setup.gpus
+    weights = 2 * count / (ranks if setup.stage >= 3 else 1)
+    gradients = 2 * count / (ranks if setup.stage >= 2 else 1)
+    adam = 12 * count / (ranks if setup.stage >= 1 else 1)
+    update = 4 * count / (ranks if setup.stage >= 1 else 1)
+    optimizer = 0.0 if setup.adam_offload else adam + update
+    gathered = 2.0 * min(count, LIVE_PARAMETERS) if setup.stage >= 3 and ranks > 1 else 0.0
+    reference = weights if setup.reference else 0.0
+
+    tokens = work.train_batch * work.length
+    kept = (
+        2 * model.hidden * model.layers + model.layer_bytes if work.checkpointing else model.layers * model.layer_bytes
+    )
+    activations = float(tokens * kept)
+    train_logits = 10.0 * tokens * model.vocabulary
+    forward_tokens = work.forward_batch * work.length
+    forward_logits = 6.0 * forward_tokens * model.vocabulary
+    backward = activations + train_logits
+    forward = forward_tokens * model.layer_bytes + forward_logits
+    states = weights + gradients + optimizer + gathered + reference
+    training = states + max(backward, forward) + OVERHEAD
+
+    engine_weights = 2 * count / setup.tensor_parallel
+    # DeepSpeed's sleep leaves the weights; the optimizer's scratch for an update is not there between updates.
+    between = (
+        weights + reference if setup.trainer_sleeps else states - gathered - (0.0 if setup.adam_offload else update)
+    )
+    resident = between if setup.colocated else 0.0
+    sampling = 2 * 4.0 * work.at_once * model.vocabulary / setup.tensor_parallel
+    # An engine may take its share only of what is there.
+    room = min(setup.utilization * setup.gpu_memory, setup.gpu_memory - resident)
+    cache = room - engine_weights - sampling - OVERHEAD
+    full_length = max(0.0, cache) * setup.tensor_parallel / (model.cache_bytes * work.length)
+
+    host = setup.gpus * engine_weights if setup.colocated and setup.engine_sleeps else 0.0
+    host += setup.gpus * adam if setup.adam_offload else 0.0
+    host += setup.gpus * (gradients + adam) if setup.trainer_sleeps and not setup.adam_offload else 0.0
+    # An engine of the same GPU that does not sleep is there while the policy learns.
+    beside = 0.0 if setup.engine_sleeps or not setup.colocated else setup.utilization * setup.gpu_memory
+    return Need(
+        weights=weights,
+        gradients=gradients,
+        optimizer=optimizer,
+        gathered=gathered,
+        reference=reference,
+        activations=activations,
+        train_logits=train_logits,
+        forward_logits=forward_logits,
+        backward=backward,
+        forward=forward,
+        training=training + beside,
+        resident=resident,
+        engine_weights=engine_weights,
+        sampling=sampling,
+        cache=cache,
+        full_length=full_length,
+        host=host,
+    )
+
+
+def rows(found: Need, setup: Setup, work: Workload) -> list[tuple[str, str]]:
+    """The reckoning for people: name and sentence."""
+    parts = [
+        (found.weights, "weights"),
+        (found.gradients, "gradients"),
+        (found.optimizer, "optimizer"),
+        (found.gathered, "gathered layers"),
+        (found.reference, "reference"),
+    ]
+    listed = ", ".join(f"{_gib(size)} {name}" for size, name in parts if size)
+    told = [
+        ("memory", f"at most {_gib(found.training)} GiB of a GPU's {_gib(setup.gpu_memory)} for training: {listed};"),
+        (
+            "",
+            f"{_gib(found.backward)} of activations and logits while it learns from {work.train_batch} responses at "
+            f"once, or {_gib(found.forward)} for log-probabilities of {work.forward_batch}",
+        ),
+        (
+            "",
+            f"{_gib(found.engine_weights)} GiB of weights in an engine's GPU and {_gib(max(0.0, found.cache))} of KV "
+            f"cache: room for {math.floor(found.full_length):,} responses of {work.length:,} tokens",
+        ),
+    ]
+    if found.host:
+        told.append(("", f"{_gib(found.host)} GiB of each node's memory for what sleeps or is offloaded"))
+    return told
+
+
+def warnings(found: Need, setup: Setup, work: Workload) -> list[str]:
+    """Where it cannot fit: one sentence each, with what helps."""
+    told = []
+    has = _gib(setup.gpu_memory)
+    states = found.weights + found.gradients + found.optimizer + found.gathered + found.reference
+    if states > setup.gpu_memory:
+        told.append(
+            f"Weights, gradients and optimizer take {_gib(states)} GiB of a GPU that has {has}: use more GPUs, a "
+            "higher --ds.zero_stage, --ds.adam_offload, or a smaller model."
+        )
+    elif found.training > setup.gpu_memory:
+        which = (
+            "--rollout.micro_batch_size" if found.forward_logits > found.train_logits else "--train.micro_batch_size"
+        )
+        told.append(
+            f"Training takes up to {_gib(found.training)} GiB of a GPU that has {has}: lower {which} or "
+            "--data.max_len."
+        )
+    if found.full_length < 1:
+        told.append(
+            f"An engine has {_gib(max(0.0, found.cache))} GiB for its KV cache, too little for one response of "
+            f"{work.length:,} tokens: raise --vllm.gpu_memory_utilization or --vllm.tensor_parallel_size, or let what "
+            "shares the GPU sleep."
+        )
+    return told
+
+
+def _gib(size: float) -> str:
+    return f"{size / GIB:.1f}"

@@ -1,0 +1,81 @@
+"""How many optimiser updates a run makes, and the learning rate that OpenRLHF's schedule gives them."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from openrlhf_gtpo.guide.groups import whole_updates
+from openrlhf_gtpo.guide.settings import GuideSettings
+
+__all__ = ["Schedule", "schedule", "updates"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Learning rates of a run of ``--train.max_steps``, as far as they are known before it."""
+
+    updates: int
+    """Optimiser updates of the whole run."""
+    warmup: int
+    """Those in which the learning rate rises to its highest; the very first has 0."""
+    rates: dict[int, float]
+    """Step, counted from 1 -> learning rate of its last update: of the first, the middle and the last step."""
+
+
+def updates(args: Any, possible: float) -> float:
+    """Optimiser updates of the whole run, on which the learning rate's schedule is laid out.
+
+    Args:
+        args: OpenRLHF's nested ``args``.
+        possible: as OpenRLHF counts them, from the prompts there are; infinity where nobody has counted them.
+    """
+    responses = _responses(args)
+    own = args.rollout.batch_size * args.rollout.n_samples_per_prompt
+    if math.isfinite(possible):
+        possible = possible * responses // own
+    if args.train.max_steps is None:
+        return possible
+    return min(possible, args.train.max_steps * responses // args.train.batch_size * args.train.max_epochs)
+
+
+def schedule(args: Any) -> Schedule | None:
+    """The schedule of a run whose prompts last for ``--train.max_steps``; None where that is not set, or where the
+    learning rate depends on what happens.
+
+    Args:
+        args: OpenRLHF's nested ``args``.
+    """
+    import torch
+    from transformers import get_scheduler
+
+    total = updates(args, math.inf)
+    if math.isinf(total) or total < 1:
+        return None
+    total = int(total)
+    name, rate = args.actor.lr_scheduler, args.actor.adam.lr
+    warmup = math.ceil(total * args.actor.lr_warmup_ratio)
+    takes_least = name in ("cosine_with_min_lr", "cosine_warmup_with_min_lr")
+    # As OpenRLHF calls it (openrlhf/utils/deepspeed/deepspeed.py), with an optimiser that has nothing to do.
+    made = get_scheduler(
+        name,
+        torch.optim.SGD([torch.zeros(1)], lr=rate),
+        num_warmup_steps=warmup,
+        num_training_steps=total,
+        scheduler_specific_kwargs={"min_lr_rate": args.actor.min_lr_ratio} if takes_least else {},
+    )
+    factors = getattr(made, "lr_lambdas", None)
+    if factors is None:
+        return None
+    steps = args.train.max_steps
+    last_updates = {step: max(1, total * step // steps) for step in sorted({1, (steps + 1) // 2, steps})}
+    return Schedule(total, warmup, {step: rate * factors[0](last - 1) for step, last in last_updates.items()})
+
+
+def _responses(args: Any) -> int:
+    """Of a step; the size of a guide's second batch is not known before."""
+    guide = GuideSettings.of(args)
+    responses = args.rollout.batch_size * args.rollout.n_samples_per_prompt
+    if guide and guide.mixes:
+        responses += args.rollout.batch_size * guide.samples
+        responses += -responses % whole_updates(args)
+    return responses

@@ -1,0 +1,145 @@
+"""launch/setup_gpu.sh and the trainer's image: versions that fit each other, in the order that works."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "launch" / "setup_gpu.sh"
+DOCKERFILE = (ROOT / "plugin" / "Dockerfile").read_text(encoding="utf-8")
+
+UNREACHABLE = re.compile(
+    r"dns error|error sending request|Failed to fetch|Connection|timed out|needs uv", re.IGNORECASE
+)
+
+
+@pytest.fixture(scope="module")
+def resolved() -> dict[str, Version]:
+    """What the script would install before flash-attn, for this machine's Python and a GPU."""
+    path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", str(SCRIPT), "--dry-run"],
+        env={**os.environ, "PATH": path, "UV_HTTP_TIMEOUT": "20"},
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    if done.returncode and UNREACHABLE.search(done.stderr):
+        pytest.skip("The packages for GPUs are looked up in a package index, and none can be reached from here.")
+    assert done.returncode == 0, f"The requirements contradict each other:\n{done.stderr[-3000:]}"
+    pins = (line.split(";")[0].strip().split("==") for line in done.stdout.splitlines() if "==" in line)
+    return {name: Version(version) for name, version in pins}
+
+
+def test_vllm_torch_and_openrlhf_fit_each_other_and_the_rest(resolved: dict[str, Version]) -> None:
+    assert Version("0.11") <= resolved["openrlhf"] < Version("0.12")
+    assert {"vllm", "torch", "ray", "deepspeed", "transformers", "fastapi"} <= set(resolved)
+    assert "flash-attn" not in resolved, "it comes afterwards"
+
+
+def test_ray_serve_gets_a_protobuf_that_it_can_work_with(resolved: dict[str, Version]) -> None:
+    assert resolved["protobuf"] < Version("7")
+
+
+def test_the_image_has_the_compiler_of_the_cuda_that_torch_is_built_with(resolved: dict[str, Version]) -> None:
+    base = re.search(r"^FROM nvidia/cuda:(\d+\.\d+)\.\d+-devel-", DOCKERFILE, re.MULTILINE)
+    assert base, "a devel image, which has nvcc"
+    assert resolved["cuda-toolkit"].release[:2] == Version(base[1]).release
+
+
+def test_the_image_copies_what_there_is() -> None:
+    copied = [word for line in re.findall(r"^COPY (.+) \S+$", DOCKERFILE, re.MULTILINE) for word in line.split()]
+    assert {"pyproject.toml", "launch", "plugin", "reward_server"} <= set(copied)
+    assert all((ROOT / name).exists() for name in copied)
+
+
+FAKE_UV = """#!/usr/bin/env bash
+echo "$*" >>"$RECORD"
+"""
+FAKE_PYTHON = """#!/usr/bin/env bash
+case "$*" in
+    *torch.version.cuda*) echo "$TORCH_CUDA" ;;
+    *requires*) echo "flash-attn==2.8.3" ;;
+esac
+"""
+FAKE_NVCC = """#!/usr/bin/env bash
+echo "Cuda compilation tools, release $NVCC_CUDA, V$NVCC_CUDA.88"
+"""
+
+
+def installed(tmp_path: Path, **environment: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+    """Run the script with a uv, a Python and a compiler that do nothing; what uv was asked, call by call."""
+    files = {"bin/uv": FAKE_UV, "venv/bin/python": FAKE_PYTHON, "bin/python": FAKE_PYTHON, "cuda/bin/nvcc": FAKE_NVCC}
+    for name, text in files.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    record = tmp_path / "record"
+    record.touch()
+    done = subprocess.run(
+        ["bash", str(SCRIPT)],
+        env={
+            "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin",
+            "RECORD": str(record),
+            "PYTHON": str(tmp_path / "bin" / "python"),
+            "VENV": str(tmp_path / "venv"),
+            "CUDA_HOME": str(tmp_path / "cuda"),
+            "TORCH_CUDA": "13.0",
+            "NVCC_CUDA": "13.1",
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return done, record.read_text().splitlines()
+
+
+def test_torch_comes_before_flash_attn_and_this_project_last(tmp_path: Path) -> None:
+    done, asked = installed(tmp_path)
+    assert done.returncode == 0, done.stderr
+    everything, build, flash_attn, project = asked
+    assert everything.endswith("-r pyproject.toml --extra train --extra server --extra ray-serve")
+    assert "--override launch/requirements-gpu.overrides" in everything
+    assert build.endswith("setuptools wheel packaging psutil ninja")
+    assert flash_attn.endswith("--no-build-isolation --no-deps flash-attn==2.8.3")
+    assert project.endswith("--no-deps .")
+
+
+def test_a_wheel_of_flash_attn_needs_no_compiler(tmp_path: Path) -> None:
+    wheel = tmp_path / "flash_attn-2.8.3-cp312-cp312-linux_x86_64.whl"
+    wheel.touch()
+    done, asked = installed(tmp_path, FLASH_ATTN=str(wheel), CUDA_HOME="/nowhere")
+    assert done.returncode == 0, done.stderr
+    assert asked[1].endswith(f"--no-deps {wheel}")
+
+
+@pytest.mark.parametrize(
+    ("environment", "sentence"),
+    [
+        ({"NVCC_CUDA": "12.8"}, "torch is of CUDA 13.0, but .*/nvcc is of CUDA 12: install the toolkit of CUDA 13.0"),
+        ({"CUDA_HOME": "/nowhere"}, "flash-attn is compiled, and there is no nvcc: install the toolkit of CUDA 13.0"),
+        ({"TORCH_CUDA": ""}, "the torch in .* is a build without CUDA"),
+        ({"FLASH_ATTN": "/nowhere.whl"}, "FLASH_ATTN is /nowhere.whl, but there is no such wheel."),
+        ({"PYTHON": "/nowhere/python"}, "needs Python 3.10, 3.11 or 3.12, which PYTHON=/nowhere/python is not"),
+    ],
+)
+def test_what_is_missing_is_told_in_one_sentence(tmp_path: Path, environment: dict[str, str], sentence: str) -> None:
+    done, _ = installed(tmp_path, **environment)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert re.match(f"launch/setup_gpu.sh: {sentence}", line), line
+
+
+def test_the_overrides_leave_out_flash_attn_alone() -> None:
+    text = (ROOT / "launch" / "requirements-gpu.overrides").read_text()
+    (one,) = [Requirement(line) for line in text.splitlines() if line and not line.startswith("#")]
+    assert one.name == "flash-attn"
+    assert one.marker is not None
+    assert not one.marker.evaluate()
