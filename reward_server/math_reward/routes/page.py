@@ -4,12 +4,13 @@ import json
 from importlib import resources
 from typing import Any
 
-from fastapi import APIRouter, Response, Security
+from fastapi import APIRouter, Request, Response, Security
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 
 from math_reward.explain import Explanation
 from math_reward.grader.verdict import Stage, Verdict
+from math_reward.hang_up import unless_hung_up
 from math_reward.item import DEFAULT_OPTIONS
 from math_reward.pool import Pool
 from math_reward.recent import Recent
@@ -82,10 +83,10 @@ def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRoute
         _add_file(router, path, name, media_type)
 
     @router.post("/v1/explain", response_model=ExplainResponse, dependencies=token, responses=PROBLEMS)
-    async def explain(request: ExplainRequest) -> Response:
+    async def explain(request: Request, body: ExplainRequest) -> Response:
         """Grades one completion and shows both sides as they were parsed."""
         with pool_refusals(lambda: f"{explainer.queued:,} items wait already"):
-            (graded,) = await explainer.grade([request.item(DEFAULT_OPTIONS)])
+            (graded,) = await unless_hung_up(request, explainer.grade([body.item(DEFAULT_OPTIONS)]))
         recent.add([graded])
         # A worker that was killed leaves a grade without explanation.
         found = graded.grade if isinstance(graded.grade, Explanation) else None
