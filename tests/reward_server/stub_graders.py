@@ -49,7 +49,9 @@ def obey_or_grade(completion: str, reference: str, prompt: str | None, options: 
     if completion.endswith("exit"):  # A query begins with its prompt.
         os._exit(7)
     if completion.startswith("wait for "):
-        while not Path(completion.removeprefix("wait for ")).exists():
+        path = Path(completion.removeprefix("wait for "))
+        path.with_suffix(".waits").touch()
+        while not path.exists():
             time.sleep(0.01)
     return grade(completion, reference, prompt, options)
 

@@ -324,17 +324,26 @@ def test_a_post_with_the_token_is_answered(ask_with_token: Any):
 
 
 @pytest.mark.parametrize(
-    ("path", "body"),
+    ("path", "field", "body"),
     [
-        ("/v1/grade", {"items": [{"completion": "1", "reference": "1"}] * 4}),
-        ("/get_reward", {"query": ["1"] * 4, "prompts": [""] * 4, "labels": ["1"] * 4}),
+        ("/v1/grade", "items", {"items": [{"completion": "1", "reference": "1"}] * 4}),
+        ("/get_reward", "query", {"query": ["1"] * 4, "prompts": [""] * 4, "labels": ["1"] * 4}),
     ],
 )
-def test_a_request_with_too_many_items_is_refused(ask_with_token: Any, path: str, body: Any):
+def test_a_request_with_too_many_items_is_refused(ask_with_token: Any, path: str, field: str, body: Any):
     response = ask_with_token(path, json=body)
 
     assert response.status_code == 422
-    assert response.json() == {"detail": "The request has 4 items and 3 are allowed: send several requests."}
+    assert response.json() == {
+        "detail": f"Field '{field}' has more than the 3 items that are allowed: send several requests."
+    }
+
+
+def test_an_item_with_too_many_references_is_refused(ask: httpx.Client):
+    response = ask.post("/v1/grade", json={"items": [{"completion": "1", "reference": ["1"] * 65}]})
+
+    assert response.status_code == 422
+    assert response.json() == {"detail": "Item 0, field 'reference': at most 64 reference answers can be given."}
 
 
 TOO_BIG = {"detail": "The body has more than the 2,000 bytes that are allowed: send fewer items."}
@@ -366,12 +375,25 @@ def test_a_body_within_the_limit_is_read(ask_with_token: Any):
     assert response.status_code == 200
 
 
-def test_health_readiness_and_documentation_need_no_token(guarded_server: Any):
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "bearer  "])
+def test_the_scheme_of_the_token_may_be_written_in_any_case(guarded_server: Any, scheme: str):
+    headers = {"Authorization": f"{scheme} {TOKEN}"}
+
+    assert guarded_server.client.post("/v1/grade", json={"items": []}, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/docs", "/redoc"])
+def test_no_page_loads_scripts_from_elsewhere_into_the_origin_of_the_token(
+    guarded_server: Any, ask: httpx.Client, path: str
+):
+    assert guarded_server.client.get(path).status_code == ask.get(path).status_code == 404
+
+
+def test_health_readiness_and_the_openapi_document_need_no_token(guarded_server: Any):
     client = guarded_server.client
 
     assert client.get("/healthz").json() == {"status": "ok"}
     assert client.get("/readyz").json() == {"status": "ok"}
-    assert client.get("/docs").status_code == 200
     document = client.get("/openapi.json").json()
     assert document["components"]["securitySchemes"] == {"HTTPBearer": {"type": "http", "scheme": "bearer"}}
     assert TOKEN not in str(document)
@@ -396,7 +418,11 @@ def test_the_examples_of_the_documentation_can_be_sent(ask: httpx.Client):
 async def readiness(app: FastAPI) -> httpx.Response:
     client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://app")
     async with app.router.lifespan_context(app), client:
-        return await client.get("/readyz")
+        while (
+            "No worker graded" in (response := await client.get("/readyz")).text
+        ):  # The first takes its time to start.
+            pass
+        return response
 
 
 async def test_a_grader_that_approves_everything_is_not_ready(
