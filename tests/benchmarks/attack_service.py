@@ -18,6 +18,7 @@ import json
 import multiprocessing
 import os
 import random
+import re
 import socket
 import subprocess
 import sys
@@ -209,7 +210,7 @@ def _post(path: str, body: bytes, expected: set[int]) -> Callable[[Service], Out
 def many_bodies(service: Service) -> Outcome:
     """Twelve bodies of 16 MB at once."""
     item = {"completion": "x " * 1000 + r"\boxed{1}", "reference": "2"}
-    body = json.dumps({"items": [item] * (16 * MEBIBYTE // len(json.dumps(item)) // 2)}).encode()
+    body = json.dumps({"items": [item] * 4000}).encode()
     body = body[:-1] + b" " * (16 * MEBIBYTE - len(body) - 16) + b"}"
     statuses: Counter[int] = Counter()
 
@@ -299,25 +300,25 @@ def white_space(service: Service) -> Outcome:
     return Outcome(f"{'/'.join(sorted(set(verdicts)))} in {seconds:.1f} s", judged, 3.0)
 
 
-def _under(service: Service, count: int, disturb: Callable[[threading.Event], None] | None) -> Outcome:
-    wrong, refused = exactness(service.target, count, disturb)
-    return Outcome(
-        f"{sum(wrong.values())} of {count} wrong" + (f", {refused} asked again" if refused else ""), not wrong
-    )
+def _under(service: Service, count: int, killer: "Killer | None") -> Outcome:
+    wrong, refused = exactness(service.target, count, killer)
+    again = f", {refused} asked again" if refused else ""
+    kills = f", {killer.done} kills" if killer else ""
+    return Outcome(f"{sum(wrong.values())} of {count} wrong{kills}{again}", not wrong)
 
 
 def load(service: Service) -> Outcome:
     """Items with known verdicts through 16 clients beside eight processes that use up the CPU."""
     with busy_processes(8):
-        return _under(service, 1600, None)
+        return _under(service, 800, None)
 
 
 def worker_kills(service: Service) -> Outcome:
-    return _under(service, 3000, lambda stop: kill_workers(service, 25, 0.2, stop))
+    return _under(service, 3000, Killer(service, 25, 0.1, fork_server=False))
 
 
 def fork_server_kills(service: Service) -> Outcome:
-    return _under(service, 3000, lambda stop: kill_fork_servers(service, 5, 1.3, stop))
+    return _under(service, 3000, Killer(service, 5, 1.0, fork_server=True))
 
 
 EMPTY_ITEMS = b'{"items": [' + b"{}," * (16 * MEBIBYTE // 3 - 8) + b"{}]}"
@@ -325,8 +326,8 @@ REFERENCES = b'{"items": [{"completion": "1", "reference": [' + b"1," * (8 * MEB
 
 ATTACKS: dict[str, Callable[[Service], Outcome]] = {
     "load 8 and 16 clients": load,
-    "25 kills of a worker": worker_kills,
-    "5 kills of the fork server": fork_server_kills,
+    "kills of workers": worker_kills,
+    "kills of the fork server": fork_server_kills,
     "60 slow items, client hangs up": hang_up,
     "white space, $, \\boxed{ up to 1 MB": white_space,
     "2 MB of empty items": _post("/v1/grade", b'{"items": [' + b"{}," * 700_000 + b"{}]}", {422}),
@@ -412,24 +413,29 @@ def _ask_patiently(target: Target, body: bytes) -> tuple[int, bytes]:
         return 0, b""
 
 
-def kill_workers(service: Service, kills: int, seconds: float, stop: threading.Event) -> None:
-    """Kills one worker after the other, while there is work."""
-    for _ in range(kills):
-        if stop.wait(seconds):
-            return
-        with contextlib.suppress(psutil.NoSuchProcess, StopIteration, IndexError):
-            random.choice(service.workers).kill()
+class Killer:
+    """Kills processes of a service while there is work, until there were so many kills.
 
+    ``fork_server``: the fork server each time, and a worker with it, so that another one is needed; else a worker.
+    """
 
-def kill_fork_servers(service: Service, kills: int, seconds: float, stop: threading.Event) -> None:
-    """Kills the fork server, and a worker, so that a new one is needed."""
-    for _ in range(kills):
-        if stop.wait(seconds):
-            return
-        with contextlib.suppress(psutil.NoSuchProcess, StopIteration, IndexError):
-            workers = service.workers
-            service.fork_server.kill()
-            random.choice(workers).kill()
+    def __init__(self, service: Service, kills: int, seconds: float, fork_server: bool) -> None:
+        self._service = service
+        self._left = kills
+        self._seconds = seconds
+        self._fork_server = fork_server
+        self.done = 0
+
+    def __call__(self, stop: threading.Event) -> None:
+        while self._left and not stop.wait(self._seconds):
+            with contextlib.suppress(psutil.NoSuchProcess, StopIteration, IndexError):
+                workers = [w for w in self._service.workers if w.status() != psutil.STATUS_ZOMBIE]
+                victim = random.choice(workers)
+                if self._fork_server:
+                    self._service.fork_server.kill()
+                victim.kill()
+                self.done += 1
+                self._left -= 1
 
 
 def spin() -> None:
@@ -508,23 +514,23 @@ def run_exactness(checkout: Path, count: int, runs: list[str]) -> bool:
     good = True
     for name in runs:
         service = Service(checkout, "--workers", "2")
-        disturb: dict[str, Callable[[threading.Event], None]] = {
-            "workers": lambda stop, service=service: kill_workers(service, 50, 0.4, stop),  # type: ignore[misc]
-            "fork_server": lambda stop, service=service: kill_fork_servers(service, 10, 2.0, stop),  # type: ignore[misc]
-        }
+        killer = {
+            "workers": Killer(service, 50, 0.2, fork_server=False),
+            "fork_server": Killer(service, 10, 1.5, fork_server=True),
+        }.get(name)
         start = time.perf_counter()
         with busy_processes(8) if name == "load" else contextlib.nullcontext():
-            wrong, refused = exactness(service.target, count, disturb.get(name))
+            wrong, refused = exactness(service.target, count, killer)
+        seconds = time.perf_counter() - start
         _, metrics = ask(service.target, "/metrics")
         service.stop()
-        restarts = [
-            line for line in metrics.decode().splitlines() if line.startswith("math_reward_worker_restarts_total")
-        ]
-        seconds = time.perf_counter() - start
+        replaced = re.findall(r'math_reward_worker_restarts_total\{reason="(\w+)"\} (\d+)', metrics.decode())
+        kills = f"{killer.done} kills; " if killer else ""
         print(
-            f"{name}: {sum(wrong.values())} of {count:,} wrong {dict(wrong)}, {refused} asked again, {seconds:.0f} s"
+            f"{name}: {sum(wrong.values())} of {count:,} wrong {dict(wrong) or ''}; {kills}{refused} asked again; ",
+            end="",
         )
-        print("  " + " ".join(line.removeprefix("math_reward_worker_restarts_total") for line in restarts), flush=True)
+        print(f"{seconds:.0f} s; workers replaced: {dict(replaced)}", flush=True)
         good = good and not wrong
     return good
 
