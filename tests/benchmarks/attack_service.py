@@ -431,11 +431,11 @@ class Killer:
             with contextlib.suppress(psutil.NoSuchProcess, StopIteration, IndexError):
                 workers = [w for w in self._service.workers if w.status() != psutil.STATUS_ZOMBIE]
                 victim = random.choice(workers)
-                if self._fork_server:
-                    self._service.fork_server.kill()
-                victim.kill()
+                (self._service.fork_server if self._fork_server else victim).kill()
                 self.done += 1
                 self._left -= 1
+                if self._fork_server:
+                    victim.kill()
 
 
 def spin() -> None:
