@@ -29,8 +29,8 @@ CHARACTERS = 1_000
 """And twice, and four times as many. A quadratic pattern takes a hundred times as long as it should for the last."""
 
 FLOOR_SECONDS = 0.003
-"""What takes less for the longest text, beyond three times what prose takes, is not measured further: a pattern that is
-not linear takes more."""
+"""What takes less for the longest text, beyond three times what prose takes, is not measured further: a pattern that
+is not linear takes more."""
 
 UNITS = [
     " ", "\n", " \n", "\t ", "\n\n", "$", "$ ", "$x", "$x\n", "$$", "{", "}", "{}", "\\", "\\ ", "\\\\", "\\(", "\\[",
