@@ -42,7 +42,7 @@ GIVE_UP_SECONDS = 25.0  # for one answer
 CLIENTS = 16
 ITEMS_PER_REQUEST = 50
 
-# It takes about 0.15 s of CPU time: more than a head start, far less than a deadline.
+# It takes about 0.25 s of CPU time: more than a head start, far less than a deadline.
 SLOW_SUM = "+".join(rf"\sum_{{k=1}}^{{1900}}\frac{{{{}}}}{{k^{power}}}" for power in (1, 2, 3))
 
 
