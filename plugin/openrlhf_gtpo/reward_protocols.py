@@ -103,14 +103,23 @@ class GradeProtocol:
         verdict, correct = result.get("verdict"), result.get("correct")
         if not isinstance(verdict, str):
             raise Failure(f"gave a 'verdict' that is {_kind(verdict)}, not a string")
-        if verdict == "bad_reference":
-            reference = str(request.reference)[:80]  # a data set may hold a number or nothing
-            raise Failure(f"cannot read the reference answer {reference!r}, mend this row of the data", permanent=True)
-        if verdict == "error":
-            raise Failure("could not grade the completion (verdict 'error')")
+        _refuse_no_judgement(verdict, request)
         if not isinstance(correct, bool):
             raise Failure(f"gave a 'correct' that is {_kind(correct)}, not true or false")
         return Reward(_number(result.get("reward"), "reward"), float(correct), verdict, {})
+
+
+NO_JUDGEMENT = ("error", "bad_reference")
+"""Verdicts of the project's service that say nothing about the completion: no reward, and above all not 0."""
+
+
+def _refuse_no_judgement(verdict: str, request: RewardRequest) -> None:
+    """Raises Failure for a verdict that is no judgement."""
+    if verdict == "bad_reference":
+        reference = str(request.reference)[:80]  # a data set may hold a number or nothing
+        raise Failure(f"cannot read the reference answer {reference!r}, fix this row of the data", permanent=True)
+    if verdict == "error":
+        raise Failure("could not grade the completion (verdict 'error')")
 
 
 class OpenRLHFProtocol:
@@ -135,12 +144,21 @@ class OpenRLHFProtocol:
             raise malformed(f"gave 'extra_logs' that is {_kind(extra_logs)}, not an object")
         logs = {name: _column(values, f"extra_logs {name[:40]}", len(batch)) for name, values in extra_logs.items()}
         return [
-            _each(OpenRLHFProtocol._reward, rewards[i], scores[i], {name: values[i] for name, values in logs.items()})
+            _each(
+                OpenRLHFProtocol._reward,
+                rewards[i],
+                scores[i],
+                {name: values[i] for name, values in logs.items()},
+                batch[i],
+            )
             for i in range(len(batch))
         ]
 
     @staticmethod
-    def _reward(reward: Any, score: Any, logs: dict[str, Any]) -> Reward:
+    def _reward(reward: Any, score: Any, logs: dict[str, Any], request: RewardRequest) -> Reward:
+        for verdict in NO_JUDGEMENT:  # The project's service tells of it there.
+            if logs.get(f"verdict_{verdict}") == 1:
+                _refuse_no_judgement(verdict, request)
         return Reward(
             _number(reward, "rewards"),
             _number(score, "scores", bool_allowed=True),

@@ -51,15 +51,12 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAP
         version=__version__,
         description="Grades math completions against reference answers.",
         lifespan=lifespan,
+        # They would load a script of somebody else's into the origin where the page keeps the token.
+        docs_url=None,
+        redoc_url=None,
     )
     # The last one added is the first to see a request.
-    app.add_middleware(
-        Guard,
-        token=settings.bearer_token,
-        max_body_bytes=settings.max_body_bytes,
-        body_seconds=settings.body_seconds,
-        lifecycle=lifecycle,
-    )
+    app.add_middleware(Guard, settings=settings, lifecycle=lifecycle)
     app.add_middleware(Observer, metrics=metrics, access_log=access_log)
     app.add_exception_handler(RequestValidationError, invalid_request)
     app.include_router(work_routes(settings, pool, metrics, recent))

@@ -1,4 +1,6 @@
-"""What a request must pass before anything of it is read: the token, the size limit, and that it comes in time."""
+"""What a request must pass before anything of it is read: the token or the host's name, the limits on its size and
+on that of all together, and that it comes in time.
+"""
 
 import hmac
 
@@ -7,10 +9,17 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from math_reward.host_check import is_own_name
 from math_reward.lifecycle import Lifecycle
+from math_reward.settings import Settings
 from math_reward.turnstile import Turnstile
 
 DRAINING = "The service is draining: it stops and takes no new work."
+
+WRONG_HOST = (
+    "This service has no token, so it does not answer to a name that another site could have: ask for it by its "
+    "address, name this host in MATH_REWARD_ALLOWED_HOSTS, or set MATH_REWARD_TOKEN."
+)
 
 GUARDED = frozenset({"/v1/recent"})
 """Paths that are guarded whatever the method: they show what others sent."""
@@ -19,20 +28,26 @@ _CLOSE = {"Connection": "close"}  # The rest of the body may still come; nobody 
 
 
 class Guard:
-    """ASGI middleware: a POST, and whatever asks for what is ``GUARDED``, needs the token, where there is one, a
-    service that is not draining, and a body within the limits on size and time; then it waits for its turn.
+    """ASGI middleware: a POST, and whatever asks for what is ``GUARDED``, needs the token (where there is none, a
+    Host header that no other site's page has), a service that is not draining, and a body within the limits on size
+    and time; then it waits for its turn.
+
+    The bodies of all requests under way have a limit together, counted as they arrive and until they are answered:
+    what a client only says it will send takes nobody's room.
 
     Middleware and no dependency of the routes, since FastAPI reads and parses the body before it asks a dependency.
     """
 
-    def __init__(
-        self, app: ASGIApp, token: str | None, max_body_bytes: int, body_seconds: float, lifecycle: Lifecycle
-    ) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, lifecycle: Lifecycle) -> None:
         self._app = app
-        self._expected = None if token is None else f"Bearer {token}".encode()
-        self._max_body_bytes = max_body_bytes
-        self._body_seconds = body_seconds
+        token = settings.bearer_token
+        self._token = None if token is None else token.encode()
+        self._host_names = settings.host_names
+        self._max_body_bytes = settings.max_body_bytes
+        self._max_pending_bytes = settings.max_pending_bytes
+        self._body_seconds = settings.body_seconds
         self._lifecycle = lifecycle
+        self._pending_bytes = 0
         self._turnstile = Turnstile()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -44,35 +59,36 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, send)
             return
+        body = _Body()
         self._lifecycle.in_flight += 1
         try:
             await self._turnstile.turn()
-            await self._app(scope, self._limited(receive, headers), send)
+            await self._app(scope, self._limited(receive, headers, body), send)
         finally:
             self._lifecycle.in_flight -= 1
+            self._pending_bytes -= body.received
 
     def _refusal(self, headers: dict[bytes, bytes]) -> JSONResponse | None:
-        if self._expected is not None and not hmac.compare_digest(headers.get(b"authorization", b""), self._expected):
+        if self._token is not None and not _has_token(headers.get(b"authorization", b""), self._token):
             return JSONResponse(
                 {"detail": "This service needs its token: send the header 'Authorization: Bearer <token>'."},
                 status_code=401,
                 headers={"WWW-Authenticate": "Bearer"},
             )
+        if self._token is None and not is_own_name(headers.get(b"host", b""), self._host_names):
+            return JSONResponse({"detail": WRONG_HOST}, status_code=421)
         if self._lifecycle.draining:
             return JSONResponse({"detail": DRAINING}, status_code=503, headers={"Retry-After": "1"})
         return None
 
-    def _limited(self, receive: Receive, headers: dict[bytes, bytes]) -> Receive:
-        """``receive``, but a body that is too long or too slow raises HTTPException."""
+    def _limited(self, receive: Receive, headers: dict[bytes, bytes], body: "_Body") -> Receive:
+        """``receive``, but a body that is too long or too slow, or one too many, raises HTTPException."""
         declared = headers.get(b"content-length", b"0")
-        too_long = declared.isdigit() and int(declared) > self._max_body_bytes
-        received = 0
-        complete = False
+        too_long = declared.isdigit() and len(declared) < 20 and int(declared) > self._max_body_bytes
         due = anyio.current_time() + self._body_seconds
 
         async def receive_within_limits() -> Message:
-            nonlocal received, complete
-            if complete:
+            if body.complete:
                 return await receive()
             try:
                 with anyio.fail_after(due - anyio.current_time()):
@@ -81,14 +97,36 @@ class Guard:
                 raise HTTPException(
                     408, f"The body did not arrive within {self._body_seconds:g} s.", headers=_CLOSE
                 ) from None
-            received += len(message.get("body", b""))
-            complete = not message.get("more_body", False)
-            if too_long or received > self._max_body_bytes:
+            size = len(message.get("body", b""))
+            body.received += size
+            self._pending_bytes += size
+            body.complete = not message.get("more_body", False)
+            if too_long or body.received > self._max_body_bytes:
                 raise HTTPException(
                     413,
                     f"The body has more than the {self._max_body_bytes:,} bytes that are allowed: send fewer items.",
                     headers=_CLOSE,
                 )
+            if self._pending_bytes > self._max_pending_bytes:
+                raise HTTPException(
+                    429,
+                    f"The requests under way have more than the {self._max_pending_bytes:,} bytes that are allowed "
+                    "together: try again in 1 s.",
+                    headers={**_CLOSE, "Retry-After": "1"},
+                )
             return message
 
         return receive_within_limits
+
+
+class _Body:
+    """How much of a request's body has come."""
+
+    received = 0
+    complete = False
+
+
+def _has_token(header: bytes, token: bytes) -> bool:
+    """Whether an Authorization header has the token. The name of the scheme may be written in any case."""
+    scheme, _, given = header.partition(b" ")
+    return hmac.compare_digest(given.strip(b" "), token) and scheme.lower() == b"bearer"

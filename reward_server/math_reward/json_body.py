@@ -1,31 +1,76 @@
-"""Reads JSON bodies without holding up the event loop: a parser does not let go before it is done, in no thread."""
+"""Reads JSON bodies without holding up the event loop, and holds no more of one than a request can need.
+
+A parser does not let go before it is done, in no thread. So a big body is parsed piece by piece, and the event loop
+has its turn in between: whatever fits into a window of so many bytes by the standard library at once, and what does
+not, which is to say long strings and big objects and arrays, in parts.
+"""
 
 import asyncio
 import json
+import re
 import time
+from collections.abc import Callable, Coroutine
+from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any, NoReturn
 
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope
 
-SMALL_BYTES = 65_536
-"""A body up to this is parsed in one go, in less than a millisecond."""
+WINDOW_BYTES = 65_536
+"""What is parsed in one go, in less than a millisecond."""
 
 SLICE_SECONDS = 0.004
-"""How long a big body is parsed before the event loop gets its turn."""
+"""How long a body is parsed before the event loop gets its turn."""
 
-_SPACE = " \t\n\r"
+MAX_DEPTH = 16
+"""How deep objects and arrays may be nested; a request needs four."""
+
+VALUES_PER_ITEM = 16
+"""How many values (strings, numbers, objects, ...) a body may hold for each item that a request may have: Python needs
+up to fifty times the memory for a small value that the body does."""
+
+MORE_VALUES = 1_000
+"""So many more, however few items a request may have."""
+
+NUMBER_BYTES = 8_192
+"""A number as long as this is none."""
+
+SHOWN_CHARACTERS = 40
+"""How much of a field's name a refusal repeats."""
+
+_SPACE = re.compile(rb"[ \t\n\r]*")
+_SCALAR = re.compile(rb"[-+.0-9A-Za-z]*")
+_HIGH_SURROGATE = re.compile(rb"\\u[dD][89abAB]..", re.DOTALL)
 _decode_one = json.JSONDecoder().raw_decode
 
 
 class JSONBodyRequest(Request):
-    """A request whose JSON is parsed in slices."""
+    """A request whose JSON is parsed in slices. An array that is a member of the body has at most ``max_items``."""
+
+    def __init__(self, scope: Scope, receive: Receive, max_items: int) -> None:
+        super().__init__(scope, receive)
+        self._content = bytearray()
+        self._max_items = max_items
+
+    async def body(self) -> bytes:
+        """Reads the body. What it returns is only as empty as that: FastAPI keeps it until the answer is sent."""
+        async for chunk in self.stream():
+            self._content += chunk
+        return b" " if self._content else b""
 
     async def json(self) -> Any:
-        """The body, parsed. Raises json.JSONDecodeError for whatever is wrong with it."""
-        body = await self.body()
+        """The body, parsed; it is forgotten then.
+
+        Raises:
+            json.JSONDecodeError: whatever is wrong with it.
+            HTTPException: it has more items or values than are allowed.
+        """
+        body, self._content = self._content, bytearray()
         try:
-            text = body.decode()
-            return json.loads(text) if len(body) <= SMALL_BYTES else await parse_in_slices(text)
+            return await parse_in_slices(body, self._max_items)
         except UnicodeDecodeError as error:
             _refuse("it is not UTF-8", error.start)
         except RecursionError:
@@ -36,71 +81,241 @@ class JSONBodyRequest(Request):
             _refuse("it has an integer of more than 4,300 digits", 0)
 
 
-async def parse_in_slices(text: str) -> Any:
-    """As ``json.loads``, but an object's or array's members are parsed one by one, and those of its members too, and
-    the event loop gets its turn in between. Raises json.JSONDecodeError, RecursionError or ValueError as that does.
+def json_route(max_items: int) -> type[APIRoute]:
+    """A class of routes whose JSON bodies are parsed in slices, with at most so many items."""
+
+    class JSONRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def handle_json(request: Request) -> Response:
+                return await handle(JSONBodyRequest(request.scope, request.receive, max_items))
+
+            return handle_json
+
+    return JSONRoute
+
+
+async def parse_in_slices(body: bytes | bytearray, max_items: int) -> Any:
+    """As ``json.loads``, but the event loop gets its turn every few milliseconds.
+
+    Raises:
+        json.JSONDecodeError, UnicodeDecodeError, RecursionError, ValueError: as that does, or it is nested more than
+            MAX_DEPTH deep.
+        HTTPException: an array that is a member of the body has more than ``max_items``, or there are too many values.
     """
-    parser = _Parser(text)
-    value = await parser.value(depth=0)
-    parser.skip_space()
-    if parser.position < len(text):
-        raise json.JSONDecodeError("Extra data", text, parser.position)
+    parser = _Parser(body, max_items)
+    value = await parser.value(0, None)
+    await parser.skip_space()
+    if parser.position < len(body):
+        parser.fail("Extra data")
     return value
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, body: bytes | bytearray, max_items: int) -> None:
         self.position = 0
+        """In bytes."""
+        self._body = body
+        self._max_items = max_items
+        self._max_values = self._values_left = VALUES_PER_ITEM * max_items + MORE_VALUES
+        self._last_size = WINDOW_BYTES
         self._slice_ends = time.monotonic() + SLICE_SECONDS
 
-    async def value(self, depth: int) -> Any:
-        self.skip_space()
-        opening = self.text[self.position : self.position + 1]
-        if opening == "{" and depth < 2:
-            return await self._members("}", depth, named=True)
-        if opening == "[" and depth < 2:
-            return await self._members("]", depth, named=False)
-        value, self.position = _decode_one(self.text, self.position)
+    async def value(self, depth: int, name: str | None) -> Any:
+        """The next value; ``name`` is the member of the body that it is or that it is in."""
+        await self.skip_space()
+        if depth > MAX_DEPTH:
+            raise RecursionError
+        await self._turn()
+        opening = self._body[self.position : self.position + 1]
+        if opening not in (b"{", b"[", b'"'):
+            return self._scalar()
+        found, value = self._at_once(depth, name)
+        if found:
+            return value
+        self._count(1)
+        if opening == b"{":
+            return await self._object(depth, name)
+        if opening == b"[":
+            return await self._array(depth, name)
+        return await self._string()
+
+    async def skip_space(self) -> None:
+        while True:
+            end = min(self.position + 16 * WINDOW_BYTES, len(self._body))
+            self.position = _SPACE.match(self._body, self.position, end).end()  # type: ignore[union-attr]
+            if self.position < end or end == len(self._body):
+                return
+            await self._turn()
+
+    def fail(self, reason: str, after: int = 0) -> NoReturn:
+        """Raises JSONDecodeError for so many characters after the present position."""
+        _refuse(reason, len(self._body[: self.position].decode()) + after)
+
+    async def _turn(self) -> None:
         if time.monotonic() > self._slice_ends:
             await asyncio.sleep(0)
             self._slice_ends = time.monotonic() + SLICE_SECONDS
+
+    def _count(self, values: int) -> None:
+        self._values_left -= values
+        if self._values_left < 0:
+            raise HTTPException(
+                422,
+                f"The body holds more than the {self._max_values:,} values that are allowed: send several requests.",
+            )
+
+    def _check_length(self, array: list[Any], name: str | None) -> None:
+        if len(array) > self._max_items:
+            field = f"Field {str(name)[:SHOWN_CHARACTERS]!r}"
+            raise HTTPException(
+                422, f"{field} has more than the {self._max_items:,} items that are allowed: send several requests."
+            )
+
+    def _at_once(self, depth: int, name: str | None) -> tuple[bool, Any]:
+        """A value that a window has room for; else, or where something is wrong with it, False."""
+        # Mostly a member is about as long as the one before it.
+        for size in sorted({min(2 * self._last_size, WINDOW_BYTES), WINDOW_BYTES}):
+            window = self._window(size)
+            try:
+                value, end = _decode_one(window)
+            except (json.JSONDecodeError, RecursionError):
+                continue
+            break
+        else:
+            return False, None
+        self._last_size = end if window.isascii() else len(window[:end].encode())
+        self.position += self._last_size
+        self._count(_values(value, depth))
+        if depth == 0 and isinstance(value, dict):
+            for member, array in value.items():
+                if isinstance(array, list):
+                    self._check_length(array, member)
+        if depth == 1 and name is not None and isinstance(value, list):
+            self._check_length(value, name)
+        return True, value
+
+    def _window(self, size: int) -> str:
+        """The next characters, of about so many bytes."""
+        end = self.position + size
+        end -= _bytes_of_half_a_character(self._body, end)
+        try:
+            return self._body[self.position : end].decode()
+        except UnicodeDecodeError as error:
+            error.start += self.position
+            raise
+
+    def _scalar(self) -> Any:
+        end = _SCALAR.match(self._body, self.position, self.position + NUMBER_BYTES).end()  # type: ignore[union-attr]
+        if end == self.position + NUMBER_BYTES:
+            raise ValueError("a number that is too long")
+        try:
+            value, length = _decode_one(self._body[self.position : end].decode())
+        except json.JSONDecodeError as error:
+            self.fail(error.msg, error.pos)
+        self.position += length
+        self._count(1)
         return value
 
-    async def _members(self, closing: str, depth: int, named: bool) -> Any:
-        names: list[str] = []
+    async def _array(self, depth: int, name: str | None) -> list[Any]:
         values: list[Any] = []
         self.position += 1
-        if not self._skip(closing):
+        if not await self._skip(b"]"):
             while True:
-                if named:
-                    names.append(self._name())
-                values.append(await self.value(depth + 1))
-                if self._skip(closing):
+                values.append(await self.value(depth + 1, name))
+                if depth == 1 and name is not None:
+                    self._check_length(values, name)
+                if await self._skip(b"]"):
                     break
-                if not self._skip(","):
-                    raise json.JSONDecodeError("Expecting ',' delimiter", self.text, self.position)
-        return dict(zip(names, values, strict=True)) if named else values
+                if not await self._skip(b","):
+                    self.fail("Expecting ',' delimiter")
+        return values
 
-    def _name(self) -> str:
-        self.skip_space()
-        if self.text[self.position : self.position + 1] != '"':
-            raise json.JSONDecodeError("Expecting property name enclosed in double quotes", self.text, self.position)
-        name, self.position = _decode_one(self.text, self.position)
-        if not self._skip(":"):
-            raise json.JSONDecodeError("Expecting ':' delimiter", self.text, self.position)
-        return name
+    async def _object(self, depth: int, name: str | None) -> dict[str, Any]:
+        members: dict[str, Any] = {}
+        self.position += 1
+        if not await self._skip(b"}"):
+            while True:
+                await self.skip_space()
+                if self._body[self.position : self.position + 1] != b'"':
+                    self.fail("Expecting property name enclosed in double quotes")
+                member = await self._string()
+                if not await self._skip(b":"):
+                    self.fail("Expecting ':' delimiter")
+                members[member] = await self.value(depth + 1, name if depth else member)
+                if await self._skip(b"}"):
+                    break
+                if not await self._skip(b","):
+                    self.fail("Expecting ',' delimiter")
+        return members
 
-    def _skip(self, character: str) -> bool:
+    async def _string(self) -> str:
+        """A string, piece by piece."""
+        pieces: list[str] = []
+        self.position += 1
+        while True:
+            end = self.position + WINDOW_BYTES
+            last = end >= len(self._body)
+            if not last:
+                end -= _bytes_of_half_a_character(self._body, end)
+                end -= _bytes_of_half_an_escape(self._body, self.position, end)
+            try:
+                written = self._body[self.position : end].decode()
+                piece, length = scanstring(written + '"', 0, True)
+            except UnicodeDecodeError as error:
+                error.start += self.position
+                raise
+            except json.JSONDecodeError as error:
+                self.fail(error.msg, error.pos)
+            pieces.append(piece)
+            if length <= len(written):
+                self.position += len(written[:length].encode())
+                return "".join(pieces)
+            if last:
+                self.fail("Unterminated string starting at")
+            self.position = end
+            await self._turn()
+
+    async def _skip(self, character: bytes) -> bool:
         """Steps over white space and the character, where it is next."""
-        self.skip_space()
-        found = self.text[self.position : self.position + 1] == character
+        await self.skip_space()
+        found = self._body[self.position : self.position + 1] == character
         self.position += found
         return found
 
-    def skip_space(self) -> None:
-        while self.text[self.position : self.position + 1] in _SPACE and self.position < len(self.text):
-            self.position += 1
+
+def _values(value: Any, depth: int) -> int:
+    """How many values a value is, with all that are in it."""
+    if not isinstance(value, dict | list):
+        return 1
+    if depth >= MAX_DEPTH:
+        raise RecursionError
+    inner = value.values() if isinstance(value, dict) else value
+    return 1 + sum(_values(one, depth + 1) for one in inner)
+
+
+def _bytes_of_half_a_character(body: bytes | bytearray, end: int) -> int:
+    """How many bytes before a position belong to a UTF-8 character that goes on behind it."""
+    back = 0
+    while back < 3 and end - back < len(body) and body[end - back] & 0xC0 == 0x80:
+        back += 1
+    return back
+
+
+def _bytes_of_half_an_escape(body: bytes | bytearray, begin: int, end: int) -> int:
+    """How many bytes before ``end`` belong to an escape in a string that may go on behind it; nothing before ``begin``
+    is looked at. An escape is up to twelve bytes long: ``\\ud83d\\ude00`` is one character.
+    """
+    for start in range(max(begin, end - 12), end):
+        before = body[begin:start]
+        if body[start] != 0x5C or (len(before) - len(before.rstrip(b"\\"))) % 2:
+            continue  # It is no backslash, or one that another one escapes.
+        if start + 2 > end or (body[start + 1] == 0x75 and start + 6 > end):
+            return end - start
+        if start + 12 > end and _HIGH_SURROGATE.match(body, start):
+            return end - start
+    return 0
 
 
 def _refuse(reason: str, position: int) -> NoReturn:

@@ -5,7 +5,9 @@ import math
 from collections import deque
 from typing import Any
 
-from math_reward.item import Graded, Item
+from math_reward.batch import Entry
+from math_reward.fair_queue import FairQueue
+from math_reward.item import Graded
 from math_reward.worker import Limits
 from math_reward.worker_process import WorkerProcess
 
@@ -13,34 +15,8 @@ CHUNK_CHARACTERS = 500_000
 """A chunk ends with the item that makes it longer than this."""
 
 
-class Batch:
-    """Items that were asked for together, and one future for all of them."""
-
-    def __init__(self, size: int) -> None:
-        self.results: list[Graded | None] = [None] * size
-        self.left = size
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-
-class Entry:
-    """One item on its way through the pool."""
-
-    __slots__ = ("batch", "index", "item", "tries")
-
-    def __init__(self, item: Item, batch: Batch, index: int) -> None:
-        self.item = item
-        self.batch = batch
-        self.index = index
-        self.tries = 0
-        """How often its worker crashed."""
-
-    def finish(self, graded: Graded) -> None:
-        """Hands over the grade; wakes who waits for the batch where it was the last."""
-        batch = self.batch
-        batch.results[self.index] = graded
-        batch.left -= 1
-        if not batch.left and not batch.done.done():
-            batch.done.set_result(None)
+class NoWorkers(Exception):
+    """No worker can be started at present; the message is one sentence that says why."""
 
 
 class Lane:
@@ -56,7 +32,7 @@ class Lane:
     def __init__(self, limits: Limits, chunk_items: int, low_water: int, on_demand: bool) -> None:
         self.limits = limits
         self.on_demand = on_demand
-        self.queue: deque[Entry] = deque()
+        self.queue = FairQueue()
         self.in_flight: dict[WorkerProcess, deque[Entry]] = {}
         """What each worker has been given and has not graded, in order."""
         self._chunk_items = chunk_items
@@ -64,9 +40,12 @@ class Lane:
         self._retired: dict[WorkerProcess, deque[Entry]] = {}
         self._waiting = asyncio.Event()
         self._dispatching = False
+        self._down: str | None = None
+        """Why it takes nothing at present."""
 
     def join(self, worker: WorkerProcess) -> None:
         """The worker takes part from now on."""
+        self._down = None
         self.in_flight[worker] = deque()
         self.dispatch()
 
@@ -95,11 +74,17 @@ class Lane:
 
     def put(self, entries: list[Entry], *, first: bool = False) -> None:
         """Queues entries, with ``first`` before those that wait already."""
-        if first:
-            self.queue.extendleft(reversed(entries))
-        else:
-            self.queue.extend(entries)
+        self.queue.put(entries, first=first)
+        if self._down is not None:
+            self.give_up(self._down)
         self.dispatch()
+
+    def give_up(self, why: str) -> None:
+        """Refuses what waits, and what comes until a worker joins, with NoWorkers."""
+        self._down = why
+        for batch in self.queue.batches():
+            batch.refuse(NoWorkers(why))
+            self.queue.drop(batch)
 
     def dispatch(self) -> None:
         """Hands out what waits, after the present round of the event loop: what comes in meanwhile goes along."""
@@ -115,9 +100,8 @@ class Lane:
             if len(entries) > self._low_water:
                 break
             chunk = self._chunk()
-            if chunk:
-                entries.extend(chunk)
-                worker.send([entry.item for entry in chunk])
+            entries.extend(chunk)
+            worker.send([entry.item for entry in chunk])
         if self.queue:
             self._waiting.set()
 
@@ -133,10 +117,9 @@ class Lane:
         chunk: list[Entry] = []
         characters = 0
         while self.queue and len(chunk) < size and characters < CHUNK_CHARACTERS:
-            entry = self.queue.popleft()
-            if not entry.batch.done.done():  # Else nobody waits for it any more.
-                chunk.append(entry)
-                characters += len(entry.item.completion)
+            entry = self.queue.pop()
+            chunk.append(entry)
+            characters += len(entry.item.completion)
         return chunk
 
 

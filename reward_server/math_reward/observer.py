@@ -12,7 +12,7 @@ from math_reward.metrics import Metrics
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 """Asked every few seconds for ever; the access log has them only when they fail."""
 
-ROUTES = PROBES | {"/", "/v1/grade", "/get_reward", "/v1/explain", "/v1/recent", "/docs", "/openapi.json"}
+ROUTES = PROBES | {"/", "/v1/grade", "/get_reward", "/v1/explain", "/v1/recent", "/openapi.json"}
 """The paths that metrics tell apart; anybody can ask for others, and each would be a time series."""
 
 _REQUEST_ID = re.compile(rb"[!-~]{1,128}")

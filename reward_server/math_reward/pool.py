@@ -9,9 +9,14 @@ worker processes, in two lanes:
   front of the queue. So one slow item holds up the others for no longer than a head start.
 * The slow lane has as many workers, each grades one item at a time, and an item may take its whole deadline there.
 
-The deadline begins when the worker begins the item; time in the queue does not count. What ran into it is remembered:
-the same item is a ``timeout`` at once when it comes again. An item whose worker crashed is tried once more, in the
-slow lane, and is then an ``error``. Grades arrive one by one, so none is lost with its worker.
+In both the requests take turns, item by item, and a request that nobody waits for any more leaves the queues.
+
+The deadline is CPU time, which a busy machine does not use up, so a ``timeout`` is the item's own doing. It is
+remembered: the same item is a ``timeout`` at once when it comes again. Everything else that can end a worker may be
+somebody else's doing. Its item is tried again, in the slow lane, and is an ``error`` after so many times: never
+remembered, and no judgement of the answer. Grades arrive one by one, so none is lost with its worker. A worker that
+cannot be started costs no item: there is another try, later and later, and where there has been no worker for long,
+what waits is refused.
 """
 
 import asyncio
@@ -25,11 +30,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from math_reward.batch import Batch, Entry
 from math_reward.grader import Grade, Verdict, grade
 from math_reward.item import Graded, Grader, Item
-from math_reward.lane import Batch, Entry, Lane
+from math_reward.lane import Lane
 from math_reward.worker import Caches, Limits
-from math_reward.worker_process import CannotStart, WorkerProcess
+from math_reward.worker_process import UNKNOWN_ENDING, CannotStart, WorkerProcess
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +51,23 @@ LOW_WATER_ITEMS = 16
 REMEMBERED_ITEMS = 4096
 """How many items that ran into the deadline are remembered."""
 
-TRIES = 2
+CLOCK_SECONDS_PER_CPU_SECOND = 30.0
+"""A worker that has not had its item's CPU time after so many times as much of the clock is given up."""
+
+TRIES = {"crash": 2, "held_up": 2, "killed": 10}
+"""How many workers an item may lose, by how, before it is an ``error``.
+
+``crash``: it ended by itself; most likely the item did it. ``held_up``: it had next to no CPU time. ``killed``: by
+somebody, or by nobody knows what. That can be the kernel, for the item's memory; but somebody who kills workers one
+after the other must not turn a right answer into an error.
+"""
+
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 2.0
+"""Between two tries to start a worker; doubled with every failure in a row."""
+
+NO_WORKER_SECONDS = 15.0
+"""After so long without a worker, and with starts that fail, a lane refuses what waits."""
 
 
 class QueueFull(Exception):
@@ -68,7 +90,8 @@ class PoolCounters:
     """What has happened since the pool was made; may be read at any time."""
 
     restarts: "Counter[str]" = field(default_factory=Counter)
-    """Workers replaced, by reason: ``head_start``, ``deadline``, ``crash``, ``recycled`` or ``could_not_start``."""
+    """Workers replaced, by reason: ``head_start``, ``deadline``, ``crash``, ``held_up``, ``unknown``,
+    ``recycled`` or ``could_not_start``."""
     deadline_kills: int = 0
     """Items that ran into the deadline; what was remembered is not counted again."""
     cache_hits: "Counter[str]" = field(default_factory=Counter)
@@ -81,22 +104,32 @@ class Pool:
 
     Args:
         workers: processes in each lane.
-        deadline: seconds that one item may take.
+        deadline: CPU seconds that one item may take.
         grader: what grades an item; importable by name in another process.
         max_queued: items that may wait, None for any number.
+        clock_seconds: after so long a worker that does not use the CPU is given up; None for many times the deadline.
 
     An async context manager: workers start on entry, in the background, and are dead after exit. Every item gets a
     ``Graded``, in whatever way its worker ends; those that are not graded at exit raise PoolClosed.
     """
 
-    def __init__(self, workers: int, deadline: float, grader: Grader = grade, max_queued: int | None = None) -> None:
+    def __init__(
+        self,
+        workers: int,
+        deadline: float,
+        grader: Grader = grade,
+        max_queued: int | None = None,
+        clock_seconds: float | None = None,
+    ) -> None:
         self.counters = PoolCounters()
         self._deadline = deadline
         self._grader = grader
         self._max_queued = max_queued
         self._seats = workers
-        self._fast = Lane(Limits(deadline, HEAD_START_SECONDS), CHUNK_ITEMS, LOW_WATER_ITEMS, on_demand=False)
-        self._slow = Lane(Limits(deadline, None), chunk_items=1, low_water=0, on_demand=True)
+        self._clock_seconds = clock_seconds or CLOCK_SECONDS_PER_CPU_SECOND * deadline
+        head_start = Limits(min(HEAD_START_SECONDS, deadline), self._clock_seconds)
+        self._fast = Lane(head_start, CHUNK_ITEMS, LOW_WATER_ITEMS, on_demand=False)
+        self._slow = Lane(Limits(deadline, self._clock_seconds), chunk_items=1, low_water=0, on_demand=True)
         self._timed_out: OrderedDict[int, None] = OrderedDict()
         self._graded = 0
         self._grading_seconds = 0.0
@@ -116,8 +149,7 @@ class Pool:
         """Raises PoolClosed wherever somebody waits for grades, and takes no more items."""
         self._closed = True
         for batch in self._batches:
-            if not batch.done.done():
-                batch.done.set_exception(PoolClosed("The pool was closed before the items were graded."))
+            batch.refuse(PoolClosed("The pool was closed before the items were graded."))
 
     async def __aexit__(self, *_: object) -> None:
         self.refuse()
@@ -142,10 +174,12 @@ class Pool:
         return [worker.pid for lane in (self._fast, self._slow) for worker in lane.in_flight]
 
     async def grade(self, items: Iterable[Item], *, first: bool = False) -> list[Graded]:
-        """Grades items, in order; with ``first`` before all that wait already.
+        """Grades items, in order; with ``first`` before all that wait already. Where it is cancelled, those of its
+        items that still wait are dropped.
 
         Raises:
             QueueFull: too many items wait; none of these was graded.
+            NoWorkers: no worker could be started for long.
             PoolClosed: the pool was closed meanwhile.
         """
         items = list(items)
@@ -165,6 +199,9 @@ class Pool:
             await batch.done
         finally:
             self._batches.discard(batch)
+            if batch.left:
+                self._fast.queue.drop(batch)
+                self._slow.queue.drop(batch)
         return [result for result in batch.results if result is not None]
 
     def _seconds_until_there_is_room(self) -> int:
@@ -181,8 +218,10 @@ class Pool:
     async def _keep_filled(self, lane: Lane) -> None:
         """Keeps one seat of a lane filled: with a worker, its successor, and so on."""
         predecessor: WorkerProcess | None = None
+        pause = FIRST_PAUSE_SECONDS
+        failing_since: float | None = None
         while True:
-            if lane.on_demand:
+            if lane.on_demand and failing_since is None:
                 await lane.something_waits()
             worker = WorkerProcess(lane.limits, self._executor, functools.partial(self._receive, lane))
             self._workers.add(worker)
@@ -192,9 +231,14 @@ class Pool:
                 self._workers.discard(worker)
                 self.counters.restarts["could_not_start"] += 1
                 logger.error("%s", error)
-                await lane.something_waits()
-                self._failed(lane.queue.popleft(), str(error))
+                now = asyncio.get_running_loop().time()
+                failing_since = failing_since or now
+                if now - failing_since > NO_WORKER_SECONDS and not lane.in_flight:
+                    lane.give_up(f"No grading process can be started: {error}.")
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
                 continue
+            pause, failing_since = FIRST_PAUSE_SECONDS, None
             self._spawn(self._attend(lane, worker))
             lane.join(worker)
             if predecessor is not None:
@@ -231,35 +275,39 @@ class Pool:
         if culprit is not None:
             self._after(lane, worker, ending, culprit, seconds)
         elif not worker.worn_out.done():
-            self.counters.restarts["crash"] += 1
+            self.counters.restarts["unknown" if ending is UNKNOWN_ENDING else "crash"] += 1
             logger.warning("A worker that had nothing to do was lost (%s).", ending)
 
     def _after(self, lane: Lane, worker: WorkerProcess, ending: str, entry: Entry, seconds: float) -> None:
         """Decides on the item that a worker ended with."""
-        if ending == signal.SIGPROF.name:
+        if ending == signal.SIGPROF.name and lane is self._fast:
             self.counters.restarts["head_start"] += 1
             self._slow.put([entry])
-        elif ending == signal.SIGALRM.name or worker.late:
+        elif ending == signal.SIGPROF.name:
             self.counters.restarts["deadline"] += 1
             self.counters.deadline_kills += 1
-            detail = f"Grading did not end within {self._deadline:g} s."
+            detail = f"Grading did not end within {self._deadline:g} s of CPU time."
             logger.warning("A worker was killed: %s", detail)
-            if lane is self._slow:  # It had its share of CPU time; the fast lane's deadline ends only what had not.
-                self._remember(entry.item)
+            self._remember(entry.item)
             entry.finish(_ungraded(Verdict.TIMEOUT, entry.item, detail, seconds))
+        elif ending == signal.SIGALRM.name or worker.late:
+            self.counters.restarts["held_up"] += 1
+            why = f"it had not had its CPU time after {self._clock_seconds:g} s of the clock"
+            self._try_again(entry, "held_up", why, seconds)
         else:
-            self.counters.restarts["crash"] += 1
-            logger.warning("A worker was lost (%s).", ending)
-            # Somebody killed it, perhaps before it had begun on the item, and perhaps others too: once more.
-            tries = TRIES + 1 if ending == signal.SIGKILL.name else TRIES
-            self._failed(entry, f"its worker died ({ending})", tries)
+            self.counters.restarts["unknown" if ending is UNKNOWN_ENDING else "crash"] += 1
+            how = "killed" if ending in (signal.SIGKILL.name, UNKNOWN_ENDING) else "crash"
+            self._try_again(entry, how, f"its worker died ({ending})", seconds)
 
-    def _failed(self, entry: Entry, why: str, tries: int = TRIES) -> None:
-        entry.tries += 1
-        if entry.tries < tries:
+    def _try_again(self, entry: Entry, how: str, why: str, seconds: float) -> None:
+        """Sends an item that lost its worker to the slow lane; makes it an ``error`` where that was once too often."""
+        logger.warning("A worker was lost: %s.", why)
+        entry.lost[how] += 1
+        if entry.lost[how] < TRIES[how]:
             self._slow.put([entry])
         else:
-            entry.finish(_ungraded(Verdict.ERROR, entry.item, f"Grading failed {entry.tries} times: {why}.", 0.0))
+            detail = f"Grading failed {entry.lost[how]} times: {why}."
+            entry.finish(_ungraded(Verdict.ERROR, entry.item, detail, seconds))
 
     # Items that ran into the deadline
 
@@ -274,7 +322,7 @@ class Pool:
         if key not in self._timed_out:
             return False
         self._timed_out.move_to_end(key)
-        detail = f"Grading the same item did not end within {self._deadline:g} s before."
+        detail = f"Grading the same item did not end within {self._deadline:g} s of CPU time before."
         entry.finish(_ungraded(Verdict.TIMEOUT, entry.item, detail, 0.0))
         return True
 

@@ -4,10 +4,22 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, StrictBool, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    PlainValidator,
+    StrictBool,
+    WithJsonSchema,
+    model_validator,
+)
 
 from math_reward.grader import Mode, Options, Stage, Verdict
 from math_reward.item import DEFAULT_OPTIONS, Graded, Item
+
+MAX_REFERENCES = 64
+"""How many reference answers one item may have."""
 
 
 def _as_text(reference: Any) -> str | tuple[str, ...]:
@@ -17,6 +29,8 @@ def _as_text(reference: Any) -> str | tuple[str, ...]:
     if reference is None or reference == []:
         return ""
     if isinstance(reference, list):
+        if len(reference) > MAX_REFERENCES:
+            raise ValueError(f"at most {MAX_REFERENCES} reference answers can be given")
         texts = tuple(_as_text(one) for one in reference)
         if all(isinstance(text, str) for text in texts):
             return texts  # type: ignore[return-value]
@@ -26,13 +40,12 @@ def _as_text(reference: Any) -> str | tuple[str, ...]:
 
 
 _ONE_REFERENCE = [{"type": "string"}, {"type": "number"}, {"type": "null"}]
+_REFERENCES = {"type": "array", "items": {"anyOf": _ONE_REFERENCE}, "maxItems": MAX_REFERENCES}
 
 Reference = Annotated[
     str | tuple[str, ...],
     PlainValidator(_as_text),
-    WithJsonSchema(
-        {"anyOf": [*_ONE_REFERENCE, {"type": "array", "items": {"anyOf": _ONE_REFERENCE}}]}, mode="validation"
-    ),
+    WithJsonSchema({"anyOf": [*_ONE_REFERENCE, _REFERENCES]}, mode="validation"),
 ]
 
 
@@ -115,7 +128,8 @@ class GradeRequest(BaseModel):
         },
     )
 
-    items: list[GradeItem]
+    # Not more than the first fault is looked for: there could be one for each value in the body.
+    items: Annotated[list[GradeItem], FailFast()]
     options: GradeOptions | None = Field(default=None, description="For all items that do not say otherwise.")
 
     def to_grade(self) -> Iterator[Item]:
@@ -187,9 +201,9 @@ class RewardRequest(BaseModel):
         }
     )
 
-    query: list[str] = Field(description="Each prompt with its response, decoded together.")
-    prompts: list[str]
-    labels: list[Reference] = Field(description="The reference answers.")
+    query: Annotated[list[str], FailFast()] = Field(description="Each prompt with its response, decoded together.")
+    prompts: Annotated[list[str], FailFast()]
+    labels: Annotated[list[Reference], FailFast()] = Field(description="The reference answers.")
 
     @model_validator(mode="after")
     def _same_length(self) -> "RewardRequest":

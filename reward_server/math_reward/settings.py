@@ -27,10 +27,13 @@ class Settings(BaseSettings):
     workers: int = Field(
         default_factory=_cores, ge=1, le=1024, description="grading processes; one per core by default"
     )
-    deadline: float = Field(default=2.0, gt=0, le=600, description="seconds that grading one item may take")
+    deadline: float = Field(default=2.0, gt=0, le=600, description="CPU seconds that grading one item may take")
     max_items: int = Field(default=4096, ge=1, description="items that one request may have")
     max_queued: int = Field(default=32_768, ge=1, description="items that may wait for a worker")
     max_body_bytes: int = Field(default=16 * 2**20, ge=1024, description="size of a request body, in bytes")
+    max_pending_bytes: int = Field(
+        default=64 * 2**20, ge=1024, description="size of the bodies of all requests under way, in bytes"
+    )
     body_seconds: float = Field(
         default=30.0, gt=0, le=3600, description="seconds that a request body may take to arrive"
     )
@@ -39,6 +42,9 @@ class Settings(BaseSettings):
     )
     access_log: bool = Field(default=True, description="write a JSON line per request to standard error")
     insecure: bool = Field(default=False, description="listen without a token on an address that others can reach")
+    allowed_hosts: str = Field(
+        default="", description="names by which browsers may ask for a service without a token, comma-separated"
+    )
     token: SecretStr | None = Field(default=None, description="what clients must send as 'Authorization: Bearer ...'")
     token_file: Path | None = Field(default=None, description="a file that holds the token")
 
@@ -61,6 +67,11 @@ class Settings(BaseSettings):
             raise ValueError(
                 "The token is empty: give MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE some content or unset it"
             )
+        if self.max_pending_bytes < self.max_body_bytes:
+            raise ValueError(
+                f"max_pending_bytes, {self.max_pending_bytes}, has no room for one body of max_body_bytes, "
+                f"{self.max_body_bytes}: raise MATH_REWARD_MAX_PENDING_BYTES"
+            )
         if self.token is None and not self.insecure and not _is_loopback(self.host):
             raise ValueError(
                 f"Everybody who can reach {self.host} could use the service: set MATH_REWARD_TOKEN or "
@@ -72,6 +83,12 @@ class Settings(BaseSettings):
     def bearer_token(self) -> str | None:
         """The token in the clear, without white space around it; None where none is set."""
         return None if self.token is None else self.token.get_secret_value().strip()
+
+    @property
+    def host_names(self) -> frozenset[str]:
+        """The names that ``allowed_hosts`` has, and that of ``host``, in lower case."""
+        names = [self.host, *self.allowed_hosts.split(",")]
+        return frozenset(name.strip().lower() for name in names if name.strip())
 
 
 class SettingsError(ValueError):

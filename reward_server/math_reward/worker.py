@@ -3,9 +3,9 @@
 The kernel keeps its limits, so that they hold inside C code and also when the server has died. Each item begins with
 two timers, and nothing here handles their signals, so that they end the process:
 
-* SIGALRM at the item's deadline, in seconds of the clock.
-* SIGPROF at the end of its head start, in seconds of this process's own CPU time: a machine that is busy with other
-  things uses up nobody's head start. Workers of the slow lane have none.
+* SIGPROF when the item has had its CPU time, counted for this process alone: a machine that is busy with other things
+  uses up nobody's time.
+* SIGALRM when so much time of the clock is over that something must be wrong.
 
 Frames on the socket: four bytes with the length, big-endian, then a pickle. To the worker: ``list[Item]``. From the
 worker: one ``Ready``, then a ``Graded`` for each item, in order, as soon as it is there, and a ``Caches`` after the
@@ -36,10 +36,10 @@ MEMORY_BYTES = 4 * 2**30
 class Limits:
     """How long one item may take."""
 
-    deadline: float
-    """Seconds of the clock."""
-    head_start: float | None
-    """Seconds of CPU time, or None for no limit."""
+    cpu_seconds: float
+    """CPU time of the worker."""
+    clock_seconds: float
+    """Time of the clock, many times as much: for what waits for ever without using the CPU."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def work(channel: socket.socket, grader: Grader, limits: Limits) -> None:
 
 def _grade(grader: Grader, item: Item, limits: Limits) -> Graded:
     start = time.perf_counter()
-    _set_timers(limits.deadline, limits.head_start or 0)
+    _set_timers(limits.cpu_seconds, limits.clock_seconds)
     completion, prompt = item.completion, item.prompt
     if prompt is not None and item.prompt_may_be_absent and after_prefix(completion, prompt) is None:
         completion = prompt + completion
@@ -100,6 +100,6 @@ def _difference(before: dict[str, tuple[int, int]], after: dict[str, tuple[int, 
     return Caches(hits, misses)
 
 
-def _set_timers(deadline: float, head_start: float) -> None:
-    signal.setitimer(signal.ITIMER_REAL, deadline)
-    signal.setitimer(signal.ITIMER_PROF, head_start)
+def _set_timers(cpu_seconds: float, clock_seconds: float) -> None:
+    signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
+    signal.setitimer(signal.ITIMER_REAL, clock_seconds)

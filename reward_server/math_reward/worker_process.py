@@ -1,8 +1,10 @@
 """The server's end of a worker process: start it, send it items, receive their grades, kill it, learn how it ended."""
 
 import asyncio
+import contextlib
 import functools
 import multiprocessing
+import os
 import pickle
 import signal
 import socket
@@ -15,7 +17,7 @@ from math_reward.item import Grader, Item
 from math_reward.worker import LENGTH, Limits, Ready, frame, work
 
 GRACE_SECONDS = 0.25
-"""How long after the deadline the server kills a worker that its own alarm did not end."""
+"""How long after its alarm the server kills a worker that this did not end."""
 
 SECOND_LOOK_SECONDS = 0.05
 """A worker that seems to be late is looked at again after this: its answer may be waiting to be read."""
@@ -25,6 +27,13 @@ RECYCLE_ITEMS = 50_000
 
 START_SECONDS = 120.0
 """How long a worker may take to start; the first one of a process imports SymPy."""
+
+
+UNKNOWN_ENDING = "unknown, since its fork server had died before it"
+"""How a worker ended of which nobody knows: the fork server is its parent, and the only one who is told."""
+
+_FORK_SERVER_DIED = 255
+"""What multiprocessing gives as the exit code of such a process."""
 
 
 class CannotStart(Exception):
@@ -38,7 +47,7 @@ class WorkerProcess(asyncio.Protocol):
         closed: a future that is done when the process is about to end, and nothing more comes from it.
         ended: a future that is done, with how the process ended ("SIGALRM", "exit code 1"), once it is no more.
         worn_out: a future that is done when it has graded RECYCLE_ITEMS.
-        late: the server killed it because its item was far beyond the deadline.
+        late: the server killed it because its own alarm had not ended it.
     """
 
     def __init__(self, limits: Limits, executor: Executor, receive: "Callable[[WorkerProcess, list[Any]], None]"):
@@ -103,7 +112,7 @@ class WorkerProcess(asyncio.Protocol):
         self._transport.write(frame(items))
         if self._busy_since is None:
             self._busy_since = self._loop.time()
-            self._watch = self._loop.call_later(self._limits.deadline + GRACE_SECONDS, self._kill_if_late, False)
+            self._watch = self._loop.call_later(self._limits.clock_seconds + GRACE_SECONDS, self._kill_if_late, False)
 
     def idle(self) -> None:
         """To be called when every item that was sent is graded: no deadline runs."""
@@ -118,8 +127,10 @@ class WorkerProcess(asyncio.Protocol):
 
     def kill(self) -> None:
         """Kills the process; ``ended`` follows."""
-        if self._process and self._process.pid and not self.ended.done():
-            self._process.kill()
+        if self._process and self._process.pid and not self.closed.done():
+            # Not by its own method, which does nothing once the fork server has died.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
 
     # What the event loop calls
 
@@ -161,7 +172,7 @@ class WorkerProcess(asyncio.Protocol):
     def _kill_if_late(self, looked_before: bool) -> None:
         if self._busy_since is None:
             return
-        left = self._busy_since + self._limits.deadline + GRACE_SECONDS - self._loop.time()
+        left = self._busy_since + self._limits.clock_seconds + GRACE_SECONDS - self._loop.time()
         if left > 0:
             self._watch = self._loop.call_later(left, self._kill_if_late, False)
         elif not looked_before:
@@ -174,7 +185,10 @@ class WorkerProcess(asyncio.Protocol):
         assert self._process is not None
         await self.closed
         code = await self._in_executor(self._reap)
-        self.ended.set_result(signal.Signals(-code).name if code < 0 else f"exit code {code}")
+        if code == _FORK_SERVER_DIED:
+            self.ended.set_result(UNKNOWN_ENDING)
+        else:
+            self.ended.set_result(signal.Signals(-code).name if code < 0 else f"exit code {code}")
 
     def _reap(self) -> int:
         assert self._process is not None

@@ -204,6 +204,18 @@ async def test_a_bad_reference_fails_at_once_and_names_the_first_eighty_characte
         assert len(server.posts) == 1
 
 
+async def test_a_bad_reference_that_the_logs_of_openrlhfs_protocol_tell_of_fails_at_once_too():
+    answer = {"rewards": [0.0, 1.0], "extra_logs": {"verdict_bad_reference": [1.0, 0.0]}}
+    with FakeRewardServer([Answer(body=answer)]) as server:
+        async with reward_client(server.url + "/get_reward") as client:
+            error, reward = await outcomes(client, ask("0", reference="?"), ask("1"))
+        assert reward == Reward(1.0, 1.0, None, {"verdict_bad_reference": 0.0})
+        assert isinstance(error, RewardError)
+        assert error.permanent
+        assert "cannot read the reference answer '?', fix this row of the data" in str(error)
+        assert len(server.posts) == 1
+
+
 # What is asked again, and what is not
 
 
@@ -321,6 +333,7 @@ def result(**fields: Any) -> dict[str, Any]:
         ("", result(correct=1), "'correct' that is a number"),
         ("", result(verdict="absent"), "'verdict' that is null"),
         ("", result(verdict="error"), "verdict 'error'"),
+        ("/get_reward", {"rewards": 0.0, "extra_logs": {"verdict_error": 1.0}}, "verdict 'error'"),
         ("/get_reward", b"<html></html>", "HTML that is not JSON"),
         ("/get_reward", {"error": "out of memory"}, "without 'rewards'"),
         ("/get_reward", {"rewards": None}, "without 'rewards'"),

@@ -43,11 +43,15 @@ def obey(completion: str, reference: str, prompt: str | None, options: Options) 
 
 
 def obey_or_grade(completion: str, reference: str, prompt: str | None, options: Options) -> Grade:
-    """Obeys ``hang`` and ``wait for PATH``, and grades everything else."""
+    """Obeys ``hang``, ``exit`` and ``wait for PATH``, and grades everything else."""
     if completion == "hang":
         re.fullmatch("(a+)+b", "a" * 64)
+    if completion.endswith("exit"):  # A query begins with its prompt.
+        os._exit(7)
     if completion.startswith("wait for "):
-        while not Path(completion.removeprefix("wait for ")).exists():
+        path = Path(completion.removeprefix("wait for "))
+        path.with_suffix(".waits").touch()
+        while not path.exists():
             time.sleep(0.01)
     return grade(completion, reference, prompt, options)
 

@@ -95,7 +95,12 @@ def test_it_can_be_scaled(reward: dict[str, Any]):
 def test_the_settings_that_it_names_are_settings_of_the_service(reward: dict[str, Any]):
     example = (TOP / "reward_server" / "token.env.example").read_text(encoding="utf-8")
     of_the_service = {f"MATH_REWARD_{name.upper()}" for name in Settings.model_fields}
-    of_compose = {"MATH_REWARD_ADDRESS", "MATH_REWARD_PORTS", "MATH_REWARD_MEMORY"}
+    of_compose = {
+        "MATH_REWARD_ADDRESS",
+        "MATH_REWARD_FROM_CONTAINERS",
+        "MATH_REWARD_MEMORY",
+        "MATH_REWARD_PORTS",
+    }
     passed_on = {entry.partition("=")[0] for entry in reward["environment"]}
     explained = set(re.findall(r"^#(MATH_REWARD_\w+)=", example, re.MULTILINE))
 
@@ -149,21 +154,49 @@ def test_compose_reads_the_example_where_it_was_copied_to(tmp_path: Path):
     assert configured(tmp_path)["environment"]["MATH_REWARD_TOKEN"] == "from-the-file"
 
 
+def test_other_containers_cannot_reach_it_unless_they_are_let_and_it_has_a_token(tmp_path: Path):
+    content = yaml.safe_load((TOP / "docker-compose.yml").read_text(encoding="utf-8"))
+
+    assert list(content["networks"]) == ["default"]
+    assert content["networks"]["default"]["driver_opts"] == {
+        "com.docker.network.bridge.enable_icc": "${MATH_REWARD_FROM_CONTAINERS:-false}"
+    }
+    assert "networks" not in content["services"]["reward"]
+    assert configured(tmp_path)["environment"]["MATH_REWARD_FROM_CONTAINERS"] == "false"
+
+
+def test_compose_makes_a_secret_of_the_file_that_holds_the_token(tmp_path: Path):
+    (tmp_path / "reward.token").write_text("secret")
+    service = configured(tmp_path, MATH_REWARD_TOKEN_FILE="./reward.token")
+
+    assert "reward_token" in str(service["secrets"])
+    assert "secret" not in service["environment"].values()
+
+
+LOOPBACK = {"MATH_REWARD_ADDRESS": "127.0.0.1", "MATH_REWARD_FROM_CONTAINERS": "false"}
+IN_THE_CONTAINER = "/run/secrets/reward_token"
+
+
 @pytest.mark.parametrize(
-    ("environment", "insecure"),
+    ("environment", "insecure", "token", "token_file"),
     [
-        ({"MATH_REWARD_ADDRESS": "127.0.0.1"}, "true"),
-        ({"MATH_REWARD_ADDRESS": "0.0.0.0"}, ""),
-        ({"MATH_REWARD_ADDRESS": ""}, ""),
-        ({}, ""),
+        (LOOPBACK, "true", "unset", "unset"),
+        ({**LOOPBACK, "MATH_REWARD_TOKEN": "", "MATH_REWARD_TOKEN_FILE": ""}, "true", "unset", "unset"),
+        ({**LOOPBACK, "MATH_REWARD_TOKEN": "t"}, "true", "t", "unset"),
+        ({**LOOPBACK, "MATH_REWARD_TOKEN_FILE": "./t"}, "true", "unset", IN_THE_CONTAINER),
+        ({**LOOPBACK, "MATH_REWARD_FROM_CONTAINERS": "true"}, "", "unset", "unset"),
+        ({"MATH_REWARD_ADDRESS": "0.0.0.0", "MATH_REWARD_FROM_CONTAINERS": "false"}, "", "unset", "unset"),
+        ({"MATH_REWARD_ADDRESS": "", "MATH_REWARD_FROM_CONTAINERS": "false"}, "", "unset", "unset"),
+        ({}, "", "unset", "unset"),
     ],
 )
-def test_only_on_the_loopback_interface_may_it_run_without_a_token(
-    reward: dict[str, Any], tmp_path: Path, environment: dict[str, str], insecure: str
+def test_only_where_this_machine_alone_can_reach_it_may_it_run_without_a_token(
+    reward: dict[str, Any], tmp_path: Path, environment: dict[str, str], insecure: str, token: str, token_file: str
 ):
     # The command itself, with a math-reward that says what it was started with.
     program = tmp_path / "math-reward"
-    program.write_text('#!/bin/sh\nprintf %s "$MATH_REWARD_INSECURE|$*"\n')
+    said = "$MATH_REWARD_INSECURE|${MATH_REWARD_TOKEN-unset}|${MATH_REWARD_TOKEN_FILE-unset}|$*"
+    program.write_text(f'#!/bin/sh\nprintf %s "{said}"\n')
     program.chmod(0o755)
     (script,) = reward["command"]
     result = subprocess.run(
@@ -174,4 +207,4 @@ def test_only_on_the_loopback_interface_may_it_run_without_a_token(
         timeout=60,
     )
 
-    assert result.stdout == f"{insecure}|serve --host 0.0.0.0 --port 8000"
+    assert result.stdout == f"{insecure}|{token}|{token_file}|serve --host 0.0.0.0 --port 8000"

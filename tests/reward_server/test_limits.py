@@ -48,6 +48,36 @@ def test_a_full_queue_is_refused_with_the_time_to_wait_and_taken_when_it_is_empt
     assert accepted.json()["results"][0]["verdict"] == "correct"
 
 
+def test_bodies_that_are_too_big_together_are_refused_and_taken_when_there_is_room(
+    serve: Callable[..., Any], tmp_path: Path, wait_for: Callable[[Callable[[], bool]], None]
+):
+    options = ["--workers", "1", "--deadline", "30", "--max-body-bytes", "4096", "--max-pending-bytes", "6000"]
+    server = serve(*options, stub=True).when_ready()
+    go = tmp_path / "go"
+
+    def post(completion: str) -> httpx.Response:
+        items = [{"completion": completion, "reference": ["42", "x" * 3000]}]
+        return httpx.post(server.url + "/v1/grade", json={"items": items}, timeout=60)
+
+    answers: list[httpx.Response] = []
+    thread = threading.Thread(target=lambda: answers.append(post(f"wait for {go}")))
+    thread.start()
+    wait_for((tmp_path / "go.waits").exists)
+    refused = post(r"\boxed{42}")
+    small = server.client.post("/v1/grade", json={"items": [RIGHT]})
+    go.touch()
+    thread.join()
+    accepted = post(r"\boxed{42}")
+
+    assert refused.status_code == 429
+    assert refused.headers["Retry-After"] == "1"
+    sentence = "The requests under way have more than the 6,000 bytes that are allowed together: try again in 1 s."
+    assert refused.json() == {"detail": sentence}
+    assert small.json()["results"][0]["verdict"] == "correct"
+    assert [answer.status_code for answer in answers] == [200]
+    assert accepted.json()["results"][0]["verdict"] == "correct"
+
+
 def test_a_body_that_drips_in_is_given_up_and_the_others_are_served_meanwhile(narrow_server: Any):
     with socket.create_connection(("127.0.0.1", narrow_server.port), timeout=20) as slow:
         slow.sendall(

@@ -1,6 +1,7 @@
 """``math-reward serve``: runs the service until it is told to stop."""
 
 import argparse
+import asyncio
 import os
 import resource
 import signal
@@ -42,10 +43,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on; 0 picks a free one (8000)")
     parser.add_argument("--workers", type=int, help="grading processes (one per core)")
-    parser.add_argument("--deadline", type=float, help="seconds that grading one item may take (2)")
+    parser.add_argument("--deadline", type=float, help="CPU seconds that grading one item may take (2)")
     parser.add_argument("--max-items", type=int, help="items that one request may have (4096)")
     parser.add_argument("--max-queued", type=int, help="items that may wait for a worker (32768)")
     parser.add_argument("--max-body-bytes", type=int, help="size of a request body (16777216)")
+    parser.add_argument(
+        "--max-pending-bytes", type=int, help="size of the bodies of all requests under way (67108864)"
+    )
     parser.add_argument("--body-seconds", type=float, help="seconds that a request body may take to arrive (30)")
     parser.add_argument(
         "--drain-seconds", type=float, help="seconds that requests under way have when the service is to stop (8)"
@@ -63,6 +67,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="listen without a token on an address that others can reach",
     )
     parser.add_argument(
+        "--allowed-hosts",
+        help="names, comma-separated, by which a service without a token may be asked for; addresses, localhost and "
+        "names without a dot always may",
+    )
+    parser.add_argument(
         "--exit-on-stdin-close",
         action="store_true",
         help="stop when standard input ends, so as not to outlive the process that holds its other end",
@@ -75,8 +84,9 @@ def run(arguments: argparse.Namespace) -> None:
     import uvicorn
 
     from math_reward.app import create_app
+    from math_reward.connections import WaitingConnections
     from math_reward.garbage import GarbageSchedule
-    from math_reward.http_protocol import Protocol
+    from math_reward.http_protocol import protocol_of
     from math_reward.lifecycle import Lifecycle
     from math_reward.settings import SettingsError, load_settings
 
@@ -95,6 +105,7 @@ def run(arguments: argparse.Namespace) -> None:
         refuse(f"Cannot listen on {settings.host} port {settings.port}: {os.strerror(error.errno or 0)}.")
     _allow_many_connections()
     lifecycle = Lifecycle()
+    waiting = WaitingConnections()
 
     class Server(uvicorn.Server):
         drain_until = float("inf")
@@ -113,6 +124,7 @@ def run(arguments: argparse.Namespace) -> None:
 
         async def on_tick(self, counter: int) -> bool:
             self.garbage.tick(lifecycle.in_flight)
+            waiting.close_late(asyncio.get_running_loop().time())
             if time.monotonic() > self.drain_until:
                 lifecycle.give_up()
             overdue = time.monotonic() > self.drain_until + ANSWER_SECONDS
@@ -131,7 +143,8 @@ def run(arguments: argparse.Namespace) -> None:
         timeout_graceful_shutdown=ANSWER_SECONDS,
         # uvloop accepts one connection per round: two thousand that come together wait in front of a health check.
         loop="asyncio",
-        http=Protocol,
+        http=protocol_of(waiting),
+        ws="none",
         backlog=ACCEPTED_AT_ONCE,
     )
     server = Server(config)

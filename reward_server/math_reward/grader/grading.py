@@ -38,7 +38,7 @@ _CHOICE = re.compile(r"(?:\\text\w*\s*\{)?\s*(?:\(([A-J])\)|([A-J])\s*[.):])[}\s
 _WHITE = re.compile(r"\s+")
 _OPERATORS = tuple("=<>+-*/^_([{\\,0123456789.")
 # What no sentence has at its end or in it: an operator without an operand, a command without its argument.
-_BROKEN = re.compile(r"[+*/^_=<>]\s*$|^\s*[?!.\s]*$|\\(?:frac|sqrt|boxed|fbox)(?![a-zA-Z])")
+_BROKEN = re.compile(r"[+*/^_=<>]\s*$|^[?!.\s]*$|\\(?:frac|sqrt|boxed|fbox)(?![a-zA-Z])")
 # Without one of these there is nothing to be done in an answer, and its tree need not be looked through.
 _OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d")
 PROMPT_CHARACTERS = 20_000

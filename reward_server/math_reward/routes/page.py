@@ -4,13 +4,15 @@ import json
 from importlib import resources
 from typing import Any
 
-from fastapi import APIRouter, Response, Security
+from fastapi import APIRouter, Request, Response, Security
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, ConfigDict, Field
 
 from math_reward.explain import Explanation
 from math_reward.grader.verdict import Stage, Verdict
+from math_reward.hang_up import unless_hung_up
 from math_reward.item import DEFAULT_OPTIONS
+from math_reward.json_body import json_route
 from math_reward.pool import Pool
 from math_reward.recent import Recent
 from math_reward.routes.refusals import pool_refusals
@@ -32,6 +34,10 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
+
+
+MAX_ITEMS_TO_EXPLAIN = 64
+"""What one request for an explanation may hold: one item, whose reference may be a list."""
 
 
 class ExplainRequest(GradeItem):
@@ -77,15 +83,15 @@ def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRoute
     wait behind what a trainer sends, nor the other way round.
     """
     token = [Security(HTTPBearer(auto_error=False))] if settings.bearer_token else []
-    router = APIRouter()
+    router = APIRouter(route_class=json_route(MAX_ITEMS_TO_EXPLAIN))
     for path, (name, media_type) in _FILES.items():
         _add_file(router, path, name, media_type)
 
     @router.post("/v1/explain", response_model=ExplainResponse, dependencies=token, responses=PROBLEMS)
-    async def explain(request: ExplainRequest) -> Response:
+    async def explain(request: Request, body: ExplainRequest) -> Response:
         """Grades one completion and shows both sides as they were parsed."""
         with pool_refusals(lambda: f"{explainer.queued:,} items wait already"):
-            (graded,) = await explainer.grade([request.item(DEFAULT_OPTIONS)])
+            (graded,) = await unless_hung_up(request, explainer.grade([body.item(DEFAULT_OPTIONS)]))
         recent.add([graded])
         # A worker that was killed leaves a grade without explanation.
         found = graded.grade if isinstance(graded.grade, Explanation) else None
@@ -108,7 +114,7 @@ def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRoute
 
 
 _RECENT_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: problem for code, problem in PROBLEMS.items() if code in (401, 503)
+    code: problem for code, problem in PROBLEMS.items() if code in (401, 421, 503)
 }
 
 

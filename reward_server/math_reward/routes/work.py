@@ -2,15 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Request, Response, Security
-from fastapi.routing import APIRoute
+from fastapi import APIRouter, HTTPException, Query, Request, Response, Security
 from fastapi.security import HTTPBearer
 
+from math_reward.grader import Verdict
+from math_reward.hang_up import unless_hung_up
 from math_reward.item import Graded, Item
-from math_reward.json_body import JSONBodyRequest
+from math_reward.json_body import json_route
 from math_reward.metrics import Metrics
 from math_reward.pool import Pool
 from math_reward.recent import Recent
@@ -35,30 +36,22 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     401: {"model": Problem, "description": "No token, or a wrong one"},
     408: {"model": Problem, "description": "The body did not arrive in time"},
     413: {"model": Problem, "description": "The body is too big"},
+    421: {
+        "model": Problem,
+        "description": "No token is set, and the Host header is not the service's",
+    },
     422: {"model": Problem, "description": "The body is no JSON, does not fit the schema, or has too many items"},
     429: {
         "model": Problem,
-        "description": "Too many items wait already",
+        "description": "Too many items wait already, or too many bytes of requests",
         "headers": {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}},
     },
     503: {
         "model": Problem,
-        "description": "The service is draining",
+        "description": "The service is draining, no grading process can be started, or an item could not be graded",
         "headers": {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}},
     },
 }
-
-
-class _Route(APIRoute):
-    """A route whose JSON body is parsed in slices."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def handle_json(request: Request) -> Response:
-            return await handle(JSONBodyRequest(request.scope, request.receive))
-
-        return handle_json
 
 
 def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent) -> APIRouter:
@@ -67,26 +60,22 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
     """
     # The guard asks for the token; this writes it into the OpenAPI document.
     token = [Security(HTTPBearer(auto_error=False))] if settings.bearer_token else []
-    router = APIRouter(route_class=_Route, dependencies=token, responses=PROBLEMS)
+    router = APIRouter(route_class=json_route(settings.max_items), dependencies=token, responses=PROBLEMS)
 
     answers = Turnstile()
 
-    async def grade(items: Iterable[Item], count: int) -> list[Graded]:
-        if count > settings.max_items:
-            raise HTTPException(
-                422, f"The request has {count:,} items and {settings.max_items:,} are allowed: send several requests."
-            )
+    async def grade(request: Request, items: Iterable[Item]) -> list[Graded]:
         with pool_refusals(lambda: f"{pool.queued:,} items wait already and {settings.max_queued:,} may"):
-            graded = await pool.grade(items)
+            graded = await unless_hung_up(request, pool.grade(items))
         await answers.turn()
         metrics.items(graded)
         recent.add(graded)
         return graded
 
     @router.post("/v1/grade", response_model=GradeResponse)
-    async def grade_completions(request: GradeRequest) -> Response:
+    async def grade_completions(request: Request, body: GradeRequest) -> Response:
         """Grades completions; the results have the order and the number of the items."""
-        graded = await grade(request.to_grade(), len(request.items))
+        graded = await grade(request, body.to_grade())
         slices = []
         for begin in range(0, len(graded), SLICE_RESULTS):
             if begin:
@@ -95,11 +84,33 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
         return _json(f'{{"results": [{", ".join(slices)}]}}')
 
     @router.post("/get_reward", response_model=RewardResponse)
-    async def get_reward(request: RewardRequest) -> Response:
+    async def get_reward(request: Request, body: RewardRequest, on_no_judgement: _OnNoJudgement = "zero") -> Response:
         """OpenRLHF's protocol for remote rewards: the prompt is cut off each query, the rest is graded."""
-        return _json(json.dumps(reward_answer(await grade(request.to_grade(), len(request.query)))))
+        graded = await grade(request, body.to_grade())
+        if on_no_judgement == "refuse":
+            _refuse_what_is_no_judgement(graded)
+        return _json(json.dumps(reward_answer(graded)))
 
     return router
+
+
+_OnNoJudgement = Annotated[
+    Literal["zero", "refuse"],
+    Query(
+        description="What becomes of a verdict that says nothing about the answer. `zero`: the reward 0, and "
+        "`extra_logs` tells. `refuse`: no rewards; status 503 with Retry-After for `error`, which may go well another "
+        "time, and 422 for `bad_reference`, which will not."
+    ),
+]
+
+
+def _refuse_what_is_no_judgement(graded: list[Graded]) -> None:
+    """Raises HTTPException for the first verdict that says nothing about the answer."""
+    for index, one in enumerate(graded):
+        if one.grade.verdict is Verdict.BAD_REFERENCE:
+            raise HTTPException(422, f"Item {index}: {one.grade.detail}")
+        if one.grade.verdict is Verdict.ERROR:
+            raise HTTPException(503, f"Item {index}: {one.grade.detail}", headers={"Retry-After": "1"})
 
 
 def _json(text: str) -> Response:

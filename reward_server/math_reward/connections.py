@@ -1,0 +1,66 @@
+"""Connections on which no request is under way: how long they may stay, and how many there may be."""
+
+from collections import OrderedDict
+from typing import Protocol
+
+
+class Closable(Protocol):
+    """A connection."""
+
+    def close(self) -> None:
+        """Closes it."""
+        ...
+
+
+HEAD_SECONDS = 10.0
+"""How long a client may take to send the head of a request, from the first byte or from the connection's begin."""
+
+IDLE_SECONDS = 90.0
+"""How long a connection may be idle; uvicorn closes it before that, unless something comes that is no request."""
+
+MAX_WAITING = 4096
+"""How many connections may wait for a request. One more closes the one that has waited longest: an idle one, which has
+had an answer before, or else one that has sent no head yet."""
+
+
+class WaitingConnections:
+    """The connections that wait for the head of a request. ``now`` is the time of the event loop, in seconds."""
+
+    def __init__(self) -> None:
+        # Both in the order in which they began to wait.
+        self._heads: OrderedDict[Closable, float] = OrderedDict()
+        self._idle: OrderedDict[Closable, float] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._heads) + len(self._idle)
+
+    def expects_head(self, connection: Closable, now: float) -> None:
+        """It is new, or has begun to send a request."""
+        self._idle.pop(connection, None)
+        self._heads.setdefault(connection, now)
+        self._keep_few()
+
+    def is_idle(self, connection: Closable, now: float) -> None:
+        """It has had its answer."""
+        self._idle[connection] = now
+        self._keep_few()
+
+    def leaves(self, connection: Closable) -> None:
+        """It has a request under way, or is closed."""
+        self._heads.pop(connection, None)
+        self._idle.pop(connection, None)
+
+    def close_late(self, now: float) -> None:
+        """Closes those that have waited too long."""
+        for kind, limit in ((self._heads, HEAD_SECONDS), (self._idle, IDLE_SECONDS)):
+            while kind:
+                connection, since = next(iter(kind.items()))
+                if now - since <= limit:
+                    break
+                del kind[connection]
+                connection.close()
+
+    def _keep_few(self) -> None:
+        while len(self) > MAX_WAITING:
+            connection, _ = (self._idle or self._heads).popitem(last=False)
+            connection.close()
