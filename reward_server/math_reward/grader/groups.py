@@ -85,7 +85,7 @@ class GroupParser(TokenStream):
             self.expect("\\}")
             return SetBuilder(inside, condition)
         self.expect("\\}")
-        return Several("set", inside.items if isinstance(inside, Several) else (inside,))
+        return Several("set", inside.items if isinstance(inside, Several) and inside.kind != "set" else (inside,))
 
     def _environment(self) -> Node:
         name = self.advance().value

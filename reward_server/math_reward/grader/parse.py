@@ -54,7 +54,7 @@ from math_reward.grader.syntax import (
     Text,
     symbols,
 )
-from math_reward.grader.tokens import MAX_DIGITS, NotMathematics, TooComplex, tokenise
+from math_reward.grader.tokens import MAX_DIGITS, NotMathematics, Token, TooComplex, tokenise
 from math_reward.grader.vocabulary import (
     FUNCTIONS,
     LEADING,
@@ -163,6 +163,9 @@ class Parser(MeasureParser):
         while self.is_word("or") or self.is_command("lor"):
             self.advance()
             items.append(self._list())
+        if len(items) > 1 and all(_is_assignment(item) for item in items):
+            # "x = 1, y = 2 or x = 2, y = 1" is two points.
+            items = [Bracketed("(", ")", item.items) for item in items if isinstance(item, Several)]
         return items[0] if len(items) == 1 else Several("or", tuple(items))
 
     def _list(self, *, in_brackets: bool = False) -> Node:
@@ -186,7 +189,7 @@ class Parser(MeasureParser):
             items = [Bracketed("(", ")", tuple(group)) for group in groups]  # "p = 5, q = 2; p = 7, q = 2"
         else:
             items = [item for group in groups for item in group]
-        items = _without_declarations(items)
+        items = _without_declarations(_with_modulus(items))
         return items[0] if len(items) == 1 else Several("list", tuple(items))
 
     def _skip_remark(self, in_brackets: bool) -> None:
@@ -195,6 +198,10 @@ class Parser(MeasureParser):
             return
         if self.top.kind == "(" and self._opens_membership():
             self._brackets()
+            return
+        if self.is_command("forall"):
+            while self.top is not END and not self.at_separator():
+                self.advance()
             return
         if self.top.kind not in ("text", "word"):
             return
@@ -214,7 +221,7 @@ class Parser(MeasureParser):
         while True:
             kind = self.top.kind
             name = RELATIONS.get(self.top.value if kind in ("command", "word") else kind)
-            if name is None:
+            if name is None or (kind == "word" and name == "in" and not self._names_a_set(self.peek())):
                 break
             self.advance()
             if name in (">", "<") and self.accept("="):
@@ -223,10 +230,20 @@ class Parser(MeasureParser):
             operands.append(self._measured())
         return Relation(tuple(operators), tuple(operands)) if operators else operands[0]
 
+    @staticmethod
+    def _names_a_set(token: Token) -> bool:
+        r"""Whether a set follows "in": ``k in Z``, ``x in (2, 5]``, and not ``e^{2\pi in/5}``."""
+        return token.kind in ("(", "[", "\\{", "{", "number set", "command") or token.value in ("Z", "N", "Q", "R", "C")
+
     def _starts_power(self, before: Node) -> bool:
         """``2^6 3^5``: a power of a number after one needs no sign."""
         repeated = isinstance(before, Power) and isinstance(before.base, Number)
         return repeated and self.top.kind == "number" and self.peek().kind == "^"
+
+    def _starts_phase(self) -> bool:
+        r"""Before the angle of ``5 \angle 90^\circ``; ``2 \angle ABC`` is twice an angle."""
+        following = self.peek()
+        return following.kind in ("number", "-", "(") or following.value in ("frac", "pi")
 
     def _starts_modulus(self) -> bool:
         """Before ``(mod 7)`` and ``mod 7``."""
@@ -249,7 +266,7 @@ class Parser(MeasureParser):
 
     def _ratio(self) -> Node:
         terms = [self._sets()]
-        while self.top.kind == ":" and not self.bar_ends:
+        while (self.top.kind == ":" and not self.bar_ends) or (self.is_word("to") and _is_integer(terms[-1])):
             self.advance()
             terms.append(self._sets())
         return terms[0] if len(terms) == 1 else Ratio(tuple(terms))
@@ -330,6 +347,9 @@ class Parser(MeasureParser):
                 factors = [Quotient(left, self._signed_power())]
             elif kind == "command" and token.value in ("bmod", "mod", "pmod", "pod", "choose"):
                 factors = [self._modulo(token.value, product_of(factors))]
+            elif kind == "command" and token.value == "angle" and self._starts_phase():
+                self.advance()
+                factors.append(Call("cis", (self._signed_power(),)))
             elif self._starts_modulus():
                 factors = [Congruence(product_of(factors), self._modulus())]
             elif self._starts_factor() or self._starts_power(factors[-1]):
@@ -339,8 +359,38 @@ class Parser(MeasureParser):
         return product_of(factors)
 
 
+def _is_integer(node: Node) -> bool:
+    return isinstance(node, Number) and node.value.denominator == 1
+
+
+def _is_assignment(node: Node) -> bool:
+    """``x = 1, y = 2``: a value for each of several names."""
+    if not isinstance(node, Several) or node.kind != "list":
+        return False
+    names = [
+        item.operands[0].name
+        for item in node.items
+        if isinstance(item, Relation) and item.operators == ("=",) and isinstance(item.operands[0], Symbol)
+    ]
+    return len(node.items) == len(names) == len({*names}) > 1
+
+
 def _is_set(node: Node) -> bool:
     return isinstance(node, (SetBuilder, SetOperation)) or (isinstance(node, Several) and node.kind == "set")
+
+
+def _with_modulus(items: list[Node]) -> list[Node]:
+    r"""``x \equiv 0, 1 \pmod 3``: the modulus is that of each."""
+    last = items[-1].operands[-1] if isinstance(items[-1], Relation) else items[-1]
+    if len(items) < 2 or not isinstance(last, Congruence):
+        return items
+    found: list[Node] = []
+    for item in items[:-1]:
+        value = item.operands[-1] if isinstance(item, Relation) else item
+        if not isinstance(value, (Number, Negative, PlusMinus)):
+            return items
+        found.append(Congruence(value, last.modulus))
+    return [*found, last]
 
 
 def _without_declarations(items: list[Node]) -> list[Node]:

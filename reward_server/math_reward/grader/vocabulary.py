@@ -5,7 +5,7 @@ FUNCTIONS = {
     "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "coth": "coth", "sech": "sech", "csch": "csch",
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "asin": "asin", "acos": "acos", "atan": "atan",
     "arccot": "acot", "arcsec": "asec", "arccsc": "acsc", "tg": "tan", "ctg": "cot", "arctg": "atan", "arcctg": "acot",
-    "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "arsinh": "asinh", "arcosh": "acosh", "artanh": "atanh",
+    "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "arsinh": "asinh", "arcosh": "acosh", "artanh": "atanh",
     "ln": "log", "log": "log", "lg": "log10", "exp": "exp", "sqrt": "sqrt",
     "abs": "abs", "floor": "floor", "ceil": "ceil",
     "gcd": "gcd", "lcm": "lcm", "max": "max", "min": "min", "det": "det", "tr": "tr",
@@ -33,6 +33,7 @@ RELATIONS = {
 }  # fmt: skip
 
 PHRASES = {
+    "undefined": ("dne", "does not exist", "doesn't exist", "undefined", "not defined", "is undefined"),
     "emptyset": ("no solution", "no solutions", "no real solution", "no real solutions", "empty set", "the empty set"),
     "reals": ("all real numbers", "all reals", "any real number", "all real x", "the real numbers", "real numbers"),
 }

@@ -72,7 +72,7 @@ def _is_label(node: Node) -> bool:
         if node.function in ("overline", "vec", "bar", "hat", "overrightarrow"):
             return _is_label(node.arguments[0])
         return (
-            node.function == "derivative"
+            node.function in ("derivative", "dot", "ddot")
             or node.function.startswith("apply ")
             or (node.function == "prime" and _is_label(node.arguments[0]))
         )
