@@ -8,12 +8,15 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from math_reward.grader import last_resort
+from math_reward.grader.calendar_dates import Date, date, same_date
 from math_reward.grader.compare import Comparison, mentions
+from math_reward.grader.declarations import Domain, compatible, read
 from math_reward.grader.exact import Undefined, exact
 from math_reward.grader.extract import Answer, final_answer, last_boxed
 from math_reward.grader.normalise import compact, normalise
 from math_reward.grader.parse import MAX_CHARACTERS, parse, parse_normalised
 from math_reward.grader.prompt import cut_prompt, is_quoted_box, without_quote
+from math_reward.grader.propositions import Proposition, equivalent, proposition
 from math_reward.grader.rules.families import same_family
 from math_reward.grader.rules.labels import Contradiction
 from math_reward.grader.syntax import Bracketed, Node, Number, Product, Several, Symbol, Text
@@ -55,6 +58,12 @@ class _Reference(NamedTuple):
     tree: Node
     wording: Wording | None = None
     """Its words, where it is words and no formula."""
+    domains: dict[str, Domain] = {}
+    """The ranges of its parameters."""
+    proposition: Proposition | None = None
+    """It as a formula of logic, where it is one with a connective."""
+    day: Date | None = None
+    """The date that it is."""
 
 
 def grade(
@@ -191,15 +200,19 @@ def _parsed_reference(reference: str) -> "_Reference | str":
     normal = normalise(text)
     if normal.lower() in _NO_REFERENCE:
         return f"it says {normal!r}"
+    day, logic = date(text), proposition(text)
+    if logic is not None and not logic.compound:
+        logic = None
     try:
-        return _Reference(text, normal, compact(normal), parse_normalised(normal), _as_words(normal))
+        tree, domains = read(normal)
+        return _Reference(text, normal, compact(normal), tree, _as_words(normal), domains, logic, day)
     except TooComplex as error:
         return str(error)
     except NotMathematics as error:
         said = wording(normal)
-        if said is None or _BROKEN.search(normal):
+        if (said is None or _BROKEN.search(normal)) and logic is None and day is None:
             return str(error)
-        return _Reference(text, normal, compact(normal), Text(normal.lower()), said)
+        return _Reference(text, normal, compact(normal), Text(normal.lower()), said, proposition=logic, day=day)
 
 
 def _as_words(normal: str) -> Wording | None:
@@ -238,11 +251,14 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
         return graded(Verdict.NO_ANSWER, None, "What stands in the box is empty.")
     if compact(normal) == expected.compact and not options.evaluated:
         return graded(Verdict.CORRECT, Stage.STRING)
+    special = _by_kind(expected, answer)
+    if special is not None:
+        return graded(Verdict.CORRECT if special else Verdict.WRONG, Stage.STRUCTURE)
     comparison = Comparison(options)
     if expected.wording is not None and _same_words(comparison, expected.wording, normal):
         return graded(Verdict.CORRECT, Stage.STRING)
     try:
-        tree = parse_normalised(normal)
+        tree, domains = read(normal)
     except TooComplex as error:
         return graded(Verdict.TOO_COMPLEX, None, f"The answer was not looked at: {error}.")
     except NotMathematics as error:
@@ -258,8 +274,11 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
     try:
         if _are_words(normal, expected.normal, tree):
             return graded(Verdict.WRONG, Stage.STRING)
+        if not compatible(expected.domains, domains):
+            return graded(Verdict.WRONG, Stage.STRUCTURE, "A parameter has another range than in the reference.")
         same = comparison.same(expected.tree, tree) or _is_choice(expected, normal)
-        same = same or same_family(comparison, expected.tree, tree, (expected.normal, normal))
+        declared = bool(expected.domains or domains)
+        same = same or same_family(comparison, expected.tree, tree, (expected.normal, normal), declared=declared)
         if same or _same_otherwise(comparison, expected, normal, tree):
             return graded(Verdict.CORRECT, comparison.stage)
         if mentions(comparison, expected.tree, tree):
@@ -274,6 +293,17 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
     if comparison.undecided and options.math_verify:
         return graded(*_by_math_verify(expected, normal))
     return graded(Verdict.WRONG, comparison.stage)
+
+
+def _by_kind(expected: _Reference, answer: str) -> bool | None:
+    """Whether a formula of logic or a date is the same; None where the reference is neither."""
+    if expected.proposition is not None:
+        said = proposition(answer)
+        return said is not None and equivalent(expected.proposition, said)
+    if expected.day is not None:
+        day = date(answer)
+        return day is not None and same_date(expected.day, day)
+    return None
 
 
 def _by_math_verify(expected: _Reference, answer: str) -> tuple[Verdict, Stage]:

@@ -9,6 +9,7 @@ from math_reward.grader import numeric, symbolic
 from math_reward.grader.exact import exact
 from math_reward.grader.numeric import Unknown
 from math_reward.grader.rules.collections import pairwise, same_items
+from math_reward.grader.rules.opaque import as_variables
 from math_reward.grader.rules.rounding import close
 from math_reward.grader.rules.trees import parts
 from math_reward.grader.syntax import (
@@ -64,6 +65,9 @@ def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bo
             return close(comparison, reference, answer, left, right)
         verdict = numeric.same_function(reference, answer)
     except Unknown:
+        plain = as_variables(reference, answer)
+        if plain != (reference, answer) and _same_at_points(*plain):
+            return True
         comparison.undecided = True
         if any(isinstance(part, BigOperator) for node in (reference, answer) for part in walk(node)):
             comparison.reached(Stage.SYMPY)
@@ -75,6 +79,13 @@ def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bo
         comparison.undecided = True
         return symbolic.equal(reference, answer)
     return verdict
+
+
+def _same_at_points(reference: Node, answer: Node) -> bool:
+    try:
+        return numeric.same_function(reference, answer) is True
+    except Unknown:
+        return False
 
 
 def _same_structure(comparison: Comparison, reference: Node, answer: Node) -> bool:

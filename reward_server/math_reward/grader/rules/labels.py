@@ -11,6 +11,7 @@ from math_reward.grader.syntax import (
     Call,
     Node,
     Product,
+    Quotient,
     Ratio,
     Relation,
     Several,
@@ -77,7 +78,10 @@ def _is_label(node: Node) -> bool:
             or (node.function == "prime" and _is_label(node.arguments[0]))
         )
     if isinstance(node, Bracketed):
-        return (node.left, node.right) == ("(", ")") and all(_is_label(item) for item in node.items)
+        return (node.left, node.right) == ("(", ")") and all(_is_label(i) or _is_applied(i) for i in node.items)
+    if isinstance(node, Quotient):
+        sides = (node.numerator, node.denominator)
+        return all(isinstance(side, Product) and _is_label(side) for side in sides)  # AB/CD
     if isinstance(node, Ratio):
         return all(_is_label(term) for term in node.terms)
     if isinstance(node, Product):
@@ -87,6 +91,14 @@ def _is_label(node: Node) -> bool:
     if isinstance(node, Several):
         return node.kind == "list" and all(_is_label(item) for item in node.items)
     return isinstance(node, Symbol)
+
+
+def _is_applied(node: Node) -> bool:
+    """``P(x)``, read as a product, among the names of a tuple."""
+    if not isinstance(node, Product) or len(node.factors) != 2:
+        return False
+    function, argument = node.factors
+    return isinstance(function, Symbol) and function.name.isupper() and isinstance(argument, Symbol)
 
 
 def label_name(label: Node) -> str:
@@ -100,6 +112,8 @@ def label_name(label: Node) -> str:
     if isinstance(label, Product):
         names = [factor.name for factor in label.factors if isinstance(factor, Symbol)]
         return "".join(min(names, names[::-1]))
+    if isinstance(label, Quotient):
+        return f"{label_name(label.numerator)}/{label_name(label.denominator)}"
     parts = label.terms if isinstance(label, Ratio) else label.items if isinstance(label, (Bracketed, Several)) else ()
     return ",".join(map(label_name, parts))
 
@@ -127,6 +141,10 @@ def are_equations(*nodes: Node) -> bool:
 
 def with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
     """``value`` of f(x) = value with the variable that the reference has: f(z)."""
+    if isinstance(reference, Symbol) and isinstance(answer, Symbol):
+        (base, _, index), (other, _, old) = reference.name.partition("_"), answer.name.partition("_")
+        letters = len(index) == len(old) == 1 and index.isalpha() and old.isalpha()
+        return renamed(value, Symbol(index), Symbol(old)) if letters and base == other else value  # a_n and a_k
     if isinstance(reference, Call) and isinstance(answer, Call) and len(reference.arguments) == len(answer.arguments):
         for new, old in zip(reference.arguments, answer.arguments, strict=True):
             value = renamed(value, new, old)
