@@ -44,10 +44,10 @@ _NO_FACTOR = {
     "choose", "begin", "end", "right", "left",
 }  # fmt: skip
 _UNIT_LETTERS = frozenset("mgshlLNJW")
-_SHORT_WORDS = frozenset(
+SHORT_WORDS = frozenset(
     [
         "yes", "no", "odd", "all", "any", "one", "two", "six", "ten", "the", "of", "is", "it", "to", "by",
-        "none", "nan", "zoo", "not", "and", "or",
+        "none", "nan", "zoo", "not", "and", "or", "true", "red", "blue", "even", "zero", "four", "five", "nine", "dne",
     ]
 )  # fmt: skip
 _SPLITTABLE = (
@@ -251,7 +251,7 @@ class AtomParser(FunctionParser):
         if prefix:
             self.replace(Token("word", prefix, token.spaced), Token("word", value[len(prefix) :], False))
             return self._word()
-        if len(value) > 3 or value in _SHORT_WORDS or (value.lower() in _SHORT_WORDS and not value.isupper()):
+        if len(value) > 3 or value in SHORT_WORDS or (value.lower() in SHORT_WORDS and not value.isupper()):
             raise NotMathematics(f"{value!r} is a word")
         if len(value) == 1:
             return self._symbol(value)

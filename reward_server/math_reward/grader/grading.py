@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from math_reward.grader import last_resort
+from math_reward.grader.atoms import SHORT_WORDS
+from math_reward.grader.calculus import differentiated
 from math_reward.grader.calendar_dates import Date, date, same_date
 from math_reward.grader.compare import Comparison, mentions
 from math_reward.grader.declarations import Domain, compatible, read
@@ -44,9 +46,11 @@ _OPERATORS = tuple("=<>+-*/^_([{\\,0123456789.")
 _BROKEN = re.compile(r"[+*/^_=<>]\s*$|^\s*[?!.\s]*$|\\(?:frac|sqrt|boxed|fbox)(?![a-zA-Z])")
 # Without one of these there is nothing to be done in an answer, and its tree need not be looked through.
 _OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d")
+MAX_POINTS = 4
+"""Capitals that may be the names of points: ABCD is not abcd."""
 PROMPT_CHARACTERS = 20_000
 """How much of a prompt's end is searched for the answer."""
-_NO_REFERENCE = frozenset(["none", "null", "nan", "n/a", "na", "undefined"])
+_NO_REFERENCE = frozenset(["none", "null", "nan", "n/a", "na"])
 
 
 class _Reference(NamedTuple):
@@ -205,6 +209,7 @@ def _parsed_reference(reference: str) -> "_Reference | str":
         logic = None
     try:
         tree, domains = read(normal)
+        tree = differentiated(tree)
         return _Reference(text, normal, compact(normal), tree, _as_words(normal), domains, logic, day)
     except TooComplex as error:
         return str(error)
@@ -272,8 +277,8 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
     if options.evaluated and _is_number(expected.tree) and not in_lowest_terms(tree):
         return graded(Verdict.UNEVALUATED, Stage.STRUCTURE, "The answer is no number in lowest terms.")
     try:
-        if _are_words(normal, expected.normal, tree):
-            return graded(Verdict.WRONG, Stage.STRING)
+        if (same_word := _as_one_word(normal, expected.normal)) is not None and _is_word(tree, expected.tree):
+            return graded(Verdict.CORRECT if same_word else Verdict.WRONG, Stage.STRING)
         if not compatible(expected.domains, domains):
             return graded(Verdict.WRONG, Stage.STRUCTURE, "A parameter has another range than in the reference.")
         same = comparison.same(expected.tree, tree) or _is_choice(expected, normal)
@@ -325,12 +330,23 @@ def _same_words(comparison: Comparison, expected: Wording, answer: str) -> bool:
         return False
 
 
-def _are_words(answer: str, expected: str, tree: Node) -> bool:
-    """``god`` and ``dog`` are two words, though g o d and d o g are one product."""
-    if set(answer + expected) <= set("ABCDEFGH"):
-        return False  # Letters of choices have no order.
-    letters = answer.isalpha() and expected.isalpha() and min(len(answer), len(expected)) > 2
-    return letters and isinstance(tree, Product) and answer.lower() != expected.lower()
+def _as_one_word(answer: str, expected: str) -> bool | None:
+    """Whether both are the same word: ``bob`` is ``Bob``, and ``god`` is not ``dog``, though g o d is d o g as a
+    product. None where they may be products of letters, letters of choices or points."""
+    if not (answer.isascii() and expected.isascii() and answer.isalpha() and expected.isalpha()):
+        return None
+    if min(len(answer), len(expected)) < 2 or set(answer + expected) <= set("ABCDEFGH"):
+        return None  # Letters of choices have no order.
+    if answer.lower() == expected.lower():
+        written = {word.isupper() for word in (answer, expected)}
+        points = len(answer) <= MAX_POINTS and len(written) == 2 and {answer, expected} == {answer.upper(), answer.lower()}
+        return None if answer == expected else not points or answer.lower() in SHORT_WORDS
+    return False if min(len(answer), len(expected)) > 2 else None
+
+
+def _is_word(answer: Node, expected: Node) -> bool:
+    """Whether the letters are read as a word or as a product of letters, and not as a function or a unit."""
+    return all(isinstance(tree, (Product, Text)) for tree in (answer, expected))
 
 
 def _is_number(tree: Node) -> bool:

@@ -122,6 +122,8 @@ _CASES = re.compile(
 # ]a, b[ leaves both ends out.
 _OPEN_ENDS = re.compile(r"([\[\]])([^\[\](),;]{1,60})([,;])([^\[\](),;]{1,60})([\[\]])")
 _UNIT_VECTOR = re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?([ijk])(?: ?\})?(?![a-zA-Z])")
+# \\mathbf{i} alone may be the imaginary unit.
+_NOT_I_ALONE = re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?[jk](?![a-zA-Z])")
 _SEVERAL_POINTS = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{3}){2,}(?![\d.])")
 _ENDLESS = re.compile(r"(?<![\d.])(\d{1,9}\.\d{0,6}?)(\d{1,6}?)\2{2,20}(?:\.{3}|\\ldots|…)")
 _OUT_OF = re.compile(r"(?<![\d.])(\d{1,9}) out of (\d{1,9})(?![\d.])")
@@ -234,7 +236,7 @@ def normalise(text: str) -> str:
     if "\\" in text:
         if "\\{" in text and "\\begin" in text:
             text = _CASES.sub(r"\\begin{cases}\1\\end{cases}", text)
-        if _UNIT_VECTOR.search(text) and not re.search(r"\\math(?:bf|symbol) ?\{? ?[^ijk ]", text):
+        if len(_UNIT_VECTOR.findall(text)) > 0 and _NOT_I_ALONE.search(text):
             text = _UNIT_VECTOR.sub(r"\\hat{\1}", text)
         text = _LAYOUT.sub(" ", text)
         text = _GROUPING.sub(",", text)

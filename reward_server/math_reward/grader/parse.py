@@ -32,6 +32,7 @@ from math_reward.grader.literals import (
 )
 from math_reward.grader.measured import MeasureParser
 from math_reward.grader.normalise import normalise
+from math_reward.grader.parts import labelled, numbered
 from math_reward.grader.stream import END, MAX_NESTING
 from math_reward.grader.syntax import (
     Bracketed,
@@ -100,10 +101,17 @@ def parse_normalised(text: str, *, thousands: bool = True) -> Node:
         raise NotMathematics("it is empty")
     if text.isdecimal() and len(text) <= MAX_DIGITS:
         return Number(Fraction(int(text)))  # Most references are: no parser is needed.
-    if ":" in text and (clock := CLOCK.fullmatch(unwrapped(text))):
+    if (":" in text or text[-1] in "mM." or "m}" in text) and (clock := CLOCK.fullmatch(unwrapped(text))):
         return clock_time(clock)
     if text in RELATIONS or (text[0] == "\\" and text[1:] in RELATIONS):
         return Text(RELATIONS[text.removeprefix("\\")])  # The sign itself is the answer.
+    if text[0] == "(" and (answers := numbered(text)):
+        try:
+            return Bracketed("(", ")", tuple(parse_normalised(answer) for answer in answers))
+        except NotMathematics:
+            pass  # (1)(2) is a product.
+    if not text.isascii() and (answers := labelled(text)):
+        return _with_labels(answers)
     try:
         return Parser(tokenise(text, thousands=thousands)).whole()
     except NotMathematics:
@@ -114,6 +122,15 @@ def parse_normalised(text: str, *, thousands: bool = True) -> Node:
         if rest is None:
             raise
         return Parser(tokenise(rest, thousands=thousands)).whole()
+
+
+def _with_labels(parts: list[tuple[str, str]]) -> Node:
+    """``最大值为5，最小值为1`` as two named values."""
+    items = [
+        Relation(("=",), (Symbol(label), parse_normalised(value))) if label else parse_normalised(value)
+        for label, value in parts
+    ]
+    return items[0] if len(items) == 1 else Several("list", tuple(items))
 
 
 def _without_words_around(text: str) -> str | None:

@@ -81,7 +81,7 @@ def _same_lists(comparison: Comparison, reference: Several, answer: Several) -> 
     names, others = labels_of(comparison, left), labels_of(comparison, right)
     if names is not None and others is not None:
         if sorted(names) != sorted(others):
-            return False
+            return _named_otherwise(names, others) and pairwise(comparison, left, right)
         named = dict(zip(others, right, strict=True))
         return pairwise(comparison, left, [named[name] for name in names])
     if others is not None:
@@ -89,6 +89,14 @@ def _same_lists(comparison: Comparison, reference: Several, answer: Several) -> 
     if names is not None and "set" not in (reference.kind, answer.kind):
         return pairwise(comparison, in_order_of_names(names, left), right)
     return names is None and same_items(comparison, left, right)
+
+
+def _named_otherwise(names: list[str], others: list[str]) -> bool:
+    """Whether the names are the same, but for one that is a formula on one side and words on the other."""
+    return all(
+        name == other or (name.isascii() != other.isascii() and "," in f"{name}{other}")
+        for name, other in zip(names, others, strict=True)
+    )
 
 
 def _distinct(comparison: Comparison, items: list[Node]) -> list[Node]:

@@ -38,6 +38,7 @@ MAX_FAMILIES = 8
 _INTEGERS = frozenset(["k", "n", "m", "l", "j", "p", "q", "r", "s", "t", "\\ell"])
 _CONSTANTS = re.compile(r"[CcK](?:_\d)?")
 _ANY_CONSTANT = re.compile(r"[A-DKMa-dkm](?:_\d)?")
+_VARIABLE = re.compile(r"[a-z]|[CK]_\d|\\\\(?:theta|phi|tau|alpha|omega|lambda)")
 _DECLARED = re.compile(
     r"\\in ?\\mathbb|\\in ?[ZNRQ]\b|\b(?:integers?|for (?:some|any|all|every)|arbitrary|constants?|real numbers?)\b"
 )
@@ -81,6 +82,7 @@ def _renamed(comparison: Comparison, reference: Node, answer: Node, declared: bo
     if len(mine) != len(theirs) or not 0 < len(mine) <= 2 or isinstance(reference, Symbol):
         return False
     constants = all(map(_CONSTANTS.fullmatch, mine)) and all(map(_ANY_CONSTANT.fullmatch, theirs))
+    constants = constants and all(map(_VARIABLE.fullmatch, names - {*mine}))
     if not constants and not _are_parameters({*mine, *theirs}, reference, declared):
         return False
     for order in itertools.permutations(mine):

@@ -45,6 +45,7 @@ def has_matrix(reference: Node, answer: Node) -> bool:
 
 def same_matrix(comparison: Comparison, reference: Node, answer: Node) -> bool:
     """Matrices entry by entry; a row or a column is a tuple."""
+    reference, answer = _from_rows(reference), _from_rows(answer)
     if isinstance(reference, Matrix) and isinstance(answer, Matrix):
         if [len(row) for row in reference.rows] != [len(row) for row in answer.rows]:
             return False
@@ -59,6 +60,15 @@ def same_matrix(comparison: Comparison, reference: Node, answer: Node) -> bool:
     return all(comparison.same(a, b) for a, b in zip(left, right, strict=True))
 
 
+def _from_rows(node: Node) -> Node:
+    """``[[1, 2], [3, 4]]`` as the matrix that it is."""
+    if not isinstance(node, Bracketed) or (node.left, node.right) != ("[", "]"):
+        return node
+    rows = [item.items for item in node.items if isinstance(item, Bracketed) and (item.left, item.right) == ("[", "]")]
+    square = len(rows) == len(node.items) and len({len(row) for row in rows}) == 1
+    return Matrix(tuple(rows)) if square else node
+
+
 def _vector(comparison: Comparison, node: Node) -> tuple[Node, ...] | None:
     """The entries of a row, a column or a tuple."""
     if isinstance(node, Matrix):
@@ -67,6 +77,8 @@ def _vector(comparison: Comparison, node: Node) -> tuple[Node, ...] | None:
         return tuple(row[0] for row in node.rows) if len(node.rows[0]) == 1 else None
     if isinstance(node, Bracketed) and (node.left, node.right) in (("(", ")"), ("[", "]")):
         return node.items
+    if isinstance(node, Call) and node.function == "binom":
+        return node.arguments  # A column, in the notation of some schools.
     if isinstance(node, Several) and (names := labels_of(comparison, list(node.items))):
         return tuple(in_order_of_names(names, list(node.items)))
     return None
