@@ -447,8 +447,12 @@ class AtomParser(FunctionParser):
             )
         if kind == "word":
             value = token.value
+            if value == "in":
+                return not (self.names_a_set() or self.before().kind == "number")
+            if value in ("min", "sec") and self.before().kind == "number" and self.peek().kind not in ("(", "_", "\\{"):
+                return False  # 120 min
             return not (
-                value in ("and", "or", "in", "for", "where", "with", "if", "when", "is", "th", "per")
+                value in ("and", "or", "to", "for", "where", "with", "if", "when", "is", "th", "per")
                 or value.lower() in PLAIN_UNITS
                 or (len(value) > 3 and not function_prefix(value))
             )

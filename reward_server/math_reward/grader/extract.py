@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from math_reward.grader.boxes import BOX, last_boxes
 from math_reward.grader.normalise import EMPHASIS
+from math_reward.grader.number_words import number_in_words
 from math_reward.grader.phrases import ENDING, FILLER, HOPE, PHRASE
 from math_reward.grader.special_tokens import SPECIAL_TOKEN, before_next_turn
 from math_reward.grader.values_at_end import whole_of
@@ -25,6 +26,8 @@ TAIL_CHARACTERS = 3_000
 """How much of the end is searched for an answer that is not in a box."""
 PHRASE_CHARACTERS = 500
 """How much of the end is searched first for a phrase that announces the answer."""
+MAX_JOINED = 8
+"""Formulas that are one answer together."""
 WHOLE_CHARACTERS = 400
 """A longer text is not nothing but an answer."""
 
@@ -38,7 +41,7 @@ _FORMULA = re.compile(
     re.DOTALL,
 )
 _NUMBER = re.compile(
-    r"(?<![\w.])(?P<number>[-−–]?\s?\\?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+,\d{1,2}(?![\d,.])|\d+(?:\.\d+)?|\.\d+)"
+    r"(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?<!\.)(?P<number>[-−–]?\s?\\?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+,\d{1,2}(?![\d,.])|\d+(?:\.\d+)?|\.\d+)"
     r"(?:\s?/\s?\d+(?:\.\d+)?)?(?:\s?\\?%|\s?percent|\s?°|\^\\circ|\^\{\\circ\})?)"
     # A unit may follow without a space, but no other letter and no more of the number.
     r"(?![.,]?\d)(?=[^a-zA-Z_]|$|(?:[cmk]?m|[km]?[gl]|s|h|ft|in|[ap]m|mph|[KMGkm]?[Bb]|th|st|nd|rd)(?![a-zA-Z]))"
@@ -69,7 +72,7 @@ _DENIED_AFTER = re.compile(
     r"[$\\) ]{0,6}(?:is|was|are|were|does|do)? ?(?:not\b|n't\b|wrong\b|incorrect\b)", re.IGNORECASE
 )
 _CHOICE = re.compile(
-    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|option|choice|answer)\s*:?\s*)\(?(?P<letter>[A-J])\)?\s*(?:[.)]|$)",
+    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|option|choice|answer)\s*:?\s*)\(?(?P<letter>[A-J])\)?\s*(?:[.)]|$|because\b|since\b)",
 )
 _LETTER_FIRST = re.compile(r"\(?(?P<letter>[A-J])\)?(?:[.,:)]|$)(?:\s|$)")
 _LETTER_ALONE = re.compile(r"\**\(?(?P<letter>[A-J])\)?\**[.)]?\**")
@@ -82,6 +85,11 @@ _OPERATOR_AT_END = re.compile(r"[-+*/^=<>(,\[]\s?$")
 _OPERATOR_AT_BEGIN = re.compile(r"\s?[-+*/^=<>)\]]")
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")
+# 小明有6个苹果: one number among words.
+_COUNTED = re.compile(
+    r"[\u3040-\u9fff]{1,20}(?<!第)(?<!不)(?<![\u4e0d\u8fc7\u5927\u5c0f\u5c11\u591a]于)(-?\d{1,12}(?:\.\d{1,12})?(?:/\d{1,12})?)[\u3040-\u9fff]{1,8}"
+)
+_NUMBER_WORDS = re.compile(r"(?:\bis|\bare|\bequals|=)\s+([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$", re.IGNORECASE)
 _CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if)\s?$", re.IGNORECASE)
 _MATHEMATICS = frozenset(
     [*FUNCTIONS, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "Rational", "Interval"]
@@ -105,7 +113,8 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Answer | None:
     What comes before the last ``</think>`` and after the next message of the user does not count. A box that was
     opened and never closed is an answer cut off, so none.
     """
-    text = before_next_turn(completion.rpartition("</think>")[2][-SCANNED_CHARACTERS:])
+    text = completion.rpartition("</think>")[2].partition("<think>")[0]  # Thought that does not end is no answer.
+    text = before_next_turn(text[-SCANNED_CHARACTERS:])
     boxes = last_boxes(text)
     if boxes is not None:
         contents, alternatives = boxes
@@ -157,7 +166,7 @@ def is_bare(text: str) -> bool:
 
 def _choice(text: str) -> str | None:
     """The letter of a choice at the end, or at the beginning of a short text; or a yes or no there."""
-    found = _CHOICE.search(text[-40:])
+    found = _CHOICE.search(text[-60:])
     if found:
         return found["letter"]
     if (
@@ -196,10 +205,26 @@ def _value_at_end(text: str) -> str | None:
             text, formula.end()
         ):
             return None  # It is a part of something.
-        return _from_formula(formula)
+        return _joined(text, formula)
+    if last is None and (spelled := _NUMBER_WORDS.search(text[-80:])) and number_in_words(spelled[1].lower()) is not None:
+        return spelled[1]
     if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
         return None
     return whole_of(text, number.start("number"), number.end("number"))
+
+
+def _joined(text: str, formula: re.Match[str]) -> str | None:
+    """The last formula and those that "and", "or" or commas join to it: "$x = 1$ and $x = 2$"."""
+    parts = [_from_formula(formula)]
+    start = formula.start()
+    for before in reversed(list(_FORMULA.finditer(text, 0, start))[-MAX_JOINED:]):
+        gap = _BETWEEN.fullmatch(text[before.end() : start] + "$", 0)
+        if gap is None:
+            break
+        parts.append(r"\text{ or }" if gap["alternative"] else ",")
+        parts.append(_from_formula(before))
+        start = before.start()
+    return None if None in parts else " ".join(part for part in reversed(parts) if part)
 
 
 def _last(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
@@ -228,6 +253,10 @@ def _stated(rest: str) -> str | None:
     sentence = ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip()
     if len(sentence) > 200 or (len(_IDEOGRAPHS.findall(sentence)) > 6 and _NUMBER.search(rest)):
         return None  # It goes on with an explanation: what it ends with counts.
+    if "【" in sentence:
+        sentence = sentence.partition("【")[0].strip()
+    if _IDEOGRAPHS.search(sentence) and (counted := _COUNTED.fullmatch(sentence)):
+        return counted[1]
     if _IDEOGRAPHS.search(sentence) and (value := _AFTER_EQUALS.search(sentence)):
         return value[1]
     if re.fullmatch(r"\(?[A-J]\)?", sentence):

@@ -147,7 +147,7 @@ class FunctionParser(GroupParser):
         factors = [self._signed_power()]
         while self._starts_factor():
             token = self.top
-            if token.kind in ("(", "[", "|") or (token.kind in ("command", "word") and is_function(token.value)):
+            if self.at_differential() or token.kind in ("(", "[", "|") or (token.kind in ("command", "word") and is_function(token.value)):
                 break
             factors.append(self._power())
         if self.top.kind == "/" and self.peek().kind == "number":  # sin x/2

@@ -21,7 +21,8 @@ from math_reward.grader.prompt import cut_prompt, is_quoted_box, without_quote
 from math_reward.grader.propositions import Proposition, equivalent, proposition
 from math_reward.grader.rules.families import same_family
 from math_reward.grader.rules.labels import Contradiction
-from math_reward.grader.syntax import Bracketed, Node, Number, Product, Several, Symbol, Text
+from math_reward.grader.rules.trees import substituted
+from math_reward.grader.syntax import Bracketed, Constant, Node, Number, Product, Several, Symbol, Text, symbols, walk
 from math_reward.grader.texts import Wording, wording
 from math_reward.grader.tokens import NotMathematics, TooComplex
 from math_reward.grader.undone import in_lowest_terms, is_operation, undone
@@ -39,7 +40,7 @@ _PROSE_REFERENCE = 80
 _INTEGER = re.compile(r"-?\d{1,15}")
 _GROUPED = re.compile(r"\d,\d{3}(?!\d)")
 _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
-_CHOICE = re.compile(r"(?:\\text\w*\s*\{)?\s*(?:\(([A-J])\)|([A-J])\s*[.):])[}\s]+\S.*")
+_CHOICE = re.compile(r"(?:\\text\w*\s?\{)?\s?(?:\(([A-J])\)|([A-J])\s?[.):])[}\s]{1,4}(\S.*)")
 _WHITE = re.compile(r"\s+")
 _OPERATORS = tuple("=<>+-*/^_([{\\,0123456789.")
 # What no sentence has at its end or in it: an operator without an operand, a command without its argument.
@@ -267,7 +268,7 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
     except TooComplex as error:
         return graded(Verdict.TOO_COMPLEX, None, f"The answer was not looked at: {error}.")
     except NotMathematics as error:
-        if _is_choice(expected, normal):
+        if _is_choice(comparison, expected, normal):
             return graded(Verdict.CORRECT, Stage.STRUCTURE)
         if options.math_verify:
             return graded(*_by_math_verify(expected, normal))
@@ -277,11 +278,12 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
     if options.evaluated and _is_number(expected.tree) and not in_lowest_terms(tree):
         return graded(Verdict.UNEVALUATED, Stage.STRUCTURE, "The answer is no number in lowest terms.")
     try:
+        tree = _with_i(expected.tree, tree)
         if (same_word := _as_one_word(normal, expected.normal)) is not None and _is_word(tree, expected.tree):
             return graded(Verdict.CORRECT if same_word else Verdict.WRONG, Stage.STRING)
         if not compatible(expected.domains, domains):
             return graded(Verdict.WRONG, Stage.STRUCTURE, "A parameter has another range than in the reference.")
-        same = comparison.same(expected.tree, tree) or _is_choice(expected, normal)
+        same = comparison.same(expected.tree, tree) or _is_choice(comparison, expected, normal)
         declared = bool(expected.domains or domains)
         same = same or same_family(comparison, expected.tree, tree, (expected.normal, normal), declared=declared)
         if same or _same_otherwise(comparison, expected, normal, tree):
@@ -330,6 +332,13 @@ def _same_words(comparison: Comparison, expected: Wording, answer: str) -> bool:
         return False
 
 
+def _with_i(expected: Node, answer: Node) -> Node:
+    """``3 + 4j``, as engineers write it, where the reference has an i and no j."""
+    if "j" not in symbols(answer) or "j" in symbols(expected):
+        return answer
+    return substituted(answer, "j", Constant("i")) if Constant("i") in walk(expected) else answer
+
+
 def _as_one_word(answer: str, expected: str) -> bool | None:
     """Whether both are the same word: ``bob`` is ``Bob``, and ``god`` is not ``dog``, though g o d is d o g as a
     product. None where they may be products of letters, letters of choices or points."""
@@ -356,10 +365,17 @@ def _is_number(tree: Node) -> bool:
         return False
 
 
-def _is_choice(expected: _Reference, answer: str) -> bool:
-    """Whether ``answer`` is the letter of a choice with what it says: "(C) 42" for C."""
+def _is_choice(comparison: Comparison, expected: _Reference, answer: str) -> bool:
+    """Whether ``answer`` is the letter of a choice with what it says: "(C) 42" for C, and for 42."""
     choice = _CHOICE.fullmatch(answer)
-    return choice is not None and expected.tree == Symbol(choice[1] or choice[2])
+    if choice is None:
+        return False
+    if isinstance(expected.tree, Symbol):
+        return expected.tree.name == (choice[1] or choice[2])
+    try:
+        return comparison.same(expected.tree, parse(choice[3]))
+    except (NotMathematics, TooComplex, Undefined, Contradiction):
+        return False
 
 
 def _same_otherwise(comparison: Comparison, expected: _Reference, answer: str, tree: Node) -> bool:

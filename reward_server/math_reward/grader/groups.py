@@ -147,7 +147,9 @@ class GroupParser(TokenStream):
                 upper = self._argument(exponent=True)
         if "int" not in name:
             return BigOperator(name, lower, upper, self.below(self._product))
+        self.integrals += 1
         body = self.below(self._sum)
+        self.integrals -= 1
         terms = body.terms if isinstance(body, Sum) else (body,)
         inside = next((index for index, term in enumerate(terms, 1) if _ends_with_differential(term)), len(terms))
         under = terms[0] if inside == 1 else Sum(terms[:inside])

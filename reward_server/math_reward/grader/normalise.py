@@ -124,6 +124,8 @@ _OPEN_ENDS = re.compile(r"([\[\]])([^\[\](),;]{1,60})([,;])([^\[\](),;]{1,60})([
 _UNIT_VECTOR = re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?([ijk])(?: ?\})?(?![a-zA-Z])")
 # \\mathbf{i} alone may be the imaginary unit.
 _NOT_I_ALONE = re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?[jk](?![a-zA-Z])")
+# "y = x^2 - 1 (x >= 0)"
+_CONDITION = re.compile(r"(?<=[\w\d}) ])\(([a-z] ?(?:\\(?:ge|le|ne)(?![a-z])|[<>]=?) ?[^()]{1,40})\)$")
 _SEVERAL_POINTS = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{3}){2,}(?![\d.])")
 _ENDLESS = re.compile(r"(?<![\d.])(\d{1,9}\.\d{0,6}?)(\d{1,6}?)\2{2,20}(?:\.{3}|\\ldots|…)")
 _OUT_OF = re.compile(r"(?<![\d.])(\d{1,9}) out of (\d{1,9})(?![\d.])")
@@ -249,6 +251,7 @@ def normalise(text: str) -> str:
         text = text.replace("~", " ")
     text = EMPHASIS.sub(r"\1", text) if "**" in text else text
     text = _INNER_MATHS.sub(" ", text)
+    text = _CONDITION.sub(r", \1", text) if text.endswith(")") else text
     text = _WHITE.sub(" ", text)
     return _trimmed(text.rstrip("^\\ "))  # A sign of a power that breaks off.
 

@@ -55,7 +55,7 @@ from math_reward.grader.syntax import (
     Text,
     symbols,
 )
-from math_reward.grader.tokens import MAX_DIGITS, NotMathematics, Token, TooComplex, tokenise
+from math_reward.grader.tokens import MAX_DIGITS, NotMathematics, TooComplex, tokenise
 from math_reward.grader.vocabulary import (
     FUNCTIONS,
     LEADING,
@@ -74,6 +74,8 @@ _APPROXIMATION = re.compile(
     r"\\text ?\{ ?[(,]? ?(?:or )?(?:approximately|approx\.?|about|roughly|i\.e\.) ?\}(?P<number> ?-?[\d.,]{1,40})"
     r"(?:\\text ?\{[^{}]{0,60}\}|\))? ?$"
 )
+# "l: 3x + 4y - 5 = 0" says what the line is called.
+_NAMED_CURVE = re.compile(r"(?:[lLCEG]|\\odot ?[A-Z])(?:_\{?\d\}?)? ?: ?(?=[^=]{0,80}[xy][^=]{0,80}=)")
 _STATEMENT = re.compile(
     r"(?P<subject>(?:\\text ?\{)?[A-Za-z][A-Za-z' ]{3,120}) (?:is|are|equals|be) ?\}? ?(?P<value>[^A-Za-z].{0,300})$"
 )
@@ -103,6 +105,10 @@ def parse_normalised(text: str, *, thousands: bool = True) -> Node:
         return Number(Fraction(int(text)))  # Most references are: no parser is needed.
     if (":" in text or text[-1] in "mM." or "m}" in text) and (clock := CLOCK.fullmatch(unwrapped(text))):
         return clock_time(clock)
+    if text == "DNE":
+        return Text("undefined")
+    if ":" in text and (named := _NAMED_CURVE.match(text)):
+        text = text[named.end() :]
     if text in RELATIONS or (text[0] == "\\" and text[1:] in RELATIONS):
         return Text(RELATIONS[text.removeprefix("\\")])  # The sign itself is the answer.
     if text[0] == "(" and (answers := numbered(text)):
@@ -238,7 +244,7 @@ class Parser(MeasureParser):
         while True:
             kind = self.top.kind
             name = RELATIONS.get(self.top.value if kind in ("command", "word") else kind)
-            if name is None or (kind == "word" and name == "in" and not self._names_a_set(self.peek())):
+            if name is None or (kind == "word" and name == "in" and not self.names_a_set()):
                 break
             self.advance()
             if name in (">", "<") and self.accept("="):
@@ -246,11 +252,6 @@ class Parser(MeasureParser):
             operators.append(name)
             operands.append(self._measured())
         return Relation(tuple(operators), tuple(operands)) if operators else operands[0]
-
-    @staticmethod
-    def _names_a_set(token: Token) -> bool:
-        r"""Whether a set follows "in": ``k in Z``, ``x in (2, 5]``, and not ``e^{2\pi in/5}``."""
-        return token.kind in ("(", "[", "\\{", "{", "number set", "command") or token.value in ("Z", "N", "Q", "R", "C")
 
     def _starts_power(self, before: Node) -> bool:
         """``2^6 3^5``: a power of a number after one needs no sign."""

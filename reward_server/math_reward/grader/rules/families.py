@@ -15,6 +15,7 @@ from math_reward.grader.rules.constants import same_up_to_constant
 from math_reward.grader.rules.labels import without_label
 from math_reward.grader.rules.trees import substituted, values
 from math_reward.grader.syntax import (
+    Bracketed,
     Congruence,
     Constant,
     Negative,
@@ -36,6 +37,7 @@ MAX_RESIDUES = 64
 MAX_FAMILIES = 8
 
 _INTEGERS = frozenset(["k", "n", "m", "l", "j", "p", "q", "r", "s", "t", "\\ell"])
+_ALONG_A_LINE = frozenset(["s", "t", "u", "\\lambda", "\\mu"])
 _CONSTANTS = re.compile(r"[CcK](?:_\d)?")
 _ANY_CONSTANT = re.compile(r"[A-DKMa-dkm](?:_\d)?")
 _VARIABLE = re.compile(r"[a-z]|[CK]_\d|\\\\(?:theta|phi|tau|alpha|omega|lambda)")
@@ -116,7 +118,7 @@ def _items_renamed(comparison: Comparison, items: list[Node], others: list[Node]
 def _are_parameters(names: set[str], node: Node, declared: bool) -> bool:
     if all(_CONSTANTS.fullmatch(name) for name in names):
         return True
-    if declared:
+    if declared or (names <= _ALONG_A_LINE and isinstance(node, Bracketed)):
         return True
     return names <= _INTEGERS and any(isinstance(part, Constant) and part.name == "pi" for part in walk(node))
 

@@ -118,8 +118,12 @@ def _letter(name: str) -> str:
 
 
 def _is_long(*sides: Quantity) -> bool:
-    """Whether one of them has a unit whose symbol is no single letter, which variables would be."""
-    return any("/" in side.unit or " " in side.unit or one_unit(side.unit) != side.unit.lower()[:1] and len(side.unit) > 6 for side in sides)
+    """Whether one of them has a unit that is no single letter, as variables are: m/s, kilopascal."""
+    return any(len(side.unit.split("^")[0]) > 1 and not _is_one_letter(side.unit) for side in sides)
+
+
+def _is_one_letter(unit: str) -> bool:
+    return any(one_unit(letter) == unit.partition("^")[0] for letter in "AmgsNJWVCFTKHhdLl")
 
 
 def _radians(node: Node) -> Node:
