@@ -218,8 +218,8 @@ def _joined(text: str, formula: re.Match[str]) -> str | None:
     parts = [_from_formula(formula)]
     start = formula.start()
     for before in reversed(list(_FORMULA.finditer(text, 0, start))[-MAX_JOINED:]):
-        gap = _BETWEEN.fullmatch(text[before.end() : start] + "$", 0)
-        if gap is None:
+        gap = _BETWEEN.match(text, before.end())
+        if gap is None or gap.end() != start:
             break
         parts.append(r"\text{ or }" if gap["alternative"] else ",")
         parts.append(_from_formula(before))

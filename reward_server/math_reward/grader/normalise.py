@@ -116,7 +116,7 @@ _LAYOUT = re.compile(
 # \left\{ \begin{array}{ll} ... \end{array} \right. is how many editors write cases.
 _CASES = re.compile(
     r"\\(?:left|[bB]igg?l?)? ?\\\{ ?\\begin ?\{(?:array|aligned|matrix)\}(?: ?\{[lcr| ]{0,9}\})?((?:(?!\\begin|\\end).){1,1000})"
-    r"\\end ?\{(?:array|aligned|matrix)\}(?: ?\\(?:right|[bB]igg?r?) ?\.)?(?! ?\\right| ?\\\})",
+    r"\\end ?\{(?:array|aligned|matrix)\}(?: ?\\(?:right|[bB]igg?r?) ?\.| ?\\right ?$)?(?! ?\\right| ?\\\})",
     re.DOTALL,
 )
 # ]a, b[ leaves both ends out.

@@ -212,7 +212,7 @@ class Parser(MeasureParser):
             items = [Bracketed("(", ")", tuple(group)) for group in groups]  # "p = 5, q = 2; p = 7, q = 2"
         else:
             items = [item for group in groups for item in group]
-        items = _without_declarations(_with_modulus(items))
+        items = _without_declarations(_with_modulus(_in_points(items)))
         return items[0] if len(items) == 1 else Several("list", tuple(items))
 
     def _skip_remark(self, in_brackets: bool) -> None:
@@ -395,6 +395,19 @@ def _is_assignment(node: Node) -> bool:
 
 def _is_set(node: Node) -> bool:
     return isinstance(node, (SetBuilder, SetOperation)) or (isinstance(node, Several) and node.kind == "set")
+
+
+def _in_points(items: list[Node]) -> list[Node]:
+    """``p = 5, q = 2, p = 7, q = 2`` is two points: the same names come again in the same order."""
+    names = [
+        item.operands[0].name
+        for item in items
+        if isinstance(item, Relation) and item.operators == ("=",) and isinstance(item.operands[0], Symbol)
+    ]
+    size = len({*names})
+    if len(names) != len(items) or not 1 < size < len(names) or names != names[:size] * (len(names) // size):
+        return items
+    return [Bracketed("(", ")", tuple(items[at : at + size])) for at in range(0, len(items), size)]
 
 
 def _with_modulus(items: list[Node]) -> list[Node]:

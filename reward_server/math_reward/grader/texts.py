@@ -37,7 +37,7 @@ def wording(normal: str) -> Wording | None:
         position = match.end()
     between[-1] = _bare(text[position:])
     if len(words) > 2 and words[-2:] == ["条", "件"] and not between[-1]:
-        words, between = words[:-2], between[:-2]  # 充分不必要条件
+        words, between = words[:-2], [*between[:-3], ""]  # 充分不必要条件
     return Wording(tuple(words), tuple(between)) if words else None
 
 

@@ -44,7 +44,7 @@ BIG_OPERATORS = {"sum", "prod", "int", "iint", "iiint", "oint", "lim", "limsup",
 _UNITS = {
     "degree": "degree degrees deg °",
     "radian": "radian radians rad",
-    "percent": "percent pct percentage per\u00a0cent %",
+    "percent": "percent pct percentage %",
     "dollar": "dollar dollars usd $ bucks",
     "cent": "cent cents ¢",
     "euro": "euro euros eur €",
@@ -96,7 +96,7 @@ _UNITS = {
     "square": "sq square",
     "cubic": "cubic",
 }
-UNITS = {word: unit for unit, words in _UNITS.items() for word in words.replace("\u00a0", " ").split()}
+UNITS = {word: unit for unit, words in _UNITS.items() for word in words.split()}
 """A word in lower case to the unit that it means."""
 
 PLAIN_UNITS = {word for word in UNITS if len(word) > 1 and word not in {"in", "min", "deg", "sec", "rad"}}
