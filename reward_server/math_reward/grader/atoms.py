@@ -88,6 +88,8 @@ class AtomParser(FunctionParser):
                 node = Call("double factorial" if double else "factorial", (node,))
             elif kind == "%" or kind == "\\%":
                 self.advance()
+                if isinstance(node, Quantity):
+                    raise NotMathematics("a second '%' has no meaning there")
                 node = Quantity(node, "percent")
             elif kind == "'":
                 self.advance()

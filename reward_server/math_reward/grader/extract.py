@@ -10,10 +10,13 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import dataclass
+from fractions import Fraction
 
 from math_reward.grader.boxes import BOX, last_boxes
+from math_reward.grader.exact import exact
 from math_reward.grader.normalise import EMPHASIS
 from math_reward.grader.number_words import number_in_words
+from math_reward.grader.parse import parse
 from math_reward.grader.phrases import ENDING, FILLER, HOPE, PHRASE
 from math_reward.grader.special_tokens import SPECIAL_TOKEN, before_next_turn
 from math_reward.grader.values_at_end import whole_of
@@ -65,9 +68,12 @@ _CLAUSE = re.compile(
 _BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])")
 # "It is not 42", "42 is wrong": a number that is named to be denied.
 _DENIED_BEFORE = re.compile(
-    r"(?:\bnot|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly|\bmight be|\bor)\s+(?:\w+\s+){0,2}[$\\(]*$",
+    r"(?:\bnot|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly|\b(?:might|could|may|can) be|\bor|\bone of|\beither|\bbetween"
+    r"|\b(?:less|more|fewer|greater|smaller|larger|other|higher|lower) than|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s+"
+    r"(?:[\w.]{1,20},?\s+){0,3}[$\\(]{0,3}$",
     re.IGNORECASE,
 )
+_DENIED_IN_CHINESE = re.compile(r"(?:不(?:是|等于|为|到|超过|足|可能是)|[大小多少]于|超过|可能是|至[少多]|最[少多]|或者?是?)\s?$")
 _DENIED_AFTER = re.compile(
     r"[$\\) ]{0,6}(?:is|was|are|were|does|do)? ?(?:not\b|n't\b|wrong\b|incorrect\b)", re.IGNORECASE
 )
@@ -90,6 +96,14 @@ _COUNTED = re.compile(
     r"[\u3040-\u9fff]{1,20}(?<!第)(?<!不)(?<![\u4e0d\u8fc7\u5927\u5c0f\u5c11\u591a]于)(-?\d{1,12}(?:\.\d{1,12})?(?:/\d{1,12})?)[\u3040-\u9fff]{1,8}"
 )
 _NUMBER_WORDS = re.compile(r"(?:\bis|\bare|\bequals|=)\s+([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$", re.IGNORECASE)
+_MONEY = re.compile(r"\\?[$€£]")
+_CALCULATION = re.compile(
+    r"(?:^|[.,:;!\n]\s|\b(?:so|then|thus|hence|therefore|that|have|get|gives?|is|be|conclude|obtain|and|since|because|means)\s)"
+    r"\s?(?P<left>[\d($€£][\d\s.,+*/×÷·^()$€£−-]{0,100})=\s?$",
+    re.IGNORECASE,
+)
+CALCULATION_CHARACTERS = 120
+"""How much of the text before a result is looked at."""
 _CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if)\s?$", re.IGNORECASE)
 _MATHEMATICS = frozenset(
     [*FUNCTIONS, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "Rational", "Interval"]
@@ -167,7 +181,7 @@ def is_bare(text: str) -> bool:
 def _choice(text: str) -> str | None:
     """The letter of a choice at the end, or at the beginning of a short text; or a yes or no there."""
     found = _CHOICE.search(text[-60:])
-    if found:
+    if found and not _DENIED_BEFORE.search(text[-60:][: found.start("letter")]) and "n't be" not in text[-60:]:
         return found["letter"]
     if (
         "\n" not in text.strip()
@@ -197,7 +211,9 @@ def _value_at_end(text: str) -> str | None:
     number = _last_number(text)
     last = max((match for match in (formula, number) if match), key=lambda match: match.end(), default=None)
     if last is not None and (
-        _DENIED_BEFORE.search(text[max(0, last.start() - 40) : last.start()]) or _DENIED_AFTER.match(text, last.end())
+        _DENIED_IN_CHINESE.search(text[max(0, last.start() - 8) : last.start()])
+        or text[last.end() : last.end() + 1] == "?"
+        or _DENIED_BEFORE.search(text[max(0, last.start() - 40) : last.start()]) or _DENIED_AFTER.match(text, last.end())
     ):
         return None
     if formula is not None and (number is None or number.start() < formula.end()):
@@ -208,6 +224,8 @@ def _value_at_end(text: str) -> str | None:
         return _joined(text, formula)
     if last is None and (spelled := _NUMBER_WORDS.search(text[-80:])) and number_in_words(spelled[1].lower()) is not None:
         return spelled[1]
+    if number is not None and _false_calculation(text, number):
+        return None
     if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
         return None
     return whole_of(text, number.start("number"), number.end("number"))
@@ -243,13 +261,30 @@ def _last_number(text: str) -> re.Match[str] | None:
     return number
 
 
+def _false_calculation(text: str, number: re.Match[str]) -> bool:
+    """Whether the number is the result of a calculation that does not come to it: "so 41 = 42"."""
+    before = _CALCULATION.search(text[max(0, number.start() - CALCULATION_CHARACTERS) : number.start()])
+    if before is None:
+        return False
+    try:
+        left, right = (exact(parse(_MONEY.sub("", side))) for side in (before["left"], number["number"]))
+    except (ArithmeticError, ValueError):
+        return False
+    # What is rounded is within one of its last place.
+    places = len(number["number"].partition(".")[2])
+    return left is not None and right is not None and abs(left - right) >= Fraction(1, 10**places)
+
+
 def _stated(rest: str) -> str | None:
     """The answer at the beginning of what follows "the answer is"."""
     rest = rest.strip()
     formula = _FORMULA.match(rest)
     if formula:
         return _formulas(formula, rest)
-    sentence = _SENTENCE_END.split(rest, maxsplit=1)[0].strip().strip("*").strip()
+    end = _SENTENCE_END.search(rest)
+    if end and end[0].startswith("?"):
+        return None
+    sentence = (rest[: end.start()] if end else rest).strip().strip("*").strip()
     sentence = ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip()
     if len(sentence) > 200 or (len(_IDEOGRAPHS.findall(sentence)) > 6 and _NUMBER.search(rest)):
         return None  # It goes on with an explanation: what it ends with counts.
@@ -262,6 +297,8 @@ def _stated(rest: str) -> str | None:
     if re.fullmatch(r"\(?[A-J]\)?", sentence):
         return sentence.strip("()")
     letter = re.match(r"\(?([A-J])(?:[\s:.,)]|$)", sentence)
+    if re.match(r"\(?[A-J]\)?,? (?:or|and)\b", sentence):
+        return sentence
     if letter and (sentence.startswith("(") or re.match(r"[A-J](?:[,:.)]| [a-z])", sentence)):
         return letter[1]
     inner = _last(_FORMULA, sentence)

@@ -11,6 +11,7 @@ from math_reward.grader.literals import (
 from math_reward.grader.syntax import (
     Bracketed,
     Call,
+    Constant,
     Negative,
     Node,
     Number,
@@ -44,6 +45,11 @@ def arrangements(letter: str, n: Node, k: Node) -> Node:
 
 def is_function(name: str) -> bool:
     return name in FUNCTIONS or name in BIG_OPERATORS
+
+
+def _is_angle(factors: list[Node]) -> bool:
+    """``sin x/2`` and ``sin 2pi/3``: the denominator belongs to the angle; that of ``sin 2x/2`` does not."""
+    return len(factors) == 1 or Constant("pi") in factors
 
 
 class FunctionParser(GroupParser):
@@ -150,7 +156,7 @@ class FunctionParser(GroupParser):
             if self.at_differential() or token.kind in ("(", "[", "|") or (token.kind in ("command", "word") and is_function(token.value)):
                 break
             factors.append(self._power())
-        if self.top.kind == "/" and self.peek().kind == "number":  # sin x/2
+        if self.top.kind == "/" and self.peek().kind == "number" and _is_angle(factors):
             self.advance()
             return (Quotient(product_of(factors), self._power()),)
         return (product_of(factors),)

@@ -41,6 +41,7 @@ _INTEGER = re.compile(r"-?\d{1,15}")
 _GROUPED = re.compile(r"\d,\d{3}(?!\d)")
 _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
 _CHOICE = re.compile(r"(?:\\text\w*\s?\{)?\s?(?:\(([A-J])\)|([A-J])\s?[.):])[}\s]{1,4}(\S.*)")
+_ANOTHER_CHOICE = re.compile(r"\bor\b|\([A-J]\)")
 _WHITE = re.compile(r"\s+")
 _OPERATORS = tuple("=<>+-*/^_([{\\,0123456789.")
 # What no sentence has at its end or in it: an operator without an operand, a command without its argument.
@@ -255,11 +256,11 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
     normal = normalise(answer)
     if not normal:
         return graded(Verdict.NO_ANSWER, None, "What stands in the box is empty.")
-    if compact(normal) == expected.compact and not options.evaluated:
-        return graded(Verdict.CORRECT, Stage.STRING)
     special = _by_kind(expected, answer)
     if special is not None:
         return graded(Verdict.CORRECT if special else Verdict.WRONG, Stage.STRUCTURE)
+    if compact(normal) == expected.compact and not options.evaluated:
+        return graded(Verdict.CORRECT, Stage.STRING)
     comparison = Comparison(options)
     if expected.wording is not None and _same_words(comparison, expected.wording, normal):
         return graded(Verdict.CORRECT, Stage.STRING)
@@ -368,7 +369,7 @@ def _is_number(tree: Node) -> bool:
 def _is_choice(comparison: Comparison, expected: _Reference, answer: str) -> bool:
     """Whether ``answer`` is the letter of a choice with what it says: "(C) 42" for C, and for 42."""
     choice = _CHOICE.fullmatch(answer)
-    if choice is None:
+    if choice is None or _ANOTHER_CHOICE.search(choice[3]):
         return False
     if isinstance(expected.tree, Symbol):
         return expected.tree.name == (choice[1] or choice[2])

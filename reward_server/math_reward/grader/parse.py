@@ -164,7 +164,7 @@ class Parser(MeasureParser):
     def whole(self) -> Node:
         self._drop_leading_words()
         node = self._answer()
-        if self.top.kind in (".", "?", "!"):
+        if self.top.kind in (".", "!"):
             self.advance()
         if self.top is not END:
             raise NotMathematics(f"{self.top.value or self.top.kind!r} has no meaning where it stands")
@@ -195,7 +195,7 @@ class Parser(MeasureParser):
         items = [self._relation()]
         groups: list[list[Node]] = []
         while True:
-            self._skip_remark(in_brackets)
+            self._skip_remark(in_brackets, items[-1])
             separated, semicolon = False, False
             while self.at_separator():
                 semicolon = semicolon or self.top.kind == ";"
@@ -215,7 +215,7 @@ class Parser(MeasureParser):
         items = _without_declarations(_with_modulus(_in_points(items)))
         return items[0] if len(items) == 1 else Several("list", tuple(items))
 
-    def _skip_remark(self, in_brackets: bool) -> None:
+    def _skip_remark(self, in_brackets: bool, before: Node) -> None:
         r"""Passes over ``\text{ for all } x \in \mathbb{Z}``, up to the next separator or the end."""
         if in_brackets:
             return
@@ -231,6 +231,8 @@ class Parser(MeasureParser):
         first = _WORD.findall(self.top.value.lower())
         if not first or first[0] not in QUALIFIERS or NEGATIONS.intersection(first):
             return
+        if first[0] in ("if", "unless", "provided") and not symbols(before):
+            raise NotMathematics("a number holds under a condition alone")
         depth = 0
         while self.top is not END and not (depth == 0 and self.at_separator()):
             if NEGATIONS.intersection(_WORD.findall(self.top.value.lower())):

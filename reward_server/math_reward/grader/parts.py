@@ -18,6 +18,8 @@ _LABELLED = re.compile(
     rf"(?P<is>为|是|等于|[:=]|(?:\\text ?\{{ ?(?:为|是|等于) ?\}}))? ?(?P<value>[^{IDEOGRAPH}]{{1,300}})$"
 )
 _COPULA = re.compile("(?:分别)?(?:等于|为|是)$")
+# "more than", "not", "about", "or": these say something else than the value.
+_NO_LABEL = re.compile("[不非未没无约或超至]|[大小多少高低]于|可能|以[上下内外]|左右|[最更][多少]$")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
@@ -44,7 +46,7 @@ def labelled(text: str) -> list[tuple[str, str]] | None:
         match = _LABELLED.fullmatch(part)
         if match is not None:
             label = _COPULA.sub("", match["label"])
-            if not label:
+            if not label or _NO_LABEL.search(label):
                 return None
             found.append((label, match["value"].strip()))
         elif re.search(f"[{IDEOGRAPH}]", part) or not part:

@@ -10,12 +10,14 @@ from math_reward.grader.syntax import (
     Bracketed,
     Call,
     Node,
+    Number,
     Product,
     Quotient,
     Ratio,
     Relation,
     Several,
     Symbol,
+    Text,
     symbols,
 )
 
@@ -107,7 +109,8 @@ def label_name(label: Node) -> str:
         return label.name
     if isinstance(label, Call):
         if label.function.startswith("apply "):
-            return label.function.removeprefix("apply ")
+            inside = label.arguments[0]
+            return label.function.removeprefix("apply ") + (f"({inside.text})" if isinstance(inside, Text) else "")
         return f"{label.function} {label_name(label.arguments[0])}"
     if isinstance(label, Product):
         names = [factor.name for factor in label.factors if isinstance(factor, Symbol)]
@@ -120,14 +123,36 @@ def label_name(label: Node) -> str:
 
 def clash(reference: Node, answer: Node) -> bool:
     """``x = 3`` is another line than ``y = 3``, and ``b:a = 1:2`` says something else than ``a:b = 1:2``."""
+    if _order(reference) != _order(answer):
+        return True  # f(x) and f'(x)
     if type(reference) is not type(answer):
         return False
     name, other = label_name(reference), label_name(answer)
     if name == other:
         return False
     if isinstance(reference, Call) and {name, other} - _FUNCTION_LETTERS:
-        return False
+        return "(" in name and "(" in other  # P(A|B) and P(B|A)
+    index, other_index = name.partition("_")[2], other.partition("_")[2]
+    if _base(name) == _base(other) and index and other_index and (_is_compound(index) or _is_compound(other_index)):
+        return True  # a_{n+1} and a_n
     return _base(name) != _base(other) or _base(name) in (name, other)
+
+
+def _is_compound(index: str) -> bool:
+    return not index.isalnum() and any(character.isalpha() for character in index)
+
+
+def _order(label: Node) -> int:
+    """Of which derivative a label speaks: 1 for f'(x), dy/dx and a dotted x."""
+    if not isinstance(label, Call):
+        return 0
+    if label.function == "derivative":
+        order = label.arguments[2] if len(label.arguments) > 2 else None
+        return int(order.value) if isinstance(order, Number) else 1
+    own = {"dot": 1, "ddot": 2}.get(label.function, 0)
+    if label.function == "prime" and len(label.arguments) == 1:
+        own = 1
+    return own + (_order(label.arguments[0]) if label.function in ("prime", "dot") else 0)
 
 
 def _base(name: str) -> str:
@@ -144,7 +169,10 @@ def with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
     if isinstance(reference, Symbol) and isinstance(answer, Symbol):
         (base, _, index), (other, _, old) = reference.name.partition("_"), answer.name.partition("_")
         letters = len(index) == len(old) == 1 and index.isalpha() and old.isalpha()
-        return renamed(value, Symbol(index), Symbol(old)) if letters and base == other else value  # a_n and a_k
+        if not letters or base != other or index == old:
+            return value
+        # a_n and a_k; an n in what a_k is would be another one.
+        return renamed(renamed(value, Symbol(f"other {index}"), Symbol(index)), Symbol(index), Symbol(old))
     if isinstance(reference, Call) and isinstance(answer, Call) and len(reference.arguments) == len(answer.arguments):
         for new, old in zip(reference.arguments, answer.arguments, strict=True):
             value = renamed(value, new, old)

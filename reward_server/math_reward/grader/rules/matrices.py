@@ -54,10 +54,18 @@ def same_matrix(comparison: Comparison, reference: Node, answer: Node) -> bool:
             for row, other in zip(reference.rows, answer.rows, strict=True)
             for a, b in zip(row, other, strict=True)
         )
+    if isinstance(reference, Call) and not _is_column(reference):
+        return False
     left, right = _vector(comparison, reference), _vector(comparison, answer)
     if left is None or right is None or len(left) != len(right):
         return False
     return all(comparison.same(a, b) for a, b in zip(left, right, strict=True))
+
+
+def _is_column(node: Call) -> bool:
+    r"""Whether ``\binom{1}{2}`` can only be meant as a column: as a number it would be zero."""
+    values = [exact(argument) for argument in node.arguments]
+    return len(values) == 2 and values[0] is not None and values[1] is not None and values[0] < values[1]
 
 
 def _from_rows(node: Node) -> Node:
