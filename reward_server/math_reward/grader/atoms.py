@@ -9,7 +9,6 @@ from math_reward.grader.functions import ARRANGEMENTS, FunctionParser
 from math_reward.grader.literals import (
     negated,
     number_literal,
-    product_of,
     proper_fraction,
     repeating_decimal,
     spoken,
@@ -24,7 +23,6 @@ from math_reward.grader.syntax import (
     Node,
     Number,
     Power,
-    Product,
     Quantity,
     Quotient,
     Several,
@@ -37,6 +35,9 @@ from math_reward.grader.vocabulary import BIG_OPERATORS, CONSTANTS, FUNCTIONS, P
 SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
 _NAMED_FUNCTIONS = {"\\zeta": "zeta", "\\Gamma": "gamma"}
 _VARIANTS = {"hat", "bar", "vec", "tilde", "overrightarrow", "overleftarrow", "widehat", "overline", "dot", "ddot"}
+_NO_LETTERS = frozenset(
+    ["and", "or", "to", "ou", "et", "und", "oder", "for", "where", "with", "if", "when", "is", "th", "per"]
+)
 _ORDINALS = ("st", "nd", "rd", "th")
 _NO_FACTOR = {
     "cdot", "times", "div", "pm", "mp", "circ", "land", "lor", "rfloor", "rceil", "rangle", "bmod", "mod", "pmod",
@@ -451,12 +452,10 @@ class AtomParser(FunctionParser):
             value = token.value
             if value == "in":
                 return not (self.names_a_set() or self.before().kind == "number")
-            if value in ("min", "sec") and self.before().kind == "number" and self.peek().kind not in ("(", "_", "\\{"):
-                return False  # 120 min
+            if value in ("min", "sec") and self.before().kind == "number":
+                return self.peek().kind in ("(", "_", "\\{")  # 120 min
             return not (
-                value in ("and", "or", "to", "for", "where", "with", "if", "when", "is", "th", "per")
-                or value.lower() in PLAIN_UNITS
-                or (len(value) > 3 and not function_prefix(value))
+                value in _NO_LETTERS or value.lower() in PLAIN_UNITS or (len(value) > 3 and not function_prefix(value))
             )
         if kind == "text":
             # A letter in another font may be a variable; with a space, or after a number, one of these is a unit.

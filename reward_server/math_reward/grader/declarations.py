@@ -3,6 +3,7 @@ r"""What a formula says of its parameters: ``4k + 1, k \in \mathbb{N}``, ``e^{k\
 
 from __future__ import annotations
 
+import itertools
 import re
 from fractions import Fraction
 from typing import NamedTuple
@@ -21,18 +22,23 @@ _SET = (
     r"(?P<part>(?: ?\^ ?\{? ?[+*] ?\}?| ?_ ?\{? ?(?:\+|0|> ?0|\\ge ?[01]|>= ?[01]) ?\}?){0,2})"
 )
 _INTEGER = r"-?\d{1,3}"
-_KIND = r"(?P<kind>real|integer|natural|positive integer|non-?negative integer|complex|constant)s?(?: numbers?| constants?)?"
+_KIND = (
+    r"(?P<kind>real|integer|natural|positive integer|non-?negative integer|complex|constant)s?"
+    r"(?: numbers?| constants?)?"
+)
 _RANGES = (
     rf"(?P<names>{_NAMES}) ?\\in ?{_SET}",
-    rf"(?P<names>{_NAME}) ?(?:=|\\in ?\\\{{) ?(?P<list>{_INTEGER}(?: ?, ?(?:{_INTEGER}|\\ldots|\.\.\.)){{1,40}})(?: ?\\\}})?",
+    rf"(?P<names>{_NAME}) ?(?:=|\\in ?\\\{{) ?(?P<list>{_INTEGER}(?: ?, ?(?:{_INTEGER}|\\ldots|\.\.\.)){{1,40}})"
+    r"(?: ?\\\})?",
     rf"(?P<low>{_INTEGER}) ?(?:\\le|<=) ?(?P<names>[i-np]) ?(?:\\le|<=) ?(?P<high>{_INTEGER})",
-    rf"(?P<names>[i-np]) ?(?:\\ge|>=) ?(?P<least>[01])",
+    r"(?P<names>[i-np]) ?(?:\\ge|>=) ?(?P<least>[01])",
     rf"(?P<names>{_NAMES}) (?:(?:is|are) )?(?:an? |any |arbitrary |some )?{_KIND}",
     rf"(?:an? |any |all |every |some |arbitrary ){{0,2}}{_KIND} (?P<names>{_NAMES})",
 )  # fmt: skip
 _BEFORE = r"(?: ?[,;:(] ?| (?=[a-zA-Z\\0-9-])|(?<=\)) ?| ?(?=\\text))"
 _WORDS = (
-    r"(?:\\text ?\{ ?)?(?:,? ?(?:for|where|with) )?(?:(?:all|any|some|every|each|arbitrary) ){0,2}(?:constants? )?(?:\} ?)?"
+    r"(?:\\text ?\{ ?)?(?:,? ?(?:for|where|with) )?(?:(?:all|any|some|every|each|arbitrary) ){0,2}(?:constants? )?"
+    r"(?:\} ?)?"
 )
 _AT_END = tuple(
     re.compile(rf"{_BEFORE}(?:\\forall ?)?{_WORDS}(?:\\text ?\{{ ?)?(?:{form}) ?\}}? ?\)? ?$") for form in _RANGES
@@ -42,7 +48,9 @@ _INSIDE = (
     re.compile(rf" ?, ?{_RANGES[0]}(?= ?(?:,|;|\\text ?\{{ ?,? ?or|or ))"),
 )
 # What makes it worth to look.
-_HINT = re.compile(r"\\in(?![a-z])|integer|real|natural|constant|complex|[i-np] ?= ?-?\d{1,3} ?,|\\[lg]e(?![a-z])|<=|>=")
+_HINT = re.compile(
+    r"\\in(?![a-z])|integer|real|natural|constant|complex|[i-np] ?= ?-?\d{1,3} ?,|\\[lg]e(?![a-z])|<=|>="
+)
 _KINDS = {"real": "reals", "integer": "integers", "natural": "naturals", "complex": "complexes", "constant": "reals",
           "positive integer": "from 1", "non-negative integer": "from 0", "nonnegative integer": "from 0"}  # fmt: skip
 _SETS = {"Z": "integers", "N": "naturals", "R": "reals", "Q": "rationals", "C": "complexes"}
@@ -123,14 +131,15 @@ def _split(text: str) -> tuple[str, dict[str, Domain]]:
             domains |= _domains_of(match)
         text = pattern.sub("", text)
     for _ in range(MAX_DECLARATIONS):
-        match = next((found for pattern in _AT_END if (found := pattern.search(text)) and found.start() > 0), None)
-        if match is None:
+        matches = (pattern.search(text) for pattern in _AT_END)
+        last = next((match for match in matches if match is not None and match.start() > 0), None)
+        if last is None:
             break
-        found = _domains_of(match)
+        found = _domains_of(last)
         if not found:
             return text, {}
         domains |= found
-        text = text[: match.start()].rstrip(" ,;:")
+        text = text[: last.start()].rstrip(" ,;:")
     return text, domains
 
 
@@ -171,7 +180,7 @@ def _values(text: str) -> tuple[int, ...] | None:
         return None
     numbers = list(map(int, before))
     step = numbers[1] - numbers[0] if len(numbers) > 1 else 1
-    if step <= 0 or any(b - a != step for a, b in zip(numbers, numbers[1:], strict=False)):
+    if step <= 0 or any(b - a != step for a, b in itertools.pairwise(numbers)):
         return None
     values = tuple(range(numbers[0], int(after[0]) + 1, step))
     return values if len(values) <= MAX_VALUES and values and values[-1] == int(after[0]) else None

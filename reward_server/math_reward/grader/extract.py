@@ -68,12 +68,14 @@ _CLAUSE = re.compile(
 _BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])")
 # "It is not 42", "42 is wrong": a number that is named to be denied.
 _DENIED_BEFORE = re.compile(
-    r"(?:\bnot|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly|\b(?:might|could|may|can) be|\bor|\bone of|\beither|\bbetween"
-    r"|\b(?:less|more|fewer|greater|smaller|larger|other|higher|lower) than|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s+"
-    r"(?:[\w.]{1,20},?\s+){0,3}[$\\(]{0,3}$",
+    r"(?:\bnot|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly|\b(?:might|could|may|can) be|\bor|\bone of"
+    r"|\beither|\bbetween|\b(?:less|more|fewer|greater|smaller|larger|other|higher|lower) than"
+    r"|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s{1,9}(?:[\w.]{1,20},?\s{1,9}){0,3}[$\\(]{0,3}$",
     re.IGNORECASE,
 )
-_DENIED_IN_CHINESE = re.compile(r"(?:不(?:是|等于|为|到|超过|足|可能是)|[大小多少]于|超过|可能是|至[少多]|最[少多]|或者?是?)\s?$")
+_DENIED_IN_CHINESE = re.compile(
+    r"(?:不(?:是|等于|为|到|超过|足|可能是)|[大小多少]于|超过|可能是|至[少多]|最[少多]|或者?是?)\s?$"
+)
 _DENIED_AFTER = re.compile(
     r"[$\\) ]{0,6}(?:is|was|are|were|does|do)? ?(?:not\b|n't\b|wrong\b|incorrect\b)", re.IGNORECASE
 )
@@ -92,9 +94,7 @@ _OPERATOR_AT_BEGIN = re.compile(r"\s?[-+*/^=<>)\]]")
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")
 # 小明有6个苹果: one number among words.
-_COUNTED = re.compile(
-    r"[\u3040-\u9fff]{1,20}(?<!第)(?<!不)(?<![\u4e0d\u8fc7\u5927\u5c0f\u5c11\u591a]于)(-?\d{1,12}(?:\.\d{1,12})?(?:/\d{1,12})?)[\u3040-\u9fff]{1,8}"
-)
+_COUNTED = re.compile(r"[\u3040-\u9fff]{1,20}(?<!第)(-?\d{1,12}(?:\.\d{1,12})?(?:/\d{1,12})?)[\u3040-\u9fff]{1,8}")
 _NUMBER_WORDS = re.compile(r"(?:\bis|\bare|\bequals|=)\s+([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$", re.IGNORECASE)
 _MONEY = re.compile(r"\\?[$€£]")
 _CALCULATION = re.compile(
@@ -210,11 +210,7 @@ def _value_at_end(text: str) -> str | None:
             return _from_formula(formula)
     number = _last_number(text)
     last = max((match for match in (formula, number) if match), key=lambda match: match.end(), default=None)
-    if last is not None and (
-        _DENIED_IN_CHINESE.search(text[max(0, last.start() - 8) : last.start()])
-        or text[last.end() : last.end() + 1] == "?"
-        or _DENIED_BEFORE.search(text[max(0, last.start() - 40) : last.start()]) or _DENIED_AFTER.match(text, last.end())
-    ):
+    if last is not None and _is_denied(text, last):
         return None
     if formula is not None and (number is None or number.start() < formula.end()):
         if _OPERATOR_AT_END.search(text[max(0, formula.start() - 2) : formula.start()]) or _OPERATOR_AT_BEGIN.match(
@@ -222,13 +218,25 @@ def _value_at_end(text: str) -> str | None:
         ):
             return None  # It is a part of something.
         return _joined(text, formula)
-    if last is None and (spelled := _NUMBER_WORDS.search(text[-80:])) and number_in_words(spelled[1].lower()) is not None:
+    spelled = _NUMBER_WORDS.search(text[-80:]) if last is None else None
+    if spelled is not None and number_in_words(spelled[1].lower()) is not None:
         return spelled[1]
     if number is not None and _false_calculation(text, number):
         return None
     if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
         return None
     return whole_of(text, number.start("number"), number.end("number"))
+
+
+def _is_denied(text: str, value: re.Match[str]) -> bool:
+    """Whether what stands around a value says that it is none: "not 42", "more than 42", "42?", "42 is wrong"."""
+    before = text[max(0, value.start() - 40) : value.start()].rstrip()
+    return (
+        text[value.end() : value.end() + 1] == "?"
+        or _DENIED_IN_CHINESE.search(before[-8:]) is not None
+        or _DENIED_BEFORE.search(before + " ") is not None
+        or _DENIED_AFTER.match(text, value.end()) is not None
+    )
 
 
 def _joined(text: str, formula: re.Match[str]) -> str | None:
@@ -291,7 +299,7 @@ def _stated(rest: str) -> str | None:
     if "【" in sentence:
         sentence = sentence.partition("【")[0].strip()
     if _IDEOGRAPHS.search(sentence) and (counted := _COUNTED.fullmatch(sentence)):
-        return counted[1]
+        return None if _DENIED_IN_CHINESE.search(sentence[: counted.start(1)]) else counted[1]
     if _IDEOGRAPHS.search(sentence) and (value := _AFTER_EQUALS.search(sentence)):
         return value[1]
     if re.fullmatch(r"\(?[A-J]\)?", sentence):

@@ -153,7 +153,9 @@ class FunctionParser(GroupParser):
         factors = [self._signed_power()]
         while self._starts_factor():
             token = self.top
-            if self.at_differential() or token.kind in ("(", "[", "|") or (token.kind in ("command", "word") and is_function(token.value)):
+            if token.kind in ("(", "[", "|") or (token.kind in ("command", "word") and is_function(token.value)):
+                break
+            if self.at_differential():
                 break
             factors.append(self._power())
         if self.top.kind == "/" and self.peek().kind == "number" and _is_angle(factors):

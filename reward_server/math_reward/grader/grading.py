@@ -64,7 +64,7 @@ class _Reference(NamedTuple):
     tree: Node
     wording: Wording | None = None
     """Its words, where it is words and no formula."""
-    domains: dict[str, Domain] = {}
+    domains: dict[str, Domain] | None = None
     """The ranges of its parameters."""
     proposition: Proposition | None = None
     """It as a formula of logic, where it is one with a connective."""
@@ -282,7 +282,7 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
         tree = _with_i(expected.tree, tree)
         if (same_word := _as_one_word(normal, expected.normal)) is not None and _is_word(tree, expected.tree):
             return graded(Verdict.CORRECT if same_word else Verdict.WRONG, Stage.STRING)
-        if not compatible(expected.domains, domains):
+        if not compatible(expected.domains or {}, domains):
             return graded(Verdict.WRONG, Stage.STRUCTURE, "A parameter has another range than in the reference.")
         same = comparison.same(expected.tree, tree) or _is_choice(comparison, expected, normal)
         declared = bool(expected.domains or domains)
@@ -348,8 +348,7 @@ def _as_one_word(answer: str, expected: str) -> bool | None:
     if min(len(answer), len(expected)) < 2 or set(answer + expected) <= set("ABCDEFGH"):
         return None  # Letters of choices have no order.
     if answer.lower() == expected.lower():
-        written = {word.isupper() for word in (answer, expected)}
-        points = len(answer) <= MAX_POINTS and len(written) == 2 and {answer, expected} == {answer.upper(), answer.lower()}
+        points = len(answer) <= MAX_POINTS and {answer, expected} == {answer.upper(), answer.lower()}
         return None if answer == expected else not points or answer.lower() in SHORT_WORDS
     return False if min(len(answer), len(expected)) > 2 else None
 

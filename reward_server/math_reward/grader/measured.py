@@ -119,7 +119,7 @@ class MeasureParser(AtomParser):
         return unit_name(self.advance().value)
 
     def _smaller_part(self, value: Node, unit: str) -> Node | None:
-        """``1 hour 30 minutes`` and ``3 feet 6 inches``, in the smaller unit; None where nothing of the kind follows."""
+        """``1 hour 30 minutes`` and ``3 feet 6 inches``, in the smaller unit; None where no such part follows."""
         size = measure(unit)
         whole = exact(value)
         if size is None or whole is None or whole < 0:
@@ -134,7 +134,8 @@ class MeasureParser(AtomParser):
             except NotMathematics:
                 other = None
             smaller = measure(other) if other else None
-            if other and smaller and smaller.dimension == size.dimension and Fraction(count) * smaller.size < size.size:
+            same_kind = smaller is not None and smaller.dimension == size.dimension
+            if other and smaller and same_kind and Fraction(count) * smaller.size < size.size:
                 return Quantity(Number(whole * size.size / smaller.size + Fraction(count)), other)
         self.reset(start)
         return None

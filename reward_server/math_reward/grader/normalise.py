@@ -4,7 +4,7 @@ glued to numbers. The meaning of a text never changes here; what a text means is
 import re
 import unicodedata
 
-from math_reward.grader.chinese import from_chinese
+from math_reward.grader.foreign_words import from_foreign
 
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ", "0123456789+-()ni")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
@@ -115,7 +115,8 @@ _LAYOUT = re.compile(
 )
 # \left\{ \begin{array}{ll} ... \end{array} \right. is how many editors write cases.
 _CASES = re.compile(
-    r"\\(?:left|[bB]igg?l?)? ?\\\{ ?\\begin ?\{(?:array|aligned|matrix)\}(?: ?\{[lcr| ]{0,9}\})?((?:(?!\\begin|\\end).){1,1000})"
+    r"\\(?:left|[bB]igg?l?)? ?\\\{ ?\\begin ?\{(?:array|aligned|matrix)\}(?: ?\{[lcr| ]{0,9}\})?"
+    r"((?:(?!\\begin|\\end).){1,1000})"
     r"\\end ?\{(?:array|aligned|matrix)\}(?: ?\\(?:right|[bB]igg?r?) ?\.| ?\\right ?$)?(?! ?\\right| ?\\\})",
     re.DOTALL,
 )
@@ -284,7 +285,7 @@ def ascii_signs(text: str) -> str:
     text = _SUPERSCRIPT_RUN.sub(lambda m: "^{" + m[0].translate(_SUPERSCRIPTS) + "}", text)
     text = _SUBSCRIPT_RUN.sub(lambda m: "_{" + m[0].translate(_SUBSCRIPTS) + "}", text)
     text = _VULGAR.sub(_vulgar_fraction, text)
-    text = _SIGN.sub(lambda m: _SIGNS[m[0]], from_chinese(text))
+    text = _SIGN.sub(lambda m: _SIGNS[m[0]], from_foreign(text))
     text = unicodedata.normalize("NFKC", text).replace("根号", r"\sqrt ")
     return _SIGN.sub(lambda m: _SIGNS[m[0]], text)
 

@@ -116,8 +116,8 @@ def parse_normalised(text: str, *, thousands: bool = True) -> Node:
             return Bracketed("(", ")", tuple(parse_normalised(answer) for answer in answers))
         except NotMathematics:
             pass  # (1)(2) is a product.
-    if not text.isascii() and (answers := labelled(text)):
-        return _with_labels(answers)
+    if not text.isascii() and (named_parts := labelled(text)):
+        return _with_labels(named_parts)
     try:
         return Parser(tokenise(text, thousands=thousands)).whole()
     except NotMathematics:
@@ -183,7 +183,7 @@ class Parser(MeasureParser):
 
     def _answer(self) -> Node:
         items = [self._list()]
-        while self.is_word("or") or self.is_command("lor"):
+        while self.is_word("or", "ou", "oder") or self.is_command("lor"):
             self.advance()
             items.append(self._list())
         if len(items) > 1 and all(_is_assignment(item) for item in items):

@@ -1,4 +1,4 @@
-r"""Propositions and Boolean algebra, compared by their truth tables: ``\neg(A \lor B)``, ``p \to q``, ``A'B + AB'``."""
+r"""Propositions and Boolean algebra, compared by truth tables: ``\neg(A \lor B)``, ``p \to q``, ``A'B + AB'``."""
 
 from __future__ import annotations
 

@@ -9,6 +9,8 @@ from math_reward.grader.tokens import NotMathematics, Token, TooComplex
 
 MAX_NESTING = 60
 
+_AND = ("and", "et", "und")
+
 END = Token("end of text", "", False)
 START = Token(",", "", False)
 """What stands before the first token: an answer may begin as an item of a list may."""
@@ -81,8 +83,8 @@ class TokenStream:
     def is_command(self, *names: str) -> bool:
         return self.top.kind == "command" and self.top.value in names
 
-    def is_word(self, word: str) -> bool:
-        return self.top.kind in ("word", "text") and self.top.value.strip(" ,.;").lower() == word
+    def is_word(self, *words: str) -> bool:
+        return self.top.kind in ("word", "text") and self.top.value.strip(" ,.;").lower() in words
 
     def names_a_set(self) -> bool:
         r"""Whether a set follows the word "in": ``k in Z``, ``x in (2, 5]``, and not ``e^{2\pi in/5}``."""
@@ -96,7 +98,7 @@ class TokenStream:
         return self.integrals > 0 and self.top.kind == "word" and len(word) in (1, 2) and word[0] == "d"
 
     def at_separator(self) -> bool:
-        return self.top.kind in (",", ";", "&") or self.is_word("and") or self.is_command("land")
+        return self.top.kind in (",", ";", "&") or self.is_word(*_AND) or self.is_command("land")
 
     def at_closing(self) -> bool:
         return self.top is END or self.top.kind in (")", "]", "}", "\\}", ".")

@@ -167,15 +167,16 @@ def are_equations(*nodes: Node) -> bool:
 def with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
     """``value`` of f(x) = value with the variable that the reference has: f(z)."""
     if isinstance(reference, Symbol) and isinstance(answer, Symbol):
-        (base, _, index), (other, _, old) = reference.name.partition("_"), answer.name.partition("_")
+        base, _, index = reference.name.partition("_")
+        other, _, old = answer.name.partition("_")
         letters = len(index) == len(old) == 1 and index.isalpha() and old.isalpha()
         if not letters or base != other or index == old:
             return value
         # a_n and a_k; an n in what a_k is would be another one.
         return renamed(renamed(value, Symbol(f"other {index}"), Symbol(index)), Symbol(index), Symbol(old))
     if isinstance(reference, Call) and isinstance(answer, Call) and len(reference.arguments) == len(answer.arguments):
-        for new, old in zip(reference.arguments, answer.arguments, strict=True):
-            value = renamed(value, new, old)
+        for new, was in zip(reference.arguments, answer.arguments, strict=True):
+            value = renamed(value, new, was)
     return value
 
 

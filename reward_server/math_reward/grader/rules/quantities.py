@@ -82,9 +82,9 @@ def _as_quantity(node: Node, other: Node) -> Node:
         return node
     if measure(other.unit) is None or not symbols(node):
         return node
-    if isinstance(node, Product) and isinstance(node.factors[-1], Quotient) and not symbols(Product(node.factors[:-1])):
-        last = node.factors[-1]  # 9.8 \frac{m}{s^2}
-        node = Quotient(Product((*node.factors[:-1], last.numerator)), last.denominator)
+    last = node.factors[-1] if isinstance(node, Product) else node
+    if isinstance(node, Product) and isinstance(last, Quotient) and not symbols(Product(node.factors[:-1])):
+        node = Quotient(Product((*node.factors[:-1], last.numerator)), last.denominator)  # 9.8 \frac{m}{s^2}
     above = node.numerator if isinstance(node, Quotient) else node
     below = _units_of((node.denominator,)) if isinstance(node, Quotient) else ""
     factors = above.factors if isinstance(above, Product) else (above,)

@@ -81,9 +81,7 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
     return _solves(other_equation, mine) or _solves(mine, other_equation) or _same_solved(left, right)
 
 
-def _with_variables(
-    operands: tuple[Node, ...], others: tuple[Node, ...]
-) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+def _with_variables(operands: tuple[Node, ...], others: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
     """Both sides with every call of an unknown function, such as f'(x), as a variable."""
     plain = as_variables(*operands, *others)
     return plain[: len(operands)], plain[len(operands) :]

@@ -35,7 +35,8 @@ def has_system(reference: Node, answer: Node) -> bool:
     equations = _equations(reference)
     if equations is None or len(equations) < 2 or not isinstance(answer, (Several, Bracketed)):
         return False
-    return not all(isinstance(equation.operands[0], Symbol) and not symbols(equation.operands[1]) for equation in equations)
+    sides = [equation.operands for equation in equations]
+    return not all(isinstance(left, Symbol) and not symbols(right) for left, right in sides)
 
 
 def same_system(comparison: Comparison, reference: Node, answer: Node) -> bool:
@@ -61,9 +62,7 @@ def _rows(node: Node, names: list[str]) -> list[list[Fraction]] | None:
     if isinstance(node, Bracketed) and _equations(Several("list", node.items)) is None:
         if len(node.items) != len(names) or (node.left, node.right) != ("(", ")"):
             return None
-        pairs: list[tuple[Node, Node]] = [
-            (Symbol(name), item) for name, item in zip(names, node.items, strict=True)
-        ]
+        pairs: list[tuple[Node, Node]] = [(Symbol(name), item) for name, item in zip(names, node.items, strict=True)]
     else:
         equations = _equations(Several("list", node.items) if isinstance(node, Bracketed) else node)
         if equations is None:
@@ -100,11 +99,11 @@ def _linear(node: Node) -> Form | None:
         case Product():
             forms = [factor for factor in node.factors if symbols(factor)]
             scale = Fraction(1)
-            for factor in node.factors:
-                value = None if symbols(factor) else exact(factor)
-                if value is None and not symbols(factor):
+            for number in node.factors:
+                value = Fraction(1) if symbols(number) else exact(number)
+                if value is None:
                     return None
-                scale *= 1 if value is None else value
+                scale *= value
             return _scaled(_linear(forms[0]), scale) if len(forms) == 1 else None
         case Quotient():
             below = None if symbols(node.denominator) else exact(node.denominator)

@@ -1,4 +1,5 @@
-"""What Chinese answers have between and behind their formulas, as LaTeX: 和, 或, 万, 度, units, counted things."""
+"""What answers in Chinese, Japanese, Korean and Russian have between and behind their formulas, as LaTeX: 和, または,
+万, 度, units, counted things."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ import re
 from math_reward.grader.chinese_numbers import number_in_characters
 
 IDEOGRAPH = "\u3400-\u9fff"
-_CHARACTER = re.compile(f"[{IDEOGRAPH}]")
+_FOREIGN = re.compile(f"[{IDEOGRAPH}、\u3040-\u30ff\uac00-\ud7af\u0400-\u04ff]")
+# 42입니다, 42です: a sentence's end, where a value stands before it.
+_COPULA = re.compile(r"(?<=[\d}\w)])[ ]?(?:\\text ?\{ ?)?(?:입니다|이다|です|である)\.?(?: ?\})?[ .]{0,2}$")
 _CIRCLED = re.compile("[①-⑳](?:[、,，和与]?[①-⑳]){0,19}")
 _CIRCLED_DIGIT = re.compile("[①-⑳]")
 
@@ -22,10 +25,20 @@ _PHRASES = {
     "不存在": r"\text{does not exist}",
     "正无穷": r"+\infty",
     "负无穷": r"-\infty",
+    "해가 없다": r"\text{no solution}",
+    "해가 없습니다": r"\text{no solution}",
+    "해 없음": r"\text{no solution}",
+    "解なし": r"\text{no solution}",
+    "нет решений": r"\text{no solution}",
+    "нет корней": r"\text{no solution}",
 }
 # Between two formulas, and not between two words.
-_JOINT = re.compile(rf"(?<=[^{IDEOGRAPH}\s])[ ]?(以及|和|与|及|且|、|或者|或)[ ]?(?=[^{IDEOGRAPH}\s])")
-_JOINTS = {"或": r" \text{ or } ", "或者": r" \text{ or } "}
+_JOINT = re.compile(
+    rf"(?<=[^{IDEOGRAPH}\s])[ ]?(?:\\text ?\{{ ?)?(以及|和|与|及|且|、|或者|或|또는|혹은|이거나|이고|그리고"
+    r"|または|もしくは|かつ|および|или)"
+    rf"(?: ?\}})?[ ]?(?=[^{IDEOGRAPH}\s])"
+)
+_OR = frozenset(["或", "或者", "또는", "혹은", "이거나", "または", "もしくは", "или"])
 _MULTIPLE = re.compile(rf"(?<=\d)[ ]?(万亿|亿|万)(?![{IDEOGRAPH}]*[万亿])")
 _POWERS = {"万": "4", "亿": "8", "万亿": "12"}
 _DEGREE = re.compile(rf"(?<=[\d}})])[ ]?度(?![{IDEOGRAPH}])")
@@ -44,18 +57,19 @@ _AFTER_NUMBER = re.compile(rf"(?<=[\d}})])[ ]?([{IDEOGRAPH}]{{1,8}}(?:/[{IDEOGRA
 _NOT_COUNTED = frozenset("不非无约或且以至超少多左右上下内外前后半的倍是")
 
 
-def from_chinese(text: str) -> str:
+def from_foreign(text: str) -> str:
     """``text`` with what stands between and behind its formulas in LaTeX; words stay as they are."""
     text = _CIRCLED.sub(lambda run: ",".join(_CIRCLED_DIGIT.findall(run[0])), text)
-    if not _CHARACTER.search(text) and "、" not in text:
+    if not _FOREIGN.search(text):
         return text
+    text = _COPULA.sub("", text)
     bare = text.strip().strip("。.，,；;")
     if bare in _PHRASES:
         return _PHRASES[bare]
     number = number_in_characters(bare)
     if number is not None:
         return str(number)
-    text = _JOINT.sub(lambda match: _JOINTS.get(match[1], ","), text)
+    text = _JOINT.sub(lambda match: r" \text{ or } " if match[1] in _OR else ",", text)
     text = _MULTIPLE.sub(lambda match: rf" \times 10^{{{_POWERS[match[1]]}}}", text)
     text = _DEGREE.sub(r"^\\circ ", text)
     return _AFTER_NUMBER.sub(_measured, text)
