@@ -19,7 +19,7 @@ _FORMS = (
     re.compile(r"(?P<year>\d{4})[-/](?P<month>\d{2})[-/](?P<day>\d{2})"),
     re.compile(r"(?:(?P<year>\d{4}) ?年 ?)?(?P<month>\d{1,2}) ?月 ?(?P<day>\d{1,2}) ?[日号]"),
 )
-_COMMAND = re.compile(r"\\(?:text|mathrm) ?\{|[{}$]|\\[ ,;]|~")
+_COMMAND = re.compile(r"\\(?:text|mathrm) ?\{|\\displaystyle|[{}$]|\\[ ,;]|~")
 
 
 class Date(NamedTuple):

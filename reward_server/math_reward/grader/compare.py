@@ -65,8 +65,9 @@ class Comparison:
             answer = with_argument_of(reference_label, answer_label, answer)
         if self.same_value(reference, answer):
             return True
-        # PV = nRT, solved for P
-        return are_equations(*equations) and bool(symbols(reference)) and same_relation(self, *equations)
+        if not are_equations(*equations) or not symbols(reference) or reference_label == answer_label:
+            return False
+        return same_relation(self, *equations)  # PV = nRT, solved for P
 
     def same_value(self, reference: Node, answer: Node) -> bool:
         """As ``same``, of values without labels: by the first rule that applies."""

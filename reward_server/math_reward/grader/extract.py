@@ -70,7 +70,7 @@ _BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])")
 _DENIED_BEFORE = re.compile(
     r"(?:\bnot|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly|\b(?:might|could|may|can) be|\bor|\bone of"
     r"|\beither|\bbetween|\b(?:less|more|fewer|greater|smaller|larger|other|higher|lower) than"
-    r"|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s{1,9}(?:[\w.]{1,20},?\s{1,9}){0,3}[$\\(]{0,3}$",
+    r"|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s{1,9}(?:[\w.]{1,20},?\s{1,9}){0,2}[$\\(]{0,3}$",
     re.IGNORECASE,
 )
 _DENIED_IN_CHINESE = re.compile(

@@ -256,7 +256,9 @@ class Parser(MeasureParser):
         return Relation(tuple(operators), tuple(operands)) if operators else operands[0]
 
     def _starts_power(self, before: Node) -> bool:
-        """``2^6 3^5``: a power of a number after one needs no sign."""
+        """``2^6 3^5``: a power of a number after one needs no sign; nor does what is derived."""
+        if isinstance(before, Call) and before.function == "derivative by":
+            return self.top.kind == "number"
         repeated = isinstance(before, Power) and isinstance(before.base, Number)
         return repeated and self.top.kind == "number" and self.peek().kind == "^"
 
@@ -283,6 +285,10 @@ class Parser(MeasureParser):
         if command in ("choose", "bmod"):
             return Call(command.removeprefix("b"), (left, self._signed_power()))
         return Congruence(left, self._signed_power())
+
+    def _signed_product(self) -> Node:
+        negative = self.accept("-")
+        return negated(self._product()) if negative else self._product()
 
     def _ratio(self) -> Node:
         terms = [self._sets()]
@@ -369,7 +375,7 @@ class Parser(MeasureParser):
                 factors = [self._modulo(token.value, product_of(factors))]
             elif kind == "command" and token.value == "angle" and self._starts_phase():
                 self.advance()
-                factors.append(Call("cis", (self._signed_power(),)))
+                factors.append(Call("cis", (self.below(self._signed_product),)))
             elif self._starts_modulus():
                 factors = [Congruence(product_of(factors), self._modulus())]
             elif self._starts_factor() or self._starts_power(factors[-1]):

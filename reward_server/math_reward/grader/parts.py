@@ -11,7 +11,7 @@ MAX_PARTS = 12
 _NUMBERINGS = (
     tuple("123456789"), tuple("abcdefgh"), ("i", "ii", "iii", "iv", "v", "vi"), ("I", "II", "III", "IV", "V"),
 )  # fmt: skip
-_NUMBER = re.compile(r"(?:^|(?<=[\s;,.。}$]))\(([1-9a-h]|[ivIV]{1,4})\) ?[:.、]? ?")
+_NUMBER = re.compile(r"(?:^|(?<=[\s;,.。}$]))\( ?([1-9a-h]|[ivIV]{1,4}) ?\) ?[:.、]? ?")
 _DIVISION = re.compile(r"[,;，；。]")
 _LABELLED = re.compile(
     rf"(?:\\text ?\{{ ?)?(?P<label>[{IDEOGRAPH}][{IDEOGRAPH}A-Za-z]{{0,11}}) ?(?:\}} ?)?"

@@ -28,7 +28,7 @@ _SPELLINGS = {
     "brace": r"\{", "unbrace": r"\}",
     "plus": r"\+", "times": r"\\cdot(?![a-zA-Z])|·|\*", "prime": r"'|\^\{? ?\\prime ?\}?",
     "variable": r"[A-Za-z](?:_\{?\d\}?)?(?![a-zA-Z]{3})",
-    "space": r"\s+|\\[,;: ]|\\q?quad(?![a-zA-Z])",
+    "space": r"\s+|\\[,;: ]|\\displaystyle|\\q?quad(?![a-zA-Z])",
 }  # fmt: skip
 _TOKEN = re.compile("|".join(f"(?P<{name}>{spelling})" for name, spelling in _SPELLINGS.items()))
 _WORDS = frozenset(["not", "and", "or", "xor", "iff", "implies"])
@@ -57,7 +57,7 @@ def proposition(text: str) -> Proposition | None:
         return None
     tokens: list[tuple[str, str]] = []
     position = 0
-    text = text.strip().strip("$").strip().rstrip(".")
+    text = text.strip().strip("$").strip().rstrip(".").removesuffix("\\ ")
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:

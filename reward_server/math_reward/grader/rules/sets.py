@@ -36,8 +36,9 @@ def same_set(comparison: Comparison, reference: Node, answer: Node) -> bool:
     """Sets of reals end by end, in one domain; other sets operation by operation."""
     comparison.reached(Stage.STRUCTURE)
     for listed, other in ((reference, answer), (answer, reference)):
-        if isinstance(listed, Several) and isinstance(other, SetBuilder):
-            return any(comparison.same_value(found, listed) for found in _written_out(other))
+        written = _written_out(other) if isinstance(listed, Several) and isinstance(other, SetBuilder) else []
+        if written:
+            return any(comparison.same_value(found, listed) for found in written)
     left, right = real_set(reference), real_set(answer)
     if left is not None and right is not None:
         return same_sets(left, right, lambda a, b: same_expression(comparison, a, b))
