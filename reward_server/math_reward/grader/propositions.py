@@ -83,14 +83,14 @@ def proposition(text: str) -> Proposition | None:
 
 def equivalent(left: Proposition, right: Proposition) -> bool:
     """Whether both are true under the same valuations of all their variables."""
-    names = sorted(left.variables | right.variables)
-    if len(names) > MAX_VARIABLES:
-        return False
-    return all(
-        left.holds(valuation) == right.holds(valuation)
-        for row in itertools.product((False, True), repeat=len(names))
-        for valuation in (dict(zip(names, row, strict=True)),)
-    )
+    return len(left.variables | right.variables) <= MAX_VARIABLES and line_that_differs(left, right) is None
+
+
+def line_that_differs(left: Proposition, right: Proposition) -> Valuation | None:
+    """The first line of the truth tables in which they differ; None where there is none."""
+    names = sorted(left.variables | right.variables)[:MAX_VARIABLES]
+    lines = (dict(zip(names, row, strict=True)) for row in itertools.product((False, True), repeat=len(names)))
+    return next((line for line in lines if left.holds(line) != right.holds(line)), None)
 
 
 _LOOSEST_FIRST = (("iff",), ("implies",), ("or", "plus", "xor"), ("and", "times"))
