@@ -25,6 +25,8 @@ from math_reward.grader.syntax import (
     Power,
     Quantity,
     Quotient,
+    Relation,
+    SetBuilder,
     Several,
     Symbol,
     Text,
@@ -218,9 +220,14 @@ class AtomParser(FunctionParser):
                 raise NotMathematics("a pair of braces is empty")
             self.advance()
             return self._choice()  # {}^nC_r
-        bars, self.bar_ends = self.bar_ends, 0
+        bars, self.bar_ends = self.bar_ends, 0 if argument else 1
         node = self._answer()
         self.bar_ends = bars
+        if not argument and isinstance(node, (Symbol, Relation)) and self.top.kind in ("|", ":"):
+            self.advance()  # {x|x>2}
+            condition = self.below(self._answer)
+            self.expect("}")
+            return SetBuilder(node, condition)
         self.expect("}")
         if argument:
             return node

@@ -96,6 +96,15 @@ _AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")
 # 小明有6个苹果: one number among words.
 _COUNTED = re.compile(r"[\u3040-\u9fff]{1,20}(?<!第)(-?\d{1,12}(?:\.\d{1,12})?(?:/\d{1,12})?)[\u3040-\u9fff]{1,8}")
 _NUMBER_WORDS = re.compile(r"(?:\bis|\bare|\bequals|=)\s+([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$", re.IGNORECASE)
+_FENCE = re.compile(r"```\w{0,12}")
+# "15, not 16": what it is not is said after what it is.
+_CONTRAST = re.compile(r",? (?:and )?not \$?-?[\d.]{1,12}\$?[.!\s]{0,3}$")
+_TRUTH = re.compile(
+    r"(?:^|[.;,\n]\s?|\b(?:so|thus|hence|therefore)\s)(?:the|this)\s(?:statement|claim|proposition|assertion|conjecture)"
+    r"\sis\s(true|false)[.!\s]{0,3}$",
+    re.IGNORECASE,
+)
+_CHOICE_AND_VALUE = re.compile(r"\(?[A-J]\) ?(?:[^A-Za-z]{1,60}|\$[^$]{1,60}\$)")
 _MONEY = re.compile(r"\\?[$€£]")
 _CALCULATION = re.compile(
     r"(?:^|[.,:;!\n]\s|\b(?:so|then|thus|hence|therefore|that|have|get|gives?|is|be|conclude|obtain|and|since|because|means)\s)"
@@ -135,6 +144,7 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Answer | None:
         return Answer(", ".join(contents), boxed=True, alternatives=alternatives) if any(contents) else None
     if mode is Mode.STRICT or BOX.search(text):
         return None
+    text = _FENCE.sub("\n", text) if "```" in text else text
     text = EMPHASIS.sub(r"\1", _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:])
     tag = _last(_TAG, text)
     found = _in_prose(tag[1].strip() if tag else text)
@@ -156,6 +166,7 @@ def _in_prose(text: str) -> str | None:
         text = text[: hope.start()].rstrip()
     if not text:
         return None
+    text = text[:-60] + _CONTRAST.sub("", text[-60:])
     # Most announce their answer near the end, and this pattern is the dearest.
     phrase = _last(PHRASE, text, max(0, len(text) - PHRASE_CHARACTERS)) or _last(PHRASE, text)
     if phrase is None and is_bare(text):
@@ -167,6 +178,8 @@ def _in_prose(text: str) -> str | None:
             return found
     if _REFUSAL.search(text[-300:]):
         return None
+    if truth := _TRUTH.search(text[-60:]):
+        return truth[1]
     return _choice(text) or _last_line(text) or _value_at_end(text)
 
 
@@ -296,6 +309,12 @@ def _stated(rest: str) -> str | None:
     sentence = ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip()
     if len(sentence) > 200 or (len(_IDEOGRAPHS.findall(sentence)) > 6 and _NUMBER.search(rest)):
         return None  # It goes on with an explanation: what it ends with counts.
+    if sentence.endswith("}") and "{" not in sentence:
+        sentence = sentence.rstrip('"} ')  # {"answer": 15}
+    if (said := _YES_OR_NO.match(sentence)) and sentence[said.end("word") :][:1] in (",", ".", ""):
+        return said["word"]
+    if _CHOICE_AND_VALUE.fullmatch(sentence):
+        return f"({sentence.removeprefix('(')}"
     if "【" in sentence:
         sentence = sentence.partition("【")[0].strip()
     if _IDEOGRAPHS.search(sentence) and (counted := _COUNTED.fullmatch(sentence)):

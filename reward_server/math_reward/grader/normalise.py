@@ -65,6 +65,15 @@ _SIGNS = {
     "ℚ": r"\mathbb{Q}",
     "ℂ": r"\mathbb{C}",
     "∣": "|",
+    "∶": ":",
+    "∥": r" \parallel ",
+    "⊥": r" \perp ",
+    "∼": r" \sim ",
+    "≅": r" \cong ",
+    "∉": r" \notin ",
+    "⊂": r" \subset ",
+    "⊆": r" \subseteq ",
+    "∴": " ",
     "⌊": r"\lfloor ",
     "⌋": r"\rfloor ",
     "⌈": r"\lceil ",
@@ -129,6 +138,8 @@ _NOT_I_ALONE = re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?[jk](?![a-zA
 _CONDITION = re.compile(r"(?<=[\w\d}) ])\(([a-z] ?(?:\\(?:ge|le|ne)(?![a-z])|[<>]=?) ?[^()]{1,40})\)$")
 _SEVERAL_POINTS = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{3}){2,}(?![\d.])")
 _ENDLESS = re.compile(r"(?<![\d.])(\d{1,9}\.\d{0,6}?)(\d{1,6}?)\2{2,20}(?:\.{3}|\\ldots|…)")
+# x1 = 1, x2 = 3
+_PLAIN_INDEX = re.compile(r"(?<![a-zA-Z\\\d.)}^_])([a-zA-Z])(\d)(?= ?=)")
 _OUT_OF = re.compile(r"(?<![\d.])(\d{1,9}) out of (\d{1,9})(?![\d.])")
 _GROUPING = re.compile(r"(?<=\d),\s*\\!\s*(?=\d)")
 _NOTHING = re.compile(r"(?<!\\)\\!|(?<=\\\\)\[[^\[\]]{0,12}(?:pt|ex|em|mm|cm)\]|\\(?:phantom|label|tag\*?)\{[^{}]*\}")
@@ -224,6 +235,8 @@ def normalise(text: str) -> str:
         text = _ENDLESS.sub(r"\1\\overline{\2}", text)
     if "out of" in text:
         text = _OUT_OF.sub(r"\\frac{\1}{\2}", text)
+    if "=" in text:
+        text = _PLAIN_INDEX.sub(r"\1_\2", text.removeprefix("="))
     if _PLAIN.fullmatch(text):
         return _trimmed(text)
     text = _trimmed(_DECODED.sub(lambda match: _DECODED_TO[match[0]], text))

@@ -260,6 +260,7 @@ class Parser(MeasureParser):
         if isinstance(before, Call) and before.function == "derivative by":
             return self.top.kind == "number"
         repeated = isinstance(before, Power) and isinstance(before.base, Number)
+        repeated = repeated or (isinstance(before, Call) and before.function == "factorial")
         return repeated and self.top.kind == "number" and self.peek().kind == "^"
 
     def _starts_phase(self) -> bool:

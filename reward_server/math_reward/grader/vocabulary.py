@@ -35,6 +35,8 @@ RELATIONS = {
 
 PHRASES = {
     "undefined": ("dne", "does not exist", "doesn't exist", "undefined", "not defined", "is undefined"),
+    "integers": ("all integers", "the integers", "integers", "any integer", "every integer"),
+    "naturals": ("all natural numbers", "the natural numbers", "natural numbers"),
     "emptyset": ("no solution", "no solutions", "no real solution", "no real solutions", "empty set", "the empty set"),
     "reals": ("all real numbers", "all reals", "any real number", "all real x", "the real numbers", "real numbers"),
 }

@@ -53,6 +53,8 @@ _EXPRESSIONS = (
 def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bool:
     if not isinstance(reference, _EXPRESSIONS) or not isinstance(answer, _EXPRESSIONS):
         return False
+    if (same := _same_angles(reference, answer)) is not None:
+        return same
     left, right = exact(reference), exact(answer)
     if left is not None and right is not None:
         return left == right or close(comparison, reference, answer, left, right)
@@ -79,6 +81,16 @@ def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bo
         comparison.undecided = True
         return symbolic.equal(reference, answer)
     return verdict
+
+
+def _same_angles(reference: Node, answer: Node) -> bool | None:
+    """Whether two names of angles are of one: ABC is CBA, and not BAC. None for what is no name of an angle."""
+    names = [
+        [factor.name for factor in node.factors[1:] if isinstance(factor, Symbol)]
+        for node in (reference, answer)
+        if isinstance(node, Product) and node.factors[0] == Symbol("\\angle")
+    ]
+    return None if len(names) != 2 else names[0] in (names[1], names[1][::-1])
 
 
 def _same_at_points(reference: Node, answer: Node) -> bool:

@@ -72,6 +72,8 @@ def _is_label(node: Node) -> bool:
     if isinstance(node, Call):
         if node.function == "abs":
             return isinstance(node.arguments[0], Product) and _is_label(node.arguments[0])  # |AB|, and not |x|
+        if node.function == "overline" and isinstance(node.arguments[0], Product):
+            return all(isinstance(factor, Symbol) for factor in node.arguments[0].factors)  # the digits of a number
         if node.function in ("overline", "vec", "bar", "hat", "overrightarrow"):
             return _is_label(node.arguments[0])
         return (

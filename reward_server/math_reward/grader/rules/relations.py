@@ -36,6 +36,7 @@ _INEQUALITIES = ("<", "<=", ">", ">=", "!=")
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _ZERO = Number(Fraction(0))
 _ONE = Number(Fraction(1))
+_SYMMETRIC = ("parallel", "perp", "~")
 _HUGE = 1e7
 MAX_SOLVED = 6
 
@@ -64,7 +65,8 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
             return False
         others = (others[1], others[0])
     if operator not in ("=", *_INEQUALITIES):
-        return pairwise(comparison, operands, others)
+        turned = operator in _SYMMETRIC and pairwise(comparison, operands, others[::-1])
+        return turned or pairwise(comparison, operands, others)
     operands, others = _with_variables(operands, others)
     if symbols(Relation(("=",), operands)) != symbols(Relation(("=",), others)):
         return False  # What one of them does not name is free there and not in the other.
@@ -75,6 +77,8 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
         verdict = numeric.proportional(left, right, positive=operator not in ("=", "!="))
     except Unknown:
         return pairwise(comparison, operands, others)
+    if verdict is None and pairwise(comparison, operands, others):
+        return True  # gcd(m, n) = 1 has no values at points
     if verdict or operator != "=":
         return bool(verdict)
     mine, other_equation = Relation(("=",), operands), Relation(("=",), others)
