@@ -17,7 +17,7 @@ from math_reward.grader.exact import exact
 from math_reward.grader.normalise import EMPHASIS
 from math_reward.grader.number_words import number_in_words
 from math_reward.grader.parse import parse
-from math_reward.grader.phrases import ENDING, FILLER, HOPE, PHRASE
+from math_reward.grader.phrases import ENDING, FILLER, HOPE, last_phrase
 from math_reward.grader.special_tokens import SPECIAL_TOKEN, before_next_turn
 from math_reward.grader.values_at_end import whole_of
 from math_reward.grader.verdict import Mode
@@ -27,8 +27,6 @@ SCANNED_CHARACTERS = 100_000
 """Only the end of a completion is searched for a box."""
 TAIL_CHARACTERS = 3_000
 """How much of the end is searched for an answer that is not in a box."""
-PHRASE_CHARACTERS = 500
-"""How much of the end is searched first for a phrase that announces the answer."""
 MAX_JOINED = 8
 """Formulas that are one answer together."""
 WHOLE_CHARACTERS = 400
@@ -167,8 +165,7 @@ def _in_prose(text: str) -> str | None:
     if not text:
         return None
     text = text[:-60] + _CONTRAST.sub("", text[-60:])
-    # Most announce their answer near the end, and this pattern is the dearest.
-    phrase = _last(PHRASE, text, max(0, len(text) - PHRASE_CHARACTERS)) or _last(PHRASE, text)
+    phrase = last_phrase(text)
     if phrase is None and is_bare(text):
         return text.rsplit("\n", 1)[-1].strip() if "\\begin" not in text else text
     if phrase is not None:

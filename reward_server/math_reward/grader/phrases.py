@@ -1,6 +1,7 @@
 """The phrases that announce a final answer, in the languages that users write in."""
 
 import re
+from collections import deque
 
 # A verb or a colon has to follow the noun; white space is matched by single characters, so that no pattern takes more
 # than linear time.
@@ -41,6 +42,42 @@ _PHRASES = [
     r"(?:đáp\ án|đáp\ số|câu\ trả\ lời)(?:\ (?:cuối\ cùng|đúng))?\ ?(?:là|:)", r"(?:nihai\ )?(?:cevap|yanıt)\ ?:?",
 ]  # fmt: skip
 PHRASE = re.compile("|".join(f"(?:{phrase})" for phrase in _PHRASES), re.IGNORECASE | re.MULTILINE)
+
+# One of these is in every phrase; to look for them is much quicker than to look for the phrases.
+_KEYWORDS = (
+    "answer", "solution", "result", "option", "choice", "ans", "a:", "a*", "####", "答", "解", "选", "選", "填", "结",
+    "所以", "故", "답", "réponse", "reponse", "antwort", "lösung", "losung", "respuesta", "resposta", "ответ",
+    "الجواب", "الإجابة", "الاجابة", "उत्तर", "đáp", "câu", "cevap", "yanıt",
+)  # fmt: skip
+MAX_LINES = 64
+"""So many lines with a keyword, from the end, are looked at."""
+
+
+def last_phrase(text: str) -> re.Match[str] | None:
+    """The last phrase in ``text`` that announces an answer."""
+    lower = text.lower()
+    if len(lower) != len(text):  # Some capitals become two letters.
+        return _last_between(text, 0, len(text))
+    for _ in range(MAX_LINES):
+        place = max(lower.rfind(word) for word in _KEYWORDS)
+        if place < 0:
+            return None
+        start = lower.rfind("\n", 0, place) + 1
+        # A phrase may begin with the white space of the lines before it, and end with the next line's.
+        begin = start
+        while begin and start - begin < 8 and text[begin - 1] in "\n \t*#>-":
+            begin -= 1
+        end = text.find("\n", place)
+        found = _last_between(text, begin, len(text) if end < 0 else min(len(text), end + 2))
+        if found is not None:
+            return found
+        lower = lower[:start]
+    return None
+
+
+def _last_between(text: str, start: int, end: int) -> re.Match[str] | None:
+    return next(iter(deque(PHRASE.finditer(text, start, end), maxlen=1)), None)
+
 
 FILLER = re.compile(
     r"(?:[\s*:：(]|\b(?:definitely|clearly|simply|just|therefore|thus|exactly|approximately|about|equal\ to|indeed"
