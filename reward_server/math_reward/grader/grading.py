@@ -348,6 +348,8 @@ def _as_one_word(answer: str, expected: str) -> bool | None:
     if min(len(answer), len(expected)) < 2 or set(answer + expected) <= set("ABCDEFGH"):
         return None  # Letters of choices have no order.
     if answer.lower() == expected.lower():
+        if len(answer) == 2 and answer.lower() not in SHORT_WORDS:
+            return None  # xY is not xy
         points = len(answer) <= MAX_POINTS and {answer, expected} == {answer.upper(), answer.lower()}
         return None if answer == expected else not points or answer.lower() in SHORT_WORDS
     return False if min(len(answer), len(expected)) > 2 else None

@@ -84,7 +84,7 @@ def _renamed(comparison: Comparison, reference: Node, answer: Node, declared: bo
     if len(mine) != len(theirs) or not 0 < len(mine) <= 2 or isinstance(reference, Symbol):
         return False
     constants = all(map(_CONSTANTS.fullmatch, mine)) and all(map(_ANY_CONSTANT.fullmatch, theirs))
-    constants = constants and all(map(_VARIABLE.fullmatch, names - {*mine}))
+    constants = constants and names > {*mine} and all(map(_VARIABLE.fullmatch, names - {*mine}))
     if not constants and not _are_parameters({*mine, *theirs}, reference, declared):
         return False
     for order in itertools.permutations(mine):
