@@ -71,7 +71,11 @@ _INTERNALS = {
         "SamplesGenerator._process_response_into_experience",
         "SamplesGenerator._sample_buffer",
     ],
-    "openrlhf.trainer.ray.launcher": ["Actor", "BaseModelActor.init_model_from_pretrained", "ReferenceModelActor"],
+    "openrlhf.trainer.ray.launcher": [
+        "Actor",
+        "BaseModelActor.init_model_from_pretrained",
+        "ReferenceModelActor.init_model_from_pretrained",
+    ],
     "openrlhf.trainer.ray.ppo_actor": [
         "Actor",
         "PolicyModelActor.init_model_from_pretrained",
@@ -81,6 +85,8 @@ _INTERNALS = {
         "ActorPPOTrainer.broadcast_to_vllm",
         "ActorPPOTrainer.training_step",
         "deepspeed",
+        "offload_deepspeed_states",
+        "reload_deepspeed_states",
         "stateless_init_process_group",
     ],
     "openrlhf.trainer.ray.vllm_engine": [
@@ -89,7 +95,12 @@ _INTERNALS = {
         "batch_vllm_engine_call",
         "create_vllm_engines",
     ],
-    "openrlhf.trainer.ray.vllm_worker_wrap": ["WorkerWrap.update_weight", "WorkerWrap.init_process_group"],
+    "openrlhf.trainer.ray.utils": ["get_bundle_indices"],
+    "openrlhf.trainer.ray.vllm_worker_wrap": [
+        "WorkerWrap.init_process_group",
+        "WorkerWrap.update_weight",
+        "WorkerWrap.update_weight_cuda_ipc",
+    ],
     "openrlhf.utils.agent": [
         "AgentExecutorBase.execute",
         "SingleTurnAgentExecutor._fetch_rewards_via_func",

@@ -7,9 +7,13 @@ from math_reward.grader import Grade, Options, Stage, grade
 from math_reward.grader.compare import Comparison
 from math_reward.grader.grading import parsed_reference
 from math_reward.grader.mathml import to_mathml
+from math_reward.grader.numeric import where_they_differ
 from math_reward.grader.parse import parse
-from math_reward.grader.syntax import Node
+from math_reward.grader.propositions import line_that_differs, proposition
+from math_reward.grader.syntax import Node, symbols
 from math_reward.grader.tokens import NotMathematics, TooComplex
+
+BACKSLASH = "\\"
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,8 @@ def _why(found: Grade, options: Options) -> tuple[str | None, tuple[str, str] | 
     """The rule that decided, and the first parts that differ, of a grade whose two sides were compared as trees."""
     if found.answer is None or found.stage in (None, Stage.STRING, Stage.MATH_VERIFY):
         return None, None
+    if logic := _why_logic(found):
+        return logic, None
     comparison = Comparison(options)
     try:
         sides = parsed_reference(found.reference), parse(found.answer)
@@ -51,9 +57,28 @@ def _why(found: Grade, options: Options) -> tuple[str | None, tuple[str, str] | 
         return None, None
     rule = None if comparison.rule is None else comparison.rule.sentence.replace("``", "")
     parts = comparison.difference
-    if found.correct or parts is None or parts == sides:
+    if found.correct or parts is None:
         return rule, None
-    return rule, (to_mathml(parts[0]), to_mathml(parts[1]))
+    place = where_they_differ(*parts) if symbols(parts[0]) | symbols(parts[1]) else None
+    if rule is not None and place is not None:
+        point, value, other = place
+        at = ", ".join(f"{name.removeprefix(BACKSLASH)} = {number:g}" for name, number in point.items())
+        rule = f"{rule} At {at} the reference is {value:.6g} and the answer {other:.6g}."
+    return rule, None if parts == sides else (to_mathml(parts[0]), to_mathml(parts[1]))
+
+
+def _why_logic(found: Grade) -> str | None:
+    """The line of the truth tables in which two propositions differ; None where the reference is none."""
+    reference, answer = proposition(found.reference), proposition(found.answer or "")
+    if reference is None or not reference.compound:
+        return None
+    sentence = "Propositions are the same where their truth tables are."
+    line = None if answer is None else line_that_differs(reference, answer)
+    if found.correct or answer is None or line is None:
+        return sentence
+    where = ", ".join(f"{name} is {'true' if value else 'false'}" for name, value in line.items())
+    truth = ("true", "false") if reference.holds(line) else ("false", "true")
+    return f"{sentence} Where {where}, the reference is {truth[0]} and the answer {truth[1]}."
 
 
 def _drawn(read: Callable[[str], Node], text: str) -> str | None:

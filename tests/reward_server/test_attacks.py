@@ -47,6 +47,7 @@ BOXED: dict[str, list[tuple[str, str]]] = {
         ("a=1,b=2", "a=2,b=1"), ("AB=5,AC=7", "AB=7,AC=5"), ("f(x)=x^2, g(x)=x", "f(x)=x, g(x)=x^2"),
         ("(5,6)", "y=5,x=6"), ("a:b=1:2", "b:a=1:2"), ("p=5,q=2", "q=5,p=2"), ("x>2", "y>2"), ("x=3", "y=3"),
         ("AB=5", "AC=5"), ("f(x)=3", "g(x)=3"), ("C", "c"),
+        ("xy", "xY"), ("2C", "2A"), ("C+1", "A+1"), ("x+C", "x+2C"), ("x^2+C", "x^2+C+x"),
     ],
     "a modulus or a domain dropped": [
         (r"x\equiv3\pmod 7", r"3 \pmod 5"), (r"x\equiv3\pmod 7", "3"), (r"7\pmod{100}", r"7\pmod{10}"),

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -165,6 +166,36 @@ def test_the_exit_code_of_grade_says_whether_it_is_correct(
     status, printed = command("grade", "--json", completion, reference)
 
     assert (status, json.loads(printed)["verdict"]) == (code, verdict)
+
+
+@pytest.mark.parametrize(
+    ("flags", "completion", "reference", "verdict"),
+    [
+        ([], r"\boxed{\int_0^1 x dx}", "1/2", "unevaluated"),
+        (["--allow-unevaluated"], r"\boxed{\int_0^1 x dx}", "1/2", "correct"),
+        ([], r"\boxed{2+2}", "4", "correct"),
+        (["--evaluated"], r"\boxed{2+2}", "4", "unevaluated"),
+        (["--evaluated"], r"\boxed{4}", "4", "correct"),
+        ([], "so 41 = 42", "42", "no_answer"),
+        ([], "so 42 = 42", "42", "correct"),
+    ],
+)
+def test_the_flags_of_grade_say_what_may_be_left_undone(
+    command: Any, flags: list[str], completion: str, reference: str, verdict: str
+):
+    _, printed = command("grade", "--json", *flags, completion, reference)
+
+    assert json.loads(printed)["verdict"] == verdict
+
+
+def test_the_flags_count_for_every_row_of_a_file(command: Any, tmp_path: Path):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"completion": r"\boxed{2+2}", "reference": "4"}) + "\n", "utf-8")
+    verdicts = tmp_path / "verdicts.jsonl"
+
+    command("grade", "--evaluated", "--workers", "1", "--file", str(rows), "--output", str(verdicts))
+
+    assert json.loads(verdicts.read_text("utf-8"))["verdict"] == "unevaluated"
 
 
 def test_grade_prints_a_table(command: Any):

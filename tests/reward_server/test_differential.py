@@ -17,12 +17,16 @@ PAIRS = 6_000
 @pytest.fixture(scope="module")
 def differential() -> ModuleType:
     path = Path(__file__).resolve().parents[1] / "benchmarks" / "differential.py"
+    sys.path.insert(0, str(path.parent))  # as it is where the command runs
     spec = importlib.util.spec_from_file_location("differential", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
     return module
 
 
@@ -42,6 +46,25 @@ def test_a_pair_is_unequal_only_where_the_values_differ(differential: ModuleType
     assert kinds["set"].value((Fraction(1), Fraction(2))) == kinds["set"].value((Fraction(2), Fraction(1)))
     assert kinds["length"].value((1, "m")) == kinds["length"].value((100, "cm"))
     assert kinds["family"].value((Fraction(7, 6), Fraction(1))) == kinds["family"].value((Fraction(1, 6), Fraction(1)))
+
+
+def test_the_value_of_a_deep_expression_is_calculated_from_its_tree(differential: ModuleType):
+    value = differential.KINDS["deep function"].value
+    x, two = ("x",), ("n", Fraction(2))
+
+    assert value(("^", ("+", x, two), 2)) == value(
+        ("+", ("*", x, x), ("+", ("*", ("n", Fraction(4)), x), ("*", two, two)))
+    )
+    assert value(("/", ("*", two, x), Fraction(4))) != value(x)
+    assert value(("-", x, x)) == value(("n", Fraction(0)))
+
+
+def test_a_proposition_and_its_negation_have_opposite_truth_tables(differential: ModuleType):
+    value = differential.KINDS["proposition"].value
+    implication = ("implies", "p", "q")
+
+    assert value(implication) == value(("or", ("not", "p"), "q"))
+    assert all(a is not b for a, b in zip(value(implication), value(("not", implication)), strict=True))
 
 
 def test_the_interval_of_wilson_is_that_of_the_textbook(differential: ModuleType):

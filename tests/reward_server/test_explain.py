@@ -40,3 +40,30 @@ def test_without_a_comparison_of_trees_no_rule_decided(completion: str):
     shown = explain(completion, "42", None, Options())
 
     assert shown.difference_mathml is None
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer", "at"),
+    [
+        ("x^2", "x^3", "At x = "),
+        ("y = 2x + 1", "y = 2x - 1", "At x = "),
+        (r"(1, \theta)", r"(1, 2\theta)", "At theta = "),
+    ],
+)
+def test_two_functions_are_shown_at_a_point_where_they_differ(reference: str, answer: str, at: str):
+    shown = explain(rf"\boxed{{{answer}}}", reference, None, Options())
+
+    assert shown.rule is not None
+    assert at in shown.rule
+    found = re.search(r"the reference is (\S+) and the answer (\S+)\.$", shown.rule)
+    assert found is not None
+    assert float(found[1]) != float(found[2])
+
+
+def test_two_propositions_are_shown_in_a_line_of_their_truth_tables():
+    shown = explain(r"\boxed{q \implies p}", r"p \implies q", None, Options())
+
+    assert shown.rule == (
+        "Propositions are the same where their truth tables are. "
+        "Where p is false, q is true, the reference is true and the answer false."
+    )

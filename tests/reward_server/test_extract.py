@@ -116,7 +116,7 @@ def test_boxes_joined_by_or_are_offered_for_choice(joint: str):
         ("The probability is 0.5%.", "0.5%"),
         ("The answer is (C)", "C"),
         ("The answer is C.", "C"),
-        ("Answer: (D) 42", "D"),
+        ("Answer: (D) 42", "(D) 42"),
         ("I choose B.", "B"),
         ("<think>The answer is 41</think> So 42.", "42"),
         ("42<|im_end|>", "42"),

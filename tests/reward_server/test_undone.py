@@ -72,3 +72,24 @@ def test_an_example_that_is_quoted_from_the_prompt_is_no_answer():
     assert grade(f"{prompt} As it says: {example}", "2", prompt).verdict is Verdict.NO_ANSWER
     assert grade(rf"{prompt} Well: {prompt} \boxed{{42}}", "42", prompt).verdict is Verdict.CORRECT
     assert grade(f"{prompt} Well: {prompt}", "2", prompt).verdict is Verdict.NO_ANSWER
+
+
+def test_a_set_phrase_of_the_examples_with_the_same_answer_is_an_answer_after_words_of_ones_own():
+    phrase = r"Putting it all together, the final answer to the question is \boxed{4}."
+    prompt = f"Q: What is 1+3? A: One and three are four. {phrase}\nQ: What is 2+2?\nA:"
+    own = "Two apples and two more apples are as many as the legs of a dog. "
+
+    assert grade(f"{prompt} {own}{phrase}", "4", prompt).verdict is Verdict.CORRECT
+    assert grade(f"{prompt} {phrase}", "4", prompt).verdict is Verdict.NO_ANSWER
+    assert grade(f"{prompt} {own}One and three are four. {phrase}", "4", prompt).verdict is Verdict.CORRECT
+
+
+def test_a_long_quotation_is_no_answer_whatever_stands_before_it():
+    example = (
+        "The dog has four legs, as every child knows, and the cat has as many of them. " * 3 + r"So it is \boxed{4}"
+    )
+    prompt = f"An example. {example}. Now: how many legs has a bird?"
+
+    assert grade(f"{prompt} Let me look at the example again, word for word. {example}", "4", prompt).verdict is (
+        Verdict.NO_ANSWER
+    )

@@ -37,6 +37,16 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--allow-rounded", action="store_true", help="an answer that is the rounded reference is correct too"
     )
+    parser.add_argument(
+        "--allow-unevaluated",
+        action="store_true",
+        help="a sum, an integral or another operation that is left undone counts as what it comes to",
+    )
+    parser.add_argument(
+        "--evaluated",
+        action="store_true",
+        help="where the reference is a number, the answer has to be a number in lowest terms",
+    )
     parser.add_argument("--deadline", type=float, help="seconds that grading one completion may take (2)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     file = parser.add_argument_group("a file")
@@ -77,7 +87,13 @@ def run(arguments: argparse.Namespace) -> None:
         settings = load_settings(deadline=arguments.deadline, workers=arguments.workers, host="127.0.0.1")
     except SettingsError as error:
         refuse(str(error))
-    options = Options(Mode(arguments.mode), arguments.rel_tol, arguments.allow_rounded)
+    options = Options(
+        mode=Mode(arguments.mode),
+        rel_tol=arguments.rel_tol,
+        allow_rounded=arguments.allow_rounded,
+        allow_unevaluated=arguments.allow_unevaluated,
+        evaluated=arguments.evaluated,
+    )
     if arguments.file is None:
         _grade_one(arguments, settings, options)
     else:

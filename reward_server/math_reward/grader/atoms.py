@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from math_reward.grader.calculus import as_derivative
 from math_reward.grader.functions import ARRANGEMENTS, FunctionParser
 from math_reward.grader.literals import (
     negated,
     number_literal,
-    product_of,
     proper_fraction,
     repeating_decimal,
     spoken,
@@ -23,46 +23,40 @@ from math_reward.grader.syntax import (
     Node,
     Number,
     Power,
-    Product,
     Quantity,
     Quotient,
+    Relation,
+    SetBuilder,
     Several,
     Symbol,
+    Text,
 )
 from math_reward.grader.tokens import NotMathematics, Token, TooComplex
 from math_reward.grader.vocabulary import BIG_OPERATORS, CONSTANTS, FUNCTIONS, PLAIN_UNITS, RELATIONS
 
 SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
 _NAMED_FUNCTIONS = {"\\zeta": "zeta", "\\Gamma": "gamma"}
-_DIFFERENTIALS = (Symbol("d"), Symbol("\\partial"))
 _VARIANTS = {"hat", "bar", "vec", "tilde", "overrightarrow", "overleftarrow", "widehat", "overline", "dot", "ddot"}
+_NO_LETTERS = frozenset(
+    ["and", "or", "to", "ou", "et", "und", "oder", "for", "where", "with", "if", "when", "is", "th", "per"]
+)
+_ORDINALS = ("st", "nd", "rd", "th")
 _NO_FACTOR = {
     "cdot", "times", "div", "pm", "mp", "circ", "land", "lor", "rfloor", "rceil", "rangle", "bmod", "mod", "pmod",
     "pod",
     "choose", "begin", "end", "right", "left",
 }  # fmt: skip
 _UNIT_LETTERS = frozenset("mgshlLNJW")
-_SHORT_WORDS = frozenset(
+SHORT_WORDS = frozenset(
     [
         "yes", "no", "odd", "all", "any", "one", "two", "six", "ten", "the", "of", "is", "it", "to", "by",
-        "none", "nan", "zoo", "not", "and", "or",
+        "none", "nan", "zoo", "not", "and", "or", "true", "red", "blue", "even", "zero", "four", "five", "nine", "dne",
     ]
 )  # fmt: skip
 _SPLITTABLE = (
     "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "sqrt", "sin", "cos", "tan", "cot", "sec", "csc", "log",
     "ln",
 )  # fmt: skip
-
-
-def _derivative(above: Node, below: Node) -> Node | None:
-    r"""``\frac{d}{dx}`` and ``\frac{dy}{dx}``, whose letters cannot be cancelled."""
-    if not isinstance(below, Product) or len(below.factors) != 2 or below.factors[0] not in _DIFFERENTIALS:
-        return None
-    if above in _DIFFERENTIALS:
-        return Call("derivative", below.factors[1:])
-    if isinstance(above, Product) and above.factors[0] in _DIFFERENTIALS:
-        return Call("derivative", (product_of(list(above.factors[1:])), *below.factors[1:]))
-    return None
 
 
 class AtomParser(FunctionParser):
@@ -88,7 +82,7 @@ class AtomParser(FunctionParser):
                     continue
                 if self.is_command("prime") or self._group_is("prime") or self.top.kind == "'":
                     self._skip_group()
-                    node = Call("prime", (node,))
+                    node = self._applied(Call("prime", (node,)))
                     continue
                 node = Power(node, self._argument(exponent=True))
             elif kind == "!" and self.peek().kind != "=":
@@ -97,10 +91,12 @@ class AtomParser(FunctionParser):
                 node = Call("double factorial" if double else "factorial", (node,))
             elif kind == "%" or kind == "\\%":
                 self.advance()
+                if isinstance(node, Quantity):
+                    raise NotMathematics("a second '%' has no meaning there")
                 node = Quantity(node, "percent")
             elif kind == "'":
                 self.advance()
-                node = Call("prime", (node,))
+                node = self._applied(Call("prime", (node,)))
             elif kind == "_" and isinstance(node, Number):
                 self.advance()
                 node = self._based(node)
@@ -111,12 +107,22 @@ class AtomParser(FunctionParser):
                 return node
         raise TooComplex(f"it is nested more than {MAX_NESTING} deep")
 
+    def _applied(self, primed: Node) -> Node:
+        """``f'(x)``, the derivative of a function at its argument, and not f' times x."""
+        function = primed
+        while isinstance(function, Call) and function.function == "prime":
+            function = function.arguments[0]
+        if self.top.kind != "(" or not isinstance(function, Symbol):
+            return primed
+        inside = self._brackets()
+        return Call("prime", (primed, *(inside.items if isinstance(inside, Bracketed) else (inside,))))
+
     def _group_is(self, command: str) -> bool:
         return self.top.kind == "{" and self.peek().value == command and self.peek(2).kind == "}"
 
     def _is_ordinal(self) -> bool:
         token = self.top if self.top.kind != "{" else self.peek()
-        return token.kind in ("text", "word") and token.value.strip() in ("th", "st", "nd", "rd")
+        return token.kind in ("text", "word") and token.value.strip() in _ORDINALS
 
     def _skip_group(self) -> None:
         if self.accept("{"):
@@ -176,6 +182,9 @@ class AtomParser(FunctionParser):
         token = self.advance()
         number = number_literal(token.value)
         following = self.top
+        if following.kind == "word" and not following.spaced and following.value in _ORDINALS:
+            self.advance()
+            return number
         if following.kind == "command" and following.value in ("overline", "bar", "dot") and "." in token.value:
             self.advance()
             repeating = self._raw_digits()
@@ -207,13 +216,18 @@ class AtomParser(FunctionParser):
         before = self.before().kind if self.mark() else ""
         self.advance()
         if self.top.kind == "}":
-            if self.peek().kind != "^":
+            if self.peek().kind not in ("^", "_"):
                 raise NotMathematics("a pair of braces is empty")
             self.advance()
             return self._choice()  # {}^nC_r
-        bars, self.bar_ends = self.bar_ends, 0
+        bars, self.bar_ends = self.bar_ends, 0 if argument else 1
         node = self._answer()
         self.bar_ends = bars
+        if not argument and isinstance(node, (Symbol, Relation)) and self.top.kind in ("|", ":"):
+            self.advance()  # {x|x>2}
+            condition = self.below(self._answer)
+            self.expect("}")
+            return SetBuilder(node, condition)
         self.expect("}")
         if argument:
             return node
@@ -237,13 +251,17 @@ class AtomParser(FunctionParser):
         value = token.value
         if value in FUNCTIONS:
             return self._function(FUNCTIONS[value])
+        if value in ("nCr", "nPr") and self.top.kind == "(":
+            return self._called_arrangement(value[1]) or self._braces()
+        if value == "Matrix" and self.top.kind == "(":
+            return self._brackets()
         if value in ("pi", "infty", "infinity", "inf", "oo", "Infinity"):
             return Constant(CONSTANTS[value.lower()])
         prefix = function_prefix(value)
         if prefix:
             self.replace(Token("word", prefix, token.spaced), Token("word", value[len(prefix) :], False))
             return self._word()
-        if len(value) > 3 or value in _SHORT_WORDS or (value.lower() in _SHORT_WORDS and not value.isupper()):
+        if len(value) > 3 or value in SHORT_WORDS or (value.lower() in SHORT_WORDS and not value.isupper()):
             raise NotMathematics(f"{value!r} is a word")
         if len(value) == 1:
             return self._symbol(value)
@@ -262,14 +280,22 @@ class AtomParser(FunctionParser):
         if name in _NAMED_FUNCTIONS and self.top.kind == "(":
             inside = self._brackets()
             return Call(_NAMED_FUNCTIONS[name], inside.items if isinstance(inside, Bracketed) else (inside,))
-        if name == "C" and self.top.kind == "(" and not self.top.spaced:
-            start = self.mark()
+        if name in ("C", "P") and self.top.kind == "(" and not self.top.spaced:
+            called = self._called_arrangement(name)
+            if called is not None:
+                return called
+        if name in "fghFGH" and self._is_inverse():
             inside = self._brackets()
-            if isinstance(inside, Bracketed) and len(inside.items) == 2 and (inside.left, inside.right) == ("(", ")"):
-                return Call("binom", inside.items)
-            self.reset(start)
+            return Call(f"apply {name}^-1", inside.items if isinstance(inside, Bracketed) else (inside,))
         if self.top.kind == "(" and self._is_application(name):
-            arguments = self._brackets()
+            start = self.mark()
+            try:
+                arguments = self._brackets()
+            except NotMathematics:
+                if name not in "PE":
+                    raise
+                self.reset(start)
+                arguments = Text(self._raw_brackets())  # P(A|B), P(X = 2)
             items = arguments.items if isinstance(arguments, Bracketed) else (arguments,)
             return Call(f"apply {name}", items)
         if name == "e":
@@ -277,6 +303,18 @@ class AtomParser(FunctionParser):
         if name == "i":
             return Constant("i")
         return Symbol(name)
+
+    def _is_inverse(self) -> bool:
+        """Passes over the ``^{-1}`` of ``f^{-1}(x)``; False where it does not stand here."""
+        start = self.mark()
+        if self.accept("^"):
+            braced = self.accept("{")
+            if self.accept("-") and self.top.value == "1":
+                self.advance()
+                if (not braced or self.accept("}")) and self.top.kind == "(":
+                    return True
+        self.reset(start)
+        return False
 
     def _is_application(self, name: str) -> bool:
         """Whether ``name(`` is a function and its argument: f, g, h always, others where ``=`` follows."""
@@ -295,6 +333,18 @@ class AtomParser(FunctionParser):
                 )
                 return names_it or name in "fghFGH"
         return False
+
+    def _raw_brackets(self) -> str:
+        """What stands in round brackets, as it is written."""
+        self.expect("(")
+        depth = 1
+        parts: list[str] = []
+        while True:
+            token = self.advance()
+            depth += (token.kind == "(") - (token.kind == ")")
+            if depth == 0:
+                return "".join(parts)
+            parts.append(token.value or token.kind)
 
     def _index(self) -> str:
         if self.top.kind != "{":
@@ -331,7 +381,7 @@ class AtomParser(FunctionParser):
         name = self.advance().value
         if name == "frac":
             above, below = self._two_arguments()
-            return _derivative(above, below) or Quotient(above, below)
+            return as_derivative(above, below) or Quotient(above, below)
         if name == "sqrt":
             return self._root()
         if name == "binom":
@@ -407,10 +457,12 @@ class AtomParser(FunctionParser):
             )
         if kind == "word":
             value = token.value
+            if value == "in":
+                return not (self.names_a_set() or self.before().kind == "number")
+            if value in ("min", "sec") and self.before().kind == "number":
+                return self.peek().kind in ("(", "_", "\\{")  # 120 min
             return not (
-                value in ("and", "or", "in", "for", "where", "with", "if", "when", "is", "th", "per")
-                or value.lower() in PLAIN_UNITS
-                or (len(value) > 3 and not function_prefix(value))
+                value in _NO_LETTERS or value.lower() in PLAIN_UNITS or (len(value) > 3 and not function_prefix(value))
             )
         if kind == "text":
             # A letter in another font may be a variable; with a space, or after a number, one of these is a unit.

@@ -14,7 +14,7 @@ from math_reward.grader.rules.labels import are_equations, clash, with_argument_
 from math_reward.grader.rules.matrices import calculated
 from math_reward.grader.rules.relations import same_relation
 from math_reward.grader.rules.trees import values
-from math_reward.grader.syntax import Bracketed, Matrix, Node, PlusMinus, Relation, Several
+from math_reward.grader.syntax import Bracketed, Matrix, Node, PlusMinus, Relation, Several, symbols
 from math_reward.grader.verdict import Options, Stage
 
 _ORDER = (Stage.STRING, Stage.EXACT, Stage.STRUCTURE, Stage.NUMERIC, Stage.SYMPY)
@@ -58,10 +58,16 @@ class Comparison:
             return same_relation(self, *equations)  # y = x/2 + 2 is 2y = x + 4
         if reference_label is not None and answer_label is not None:
             if clash(reference_label, answer_label):
+                if are_equations(*equations) and symbols(reference) and symbols(answer):
+                    return same_relation(self, *equations)  # v = u + at, solved for a
                 self.reached(Stage.STRUCTURE)
                 return False
             answer = with_argument_of(reference_label, answer_label, answer)
-        return self.same_value(reference, answer)
+        if self.same_value(reference, answer):
+            return True
+        if not are_equations(*equations) or not symbols(reference) or reference_label == answer_label:
+            return False
+        return same_relation(self, *equations)  # PV = nRT, solved for P
 
     def same_value(self, reference: Node, answer: Node) -> bool:
         """As ``same``, of values without labels: by the first rule that applies."""

@@ -421,3 +421,8 @@ _RULES: dict[type, Callable[..., Value]] = {
     Call: _call,
     BigOperator: _big_operator,
 }
+
+
+def is_known(function: str) -> bool:
+    """Whether a call of ``function`` has a value at a point."""
+    return function in _FUNCTIONS

@@ -10,10 +10,14 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import dataclass
+from fractions import Fraction
 
 from math_reward.grader.boxes import BOX, last_boxes
+from math_reward.grader.exact import exact
 from math_reward.grader.normalise import EMPHASIS
-from math_reward.grader.phrases import ENDING, FILLER, HOPE, PHRASE
+from math_reward.grader.number_words import number_in_words
+from math_reward.grader.parse import parse
+from math_reward.grader.phrases import ENDING, FILLER, HOPE, last_phrase
 from math_reward.grader.special_tokens import SPECIAL_TOKEN, before_next_turn
 from math_reward.grader.values_at_end import whole_of
 from math_reward.grader.verdict import Mode
@@ -23,8 +27,8 @@ SCANNED_CHARACTERS = 100_000
 """Only the end of a completion is searched for a box."""
 TAIL_CHARACTERS = 3_000
 """How much of the end is searched for an answer that is not in a box."""
-PHRASE_CHARACTERS = 500
-"""How much of the end is searched first for a phrase that announces the answer."""
+MAX_JOINED = 8
+"""Formulas that are one answer together."""
 WHOLE_CHARACTERS = 400
 """A longer text is not nothing but an answer."""
 
@@ -38,7 +42,7 @@ _FORMULA = re.compile(
     re.DOTALL,
 )
 _NUMBER = re.compile(
-    r"(?<![\w.])(?P<number>[-−–]?\s?\\?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+,\d{1,2}(?![\d,.])|\d+(?:\.\d+)?|\.\d+)"
+    r"(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?<!\.)(?P<number>[-−–]?\s?\\?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+,\d{1,2}(?![\d,.])|\d+(?:\.\d+)?|\.\d+)"
     r"(?:\s?/\s?\d+(?:\.\d+)?)?(?:\s?\\?%|\s?percent|\s?°|\^\\circ|\^\{\\circ\})?)"
     # A unit may follow without a space, but no other letter and no more of the number.
     r"(?![.,]?\d)(?=[^a-zA-Z_]|$|(?:[cmk]?m|[km]?[gl]|s|h|ft|in|[ap]m|mph|[KMGkm]?[Bb]|th|st|nd|rd)(?![a-zA-Z]))"
@@ -62,14 +66,19 @@ _CLAUSE = re.compile(
 _BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])")
 # "It is not 42", "42 is wrong": a number that is named to be denied.
 _DENIED_BEFORE = re.compile(
-    r"(?:\bnot|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly|\bmight be|\bor)\s+(?:\w+\s+){0,2}[$\\(]*$",
+    r"(?:\bnot|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly|\b(?:might|could|may|can) be|\bor|\bone of"
+    r"|\beither|\bbetween|\b(?:less|more|fewer|greater|smaller|larger|other|higher|lower) than"
+    r"|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s{1,9}(?:[\w.]{1,20},?\s{1,9}){0,2}[$\\(]{0,3}$",
     re.IGNORECASE,
+)
+_DENIED_IN_CHINESE = re.compile(
+    r"(?:不(?:是|等于|为|到|超过|足|可能是)|[大小多少]于|超过|可能是|至[少多]|最[少多]|或者?是?)\s?$"
 )
 _DENIED_AFTER = re.compile(
     r"[$\\) ]{0,6}(?:is|was|are|were|does|do)? ?(?:not\b|n't\b|wrong\b|incorrect\b)", re.IGNORECASE
 )
 _CHOICE = re.compile(
-    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|option|choice|answer)\s*:?\s*)\(?(?P<letter>[A-J])\)?\s*(?:[.)]|$)",
+    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|option|choice|answer)\s*:?\s*)\(?(?P<letter>[A-J])\)?\s*(?:[.)]|$|because\b|since\b)",
 )
 _LETTER_FIRST = re.compile(r"\(?(?P<letter>[A-J])\)?(?:[.,:)]|$)(?:\s|$)")
 _LETTER_ALONE = re.compile(r"\**\(?(?P<letter>[A-J])\)?\**[.)]?\**")
@@ -82,6 +91,26 @@ _OPERATOR_AT_END = re.compile(r"[-+*/^=<>(,\[]\s?$")
 _OPERATOR_AT_BEGIN = re.compile(r"\s?[-+*/^=<>)\]]")
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")
+# 小明有6个苹果: one number among words.
+_COUNTED = re.compile(r"[\u3040-\u9fff]{1,20}(?<!第)(-?\d{1,12}(?:\.\d{1,12})?(?:/\d{1,12})?)[\u3040-\u9fff]{1,8}")
+_NUMBER_WORDS = re.compile(r"(?:\bis|\bare|\bequals|=)\s+([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$", re.IGNORECASE)
+_FENCE = re.compile(r"```\w{0,12}")
+# "15, not 16": what it is not is said after what it is.
+_CONTRAST = re.compile(r",? (?:and )?not \$?-?[\d.]{1,12}\$?[.!\s]{0,3}$")
+_TRUTH = re.compile(
+    r"(?:^|[.;,\n]\s?|\b(?:so|thus|hence|therefore)\s)(?:the|this)\s(?:statement|claim|proposition|assertion|conjecture)"
+    r"\sis\s(true|false)[.!\s]{0,3}$",
+    re.IGNORECASE,
+)
+_CHOICE_AND_VALUE = re.compile(r"\(?[A-J]\) ?(?:[^A-Za-z]{1,60}|\$[^$]{1,60}\$)")
+_MONEY = re.compile(r"\\?[$€£]")
+_CALCULATION = re.compile(
+    r"(?:^|[.,:;!\n]\s|\b(?:so|then|thus|hence|therefore|that|have|get|gives?|is|be|conclude|obtain|and|since|because|means)\s)"
+    r"\s?(?P<left>[\d($€£][\d\s.,+*/×÷·^()$€£−-]{0,100})=\s?$",
+    re.IGNORECASE,
+)
+CALCULATION_CHARACTERS = 120
+"""How much of the text before a result is looked at."""
 _CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if)\s?$", re.IGNORECASE)
 _MATHEMATICS = frozenset(
     [*FUNCTIONS, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "Rational", "Interval"]
@@ -105,13 +134,15 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Answer | None:
     What comes before the last ``</think>`` and after the next message of the user does not count. A box that was
     opened and never closed is an answer cut off, so none.
     """
-    text = before_next_turn(completion.rpartition("</think>")[2][-SCANNED_CHARACTERS:])
+    text = completion.rpartition("</think>")[2].partition("<think>")[0]  # Thought that does not end is no answer.
+    text = before_next_turn(text[-SCANNED_CHARACTERS:])
     boxes = last_boxes(text)
     if boxes is not None:
         contents, alternatives = boxes
         return Answer(", ".join(contents), boxed=True, alternatives=alternatives) if any(contents) else None
     if mode is Mode.STRICT or BOX.search(text):
         return None
+    text = _FENCE.sub("\n", text) if "```" in text else text
     text = EMPHASIS.sub(r"\1", _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:])
     tag = _last(_TAG, text)
     found = _in_prose(tag[1].strip() if tag else text)
@@ -133,8 +164,8 @@ def _in_prose(text: str) -> str | None:
         text = text[: hope.start()].rstrip()
     if not text:
         return None
-    # Most announce their answer near the end, and this pattern is the dearest.
-    phrase = _last(PHRASE, text, max(0, len(text) - PHRASE_CHARACTERS)) or _last(PHRASE, text)
+    text = text[:-60] + _CONTRAST.sub("", text[-60:])
+    phrase = last_phrase(text)
     if phrase is None and is_bare(text):
         return text.rsplit("\n", 1)[-1].strip() if "\\begin" not in text else text
     if phrase is not None:
@@ -144,6 +175,8 @@ def _in_prose(text: str) -> str | None:
             return found
     if _REFUSAL.search(text[-300:]):
         return None
+    if truth := _TRUTH.search(text[-60:]):
+        return truth[1]
     return _choice(text) or _last_line(text) or _value_at_end(text)
 
 
@@ -157,8 +190,8 @@ def is_bare(text: str) -> bool:
 
 def _choice(text: str) -> str | None:
     """The letter of a choice at the end, or at the beginning of a short text; or a yes or no there."""
-    found = _CHOICE.search(text[-40:])
-    if found:
+    found = _CHOICE.search(text[-60:])
+    if found and not _DENIED_BEFORE.search(text[-60:][: found.start("letter")]) and "n't be" not in text[-60:]:
         return found["letter"]
     if (
         "\n" not in text.strip()
@@ -187,19 +220,47 @@ def _value_at_end(text: str) -> str | None:
             return _from_formula(formula)
     number = _last_number(text)
     last = max((match for match in (formula, number) if match), key=lambda match: match.end(), default=None)
-    if last is not None and (
-        _DENIED_BEFORE.search(text[max(0, last.start() - 40) : last.start()]) or _DENIED_AFTER.match(text, last.end())
-    ):
+    if last is not None and _is_denied(text, last):
         return None
     if formula is not None and (number is None or number.start() < formula.end()):
         if _OPERATOR_AT_END.search(text[max(0, formula.start() - 2) : formula.start()]) or _OPERATOR_AT_BEGIN.match(
             text, formula.end()
         ):
             return None  # It is a part of something.
-        return _from_formula(formula)
+        return _joined(text, formula)
+    spelled = _NUMBER_WORDS.search(text[-80:]) if last is None else None
+    if spelled is not None and number_in_words(spelled[1].lower()) is not None:
+        return spelled[1]
+    if number is not None and _false_calculation(text, number):
+        return None
     if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
         return None
     return whole_of(text, number.start("number"), number.end("number"))
+
+
+def _is_denied(text: str, value: re.Match[str]) -> bool:
+    """Whether what stands around a value says that it is none: "not 42", "more than 42", "42?", "42 is wrong"."""
+    before = text[max(0, value.start() - 40) : value.start()].rstrip()
+    return (
+        text[value.end() : value.end() + 1] == "?"
+        or _DENIED_IN_CHINESE.search(before[-8:]) is not None
+        or _DENIED_BEFORE.search(before + " ") is not None
+        or _DENIED_AFTER.match(text, value.end()) is not None
+    )
+
+
+def _joined(text: str, formula: re.Match[str]) -> str | None:
+    """The last formula and those that "and", "or" or commas join to it: "$x = 1$ and $x = 2$"."""
+    parts = [_from_formula(formula)]
+    start = formula.start()
+    for before in reversed(list(_FORMULA.finditer(text, 0, start))[-MAX_JOINED:]):
+        gap = _BETWEEN.match(text, before.end())
+        if gap is None or gap.end() != start:
+            break
+        parts.append(r"\text{ or }" if gap["alternative"] else ",")
+        parts.append(_from_formula(before))
+        start = before.start()
+    return None if None in parts else " ".join(part for part in reversed(parts) if part)
 
 
 def _last(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
@@ -218,21 +279,50 @@ def _last_number(text: str) -> re.Match[str] | None:
     return number
 
 
+def _false_calculation(text: str, number: re.Match[str]) -> bool:
+    """Whether the number is the result of a calculation that does not come to it: "so 41 = 42"."""
+    before = _CALCULATION.search(text[max(0, number.start() - CALCULATION_CHARACTERS) : number.start()])
+    if before is None:
+        return False
+    try:
+        left, right = (exact(parse(_MONEY.sub("", side))) for side in (before["left"], number["number"]))
+    except (ArithmeticError, ValueError):
+        return False
+    # What is rounded is within one of its last place.
+    places = len(number["number"].partition(".")[2])
+    return left is not None and right is not None and abs(left - right) >= Fraction(1, 10**places)
+
+
 def _stated(rest: str) -> str | None:
     """The answer at the beginning of what follows "the answer is"."""
     rest = rest.strip()
     formula = _FORMULA.match(rest)
     if formula:
         return _formulas(formula, rest)
-    sentence = _SENTENCE_END.split(rest, maxsplit=1)[0].strip().strip("*").strip()
+    end = _SENTENCE_END.search(rest)
+    if end and end[0].startswith("?"):
+        return None
+    sentence = (rest[: end.start()] if end else rest).strip().strip("*").strip()
     sentence = ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip()
     if len(sentence) > 200 or (len(_IDEOGRAPHS.findall(sentence)) > 6 and _NUMBER.search(rest)):
         return None  # It goes on with an explanation: what it ends with counts.
+    if sentence.endswith("}") and "{" not in sentence:
+        sentence = sentence.rstrip('"} ')  # {"answer": 15}
+    if (said := _YES_OR_NO.match(sentence)) and sentence[said.end("word") :][:1] in (",", ".", ""):
+        return said["word"]
+    if _CHOICE_AND_VALUE.fullmatch(sentence):
+        return f"({sentence.removeprefix('(')}"
+    if "【" in sentence:
+        sentence = sentence.partition("【")[0].strip()
+    if _IDEOGRAPHS.search(sentence) and (counted := _COUNTED.fullmatch(sentence)):
+        return None if _DENIED_IN_CHINESE.search(sentence[: counted.start(1)]) else counted[1]
     if _IDEOGRAPHS.search(sentence) and (value := _AFTER_EQUALS.search(sentence)):
         return value[1]
     if re.fullmatch(r"\(?[A-J]\)?", sentence):
         return sentence.strip("()")
     letter = re.match(r"\(?([A-J])(?:[\s:.,)]|$)", sentence)
+    if re.match(r"\(?[A-J]\)?,? (?:or|and)\b", sentence):
+        return sentence
     if letter and (sentence.startswith("(") or re.match(r"[A-J](?:[,:.)]| [a-z])", sentence)):
         return letter[1]
     inner = _last(_FORMULA, sentence)

@@ -11,12 +11,14 @@ from math_reward.grader.literals import (
 from math_reward.grader.syntax import (
     Bracketed,
     Call,
+    Constant,
     Negative,
     Node,
     Number,
     Power,
     Product,
     Quotient,
+    Symbol,
 )
 from math_reward.grader.tokens import NotMathematics
 from math_reward.grader.vocabulary import BIG_OPERATORS, FUNCTIONS, INVERSE
@@ -43,6 +45,11 @@ def arrangements(letter: str, n: Node, k: Node) -> Node:
 
 def is_function(name: str) -> bool:
     return name in FUNCTIONS or name in BIG_OPERATORS
+
+
+def _is_angle(factors: list[Node]) -> bool:
+    """``sin x/2`` and ``sin 2pi/3``: the denominator belongs to the angle; that of ``sin 2x/2`` does not."""
+    return len(factors) == 1 or Constant("pi") in factors
 
 
 class FunctionParser(GroupParser):
@@ -80,7 +87,7 @@ class FunctionParser(GroupParser):
         return arrangements(letter, below, above)
 
     def _choice(self) -> Node:
-        r"""``^{n}C_r`` and ``{}^nP_r``."""
+        r"""``^{n}C_r``, ``{}^nP_r`` and ``{}_nC_r``."""
         self.advance()
         above = self._argument(exponent=True)
         if self.top.kind not in ("word", "text") or self.top.value.strip() not in ARRANGEMENTS:
@@ -88,6 +95,20 @@ class FunctionParser(GroupParser):
         letter = self.advance().value.strip()
         self.expect("_")
         return arrangements(letter, above, self._argument())
+
+    def _called_arrangement(self, letter: str) -> Node | None:
+        """``C(5, 2)`` and ``P(5, 2)``; None for a function of something else."""
+        start = self.mark()
+        try:
+            inside = self._brackets()
+        except NotMathematics:
+            inside = None
+        if isinstance(inside, Bracketed) and len(inside.items) == 2 and (inside.left, inside.right) == ("(", ")"):
+            n, k = (item.value if isinstance(item, Number) else None for item in inside.items)
+            if n is None or k is None or (n >= k and n.denominator == k.denominator == 1):
+                return arrangements(letter, *inside.items)
+        self.reset(start)
+        return None
 
     def _root(self) -> Node:
         if self.top.kind == "[":
@@ -100,6 +121,8 @@ class FunctionParser(GroupParser):
     def _function(self, name: str) -> Node:
         if name == "sqrt":
             return Call("sqrt", (self._argument(),))
+        if self.top.kind == "=":
+            return Symbol("\\" + name)  # \max = 4
         base: Node | None = None
         power: Node | None = None
         for _ in range(2):
@@ -132,8 +155,10 @@ class FunctionParser(GroupParser):
             token = self.top
             if token.kind in ("(", "[", "|") or (token.kind in ("command", "word") and is_function(token.value)):
                 break
+            if self.at_differential():
+                break
             factors.append(self._power())
-        if self.top.kind == "/" and self.peek().kind == "number":  # sin x/2
+        if self.top.kind == "/" and self.peek().kind == "number" and _is_angle(factors):
             self.advance()
             return (Quotient(product_of(factors), self._power()),)
         return (product_of(factors),)

@@ -8,15 +8,21 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from math_reward.grader import last_resort
+from math_reward.grader.atoms import SHORT_WORDS
+from math_reward.grader.calculus import differentiated
+from math_reward.grader.calendar_dates import Date, date, same_date
 from math_reward.grader.compare import Comparison, mentions
+from math_reward.grader.declarations import Domain, compatible, read
 from math_reward.grader.exact import Undefined, exact
 from math_reward.grader.extract import Answer, final_answer, last_boxed
 from math_reward.grader.normalise import compact, normalise
 from math_reward.grader.parse import MAX_CHARACTERS, parse, parse_normalised
 from math_reward.grader.prompt import cut_prompt, is_quoted_box, without_quote
+from math_reward.grader.propositions import Proposition, equivalent, proposition
 from math_reward.grader.rules.families import same_family
 from math_reward.grader.rules.labels import Contradiction
-from math_reward.grader.syntax import Bracketed, Node, Number, Product, Several, Symbol, Text
+from math_reward.grader.rules.trees import substituted
+from math_reward.grader.syntax import Bracketed, Constant, Node, Number, Product, Several, Symbol, Text, symbols, walk
 from math_reward.grader.texts import Wording, wording
 from math_reward.grader.tokens import NotMathematics, TooComplex
 from math_reward.grader.undone import in_lowest_terms, is_operation, undone
@@ -34,16 +40,19 @@ _PROSE_REFERENCE = 80
 _INTEGER = re.compile(r"-?\d{1,15}")
 _GROUPED = re.compile(r"\d,\d{3}(?!\d)")
 _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
-_CHOICE = re.compile(r"(?:\\text\w*\s*\{)?\s*(?:\(([A-J])\)|([A-J])\s*[.):])[}\s]+\S.*")
+_CHOICE = re.compile(r"(?:\\text\w*\s?\{)?\s?(?:\(([A-J])\)|([A-J])\s?[.):])[}\s]{1,4}(\S.*)")
+_ANOTHER_CHOICE = re.compile(r"\bor\b|\([A-J]\)")
 _WHITE = re.compile(r"\s+")
 _OPERATORS = tuple("=<>+-*/^_([{\\,0123456789.")
 # What no sentence has at its end or in it: an operator without an operand, a command without its argument.
 _BROKEN = re.compile(r"[+*/^_=<>]\s*$|^[?!.\s]*$|\\(?:frac|sqrt|boxed|fbox)(?![a-zA-Z])")
 # Without one of these there is nothing to be done in an answer, and its tree need not be looked through.
 _OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d")
+MAX_POINTS = 4
+"""Capitals that may be the names of points: ABCD is not abcd."""
 PROMPT_CHARACTERS = 20_000
 """How much of a prompt's end is searched for the answer."""
-_NO_REFERENCE = frozenset(["none", "null", "nan", "n/a", "na", "undefined"])
+_NO_REFERENCE = frozenset(["none", "null", "nan", "n/a", "na"])
 
 
 class _Reference(NamedTuple):
@@ -55,6 +64,12 @@ class _Reference(NamedTuple):
     tree: Node
     wording: Wording | None = None
     """Its words, where it is words and no formula."""
+    domains: dict[str, Domain] | None = None
+    """The ranges of its parameters."""
+    proposition: Proposition | None = None
+    """It as a formula of logic, where it is one with a connective."""
+    day: Date | None = None
+    """The date that it is."""
 
 
 def grade(
@@ -191,15 +206,20 @@ def _parsed_reference(reference: str) -> "_Reference | str":
     normal = normalise(text)
     if normal.lower() in _NO_REFERENCE:
         return f"it says {normal!r}"
+    day, logic = date(text), proposition(text)
+    if logic is not None and not logic.compound:
+        logic = None
     try:
-        return _Reference(text, normal, compact(normal), parse_normalised(normal), _as_words(normal))
+        tree, domains = read(normal)
+        tree = differentiated(tree)
+        return _Reference(text, normal, compact(normal), tree, _as_words(normal), domains, logic, day)
     except TooComplex as error:
         return str(error)
     except NotMathematics as error:
         said = wording(normal)
-        if said is None or _BROKEN.search(normal):
+        if (said is None or _BROKEN.search(normal)) and logic is None and day is None:
             return str(error)
-        return _Reference(text, normal, compact(normal), Text(normal.lower()), said)
+        return _Reference(text, normal, compact(normal), Text(normal.lower()), said, proposition=logic, day=day)
 
 
 def _as_words(normal: str) -> Wording | None:
@@ -236,17 +256,20 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
     normal = normalise(answer)
     if not normal:
         return graded(Verdict.NO_ANSWER, None, "What stands in the box is empty.")
+    special = _by_kind(expected, answer)
+    if special is not None:
+        return graded(Verdict.CORRECT if special else Verdict.WRONG, Stage.STRUCTURE)
     if compact(normal) == expected.compact and not options.evaluated:
         return graded(Verdict.CORRECT, Stage.STRING)
     comparison = Comparison(options)
     if expected.wording is not None and _same_words(comparison, expected.wording, normal):
         return graded(Verdict.CORRECT, Stage.STRING)
     try:
-        tree = parse_normalised(normal)
+        tree, domains = read(normal)
     except TooComplex as error:
         return graded(Verdict.TOO_COMPLEX, None, f"The answer was not looked at: {error}.")
     except NotMathematics as error:
-        if _is_choice(expected, normal):
+        if _is_choice(comparison, expected, normal):
             return graded(Verdict.CORRECT, Stage.STRUCTURE)
         if options.math_verify:
             return graded(*_by_math_verify(expected, normal))
@@ -256,10 +279,14 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
     if options.evaluated and _is_number(expected.tree) and not in_lowest_terms(tree):
         return graded(Verdict.UNEVALUATED, Stage.STRUCTURE, "The answer is no number in lowest terms.")
     try:
-        if _are_words(normal, expected.normal, tree):
-            return graded(Verdict.WRONG, Stage.STRING)
-        same = comparison.same(expected.tree, tree) or _is_choice(expected, normal)
-        same = same or same_family(comparison, expected.tree, tree, (expected.normal, normal))
+        tree = _with_i(expected.tree, tree)
+        if (same_word := _as_one_word(normal, expected.normal)) is not None and _is_word(tree, expected.tree):
+            return graded(Verdict.CORRECT if same_word else Verdict.WRONG, Stage.STRING)
+        if not compatible(expected.domains or {}, domains):
+            return graded(Verdict.WRONG, Stage.STRUCTURE, "A parameter has another range than in the reference.")
+        same = comparison.same(expected.tree, tree) or _is_choice(comparison, expected, normal)
+        declared = bool(expected.domains or domains)
+        same = same or same_family(comparison, expected.tree, tree, (expected.normal, normal), declared=declared)
         if same or _same_otherwise(comparison, expected, normal, tree):
             return graded(Verdict.CORRECT, comparison.stage)
         if mentions(comparison, expected.tree, tree):
@@ -274,6 +301,17 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
     if comparison.undecided and options.math_verify:
         return graded(*_by_math_verify(expected, normal))
     return graded(Verdict.WRONG, comparison.stage)
+
+
+def _by_kind(expected: _Reference, answer: str) -> bool | None:
+    """Whether a formula of logic or a date is the same; None where the reference is neither."""
+    if expected.proposition is not None:
+        said = proposition(answer)
+        return said is not None and equivalent(expected.proposition, said)
+    if expected.day is not None:
+        day = date(answer)
+        return day is not None and same_date(expected.day, day)
+    return None
 
 
 def _by_math_verify(expected: _Reference, answer: str) -> tuple[Verdict, Stage]:
@@ -295,12 +333,31 @@ def _same_words(comparison: Comparison, expected: Wording, answer: str) -> bool:
         return False
 
 
-def _are_words(answer: str, expected: str, tree: Node) -> bool:
-    """``god`` and ``dog`` are two words, though g o d and d o g are one product."""
-    if set(answer + expected) <= set("ABCDEFGH"):
-        return False  # Letters of choices have no order.
-    letters = answer.isalpha() and expected.isalpha() and min(len(answer), len(expected)) > 2
-    return letters and isinstance(tree, Product) and answer.lower() != expected.lower()
+def _with_i(expected: Node, answer: Node) -> Node:
+    """``3 + 4j``, as engineers write it, where the reference has an i and no j."""
+    if "j" not in symbols(answer) or "j" in symbols(expected):
+        return answer
+    return substituted(answer, "j", Constant("i")) if Constant("i") in walk(expected) else answer
+
+
+def _as_one_word(answer: str, expected: str) -> bool | None:
+    """Whether both are the same word: ``bob`` is ``Bob``, and ``god`` is not ``dog``, though g o d is d o g as a
+    product. None where they may be products of letters, letters of choices or points."""
+    if not (answer.isascii() and expected.isascii() and answer.isalpha() and expected.isalpha()):
+        return None
+    if min(len(answer), len(expected)) < 2 or set(answer + expected) <= set("ABCDEFGH"):
+        return None  # Letters of choices have no order.
+    if answer.lower() == expected.lower():
+        if len(answer) == 2 and answer.lower() not in SHORT_WORDS:
+            return None  # xY is not xy
+        points = len(answer) <= MAX_POINTS and {answer, expected} == {answer.upper(), answer.lower()}
+        return None if answer == expected else not points or answer.lower() in SHORT_WORDS
+    return False if min(len(answer), len(expected)) > 2 else None
+
+
+def _is_word(answer: Node, expected: Node) -> bool:
+    """Whether the letters are read as a word or as a product of letters, and not as a function or a unit."""
+    return all(isinstance(tree, (Product, Text)) for tree in (answer, expected))
 
 
 def _is_number(tree: Node) -> bool:
@@ -310,10 +367,17 @@ def _is_number(tree: Node) -> bool:
         return False
 
 
-def _is_choice(expected: _Reference, answer: str) -> bool:
-    """Whether ``answer`` is the letter of a choice with what it says: "(C) 42" for C."""
+def _is_choice(comparison: Comparison, expected: _Reference, answer: str) -> bool:
+    """Whether ``answer`` is the letter of a choice with what it says: "(C) 42" for C, and for 42."""
     choice = _CHOICE.fullmatch(answer)
-    return choice is not None and expected.tree == Symbol(choice[1] or choice[2])
+    if choice is None or _ANOTHER_CHOICE.search(choice[3]):
+        return False
+    if isinstance(expected.tree, Symbol):
+        return expected.tree.name == (choice[1] or choice[2])
+    try:
+        return comparison.same(expected.tree, parse(choice[3]))
+    except (NotMathematics, TooComplex, Undefined, Contradiction):
+        return False
 
 
 def _same_otherwise(comparison: Comparison, expected: _Reference, answer: str, tree: Node) -> bool:

@@ -85,7 +85,7 @@ class GroupParser(TokenStream):
             self.expect("\\}")
             return SetBuilder(inside, condition)
         self.expect("\\}")
-        return Several("set", inside.items if isinstance(inside, Several) else (inside,))
+        return Several("set", inside.items if isinstance(inside, Several) and inside.kind != "set" else (inside,))
 
     def _environment(self) -> Node:
         name = self.advance().value
@@ -147,7 +147,9 @@ class GroupParser(TokenStream):
                 upper = self._argument(exponent=True)
         if "int" not in name:
             return BigOperator(name, lower, upper, self.below(self._product))
+        self.integrals += 1
         body = self.below(self._sum)
+        self.integrals -= 1
         terms = body.terms if isinstance(body, Sum) else (body,)
         inside = next((index for index, term in enumerate(terms, 1) if _ends_with_differential(term)), len(terms))
         under = terms[0] if inside == 1 else Sum(terms[:inside])

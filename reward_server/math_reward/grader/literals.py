@@ -23,8 +23,9 @@ from math_reward.grader.syntax import (
 )
 from math_reward.grader.vocabulary import PHRASES
 
-CLOCK = re.compile(r"\s*(\d{1,2}):([0-5]\d)(?::([0-5]\d))?\s*(?:([AaPp])\.?\s*[Mm]\.?)?\s*")
+CLOCK = re.compile(r"\s*(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?|(?= ?[AaPp]\.? ?[Mm]))\s*(?:([AaPp])\.?\s*[Mm]\.?)?\s*")
 TEXT_COMMAND = re.compile(r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|emph|operatorname|bold|underline)\s*(?=\{)")
+_ARTICLE = re.compile(r"^(?:[Aa]n?|[Tt]he) (?=[A-Za-z]{2})")
 _DIVISION = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+")
 
 
@@ -35,6 +36,7 @@ def words(text: str) -> str:
     text = " ".join(text.replace("\\", "").split()).strip(" .,;:!?'\"")
     if text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()
+    text = _ARTICLE.sub("", text)
     return text if len(text) == 1 else text.lower()
 
 
@@ -56,7 +58,7 @@ def _letters(text: str) -> Node:
         return Number(value)
     for name, phrases in PHRASES.items():
         if text in phrases:
-            return Constant(name)
+            return Text(name) if name == "undefined" else Constant(name)
     return Symbol(text) if len(text) == 1 and text.isalpha() else Text(text)
 
 
@@ -68,7 +70,7 @@ def clock_time(match: re.Match[str]) -> Node:
         hour = hour % 12 + (12 if half in "pP" else 0)
     elif seconds is None:
         ratio = Ratio((Number(Fraction(hour)), Number(Fraction(int(minutes)))))
-    return ClockTime(hour * 3600 + int(minutes) * 60 + int(seconds or 0), ratio)
+    return ClockTime(hour * 3600 + int(minutes or 0) * 60 + int(seconds or 0), ratio)
 
 
 def number_literal(literal: str) -> Number:

@@ -15,6 +15,7 @@ from math_reward.grader.vocabulary import NEGATIONS, QUALIFIERS, UNITS
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _POWER = re.compile(r"\^\{?-?\d{1,2}\}?")
+_ALSO_UNITS = ("min", "sec", "in", "rad", "h", "s")
 _CURRENCIES = ("\\$", "$", "€", "£", "¥")
 
 
@@ -41,9 +42,11 @@ class MeasureParser(AtomParser):
         if start.kind == "text" and self.mark() == 1:
             return node
         node = self._times_a_million(node)
-        named = self._unit()
+        named = self._unit() or self._letters_of_a_unit(node)
         if named is None:
             return node
+        if not isinstance(node, Quantity) and (smaller := self._smaller_part(node, named)) is not None:
+            return smaller
         if isinstance(node, Quantity):
             if node.unit == named:
                 return node
@@ -104,7 +107,38 @@ class MeasureParser(AtomParser):
             return None
         if not is_thing(" ".join(parts).split()):
             raise NotMathematics("the words after the number say more than a unit")
-        return " ".join(parts).replace(" / ", "/")
+        return " ".join(parts).replace(" / ", "/").replace(" per ", "/")
+
+    def _letters_of_a_unit(self, before: Node) -> str | None:
+        """``120 min``: a word that has another meaning, after a number and at the end."""
+        if not isinstance(before, Number) or self.top.kind != "word" or self.top.value not in _ALSO_UNITS:
+            return None
+        following = self.peek()
+        if following.kind not in ("end of text", ",", ";", ".", ")", "\\}", "}"):
+            return None
+        return unit_name(self.advance().value)
+
+    def _smaller_part(self, value: Node, unit: str) -> Node | None:
+        """``1 hour 30 minutes`` and ``3 feet 6 inches``, in the smaller unit; None where no such part follows."""
+        size = measure(unit)
+        whole = exact(value)
+        if size is None or whole is None or whole < 0:
+            return None
+        start = self.mark()
+        if self.is_word("and") or self.top.kind == ",":
+            self.advance()
+        if self.top.kind == "number":
+            count = self.advance().value
+            try:
+                other = self._unit() or self._letters_of_a_unit(Number(Fraction(0)))
+            except NotMathematics:
+                other = None
+            smaller = measure(other) if other else None
+            same_kind = smaller is not None and smaller.dimension == size.dimension
+            if other and smaller and same_kind and Fraction(count) * smaller.size < size.size:
+                return Quantity(Number(whole * size.size / smaller.size + Fraction(count)), other)
+        self.reset(start)
+        return None
 
     def _multiplies_a_unit(self) -> bool:
         following = self.peek()

@@ -4,6 +4,8 @@ glued to numbers. The meaning of a text never changes here; what a text means is
 import re
 import unicodedata
 
+from math_reward.grader.foreign_words import from_foreign
+
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ", "0123456789+-()ni")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _SUPERSCRIPT_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ]+")
@@ -38,6 +40,14 @@ _SIGNS = {
     "≠": r" \ne ",
     "≈": r" \approx ",
     "∈": r" \in ",
+    "¬": r"\neg ",
+    "∧": r" \land ",
+    "∨": r" \lor ",
+    "⊕": r" \oplus ",
+    "→": r" \to ",
+    "⇒": r" \Rightarrow ",
+    "⇔": r" \Leftrightarrow ",
+    "↔": r" \leftrightarrow ",
     "∪": r" \cup ",
     "∩": r" \cap ",
     "∅": r"\emptyset ",
@@ -55,6 +65,15 @@ _SIGNS = {
     "ℚ": r"\mathbb{Q}",
     "ℂ": r"\mathbb{C}",
     "∣": "|",
+    "∶": ":",
+    "∥": r" \parallel ",
+    "⊥": r" \perp ",
+    "∼": r" \sim ",
+    "≅": r" \cong ",
+    "∉": r" \notin ",
+    "⊂": r" \subset ",
+    "⊆": r" \subseteq ",
+    "∴": " ",
     "⌊": r"\lfloor ",
     "⌋": r"\rfloor ",
     "⌈": r"\lceil ",
@@ -103,6 +122,25 @@ _LAYOUT = re.compile(
     r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|hfill|nonumber"
     r"|notag|rm|bf|it|boldsymbol|hline|centering|mathord|mathrel|mathbin|mathopen|mathclose)(?![a-zA-Z])"
 )
+# \left\{ \begin{array}{ll} ... \end{array} \right. is how many editors write cases.
+_CASES = re.compile(
+    r"\\(?:left|[bB]igg?l?)? ?\\\{ ?\\begin ?\{(?:array|aligned|matrix)\}(?: ?\{[lcr| ]{0,9}\})?"
+    r"((?:(?!\\begin|\\end).){1,1000})"
+    r"\\end ?\{(?:array|aligned|matrix)\}(?: ?\\(?:right|[bB]igg?r?) ?\.| ?\\right ?$)?(?! ?\\right| ?\\\})",
+    re.DOTALL,
+)
+# ]a, b[ leaves both ends out.
+_OPEN_ENDS = re.compile(r"([\[\]])([^\[\](),;]{1,60})([,;])([^\[\](),;]{1,60})([\[\]])")
+_UNIT_VECTOR = re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?([ijk])(?: ?\})?(?![a-zA-Z])")
+# \\mathbf{i} alone may be the imaginary unit.
+_NOT_I_ALONE = re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?[jk](?![a-zA-Z])")
+# "y = x^2 - 1 (x >= 0)"
+_CONDITION = re.compile(r"(?<=[\w\d}) ])\(([a-z] ?(?:\\(?:ge|le|ne)(?![a-z])|[<>]=?) ?[^()]{1,40})\)$")
+_SEVERAL_POINTS = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{3}){2,}(?![\d.])")
+_ENDLESS = re.compile(r"(?<![\d.])(\d{1,9}\.\d{0,6}?)(\d{1,6}?)\2{2,20}(?:\.{3}|\\ldots|…)")
+# x1 = 1, x2 = 3
+_PLAIN_INDEX = re.compile(r"(?<![a-zA-Z\\\d.)}^_])([a-zA-Z])(\d)(?= ?=)")
+_OUT_OF = re.compile(r"(?<![\d.])(\d{1,9}) out of (\d{1,9})(?![\d.])")
 _GROUPING = re.compile(r"(?<=\d),\s*\\!\s*(?=\d)")
 _NOTHING = re.compile(r"(?<!\\)\\!|(?<=\\\\)\[[^\[\]]{0,12}(?:pt|ex|em|mm|cm)\]|\\(?:phantom|label|tag\*?)\{[^{}]*\}")
 _SPACE = re.compile(
@@ -160,12 +198,15 @@ _COMMANDS = {
     "wedge": "land",
     "vee": "lor",
     "imath": "i",
+    "jmath": "j",
+    "lnot": "neg",
+    "longrightarrow": "to",
     "euro": "€",
     "pounds": "£",
     "textdegree": "circ",
 }
 _COMMAND = re.compile(r"\\([a-zA-Z]+)")
-_SYMBOL_COMMANDS = {"<", ">", "{", "}", "[", "]", ":", "|", ",", "i", "€", "£"}
+_SYMBOL_COMMANDS = {"<", ">", "{", "}", "[", "]", ":", "|", ",", "i", "j", "€", "£"}
 
 _COLOURED = re.compile(r"\\(?:text)?color ?\{[a-zA-Z]{1,20}\} ?\{([^{}]*)\}")
 _APPROXIMATELY = re.compile(r"^\s*\\approx(?![a-zA-Z])")
@@ -189,6 +230,13 @@ def normalise(text: str) -> str:
 
     ``$\dfrac{1}{2}$.`` gives ``\frac{1}{2}``, ``4²`` gives ``4^{2}``, ``1½`` gives ``1\frac{1}{2}``.
     """
+    if "." in text:
+        text = _SEVERAL_POINTS.sub(lambda number: number[0].replace(".", ""), text)
+        text = _ENDLESS.sub(r"\1\\overline{\2}", text)
+    if "out of" in text:
+        text = _OUT_OF.sub(r"\\frac{\1}{\2}", text)
+    if "=" in text:
+        text = _PLAIN_INDEX.sub(r"\1_\2", text.removeprefix("="))
     if _PLAIN.fullmatch(text):
         return _trimmed(text)
     text = _trimmed(_DECODED.sub(lambda match: _DECODED_TO[match[0]], text))
@@ -199,7 +247,13 @@ def normalise(text: str) -> str:
         text = _REPEATED_BACKSLASH.sub(r"\\", text)
     if "<su" in text:
         text = _HTML_POWER.sub(lambda m: ("^" if m[1] == "p" else "_") + "{" + m[2] + "}", text)
+    if "[" in text or "]" in text:
+        text = _OPEN_ENDS.sub(_with_round_brackets, text)
     if "\\" in text:
+        if "\\{" in text and "\\begin" in text:
+            text = _CASES.sub(r"\\begin{cases}\1\\end{cases}", text)
+        if len(_UNIT_VECTOR.findall(text)) > 0 and _NOT_I_ALONE.search(text):
+            text = _UNIT_VECTOR.sub(r"\\hat{\1}", text)
         text = _LAYOUT.sub(" ", text)
         text = _GROUPING.sub(",", text)
         text = _NOTHING.sub("", text)
@@ -211,8 +265,16 @@ def normalise(text: str) -> str:
         text = text.replace("~", " ")
     text = EMPHASIS.sub(r"\1", text) if "**" in text else text
     text = _INNER_MATHS.sub(" ", text)
+    text = _CONDITION.sub(r", \1", text) if text.endswith(")") else text
     text = _WHITE.sub(" ", text)
     return _trimmed(text.rstrip("^\\ "))  # A sign of a power that breaks off.
+
+
+def _with_round_brackets(match: re.Match[str]) -> str:
+    left, low, separator, high, right = match.groups()
+    if (left, right) == ("[", "]"):
+        return match[0]
+    return f"{'(' if left == ']' else '['}{low}{separator}{high}{')' if right == '[' else ']'}"
 
 
 def _trimmed(text: str) -> str:
@@ -236,7 +298,7 @@ def ascii_signs(text: str) -> str:
     text = _SUPERSCRIPT_RUN.sub(lambda m: "^{" + m[0].translate(_SUPERSCRIPTS) + "}", text)
     text = _SUBSCRIPT_RUN.sub(lambda m: "_{" + m[0].translate(_SUBSCRIPTS) + "}", text)
     text = _VULGAR.sub(_vulgar_fraction, text)
-    text = _SIGN.sub(lambda m: _SIGNS[m[0]], text)
+    text = _SIGN.sub(lambda m: _SIGNS[m[0]], from_foreign(text))
     text = unicodedata.normalize("NFKC", text).replace("根号", r"\sqrt ")
     return _SIGN.sub(lambda m: _SIGNS[m[0]], text)
 

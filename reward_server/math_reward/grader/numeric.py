@@ -165,6 +165,21 @@ def _ratio_holds(left: Node, right: Node, point: Mapping[str, Any], other: Mappi
         return True  # Both are looked at where they are defined.
 
 
+def where_they_differ(left: Node, right: Node) -> tuple[dict[str, float], float, float] | None:
+    """A point at which two expressions have real values that differ, with these values; None where none is found."""
+    names = sorted(symbols(left) | symbols(right))
+    for row in _points(len(names), _needs_whole_numbers(left)):
+        point = dict(zip(names, row, strict=True))
+        try:
+            a, b = evaluate(left, point), evaluate(right, point)
+        except (Undefined, OverflowError, Unknown):
+            continue
+        known = FLOATS.is_real(a) and FLOATS.is_real(b) and cmath.isfinite(a) and cmath.isfinite(b)
+        if known and abs(a - b) > _COARSE * max(1.0, abs(a), abs(b)):
+            return point, float(FLOATS.real(a)), float(FLOATS.real(b))
+    return None
+
+
 def constant(node: Node) -> float | None:
     """The real value of an expression without variables, in floating point; None where it has none that is finite."""
     try:

@@ -32,6 +32,7 @@ from math_reward.grader.literals import (
 )
 from math_reward.grader.measured import MeasureParser
 from math_reward.grader.normalise import normalise
+from math_reward.grader.parts import labelled, numbered
 from math_reward.grader.stream import END, MAX_NESTING
 from math_reward.grader.syntax import (
     Bracketed,
@@ -73,6 +74,8 @@ _APPROXIMATION = re.compile(
     r"\\text ?\{ ?[(,]? ?(?:or )?(?:approximately|approx\.?|about|roughly|i\.e\.) ?\}(?P<number> ?-?[\d.,]{1,40})"
     r"(?:\\text ?\{[^{}]{0,60}\}|\))? ?$"
 )
+# "l: 3x + 4y - 5 = 0" says what the line is called.
+_NAMED_CURVE = re.compile(r"(?:[lLCEG]|\\odot ?[A-Z])(?:_\{?\d\}?)? ?: ?(?=[^=]{0,80}[xy][^=]{0,80}=)")
 _STATEMENT = re.compile(
     r"(?P<subject>(?:\\text ?\{)?[A-Za-z][A-Za-z' ]{3,120}) (?:is|are|equals|be) ?\}? ?(?P<value>[^A-Za-z].{0,300})$"
 )
@@ -100,10 +103,21 @@ def parse_normalised(text: str, *, thousands: bool = True) -> Node:
         raise NotMathematics("it is empty")
     if text.isdecimal() and len(text) <= MAX_DIGITS:
         return Number(Fraction(int(text)))  # Most references are: no parser is needed.
-    if ":" in text and (clock := CLOCK.fullmatch(unwrapped(text))):
+    if (":" in text or text[-1] in "mM." or "m}" in text) and (clock := CLOCK.fullmatch(unwrapped(text))):
         return clock_time(clock)
+    if text == "DNE":
+        return Text("undefined")
+    if ":" in text and (named := _NAMED_CURVE.match(text)):
+        text = text[named.end() :]
     if text in RELATIONS or (text[0] == "\\" and text[1:] in RELATIONS):
         return Text(RELATIONS[text.removeprefix("\\")])  # The sign itself is the answer.
+    if text[0] == "(" and (answers := numbered(text)):
+        try:
+            return Bracketed("(", ")", tuple(parse_normalised(answer) for answer in answers))
+        except NotMathematics:
+            pass  # (1)(2) is a product.
+    if not text.isascii() and (named_parts := labelled(text)):
+        return _with_labels(named_parts)
     try:
         return Parser(tokenise(text, thousands=thousands)).whole()
     except NotMathematics:
@@ -114,6 +128,15 @@ def parse_normalised(text: str, *, thousands: bool = True) -> Node:
         if rest is None:
             raise
         return Parser(tokenise(rest, thousands=thousands)).whole()
+
+
+def _with_labels(parts: list[tuple[str, str]]) -> Node:
+    """``最大值为5，最小值为1`` as two named values."""
+    items = [
+        Relation(("=",), (Symbol(label), parse_normalised(value))) if label else parse_normalised(value)
+        for label, value in parts
+    ]
+    return items[0] if len(items) == 1 else Several("list", tuple(items))
 
 
 def _without_words_around(text: str) -> str | None:
@@ -141,7 +164,7 @@ class Parser(MeasureParser):
     def whole(self) -> Node:
         self._drop_leading_words()
         node = self._answer()
-        if self.top.kind in (".", "?", "!"):
+        if self.top.kind in (".", "!"):
             self.advance()
         if self.top is not END:
             raise NotMathematics(f"{self.top.value or self.top.kind!r} has no meaning where it stands")
@@ -160,16 +183,19 @@ class Parser(MeasureParser):
 
     def _answer(self) -> Node:
         items = [self._list()]
-        while self.is_word("or") or self.is_command("lor"):
+        while self.is_word("or", "ou", "oder") or self.is_command("lor"):
             self.advance()
             items.append(self._list())
+        if len(items) > 1 and all(_is_assignment(item) for item in items):
+            # "x = 1, y = 2 or x = 2, y = 1" is two points.
+            items = [Bracketed("(", ")", item.items) for item in items if isinstance(item, Several)]
         return items[0] if len(items) == 1 else Several("or", tuple(items))
 
     def _list(self, *, in_brackets: bool = False) -> Node:
         items = [self._relation()]
         groups: list[list[Node]] = []
         while True:
-            self._skip_remark(in_brackets)
+            self._skip_remark(in_brackets, items[-1])
             separated, semicolon = False, False
             while self.at_separator():
                 semicolon = semicolon or self.top.kind == ";"
@@ -186,21 +212,27 @@ class Parser(MeasureParser):
             items = [Bracketed("(", ")", tuple(group)) for group in groups]  # "p = 5, q = 2; p = 7, q = 2"
         else:
             items = [item for group in groups for item in group]
-        items = _without_declarations(items)
+        items = _without_declarations(_with_modulus(_in_points(items)))
         return items[0] if len(items) == 1 else Several("list", tuple(items))
 
-    def _skip_remark(self, in_brackets: bool) -> None:
+    def _skip_remark(self, in_brackets: bool, before: Node) -> None:
         r"""Passes over ``\text{ for all } x \in \mathbb{Z}``, up to the next separator or the end."""
         if in_brackets:
             return
         if self.top.kind == "(" and self._opens_membership():
             self._brackets()
             return
+        if self.is_command("forall"):
+            while self.top is not END and not self.at_separator():
+                self.advance()
+            return
         if self.top.kind not in ("text", "word"):
             return
         first = _WORD.findall(self.top.value.lower())
         if not first or first[0] not in QUALIFIERS or NEGATIONS.intersection(first):
             return
+        if first[0] in ("if", "unless", "provided") and not symbols(before):
+            raise NotMathematics("a number holds under a condition alone")
         depth = 0
         while self.top is not END and not (depth == 0 and self.at_separator()):
             if NEGATIONS.intersection(_WORD.findall(self.top.value.lower())):
@@ -214,7 +246,7 @@ class Parser(MeasureParser):
         while True:
             kind = self.top.kind
             name = RELATIONS.get(self.top.value if kind in ("command", "word") else kind)
-            if name is None:
+            if name is None or (kind == "word" and name == "in" and not self.names_a_set()):
                 break
             self.advance()
             if name in (">", "<") and self.accept("="):
@@ -224,9 +256,17 @@ class Parser(MeasureParser):
         return Relation(tuple(operators), tuple(operands)) if operators else operands[0]
 
     def _starts_power(self, before: Node) -> bool:
-        """``2^6 3^5``: a power of a number after one needs no sign."""
+        """``2^6 3^5``: a power of a number after one needs no sign; nor does what is derived."""
+        if isinstance(before, Call) and before.function == "derivative by":
+            return self.top.kind == "number"
         repeated = isinstance(before, Power) and isinstance(before.base, Number)
+        repeated = repeated or (isinstance(before, Call) and before.function == "factorial")
         return repeated and self.top.kind == "number" and self.peek().kind == "^"
+
+    def _starts_phase(self) -> bool:
+        r"""Before the angle of ``5 \angle 90^\circ``; ``2 \angle ABC`` is twice an angle."""
+        following = self.peek()
+        return following.kind in ("number", "-", "(") or following.value in ("frac", "pi")
 
     def _starts_modulus(self) -> bool:
         """Before ``(mod 7)`` and ``mod 7``."""
@@ -247,9 +287,13 @@ class Parser(MeasureParser):
             return Call(command.removeprefix("b"), (left, self._signed_power()))
         return Congruence(left, self._signed_power())
 
+    def _signed_product(self) -> Node:
+        negative = self.accept("-")
+        return negated(self._product()) if negative else self._product()
+
     def _ratio(self) -> Node:
         terms = [self._sets()]
-        while self.top.kind == ":" and not self.bar_ends:
+        while (self.top.kind == ":" and not self.bar_ends) or (self.is_word("to") and _is_integer(terms[-1])):
             self.advance()
             terms.append(self._sets())
         return terms[0] if len(terms) == 1 else Ratio(tuple(terms))
@@ -330,6 +374,9 @@ class Parser(MeasureParser):
                 factors = [Quotient(left, self._signed_power())]
             elif kind == "command" and token.value in ("bmod", "mod", "pmod", "pod", "choose"):
                 factors = [self._modulo(token.value, product_of(factors))]
+            elif kind == "command" and token.value == "angle" and self._starts_phase():
+                self.advance()
+                factors.append(Call("cis", (self.below(self._signed_product),)))
             elif self._starts_modulus():
                 factors = [Congruence(product_of(factors), self._modulus())]
             elif self._starts_factor() or self._starts_power(factors[-1]):
@@ -339,8 +386,51 @@ class Parser(MeasureParser):
         return product_of(factors)
 
 
+def _is_integer(node: Node) -> bool:
+    return isinstance(node, Number) and node.value.denominator == 1
+
+
+def _is_assignment(node: Node) -> bool:
+    """``x = 1, y = 2``: a value for each of several names."""
+    if not isinstance(node, Several) or node.kind != "list":
+        return False
+    names = [
+        item.operands[0].name
+        for item in node.items
+        if isinstance(item, Relation) and item.operators == ("=",) and isinstance(item.operands[0], Symbol)
+    ]
+    return len(node.items) == len(names) == len({*names}) > 1
+
+
 def _is_set(node: Node) -> bool:
     return isinstance(node, (SetBuilder, SetOperation)) or (isinstance(node, Several) and node.kind == "set")
+
+
+def _in_points(items: list[Node]) -> list[Node]:
+    """``p = 5, q = 2, p = 7, q = 2`` is two points: the same names come again in the same order."""
+    names = [
+        item.operands[0].name
+        for item in items
+        if isinstance(item, Relation) and item.operators == ("=",) and isinstance(item.operands[0], Symbol)
+    ]
+    size = len({*names})
+    if len(names) != len(items) or not 1 < size < len(names) or names != names[:size] * (len(names) // size):
+        return items
+    return [Bracketed("(", ")", tuple(items[at : at + size])) for at in range(0, len(items), size)]
+
+
+def _with_modulus(items: list[Node]) -> list[Node]:
+    r"""``x \equiv 0, 1 \pmod 3``: the modulus is that of each."""
+    last = items[-1].operands[-1] if isinstance(items[-1], Relation) else items[-1]
+    if len(items) < 2 or not isinstance(last, Congruence):
+        return items
+    found: list[Node] = []
+    for item in items[:-1]:
+        value = item.operands[-1] if isinstance(item, Relation) else item
+        if not isinstance(value, (Number, Negative, PlusMinus)):
+            return items
+        found.append(Congruence(value, last.modulus))
+    return [*found, last]
 
 
 def _without_declarations(items: list[Node]) -> list[Node]:

@@ -1,6 +1,7 @@
 """The phrases that announce a final answer, in the languages that users write in."""
 
 import re
+from collections import deque
 
 # A verb or a colon has to follow the noun; white space is matched by single characters, so that no pattern takes more
 # than linear time.
@@ -14,11 +15,14 @@ _PHRASES = [
     r"^[\s*#>-]{0,8}(?:Ans|Answer|Solution|Result|Final\ Answer)\b\.?\**\ ?[:=：]",
     r"^[\s*#>-]{0,8}(?:Final\ )?(?:Answer|Solution|Result)\**\ ?(?:\n|(?=[\\$\d]))",
     r"\#{4}",
+    r'"(?:final_?)?answer"\ ?:\ ?"?',
     # Chinese
     r"【(?:答案|最终答案|结论)】[:：]?",
     r"(?:最终|正确)?(?:答案|选项|结果)(?:是|为|應為|应为|選|选)?[:：]?\s?(?:是|为)?",
     r"故(?:答案)?(?:选|選|填|为|應選|应选)[:：]?",
-    r"所以(?:答案)?(?:选|是|为)[:：]?", r"^(?:答|解|结论)[:：]",
+    r"所以(?:答案)?(?:选|是|为)[:：]?",
+    r"(?:综上|因此|正确选项|应|可|∴)[^。\n]{0,6}选择?[:：]?\s?(?=\(?[A-J])",
+    r"^(?:答|解|结论)[:：]",
     # Japanese
     r"(?:最終的な)?答え?(?:は|[:：])", r"(?:解答|正解)(?:は|[:：])",
     # Korean
@@ -38,6 +42,42 @@ _PHRASES = [
     r"(?:đáp\ án|đáp\ số|câu\ trả\ lời)(?:\ (?:cuối\ cùng|đúng))?\ ?(?:là|:)", r"(?:nihai\ )?(?:cevap|yanıt)\ ?:?",
 ]  # fmt: skip
 PHRASE = re.compile("|".join(f"(?:{phrase})" for phrase in _PHRASES), re.IGNORECASE | re.MULTILINE)
+
+# One of these is in every phrase; to look for them is much quicker than to look for the phrases.
+_KEYWORDS = (
+    "answer", "solution", "result", "option", "choice", "ans", "a:", "a*", "####", "答", "解", "选", "選", "填", "结",
+    "所以", "故", "답", "réponse", "reponse", "antwort", "lösung", "losung", "respuesta", "resposta", "ответ",
+    "الجواب", "الإجابة", "الاجابة", "उत्तर", "đáp", "câu", "cevap", "yanıt",
+)  # fmt: skip
+MAX_LINES = 64
+"""So many lines with a keyword, from the end, are looked at."""
+
+
+def last_phrase(text: str) -> re.Match[str] | None:
+    """The last phrase in ``text`` that announces an answer."""
+    lower = text.lower()
+    if len(lower) != len(text):  # Some capitals become two letters.
+        return _last_between(text, 0, len(text))
+    for _ in range(MAX_LINES):
+        place = max(lower.rfind(word) for word in _KEYWORDS)
+        if place < 0:
+            return None
+        start = lower.rfind("\n", 0, place) + 1
+        # A phrase may begin with the white space of the lines before it, and end with the next line's.
+        begin = start
+        while begin and start - begin < 8 and text[begin - 1] in "\n \t*#>-":
+            begin -= 1
+        end = text.find("\n", place)
+        found = _last_between(text, begin, len(text) if end < 0 else min(len(text), end + 2))
+        if found is not None:
+            return found
+        lower = lower[:start]
+    return None
+
+
+def _last_between(text: str, start: int, end: int) -> re.Match[str] | None:
+    return next(iter(deque(PHRASE.finditer(text, start, end), maxlen=1)), None)
+
 
 FILLER = re.compile(
     r"(?:[\s*:：(]|\b(?:definitely|clearly|simply|just|therefore|thus|exactly|approximately|about|equal\ to|indeed"

@@ -22,6 +22,12 @@ SHORTEST_QUOTE = 24
 QUOTED_CHARACTERS = 40
 """How much before a box has to stand in the prompt as well: "so the answer is" may be anybody's words."""
 
+LONGEST_PHRASE = 160
+"""So much that stands in the prompt word for word is no set phrase, but an example, quoted."""
+
+OWN_CHARACTERS = 40
+"""So many characters before a set phrase are the response's own words."""
+
 
 def cut_prompt(query: str, prompt: str) -> str | None:
     """The part of ``query`` that follows ``prompt``, or None where the prompt cannot be found in it.
@@ -63,11 +69,22 @@ def without_quote(response: str, prompt: str) -> str:
 
 
 def is_quoted_box(response: str, prompt: str) -> bool:
-    """Whether the last box of a response stands in the prompt with the words before it: an example, quoted."""
+    """Whether the last box of a response stands in the prompt with the words before it: an example, quoted.
+
+    A response that has words of its own and concludes them with a phrase that the prompt's examples have too
+    ("Therefore, the final answer is"), and with the same answer, says so itself.
+    """
     start = response.rfind("\\boxed")
-    before = response[max(0, start - QUOTED_CHARACTERS) : start]
+    if start < QUOTED_CHARACTERS:
+        return False
     line = response[start : start + TAIL_CHARACTERS].partition("}")[0]
-    return start >= 0 and len(before) == QUOTED_CHARACTERS and before + line in prompt
+    if response[start - QUOTED_CHARACTERS : start] + line not in prompt:
+        return False
+    shared = QUOTED_CHARACTERS
+    while shared < min(start, LONGEST_PHRASE) and response[start - shared - 1 : start] + line in prompt:
+        shared += 1
+    own = response[: start - shared].rpartition("\\boxed")[2].strip()
+    return shared >= LONGEST_PHRASE or len(own) < OWN_CHARACTERS
 
 
 def _after(text: str, position: list[int], end: int) -> str:

@@ -9,6 +9,8 @@ from math_reward.grader.tokens import NotMathematics, Token, TooComplex
 
 MAX_NESTING = 60
 
+_AND = ("and", "et", "und")
+
 END = Token("end of text", "", False)
 START = Token(",", "", False)
 """What stands before the first token: an answer may begin as an item of a list may."""
@@ -18,16 +20,18 @@ class TokenStream:
     """The tokens of one answer and a place among them.
 
     ``top`` is the token at this place; ``mark`` names the place and ``reset`` returns to it; ``replace`` puts tokens
-    in the place of the one just read, and goes back to them. ``bar_ends`` is how many enclosing constructs a "|" ends.
+    in the place of the one just read, and goes back to them. ``bar_ends`` is how many enclosing constructs a "|" ends,
+    ``integrals`` how many integrals wait for their dx.
     """
 
-    __slots__ = ("_depth", "_position", "_tokens", "bar_ends", "top")
+    __slots__ = ("_depth", "_position", "_tokens", "bar_ends", "integrals", "top")
 
     def __init__(self, tokens: list[Token]) -> None:
         self._tokens = [*tokens, END]
         self._position = 0
         self._depth = 0
         self.bar_ends = 0
+        self.integrals = 0
         self.top = self._tokens[0]
 
     def mark(self) -> int:
@@ -79,11 +83,22 @@ class TokenStream:
     def is_command(self, *names: str) -> bool:
         return self.top.kind == "command" and self.top.value in names
 
-    def is_word(self, word: str) -> bool:
-        return self.top.kind in ("word", "text") and self.top.value.strip(" ,.;").lower() == word
+    def is_word(self, *words: str) -> bool:
+        return self.top.kind in ("word", "text") and self.top.value.strip(" ,.;").lower() in words
+
+    def names_a_set(self) -> bool:
+        r"""Whether a set follows the word "in": ``k in Z``, ``x in (2, 5]``, and not ``e^{2\pi in/5}``."""
+        following = self.peek()
+        kinds = ("(", "[", "\\{", "{", "number set", "command")
+        return following.kind in kinds or following.value in ("Z", "N", "Q", "R", "C")
+
+    def at_differential(self) -> bool:
+        """Before the dx of an integral."""
+        word = self.top.value
+        return self.integrals > 0 and self.top.kind == "word" and len(word) in (1, 2) and word[0] == "d"
 
     def at_separator(self) -> bool:
-        return self.top.kind in (",", ";", "&") or self.is_word("and") or self.is_command("land")
+        return self.top.kind in (",", ";", "&") or self.is_word(*_AND) or self.is_command("land")
 
     def at_closing(self) -> bool:
         return self.top is END or self.top.kind in (")", "]", "}", "\\}", ".")

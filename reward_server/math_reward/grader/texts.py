@@ -9,6 +9,8 @@ from typing import NamedTuple
 from math_reward.grader.literals import TEXT_COMMAND
 
 _WORD = re.compile(r"[^\W\d_]{2,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_CONDITION = "条件"
+"""充分不必要条件 is 充分不必要."""
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _NOISE = re.compile(r"[\s.,;:!?'\"()。，、；：！？（）「」《》*]+")
 
@@ -36,6 +38,8 @@ def wording(normal: str) -> Wording | None:
         between.append("")
         position = match.end()
     between[-1] = _bare(text[position:])
+    if words and not between[-1] and len(words[-1]) > len(_CONDITION) + 1:
+        words[-1] = words[-1].removesuffix(_CONDITION)
     return Wording(tuple(words), tuple(between)) if words else None
 
 

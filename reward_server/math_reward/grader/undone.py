@@ -38,7 +38,7 @@ def undone(node: Node) -> set[str]:
         if isinstance(part, BigOperator):
             kinds.add(part.name)
         elif isinstance(part, Call):
-            if part.function == "derivative":
+            if part.function == "derivative by":
                 kinds.add("derivative")
             elif part.function in _MATRIX_FUNCTIONS and _has_matrix(part):
                 kinds.add("matrix")

@@ -43,7 +43,9 @@ _OTHERS = {
     "mile": ("1609.344", "meter"), "ton": ("1000000", "gram"), "pound": ("453.59237", "gram"),
     "ounce": ("28.349523125", "gram"), "gallon": ("16", "cup"), "quart": ("4", "cup"), "pint": ("2", "cup"),
     "dollar": ("100", "cent"), "hectare": ("10000", "meter^2"), "acre": ("4046.8564224", "meter^2"),
-    "calorie": ("4.184", "joule"), "bar": ("100000", "pascal"), "atmosphere": ("101325", "pascal"),
+    "calorie": ("4.184", "joule"),
+    "watthour": ("3600", "joule"), "kilowatthour": ("3600000", "joule"), "megawatthour": ("3600000000", "joule"),
+    "bar": ("100000", "pascal"), "atmosphere": ("101325", "pascal"),
     "square": ("1", ""), "cubic": ("1", ""),
 }  # fmt: skip
 _BASES = {"m", "g", "s", "A", "K", "mol", "electronvolt", "byte", "bit"}
@@ -57,7 +59,11 @@ for _name, (_symbol, _definition) in _METRIC.items():
     for _prefix, (_letter, _power) in _PREFIXES.items():
         _SYMBOLS.setdefault(_letter + _symbol, _prefix + _name)
 # What the letters mean to people, where a prefix could be read as well.
-_SYMBOLS |= {"min": "minute", "h": "hour", "d": "day", "ft": "foot", "l": "liter", "ml": "milliliter", "Ohm": "ohm"}
+_SYMBOLS |= {
+    "min": "minute", "h": "hour", "d": "day", "ft": "foot", "l": "liter", "ml": "milliliter", "Ohm": "ohm",
+    "Wh": "watthour", "kWh": "kilowatthour", "MWh": "megawatthour", "cal": "calorie", "atm": "atmosphere",
+    "ha": "hectare", "Nm": "newton meter",
+}  # fmt: skip
 
 _FACTORS = re.compile(r"(?P<slash>/)?\s*(?P<name>[^\s/^*·]+)(?:\^\{?(?P<power>-?\d{1,2})\}?)?\s*[*·]?\s*")
 _STOP_WORDS = frozenset(["of", "the", "a", "an", "different", "possible", "distinct", "total", "in", "all"])
@@ -77,7 +83,8 @@ _NOT_A_THING = (
 
 def unit_name(raw: str) -> str:
     r"""``square feet`` as ``foot^2``, ``meters per second`` as ``meter/second``, a counted thing as it is."""
-    text = raw.replace("²", "^2").replace("³", "^3").replace(" per ", "/")
+    text = raw.replace("\\cdot", " ").replace("\\times", " ").replace(" per ", "/")
+    text = text.replace("²", "^2").replace("³", "^3")
     return "/".join(_powered(part) for part in text.split("/"))
 
 
@@ -109,6 +116,11 @@ def _prefixed(word: str) -> str | None:
         if word.startswith(prefix) and UNITS.get(word[len(prefix) :]) in _METRIC:
             return prefix + UNITS[word[len(prefix) :]]
     return None
+
+
+def is_long_symbol(word: str) -> bool:
+    """Whether a word of two letters or more is the symbol of a unit, capitals as they have to be: kPa, kWh, mL."""
+    return len(word) > 1 and word in _SYMBOLS
 
 
 def is_unit(word: str) -> bool:

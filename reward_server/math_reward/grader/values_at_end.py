@@ -15,7 +15,7 @@ WINDOW_CHARACTERS = 240
 _TOKEN = re.compile(
     r"(?P<number>\d+(?:,\d{3})*(?:\.\d+)?|\.\d+)"
     r"|(?P<function>\\[a-zA-Z]+|(?:arc)?(?:sin|cos|tan)|sqrt|log|ln|exp|abs|pi|√|π|∞)"
-    r"|(?P<word>[^\W\d_]{2,})|(?P<letter>[^\W\d_])|(?P<operator>\*\*|[-+*/^<>≤≥≠×·÷−:])|(?P<equals>[=≈])"
+    r"|(?P<ideographs>[\u3040-\u9fff\uac00-\ud7af]+)|(?P<word>[^\W\d_]{2,})|(?P<letter>[^\W\d_])|(?P<operator>\*\*|[-+*/^<>≤≥≠×·÷−:])|(?P<equals>[=≈])"
     r"|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<after>[!%°²³])|(?P<comma>[,;])|(?P<money>\\?[$€£])|(?P<space>\s+)|(?P<other>.)",
     re.DOTALL,
 )

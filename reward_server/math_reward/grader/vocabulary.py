@@ -5,6 +5,7 @@ FUNCTIONS = {
     "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "coth": "coth", "sech": "sech", "csch": "csch",
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "asin": "asin", "acos": "acos", "atan": "atan",
     "arccot": "acot", "arcsec": "asec", "arccsc": "acsc", "tg": "tan", "ctg": "cot", "arctg": "atan", "arcctg": "acot",
+    "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
     "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "arsinh": "asinh", "arcosh": "acosh", "artanh": "atanh",
     "ln": "log", "log": "log", "lg": "log10", "exp": "exp", "sqrt": "sqrt",
     "abs": "abs", "floor": "floor", "ceil": "ceil",
@@ -33,6 +34,9 @@ RELATIONS = {
 }  # fmt: skip
 
 PHRASES = {
+    "undefined": ("dne", "does not exist", "doesn't exist", "undefined", "not defined", "is undefined"),
+    "integers": ("all integers", "the integers", "integers", "any integer", "every integer"),
+    "naturals": ("all natural numbers", "the natural numbers", "natural numbers"),
     "emptyset": ("no solution", "no solutions", "no real solution", "no real solutions", "empty set", "the empty set"),
     "reals": ("all real numbers", "all reals", "any real number", "all real x", "the real numbers", "real numbers"),
 }
@@ -43,7 +47,7 @@ BIG_OPERATORS = {"sum", "prod", "int", "iint", "iiint", "oint", "lim", "limsup",
 _UNITS = {
     "degree": "degree degrees deg °",
     "radian": "radian radians rad",
-    "percent": "percent pct percentage per\u00a0cent %",
+    "percent": "percent pct percentage %",
     "dollar": "dollar dollars usd $ bucks",
     "cent": "cent cents ¢",
     "euro": "euro euros eur €",
@@ -82,11 +86,20 @@ _UNITS = {
     "joule": "j joule joules",
     "newton": "n newton newtons",
     "watt": "w watt watts",
+    "volt": "volt volts",
+    "ampere": "ampere amperes amp amps",
+    "ohm": "ohm ohms",
+    "pascal": "pascal pascals",
+    "hertz": "hertz",
+    "coulomb": "coulomb coulombs",
+    "kelvin": "kelvin kelvins",
+    "mole": "mole moles mol",
+    "calorie": "calorie calories",
     "unit": "unit units",
     "square": "sq square",
     "cubic": "cubic",
 }
-UNITS = {word: unit for unit, words in _UNITS.items() for word in words.replace("\u00a0", " ").split()}
+UNITS = {word: unit for unit, words in _UNITS.items() for word in words.split()}
 """A word in lower case to the unit that it means."""
 
 PLAIN_UNITS = {word for word in UNITS if len(word) > 1 and word not in {"in", "min", "deg", "sec", "rad"}}

@@ -2,6 +2,7 @@
 semantics, so it is written down once, in ``RULES``."""
 
 from math_reward.grader.rules.collections import has_collection, same_collection
+from math_reward.grader.rules.constants import has_integral, same_integral
 from math_reward.grader.rules.expressions import same_expression
 from math_reward.grader.rules.matrices import has_matrix, same_matrix
 from math_reward.grader.rules.quantities import has_quantity, is_based, same_digits, same_quantity
@@ -16,6 +17,7 @@ from math_reward.grader.rules.relations import (
 from math_reward.grader.rules.rule import Rule
 from math_reward.grader.rules.sets import has_set, same_set
 from math_reward.grader.rules.signs import has_signs, same_signed
+from math_reward.grader.rules.systems import has_system, same_system
 from math_reward.grader.rules.words import has_words, same_words
 
 __all__ = ["RULES", "Rule"]
@@ -35,6 +37,13 @@ RULES = (
         (r"\begin{pmatrix}1\\2\end{pmatrix}", "(1, 2)", "(2, 1)"),
         has_matrix,
         same_matrix,
+    ),
+    Rule(
+        "system",
+        "Systems of linear equations are the same where they have the same solutions.",
+        ("x + y = 3, x - y = 1", "x = 2, y = 1", "x = 1, y = 2"),
+        has_system,
+        same_system,
     ),
     Rule(
         "collection",
@@ -67,6 +76,13 @@ RULES = (
         same_quantity,
     ),
     Rule("base", "Digits in a base may leave the base away.", ("204_5", "204", "205"), is_based, same_digits),
+    Rule(
+        "antiderivative",
+        "An indefinite integral is what has its integrand as the derivative, with an arbitrary constant.",
+        (r"\int 2x\,dx", "x^2 + C", "x^2 + x + C"),
+        has_integral,
+        same_integral,
+    ),
     Rule(
         "expression",
         "Single expressions are the same where their values are: exactly, at points, by SymPy.",

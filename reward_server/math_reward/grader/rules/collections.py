@@ -13,7 +13,9 @@ from math_reward.grader.rules.trees import MAX_ITEMS, values
 from math_reward.grader.syntax import (
     Bracketed,
     Node,
+    Product,
     Several,
+    Symbol,
 )
 from math_reward.grader.verdict import Stage
 
@@ -48,6 +50,8 @@ def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bo
         return len(tuple_.items) == 1 and _in_order(comparison, reference, answer, tuple_, tuple_.items[0])
     several = reference if isinstance(reference, Several) else answer
     assert isinstance(several, Several)
+    if (letters := _choices(reference)) and letters == _choices(answer):
+        return True  # AC, and A and C
     inner = values(several)
     return len(inner) == 1 and _in_order(comparison, reference, answer, several, inner[0])
 
@@ -81,7 +85,7 @@ def _same_lists(comparison: Comparison, reference: Several, answer: Several) -> 
     names, others = labels_of(comparison, left), labels_of(comparison, right)
     if names is not None and others is not None:
         if sorted(names) != sorted(others):
-            return False
+            return _named_otherwise(names, others) and pairwise(comparison, left, right)
         named = dict(zip(others, right, strict=True))
         return pairwise(comparison, left, [named[name] for name in names])
     if others is not None:
@@ -89,6 +93,23 @@ def _same_lists(comparison: Comparison, reference: Several, answer: Several) -> 
     if names is not None and "set" not in (reference.kind, answer.kind):
         return pairwise(comparison, in_order_of_names(names, left), right)
     return names is None and same_items(comparison, left, right)
+
+
+def _choices(node: Node) -> list[str] | None:
+    """The letters of several choices, sorted."""
+    parts: tuple[Node, ...] = node.factors if isinstance(node, Product) else ()
+    if isinstance(node, Several) and node.kind == "list":
+        parts = node.items
+    names = sorted(part.name for part in parts if isinstance(part, Symbol) and part.name in "ABCDEFGH")
+    return names if len(names) == len(parts) == len({*names}) > 1 else None
+
+
+def _named_otherwise(names: list[str], others: list[str]) -> bool:
+    """Whether the names are the same, but for one that is a formula on one side and words on the other."""
+    return all(
+        name == other or (name.isascii() != other.isascii() and "," in f"{name}{other}")
+        for name, other in zip(names, others, strict=True)
+    )
 
 
 def _distinct(comparison: Comparison, items: list[Node]) -> list[Node]:

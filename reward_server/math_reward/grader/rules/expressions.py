@@ -9,6 +9,7 @@ from math_reward.grader import numeric, symbolic
 from math_reward.grader.exact import exact
 from math_reward.grader.numeric import Unknown
 from math_reward.grader.rules.collections import pairwise, same_items
+from math_reward.grader.rules.opaque import as_variables
 from math_reward.grader.rules.rounding import close
 from math_reward.grader.rules.trees import parts
 from math_reward.grader.syntax import (
@@ -52,6 +53,8 @@ _EXPRESSIONS = (
 def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bool:
     if not isinstance(reference, _EXPRESSIONS) or not isinstance(answer, _EXPRESSIONS):
         return False
+    if (same := _same_angles(reference, answer)) is not None:
+        return same
     left, right = exact(reference), exact(answer)
     if left is not None and right is not None:
         return left == right or close(comparison, reference, answer, left, right)
@@ -64,6 +67,9 @@ def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bo
             return close(comparison, reference, answer, left, right)
         verdict = numeric.same_function(reference, answer)
     except Unknown:
+        plain = as_variables(reference, answer)
+        if plain != (reference, answer) and _same_at_points(*plain):
+            return True
         comparison.undecided = True
         if any(isinstance(part, BigOperator) for node in (reference, answer) for part in walk(node)):
             comparison.reached(Stage.SYMPY)
@@ -75,6 +81,23 @@ def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bo
         comparison.undecided = True
         return symbolic.equal(reference, answer)
     return verdict
+
+
+def _same_angles(reference: Node, answer: Node) -> bool | None:
+    """Whether two names of angles are of one: ABC is CBA, and not BAC. None for what is no name of an angle."""
+    names = [
+        [factor.name for factor in node.factors[1:] if isinstance(factor, Symbol)]
+        for node in (reference, answer)
+        if isinstance(node, Product) and node.factors[0] == Symbol("\\angle")
+    ]
+    return None if len(names) != 2 else names[0] in (names[1], names[1][::-1])
+
+
+def _same_at_points(reference: Node, answer: Node) -> bool:
+    try:
+        return numeric.same_function(reference, answer) is True
+    except Unknown:
+        return False
 
 
 def _same_structure(comparison: Comparison, reference: Node, answer: Node) -> bool:

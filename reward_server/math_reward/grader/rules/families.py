@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from math_reward.grader import numeric
 from math_reward.grader.numeric import Unknown
+from math_reward.grader.rules.constants import same_up_to_constant
 from math_reward.grader.rules.labels import without_label
 from math_reward.grader.rules.trees import substituted, values
 from math_reward.grader.syntax import (
+    Bracketed,
     Congruence,
     Constant,
     Negative,
@@ -21,6 +23,7 @@ from math_reward.grader.syntax import (
     Number,
     Product,
     Relation,
+    Several,
     Sum,
     Symbol,
     symbols,
@@ -31,9 +34,13 @@ if TYPE_CHECKING:
     from math_reward.grader.compare import Comparison
 
 MAX_RESIDUES = 64
+MAX_FAMILIES = 8
 
 _INTEGERS = frozenset(["k", "n", "m", "l", "j", "p", "q", "r", "s", "t", "\\ell"])
+_ALONG_A_LINE = frozenset(["s", "t", "u", "\\lambda", "\\mu"])
 _CONSTANTS = re.compile(r"[CcK](?:_\d)?")
+_ANY_CONSTANT = re.compile(r"[A-DKMa-dkm](?:_\d)?")
+_VARIABLE = re.compile(r"[a-z]|[CK]_\d|\\\\(?:theta|phi|tau|alpha|omega|lambda)")
 _DECLARED = re.compile(
     r"\\in ?\\mathbb|\\in ?[ZNRQ]\b|\b(?:integers?|for (?:some|any|all|every)|arbitrary|constants?|real numbers?)\b"
 )
@@ -46,42 +53,72 @@ class _Progression(NamedTuple):
     step: Node
 
 
-def same_family(comparison: Comparison, reference: Node, answer: Node, texts: tuple[str, str]) -> bool:
+def same_family(
+    comparison: Comparison, reference: Node, answer: Node, texts: tuple[str, str], *, declared: bool
+) -> bool:
     """Whether both are one family, up to the name of the parameter and, where it is an integer, its shift.
 
     ``texts`` are both as they were written: a parameter may be renamed where one of them says that it is one, where it
-    counts multiples of pi, or where both are arbitrary constants.
+    counts multiples of pi, or where both are arbitrary constants. ``declared``: their ranges are known and agree.
     """
     if not all(symbols(side) or isinstance(side, (Congruence, Relation)) for side in (reference, answer)):
         return False
-    declared = any(_DECLARED.search(text) for text in texts)
+    declared = declared or any(_DECLARED.search(text) for text in texts)
     _, reference = without_label(comparison, reference)
     _, answer = without_label(comparison, answer)
-    return _renamed(comparison, reference, answer, declared) or _same_progressions(
-        comparison, reference, answer, declared
+    return (
+        _renamed(comparison, reference, answer, declared)
+        or _same_progressions(comparison, reference, answer, declared)
+        or same_up_to_constant(reference, answer)
     )
 
 
 def _renamed(comparison: Comparison, reference: Node, answer: Node, declared: bool) -> bool:
+    if declared and isinstance(reference, Several) and isinstance(answer, Several):
+        return _items_renamed(comparison, list(reference.items), list(answer.items))
     names, others = symbols(reference), symbols(answer)
     mine, theirs = sorted(names - others), sorted(others - names)
+    indexed = sorted(name for name in names & others if _CONSTANTS.fullmatch(name) and "_" in name)
+    if len(indexed) == 2 and not mine and not theirs:
+        mine = theirs = indexed  # C_1 and C_2 are as good as C_2 and C_1.
     if len(mine) != len(theirs) or not 0 < len(mine) <= 2 or isinstance(reference, Symbol):
         return False
-    if not _are_parameters({*mine, *theirs}, reference, declared):
+    constants = all(map(_CONSTANTS.fullmatch, mine)) and all(map(_ANY_CONSTANT.fullmatch, theirs))
+    constants = constants and names > {*mine} and all(map(_VARIABLE.fullmatch, names - {*mine}))
+    if not constants and not _are_parameters({*mine, *theirs}, reference, declared):
         return False
     for order in itertools.permutations(mine):
         renamed = answer
         for old, new in zip(theirs, order, strict=True):
-            renamed = substituted(renamed, old, Symbol(new))
+            renamed = substituted(renamed, old, Symbol(f"new {new}"))
+        for new in order:
+            renamed = substituted(renamed, f"new {new}", Symbol(new))
         if comparison.same(reference, renamed):
             return True
     return False
 
 
+def _items_renamed(comparison: Comparison, items: list[Node], others: list[Node]) -> bool:
+    """Lists of families, each with a parameter of its own name, in any order."""
+    if len(items) != len(others) or len(items) > MAX_FAMILIES:
+        return False
+    rest = list(others)
+    for item in items:
+        _, value = without_label(comparison, item)
+        for index, other in enumerate(rest):
+            _, candidate = without_label(comparison, other)
+            if comparison.same(item, other) or _renamed(comparison, value, candidate, declared=True):
+                del rest[index]
+                break
+        else:
+            return False
+    return True
+
+
 def _are_parameters(names: set[str], node: Node, declared: bool) -> bool:
     if all(_CONSTANTS.fullmatch(name) for name in names):
         return True
-    if declared:
+    if declared or (names <= _ALONG_A_LINE and isinstance(node, Bracketed)):
         return True
     return names <= _INTEGERS and any(isinstance(part, Constant) and part.name == "pi" for part in walk(node))
 

@@ -10,11 +10,14 @@ from math_reward.grader.syntax import (
     Bracketed,
     Call,
     Node,
+    Number,
     Product,
+    Quotient,
     Ratio,
     Relation,
     Several,
     Symbol,
+    Text,
     symbols,
 )
 
@@ -69,15 +72,20 @@ def _is_label(node: Node) -> bool:
     if isinstance(node, Call):
         if node.function == "abs":
             return isinstance(node.arguments[0], Product) and _is_label(node.arguments[0])  # |AB|, and not |x|
+        if node.function == "overline" and isinstance(node.arguments[0], Product):
+            return all(isinstance(factor, Symbol) for factor in node.arguments[0].factors)  # the digits of a number
         if node.function in ("overline", "vec", "bar", "hat", "overrightarrow"):
             return _is_label(node.arguments[0])
         return (
-            node.function == "derivative"
+            node.function in ("derivative", "dot", "ddot")
             or node.function.startswith("apply ")
             or (node.function == "prime" and _is_label(node.arguments[0]))
         )
     if isinstance(node, Bracketed):
-        return (node.left, node.right) == ("(", ")") and all(_is_label(item) for item in node.items)
+        return (node.left, node.right) == ("(", ")") and all(_is_label(i) or _is_applied(i) for i in node.items)
+    if isinstance(node, Quotient):
+        sides = (node.numerator, node.denominator)
+        return all(isinstance(side, Product) and _is_label(side) for side in sides)  # AB/CD
     if isinstance(node, Ratio):
         return all(_is_label(term) for term in node.terms)
     if isinstance(node, Product):
@@ -89,31 +97,64 @@ def _is_label(node: Node) -> bool:
     return isinstance(node, Symbol)
 
 
+def _is_applied(node: Node) -> bool:
+    """``P(x)``, read as a product, among the names of a tuple."""
+    if not isinstance(node, Product) or len(node.factors) != 2:
+        return False
+    function, argument = node.factors
+    return isinstance(function, Symbol) and function.name.isupper() and isinstance(argument, Symbol)
+
+
 def label_name(label: Node) -> str:
     """What a label names, as a text: ``f`` for f(x), ``AB`` for AB and BA."""
     if isinstance(label, Symbol):
         return label.name
     if isinstance(label, Call):
         if label.function.startswith("apply "):
-            return label.function.removeprefix("apply ")
+            inside = label.arguments[0]
+            return label.function.removeprefix("apply ") + (f"({inside.text})" if isinstance(inside, Text) else "")
         return f"{label.function} {label_name(label.arguments[0])}"
     if isinstance(label, Product):
         names = [factor.name for factor in label.factors if isinstance(factor, Symbol)]
         return "".join(min(names, names[::-1]))
+    if isinstance(label, Quotient):
+        return f"{label_name(label.numerator)}/{label_name(label.denominator)}"
     parts = label.terms if isinstance(label, Ratio) else label.items if isinstance(label, (Bracketed, Several)) else ()
     return ",".join(map(label_name, parts))
 
 
 def clash(reference: Node, answer: Node) -> bool:
     """``x = 3`` is another line than ``y = 3``, and ``b:a = 1:2`` says something else than ``a:b = 1:2``."""
+    if _order(reference) != _order(answer):
+        return True  # f(x) and f'(x)
     if type(reference) is not type(answer):
         return False
     name, other = label_name(reference), label_name(answer)
     if name == other:
         return False
     if isinstance(reference, Call) and {name, other} - _FUNCTION_LETTERS:
-        return False
+        return "(" in name and "(" in other  # P(A|B) and P(B|A)
+    index, other_index = name.partition("_")[2], other.partition("_")[2]
+    if _base(name) == _base(other) and index and other_index and (_is_compound(index) or _is_compound(other_index)):
+        return True  # a_{n+1} and a_n
     return _base(name) != _base(other) or _base(name) in (name, other)
+
+
+def _is_compound(index: str) -> bool:
+    return not index.isalnum() and any(character.isalpha() for character in index)
+
+
+def _order(label: Node) -> int:
+    """Of which derivative a label speaks: 1 for f'(x), dy/dx and a dotted x."""
+    if not isinstance(label, Call):
+        return 0
+    if label.function == "derivative":
+        order = label.arguments[2] if len(label.arguments) > 2 else None
+        return int(order.value) if isinstance(order, Number) else 1
+    own = {"dot": 1, "ddot": 2}.get(label.function, 0)
+    if label.function == "prime" and len(label.arguments) == 1:
+        own = 1
+    return own + (_order(label.arguments[0]) if label.function in ("prime", "dot") else 0)
 
 
 def _base(name: str) -> str:
@@ -127,9 +168,17 @@ def are_equations(*nodes: Node) -> bool:
 
 def with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
     """``value`` of f(x) = value with the variable that the reference has: f(z)."""
+    if isinstance(reference, Symbol) and isinstance(answer, Symbol):
+        base, _, index = reference.name.partition("_")
+        other, _, old = answer.name.partition("_")
+        letters = len(index) == len(old) == 1 and index.isalpha() and old.isalpha()
+        if not letters or base != other or index == old:
+            return value
+        # a_n and a_k; an n in what a_k is would be another one.
+        return renamed(renamed(value, Symbol(f"other {index}"), Symbol(index)), Symbol(index), Symbol(old))
     if isinstance(reference, Call) and isinstance(answer, Call) and len(reference.arguments) == len(answer.arguments):
-        for new, old in zip(reference.arguments, answer.arguments, strict=True):
-            value = renamed(value, new, old)
+        for new, was in zip(reference.arguments, answer.arguments, strict=True):
+            value = renamed(value, new, was)
     return value
 
 

@@ -45,6 +45,7 @@ def has_matrix(reference: Node, answer: Node) -> bool:
 
 def same_matrix(comparison: Comparison, reference: Node, answer: Node) -> bool:
     """Matrices entry by entry; a row or a column is a tuple."""
+    reference, answer = _from_rows(reference), _from_rows(answer)
     if isinstance(reference, Matrix) and isinstance(answer, Matrix):
         if [len(row) for row in reference.rows] != [len(row) for row in answer.rows]:
             return False
@@ -53,10 +54,27 @@ def same_matrix(comparison: Comparison, reference: Node, answer: Node) -> bool:
             for row, other in zip(reference.rows, answer.rows, strict=True)
             for a, b in zip(row, other, strict=True)
         )
+    if isinstance(reference, Call) and not _is_column(reference):
+        return False
     left, right = _vector(comparison, reference), _vector(comparison, answer)
     if left is None or right is None or len(left) != len(right):
         return False
     return all(comparison.same(a, b) for a, b in zip(left, right, strict=True))
+
+
+def _is_column(node: Call) -> bool:
+    r"""Whether ``\binom{1}{2}`` can only be meant as a column: as a number it would be zero."""
+    values = [exact(argument) for argument in node.arguments]
+    return len(values) == 2 and values[0] is not None and values[1] is not None and values[0] < values[1]
+
+
+def _from_rows(node: Node) -> Node:
+    """``[[1, 2], [3, 4]]`` as the matrix that it is."""
+    if not isinstance(node, Bracketed) or (node.left, node.right) != ("[", "]"):
+        return node
+    rows = [item.items for item in node.items if isinstance(item, Bracketed) and (item.left, item.right) == ("[", "]")]
+    square = len(rows) == len(node.items) and len({len(row) for row in rows}) == 1
+    return Matrix(tuple(rows)) if square else node
 
 
 def _vector(comparison: Comparison, node: Node) -> tuple[Node, ...] | None:
@@ -67,6 +85,8 @@ def _vector(comparison: Comparison, node: Node) -> tuple[Node, ...] | None:
         return tuple(row[0] for row in node.rows) if len(node.rows[0]) == 1 else None
     if isinstance(node, Bracketed) and (node.left, node.right) in (("(", ")"), ("[", "]")):
         return node.items
+    if isinstance(node, Call) and node.function == "binom":
+        return node.arguments  # A column, in the notation of some schools.
     if isinstance(node, Several) and (names := labels_of(comparison, list(node.items))):
         return tuple(in_order_of_names(names, list(node.items)))
     return None

@@ -28,11 +28,28 @@ if TYPE_CHECKING:
 
 
 def has_quantity(reference: Node, answer: Node) -> bool:
-    return isinstance(reference, Quantity) or isinstance(answer, Quantity)
+    if isinstance(reference, Quantity) or isinstance(answer, Quantity):
+        return True
+    return _with_letters(reference) is not None and _with_letters(answer) is not None
+
+
+def _with_letters(node: Node) -> Quantity | None:
+    """``3.6 MJ`` and ``9.8 m/s^2``, whose letters read as variables, as quantities where they have known units."""
+    if not isinstance(node, (Product, Quotient)):
+        return None
+    found = _as_quantity(node, Quantity(Number(Fraction(1)), "meter"))
+    return found if isinstance(found, Quantity) else None
 
 
 def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool:
     """A unit that one side lacks is dropped; two units must measure the same, and are converted."""
+    if not isinstance(reference, Quantity) and not isinstance(answer, Quantity):
+        if same_expression(comparison, reference, answer):
+            return True
+        mine, other_side = _with_letters(reference), _with_letters(answer)
+        if mine is None or other_side is None or mine.unit == other_side.unit or not _is_long(mine, other_side):
+            return False
+        reference, answer = mine, other_side
     if isinstance(reference, Quantity) != isinstance(answer, Quantity):
         reference, answer = _as_quantity(reference, answer), _as_quantity(answer, reference)
     value, unit = split(reference)
@@ -65,6 +82,9 @@ def _as_quantity(node: Node, other: Node) -> Node:
         return node
     if measure(other.unit) is None or not symbols(node):
         return node
+    last = node.factors[-1] if isinstance(node, Product) else node
+    if isinstance(node, Product) and isinstance(last, Quotient) and not symbols(Product(node.factors[:-1])):
+        node = Quotient(Product((*node.factors[:-1], last.numerator)), last.denominator)  # 9.8 \frac{m}{s^2}
     above = node.numerator if isinstance(node, Quotient) else node
     below = _units_of((node.denominator,)) if isinstance(node, Quotient) else ""
     factors = above.factors if isinstance(above, Product) else (above,)
@@ -79,7 +99,8 @@ def _as_quantity(node: Node, other: Node) -> Node:
 def _units_of(factors: tuple[Node, ...]) -> str | None:
     """Letters with their powers as units; ``GN`` is one of two letters."""
     if len(factors) > 1 and all(isinstance(factor, Symbol) for factor in factors):
-        whole = one_unit("".join(factor.name for factor in factors if isinstance(factor, Symbol)))
+        letters = "".join(_letter(factor.name) for factor in factors if isinstance(factor, Symbol))
+        whole = one_unit(letters)
         if measure(whole) is not None:
             return whole
     names = []
@@ -88,8 +109,21 @@ def _units_of(factors: tuple[Node, ...]) -> str | None:
         power = exact(factor.exponent) if isinstance(factor, Power) else Fraction(1)
         if not isinstance(base, Symbol) or power is None or power.denominator != 1:
             return None
-        names.append(f"{one_unit(base.name)}^{power}")
+        names.append(f"{one_unit(_letter(base.name))}^{power}")
     return " ".join(names)
+
+
+def _letter(name: str) -> str:
+    return {"\\mu": "µ", "\\Omega": "Ω"}.get(name, name)
+
+
+def _is_long(*sides: Quantity) -> bool:
+    """Whether one of them has a unit that is no single letter, as variables are: m/s, kilopascal."""
+    return any(len(side.unit.split("^")[0]) > 1 and not _is_one_letter(side.unit) for side in sides)
+
+
+def _is_one_letter(unit: str) -> bool:
+    return any(one_unit(letter) == unit.partition("^")[0] for letter in "AmgsNJWVCFTKHhdLl")
 
 
 def _radians(node: Node) -> Node:

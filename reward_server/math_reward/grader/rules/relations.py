@@ -9,6 +9,7 @@ from math_reward.grader import corners, numeric
 from math_reward.grader.exact import Undefined, exact
 from math_reward.grader.numeric import Unknown
 from math_reward.grader.rules.collections import pairwise
+from math_reward.grader.rules.opaque import as_variables
 from math_reward.grader.rules.trees import substituted
 from math_reward.grader.syntax import (
     Call,
@@ -35,7 +36,9 @@ _INEQUALITIES = ("<", "<=", ">", ">=", "!=")
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _ZERO = Number(Fraction(0))
 _ONE = Number(Fraction(1))
+_SYMMETRIC = ("parallel", "perp", "~")
 _HUGE = 1e7
+MAX_SOLVED = 6
 
 
 def has_relation(reference: Node, answer: Node) -> bool:
@@ -62,8 +65,10 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
             return False
         others = (others[1], others[0])
     if operator not in ("=", *_INEQUALITIES):
-        return pairwise(comparison, operands, others)
-    if symbols(reference) != symbols(answer):
+        turned = operator in _SYMMETRIC and pairwise(comparison, operands, others[::-1])
+        return turned or pairwise(comparison, operands, others)
+    operands, others = _with_variables(operands, others)
+    if symbols(Relation(("=",), operands)) != symbols(Relation(("=",), others)):
         return False  # What one of them does not name is free there and not in the other.
     comparison.reached(Stage.NUMERIC)
     try:
@@ -72,7 +77,63 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
         verdict = numeric.proportional(left, right, positive=operator not in ("=", "!="))
     except Unknown:
         return pairwise(comparison, operands, others)
-    return bool(verdict) or (operator == "=" and (_solves(answer, reference) or _solves(reference, answer)))
+    if verdict is None and pairwise(comparison, operands, others):
+        return True  # gcd(m, n) = 1 has no values at points
+    if verdict or operator != "=":
+        return bool(verdict)
+    mine, other_equation = Relation(("=",), operands), Relation(("=",), others)
+    return _solves(other_equation, mine) or _solves(mine, other_equation) or _same_solved(left, right)
+
+
+def _with_variables(operands: tuple[Node, ...], others: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
+    """Both sides with every call of an unknown function, such as f'(x), as a variable."""
+    plain = as_variables(*operands, *others)
+    return plain[: len(operands)], plain[len(operands) :]
+
+
+def _same_solved(left: Node, right: Node) -> bool:
+    """Whether ``left = 0`` and ``right = 0`` are the same, solved for a variable in which both are of first degree.
+
+    Where the factor of that variable is zero, neither may have solutions: ``x(y - 6) = 0`` has more than ``y = 6``.
+    """
+    for name in sorted(symbols(left))[:MAX_SOLVED]:
+        parts = [_linear_in(side, name) for side in (left, right)]
+        if parts[0] is None or parts[1] is None:
+            continue
+        (slope, rest), (other_slope, other_rest) = parts[0], parts[1]
+        try:
+            if not numeric.same_function(Product((rest, other_slope)), Product((other_rest, slope))):
+                return False
+        except Unknown:
+            return False
+        return not any(
+            _vanishes(constant, point)
+            for factor, constant in ((slope, rest), (other_slope, other_rest))
+            for point in corners.zeros(factor)
+        )
+    return False
+
+
+def _linear_in(left: Node, name: str) -> tuple[Node, Node] | None:
+    """The factor of ``name`` in ``left`` and the rest, where it is of first degree in it."""
+    if any(isinstance(part, Call) and name in symbols(part) for part in walk(left)):
+        return None
+    rest = substituted(left, name, _ZERO)
+    slope = Sum((substituted(left, name, _ONE), Negative(rest)))
+    curved = Sum((left, Negative(rest), Negative(Product((Symbol(name), slope)))))
+    try:
+        if not numeric.same_function(curved, _ZERO) or numeric.same_function(slope, _ZERO):
+            return None
+    except (Unknown, Undefined):
+        return None
+    return slope, rest
+
+
+def _vanishes(node: Node, point: dict[str, float]) -> bool:
+    try:
+        return bool(abs(numeric.evaluate(node, {**dict.fromkeys(symbols(node), 0.917), **point})) < 1e-9)
+    except (Undefined, OverflowError):
+        return False
 
 
 def _is_solution(equation: Relation, value: Node) -> bool:

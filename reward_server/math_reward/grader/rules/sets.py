@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from math_reward.grader.exact import exact
 from math_reward.grader.real_sets import is_set_like, real_set, same_sets
 from math_reward.grader.rules.collections import pairwise, same_brackets, same_items
 from math_reward.grader.rules.expressions import same_expression
 from math_reward.grader.rules.relations import same_relation
-from math_reward.grader.rules.trees import renamed
+from math_reward.grader.rules.trees import MAX_ITEMS, renamed
 from math_reward.grader.syntax import (
     Bracketed,
     Node,
+    Number,
     Relation,
     SetBuilder,
     SetOperation,
@@ -31,6 +35,10 @@ def has_set(reference: Node, answer: Node) -> bool:
 def same_set(comparison: Comparison, reference: Node, answer: Node) -> bool:
     """Sets of reals end by end, in one domain; other sets operation by operation."""
     comparison.reached(Stage.STRUCTURE)
+    for listed, other in ((reference, answer), (answer, reference)):
+        written = _written_out(other) if isinstance(listed, Several) and isinstance(other, SetBuilder) else []
+        if written:
+            return any(comparison.same_value(found, listed) for found in written)
     left, right = real_set(reference), real_set(answer)
     if left is not None and right is not None:
         return same_sets(left, right, lambda a, b: same_expression(comparison, a, b))
@@ -60,3 +68,31 @@ def _same_builders(comparison: Comparison, reference: SetBuilder, answer: SetBui
     return (isinstance(mine, Symbol) or comparison.same(mine, other)) and comparison.same(
         reference.condition, condition
     )
+
+
+def _written_out(node: SetBuilder) -> list[Several]:
+    """The elements of a set of a few whole numbers; of natural numbers with and without zero."""
+    found = real_set(node)
+    if found is None or found.domain not in ("integers", "naturals"):
+        return []
+    lists: list[Several] = []
+    for least in (0, 1) if found.domain == "naturals" else (None,):
+        numbers: list[int] = []
+        for low, high in found.intervals:
+            first = -math.inf if low.node is None else _first_whole(low.node, low.closed, up=True)
+            last = math.inf if high.node is None else _first_whole(high.node, high.closed, up=False)
+            first = first if least is None else max(first, least)
+            if not 0 <= last - first < MAX_ITEMS:
+                return []
+            numbers += range(int(first), int(last) + 1)
+        lists.append(Several("set", tuple(Number(Fraction(number)) for number in numbers)))
+    return lists
+
+
+def _first_whole(end: Node, closed: bool, *, up: bool) -> float:
+    """The whole number next to an end of an interval, inside it; infinite where the end is not rational."""
+    value = exact(end)
+    if value is None:
+        return math.inf if up else -math.inf
+    whole = math.ceil(value) if up else math.floor(value)
+    return whole if whole != value or closed else whole + (1 if up else -1)

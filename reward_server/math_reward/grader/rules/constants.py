@@ -1,0 +1,82 @@
+r"""Arbitrary constants: ``\ln|x| + C`` is ``\ln|2x| + C``, and an indefinite integral is what has its derivative."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from math_reward.grader import numeric
+from math_reward.grader.calculus import NoDerivative, derivative, integrand
+from math_reward.grader.exact import Undefined
+from math_reward.grader.numeric import Unknown
+from math_reward.grader.rules.trees import substituted
+from math_reward.grader.syntax import BigOperator, Negative, Node, Number, Quantity, Sum, Symbol, symbols, walk
+from math_reward.grader.verdict import Stage
+
+if TYPE_CHECKING:
+    from math_reward.grader.compare import Comparison
+
+CONSTANT = re.compile(r"[CcK](?:_\d)?")
+_VARIABLE = re.compile(r"[p-z]|\\(?:theta|phi|tau)")
+_PLACES = (Fraction(1, 2), Fraction(2), Fraction(5), Fraction(-3, 2))
+
+
+def has_integral(reference: Node, answer: Node) -> bool:
+    return integrand(reference) is not None and not any(isinstance(part, BigOperator) for part in walk(answer))
+
+
+def same_integral(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    """What has the integrand as its derivative, with an arbitrary constant."""
+    comparison.reached(Stage.NUMERIC)
+    found = integrand(reference)
+    assert found is not None
+    under, name = found
+    if _constant_of(answer) is None or any(isinstance(part, Quantity) for part in walk(answer)):
+        return False
+    try:
+        return numeric.same_function(under, derivative(answer, name)) is True
+    except (NoDerivative, Unknown, Undefined):
+        return False
+
+
+def same_up_to_constant(reference: Node, answer: Node) -> bool:
+    """Whether both have an arbitrary constant as a term, and differ by a constant without it."""
+    mine, theirs = _constant_of(reference), _constant_of(answer)
+    if mine is None or theirs is None:
+        return False
+    zero = Number(Fraction(0))
+    left, right = substituted(reference, mine, zero), substituted(answer, theirs, zero)
+    names = symbols(left)
+    if names != symbols(right) or not names or not all(_VARIABLE.fullmatch(name) for name in names):
+        return False
+    for place in _PLACES:
+        try:
+            sides = [Sum((side, Negative(_at(side, names, place)))) for side in (left, right)]
+            numeric.evaluate(sides[0], dict.fromkeys(names, 0.71))
+            return numeric.same_function(*sides) is True
+        except (Undefined, OverflowError):
+            continue
+        except Unknown:
+            return False
+    return False
+
+
+def _constant_of(node: Node) -> str | None:
+    """The one arbitrary constant of ``node``, where it is a term of it."""
+    names = [name for name in symbols(node) if CONSTANT.fullmatch(name)]
+    if len(names) != 1:
+        return None
+    at_zero, at_one = (substituted(node, names[0], Number(Fraction(value))) for value in (0, 1))
+    try:
+        one = numeric.same_function(Number(Fraction(1)), Sum((at_one, Negative(at_zero))))
+        linear = numeric.same_function(node, Sum((at_zero, Symbol(names[0]))))
+    except (Unknown, Undefined):
+        return None
+    return names[0] if one and linear else None
+
+
+def _at(node: Node, names: set[str], place: Fraction) -> Node:
+    for name in names:
+        node = substituted(node, name, Number(place))
+    return node

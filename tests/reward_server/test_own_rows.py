@@ -1,0 +1,60 @@
+r"""Rows of kinds that users bring, labelled before the grader was run on them, and answers that must not be paid.
+
+``own_rows.jsonl``: kind, reference, an answer (in a box) or a whole completion, the label; ``missed`` says why the
+grader does not know a row, so that the list of what it does not know stays true. ``unpaid.jsonl``: per kind, answers
+of which none is right for any of the references, but for the pairs under ``right``.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from math_reward.grader import Verdict, grade
+
+
+def _lines(name: str) -> list[dict[str, Any]]:
+    text = (Path(__file__).parent / name).read_text("utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+ROWS = _lines("own_rows.jsonl")
+ATTACKS = _lines("unpaid.jsonl")
+
+
+def _graded(row: dict[str, Any]) -> bool:
+    return grade(row.get("completion") or rf"\boxed{{{row['answer']}}}", row["reference"]).correct
+
+
+@pytest.mark.parametrize("kind", sorted({row["kind"] for row in ROWS}))
+def test_every_row_of_a_kind_is_graded_as_its_label_says(kind: str):
+    rows = [row for row in ROWS if row["kind"] == kind and "missed" not in row]
+
+    assert [row for row in rows if _graded(row) is not row["label"]] == []
+
+
+def test_what_is_listed_as_unknown_is_unknown_and_never_paid_wrongly():
+    missed = [row for row in ROWS if "missed" in row]
+
+    assert [row for row in missed if _graded(row)] == []
+    assert all(row["label"] for row in missed)
+    assert len(missed) <= 0.03 * len(ROWS)
+
+
+@pytest.mark.parametrize("attack", [attack for attack in ATTACKS if "answers" in attack], ids=lambda a: a["kind"])
+def test_no_cheating_answer_of_a_kind_is_paid(attack: dict[str, Any]):
+    right = {tuple(pair) for pair in attack["right"]}
+    graded = [
+        (reference, answer, grade(rf"\boxed{{{answer}}}", reference).verdict)
+        for reference in attack["references"]
+        for answer in attack["answers"]
+    ]
+
+    assert [pair for *pair, verdict in graded if verdict is Verdict.CORRECT and tuple(pair) not in right] == []
+    assert [pair for *pair, verdict in graded if verdict in (Verdict.ERROR, Verdict.BAD_REFERENCE)] == []
+
+
+@pytest.mark.parametrize(("reference", "completion"), ATTACKS[-1]["completions"])
+def test_no_cheating_completion_is_paid(reference: str, completion: str):
+    assert not grade(completion, reference).correct
