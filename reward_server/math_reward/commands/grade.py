@@ -94,10 +94,15 @@ def run(arguments: argparse.Namespace) -> None:
         allow_unevaluated=arguments.allow_unevaluated,
         evaluated=arguments.evaluated,
     )
-    if arguments.file is None:
-        _grade_one(arguments, settings, options)
-    else:
-        _grade_file(arguments, settings, options)
+    from math_reward.lane import NoWorkers
+
+    try:
+        if arguments.file is None:
+            _grade_one(arguments, settings, options)
+        else:
+            _grade_file(arguments, settings, options)
+    except NoWorkers as error:
+        refuse(str(error))
 
 
 def _grade_one(arguments: argparse.Namespace, settings: "Settings", options: Options) -> None:

@@ -33,7 +33,8 @@ def close(
     """Equality up to rounding or ``rel_tol``, as far as the options and the form of the two allow."""
     options = comparison.options
     step = rounding(reference)
-    if step and rounding(answer) is None and not is_integer(right) and within(comparison, reference, answer, step / 2):
+    exact_answer = rounding(answer) is None and not (step and _short(right, step))
+    if step and exact_answer and within(comparison, reference, answer, step / 2):
         return True
     step = rounding(answer, least=FULL_DIGITS)
     if step and not is_integer(left) and rounding(reference) is None and within(comparison, reference, answer, step):
@@ -46,6 +47,12 @@ def close(
         if value is not None:
             return within(comparison, reference, answer, abs(Fraction(value)) * Fraction(options.rel_tol))
     return False
+
+
+def _short(value: Fraction | None, step: Fraction) -> bool:
+    """Whether a value is a decimal itself with at most two more places: nobody rounds 12.21 to 12.2, whether it is
+    written 1221/100 or 1221 %."""
+    return value is not None and (value / (step / 100)).denominator == 1
 
 
 def within(comparison: Comparison, left: Node, right: Node, distance: Fraction) -> bool:
