@@ -1,15 +1,28 @@
 """The scripts for clusters: every flag is one of OpenRLHF's or ours, and the plan is the paper's."""
 
+import atexit
+import functools
 import math
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from openrlhf_gtpo.cpu.zygote import PRELOADED
+
+from .zygote_driver import Driver
+
 LAUNCH = Path(__file__).parents[2] / "launch"
+
+
+@functools.cache
+def python() -> str:
+    """One that has what takes each dry run seconds to import."""
+    driver = Driver(*PRELOADED)
+    atexit.register(driver.stop)
+    return driver.python
 
 
 def run(script: str, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -31,7 +44,7 @@ def run(script: str, *flags: str, **environment: str) -> subprocess.CompletedPro
     kept = {name: value for name, value in os.environ.items() if name not in names}
     return subprocess.run(
         ["bash", str(LAUNCH / script), *flags],
-        env={**kept, "PYTHON": sys.executable, **environment},
+        env={**kept, "PYTHON": python(), **environment},
         capture_output=True,
         text=True,
         timeout=200,

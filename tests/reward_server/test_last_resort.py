@@ -10,14 +10,14 @@ ASKED = Options(math_verify=True)
 
 
 def test_it_is_not_asked_unless_the_options_say_so() -> None:
-    assert grade(r"\boxed{\frac{x^2}{2}}", r"\int x\,dx").verdict is Verdict.WRONG
+    assert grade(r"\boxed{\frac{x^2y}{2}}", r"\int\int x\,dx\,dy").verdict is Verdict.WRONG
 
 
 @pytest.mark.parametrize(
     ("reference", "answer", "verdict"),
     [
-        (r"\int x\,dx", r"\frac{x^2}{2}", Verdict.CORRECT),
-        (r"\int x\,dx", r"\frac{x^2}{3}", Verdict.WRONG),
+        (r"\int\int x\,dx\,dy", r"\frac{x^2y}{2}", Verdict.CORRECT),
+        (r"\int\int x\,dx\,dy", r"\frac{x^2y}{3}", Verdict.WRONG),
     ],
 )
 def test_it_decides_what_has_no_value_that_the_grader_knows(reference: str, answer: str, verdict: Verdict) -> None:
@@ -37,6 +37,6 @@ def test_it_is_not_asked_about_what_the_grader_decided(reference: str, answer: s
 
 def test_a_request_for_it_where_it_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "math_verify", None)
-    result = grade(r"\boxed{\frac{x^2}{4}}", r"\int x\,dx", options=ASKED)
+    result = grade(r"\boxed{\frac{x^2y}{4}}", r"\int\int x\,dx\,dy", options=ASKED)
     assert result.verdict is Verdict.ERROR
     assert "pip install 'openrlhf-gtpo[math-verify]'" in (result.detail or "")

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable
+from multiprocessing import forkserver
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,8 +32,10 @@ def calls_of(path: Path) -> list[str]:
 
 
 def kill_fork_server(wait_for: WaitFor) -> None:
-    """It is the child of this process that has children, the workers."""
-    (fork_server,) = [child for child in psutil.Process().children() if child.children()]
+    """That of multiprocessing in this process; other tests here may have started servers, which have their own."""
+    pid = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    fork_server = psutil.Process(pid)
+    assert fork_server.children(), "its children are the workers"
     fork_server.kill()
     # It stays a zombie until multiprocessing asks for its exit code.
     wait_for(lambda: fork_server.status() == psutil.STATUS_ZOMBIE)

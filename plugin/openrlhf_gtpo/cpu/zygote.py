@@ -274,9 +274,9 @@ def _seed() -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    """Do what ``python ARGUMENTS...`` does, for the forms that Ray and multiprocessing use."""
+    """Do what ``python ARGUMENTS...`` does, for a file, ``-c`` and ``-m``."""
     rest = list(arguments)
-    while rest and rest[0].startswith("-") and rest[0] != "-c":
+    while rest and rest[0].startswith("-") and rest[0] not in ("-c", "-m"):
         option = rest.pop(0)
         if option in ("-X", "-W"):
             rest.pop(0)
@@ -288,6 +288,11 @@ def _run(arguments: list[str]) -> int:
         main = type(sys)("__main__")
         sys.modules["__main__"] = main
         exec(compile(code, "<string>", "exec"), main.__dict__)
+        return 0
+    if rest[0] == "-m":
+        sys.argv = rest[1:]
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(rest[1], run_name="__main__", alter_sys=True)
         return 0
     sys.argv = rest
     sys.path.insert(0, str(Path(rest[0]).parent))

@@ -13,40 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
+from ..zygote_driver import Driver
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="The zygote is for Linux.")
-
-DRIVER = """
-import sys
-from openrlhf_gtpo.cpu.zygote import Zygote
-
-with Zygote(sys.argv[1:]) as zygote:
-    print(zygote.python, zygote._pid, flush=True)
-    sys.stdin.read()
-"""
-
-
-class Driver:
-    """A process that has a zygote of the named modules, until ``stop``."""
-
-    def __init__(self, *modules: str, path: Path | None = None) -> None:
-        paths = [str(path)] if path else []
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, os.environ["PYTHONPATH"]])}
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", DRIVER, *modules],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        assert self.process.stdout
-        self.python, pid = self.process.stdout.readline().split()
-        self.zygote = psutil.Process(int(pid))
-
-    def stop(self) -> None:
-        self.process.communicate("")
-
-    def run(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([self.python, *arguments], capture_output=True, text=True, timeout=60, **options)
 
 
 @pytest.fixture(scope="module")
@@ -77,13 +46,16 @@ SAYS_WHAT_IT_SEES = """
 """
 
 
-@pytest.mark.parametrize("form", ["a file", "a line"])
+@pytest.mark.parametrize("form", ["a file", "a line", "a module"])
 def test_it_sees_the_arguments_folder_environment_and_input_that_python_would(
     driver: Driver, program: Callable[[str], str], tmp_path: Path, form: str
 ):
     arguments = ["-u", "-B", "-X", "dev", *([program(SAYS_WHAT_IT_SEES)] if form == "a file" else [])]
     if form == "a line":
         arguments += ["-c", textwrap.dedent(SAYS_WHAT_IT_SEES)]
+    if form == "a module":
+        program(SAYS_WHAT_IT_SEES)
+        arguments += ["-m", "program"]
     options: dict[str, Any] = {"cwd": tmp_path, "input": "read me", "env": {"COLOUR": "green", "PATH": os.defpath}}
 
     forked = driver.run(*arguments, "one", "two words", **options)
