@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from openrlhf_gtpo.errors import OneSentence
+from openrlhf_gtpo.vllm_versions import INSTALL_TESTED
 
 __all__ = ["EntropyMissing", "check_hook", "engine_kwargs", "entropies", "logprobs", "sampling_kwargs"]
 
@@ -55,7 +56,7 @@ def check_hook(reports: Iterable[Mapping[str, Any]]) -> None:
             raise EntropyMissing(
                 f"vLLM {report['vllm']} samples with {report['sampler']}, which the entropy hook does not cover, "
                 f"so GTPO and "
-                "GRPO-S cannot be computed: install a vLLM from 0.27 to 0.32, or set VLLM_USE_V2_MODEL_RUNNER=0."
+                f"GRPO-S cannot be computed: {INSTALL_TESTED}, or set VLLM_USE_V2_MODEL_RUNNER=0."
             )
 
 

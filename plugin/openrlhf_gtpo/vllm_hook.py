@@ -22,6 +22,7 @@ import torch
 
 from openrlhf_gtpo.entropy import token_entropy
 from openrlhf_gtpo.errors import OneSentence
+from openrlhf_gtpo.vllm_versions import INSTALL_TESTED
 
 __all__ = ["EntropyHookError", "install", "is_hooked"]
 
@@ -42,8 +43,7 @@ def install() -> None:
         _hook_v1()
     except (ImportError, AttributeError) as error:
         raise EntropyHookError(
-            f"The entropy hook does not fit the sampler of vLLM {version_found()} ({error}): install a vLLM from "
-            f"0.27 to 0.32."
+            f"The entropy hook does not fit the sampler of vLLM {version_found()} ({error}): {INSTALL_TESTED}."
         ) from error
     try:
         _hook_v2()
@@ -52,8 +52,7 @@ def install() -> None:
         return
     except AttributeError as error:
         raise EntropyHookError(
-            f"The entropy hook does not fit the V2 sampler of vLLM {version_found()} ({error}): install a vLLM "
-            f"from 0.27 to 0.32."
+            f"The entropy hook does not fit the V2 sampler of vLLM {version_found()} ({error}): {INSTALL_TESTED}."
         ) from error
 
 

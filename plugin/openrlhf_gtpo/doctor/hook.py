@@ -3,6 +3,7 @@
 from openrlhf_gtpo.doctor.findings import Finding, fault, ok, skipped, warning
 from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
 from openrlhf_gtpo.doctor.packages import IMPORT_SECONDS
+from openrlhf_gtpo.vllm_versions import INSTALL_TESTED
 
 __all__ = ["check_engine", "check_hook"]
 
@@ -26,7 +27,7 @@ def check_hook() -> Finding:
         return warning(
             name,
             f"vLLM also has {', '.join(foreign)}, which the hook does not cover: give --engine with --model to see "
-            "whether it is in use here, and if so install a vLLM from 0.27 to 0.32.",
+            f"whether it is in use here, and if so {INSTALL_TESTED}.",
         )
     said = "It covers " + " and ".join(sampler["name"] for sampler in found if sampler["hooked"])
     absent = [
