@@ -430,7 +430,8 @@ async def test_a_server_that_only_lies_is_an_error_at_the_deadline_that_says_how
 
 async def test_a_batch_that_failed_together_is_asked_again_together():
     with FakeRewardServer([Answer(503)] * 3) as server:
-        async with reward_client(server.url) as client:
+        # A full batch goes at once; however slow the machine is, none goes before all have asked.
+        async with reward_client(server.url, batch_size=50, batch_wait=15.0) as client:
             got = await outcomes(client, *(ask(i) for i in range(50)))
         assert [reward.reward for reward in got] == [float(i) for i in range(50)]
         assert [len(post.texts) for post in server.posts] == 4 * [50]
