@@ -174,7 +174,7 @@ def story(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
             service.start(token)
             last_words.append(stopped_with(training))
             metrics = training.metrics()
-            for actor in ("RolloutActor", r"(Cpu)?Policy(Model)?Actor"):
+            for actor in (r"(Cpu)?Rollout(Ray)?Actor", r"(Cpu)?Policy(Model)?Actor"):
                 training = resume()
                 process_of(training, actor).kill()
                 last_words.append(stopped_with(training))
