@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import faulthandler
 import importlib
+import importlib.metadata
 import os
 import runpy
 import signal
@@ -160,11 +161,19 @@ def choose_device(arguments: Sequence[str]) -> str:
     chosen = parser.parse_known_args(arguments)[0].device
     if chosen != "auto":
         return chosen
-    import torch
-
-    if torch.cuda.is_available() or any(node["Resources"].get("GPU") for node in _nodes_of_ray_address()):
+    if _torch_knows_gpus() or any(node["Resources"].get("GPU") for node in _nodes_of_ray_address()):
         return "gpu"
     return "cpu"
+
+
+def _torch_knows_gpus() -> bool:
+    """Whether torch finds a GPU. Its CPU build is known by its name and not imported: OpenMP reads how many threads it
+    may start when torch is, and the CPU platform has yet to say so."""
+    if importlib.metadata.version("torch").endswith("+cpu"):
+        return False
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def _nodes_of_ray_address() -> list[dict[str, Any]]:

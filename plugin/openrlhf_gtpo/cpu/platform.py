@@ -18,8 +18,15 @@ from openrlhf_gtpo.guide.settings import GuideSettings
 __all__ = ["adjust", "choose_precision", "prepare_process", "refusals", "start_ray", "worker_python"]
 
 
+_late = False
+"""Whether torch was imported before this process was prepared: OpenMP has as many threads as there are cores then, and
+so would every fork."""
+
+
 def prepare_process() -> None:
     """Set the environment of a CPU run here, before OpenRLHF, vLLM or DeepSpeed is imported."""
+    global _late
+    _late = _late or ("torch" in sys.modules and "OMP_NUM_THREADS" not in os.environ)
     os.environ.update(cpu_environment())
     if str(STUBS) in os.environ["PYTHONPATH"] and str(STUBS) not in sys.path:
         sys.path.insert(0, str(STUBS))
@@ -120,11 +127,12 @@ def worker_python(cleanup: contextlib.ExitStack) -> str | None:
 
     Returns:
         None for the ordinary one: where the workers belong to a cluster that was there before, unless it is known to
-        be on this machine; where this is no Linux; where this process has Ray already, which reads its environment
-        when it is imported; and where programs may not run from the folder of temporary files.
+        be on this machine; where this is no Linux; where this process has Ray already, or had torch before it was
+        prepared, which read their environment when they are imported; and where programs may not run from the folder
+        of temporary files.
     """
     elsewhere = os.environ.get("RAY_ADDRESS") and not os.environ.get(ONE_MACHINE)
-    if elsewhere or sys.platform != "linux" or "ray" in sys.modules:
+    if elsewhere or sys.platform != "linux" or "ray" in sys.modules or _late:
         return None
     from openrlhf_gtpo.cpu.zygote import Zygote
 

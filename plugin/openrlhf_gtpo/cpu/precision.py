@@ -1,10 +1,17 @@
 """The precision of the loop on a CPU: bfloat16 where the CPU multiplies matrices in it, else float32.
 
-Without such instructions torch multiplies bfloat16 element by element, ten times as slowly as float32."""
+Without such instructions torch multiplies bfloat16 element by element, ten times as slowly as float32.
+
+torch is imported where it is needed and no earlier: the driver imports this module before it has set the environment
+that torch reads."""
+
+from __future__ import annotations
 
 import platform
+from typing import TYPE_CHECKING
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["has_native_bf16", "param_dtype", "to_torch_dtype", "vllm_dtype"]
 
@@ -17,6 +24,8 @@ def has_native_bf16() -> bool:
     On x86-64 that takes AVX512_BF16 or AMX, on aarch64 the BF16 extension. ``ONEDNN_MAX_CPU_ISA=AVX2`` forbids them to
     oneDNN, as on a CPU that has none.
     """
+    import torch
+
     try:
         allowed = torch.ops.mkldnn._is_mkldnn_bf16_supported()
         # With AVX-512 alone oneDNN takes bfloat16 too, but computes it in float32 after a conversion.
@@ -48,4 +57,6 @@ def to_torch_dtype(name: str) -> torch.dtype:
     """
     if name not in _VLLM_NAMES:
         raise ValueError(f"Invalid param_dtype: {name}")
+    import torch
+
     return getattr(torch, _VLLM_NAMES[name])
