@@ -14,7 +14,7 @@ USAGE = """usage: openrlhf-gtpo train [flags of OpenRLHF's train_ppo_ray and our
   eval     Mean@n and Pass@k of a policy with confidence intervals; `openrlhf-gtpo eval --help` lists the flags
   data     prompts and labels from a data set, every reference checked; `openrlhf-gtpo data prepare --help`
   report   curves and the token view of one or several runs, as one HTML file
-  doctor   what is to be mended before training; `openrlhf-gtpo doctor --help` lists the flags
+  doctor   what to fix before training; `openrlhf-gtpo doctor --help` lists the flags
   selftest what only running on this machine can show: kernel, hook, three steps with a GPU's flags, LoRA, a resume"""
 
 

@@ -3,12 +3,9 @@ process."""
 
 from typing import Any
 
-import openrlhf.trainer.ray.launcher as launcher
-
 from openrlhf_gtpo.cpu import torch_cuda
 from openrlhf_gtpo.cpu.sleep import name_gpu
-from openrlhf_gtpo.openrlhf_seam import underlying
-from openrlhf_gtpo.policy import PolicyActor
+from openrlhf_gtpo.policy import PolicyActor, ReferenceActor
 
 torch_cuda.install()
 
@@ -30,5 +27,5 @@ class CpuPolicyActor(CpuModel, PolicyActor):
     """The policy actor; the class stands here so that unpickling it imports this module."""
 
 
-class CpuReferenceActor(CpuModel, underlying(launcher.ReferenceModelActor)):  # type: ignore[misc]
+class CpuReferenceActor(CpuModel, ReferenceActor):
     """The reference model's actor; likewise."""

@@ -18,15 +18,8 @@ from openrlhf_gtpo.guide.settings import GuideSettings
 __all__ = ["adjust", "choose_precision", "prepare_process", "refusals", "start_ray", "worker_python"]
 
 
-_late = False
-"""Whether torch was imported before this process was prepared: OpenMP has as many threads as there are cores then, and
-so would every fork."""
-
-
 def prepare_process() -> None:
     """Set the environment of a CPU run here, before OpenRLHF, vLLM or DeepSpeed is imported."""
-    global _late
-    _late = _late or ("torch" in sys.modules and "OMP_NUM_THREADS" not in os.environ)
     os.environ.update(cpu_environment())
     if str(STUBS) in os.environ["PYTHONPATH"] and str(STUBS) not in sys.path:
         sys.path.insert(0, str(STUBS))
@@ -119,6 +112,12 @@ def logical_gpus(flags: dict[str, Any]) -> int:
     return int(actors + engines + others)
 
 
+def _torch_came_first() -> bool:
+    """Whether torch was imported before this process was prepared, so that it, and every fork, has other threads."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.get_num_threads() != int(os.environ["OMP_NUM_THREADS"].split(",")[0])
+
+
 def worker_python(cleanup: contextlib.ExitStack) -> str | None:
     """The Python that Ray's workers are to be run with: one that has imported everything already.
 
@@ -132,7 +131,7 @@ def worker_python(cleanup: contextlib.ExitStack) -> str | None:
         of temporary files.
     """
     elsewhere = os.environ.get("RAY_ADDRESS") and not os.environ.get(ONE_MACHINE)
-    if elsewhere or sys.platform != "linux" or "ray" in sys.modules or _late:
+    if elsewhere or sys.platform != "linux" or "ray" in sys.modules or _torch_came_first():
         return None
     from openrlhf_gtpo.cpu.zygote import Zygote
 
@@ -158,8 +157,6 @@ def start_ray(args: argparse.Namespace, python: str | None) -> None:
     if python is not None:
         runtime_env["py_executable"] = python
     if os.environ.get("RAY_ADDRESS"):
-        # A job that brings a variable of ours would be a conflict to Ray, though its value is ours already.
-        os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
         ray.init(runtime_env=runtime_env)
         return
     gpus = logical_gpus(vars(args))

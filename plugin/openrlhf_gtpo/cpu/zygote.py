@@ -3,8 +3,8 @@ imported everything already.
 
 Each of a run's actors and engines imports torch, transformers, DeepSpeed and vLLM: eight seconds or more of a core,
 and a run on a laptop has four of them. The driver needs the same modules. So it imports them, forks a *zygote* before
-it starts anything else, and Ray is told of a Python that has the zygote fork itself. What is forked then does what
-that Python was told to do, with its own environment, folder and open files.
+it starts anything else, and Ray runs its workers with a program that asks the zygote for a fork. The fork then runs
+the worker's command line, with the worker's own environment, folder and open files.
 """
 
 import atexit

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ProbeFailed", "isolated"]
+__all__ = ["ProbeFailed", "isolated", "last_line"]
 
 
 class ProbeFailed(RuntimeError):
@@ -46,7 +46,7 @@ def isolated(probe: str, arguments: dict[str, Any], seconds: float) -> Any:
                     raise ProbeFailed(f"there was no answer within {seconds:g} s") from None
                 raise
         if not answer.exists():
-            raise ProbeFailed(f"{_ending(process.returncode)}; its last line was: {_last_line(log)}")
+            raise ProbeFailed(f"{_ending(process.returncode)}; its last line was: {last_line(log)}")
         found = json.loads(answer.read_text(encoding="utf-8"))
     if "error" in found:
         raise ProbeFailed(found["error"])
@@ -60,6 +60,7 @@ def _ending(code: int) -> str:
     return f"the process that looked ended with exit code {code}"
 
 
-def _last_line(log: Path) -> str:
+def last_line(log: Path) -> str:
+    """The last line of a log that says something."""
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "(nothing)")

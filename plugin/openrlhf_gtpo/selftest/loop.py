@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from openrlhf_gtpo.doctor.isolated import last_line
 from openrlhf_gtpo.selftest.policy import Task
 from openrlhf_gtpo.selftest.result import Result, failed, passed
 
@@ -44,7 +45,7 @@ def train(task: Task, folder: Path, device: str, steps: int, *flags: str) -> Res
         except subprocess.TimeoutExpired:
             return failed(f"It did not end within {SECONDS} s; its log is {log}.")
     if status:
-        return failed(f"It ended with exit code {status}: {_last_line(log)} (all of it in {log}).")
+        return failed(f"It ended with exit code {status}: {last_line(log)} (all of it in {log}).")
     lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return judged([json.loads(line) for line in lines], steps, device)
 
@@ -68,8 +69,3 @@ def judged(metrics: list[dict[str, Any]], steps: int, device: str) -> Result:
     if not all(line["actor_grad_norm"] > 0 for line in metrics):
         return failed("A step had no gradient.", **figures)
     return passed(f"{steps} steps; rollout and policy differ by {gap:.1e} nats a token at most.", **figures)
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "it said nothing")

@@ -4,9 +4,10 @@ packed and split over the ranks of a ring.
     python packed_or_padded.py padded|packed MODEL OUT
     RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python packed_or_padded.py ring MODEL OUT
 
-Writes a torch file: one entry for each loss.
+Writes a torch file, one entry for each loss, and prints its name.
 """
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,7 @@ def main(how: str, folder: Path, out: Path) -> None:
         }
     if group is None or dist.get_rank() == 0:
         torch.save(found, out)
+    print(json.dumps(str(out)))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,6 @@
 """Packed samples on a CPU are the padded ones without the padding: the same numbers at the same tokens."""
 
 import itertools
-import os
-import socket
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from ..ranks import run
+
 SCRIPT = Path(__file__).with_name("packed_or_padded.py")
 
 
 def computed(how: str, model: Path, folder: Path, ranks: int = 1) -> dict[str, Any]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     out = folder / f"{how}.pt"
-    common = {**os.environ, "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(SCRIPT), how, str(model), str(out)],
-            env={**common, "RANK": str(rank)},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(ranks)
-    ]
-    said = [process.communicate(timeout=250)[1] for process in processes]
-    assert [process.returncode for process in processes] == [0] * ranks, "\n".join(text[-3000:] for text in said)
+    assert run(ranks, SCRIPT, how, model, out) == [str(out)] * ranks
     return torch.load(out)
 
 

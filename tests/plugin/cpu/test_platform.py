@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from openrlhf_gtpo.cpu import platform
 
@@ -30,10 +31,9 @@ print(torch.get_num_threads())
 
 
 def test_where_torch_came_first_workers_are_ordinary_pythons(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(platform, "_late", False)
     for name in ("OMP_NUM_THREADS", "RAY_ADDRESS"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setitem(sys.modules, "torch", sys.modules.get("torch") or object())
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
     monkeypatch.delitem(sys.modules, "ray", raising=False)
 
     platform.prepare_process()
