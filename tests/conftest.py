@@ -17,6 +17,15 @@ if str(STUBS) in os.environ["PYTHONPATH"] and str(STUBS) not in sys.path:
     sys.path.insert(0, str(STUBS))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def environment_stays() -> Iterator[None]:
+    """What a module leaves in the environment ends with the module: vLLM sets LD_PRELOAD where it is used."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random Qwen2 of 512 tokens whose entropies differ from one position to the next, saved in float32."""

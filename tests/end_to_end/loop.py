@@ -145,7 +145,7 @@ class Training:
         self.log.close()
         return Run(status, self.text(), self.metrics(), self.folder)
 
-    def survivors(self, seconds: float = 30) -> list[str]:
+    def survivors(self, seconds: float = 120) -> list[str]:
         """Names of the processes that are still there after a time to say goodbye."""
         deadline = time.monotonic() + seconds
         while (alive := self.processes()) and time.monotonic() < deadline:

@@ -104,7 +104,7 @@ class Trouble:
                 return self.FAULTS[self.faults - 1]
         try:
             token = {name: value for name, value in post.headers.items() if name.lower() == "authorization"}
-            answer = httpx.post(f"{self.url}{post.path}", json=post.payload, headers=token, timeout=30)
+            answer = httpx.post(f"{self.url}{post.path}", json=post.payload, headers=token, timeout=120)
         except httpx.HTTPError:
             return Answer(drop=True)  # the service is down: so is what stands before it
         with self._lock:

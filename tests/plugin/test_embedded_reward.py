@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,10 +22,20 @@ def own_processes() -> set[psutil.Process]:
     return set(psutil.Process().children(recursive=True))
 
 
-def survivors(processes: set[psutil.Process], seconds: float = 20.0) -> list[psutil.Process]:
-    """Those that still run after the given time; zombies that nobody has collected yet count as gone."""
-    _, alive = psutil.wait_procs(processes, timeout=seconds)
-    return [process for process in alive if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+def runs(process: psutil.Process) -> bool:
+    """Whether it does; a zombie that nobody has collected yet does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def survivors(processes: set[psutil.Process], seconds: float = 120.0) -> list[psutil.Process]:
+    """Those that still run after the given time."""
+    limit = time.monotonic() + seconds
+    while any(map(runs, processes)) and time.monotonic() < limit:
+        time.sleep(0.05)
+    return [process for process in processes if runs(process)]
 
 
 def ask(completion: str, reference: str) -> RewardRequest:

@@ -40,7 +40,7 @@ def test_it_prints_its_address_and_nothing_else_and_sigterm_ends_everything(serv
 
     server.process.send_signal(signal.SIGTERM)
 
-    assert server.process.wait(timeout=20) == 0
+    assert server.process.wait(timeout=120) == 0
     assert server.process.stdout.read() == ""
     assert all_end(everything)
 
@@ -66,7 +66,7 @@ def test_ctrl_c_ends_everything(server: Any, all_end: Any):
 
     server.process.send_signal(signal.SIGINT)
 
-    assert server.process.wait(timeout=20) == 0
+    assert server.process.wait(timeout=120) == 0
     assert all_end(everything)
 
 
@@ -75,7 +75,7 @@ def test_the_end_of_standard_input_ends_everything(server: Any, all_end: Any):
 
     server.process.stdin.close()
 
-    assert server.process.wait(timeout=20) == 0
+    assert server.process.wait(timeout=120) == 0
     assert all_end(everything)
 
 
@@ -86,7 +86,7 @@ def test_sigterm_ends_workers_that_hang(server: Any, all_end: Any):
 
     server.process.send_signal(signal.SIGTERM)
 
-    assert server.process.wait(timeout=20) == 0
+    assert server.process.wait(timeout=120) == 0
     assert all_end(everything)
 
 
@@ -98,7 +98,7 @@ def test_kill_9_of_the_server_leaves_no_worker_not_even_one_that_hangs(server: A
 
     server.process.kill()
 
-    assert server.process.wait(timeout=20) == -signal.SIGKILL
+    assert server.process.wait(timeout=120) == -signal.SIGKILL
     assert all_end(everything)
 
 

@@ -64,7 +64,7 @@ def server(serve: Callable[..., Any]) -> Any:
 def answer_to(server: Any, *pieces: bytes) -> bytes:
     """What comes back, until the service closes the connection."""
     received = b""
-    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
         try:
             for piece in pieces:
                 connection.sendall(piece)
@@ -120,7 +120,7 @@ def test_a_head_within_the_limit_is_answered_whole_or_in_pieces(server: Any):
 
 
 def test_a_connection_that_has_had_its_answers_can_be_used_again(server: Any):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     sockets = set()
     for _ in range(50):
         connection.request("GET", "/healthz", headers={"X-A": "a" * 1000})

@@ -18,7 +18,7 @@ def test_the_items_of_a_client_that_hung_up_leave_the_queue(
     def metrics() -> str:
         return server.client.get("/metrics").text
 
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
         head = "POST /v1/grade HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         wait_for(lambda: "math_reward_queued_items 0.0" not in metrics())

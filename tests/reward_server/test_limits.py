@@ -79,7 +79,7 @@ def test_bodies_that_are_too_big_together_are_refused_and_taken_when_there_is_ro
 
 
 def test_a_body_that_drips_in_is_given_up_and_the_others_are_served_meanwhile(narrow_server: Any):
-    with socket.create_connection(("127.0.0.1", narrow_server.port), timeout=20) as slow:
+    with socket.create_connection(("127.0.0.1", narrow_server.port), timeout=60) as slow:
         slow.sendall(
             b"POST /v1/grade HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b'Content-Length: 1000\r\n\r\n{"items": '

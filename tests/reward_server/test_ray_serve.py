@@ -91,7 +91,7 @@ class Cluster:
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(timeout=60)
-        return psutil.wait_procs(everything, timeout=30)[1]
+        return psutil.wait_procs(everything, timeout=120)[1]
 
 
 class OnRay:

@@ -82,7 +82,7 @@ def test_without_a_url_the_built_in_service_is_started_asked_and_stopped() -> No
         assert working is not None
         started = set(psutil.Process().children(recursive=True)) - before
         assert started
-    _, alive = psutil.wait_procs(started, timeout=20)
+    _, alive = psutil.wait_procs(started, timeout=120)
     assert alive == []
 
 
