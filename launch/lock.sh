@@ -10,6 +10,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 uv=$(command -v uv || echo .venv/bin/uv)
 exec "$uv" pip compile launch/requirements-cpu.in pyproject.toml --extra server --extra math-verify --extra quickstart \
-    --extra test --override launch/requirements-cpu.overrides --universal --python-version 3.10 --no-python-downloads \
+    --extra test --extra docs --override launch/requirements-cpu.overrides --universal --python-version 3.10 --no-python-downloads \
     --generate-hashes --no-annotate --custom-compile-command "bash launch/lock.sh" --quiet \
     --output-file launch/requirements-cpu.txt "$@"

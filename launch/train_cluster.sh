@@ -18,7 +18,8 @@
 # OUT     where checkpoints and metrics go, a folder that every node sees (~/checkpoints/PRESET-SIZE; a Ray job's own
 #         working directory is thrown away)
 # PYTHON  the interpreter that has openrlhf-gtpo (python3)
-# DEVICE  gpu (default), or cpu to try the way through a cluster with a small policy: leaves out what needs a GPU
+# DEVICE  gpu (default), or cpu to try the way through a cluster with a small policy: three small steps, without what
+#         needs a GPU; launch/runtime_env_cpu.yaml has a job's settings for that
 # REHEARSE  1: all of this script's flags on this machine's CPU, three small steps on a Ray cluster of NODES raylets (2)
 #         with GPUS logical GPUs each (1), MODEL and DATA those of the quickstart; SIZE=32b: 8 and 8, where every actor
 #         would sit and no more
@@ -124,10 +125,11 @@ flags=(
     --vllm.gpu_memory_utilization 0.6
     --vllm.sync_backend nccl
 )
-# The same flags with small numbers.
-[ -z "${REHEARSE:-}" ] || flags+=(
+# On a CPU the same flags with small numbers.
+[ "$DEVICE" = gpu ] || flags+=(
     --data.max_len 96
     --data.max_samples 48
+    --train.num_episodes 1
     --train.max_steps 3
     --train.batch_size 64
     --rollout.batch_size 16

@@ -12,11 +12,9 @@ from typing import Any
 
 import torch
 
-__all__ = ["MetricsFile", "progress_line", "rollout_metrics", "spread"]
+from openrlhf_gtpo.algorithms.statistics import spread
 
-QUANTILES = (0.1, 0.5, 0.9)
-# torch.quantile sorts; of a larger batch this many values, evenly spaced, are taken.
-QUANTILE_SAMPLE = 1_000_000
+__all__ = ["MetricsFile", "progress_line", "rollout_metrics"]
 
 
 def rollout_metrics(
@@ -77,19 +75,6 @@ def rollout_metrics(
         found["groups/all_wrong_share"] = (share == 0).float().mean().item()
         found["groups/uninformative_share"] = found["groups/all_correct_share"] + found["groups/all_wrong_share"]
     return found
-
-
-def spread(found: dict[str, float], prefix: str, values: torch.Tensor) -> None:
-    """Add mean and quantiles to ``found``, as ``{prefix}mean``, ``{prefix}q10``, ``{prefix}q50`` and ``{prefix}q90``.
-
-    Args:
-        values: (n,) float, at least one.
-    """
-    found[f"{prefix}mean"] = values.mean().item()
-    sample = values[:: math.ceil(values.numel() / QUANTILE_SAMPLE)]
-    sample = sample.to(torch.promote_types(sample.dtype, torch.float32))
-    for q, value in zip(QUANTILES, sample.quantile(sample.new_tensor(QUANTILES)).tolist(), strict=True):
-        found[f"{prefix}q{round(100 * q)}"] = value
 
 
 class MetricsFile:

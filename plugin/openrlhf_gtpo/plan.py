@@ -7,9 +7,10 @@ from typing import Any
 from openrlhf.utils.config import hierarchize
 
 from openrlhf_gtpo import memory
+from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
 from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.schedule import schedule
-from openrlhf_gtpo.settings import ESTIMATORS, responses_at_once
+from openrlhf_gtpo.settings import responses_at_once
 
 __all__ = ["plan"]
 
@@ -61,8 +62,9 @@ def _algorithm(flags: dict[str, Any]) -> list[tuple[str, str]]:
     if flags["shaping.top_entropy_share"] < 1:
         extras.append(f"gradient of the top {flags['shaping.top_entropy_share']:.0%} of tokens by entropy")
     estimator = flags["algo.advantage.estimator"]
-    if estimator in ESTIMATORS:
-        estimator += f", {flags['shaping.alpha1']:g} of correctness and {flags['shaping.alpha2']:g} of entropy"
+    if estimator in ours():
+        own = [(flag.option, flags[flag.name]) for flag in ESTIMATORS[estimator].flags]
+        estimator += "".join(f", {option} {value}" for option, value in own if value is not None)
     return [
         ("estimator", estimator),
         ("clip", f"{low:g} below, {high:g} above"),

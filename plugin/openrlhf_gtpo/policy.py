@@ -13,6 +13,7 @@ import ray
 import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 
+from openrlhf_gtpo.algorithms.table import ESTIMATORS
 from openrlhf_gtpo.guide.loss import ShapedGuideLoss
 from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.lora import gathers_merged, has_adapters, plain_names
@@ -71,7 +72,8 @@ class PolicyActor(underlying(ppo_actor.PolicyModelActor)):  # type: ignore[misc]
         ppo_actor.ActorPPOTrainer = PolicyTrainer  # the name that OpenRLHF's method makes the trainer by
         result = super().init_model_from_pretrained(strategy, *args, **kwargs)
         guide = GuideSettings.of(strategy.args)
-        if strategy.args.algo.advantage.estimator == "grpo_s":
+        estimator = ESTIMATORS.get(strategy.args.algo.advantage.estimator)
+        if estimator is not None and estimator.per_response:
             self.trainer.actor_loss_fn = SequenceRatioLoss.like(self.trainer.actor_loss_fn)
         if guide is not None and guide.ratio_shaping:
             self.trainer.actor_loss_fn = ShapedGuideLoss(self.trainer.actor_loss_fn, guide.ratio_shaping)

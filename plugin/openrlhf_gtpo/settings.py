@@ -5,24 +5,25 @@ They join OpenRLHF's parser, so that its ``--help`` shows them in a group of the
 starts."""
 
 import argparse
+import functools
 import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from openrlhf_gtpo import presets
+from openrlhf_gtpo.algorithms.table import ESTIMATORS, Estimator, ours
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.guide.settings import add_guide_flags, guide_refusals
 from openrlhf_gtpo.rewards import RewardClientSettings
 
 __all__ = [
-    "ESTIMATORS",
     "RolloutSettings",
     "SettingsError",
-    "ShapingSettings",
     "add_flags",
+    "estimator_options",
     "gpu_refusals",
     "make_paths_absolute",
     "openrlhfs_precision",
@@ -31,9 +32,6 @@ __all__ = [
     "reward_token",
     "rollout_settings",
 ]
-
-ESTIMATORS = ("gtpo", "grpo_s")
-"""What ``--algo.advantage.estimator`` accepts besides OpenRLHF's own values."""
 
 MOST_AT_ONCE = 1024
 """Responses of an engine at once that nobody has to ask for: vLLM's own number for batches on large GPUs."""
@@ -45,29 +43,6 @@ TOKEN_VARIABLE = "MATH_REWARD_TOKEN"
 TOKEN_FILE_VARIABLE = "MATH_REWARD_TOKEN_FILE"
 """Or one with the name of a file that holds it: what a Ray job has in its runtime environment is shown on the
 dashboard."""
-
-
-@dataclass(frozen=True)
-class ShapingSettings:
-    """How rewards are shaped with entropies; the arguments of `openrlhf_gtpo.shaping.gtpo` and `grpo_s`."""
-
-    alpha1: float
-    alpha2: float
-    over: Literal["group", "class"]
-    scope: Literal["group", "batch"]
-    entropy_clip: tuple[float, float] | None
-
-    @classmethod
-    def of(cls, args: Any) -> "ShapingSettings":
-        """Read from OpenRLHF's nested ``args``."""
-        clip = args.shaping.entropy_clip
-        return cls(
-            alpha1=args.shaping.alpha1,
-            alpha2=args.shaping.alpha2,
-            over=args.shaping.over,
-            scope=args.shaping.scope,
-            entropy_clip=None if clip is None else (clip[0], clip[1]),
-        )
 
 
 @dataclass(frozen=True)
@@ -89,8 +64,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add our flags to OpenRLHF's parser and our estimators to its choices."""
     for action in parser._actions:
         if action.dest == "algo.advantage.estimator":
-            action.choices = [*(action.choices or []), *ESTIMATORS]
-            action.help = f"{action.help}, gtpo, grpo_s (token- and sequence-level entropy shaping, arXiv 2508.04349)"
+            action.choices = [*(action.choices or []), *ours()]
+            action.help = f"{action.help}, " + "; ".join(f"{name}: {ESTIMATORS[name].sentence}" for name in ours())
         if action.dest == "ds.param_dtype":
             action.choices, action.default = ["auto", *(action.choices or []), "fp32"], "auto"
             action.help = "precision of the weights; auto is bf16, but fp32 on a CPU without bf16 (default: auto)"
@@ -117,34 +92,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="parse and check the command line, print what it would do, and start nothing",
     )
-    group.add_argument(
-        "--shaping.alpha1", type=float, default=1.0, help="weight of correctness, beta1 for grpo_s (default: 1.0)"
-    )
-    group.add_argument(
-        "--shaping.alpha2", type=float, default=0.1, help="weight of entropy, beta2 for grpo_s (default: 0.1)"
-    )
-    group.add_argument(
-        "--shaping.over",
-        choices=["group", "class"],
-        default="group",
-        help="set whose mean and std normalise the shaped rewards (Eq. 6): everything in the scope with the other "
-        "class counting as 0, or each class by itself, which loses the difference between right and wrong "
-        "(default: group)",
-    )
-    group.add_argument(
-        "--shaping.scope",
-        choices=["group", "batch"],
-        default="group",
-        help="mean and std per prompt group or over the rollout batch (default: group)",
-    )
-    group.add_argument(
-        "--shaping.entropy_clip",
-        type=float,
-        nargs=2,
-        default=None,
-        metavar=("LOW", "HIGH"),
-        help="clamp entropies to [LOW, HIGH] nats before shaping (default: off)",
-    )
+    for flag in {flag.name: flag for estimator in ESTIMATORS.values() for flag in estimator.flags}.values():
+        group.add_argument(f"--{flag.name}", **flag.options)
     group.add_argument(
         "--shaping.grop",
         action="store_true",
@@ -217,6 +166,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     add_guide_flags(parser)
 
 
+def estimator_options(args: Any, estimator: Estimator) -> dict[str, Any]:
+    """The values of an estimator's flags by name, from OpenRLHF's nested ``args``."""
+    return {flag.option: functools.reduce(getattr, flag.name.split("."), args) for flag in estimator.flags}
+
+
 def refusals(args: argparse.Namespace) -> list[str]:
     """What is wrong with a parsed command line.
 
@@ -228,7 +182,7 @@ def refusals(args: argparse.Namespace) -> list[str]:
     """
     flags = vars(args)
     found = _own_faults(flags) + guide_refusals(flags)
-    if flags["algo.advantage.estimator"] in ESTIMATORS:
+    if flags["algo.advantage.estimator"] in ours():
         found += _meaningless(flags)
     return found
 
@@ -314,9 +268,10 @@ def _corrects(flags: dict[str, Any]) -> bool:
 
 
 def _meaningless(flags: dict[str, Any]) -> list[str]:
-    """Options of OpenRLHF that have no meaning with gtpo and grpo_s: refused, never ignored."""
+    """Options of OpenRLHF that have no meaning with our own estimators: refused, never ignored."""
     name = flags["algo.advantage.estimator"]
-    title = {"gtpo": "GTPO", "grpo_s": "GRPO-S"}[name]
+    estimator = ESTIMATORS[name]
+    title = estimator.title
     correction = _corrects(flags)
     rules = [
         (
@@ -376,13 +331,13 @@ def _meaningless(flags: dict[str, Any]) -> list[str]:
             "--reward.remote_url, or leave both out for the built-in reward service.",
         ),
         (
-            name == "grpo_s" and flags["shaping.top_entropy_share"] != 1,
-            f"--shaping.top_entropy_share is {flags['shaping.top_entropy_share']}, but GRPO-S has one ratio and one "
+            estimator.per_response and flags["shaping.top_entropy_share"] != 1,
+            f"--shaping.top_entropy_share is {flags['shaping.top_entropy_share']}, but {title} has one ratio and one "
             "advantage for each response, of which no single token can be left out: leave it at 1.",
         ),
         (
-            name == "grpo_s" and correction,
-            "--algo.advantage.is_correction_* weighs single tokens, but GRPO-S has one ratio for each response: "
+            estimator.per_response and correction,
+            f"--algo.advantage.is_correction_* weighs single tokens, but {title} has one ratio for each response: "
             "leave it out.",
         ),
     ]

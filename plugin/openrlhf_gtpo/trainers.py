@@ -9,7 +9,7 @@ import ray
 from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.evaluation.during_training import with_every_k
-from openrlhf_gtpo.experience import ExperienceMaker, rollouts_path
+from openrlhf_gtpo.experience import ExperienceMaker
 from openrlhf_gtpo.generator import Generator
 from openrlhf_gtpo.guide.engines import guide_engines
 from openrlhf_gtpo.guide.groups import Guide
@@ -19,6 +19,7 @@ from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource, Source
 from openrlhf_gtpo.metrics import MetricsFile, progress_line
 from openrlhf_gtpo.openrlhf_seam import underlying
 from openrlhf_gtpo.run_record import write_run_record
+from openrlhf_gtpo.saved_rollouts import rollouts_path
 from openrlhf_gtpo.schedule import updates
 from openrlhf_gtpo.settings import metrics_path
 from openrlhf_gtpo.vllm_entropy import check_hook

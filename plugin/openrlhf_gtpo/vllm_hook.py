@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from openrlhf_gtpo.entropy import token_entropy
+from openrlhf_gtpo.algorithms.entropy import token_entropy
 from openrlhf_gtpo.errors import OneSentence
 from openrlhf_gtpo.vllm_versions import INSTALL_TESTED
 

@@ -4,15 +4,9 @@ import json
 import os
 import re
 import secrets
-import shutil
-import signal
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,107 +15,40 @@ import yaml
 from openrlhf_gtpo.cpu.precision import param_dtype
 
 from .loop import GAP
+from .ray_cluster import RAY, RayCluster, free_ports
 
 pytestmark = pytest.mark.engine
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
-@dataclass
-class Cluster:
-    dashboard: str
-    temporary: Path
-
-    def submit(self, environment: dict[str, str], *flags: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-        """Submit launch/train_gtpo.sh with launch/runtime_env.yaml, edited as a user would edit it."""
-        edited = yaml.safe_load((ROOT / "launch" / "runtime_env.yaml").read_text())
-        edited["working_dir"] = str(ROOT)
-        edited["py_modules"] = [str(ROOT / module) for module in edited["py_modules"]]
-        edited["env_vars"] = environment
-        path = cwd / "runtime_env.yaml"
-        path.write_text(yaml.safe_dump(edited))
-        command = [str(BIN / "ray"), "job", "submit", "--address", self.dashboard, "--runtime-env", str(path)]
-        return subprocess.run(
-            [*command, "--", "bash", "launch/train_gtpo.sh", *flags],
-            cwd=cwd,  # not the repository's root
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=800,
-        )
-
-    def files(self) -> Iterator[Path]:
-        return (path for path in self.temporary.rglob("*") if path.is_file() and not path.is_symlink())
+def submit(
+    cluster: RayCluster, environment: dict[str, str], *flags: str, cwd: Path
+) -> subprocess.CompletedProcess[str]:
+    """Submit launch/train_gtpo.sh with launch/runtime_env.yaml, edited as a user would edit it."""
+    edited = yaml.safe_load((ROOT / "launch" / "runtime_env.yaml").read_text())
+    edited["working_dir"] = str(ROOT)
+    edited["py_modules"] = [str(ROOT / module) for module in edited["py_modules"]]
+    edited["env_vars"] = environment
+    path = cwd / "runtime_env.yaml"
+    path.write_text(yaml.safe_dump(edited))
+    command = [RAY, "job", "submit", "--address", cluster.dashboard, "--runtime-env", str(path)]
+    return subprocess.run(
+        [*command, "--", "bash", "launch/train_gtpo.sh", *flags],
+        cwd=cwd,  # not the repository's root
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=800,
+    )
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster() -> Iterator[RayCluster]:
     """Two raylets, each with one logical GPU: the policy and the engine have to be on different nodes."""
-    temporary = Path("/tmp") / f"ray-{secrets.token_hex(4)}"  # Ray's socket paths must be short
-    port, dashboard, *agents = free_ports(10)
-    environment = {**os.environ, "RAY_prestart_worker_first_driver": "0", "RAY_USAGE_STATS_ENABLED": "0"}
-    environment.pop("RAY_ADDRESS", None)
-    common = ["--num-cpus=4", "--num-gpus=1", "--object-store-memory=200000000", "--block", "--disable-usage-stats"]
-    names = (
-        "dashboard-agent-listen-port",
-        "dashboard-agent-grpc-port",
-        "metrics-export-port",
-        "runtime-env-agent-port",
-    )
-    ports = [
-        [f"--{name}={number}" for name, number in zip(names, agents[start : start + 4], strict=True)]
-        for start in (0, 4)
-    ]
-    head = ["--head", "--node-ip-address=127.0.0.1", f"--port={port}", f"--temp-dir={temporary}"]
-    head += ["--include-dashboard=true", "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}"]
-    processes = []
-    try:
-        for flags in ([*head, *ports[0]], [f"--address=127.0.0.1:{port}", *ports[1]]):
-            processes.append(
-                subprocess.Popen(
-                    [str(BIN / "ray"), "start", *flags, *common],
-                    env=environment,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    start_new_session=True,
-                )
-            )
-            wait_for_nodes(f"http://127.0.0.1:{dashboard}", len(processes), processes[-1])
-        yield Cluster(f"http://127.0.0.1:{dashboard}", temporary)
-    finally:
-        for process in reversed(processes):
-            os.killpg(process.pid, signal.SIGTERM)
-        for process in processes:
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-        shutil.rmtree(temporary, ignore_errors=True)
-
-
-def wait_for_nodes(dashboard: str, count: int, process: "subprocess.Popen[bytes]") -> None:
-    deadline = time.monotonic() + 300
-    while True:
-        assert process.poll() is None, "a node ended"
-        assert time.monotonic() < deadline, "the cluster did not come up"
-        try:
-            with urllib.request.urlopen(f"{dashboard}/nodes?view=summary", timeout=5) as answer:
-                nodes = json.load(answer)["data"]["summary"]
-            if sum(node["raylet"].get("state") == "ALIVE" for node in nodes) >= count:
-                return
-        except (OSError, KeyError, ValueError):
-            pass
-        time.sleep(0.5)
+    node = ["--num-cpus=4", "--num-gpus=1"]
+    with RayCluster(node, node) as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -141,7 +68,7 @@ def reward_service(tmp_path: Path) -> Iterator[tuple[str, Path, str]]:
         yield f"http://127.0.0.1:{port}", file, token
     finally:
         service.terminate()
-        service.wait(20)
+        service.wait(120)
 
 
 def small(policy: Path) -> list[str]:
@@ -162,7 +89,7 @@ def small(policy: Path) -> list[str]:
 
 
 def test_a_submitted_job_trains_over_two_nodes_and_keeps_its_secret(
-    cluster: Cluster, reward_service: tuple[str, Path, str], policy: Path, tmp_path: Path
+    cluster: RayCluster, reward_service: tuple[str, Path, str], policy: Path, tmp_path: Path
 ) -> None:
     url, file, token = reward_service
     environment = {
@@ -176,7 +103,7 @@ def test_a_submitted_job_trains_over_two_nodes_and_keeps_its_secret(
         "MATH_REWARD_TOKEN_FILE": str(file),
         "OMP_NUM_THREADS": "1",  # also one of the CPU platform's: no conflict with what the job brings
     }
-    done = cluster.submit(environment, *small(policy), cwd=tmp_path)
+    done = submit(cluster, environment, *small(policy), cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-5000:]
     metrics = [json.loads(line) for line in (tmp_path / "out" / "model" / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in metrics] == [1, 2]
@@ -196,11 +123,11 @@ def test_a_submitted_job_trains_over_two_nodes_and_keeps_its_secret(
 
 
 def test_a_job_over_several_nodes_without_a_reward_service_is_told_to_start_one(
-    cluster: Cluster, policy: Path, tmp_path: Path
+    cluster: RayCluster, policy: Path, tmp_path: Path
 ) -> None:
     environment = {"PYTHON": sys.executable, "DEVICE": "cpu", "GPUS": "1", "MODEL": str(policy / "model")}
     environment |= {"DATA": str(policy / "train.jsonl"), "OUT": str(tmp_path / "out")}
-    done = cluster.submit(environment, *small(policy), cwd=tmp_path)
+    done = submit(cluster, environment, *small(policy), cwd=tmp_path)
     assert done.returncode != 0
     assert (
         "openrlhf-gtpo train: error: The built-in reward service listens on this machine alone, but the Ray cluster "

@@ -7,7 +7,7 @@ import pytest
 
 from .loop import OTHER_PRECISION, PROMPTS, SAMPLES, Run, train
 
-HERE = Path(__file__).parent
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 pytestmark = pytest.mark.engine
 
 
@@ -69,7 +69,7 @@ def adapted(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """LoRA in float32, whatever the CPU has, with an agent of two turns and an engine of two workers."""
     flags = ["--vllm.tensor_parallel_size=2"]
     flags += ["--ds.lora.rank=8", "--ds.lora.alpha=16", "--actor.adam.lr=1e-2", OTHER_PRECISION]
-    flags += [f"--train.agent_func_path={HERE / 'multi_turn_agent.py'}", "--shaping.save_rollouts=4"]
+    flags += [f"--train.agent_func_path={EXAMPLES / 'second_chance_agent.py'}", "--shaping.save_rollouts=4"]
     return train(policy, tmp_path_factory.mktemp("adapted"), "gtpo", 4, *flags).check()
 
 

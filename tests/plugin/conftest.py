@@ -16,7 +16,12 @@ class Parsed(Exception):
 
 @pytest.fixture(scope="session")
 def parser() -> argparse.ArgumentParser:
-    """OpenRLHF's own parser with our flags, caught on its way through OpenRLHF's own script."""
+    """OpenRLHF's own parser with our flags."""
+    return openrlhf_parser()
+
+
+def openrlhf_parser() -> argparse.ArgumentParser:
+    """Caught on its way through OpenRLHF's own script."""
     caught: list[argparse.ArgumentParser] = []
     original = argparse.ArgumentParser.parse_args
 

@@ -1,7 +1,7 @@
 """Mixed-policy DAPO's reconstructed objective written down a second time, with loops over plain numbers.
 
-Shares no code and no idea with openrlhf_gtpo.mixed_policy: there are no factors here, each batch has its own sum and
-its own count, and every response's ratio is taken against the policy that it is from.
+Shares no code and no idea with openrlhf_gtpo.algorithms.mixed_policy: there are no factors here, each batch has its
+own sum and its own count, and every response's ratio is taken against the policy that it is from.
 """
 
 from math import exp, fsum, sqrt

@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openrlhf_gtpo import entropy as entropy_module
-from openrlhf_gtpo.entropy import token_entropy
+from openrlhf_gtpo.algorithms import entropy as entropy_module
+from openrlhf_gtpo.algorithms.entropy import token_entropy
 
 
 def reference(logits: torch.Tensor) -> torch.Tensor:
@@ -105,7 +105,7 @@ def test_the_triton_kernel_agrees_with_float64_in_tritons_interpreter() -> None:
     pytest.importorskip("triton", reason="Triton has no wheel for this platform; the eager path serves here")
     program = """
 import torch
-from openrlhf_gtpo.entropy import _triton_kernel
+from openrlhf_gtpo.algorithms.entropy import _triton_kernel
 kernel = _triton_kernel()
 torch.manual_seed(0)
 for vocabulary in (3, 16384, 40001):  # a part of a block, one, and more than two

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from openrlhf_gtpo.entropy import BLOCK, WARPS, _triton_function
+from openrlhf_gtpo.algorithms.entropy import BLOCK, WARPS, _triton_function
 
 triton = pytest.importorskip("triton", reason="Triton has no wheel for this platform; the eager path serves here")
 TOOLS = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"

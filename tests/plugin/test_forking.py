@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openrlhf_gtpo.forking import forking_tokens
+from openrlhf_gtpo.algorithms.forking import forking_tokens
 
 
 def test_the_given_share_of_the_batch_with_the_highest_entropy_is_kept() -> None:

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openrlhf.models.loss import PolicyLoss
 
-from openrlhf_gtpo.loss import SequenceRatioLoss
-from openrlhf_gtpo.mixed_policy import (
+from openrlhf_gtpo.algorithms.mixed_policy import (
     batch_factors,
     clip_share,
     group_norm,
@@ -20,6 +19,7 @@ from openrlhf_gtpo.mixed_policy import (
     shaped_log_ratio,
     zero_reward_groups,
 )
+from openrlhf_gtpo.loss import SequenceRatioLoss
 
 _spec = importlib.util.spec_from_file_location("naive_mixed_policy", Path(__file__).with_name("naive_mixed_policy.py"))
 naive = importlib.util.module_from_spec(_spec)

@@ -82,7 +82,16 @@ def test_a_subclass_takes_over_an_objects_state_without_running_its_constructor(
 
 IMPORTS = {
     "openrlhf_gtpo.shaping": {"ray", "vllm", "deepspeed", "openrlhf", "transformers", "math_reward"},
-    "openrlhf_gtpo.entropy": {"ray", "vllm", "deepspeed", "openrlhf", "transformers", "triton", "math_reward"},
+    "openrlhf_gtpo.algorithms.table": {"torch", "ray", "vllm", "deepspeed", "openrlhf", "math_reward"},
+    "openrlhf_gtpo.algorithms.entropy": {
+        "ray",
+        "vllm",
+        "deepspeed",
+        "openrlhf",
+        "transformers",
+        "triton",
+        "math_reward",
+    },
     "openrlhf_gtpo.vllm_entropy": {"torch", "ray", "vllm", "deepspeed", "openrlhf", "math_reward"},
     "openrlhf_gtpo.rewards": {"torch", "ray", "vllm", "deepspeed", "openrlhf", "math_reward"},
     "openrlhf_gtpo.settings": {"torch", "ray", "vllm", "deepspeed", "openrlhf", "math_reward"},

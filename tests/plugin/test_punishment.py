@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openrlhf_gtpo.punishment import overlong_punishment
+from openrlhf_gtpo.algorithms.punishment import overlong_punishment
 
 
 def punish(length: list[int], correct: list[int], group: list[int] | None = None, **kwargs: float) -> list[float]:

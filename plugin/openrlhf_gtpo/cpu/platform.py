@@ -10,10 +10,10 @@ import subprocess
 import sys
 from typing import Any
 
+from openrlhf_gtpo.cluster import check_cluster, gpus_by_role, shares_gpus
 from openrlhf_gtpo.cpu.environment import STUBS, cpu_environment
 from openrlhf_gtpo.cpu.precision import has_native_bf16, param_dtype, vllm_dtype
 from openrlhf_gtpo.cpu.rehearsal import ONE_MACHINE
-from openrlhf_gtpo.guide.settings import GuideSettings
 
 __all__ = ["adjust", "choose_precision", "prepare_process", "refusals", "start_ray", "worker_python"]
 
@@ -75,7 +75,7 @@ def adjust(args: argparse.Namespace) -> list[str]:
         **attention,
         "vllm.enforce_eager": True,
         # OpenRLHF takes "nccl" to mean handles of tensors on the same GPU where engines and policy share one.
-        "vllm.sync_backend": "nccl" if _shared(flags) else "gloo",
+        "vllm.sync_backend": "nccl" if shares_gpus(flags) else "gloo",
     }
     changes = []
     for name, value in wanted.items():
@@ -85,31 +85,6 @@ def adjust(args: argparse.Namespace) -> list[str]:
     # On a CPU it is the share of all memory that vLLM checks for at its start; the cache has a size of its own.
     flags["vllm.gpu_memory_utilization"] = min(flags["vllm.gpu_memory_utilization"], 0.1)
     return changes
-
-
-def _shared(flags: dict[str, Any]) -> bool:
-    """Whether engines and policy are on the same GPUs."""
-    return bool(flags["train.colocate_all"] and not flags["train.async_enable"])
-
-
-def logical_gpus(flags: dict[str, Any]) -> int:
-    """How many logical GPUs a command line places actors on."""
-    actors = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
-    if _shared(flags):
-        return int(actors)
-    engines = (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
-    guide = GuideSettings.of_flags(flags)
-    engines += guide.engines * guide.tensor_parallel_size if guide else 0
-    others = sum(
-        flags[f"{role}.num_nodes"] * flags[f"{role}.num_gpus_per_node"]
-        for role, used in (
-            ("ref", flags["algo.kl.init_coef"] > 0),
-            ("critic", flags["algo.advantage.estimator"] == "gae"),
-            ("reward", bool(flags["reward.model_name_or_path"])),
-        )
-        if used
-    )
-    return int(actors + engines + others)
 
 
 def _torch_came_first() -> bool:
@@ -150,6 +125,9 @@ def start_ray(args: argparse.Namespace, python: str | None) -> None:
     Args:
         args: OpenRLHF's flat namespace.
         python: what runs the workers of our own cluster.
+
+    Raises:
+        ClusterTooSmall: the cluster of RAY_ADDRESS can never place the run.
     """
     import ray
 
@@ -158,8 +136,9 @@ def start_ray(args: argparse.Namespace, python: str | None) -> None:
         runtime_env["py_executable"] = python
     if os.environ.get("RAY_ADDRESS"):
         ray.init(runtime_env=runtime_env)
+        check_cluster(vars(args), [node for node in ray.nodes() if node["Alive"]], logical=True)
         return
-    gpus = logical_gpus(vars(args))
+    gpus = sum(gpus_by_role(vars(args)).values())
     # Workers start when they are needed; else Ray starts one per logical CPU at once.
     os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
     # Nobody asks this cluster for the history of its calls, which grows with every step (a hundred MiB in the end).

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from openrlhf_gtpo.mixed_policy import shaped_log_ratio
+from openrlhf_gtpo.algorithms.mixed_policy import shaped_log_ratio
 
 __all__ = ["ShapedGuideLoss"]
 

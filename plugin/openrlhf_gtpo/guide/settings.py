@@ -5,10 +5,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["GuideSettings", "add_guide_flags", "guide_refusals", "guide_warnings"]
+from openrlhf_gtpo.algorithms.table import ESTIMATORS
 
-ESTIMATORS = ("group_norm", "gtpo", "grpo_s")
-"""Whose advantages are defined over groups of the policy's and the guide's responses together."""
+__all__ = ["GuideSettings", "add_guide_flags", "guide_refusals", "guide_warnings"]
 
 WHEN = ("all", "zero_reward")
 DEFAULTS: dict[str, Any] = {

@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from openrlhf_gtpo.entropy import token_entropy
+from openrlhf_gtpo.algorithms.entropy import token_entropy
 from openrlhf_gtpo.selftest.result import Result, failed, passed
 
 __all__ = ["check_kernel"]

@@ -28,7 +28,7 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 
-from openrlhf_gtpo.metrics import spread
+from openrlhf_gtpo.algorithms.statistics import spread
 
 __all__ = [
     "batch_factors",

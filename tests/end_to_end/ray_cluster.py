@@ -1,0 +1,98 @@
+"""A Ray cluster as `ray start` makes it: raylets on this machine, with ports and a folder of their own."""
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+RAY = str(Path(sys.executable).parent / "ray")
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class RayCluster:
+    """Running while the context is open.
+
+    Args:
+        nodes: for each the flags of its `ray start`; the first is the head.
+    """
+
+    def __init__(self, *nodes: Sequence[str]) -> None:
+        self.temporary = Path("/tmp") / f"ray-{secrets.token_hex(4)}"  # Ray's socket paths must be short
+        self._port, dashboard = free_ports(2)
+        self.dashboard = f"http://127.0.0.1:{dashboard}"
+        self._nodes = nodes
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> "RayCluster":
+        environment = {**os.environ, "RAY_prestart_worker_first_driver": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+        environment.pop("RAY_ADDRESS", None)
+        head = ["--head", "--node-ip-address=127.0.0.1", f"--port={self._port}", f"--temp-dir={self.temporary}"]
+        head += ["--include-dashboard=true", "--dashboard-host=127.0.0.1"]
+        head += [f"--dashboard-port={self.dashboard.rpartition(':')[2]}"]
+        names = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port")
+        names += ("metrics-export-port", "runtime-env-agent-port")
+        try:
+            for number, flags in enumerate(self._nodes):
+                ports = [f"--{name}={port}" for name, port in zip(names, free_ports(len(names)), strict=True)]
+                joins = [f"--address=127.0.0.1:{self._port}"] if number else head
+                flags = [*joins, *ports, *(flag for flag in flags if flag != "--head")]
+                flags += ["--object-store-memory=200000000", "--block", "--disable-usage-stats"]
+                self._processes.append(
+                    subprocess.Popen(
+                        [RAY, "start", *flags],
+                        env=environment,
+                        stdout=subprocess.DEVNULL,
+                        stderr=subprocess.DEVNULL,
+                        start_new_session=True,
+                    )
+                )
+                self._wait_for_nodes(number + 1)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in reversed(self._processes):
+            os.killpg(process.pid, signal.SIGTERM)
+        for process in self._processes:
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+        shutil.rmtree(self.temporary, ignore_errors=True)
+
+    def _wait_for_nodes(self, count: int) -> None:
+        deadline = time.monotonic() + 300
+        while True:
+            assert self._processes[-1].poll() is None, "a node ended"
+            assert time.monotonic() < deadline, "the cluster did not come up"
+            try:
+                with urllib.request.urlopen(f"{self.dashboard}/nodes?view=summary", timeout=60) as answer:
+                    nodes = json.load(answer)["data"]["summary"]
+                if sum(node["raylet"].get("state") == "ALIVE" for node in nodes) >= count:
+                    return
+            except (OSError, KeyError, ValueError):
+                pass
+            time.sleep(0.5)
+
+    def files(self) -> Iterator[Path]:
+        """What Ray has written."""
+        return (path for path in self.temporary.rglob("*") if path.is_file() and not path.is_symlink())

@@ -1,0 +1,99 @@
+"""The commands and snippets of README and docs that need engines or a cluster, run as they are printed."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ..docs.blocks import Block, blocks, scratch
+from .ray_cluster import RayCluster
+
+pytestmark = pytest.mark.engine
+BIN = Path(sys.executable).parent
+FIRST = "python -m openrlhf_gtpo.train"
+"""What the block begins with that trains on a CPU; the others are run after it."""
+
+
+def run(block: Block, folder: Path, text: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    if block.language == "python":
+        (folder / "example.py").write_text(block.text, encoding="utf-8")
+        command = [str(BIN / "python"), "example.py"]
+    else:
+        command = ["bash", "-euo", "pipefail", "-c", text or block.commands]
+    clean = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    # A user's shell has none of what the CPU platform sets for the tests' own process.
+    for name in ("VLLM_ENABLE_V1_MULTIPROCESSING", "VLLM_CPU_KVCACHE_SPACE", "PYTHONPATH"):
+        clean.pop(name, None)
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**clean, "PATH": path, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=800,
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The repository's folder after a quickstart."""
+    return scratch(tmp_path_factory.mktemp("repository"), policy)
+
+
+@pytest.fixture(scope="module")
+def first_run(folder: Path) -> Path:
+    """The folder after the README's command for a CPU, whose metrics stand for the quickstart's too."""
+    (block,) = (block for block in blocks("run in the loop") if FIRST in block.text and "runs/first" in block.text)
+    done = run(block, folder)
+    assert done.returncode == 0, done.stdout[-4000:]
+    for file in (folder / "runs" / "first").glob("*.json*"):
+        shutil.copy(file, folder / "runs" / "quickstart")
+    return folder
+
+
+def test_the_readmes_command_for_a_cpu_trains(first_run: Path) -> None:
+    assert len((first_run / "runs" / "first" / "metrics.jsonl").read_text().splitlines()) == 3
+
+
+OTHERS = [block for block in blocks("run in the loop") if "runs/first" not in block.text or block.argument]
+
+
+@pytest.mark.parametrize("block", OTHERS, ids=str)
+def test_what_is_printed_can_be_run_after_a_quickstart(block: Block, first_run: Path) -> None:
+    done = run(block, first_run)
+    assert done.returncode == 0, done.stdout[-4000:]
+
+
+@pytest.fixture(scope="module")
+def head() -> Iterator[RayCluster]:
+    (block,) = blocks("run as a cluster")
+    start = next(line for line in block.text.splitlines() if line.startswith("ray start "))
+    with RayCluster([*start.split()[2:], "--num-cpus", "2"]) as head:  # as on the smallest machine
+        yield head
+
+
+def test_a_job_is_submitted_to_a_cluster_of_cpus_as_printed(head: RayCluster, first_run: Path) -> None:
+    (block,) = blocks("run as a cluster")
+    text = "\n".join(line for line in block.text.splitlines() if not line.startswith(("ray start ", "ray stop")))
+    done = run(block, first_run, text, RAY_ADDRESS=head.dashboard)
+    assert done.returncode == 0, done.stdout[-4000:]
+    assert len((first_run / "runs" / "cluster" / "model" / "metrics.jsonl").read_text().splitlines()) == 3
+
+
+def test_a_job_that_the_cluster_can_never_place_is_refused_at_once(head: RayCluster, first_run: Path) -> None:
+    (block,) = blocks("run as a cluster")
+    text = "\n".join(line for line in block.text.splitlines() if not line.startswith(("ray start ", "ray stop")))
+    text = text.replace("runs/cluster", "runs/refused") + " --vllm.num_engines 2"
+    done = run(block, first_run, text, RAY_ADDRESS=head.dashboard)
+    assert done.returncode != 0
+    assert (
+        "openrlhf-gtpo train: error: The Ray cluster can never place this run, which needs 3 logical GPUs (1 for "
+        "trainers, 2 for engines) and as many CPUs; its node has 2 and 2: start Ray with more (ray start --head "
+        "--num-gpus 3)"
+    ) in done.stdout, done.stdout[-3000:]
