@@ -29,6 +29,7 @@ __all__ = [
     "openrlhfs_precision",
     "refusals",
     "responses_at_once",
+    "reward_client_settings",
     "reward_token",
     "rollout_settings",
 ]
@@ -379,22 +380,31 @@ def rollout_settings(args: argparse.Namespace, worker_extension_cls: str, token:
         token: bearer token of the reward service; by default `reward_token`'s.
     """
     flags = vars(args)
-    remote = flags["reward.remote_url"]
-    reward = None
-    if remote and not flags["train.agent_func_path"] and not remote.endswith(".py"):
-        reward = RewardClientSettings(
-            urls=tuple(url.strip() for url in remote.split(",") if url.strip()),
-            token=token or reward_token(),
-            timeout=flags["reward.timeout"],
-            deadline=0.0 if flags["reward.on_failure"] == "drop_group" else flags["reward.deadline"],
-            batch_size=flags["reward.batch_size"],
-            max_in_flight=flags["reward.max_in_flight"],
-        )
     return RolloutSettings(
-        reward=reward,
+        reward=reward_client_settings(flags, token),
         worker_extension_cls=worker_extension_cls,
         dtype="float32" if flags["ds.param_dtype"] == "fp32" else None,
         max_num_seqs=responses_at_once(flags),
+    )
+
+
+def reward_client_settings(flags: Mapping[str, Any], token: str | None = None) -> RewardClientSettings | None:
+    """How the rollout actors ask the reward services; None where rewards come from elsewhere.
+
+    Args:
+        flags: OpenRLHF's flat flags.
+        token: bearer token of the services; by default `reward_token`'s.
+    """
+    remote = flags["reward.remote_url"]
+    if not remote or flags["train.agent_func_path"] or remote.endswith(".py"):
+        return None
+    return RewardClientSettings(
+        urls=tuple(url.strip() for url in remote.split(",") if url.strip()),
+        token=token or reward_token(),
+        timeout=flags["reward.timeout"],
+        deadline=0.0 if flags["reward.on_failure"] == "drop_group" else flags["reward.deadline"],
+        batch_size=flags["reward.batch_size"],
+        max_in_flight=flags["reward.max_in_flight"],
     )
 
 

@@ -31,6 +31,7 @@ from openrlhf_gtpo.settings import (
     make_paths_absolute,
     openrlhfs_precision,
     refusals,
+    reward_client_settings,
     rewards_are_embedded,
     rollout_settings,
 )
@@ -137,6 +138,8 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[
         if faults:
             raise SettingsError("\n".join(faults))
         for warning in warnings + guide_warnings(vars(args)):
+            print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
+        for warning in _unusable_services(args):
             print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
         make_paths_absolute(args)
         known_flags.update(vars(args))
@@ -262,6 +265,18 @@ def _bind_rollout(args: argparse.Namespace, device: str, token: str | None) -> N
     vllm_engine.RolloutRayActor = rollout.ConfiguredRolloutActor(
         ray.remote(actor), rollout_settings(args, extension, token)
     )
+
+
+def _unusable_services(args: argparse.Namespace) -> list[str]:
+    """Ask the reward services for known verdicts before anything starts: one sentence for each that cannot be used.
+
+    Raises:
+        ServiceUnusable: none can.
+    """
+    from openrlhf_gtpo.reward_probe import unusable_services
+
+    settings = reward_client_settings(vars(args))
+    return unusable_services(settings) if settings else []
 
 
 def _start_embedded_service(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> str:

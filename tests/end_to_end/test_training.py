@@ -12,6 +12,7 @@ import pytest
 
 from openrlhf_gtpo.cpu.precision import param_dtype
 
+from ..plugin.fake_reward_server import Answer, FakeRewardServer
 from .loop import GAP, PROMPTS, SAMPLES, Run, Training, is_right, train
 
 HERE = Path(__file__).parent
@@ -204,9 +205,13 @@ def test_a_driver_that_is_killed_takes_the_reward_service_and_ray_with_it(killed
 
 
 def test_training_stops_with_one_sentence_when_no_reward_can_be_had(policy: Path, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"  # nobody listens there
+    """The service answers when it is asked before the start, and never again."""
+    known = [
+        {"reward": 1.0, "correct": True, "verdict": "correct"},
+        {"reward": 0.0, "correct": False, "verdict": "wrong"},
+    ]
+    with FakeRewardServer([Answer(body={"results": known})], always=lambda post: Answer(500)) as server:
+        url = server.url
         run = train(policy, tmp_path, "gtpo", 2, f"--reward.remote_url={url}", "--reward.deadline=2")
     assert run.status == 1, run.log[-3000:]
     last = run.log.strip().splitlines()[-1]
@@ -215,6 +220,19 @@ def test_training_stops_with_one_sentence_when_no_reward_can_be_had(policy: Path
     )
     assert url in last
     assert run.metrics == [], "nothing was trained on missing rewards"
+
+
+def test_a_reward_service_that_is_down_is_told_before_anything_starts(policy: Path, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]  # nobody listens there
+        run = train(policy, tmp_path, "gtpo", 2, f"--reward.remote_url=http://127.0.0.1:{port}")
+    assert run.status == 1, run.log[-3000:]
+    assert run.log.strip().splitlines()[-1] == (
+        f"openrlhf-gtpo train: error: The reward service http://127.0.0.1:{port} cannot be used. Nothing listens on "
+        f"port {port} of 127.0.0.1: start the service there by `math-reward serve`, or fix the URL."
+    )
+    assert "Started a local Ray instance" not in run.log
 
 
 def test_training_stops_with_one_sentence_when_vllm_samples_without_the_hook(policy: Path, tmp_path: Path) -> None:

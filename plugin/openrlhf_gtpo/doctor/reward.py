@@ -1,23 +1,17 @@
 """The reward service: a round trip with a known right and a known wrong answer, by the protocol of training."""
 
-import asyncio
 import contextlib
 import os
-import socket
-import time
 from urllib.parse import urlsplit
 
 from openrlhf_gtpo.doctor.findings import Finding, fault, ok, reason
 from openrlhf_gtpo.embedded_reward import EmbeddedServiceError, start_embedded_service
-from openrlhf_gtpo.reward_protocols import GRADE_PATH, Reward, RewardRequest
-from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings, RewardError
+from openrlhf_gtpo.reward_probe import ServiceUnusable, ask_known_answers
+from openrlhf_gtpo.reward_protocols import GRADE_PATH
+from openrlhf_gtpo.rewards import RewardClientSettings
 from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE, SettingsError, reward_token
 
 __all__ = ["check_rewards", "says_verdicts"]
-
-CONNECT_SECONDS = 5.0
-QUESTION, REFERENCE = "What is 6 times 7?", "42"
-RIGHT, WRONG = (f"6 times 7 is \\boxed{{{answer}}}." for answer in (42, 41))
 
 
 def check_rewards(
@@ -73,60 +67,10 @@ def _embedded(cleanup: contextlib.ExitStack) -> tuple[list[Finding], RewardClien
 
 def _round_trip(name: str, settings: RewardClientSettings) -> Finding:
     try:
-        right, wrong, seconds = asyncio.run(_ask(settings))
-    except RewardError as error:
-        return fault(name, _what_to_do(settings, error))
-    for answer, reward, wanted in (("right", right, 1.0), ("wrong", wrong, 0.0)):
-        # Some servers give -1 for a wrong answer, which training takes too.
-        if reward.score != wanted and not (wanted == 0.0 and reward.score == -1.0):
-            return fault(
-                name,
-                f"It gave a {answer} answer the score {reward.score:g} instead of {wanted:g}, and GTPO needs verified "
-                "correctness: ask a service that grades, such as `math-reward serve`.",
-            )
-    graded = f"It gave a right answer {right.reward:g} and a wrong one {wrong.reward:g}, in {seconds * 1e3:.0f} ms"
-    return ok(name, f"{graded} for both in one request.")
-
-
-async def _ask(settings: RewardClientSettings) -> tuple[Reward, Reward, float]:
-    """The rewards of the right and of the wrong answer, and the seconds that both took in one request."""
-    client = RewardClient(settings)
-    try:
-        requests = [RewardRequest(text, REFERENCE, QUESTION, QUESTION + text) for text in (RIGHT, WRONG)]
-        started = time.monotonic()
-        found = await asyncio.gather(*map(client.reward, requests), return_exceptions=True)
-        seconds = time.monotonic() - started
-        for outcome in found:
-            if isinstance(outcome, BaseException):
-                raise outcome
-        right, wrong = found
-        assert isinstance(right, Reward)
-        assert isinstance(wrong, Reward)
-        return right, wrong, seconds
-    finally:
-        await client.aclose()
-
-
-def _what_to_do(settings: RewardClientSettings, error: RewardError) -> str:
-    """The client's sentence, with what a look at the socket adds to it."""
-    if "HTTP 401" in str(error) or "HTTP 403" in str(error):
-        if settings.token is None:
-            return (
-                f"It wants a token: set {TOKEN_VARIABLE} to the one that the service was started with, or "
-                f"{TOKEN_FILE_VARIABLE} to a file that holds it."
-            )
-        source = TOKEN_FILE_VARIABLE if os.environ.get(TOKEN_FILE_VARIABLE) else TOKEN_VARIABLE
-        return f"It refuses the token of {source}: use the one that the service was started with."
-    parts = urlsplit(settings.urls[0])
-    host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
-    try:
-        socket.create_connection((host, port), CONNECT_SECONDS).close()
-    except ConnectionRefusedError:
-        where = f"port {port} of {host}"
-        return f"Nothing listens on {where}: start the service there by `math-reward serve`, or mend the URL."
-    except socket.gaierror:
-        return f"The host name {host} is not known here: mend the URL or the name service."
-    except OSError as problem:
-        return f"{host} cannot be reached on port {port} ({reason(problem)}): mend the URL or the firewall."
-    said = str(error).rstrip(".")
-    return f"{said}." if "check " in said else f"{said}: check its log."
+        answers = ask_known_answers(settings)
+    except ServiceUnusable as unusable:
+        return fault(name, str(unusable))
+    if answers.fault:
+        return fault(name, answers.fault)
+    graded = f"It gave a right answer {answers.right.reward:g} and a wrong one {answers.wrong.reward:g}"
+    return ok(name, f"{graded}, in {answers.seconds * 1e3:.0f} ms for both in one request.")

@@ -93,7 +93,7 @@ def test_a_port_where_nothing_listens_is_told() -> None:
         (found,), _ = check(f"http://127.0.0.1:{port}")
     assert (found.state, found.sentence) == (
         "fault",
-        f"Nothing listens on port {port} of 127.0.0.1: start the service there by `math-reward serve`, or mend the "
+        f"Nothing listens on port {port} of 127.0.0.1: start the service there by `math-reward serve`, or fix the "
         "URL.",
     )
 
