@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.report.curves import curves_of, png, smoothed
+from openrlhf_gtpo.report.curves import curves_of, png, smoothed, width
 from openrlhf_gtpo.report.page import page, table
 from openrlhf_gtpo.report.run import Run, read, series
 
@@ -71,7 +71,8 @@ class Entropy:
 
     @classmethod
     def of(cls, run: Run) -> Entropy:
-        points = smoothed(run.points("entropy/token_mean"))
+        points = run.points("entropy/token_mean")
+        points = smoothed(points, width([len(points)]))
         step, lowest = min(points, key=lambda point: point[1])
         return cls(points[0][1], lowest, step, points[-1][1])
 
