@@ -117,7 +117,7 @@ def draw(axes: Any, all_series: Sequence[Series], curve: Curve, ink: str) -> Non
     axes.set_ylabel(unit, color=ink)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.tick_params(colors=ink)
-    axes.grid(color=ink, alpha=0.2)
+    axes.grid(color=ink, alpha=0.15)
     axes.spines[["top", "right"]].set_visible(False)
 
 

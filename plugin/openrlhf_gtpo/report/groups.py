@@ -14,7 +14,8 @@ VALUES = ("entropy", "shaped_reward", "advantage")
 """What a token has; the shaped reward only with our estimators."""
 
 ROUNDING = 1e-5
-"""Differences to a mean that are smaller than this share of it are rounding: rollouts.jsonl has seven digits."""
+"""Differences from a mean up to this share of it, or of 1 where it is smaller, are rounding: rollouts.jsonl has seven
+digits."""
 
 
 def groups(rollouts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -59,8 +60,8 @@ def _alive(responses: list[dict[str, Any]], correct: bool, longest: int) -> list
 
 
 def _class(responses: list[dict[str, Any]]) -> dict[str, dict[str, float] | None]:
-    """Of each value: the mean over the class's tokens, and how far a token is from it at most; 0 where that is
-    rounding. None where there are no tokens, or none with a value."""
+    """Of each value: the mean over the class's tokens, how far a token is from it at most (0 where that is rounding),
+    and up to which difference it is. None where there are no tokens, or none with a value."""
     found: dict[str, dict[str, float] | None] = {}
     for name in VALUES:
         values = [value for line in responses for value in line[name] or []]
@@ -69,5 +70,6 @@ def _class(responses: list[dict[str, Any]]) -> dict[str, dict[str, float] | None
             continue
         mean = statistics.fmean(values)
         reach = max(abs(value - mean) for value in values)
-        found[name] = {"mean": mean, "reach": reach if reach > ROUNDING * max(1.0, abs(mean)) else 0.0}
+        rounding = ROUNDING * max(1.0, abs(mean))
+        found[name] = {"mean": mean, "reach": reach if reach > rounding else 0.0, "rounding": rounding}
     return found

@@ -11,8 +11,9 @@ function colour(value, reach) {
   return `color-mix(in srgb, var(--${value < 0 ? "below" : "above"}) ${share}%, var(--panel))`;
 }
 
-const shown = (value) => (value === null || value === undefined ? "none" : value.toPrecision(4).replace("-", "−"));
-const signed = (value) => (value === null ? "none" : `${value < 0 ? "−" : "+"}${Math.abs(value).toPrecision(3)}`);
+const digits = (value, count) => (value < 0.001 && value > 0 ? value.toExponential(count - 2) : value.toPrecision(count)).replace("e-", "e−");
+const shown = (value) => (value === null || value === undefined ? "none" : `${value < 0 ? "−" : ""}${digits(Math.abs(value), 4)}`);
+const signed = (value) => (value === null ? "none" : value === 0 ? "0" : `${value < 0 ? "−" : "+"}${digits(Math.abs(value), 3)}`);
 const plural = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
 function make(tag, text, attributes = {}) {
@@ -24,11 +25,12 @@ function make(tag, text, attributes = {}) {
 const classOf = (response) => (response.correct === null ? "ungraded" : response.correct ? "correct" : "wrong");
 const visible = (token) => token.replace(/\n/g, "⏎") || "∅";
 
-// A token's difference from its class's mean; 0 where all of the class are the same but for rounding.
+// A token's difference from its class's mean; 0 where that is rounding.
 function difference(response, t, name) {
   const about = group.classes[classOf(response)][name];
   if (!about || !response[name]) return null;
-  return about.reach > 0 ? response[name][t] - about.mean : 0;
+  const away = response[name][t] - about.mean;
+  return Math.abs(away) > about.rounding ? away : 0;
 }
 
 function bar(low, high, reach) {
@@ -57,7 +59,7 @@ function drawScale() {
     const about = values[what];
     if (!about) continue;
     const line = make("p", `${name}: mean ${shown(about.mean)}`);
-    if (about.reach > 0) line.append(`, from it ${signed(-about.reach)}`, bar(-about.reach, about.reach, about.reach), signed(about.reach));
+    if (about.reach > 0) line.append(`; difference ${signed(-about.reach)}`, bar(-about.reach, about.reach, about.reach), signed(about.reach));
     else line.append(", every token the same");
     scale.append(line);
   }
@@ -132,7 +134,7 @@ function sort() {
     button.addEventListener("click", () => document.querySelector(`[data-place="${r}:${t}"]`).focus());
     const first = make("td", "");
     first.append(button);
-    row.append(first, ...[`${r + 1} ${classOf(response)}`, t + 1, shown(response[what][t]), signed(value)].map((cell) => make("td", cell)));
+    row.append(first, ...[signed(value), shown(response[what][t]), `${r + 1} ${classOf(response)}`, t + 1].map((cell) => make("td", cell)));
     body.append(row);
   }
 }

@@ -16,6 +16,9 @@ from openrlhf_gtpo.report.run import OWN, Run, Series, series
 
 __all__ = ["page", "table"]
 
+NOT_RECORDED = "not recorded"
+"""Of a run of an earlier version, which has no run.json."""
+
 LAST_STEPS = 10
 """Steps whose mean stands in the table."""
 
@@ -79,16 +82,19 @@ def _verdicts(all_series: Sequence[Series]) -> str:
 def _head(all_series: Sequence[Series]) -> str:
     """What was trained with what on what, for how long, and the evaluations before and after."""
 
-    def told(flag: str, none: str = "") -> list[str]:
-        return [_shared([_setting(run.settings.get(flag)) or none for run in one.runs]) for one in all_series]
+    def told(flag: str) -> list[str]:
+        return [
+            _shared([_setting(run.settings.get(flag)) or "none" if run.settings else NOT_RECORDED for run in one.runs])
+            for one in all_series
+        ]
 
     rows = [
-        ("algorithm", [ALGORITHMS.get(name, name) for name in told("algo.advantage.estimator", "not recorded")]),
-        ("preset", told("preset", "none")),
-        ("model", told("actor.model_name_or_path", "not recorded")),
-        ("data", told("data.prompt_dataset", "not recorded")),
+        ("algorithm", [ALGORITHMS.get(name, name) for name in told("algo.advantage.estimator")]),
+        ("preset", told("preset")),
+        ("model", told("actor.model_name_or_path")),
+        ("data", told("data.prompt_dataset")),
         ("steps", [_shared([str(run.last_step) for run in one.runs]) for one in all_series]),
-        ("seed", [", ".join(_setting(run.settings.get("train.seed")) for run in one.runs) for one in all_series]),
+        ("seed", told("train.seed")),
     ]
     found = [[change for run in one.runs for change in changes(run)] for one in all_series]
     for name, benchmark in dict.fromkeys((change.name, change.benchmark) for mine in found for change in mine):

@@ -127,6 +127,8 @@ def _lines(path: Path, needed: Sequence[str] = ("step",)) -> list[dict[str, Any]
         missing = [key for key in needed if key not in row] if isinstance(row, dict) else needed
         if missing:
             raise SettingsError(f"{path}, line {number}, has no {missing[0]!r}: fix or remove it.")
+        if not isinstance(row["step"], int):
+            raise SettingsError(f"{path}, line {number}, has a 'step' that is no whole number: fix or remove it.")
         found.append(row)
     return found
 

@@ -45,6 +45,8 @@ def test_what_is_no_run_is_refused_in_one_sentence(tmp_path: Path, capsys: pytes
     other = run(tmp_path / "other" / "a")
     stepless, odd, half = (run(tmp_path / name) for name in ("stepless", "odd", "half"))
     lines(stepless / "metrics.jsonl", [{"rollout/pass_rate": 0.5}])
+    fractional = run(tmp_path / "fractional")
+    lines(fractional / "metrics.jsonl", [{"step": "<b>1</b>"}])
     (odd / "before").mkdir()
     (odd / "before" / "eval.json").write_text('{"benchmarks": [1]}')
     lines(half / "rollouts.jsonl", [{"step": 1, "group": 2}])
@@ -52,6 +54,7 @@ def test_what_is_no_run_is_refused_in_one_sentence(tmp_path: Path, capsys: pytes
         ([tmp_path / "empty"], "empty is no run: it has no metrics.jsonl."),
         ([broken], "line 2, is not JSON: fix or remove it."),
         ([stepless], "metrics.jsonl, line 1, has no 'step': fix or remove it."),
+        ([fractional], "line 1, has a 'step' that is no whole number: fix or remove it."),
         ([odd], "eval.json is no evaluation: it has no figures by benchmark; fix or remove it."),
         ([half], "rollouts.jsonl, line 1, has no 'prompt': fix or remove it."),
         ([run(tmp_path / "a"), other], "Two runs have one name: rename a folder, its name is the run's."),
@@ -90,6 +93,13 @@ def test_the_report_begins_with_what_was_trained_on_what_and_what_came_of_it(tmp
     assert cells(text, "steps") == ["60"]
     assert cells(text, "seed") == ["7"]
     assert cells(text, "pass@1 on aime") == ["before 0.1 0.05 to 0.15 after 0.3 0.25 to 0.35"]
+
+
+def test_a_run_of_an_earlier_version_has_a_head_too(tmp_path: Path) -> None:
+    text = report(run(tmp_path / "a"))
+    for row in ("algorithm", "preset", "model", "data", "seed"):
+        assert cells(text, row) == ["not recorded"]
+    assert '<p class="verdict">Not evaluated. For a verdict: openrlhf-gtpo eval' in text
 
 
 def test_runs_of_different_lengths_are_compared_at_the_same_steps(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_every_token_has_its_numbers_in_a_table(driver: webdriver.Chrome, tmp_pa
     assert rows(driver, "#detail") == [
         # Entropies of the correct tokens are 0, 0.5, 1, 1.5, 2 and 0; advantages 1, 2, 3, 4, 5 and 1.
         ["entropy", "1.000", "0.8333", "+0.167"],
-        ["shaped reward", "1.000", "1.000", "+0.00"],
+        ["shaped reward", "1.000", "1.000", "0"],
         ["advantage", "3.000", "2.667", "+0.333"],
     ]
     assert driver.get_log("browser") == []
@@ -80,9 +80,9 @@ def test_an_advantage_is_coloured_by_its_difference_from_the_mean_of_its_class(
     assert b[2] > b[0], "blue"
     assert c[0] > c[2], "orange"
     said = driver.find_element(By.ID, "scale").text.splitlines()
-    assert said[0].startswith("correct: mean 1.000, from it −0.0200")
+    assert said[0].startswith("correct: mean 1.000; difference −0.0200")
     assert said[0].endswith("+0.0200")
-    assert said[1].startswith("wrong: mean −1.000, from it −0.300")
+    assert said[1].startswith("wrong: mean −1.000; difference −0.300")
 
 
 def test_a_class_whose_tokens_are_the_same_but_for_rounding_has_no_colour(
@@ -96,6 +96,15 @@ def test_a_class_whose_tokens_are_the_same_but_for_rounding_has_no_colour(
     assert driver.find_element(By.ID, "sorted-note").text == (
         "By shaped reward: no token differs from the mean of its class."
     )
+
+
+def test_rounding_is_not_shown_as_a_difference(driver: webdriver.Chrome, tmp_path: Path) -> None:
+    shown(driver, tmp_path / "a", [response(True, list("abcd"), advantage=[1.0, 1.0000002, 1.5, 0.5])])
+    choose(driver, "advantage")
+    colours = list(map(rgb, tokens(driver)))
+    assert colours[0] == colours[1] != colours[2]
+    driver.execute_script("arguments[0].focus()", tokens(driver)[1])
+    assert rows(driver, "#detail")[2] == ["advantage", "1.000", "1.000", "0"]
 
 
 def test_an_estimator_without_shaped_rewards_says_so(driver: webdriver.Chrome, tmp_path: Path) -> None:
@@ -141,7 +150,7 @@ def test_tokens_are_sorted_by_difference_on_demand_and_lead_to_their_place(
     driver.find_element(By.CSS_SELECTOR, "#sorted summary").click()
     found = rows(driver, "#sorted")
     # 1 to 5 and 1 around 2.667; -1 to -3 around -2, where the middle one is at the mean.
-    assert [(row[1], row[2], row[4]) for row in found] == [
+    assert [(row[3], row[4], row[1]) for row in found] == [
         ("1 correct", "5", "+2.33"),
         ("1 correct", "1", "−1.67"),
         ("2 correct", "1", "−1.67"),
@@ -158,7 +167,7 @@ def test_tokens_are_sorted_by_difference_on_demand_and_lead_to_their_place(
     driver.find_element(By.CSS_SELECTOR, "#sorted button").click()
     assert driver.switch_to.active_element == tokens(driver)[4]
     driver.find_element(By.ID, "next").click()
-    assert [row[2] for row in rows(driver, "#sorted")] == ["1", "2"], "of the other group, -1 and -2 around -1.5"
+    assert [row[4] for row in rows(driver, "#sorted")] == ["1", "2"], "of the other group, -1 and -2 around -1.5"
 
 
 def test_entropy_is_coloured_from_nothing_to_the_highest(driver: webdriver.Chrome, tmp_path: Path) -> None:
