@@ -1,8 +1,8 @@
 """``openrlhf-gtpo report``: what one or several runs were worth, their curves and the token view, in one HTML file.
 
-The verdict is taken from RUN/before/eval.json and RUN/after/eval.json (`openrlhf-gtpo eval` of the model before training
-with --out RUN/before, and of the one after it with --out RUN/after), else from the evaluations during training
-(--eval.*).
+The verdict is taken from RUN/before/eval.json and RUN/after/eval.json, which `openrlhf-gtpo eval --out RUN/before` of
+the model before training and `--out RUN/after` of the one after it leave there; else from the evaluations during
+training (--eval.*).
 """
 
 import argparse

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
 
 from openrlhf_gtpo.cli import main
 from openrlhf_gtpo.report.run import read, series
@@ -136,7 +137,7 @@ def test_every_metric_of_a_run_is_explained_in_the_file_itself(driver: webdriver
     entry = driver.find_element(By.ID, "metric-entropy/token_mean")
     assert not entry.is_displayed(), "folded"
     link.click()
-    assert entry.is_displayed()
+    WebDriverWait(driver, 120).until(lambda _: entry.is_displayed())
     told = [one.text for one in driver.find_elements(By.CSS_SELECTOR, "#glossary dt, #glossary dd")]
     assert told[::2] == ["entropy/token_mean", "my_<own>"]
     assert "the tokens of all responses of a step" in told[1]

@@ -10,6 +10,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.select import Select
+from selenium.webdriver.support.wait import WebDriverWait
 
 from openrlhf_gtpo.cli import main
 
@@ -43,6 +44,12 @@ def heads(driver: webdriver.Chrome) -> list[str]:
 def rows(driver: webdriver.Chrome, table: str) -> list[list[str]]:
     found = driver.find_elements(By.CSS_SELECTOR, f"{table} tbody tr")
     return [[cell.text for cell in row.find_elements(By.CSS_SELECTOR, "th, td")] for row in found]
+
+
+def sort(driver: webdriver.Chrome) -> None:
+    """Unfold the tokens by difference; the browser tells the page of it some time after the click."""
+    driver.find_element(By.CSS_SELECTOR, "#sorted summary").click()
+    WebDriverWait(driver, 120).until(lambda _: driver.find_element(By.ID, "sorted-note").text)
 
 
 def test_every_token_has_its_numbers_in_a_table(driver: webdriver.Chrome, tmp_path: Path) -> None:
@@ -92,7 +99,7 @@ def test_a_class_whose_tokens_are_the_same_but_for_rounding_has_no_colour(
     choose(driver, "shaped_reward")
     assert len(set(map(rgb, tokens(driver)))) == 1
     assert driver.find_element(By.ID, "scale").text == "correct: mean 1.100, every token the same"
-    driver.find_element(By.CSS_SELECTOR, "#sorted summary").click()
+    sort(driver)
     assert driver.find_element(By.ID, "sorted-note").text == (
         "By shaped reward: no token differs from the mean of its class."
     )
@@ -147,7 +154,7 @@ def test_tokens_are_sorted_by_difference_on_demand_and_lead_to_their_place(
     shown(driver, tmp_path / "a", ROLLOUTS + OTHER)
     assert rows(driver, "#sorted") == []
     choose(driver, "advantage")
-    driver.find_element(By.CSS_SELECTOR, "#sorted summary").click()
+    sort(driver)
     found = rows(driver, "#sorted")
     # 1 to 5 and 1 around 2.667; -1 to -3 around -2, where the middle one is at the mean.
     assert [(row[3], row[4], row[1]) for row in found] == [
