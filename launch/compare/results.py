@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.report.curves import curves_of, png, smoothed
+from openrlhf_gtpo.report.curves import curves_of, png, smoothed, width
 from openrlhf_gtpo.report.page import page, table
 from openrlhf_gtpo.report.run import Run, read, series
 
@@ -62,18 +62,21 @@ def final(folder: Path) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Entropy:
-    """The course of a run's smoothed entropy, nats a token."""
+    """The course of a run's entropy, nats a token."""
 
     first: float
+    """Of the first step."""
     lowest: float
+    """Of the running mean, as the other two."""
     lowest_step: int
     last: float
 
     @classmethod
     def of(cls, run: Run) -> Entropy:
-        points = smoothed(run.points("entropy/token_mean"))
-        step, lowest = min(points, key=lambda point: point[1])
-        return cls(points[0][1], lowest, step, points[-1][1])
+        points = run.points("entropy/token_mean")
+        means = smoothed(points, width([len(points)]))
+        step, lowest = min(means, key=lambda point: point[1])
+        return cls(points[0][1], lowest, step, means[-1][1])
 
     @property
     def rebound(self) -> float:

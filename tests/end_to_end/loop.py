@@ -14,6 +14,8 @@ from typing import Any
 
 import psutil
 
+from openrlhf_gtpo.glossary.declared import describe
+
 PROMPTS, SAMPLES = 16, 8
 
 GAP = {"fp32": 5e-6, "bf16": 5e-3}
@@ -22,6 +24,10 @@ what is left to rounding in either precision (5e-7 and 1e-3 are seen)."""
 
 OTHER_PRECISION = "--ds.param_dtype=fp32"
 """For some of the runs: where a CPU has bfloat16 both precisions are tested, and elsewhere the one that there is."""
+
+
+EXTRA_LOGS = {"turns"}
+"""What the tests' own agent logs."""
 
 
 @dataclass
@@ -44,8 +50,10 @@ class Run:
         return GAP[self.settings["ds.param_dtype"]]
 
     def check(self) -> "Run":
-        """Fail with the end of the log unless training ended well."""
+        """Fail with the end of the log unless training ended well and logged what the glossary knows."""
         assert self.status == 0, self.log[-4000:]
+        names = {name for line in self.metrics for name in line} - {"step", "time"} - EXTRA_LOGS
+        assert [name for name in sorted(names) if describe(name) is None] == [], "without an entry in the glossary"
         return self
 
 

@@ -335,7 +335,7 @@ def run_report(folder):
 
 
 def test_the_report_shows_a_mixed_group_and_names_a_curve_that_is_missing(tmp_path):
-    metrics = [{"step": s, "rollout/reward_mean": 0.1 * s, "entropy/token_mean": 0.2} for s in (1, 2, 3)]
+    metrics = [{"step": s, "rollout/pass_rate": 0.1 * s, "entropy/token_mean": 0.2} for s in (1, 2, 3)]
     rollouts = [response(2, 0, True, ["7", "*", "9"]), response(2, 0, False, ["4", "+", "\n"])]
     rollouts += [response(3, 0, True, ["8"]), response(3, 0, True, ["8"])]
     write_run(tmp_path, metrics, rollouts)

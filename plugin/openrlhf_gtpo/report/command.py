@@ -1,4 +1,9 @@
-"""``openrlhf-gtpo report``: curves and the token view of one or several runs, in one HTML file."""
+"""``openrlhf-gtpo report``: what one or several runs were worth, their curves and the token view, in one HTML file.
+
+The verdict is taken from RUN/before/eval.json and RUN/after/eval.json, which `openrlhf-gtpo eval --out RUN/before` of
+the model before training and `--out RUN/after` of the one after it leave there; else from the evaluations during
+training (--eval.*).
+"""
 
 import argparse
 import sys
@@ -16,7 +21,9 @@ PROGRAM = "openrlhf-gtpo report"
 
 def main(argv: Sequence[str]) -> int:
     """Write the report; exit status 0, or 2 where something is no run."""
-    parser = argparse.ArgumentParser(prog=PROGRAM, description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
         "runs", type=Path, nargs="+", metavar="RUN", help="folder with metrics.jsonl, as --ckpt.output_dir"
     )

@@ -1,15 +1,16 @@
 """Curves over training steps, several series of runs in one picture, with a band where a series has several seeds."""
 
 import io
+import itertools
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.report.run import Run, Series
 
-__all__ = ["CURVES", "Curve", "curves_of", "draw", "png", "smoothed", "svg"]
+__all__ = ["CURVES", "Curve", "curves_of", "draw", "png", "smoothed", "svg", "width"]
 
 Curve = tuple[str, str, str]
 """Key in metrics.jsonl or evaluations.jsonl, what it is, unit."""
@@ -17,8 +18,8 @@ Curve = tuple[str, str, str]
 CURVES: tuple[Curve, ...] = (
     ("rollout/pass_rate", "reward", "share of correct responses"),
     ("entropy/token_mean", "entropy", "nats a token"),
-    ("entropy/correct_mean", "entropy of correct responses", "nats a token"),
-    ("entropy/wrong_mean", "entropy of wrong responses", "nats a token"),
+    ("entropy/correct_token_mean", "entropy of correct responses", "nats a token"),
+    ("entropy/wrong_token_mean", "entropy of wrong responses", "nats a token"),
     ("rollout/response_length_mean", "response length", "tokens"),
     ("rollout/truncated_rate", "truncated responses", "share"),
     ("groups/uninformative_share", "groups all correct or all wrong", "share"),
@@ -40,7 +41,7 @@ SMOOTHED_FROM = 40
 # Okabe and Ito's palette, told apart by colour-blind eyes too; a line style of its own for each run besides.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _STYLES = ("-", "--", "-.", ":")
-_INK = "#808080"  # readable on white and on black
+_INK = "#808080"  # a page's own colour takes its place
 
 
 def curves_of(runs: Sequence[Run]) -> list[Curve]:
@@ -55,52 +56,77 @@ def curves_of(runs: Sequence[Run]) -> list[Curve]:
     return [curve for curve in CURVES if curve[0] in keys] + evaluated
 
 
-def smoothed(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
-    """A running mean over a tenth of the points where there are many, centred, shorter at both ends."""
-    if len(points) < SMOOTHED_FROM:
-        return list(points)
-    half = len(points) // 20
-    found = []
-    for i, (step, _) in enumerate(points):
-        reach = min(half, i, len(points) - 1 - i)
-        found.append((step, statistics.fmean(value for _, value in points[i - reach : i + reach + 1])))
-    return found
+def width(lengths: Collection[int]) -> int:
+    """Points in the running mean of curves with so many points: a tenth of the longest's, at most half of the
+    shortest's, and odd; 1, which is no mean, where all are short.
+
+    Curves in one picture have one width, so that they are equally noisy.
+    """
+    longest, shortest = max(lengths), min(lengths)
+    if longest < SMOOTHED_FROM:
+        return 1
+    return max(1, 2 * min(longest // 20, (shortest // 2 - 1) // 2) + 1)
+
+
+def smoothed(points: Sequence[tuple[int, float]], width: int) -> list[tuple[int, float]]:
+    """The running mean over ``width`` points, an odd number, at the step in the middle of each.
+
+    Only whole windows have one: a mean over fewer points at the ends would end in single, noisy batches.
+    """
+    sums = [0.0, *itertools.accumulate(value for _, value in points)]
+    half = width // 2
+    return [
+        (points[i][0], (sums[i + half + 1] - sums[i - half]) / width if half else points[i][1])
+        for i in range(half, len(points) - half)
+    ]
 
 
 def draw(axes: Any, all_series: Sequence[Series], curve: Curve, ink: str) -> None:
-    """One curve of every series on matplotlib axes: the mean over its runs, and the band from lowest to highest."""
-    key, title, unit = curve
+    """One curve of every series on matplotlib axes.
+
+    A series of several runs is drawn as their mean, with a band from lowest to highest, over the steps that all of
+    them have; where some went on, thin lines do too. One run's single values are drawn thin behind a running mean.
+    """
+    key, _, unit = curve
+    points = {run.name: run.points(key) for series in all_series for run in series.runs}
+    points = {name: found for name, found in points.items() if found}
+    span = width([len(found) for found in points.values()]) if points else 1
     for number, series in enumerate(all_series):
-        by_step: dict[int, list[float]] = {}
-        for run in series.runs:
-            for step, value in smoothed(run.points(key)):
-                by_step.setdefault(step, []).append(value)
-        if not by_step:
+        runs = [points[run.name] for run in series.runs if run.name in points]
+        if not runs:
             continue
-        steps = sorted(by_step)
-        colour = _COLOURS[number % len(_COLOURS)]
-        axes.plot(
-            steps,
-            [statistics.fmean(by_step[step]) for step in steps],
-            color=colour,
-            linestyle=_STYLES[number % len(_STYLES)],
-            linewidth=1.7,
-            label=series.name,
-        )
-        if len(series.runs) > 1:
-            low, high = ([pick(by_step[step]) for step in steps] for pick in (min, max))
-            axes.fill_between(steps, low, high, color=colour, alpha=0.13, linewidth=0)
-    axes.set_title(title, color=ink)
-    axes.set_xlabel("step", color=ink)
+        style = {"color": _COLOURS[number % len(_COLOURS)], "linestyle": _STYLES[number % len(_STYLES)]}
+        lines = [dict(smoothed(found, span)) for found in runs]
+        steps = sorted(set.intersection(*(set(line) for line in lines)))
+        by_step = [[line[step] for line in lines] for step in steps]
+        marker = {"marker": "o", "markersize": 2.5} if len(steps) < SMOOTHED_FROM and span == 1 else {}
+        axes.plot(steps, list(map(statistics.fmean, by_step)), label=series.name, linewidth=1.7, **style, **marker)
+        thin = {"linewidth": 0.8, "alpha": 0.45, "color": style["color"]}
+        if len(lines) > 1:
+            axes.fill_between(
+                steps, list(map(min, by_step)), list(map(max, by_step)), color=style["color"], alpha=0.13, linewidth=0
+            )
+            last = steps[-1] if steps else 0
+            for line in lines:
+                axes.plot(*_columns([point for point in line.items() if point[0] >= last]), **thin)
+        elif span > 1:
+            axes.plot(*_columns(runs[0]), **thin)
+    if all(value == 0 for found in points.values() for _, value in found):
+        axes.set_ylim(-0.05, 1)  # not some thousandths around 0
+    axes.set_xlabel("step" if span == 1 else f"step; line: mean over {span} steps", color=ink)
     axes.set_ylabel(unit, color=ink)
     axes.xaxis.get_major_locator().set_params(integer=True)
     axes.tick_params(colors=ink)
-    axes.grid(alpha=0.25)
+    axes.grid(color=ink, alpha=0.15)
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def _columns(points: Sequence[tuple[int, float]]) -> tuple[list[int], list[float]]:
+    return [step for step, _ in points], [value for _, value in points]
+
+
 def svg(all_series: Sequence[Series], curve: Curve) -> str | None:
-    """One picture, transparent; None where no run has the key.
+    """One picture, transparent, in the colour of the text around it; None where no run has the key.
 
     Raises:
         SettingsError: matplotlib is not installed.
@@ -117,10 +143,10 @@ def svg(all_series: Sequence[Series], curve: Curve) -> str | None:
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
         plt.close(figure)
     picture = buffer.getvalue()
-    return picture[picture.index("<svg") :]
+    return picture[picture.index("<svg") :].replace(_INK, "currentColor")
 
 
-def png(all_series: Sequence[Series], curves: Sequence[Curve]) -> bytes:
+def png(all_series: Sequence[Series], curves: Sequence[Curve], title: str = "") -> bytes:
     """Several curves side by side on white, for a document.
 
     Raises:
@@ -135,10 +161,14 @@ def png(all_series: Sequence[Series], curves: Sequence[Curve]) -> bytes:
         )
         for panel, curve in zip(panels.flat, curves, strict=False):
             draw(panel, all_series, curve, "#1b1b1b")
+            panel.set_title(curve[1])
         for panel in list(panels.flat)[len(curves) :]:
             panel.axis("off")
-        handles, labels = panels.flat[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+        if title:
+            figure.suptitle(title)
+        if len(all_series) > 1:
+            handles, labels = panels.flat[0].get_legend_handles_labels()
+            figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None})
         plt.close(figure)

@@ -1,17 +1,26 @@
 """Saved rollouts as groups for the token view: Figure 1 of the paper, made of one's own data."""
 
+import statistics
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-__all__ = ["MAX_GROUPS", "groups"]
+__all__ = ["MAX_GROUPS", "VALUES", "groups"]
 
 MAX_GROUPS = 40
 """Groups that a report holds, spread over the steps: more would make the file slow to open."""
 
+VALUES = ("entropy", "shaped_reward", "advantage")
+"""What a token has; the shaped reward only with our estimators."""
+
+ROUNDING = 1e-5
+"""Differences from a mean up to this share of it, or of 1 where it is smaller, are rounding: rollouts.jsonl has seven
+digits."""
+
 
 def groups(rollouts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The groups, each with its responses and with how many correct (d) and wrong (h) ones are alive at each position.
+    """The groups, each with its responses, with how many correct (d) and wrong (h) ones are alive at each position,
+    and with what the tokens of each class are on average.
 
     ``d[t]`` is the paper's d_{t+1}: the number of correct responses with more than t tokens.
     """
@@ -27,9 +36,13 @@ def groups(rollouts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 "label": responses[0]["label"],
                 "d": _alive(responses, True, longest),
                 "h": _alive(responses, False, longest),
+                "classes": {
+                    name: _class([line for line in responses if line["correct"] is correct])
+                    for name, correct in (("correct", True), ("wrong", False), ("ungraded", None))
+                },
                 "responses": [
                     {
-                        **{key: line[key] for key in ("correct", "tokens", "entropy", "shaped_reward", "advantage")},
+                        **{key: line[key] for key in ("correct", "tokens", *VALUES)},
                         "guide": line.get("guide", False),  # files of runs before there were guides
                     }
                     for line in responses
@@ -44,3 +57,19 @@ def groups(rollouts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 def _alive(responses: list[dict[str, Any]], correct: bool, longest: int) -> list[int]:
     lengths = [len(line["tokens"]) for line in responses if line["correct"] is correct]
     return [sum(length > t for length in lengths) for t in range(longest)]
+
+
+def _class(responses: list[dict[str, Any]]) -> dict[str, dict[str, float] | None]:
+    """Of each value: the mean over the class's tokens, how far a token is from it at most (0 where that is rounding),
+    and up to which difference it is. None where there are no tokens, or none with a value."""
+    found: dict[str, dict[str, float] | None] = {}
+    for name in VALUES:
+        values = [value for line in responses for value in line[name] or []]
+        if not values:
+            found[name] = None
+            continue
+        mean = statistics.fmean(values)
+        reach = max(abs(value - mean) for value in values)
+        rounding = ROUNDING * max(1.0, abs(mean))
+        found[name] = {"mean": mean, "reach": reach if reach > rounding else 0.0, "rounding": rounding}
+    return found

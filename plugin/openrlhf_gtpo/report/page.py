@@ -1,4 +1,5 @@
-"""The report as one HTML file: figures of the last steps, curves, settings, environment, and the token view."""
+"""The report as one HTML file: what the runs were and were worth, curves, the token view, settings, environment, and
+what each metric means."""
 
 import html
 import json
@@ -7,14 +8,25 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from openrlhf_gtpo.report.curves import curves_of, svg
+from openrlhf_gtpo.glossary.declared import describe
+from openrlhf_gtpo.report.curves import Curve, curves_of, svg
 from openrlhf_gtpo.report.groups import groups
+from openrlhf_gtpo.report.outcome import Change, Figure, changes, verdict
 from openrlhf_gtpo.report.run import OWN, Run, Series, series
 
-__all__ = ["page"]
+__all__ = ["page", "table"]
+
+NOT_RECORDED = "not recorded"
+"""Of a run of an earlier version, which has no run.json."""
 
 LAST_STEPS = 10
 """Steps whose mean stands in the table."""
+
+ALGORITHMS = {"gtpo": "GTPO", "grpo_s": "GRPO-S", "group_norm": "GRPO"}
+"""Names of estimators; others are called as their flag is."""
+
+FIGURES = {"entropy_token_mean": ("entropy", "nats a token"), "response_length": ("response length", "tokens")}
+"""Names of an evaluation's figures, and their units; others are called as they are."""
 
 
 def page(runs: Sequence[Run], *, title: str | None = None, introduction: str = "") -> str:
@@ -23,23 +35,29 @@ def page(runs: Sequence[Run], *, title: str | None = None, introduction: str = "
     Args:
         runs: those with the same settings but for the seed are drawn as one curve with a band.
         title: by default the names of the series.
-        introduction: HTML that stands first.
+        introduction: HTML that stands after the head.
     """
     folder = files("openrlhf_gtpo.report")
     all_series = series(runs)
-    pictures = [svg(all_series, curve) for curve in curves_of(runs)]
+    curves = curves_of(runs)
     views = [{"run": run.name, "groups": groups(run.rollouts)} for run in runs if run.rollouts]
     # "</" would end the script element inside a string.
     data = json.dumps(views, ensure_ascii=False).replace("</", "<\\/")
+    last = min(run.last_step for run in runs)
+    first = max(min(run.metrics[0]["step"] for run in runs), last - LAST_STEPS + 1)
     return (folder / "page.html").read_text(encoding="utf-8") % {
-        "title": html.escape(title or "Runs: " + ", ".join(one.name for one in all_series)),
+        "title": html.escape(title or f"Run{'s'[: len(runs) > 1]}: {', '.join(one.name for one in all_series)}"),
         "style": (folder / "page.css").read_text(encoding="utf-8"),
+        "verdicts": _verdicts(all_series),
+        "head": _head(all_series),
         "introduction": introduction,
-        "table": _last_steps(all_series),
-        "caption": _caption(all_series),
-        "curves": "\n".join(f'<figure class="curve">{picture}</figure>' for picture in pictures if picture),
+        "when": f"Steps {first} to {last}, on average" if first < last else f"Step {last}",
+        "table": _at_one_step(all_series, curves, first, last),
+        "caption": _caption(all_series, last),
+        "curves": "\n".join(_figure(picture, curve) for curve in curves if (picture := svg(all_series, curve))),
         "settings": _settings(all_series),
         "environment": _environment(runs),
+        "glossary": _glossary(runs),
         "data": data,
         "script": (folder / "page.js").read_text(encoding="utf-8"),
     }
@@ -54,19 +72,76 @@ def table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str
     return f"<table><thead><tr><td></td>{heads}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _last_steps(all_series: Sequence[Series]) -> str:
-    rows = [("steps", [" ".join(str(len(run.metrics)) for run in one.runs) for one in all_series])]
-    for key, name, unit in curves_of([run for one in all_series for run in one.runs]):
-        cells = [[value for run in one.runs if (value := _last(run, key)) is not None] for one in all_series]
-        rows.append((f"{html.escape(name)} <small>{html.escape(unit)}</small>", [_cell(values) for values in cells]))
+def _verdicts(all_series: Sequence[Series]) -> str:
+    if len(all_series) == 1:
+        return f'<p class="verdict">{html.escape(verdict(all_series[0]))}</p>'
+    told = (f"<li><b>{html.escape(one.name)}</b>: {html.escape(verdict(one))}</li>" for one in all_series)
+    return f'<ul class="verdict">{"".join(told)}</ul>'
+
+
+def _head(all_series: Sequence[Series]) -> str:
+    """What was trained with what on what, for how long, and the evaluations before and after."""
+
+    def told(flag: str) -> list[str]:
+        return [
+            _shared([_setting(run.settings.get(flag)) or "none" if run.settings else NOT_RECORDED for run in one.runs])
+            for one in all_series
+        ]
+
+    rows = [
+        ("algorithm", [ALGORITHMS.get(name, name) for name in told("algo.advantage.estimator")]),
+        ("preset", told("preset")),
+        ("model", told("actor.model_name_or_path")),
+        ("data", told("data.prompt_dataset")),
+        ("steps", [_shared([str(run.last_step) for run in one.runs]) for one in all_series]),
+        ("seed", told("train.seed")),
+    ]
+    found = [[change for run in one.runs for change in changes(run)] for one in all_series]
+    for name, benchmark in dict.fromkeys((change.name, change.benchmark) for mine in found for change in mine):
+        cells = [[one for one in mine if (one.name, one.benchmark) == (name, benchmark)] for mine in found]
+        label, unit = FIGURES.get(name, (name, ""))
+        label = f"{html.escape(f'{label} on {benchmark}')} <small>{unit}</small>"
+        rows.append((label, [_change(mine) for mine in cells]))
     return table([html.escape(one.name) for one in all_series], rows)
 
 
-def _last(run: Run, key: str) -> float | None:
-    """The mean over the last steps, or the last evaluation's value."""
-    values = [row[key] for row in run.metrics[-LAST_STEPS:] if row.get(key) is not None]
-    values = values or [value for _, value in run.points(key)[-1:]]
-    return statistics.fmean(values) if values else None
+def _shared(values: Sequence[str]) -> str:
+    return ", ".join(dict.fromkeys(values))
+
+
+def _change(found: Sequence[Change]) -> str:
+    """The figures before and after, of one run with their intervals, of several the means."""
+    if not found:
+        return ""
+    told = []
+    for end, name in zip(("before", "after"), found[0].when, strict=True):
+        figures: list[Figure] = [getattr(one, end) for one in found]
+        low, high = figures[0].low, figures[0].high
+        interval = f" <small>{low:.3g} to {high:.3g}</small>" if len(found) == 1 and low is not None else ""
+        told.append(
+            f"<span><small>{name}</small> {statistics.fmean(figure.mean for figure in figures):.3g}{interval}</span>"
+        )
+    return " ".join(told)
+
+
+def _at_one_step(all_series: Sequence[Series], curves: Sequence[Curve], first: int, last: int) -> str:
+    """The mean over the steps from ``first`` to ``last``, which every run has, or the last evaluation until then that
+    all have."""
+    rows = []
+    for key, name, unit in curves:
+        points = [[dict(run.points(key)) for run in one.runs] for one in all_series]
+        with_any = [found for mine in points for found in mine if found]
+        steps: set[int] = set(range(first, last + 1))
+        if key.startswith("eval_"):
+            shared = [step for step in set.intersection(*(set(found) for found in with_any)) if step <= last]
+            steps = {max(shared)} if shared else set()
+            unit = f"{unit}, step {max(shared)}" if shared else unit
+        cells = []
+        for mine in points:
+            values = [[value for step, value in found.items() if step in steps] for found in mine]
+            cells.append(_cell([statistics.fmean(found) for found in values if found]))
+        rows.append((f"{_linked(key, name)} <small>{html.escape(unit)}</small>", cells))
+    return table([html.escape(one.name) for one in all_series], rows)
 
 
 def _cell(values: Sequence[float]) -> str:
@@ -76,31 +151,79 @@ def _cell(values: Sequence[float]) -> str:
     return mean if len(values) == 1 else f"{mean} <small>{min(values):.4g} to {max(values):.4g}</small>"
 
 
-def _caption(all_series: Sequence[Series]) -> str:
-    seeds = max(len(one.runs) for one in all_series)
-    if seeds == 1:
-        return ""
-    return (
-        f"<p>Lines are means over up to {seeds} seeds, bands reach from the lowest to the highest; small figures in "
-        "the table do too. A curve of many steps is a running mean over a tenth of them.</p>"
-    )
+def _caption(all_series: Sequence[Series], last: int) -> str:
+    runs = [run for one in all_series for run in one.runs]
+    told = []
+    if longer := [f"{run.name} (step {run.last_step})" for run in runs if run.last_step > last]:
+        told.append(f"The table compares at step {last}, the last that all runs have. Longer: {', '.join(longer)}.")
+    if (seeds := max(len(one.runs) for one in all_series)) > 1:
+        told.append(
+            f"Lines are means over up to {seeds} seeds, at the steps that all of them have, and bands reach from the "
+            "lowest to the highest; small figures in the table do too."
+        )
+    told.append("The name of a figure leads to what it means.")
+    return f"<p>{html.escape(' '.join(told))}</p>"
+
+
+def _figure(picture: str, curve: Curve) -> str:
+    key, name, _ = curve
+    label = html.escape(name)
+    picture = picture.replace("<svg", f'<svg role="img" aria-label="{label} over steps"', 1)
+    caption = f"{_linked(key, name)} <small>{html.escape(key)}</small>"
+    return f'<figure class="curve"><figcaption>{caption}</figcaption>{picture}</figure>'
+
+
+def _linked(key: str, name: str) -> str:
+    """The name, with the metric's description as a tooltip and in the glossary below."""
+    entry = describe(key)
+    label = html.escape(name)
+    return f'<a href="#{_anchor(key)}" title="{html.escape(entry.sentence)}">{label}</a>' if entry else label
+
+
+def _anchor(key: str) -> str:
+    return html.escape(f"metric-{key}".replace(" ", "_"))
+
+
+def _glossary(runs: Sequence[Run]) -> str:
+    """Every metric that the runs have, by name."""
+    keys = {key for run in runs for row in (*run.metrics, *run.evaluations) for key in row} - {"step", "time"}
+    rows = []
+    for key in sorted(keys):
+        entry = describe(key)
+        told = entry.sentence if entry else "From the reward function, service or agent (extra_logs)."
+        rows.append(f'<dt id="{_anchor(key)}"><code>{html.escape(key)}</code></dt><dd>{html.escape(told)}</dd>')
+    return f"<dl>{''.join(rows)}</dl>"
 
 
 def _settings(all_series: Sequence[Series]) -> str:
-    """In what the series differ, and all settings of each."""
+    """In what the series differ, what differs from the defaults, and, folded, all flags of each."""
     known = [one for one in all_series if one.runs[0].settings]
     if not known:
         return "<p>These runs have no run.json: an earlier version made them.</p>"
     names = sorted({name for one in known for name in one.runs[0].settings if name not in OWN})
-    rows = [(name, [_setting(one.runs[0].settings.get(name)) for one in known]) for name in names]
+    rows = {name: [_setting(one.runs[0].settings.get(name)) for one in known] for name in names}
     head = [html.escape(one.name) for one in known]
-    different = [(html.escape(name), cells) for name, cells in rows if len(set(cells)) > 1]
-    everything = table(head, [(html.escape(name), cells) for name, cells in rows])
-    shown = table(head, different) if different else "<p>The series have the same settings.</p>"
-    return f"{shown if len(known) > 1 else ''}<details><summary>All settings</summary>{everything}</details>"
+    told = []
+    if len(known) > 1:
+        different = [(html.escape(name), cells) for name, cells in rows.items() if len(set(cells)) > 1]
+        same = "<p>The series have the same settings.</p>"
+        told.append("<h3>In what the runs differ</h3>" + (table(head, different) if different else same))
+    defaults = {name: value for one in known for name, value in (one.runs[0].defaults or {}).items()}
+    if any(one.runs[0].defaults is not None for one in known):
+        changed = [
+            (html.escape(name), [*rows[name], f"<small>{_setting(defaults[name]) or 'none'}</small>"])
+            for name in sorted(defaults)
+            if name in rows
+        ]
+        told.append("<h3>What differs from the defaults of OpenRLHF and of this plugin</h3>")
+        told.append(table([*head, "default"], changed))
+    everything = table(head, [(html.escape(name), cells) for name, cells in rows.items()])
+    return f"{''.join(told)}<details><summary>All flags</summary>{everything}</details>"
 
 
 def _setting(value: Any) -> str:
+    if isinstance(value, list):
+        value = " ".join(map(str, value))
     return html.escape("" if value is None else str(value))
 
 
@@ -109,6 +232,6 @@ def _environment(runs: Sequence[Run]) -> str:
     names = list(dict.fromkeys(name for run in known for name in run.environment))
     rows = []
     for name in names:
-        values = dict.fromkeys(_setting(run.environment.get(name)) for run in known)
-        rows.append((html.escape(name), [" / ".join(values)]))
+        values = dict.fromkeys(told for run in known if (told := _setting(run.environment.get(name))))
+        rows.append((html.escape(name), [" / ".join(values) or "none"]))
     return table([""], rows) if rows else "<p>Not recorded.</p>"

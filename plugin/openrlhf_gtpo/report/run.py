@@ -23,6 +23,9 @@ OWN = (
 )
 """Settings in which the runs of one series may differ."""
 
+ROLLOUT = ("step", "group", "prompt", "label", "correct", "tokens", "entropy", "shaped_reward", "advantage")
+"""What a line of rollouts.jsonl has."""
+
 
 @dataclass(frozen=True)
 class Run:
@@ -38,6 +41,17 @@ class Run:
     settings: dict[str, Any] = field(default_factory=dict)
     """Flag -> value; empty for a run of an earlier version."""
     environment: dict[str, Any] = field(default_factory=dict)
+    defaults: dict[str, Any] | None = None
+    """The default of each flag that was set otherwise; None for a run of an earlier version."""
+    before: dict[str, Any] = field(default_factory=dict)
+    """Figures by benchmark of ``before/eval.json``, an evaluation of the model that the run began with, if any."""
+    after: dict[str, Any] = field(default_factory=dict)
+    """As before, of the model that came out."""
+
+    @property
+    def last_step(self) -> int:
+        """The step of the last line of metrics."""
+        return self.metrics[-1]["step"]
 
     def points(self, key: str) -> list[tuple[int, float]]:
         """(step, value) of a metric, or of an evaluation's, in order."""
@@ -56,7 +70,8 @@ def read(folder: Path) -> Run:
     """Read ``metrics.jsonl`` and what stands beside it, in the folder or in one named model below it.
 
     Raises:
-        SettingsError: there are no metrics, or a line is not JSON (a last line that was cut off is left out).
+        SettingsError: there are no metrics, or a file is not what a run or an evaluation writes (a last line that was
+            cut off is left out).
     """
     places = [place for place in (folder, folder / "model") if (place / "metrics.jsonl").is_file()]
     if not places:
@@ -64,37 +79,57 @@ def read(folder: Path) -> Run:
     metrics = _lines(places[0] / "metrics.jsonl")
     if not metrics:
         raise SettingsError(f"{places[0] / 'metrics.jsonl'} is empty: the run has made no step yet.")
-    record = _record(places[0] / "run.json")
+    record = _object(places[0] / "run.json")
     return Run(
         folder.resolve().name,
         metrics,
-        _lines(places[0] / "rollouts.jsonl"),
+        _lines(places[0] / "rollouts.jsonl", ROLLOUT),
         _lines(places[0] / "evaluations.jsonl"),
         record.get("settings", {}),
         record.get("environment", {}),
+        record.get("defaults"),
+        _benchmarks(folder / "before" / "eval.json"),
+        _benchmarks(folder / "after" / "eval.json"),
     )
 
 
-def _record(path: Path) -> dict[str, Any]:
+def _object(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
-        raise SettingsError(f"{path} is not JSON: mend or remove it.") from None
+        raise SettingsError(f"{path} is not JSON: fix or remove it.") from None
+    if not isinstance(found, dict):
+        raise SettingsError(f"{path} holds no JSON object: fix or remove it.")
+    return found
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
+def _benchmarks(path: Path) -> dict[str, Any]:
+    found = _object(path).get("benchmarks", {})
+    if not isinstance(found, dict) or not all(isinstance(figures, dict) for figures in found.values()):
+        raise SettingsError(f"{path} is no evaluation: it has no figures by benchmark; fix or remove it.")
+    return found
+
+
+def _lines(path: Path, needed: Sequence[str] = ("step",)) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     found = []
     lines = lines_of(path)
     for number, line in enumerate(lines, 1):
         try:
-            found.append(json.loads(line))
+            row = json.loads(line)
         except ValueError:
             if number < len(lines):  # a run that is still going on may be writing the last one
-                raise SettingsError(f"{path}, line {number}, is not JSON: mend or remove it.") from None
+                raise SettingsError(f"{path}, line {number}, is not JSON: fix or remove it.") from None
+            continue
+        missing = [key for key in needed if key not in row] if isinstance(row, dict) else needed
+        if missing:
+            raise SettingsError(f"{path}, line {number}, has no {missing[0]!r}: fix or remove it.")
+        if not isinstance(row["step"], int):
+            raise SettingsError(f"{path}, line {number}, has a 'step' that is no whole number: fix or remove it.")
+        found.append(row)
     return found
 
 

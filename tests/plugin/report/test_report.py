@@ -1,66 +1,29 @@
-"""The report: what it reads, what it holds, and the token view in a real browser."""
+"""The report: what it reads and what it holds."""
 
-import json
+import re
 from pathlib import Path
-from typing import Any
 
-import matplotlib.pyplot as plt
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.select import Select
+from selenium.webdriver.support.wait import WebDriverWait
 
 from openrlhf_gtpo.cli import main
-from openrlhf_gtpo.report.curves import curves_of, draw, smoothed
-from openrlhf_gtpo.report.groups import MAX_GROUPS, groups
-from openrlhf_gtpo.report.run import Run, Series, read, series
+from openrlhf_gtpo.report.run import read, series
+
+from .files import ROLLOUTS, lines, measured, record, run
 
 
-def response(correct: bool, tokens: list[str], **changes: Any) -> dict[str, Any]:
-    n = len(tokens)
-    sign = 1.0 if correct else -1.0
-    return {
-        "step": 1,
-        "group": 3,
-        "prompt": "What is 6*7?",
-        "label": "42",
-        "correct": correct,
-        "tokens": tokens,
-        "entropy": [0.5 * t for t in range(n)],
-        "shaped_reward": [sign] * n,
-        "advantage": [sign * (t + 1) for t in range(n)],
-        **changes,
-    }
+def report(*folders: Path) -> str:
+    assert main(["report", *map(str, folders)]) == 0
+    return (folders[0] / "report.html").read_text()
 
 
-ROLLOUTS = [
-    response(True, ["6", "*", "7", "\n", "42"]),
-    response(True, ["42"]),
-    response(False, ["<script>alert(1)</script>", "</script>", "41"]),
-]
-
-
-def run(folder: Path, rollouts: list[dict[str, Any]] | None = None, steps: int = 3) -> Path:
-    folder.mkdir(parents=True)
-    lines = [{"step": s, "rollout/pass_rate": s / 10, "entropy/token_mean": 1 / s} for s in range(1, steps + 1)]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    if rollouts is not None:
-        (folder / "rollouts.jsonl").write_text("".join(json.dumps(line) + "\n" for line in rollouts))
-    return folder
-
-
-def test_d_and_h_count_the_responses_of_each_class_that_are_at_least_so_long() -> None:
-    (group,) = groups(ROLLOUTS)
-    assert group["d"] == [2, 1, 1, 1, 1]
-    assert group["h"] == [1, 1, 1, 0, 0]
-    assert (group["step"], group["group"], group["label"]) == (1, 3, "42")
-    assert [r["correct"] for r in group["responses"]] == [True, True, False]
-
-
-def test_a_long_run_is_shown_by_groups_spread_over_its_steps() -> None:
-    kept = groups([response(True, ["a"], step=s) for s in range(1, 1001)])
-    assert len(kept) == MAX_GROUPS
-    assert (kept[0]["step"], kept[-1]["step"]) == (1, 1000)
+def cells(text: str, row: str) -> list[str]:
+    """Of the first table row of that name, without tags."""
+    found = re.search(rf"<th scope=row>(?:<a [^>]*>)?{re.escape(row)}.*?</th>(.*?)</tr>", text)
+    assert found is not None, row
+    return [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<td>(.*?)</td>", found[1])]
 
 
 def test_the_report_is_one_file_that_asks_nobody_for_anything(
@@ -71,7 +34,7 @@ def test_the_report_is_one_file_that_asks_nobody_for_anything(
     assert capsys.readouterr().out.strip() == str(path)
     text = path.read_text()
     assert text.count("<svg") == 2, "a picture for each key that a run has, and none for the others"
-    assert "<td>0.2</td><td>0.2</td>" in text, "the mean of 0.1, 0.2 and 0.3"
+    assert cells(text, "reward") == ["0.2", "0.2"], "the mean of 0.1, 0.2 and 0.3"
     for reference in ("src=", "@import", "url(http", "<link", "fetch("):
         assert reference not in text
 
@@ -81,9 +44,20 @@ def test_what_is_no_run_is_refused_in_one_sentence(tmp_path: Path, capsys: pytes
     broken = run(tmp_path / "broken")
     (broken / "metrics.jsonl").write_text('{"step": 1}\n{broken\n{"step": 2}\n')
     other = run(tmp_path / "other" / "a")
+    stepless, odd, half = (run(tmp_path / name) for name in ("stepless", "odd", "half"))
+    lines(stepless / "metrics.jsonl", [{"rollout/pass_rate": 0.5}])
+    fractional = run(tmp_path / "fractional")
+    lines(fractional / "metrics.jsonl", [{"step": "<b>1</b>"}])
+    (odd / "before").mkdir()
+    (odd / "before" / "eval.json").write_text('{"benchmarks": [1]}')
+    lines(half / "rollouts.jsonl", [{"step": 1, "group": 2}])
     for arguments, sentence in (
         ([tmp_path / "empty"], "empty is no run: it has no metrics.jsonl."),
-        ([broken], "line 2, is not JSON: mend or remove it."),
+        ([broken], "line 2, is not JSON: fix or remove it."),
+        ([stepless], "metrics.jsonl, line 1, has no 'step': fix or remove it."),
+        ([fractional], "line 1, has a 'step' that is no whole number: fix or remove it."),
+        ([odd], "eval.json is no evaluation: it has no figures by benchmark; fix or remove it."),
+        ([half], "rollouts.jsonl, line 1, has no 'prompt': fix or remove it."),
         ([run(tmp_path / "a"), other], "Two runs have one name: rename a folder, its name is the run's."),
         ([other, "--out", "/proc/nothing/report.html"], "cannot be written: "),
     ):
@@ -100,50 +74,103 @@ def test_a_run_that_is_still_writing_its_last_line_can_be_shown(tmp_path: Path) 
     assert main(["report", str(folder)]) == 0
 
 
-def test_the_token_view_colours_every_token_and_tells_its_numbers(driver: webdriver.Chrome, tmp_path: Path) -> None:
-    other = [response(True, ["1"], group=9, guide=True), response(False, ["2", "3"], group=9, guide=False)]
-    assert main(["report", str(run(tmp_path / "a", ROLLOUTS + other))]) == 0
-    driver.get((tmp_path / "a" / "report.html").as_uri())
-    assert [box.text.splitlines()[0] for box in driver.find_elements(By.CSS_SELECTOR, ".response")] == [
-        "✓ correct 5 tokens",
-        "✓ correct 1 tokens",
-        "✗ wrong 3 tokens",
-    ]
-    tokens = driver.find_elements(By.CSS_SELECTOR, ".token")
-    assert len(tokens) == 9
-    assert tokens[6].text == "<script>alert(1)</script>", "what a model wrote stays text"
-    driver.execute_script("arguments[0].focus()", tokens[2])
-    detail = " ".join(driver.find_element(By.ID, "detail").text.split())
-    assert detail == "token 3 entropy 1.000 nats shaped reward 1.000 advantage 3.000 d 1 h 1"
+def test_the_report_begins_with_what_was_trained_on_what_and_what_came_of_it(tmp_path: Path) -> None:
+    settings = {
+        "algo.advantage.estimator": "gtpo",
+        "actor.model_name_or_path": "Qwen/<Qwen>",
+        "data.prompt_dataset": ["a.jsonl", "b.jsonl"],
+        "train.seed": 7,
+    }
+    folder = record(run(tmp_path / "a", steps=60), **settings)
+    measured(folder / "before", {"aime": {"pass@1": (0.1, 0.05, 0.15), "prompts": 30}})
+    measured(folder / "after", {"aime": {"pass@1": (0.3, 0.25, 0.35), "prompts": 30}})
+    text = report(folder)
+    verdict = '<p class="verdict">Better on aime: pass@1 0.100 before, 0.300 after, the 95 % intervals lie apart.</p>'
+    assert text.index("<h1>") < text.index(verdict) < text.index("<table")
+    assert cells(text, "algorithm") == ["GTPO"]
+    assert cells(text, "preset") == ["gtpo"]
+    assert cells(text, "model") == ["Qwen/&lt;Qwen&gt;"]
+    assert cells(text, "data") == ["a.jsonl b.jsonl"]
+    assert cells(text, "steps") == ["60"]
+    assert cells(text, "seed") == ["7"]
+    assert cells(text, "pass@1 on aime") == ["before 0.1 0.05 to 0.15 after 0.3 0.25 to 0.35"]
 
-    entropy_colours = [token.value_of_css_property("background-color") for token in tokens]
-    assert entropy_colours[0] != entropy_colours[4], "no entropy and the highest"
-    driver.find_element(By.CSS_SELECTOR, "input[value=advantage]").click()
-    tokens = driver.find_elements(By.CSS_SELECTOR, ".token")
-    colours = [token.value_of_css_property("background-color") for token in tokens]
-    assert colours != entropy_colours
-    assert len({colours[4], colours[8]}) == 2, "the sign has a colour"
 
-    Select(driver.find_element(By.ID, "group")).select_by_index(1)
-    assert len(driver.find_elements(By.CSS_SELECTOR, ".token")) == 3
-    assert [box.text.splitlines()[0] for box in driver.find_elements(By.CSS_SELECTOR, ".response")] == [
-        "✓ correct, the guide's 1 tokens",
-        "✗ wrong 2 tokens",
-    ]
+def test_a_run_of_an_earlier_version_has_a_head_too(tmp_path: Path) -> None:
+    text = report(run(tmp_path / "a"))
+    for row in ("algorithm", "preset", "model", "data", "seed"):
+        assert cells(text, row) == ["not recorded"]
+    assert '<p class="verdict">Not evaluated. For a verdict: openrlhf-gtpo eval' in text
+
+
+def test_runs_of_different_lengths_are_compared_at_the_same_steps(tmp_path: Path) -> None:
+    long, short = run(tmp_path / "long", steps=30), run(tmp_path / "short", steps=12)
+    for folder, steps in ((long, (10, 20, 30)), (short, (5, 10, 12))):
+        lines(folder / "evaluations.jsonl", [{"step": s, "eval_aime_pass1": s / 100} for s in steps])
+    text = report(long, short)
+    assert "<h2>Steps 3 to 12, on average</h2>" in text
+    assert cells(text, "reward") == ["0.75", "0.75"], "a tenth of 3 to 12 on average in both"
+    assert cells(text, "Pass@1 on aime") == ["0.1", "0.1"], "at step 10, the last evaluation that both have by then"
+    assert "The table compares at step 12, the last that all runs have. Longer: long (step 30)." in text
+
+
+def test_what_differs_from_the_defaults_comes_first_and_all_flags_are_folded(tmp_path: Path) -> None:
+    defaults = {"actor.adam.lr": 1e-06, "data.label_key": None, "ckpt.output_dir": "./ckpt"}
+    settings = {"actor.adam.lr": 2e-5, "data.label_key": "label", "actor.max_norm": 1.0, "ckpt.output_dir": "/x"}
+    text = report(record(run(tmp_path / "a"), defaults, **settings))
+    first, folded = text[text.index("<h2>Settings") :].split("<details>")
+    assert cells(first, "actor.adam.lr") == ["2e-05", "1e-06"]
+    assert cells(first, "data.label_key") == ["label", "none"]
+    assert "actor.max_norm" not in first
+    assert "ckpt.output_dir" not in first, "where files are tells nothing about a run"
+    assert cells(folded, "actor.max_norm") == ["1.0"]
+
+
+def test_every_metric_of_a_run_is_explained_in_the_file_itself(driver: webdriver.Chrome, tmp_path: Path) -> None:
+    folder = run(tmp_path / "a")
+    lines(folder / "metrics.jsonl", [{"step": 1, "time": 2.0, "entropy/token_mean": 1.0, "my_<own>": 1.0}])
+    report(folder)
+    driver.get((folder / "report.html").as_uri())
+    link = driver.find_element(By.CSS_SELECTOR, "figcaption a")
+    assert link.text == "entropy"
+    assert "Unit: nats." in (link.get_attribute("title") or "")
+    entry = driver.find_element(By.ID, "metric-entropy/token_mean")
+    assert not entry.is_displayed(), "folded"
+    link.click()
+    WebDriverWait(driver, 120).until(lambda _: entry.is_displayed())
+    told = [one.text for one in driver.find_elements(By.CSS_SELECTOR, "#glossary dt, #glossary dd")]
+    assert told[::2] == ["entropy/token_mean", "my_<own>"]
+    assert "the tokens of all responses of a step" in told[1]
+    assert told[3] == "From the reward function, service or agent (extra_logs)."
     assert driver.get_log("browser") == []
 
 
-def test_a_run_without_rollouts_has_no_token_view(driver: webdriver.Chrome, tmp_path: Path) -> None:
-    assert main(["report", str(run(tmp_path / "a"))]) == 0
-    driver.get((tmp_path / "a" / "report.html").as_uri())
-    assert not driver.find_element(By.ID, "tokens").is_displayed()
-    assert driver.get_log("browser") == []
-
-
-def record(folder: Path, **settings: Any) -> Path:
-    given = {"preset": "gtpo", "train.seed": 0, "logger.wandb.key": "(hidden)", **settings}
-    (folder / "run.json").write_text(json.dumps({"settings": given, "environment": {"vllm": "0.29.0"}}))
-    return folder
+@pytest.mark.parametrize("count", [1, 3])
+def test_nothing_is_wider_than_a_phone(driver: webdriver.Chrome, tmp_path: Path, count: int) -> None:
+    path = "a/long/path/without/any/space/" * 5
+    folders = [
+        record(
+            run(tmp_path / f"run-{i}", ROLLOUTS, steps=50),
+            {"preset": None},
+            **{"actor.model_name_or_path": path + str(i)},
+        )
+        for i in range(count)
+    ]
+    for folder in folders:
+        measured(folder / "before", {"aime": {"pass@1": (0.1, 0.05, 0.15), "prompts": 30}})
+        measured(folder / "after", {"aime": {"pass@1": (0.3, 0.25, 0.35), "prompts": 30}})
+    report(*folders)
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        driver.get((folders[0] / "report.html").as_uri())
+        assert driver.execute_script("return document.documentElement.scrollWidth") == 390
+        driver.execute_script("for (const folded of document.querySelectorAll('details')) folded.open = true")
+        driver.execute_script("document.querySelectorAll('.token')[0].focus()")
+        assert driver.execute_script("return document.documentElement.scrollWidth") == 390
+        assert driver.find_element(By.CSS_SELECTOR, ".curve svg").size["width"] > 300, "and curves fill it"
+    finally:
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_runs_that_differ_in_nothing_but_their_seed_are_one_series(tmp_path: Path) -> None:
@@ -155,35 +182,6 @@ def test_runs_that_differ_in_nothing_but_their_seed_are_one_series(tmp_path: Pat
     ]
     found = series([read(folder) for folder in folders])
     assert [(one.name, len(one.runs)) for one in found] == [("gtpo", 2), ("grpo", 1), ("old", 1)]
-
-
-def test_the_band_of_a_series_reaches_from_its_lowest_to_its_highest_run() -> None:
-    runs = [Run(f"a-{i}", [{"step": s, "entropy/token_mean": s + i} for s in (1, 2, 3)]) for i in (0, 1, 5)]
-    figure, axes = plt.subplots()
-    draw(axes, [Series("a", runs)], ("entropy/token_mean", "entropy", "nats"), "black")
-    assert axes.lines[0].get_ydata() == pytest.approx([3, 4, 5]), "the means of 1, 2, 6 and so on"
-    corners = axes.collections[0].get_paths()[0].vertices
-    assert {(x, y) for x, y in corners.tolist()} >= {(1, 1), (1, 6), (3, 3), (3, 8)}
-    plt.close(figure)
-
-
-def test_a_long_curve_is_smoothed_and_keeps_its_ends_and_its_straight_lines() -> None:
-    straight = [(s, 2.0 * s) for s in range(1, 101)]
-    assert [step for step, _ in smoothed(straight)] == list(range(1, 101))
-    assert [value for _, value in smoothed(straight)] == pytest.approx([value for _, value in straight])
-    jagged = [(s, float(s % 2)) for s in range(100)]
-    assert smoothed(jagged)[0] == jagged[0]
-    assert smoothed(jagged)[-1] == jagged[-1]
-    assert all(0.4 < value < 0.6 for _, value in smoothed(jagged)[10:-10])
-    assert smoothed(jagged[:20]) == jagged[:20], "a short one is left as it is"
-
-
-def test_evaluations_during_training_have_curves_of_their_own(tmp_path: Path) -> None:
-    folder = run(tmp_path / "a")
-    lines = [{"step": s, "eval_aime_pass1": 0.1 * s, "eval_aime_pass16": 0.9, "eval_aime_pass4": 0.5} for s in (2, 4)]
-    (folder / "evaluations.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    titles = [title for _, title, _ in curves_of([read(folder)])]
-    assert titles == ["reward", "entropy", "Pass@1 on aime", "Pass@4 on aime", "Pass@16 on aime"]
 
 
 def test_the_report_shows_in_what_the_runs_differ_and_where_they_ran(tmp_path: Path) -> None:

@@ -1,0 +1,148 @@
+"""What a run was worth: evaluations before and after it, and one line on whether it got better."""
+
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from openrlhf_gtpo.report.run import Run, Series
+
+__all__ = ["Change", "Figure", "changes", "verdict"]
+
+REWARD_STEPS = 10
+"""Steps over whose mean the reward in training is told where nothing was evaluated."""
+
+JUDGED = "pass@1"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A mean over prompts and its 95 % interval, where the evaluation told one."""
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """A figure of one benchmark before a run and after it."""
+
+    benchmark: str
+    name: str
+    before: Figure
+    after: Figure
+    when: tuple[str, str]
+    """What the two are called: before and after, or the steps of the evaluations during training."""
+
+    @property
+    def word(self) -> str:
+        """``better``, ``worse`` or ``no clear change``: whether the intervals lie apart. Without intervals
+        ``higher``, ``lower`` or ``the same``."""
+        before, after = self.before, self.after
+        if before.low is None or before.high is None or after.low is None or after.high is None:
+            return "higher" if after.mean > before.mean else "lower" if after.mean < before.mean else "the same"
+        return "better" if after.low > before.high else "worse" if after.high < before.low else "no clear change"
+
+
+def changes(run: Run) -> list[Change]:
+    """Every figure that both evaluations have: ``before/eval.json`` and ``after/eval.json``, else the first and the
+    last evaluation during training. None where there are not two over the same number of prompts."""
+    if run.before and run.after:
+        pairs = [
+            (name, _measured(figures), _measured(run.after[name]))
+            for name, figures in run.before.items()
+            if name in run.after and figures.get("prompts") == run.after[name].get("prompts")
+        ]
+        when = ("before", "after")
+    elif len(run.evaluations) > 1:
+        first, last = run.evaluations[0], run.evaluations[-1]
+        one, other = _during_training(first), _during_training(last)
+        pairs = [(name, figures, other[name]) for name, figures in one.items() if name in other]
+        when = (f"step {first['step']}", f"step {last['step']}")
+    else:
+        return []
+    return [
+        Change(benchmark, name, figures[name], after[name], when)
+        for benchmark, figures, after in pairs
+        for name in figures
+        if name in after
+    ]
+
+
+def _measured(figures: Mapping[str, Any]) -> dict[str, Figure]:
+    """Of one benchmark in eval.json: Pass@k, entropy and length."""
+    return {
+        name: Figure(value["mean"], value.get("low"), value.get("high"))
+        for name, value in figures.items()
+        if isinstance(value, dict)
+        and value.get("mean") is not None
+        and (name.startswith("pass@") or name in ("entropy_token_mean", "response_length"))
+    }
+
+
+def _during_training(row: Mapping[str, Any]) -> dict[str, dict[str, Figure]]:
+    """Of one line of evaluations.jsonl: benchmark -> figures."""
+    found: dict[str, dict[str, Figure]] = {}
+    matches = [match for key in row if (match := re.fullmatch(r"eval_(.+)_pass(\d+)", key)) and row[key] is not None]
+    for match in sorted(matches, key=lambda match: int(match[2])):
+        ends = (row.get(f"{match[0]}_{end}") for end in ("low", "high"))
+        found.setdefault(match[1], {})[f"pass@{match[2]}"] = Figure(row[match[0]], *ends)
+    return found
+
+
+def verdict(series: Series) -> str:
+    """One line: whether Pass@1 changed by more than the noise over prompts, on each benchmark.
+
+    Where nothing was evaluated, what became of the reward in training, and how to measure.
+    """
+    by_benchmark: dict[str, list[Change]] = {}
+    for run in series.runs:
+        for change in changes(run):
+            if change.name == JUDGED:
+                by_benchmark.setdefault(change.benchmark, []).append(change)
+    if by_benchmark:
+        return "; ".join(_judged(name, found) for name, found in by_benchmark.items()) + "."
+    if any(run.before and run.after for run in series.runs):
+        return "Not comparable: the evaluations before and after share no benchmark with the same number of prompts."
+    return _reward_in_training(series)
+
+
+def _judged(benchmark: str, found: Sequence[Change]) -> str:
+    before, after = (statistics.fmean(getattr(one, end).mean for one in found) for end in ("before", "after"))
+    words = [one.word for one in found]
+    told = ", ".join(
+        word if len(found) == 1 else f"{word} in {words.count(word)} of {len(found)} runs"
+        for word in dict.fromkeys(words)
+    )
+    why = {
+        "better": ", the 95 % intervals lie apart",
+        "worse": ", the 95 % intervals lie apart",
+        "no clear change": ", the 95 % intervals overlap",
+    }.get(words[0] if len(set(words)) == 1 else "", "")
+    first, last = found[0].when
+    return (
+        f"{told[0].upper()}{told[1:]} on {benchmark}: {JUDGED} {before:.3f} {_at(first)}, {after:.3f} {_at(last)}{why}"
+    )
+
+
+def _at(when: str) -> str:
+    return f"at {when}" if when.startswith("step") else when
+
+
+def _reward_in_training(series: Series) -> str:
+    rewards = [[value for _, value in run.points("rollout/reward_mean")] for run in series.runs]
+    told = "Not evaluated"
+    if rewards := [found for found in rewards if len(found) > 1]:
+        count = min(REWARD_STEPS, *(len(found) // 2 for found in rewards))
+        steps = f"{count} steps" if count > 1 else "step"
+        first, last = (
+            statistics.fmean(statistics.fmean(found[part]) for found in rewards)
+            for part in (slice(count), slice(-count, None))
+        )
+        told += f": the reward in training was {first:.3f} in the first {steps} and {last:.3f} in the last"
+    return (
+        f"{told}. For a verdict: openrlhf-gtpo eval of the model before and after, with --out RUN/before and "
+        "--out RUN/after."
+    )

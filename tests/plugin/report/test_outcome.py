@@ -1,0 +1,99 @@
+"""The verdict: only what intervals bear out is called better or worse, and what was not measured is not judged."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openrlhf_gtpo.report.outcome import Change, Figure, changes, verdict
+from openrlhf_gtpo.report.run import Run, Series, read
+
+from .files import lines, measured, run
+
+
+def evaluated(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> Run:
+    run(folder)
+    measured(folder / "before", before)
+    measured(folder / "after", after)
+    return read(folder)
+
+
+def figures(mean: float, low: float, high: float, prompts: int = 200) -> dict[str, Any]:
+    return {"pass@1": (mean, low, high), "mean@16": (mean, low, high), "prompts": prompts, "n": 16}
+
+
+@pytest.mark.parametrize(
+    ("after", "sentence"),
+    [
+        ((0.50, 0.46, 0.55), "Better on math: pass@1 0.400 before, 0.500 after, the 95 % intervals lie apart."),
+        ((0.30, 0.25, 0.34), "Worse on math: pass@1 0.400 before, 0.300 after, the 95 % intervals lie apart."),
+        (
+            (0.43, 0.39, 0.47),
+            "No clear change on math: pass@1 0.400 before, 0.430 after, the 95 % intervals overlap.",
+        ),
+    ],
+)
+def test_a_change_is_one_only_where_the_intervals_lie_apart(
+    tmp_path: Path, after: tuple[float, float, float], sentence: str
+) -> None:
+    found = evaluated(tmp_path / "a", {"math": figures(0.40, 0.35, 0.45)}, {"math": figures(*after)})
+    assert verdict(Series("a", [found])) == sentence
+
+
+def test_each_benchmark_is_judged_and_only_pass_at_1(tmp_path: Path) -> None:
+    before = {"aime": figures(0.1, 0.05, 0.15), "gsm8k": figures(0.5, 0.45, 0.55), "old": figures(0.5, 0.4, 0.6)}
+    found = evaluated(tmp_path / "a", before, {"aime": figures(0.3, 0.25, 0.35), "gsm8k": figures(0.5, 0.45, 0.55)})
+    first, second = verdict(Series("a", [found])).split("; ")
+    assert first.startswith("Better on aime")
+    assert second.startswith("No clear change on gsm8k")
+    assert {change.name for change in changes(found)} == {"pass@1"}, "mean@16 is the same figure"
+
+
+def test_the_seeds_of_a_series_are_counted(tmp_path: Path) -> None:
+    start = {"aime": figures(0.4, 0.35, 0.45)}
+    runs = [
+        evaluated(tmp_path / str(seed), start, {"aime": figures(mean, mean - 0.04, mean + 0.04)})
+        for seed, mean in enumerate((0.5, 0.42, 0.58))
+    ]
+    assert verdict(Series("a", runs)) == (
+        "Better in 2 of 3 runs, no clear change in 1 of 3 runs on aime: pass@1 0.400 before, 0.500 after."
+    )
+
+
+def test_evaluations_over_different_prompts_are_not_compared(tmp_path: Path) -> None:
+    found = evaluated(
+        tmp_path / "a", {"aime": figures(0.1, 0.0, 0.2, prompts=30)}, {"aime": figures(0.9, 0.8, 1.0, prompts=20)}
+    )
+    assert changes(found) == []
+    assert verdict(Series("a", [found])).startswith("Not comparable: ")
+
+
+def test_evaluations_during_training_are_compared_first_and_last(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a")
+    rows = [
+        {"step": s, "eval_m_pass1": s / 100, "eval_m_pass1_low": s / 100 - 0.05, "eval_m_pass1_high": s / 100 + 0.05}
+        for s in (10, 20, 30)
+    ]
+    lines(folder / "evaluations.jsonl", rows)
+    (change,) = changes(read(folder))
+    assert (change.before.mean, change.after.mean, change.when) == (0.1, 0.3, ("step 10", "step 30"))
+    assert verdict(Series("a", [read(folder)])) == (
+        "Better on m: pass@1 0.100 at step 10, 0.300 at step 30, the 95 % intervals lie apart."
+    )
+    lines(folder / "evaluations.jsonl", rows[:1])
+    assert changes(read(folder)) == [], "one evaluation is no comparison"
+
+
+def test_without_intervals_nothing_is_called_better() -> None:
+    assert Change("m", "pass@1", Figure(0.1), Figure(0.9), ("before", "after")).word == "higher"
+    assert Change("m", "pass@1", Figure(0.9, 0.8, 1.0), Figure(0.1), ("before", "after")).word == "lower"
+
+
+def test_what_was_not_evaluated_is_not_judged() -> None:
+    metrics = [{"step": s, "rollout/reward_mean": 0.1 if s <= 10 else 0.7} for s in range(1, 21)]
+    said = verdict(Series("a", [Run("a", metrics)]))
+    assert said.startswith(
+        "Not evaluated: the reward in training was 0.100 in the first 10 steps and 0.700 in the last. "
+    )
+    assert "openrlhf-gtpo eval" in said
+    assert verdict(Series("a", [Run("a", metrics[:1])])).startswith("Not evaluated. For a verdict: ")

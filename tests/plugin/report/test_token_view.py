@@ -1,0 +1,213 @@
+"""The token view in a real browser: colours are differences from a class's mean, and groups are a key away."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webelement import WebElement
+from selenium.webdriver.support.select import Select
+from selenium.webdriver.support.wait import WebDriverWait
+
+from openrlhf_gtpo.cli import main
+
+from .files import ROLLOUTS, response, run
+
+OTHER = [response(True, ["1"], group=9, guide=True), response(False, ["2", "3"], group=9, guide=False)]
+
+
+def shown(driver: webdriver.Chrome, folder: Path, rollouts: list[dict[str, Any]]) -> None:
+    assert main(["report", str(run(folder, rollouts))]) == 0
+    driver.get((folder / "report.html").as_uri())
+
+
+def tokens(driver: webdriver.Chrome) -> list[WebElement]:
+    return driver.find_elements(By.CSS_SELECTOR, ".token")
+
+
+def choose(driver: webdriver.Chrome, what: str) -> None:
+    driver.find_element(By.CSS_SELECTOR, f"input[value={what}]").click()
+
+
+def rgb(token: WebElement) -> tuple[float, ...]:
+    """Of a token's ground, each from 0 to 1; Chromium gives color(srgb r g b)."""
+    return tuple(map(float, re.findall(r"[\d.]+", token.value_of_css_property("background-color"))))[:3]
+
+
+def heads(driver: webdriver.Chrome) -> list[str]:
+    return [" ".join(box.text.splitlines()[0].split()) for box in driver.find_elements(By.CSS_SELECTOR, ".response")]
+
+
+def rows(driver: webdriver.Chrome, table: str) -> list[list[str]]:
+    found = driver.find_elements(By.CSS_SELECTOR, f"{table} tbody tr")
+    return [[cell.text for cell in row.find_elements(By.CSS_SELECTOR, "th, td")] for row in found]
+
+
+def sort(driver: webdriver.Chrome) -> None:
+    """Unfold the tokens by difference; the browser tells the page of it some time after the click."""
+    driver.find_element(By.CSS_SELECTOR, "#sorted summary").click()
+    WebDriverWait(driver, 120).until(lambda _: driver.find_element(By.ID, "sorted-note").text)
+
+
+def test_every_token_has_its_numbers_in_a_table(driver: webdriver.Chrome, tmp_path: Path) -> None:
+    shown(driver, tmp_path / "a", ROLLOUTS)
+    assert heads(driver) == ["1 ✓ correct5 tokens", "2 ✓ correct1 token", "3 ✗ wrong3 tokens"]
+    assert len(tokens(driver)) == 9
+    assert tokens(driver)[6].text == "<script>alert(1)</script>", "what a model wrote stays text"
+    detail = driver.find_element(By.ID, "detail")
+    assert not detail.is_displayed()
+    driver.execute_script("arguments[0].focus()", tokens(driver)[2])
+    assert detail.text.startswith("“7”, token 3 of 5, correct response 1; d 1, h 1: ")
+    assert rows(driver, "#detail") == [
+        # Entropies of the correct tokens are 0, 0.5, 1, 1.5, 2 and 0; advantages 1, 2, 3, 4, 5 and 1.
+        ["entropy", "1.000", "0.8333", "+0.167"],
+        ["shaped reward", "1.000", "1.000", "0"],
+        ["advantage", "3.000", "2.667", "+0.333"],
+    ]
+    assert driver.get_log("browser") == []
+
+
+def test_an_advantage_is_coloured_by_its_difference_from_the_mean_of_its_class(
+    driver: webdriver.Chrome, tmp_path: Path
+) -> None:
+    """All correct tokens have about 1 and all wrong ones about -1; what GTPO adds is what is seen."""
+    rollouts = [
+        response(True, list("abcd"), advantage=[1.0, 1.02, 0.98, 1.0]),
+        response(False, list("wxyz"), advantage=[-1.0, -1.3, -0.7, -1.0]),
+    ]
+    shown(driver, tmp_path / "a", rollouts)
+    choose(driver, "advantage")
+    a, b, c, d, w, x, y, z = map(rgb, tokens(driver))
+    assert a == d == w == z, "at the mean of its class a token has the ground's colour, correct or wrong"
+    assert b == y, "the farthest above in each class"
+    assert c == x, "the farthest below"
+    assert b[2] > b[0], "blue"
+    assert c[0] > c[2], "orange"
+    said = driver.find_element(By.ID, "scale").text.splitlines()
+    assert said[0].startswith("correct: mean 1.000; difference −0.0200")
+    assert said[0].endswith("+0.0200")
+    assert said[1].startswith("wrong: mean −1.000; difference −0.300")
+
+
+def test_a_class_whose_tokens_are_the_same_but_for_rounding_has_no_colour(
+    driver: webdriver.Chrome, tmp_path: Path
+) -> None:
+    shown(driver, tmp_path / "a", [response(True, list("abc"), shaped_reward=[1.1, 1.1000001, 1.0999999])])
+    choose(driver, "shaped_reward")
+    assert len(set(map(rgb, tokens(driver)))) == 1
+    assert driver.find_element(By.ID, "scale").text == "correct: mean 1.100, every token the same"
+    sort(driver)
+    assert driver.find_element(By.ID, "sorted-note").text == (
+        "By shaped reward: no token differs from the mean of its class."
+    )
+
+
+def test_rounding_is_not_shown_as_a_difference(driver: webdriver.Chrome, tmp_path: Path) -> None:
+    shown(driver, tmp_path / "a", [response(True, list("abcd"), advantage=[1.0, 1.0000002, 1.5, 0.5])])
+    choose(driver, "advantage")
+    colours = list(map(rgb, tokens(driver)))
+    assert colours[0] == colours[1] != colours[2]
+    driver.execute_script("arguments[0].focus()", tokens(driver)[1])
+    assert rows(driver, "#detail")[2] == ["advantage", "1.000", "1.000", "0"]
+
+
+def test_an_estimator_without_shaped_rewards_says_so(driver: webdriver.Chrome, tmp_path: Path) -> None:
+    shown(driver, tmp_path / "a", [response(True, ["a"], shaped_reward=None)])
+    choose(driver, "shaped_reward")
+    assert driver.find_element(By.ID, "scale").text == "This run's estimator has none."
+    driver.execute_script("arguments[0].focus()", tokens(driver)[0])
+    assert rows(driver, "#detail")[1] == ["shaped reward", "none", "none", "none"]
+    assert driver.get_log("browser") == []
+
+
+def test_groups_are_reached_by_button_key_and_list_and_details_go(driver: webdriver.Chrome, tmp_path: Path) -> None:
+    shown(driver, tmp_path / "a", ROLLOUTS + OTHER)
+    previous, following = (driver.find_element(By.ID, name) for name in ("previous", "next"))
+    detail = driver.find_element(By.ID, "detail")
+    assert not previous.is_enabled()
+    other = ["1 ✓ correct, the guide's1 token", "2 ✗ wrong2 tokens"]
+    driver.execute_script("arguments[0].focus()", tokens(driver)[0])
+    assert detail.is_displayed()
+    following.click()
+    assert heads(driver) == other
+    assert not detail.is_displayed(), "it was about the other group"
+    assert not following.is_enabled()
+    driver.find_element(By.TAG_NAME, "body").send_keys("p")
+    assert len(heads(driver)) == 3
+    driver.find_element(By.TAG_NAME, "body").send_keys("p")
+    assert len(heads(driver)) == 3, "there is none before the first"
+    driver.find_element(By.TAG_NAME, "body").send_keys("n")
+    assert heads(driver) == other
+    Select(driver.find_element(By.ID, "group")).select_by_index(0)
+    assert len(heads(driver)) == 3
+    driver.find_element(By.TAG_NAME, "body").send_keys(Keys.CONTROL, "n", Keys.NULL)
+    assert len(heads(driver)) == 3, "a browser's own shortcut is left to it"
+    assert driver.get_log("browser") == []
+
+
+def test_tokens_are_sorted_by_difference_on_demand_and_lead_to_their_place(
+    driver: webdriver.Chrome, tmp_path: Path
+) -> None:
+    shown(driver, tmp_path / "a", ROLLOUTS + OTHER)
+    assert rows(driver, "#sorted") == []
+    choose(driver, "advantage")
+    sort(driver)
+    found = rows(driver, "#sorted")
+    # 1 to 5 and 1 around 2.667; -1 to -3 around -2, where the middle one is at the mean.
+    assert [(row[3], row[4], row[1]) for row in found] == [
+        ("1 correct", "5", "+2.33"),
+        ("1 correct", "1", "−1.67"),
+        ("2 correct", "1", "−1.67"),
+        ("1 correct", "4", "+1.33"),
+        ("3 wrong", "1", "+1.00"),
+        ("3 wrong", "3", "−1.00"),
+        ("1 correct", "2", "−0.667"),
+        ("1 correct", "3", "+0.333"),
+    ]
+    assert found[0][0] == "42"
+    assert driver.find_element(By.ID, "sorted-note").text == (
+        "By advantage: 8 tokens of 9 differ from the mean of their class."
+    )
+    driver.find_element(By.CSS_SELECTOR, "#sorted button").click()
+    assert driver.switch_to.active_element == tokens(driver)[4]
+    driver.find_element(By.ID, "next").click()
+    assert [row[4] for row in rows(driver, "#sorted")] == ["1", "2"], "of the other group, -1 and -2 around -1.5"
+
+
+def test_entropy_is_coloured_from_nothing_to_the_highest(driver: webdriver.Chrome, tmp_path: Path) -> None:
+    shown(driver, tmp_path / "a", ROLLOUTS)
+    colours = list(map(rgb, tokens(driver)))
+    assert colours[0] == colours[5] == colours[6], "no entropy, whatever the class"
+    assert len(set(colours)) == 5, "0, 0.5, 1, 1.5 and 2 nats"
+
+
+def test_a_run_without_rollouts_has_no_token_view(driver: webdriver.Chrome, tmp_path: Path) -> None:
+    assert main(["report", str(run(tmp_path / "a"))]) == 0
+    driver.get((tmp_path / "a" / "report.html").as_uri())
+    assert not driver.find_element(By.ID, "tokens").is_displayed()
+    assert driver.get_log("browser") == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_on_a_colour_can_be_read(driver: webdriver.Chrome, tmp_path: Path, scheme: str) -> None:
+    """At least 4.5 to 1, as WCAG asks of text."""
+    rollouts = [response(True, list("abc"), advantage=[0.0, 1.0, -1.0])]
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    try:
+        shown(driver, tmp_path / "a", rollouts)
+        choose(driver, "advantage")
+        ink = tuple(int(part) / 255 for part in re.findall(r"\d+", tokens(driver)[0].value_of_css_property("color")))
+        for token in tokens(driver):
+            one, other = sorted((luminance(rgb(token)), luminance(ink[:3])))
+            assert (other + 0.05) / (one + 0.05) >= 4.5
+    finally:
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+def luminance(colour: tuple[float, ...]) -> float:
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
