@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.json_lines import lines_of
+from openrlhf_gtpo.json_lines import Unreadable, lines_of
 
 __all__ = ["Run", "Series", "read", "series"]
 
@@ -88,13 +88,16 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
     found = []
-    lines = lines_of(path)
-    for number, line in enumerate(lines, 1):
+    try:
+        lines = list(lines_of(path))
+    except Unreadable as error:
+        raise SettingsError(f"{path} cannot be read: {error}.") from None
+    for line in lines:
         try:
-            found.append(json.loads(line))
+            found.append(json.loads(line.content))
         except ValueError:
-            if number < len(lines):  # a run that is still going on may be writing the last one
-                raise SettingsError(f"{path}, line {number}, is not JSON: mend or remove it.") from None
+            if line is not lines[-1]:  # a run that is still going on may be writing the last one
+                raise SettingsError(f"{path}, line {line.number}, is not JSON: mend or remove it.") from None
     return found
 
 
