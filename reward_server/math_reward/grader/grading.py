@@ -169,6 +169,9 @@ def _judged(answer: Answer, reference: str, options: Options) -> Grade:
     if answer.alternatives:
         detail = "Several boxes are offered for choice."
         return Grade(Verdict.AMBIGUOUS, _shown(answer.text), reference, detail, Stage.STRING)
+    if answer.contradicts_itself:
+        detail = "The answer contradicts itself: it equates two different things."
+        return Grade(Verdict.AMBIGUOUS, _shown(answer.text), reference, detail, Stage.EXACT)
     if len(answer.text) > MAX_CHARACTERS:
         detail = f"it has {len(answer.text):,} characters, and {MAX_CHARACTERS:,} are allowed"
         return Grade(Verdict.TOO_COMPLEX, _shown(answer.text), reference, f"The answer was not looked at: {detail}.")
