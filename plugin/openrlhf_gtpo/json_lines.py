@@ -1,18 +1,103 @@
-"""Files with a JSON object a line."""
+"""The one reader of files with a JSON object a line: for data prepare, the doctor, eval, solutions and training.
 
+The reward service has its own, ``math_reward/json_lines.py``, which reads the same files in the same way; one test
+feeds both. A file is UTF-8, with or without a byte order mark, and its lines end with LF or CRLF.
+"""
+
+import json
+import math
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
-__all__ = ["lines_of"]
+__all__ = ["Line", "NoAnswer", "NoRow", "Unreadable", "is_lines", "label_text", "lines_of", "object_of"]
+
+WHOLE_FLOATS = 2**53
+"""Below it every whole number is a float of its own: 42.0 is 42."""
 
 
-def lines_of(path: Path) -> list[str]:
-    """The lines of a file in UTF-8, without their ends.
+class Unreadable(ValueError):
+    """A file cannot be opened, or is no UTF-8 at all; half a sentence says why."""
+
+
+class NoRow(ValueError):
+    """A line is no JSON object; half a sentence says why: "it ..."."""
+
+
+class NoAnswer(ValueError):
+    """A value is no reference answer; half a sentence says what it is."""
+
+
+class Line(NamedTuple):
+    """One line that is not blank."""
+
+    number: int
+    """From 1, blank lines included."""
+    offset: int
+    """Of its first byte in the file."""
+    content: bytes
+
+
+def lines_of(path: Path) -> Iterator[Line]:
+    """The lines of a file.
 
     A line ends with a line feed and nothing else: a text in a JSON object may hold other characters that
     ``str.splitlines`` takes for the end of a line (U+2028, U+0085, a form feed).
 
     Raises:
-        OSError, UnicodeDecodeError: the file cannot be read, or is not UTF-8.
+        Unreadable: with the first line.
     """
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return lines if lines[-1] else lines[:-1]
+    offset = 0
+    try:
+        with path.open("rb") as file:
+            for number, content in enumerate(file, 1):
+                encoding = json.detect_encoding(content[:4]) if number == 1 else "utf-8"
+                if not encoding.startswith("utf-8"):
+                    raise Unreadable(f"it is {encoding[:6].upper()} and has to be UTF-8: save it as that")
+                if content.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n"):
+                    yield Line(number, offset, content)
+                offset += len(content)
+    except OSError as error:
+        raise Unreadable(error.strerror or str(error)) from None
+
+
+def object_of(content: bytes) -> dict[str, Any]:
+    """The JSON object of a line.
+
+    Raises:
+        NoRow: it is none.
+    """
+    try:
+        row = json.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise NoRow("is not UTF-8") from None
+    except (ValueError, RecursionError):
+        row = None
+    if not isinstance(row, dict):
+        raise NoRow("is no JSON object")
+    return row
+
+
+def label_text(label: Any) -> str:
+    """A reference answer as the text that is graded against: a number as it is usually written, 42.0 as 42.
+
+    Raises:
+        NoAnswer: it is neither a text nor a number.
+    """
+    if isinstance(label, str):
+        return label
+    if isinstance(label, float) and math.isfinite(label):
+        return str(int(label)) if label.is_integer() and abs(label) < WHOLE_FLOATS else str(label)
+    if isinstance(label, int) and not isinstance(label, bool):
+        return str(label)
+    kinds = {bool: "true or false", float: "not a number", list: "a list", dict: "an object", type(None): "null"}
+    raise NoAnswer(kinds.get(type(label), f"of the kind {type(label).__name__}"))
+
+
+def is_lines(path: Path) -> bool:
+    """Whether a file is JSON lines by its name or its beginning: a .json file may be an array as well, which begins
+    with a bracket."""
+    if path.suffix == ".jsonl":
+        return True
+    with path.open("rb") as file:
+        return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"["

@@ -25,6 +25,7 @@ CLI = "openrlhf.cli.train_ppo_ray"
 # What is subclassed, rebound, overridden or read: module -> attributes.
 _INTERNALS = {
     "openrlhf.datasets.prompts_dataset": ["preprocess_data"],
+    "openrlhf.datasets.utils": ["load_dataset"],
     "openrlhf.models": ["Actor"],
     "openrlhf.models.actor": ["Actor.model"],
     "openrlhf.models.loss": [
@@ -48,6 +49,7 @@ _INTERNALS = {
         "BasePPOTrainer.init_checkpoint_states",
         "BasePPOTrainer._compute_rollout_stats",
         "compute_eval_metrics",
+        "prepare_datasets",
     ],
     "openrlhf.trainer.ppo_trainer_async": [
         "GenerateSamplesActor.args",
@@ -55,6 +57,7 @@ _INTERNALS = {
         "GenerateSamplesActor.samples_generator",
         "TrainingActor",
         "compute_eval_metrics",
+        "prepare_datasets",
     ],
     "openrlhf.trainer.ppo_utils.experience": ["Experience.concat_experiences", "Experience.is_step_tensor_field"],
     "openrlhf.trainer.ppo_utils.experience_maker": [

@@ -5,28 +5,41 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.doctor.dataset import check_labels, check_lengths, check_repeats, check_rows, sample
+from openrlhf_gtpo.doctor.findings import Finding
 from openrlhf_gtpo.doctor.tokenizer import load
 from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions
 from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
+from openrlhf_gtpo.json_lines import is_lines
 
 __all__ = ["guide_faults", "poison"]
 
 
 def poison(flags: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """What is wrong with ``--data.prompt_dataset`` where it is one JSON-lines file; nothing is said of other sources,
-    such as a hub id or a mixture.
+    """What is wrong with the JSON-lines files of ``--data.prompt_dataset`` and ``--eval.dataset``; nothing is said of
+    other sources, such as a hub id.
 
     Args:
         flags: OpenRLHF's flat flags.
 
     Returns:
         Sentences for which the run is refused: lines that are no object or lack a prompt or label, empty labels and
-        labels that are no text, prompts that leave no room for a response. And sentences that are only told: prompts
-        that come twice.
+        labels that are neither text nor number, prompts that leave no room for a response. And sentences that are
+        only told: prompts that come twice.
     """
-    path = Path(str(flags["data.prompt_dataset"]))
-    if path.suffix not in (".jsonl", ".json") or not path.is_file() or not _is_lines(path):
-        return [], []
+    faults: list[str] = []
+    warnings: list[str] = []
+    for flag in ("data.prompt_dataset", "eval.dataset"):
+        for part in str(flags.get(flag) or "").split(","):
+            path = Path(part.strip())
+            if path.suffix in (".jsonl", ".json") and path.is_file() and is_lines(path):
+                found = _findings(path, flags)
+                faults += [finding.sentence for finding in found if finding.state == "fault"]
+                warnings += [finding.sentence for finding in found if finding.state == "warning"]
+    return faults, warnings
+
+
+def _findings(path: Path, flags: dict[str, Any]) -> list[Finding]:
+    """What the doctor says of one file."""
     rows, found = check_rows(path, flags["data.input_key"], flags["data.label_key"] or "")
     findings = [rows]
     if found is not None and rows.state != "fault":
@@ -40,8 +53,7 @@ def poison(flags: dict[str, Any]) -> tuple[list[str], list[str]]:
             if shown:
                 longest, response = flags["data.max_len"], flags["rollout.max_new_tokens"]
                 findings.append(check_lengths(path, found, shown, load(str(model)), longest, response))
-    faults = [finding.sentence for finding in findings if finding.state == "fault"]
-    return faults, [finding.sentence for finding in findings if finding.state == "warning"]
+    return findings
 
 
 def guide_faults(flags: dict[str, Any]) -> list[str]:
@@ -60,9 +72,3 @@ def guide_faults(flags: dict[str, Any]) -> list[str]:
         except SolutionsUnusable as error:
             return [str(error)]
     return []
-
-
-def _is_lines(path: Path) -> bool:
-    """Whether a file is JSON lines; OpenRLHF reads a JSON array too, which begins with a bracket."""
-    with path.open("rb") as file:
-        return file.read(64).lstrip()[:1] != b"["

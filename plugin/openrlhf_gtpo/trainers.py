@@ -8,6 +8,7 @@ import openrlhf.trainer.ppo_trainer_async as ppo_trainer_async
 import ray
 from openrlhf.trainer.ppo_utils.experience import Experience
 
+from openrlhf_gtpo.data.as_written import reading_as_written
 from openrlhf_gtpo.evaluation.during_training import with_every_k
 from openrlhf_gtpo.experience import ExperienceMaker
 from openrlhf_gtpo.generator import Generator
@@ -27,6 +28,9 @@ from openrlhf_gtpo.vllm_entropy import check_hook
 # Evaluations during training know every k; each process of the controller imports this module.
 ppo_trainer.compute_eval_metrics = with_every_k(ppo_trainer.compute_eval_metrics)
 ppo_trainer_async.compute_eval_metrics = with_every_k(ppo_trainer_async.compute_eval_metrics)
+# Prompts and labels are what stands in the file.
+ppo_trainer.prepare_datasets = reading_as_written(ppo_trainer.prepare_datasets)
+ppo_trainer_async.prepare_datasets = reading_as_written(ppo_trainer_async.prepare_datasets)
 
 
 class Logging:

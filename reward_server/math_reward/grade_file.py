@@ -26,6 +26,7 @@ from tqdm import tqdm
 from math_reward.grader import Verdict
 from math_reward.grader.verdict import Options
 from math_reward.item import Graded
+from math_reward.json_lines import NotUTF8
 from math_reward.rows import Fault, FileRefused, Keys, Row, find_keys, objects, read_row
 from math_reward.schemas import grade_result
 from math_reward.workers import WorkerPool
@@ -278,6 +279,8 @@ def _readable(path: str, found: Iterator[_T]) -> Iterator[_T]:
     """``found``, with a sentence where the file turns out to be damaged."""
     try:
         yield from found
+    except NotUTF8 as error:
+        raise FileRefused(f"{path} cannot be read: {error}.") from None
     except (OSError, EOFError, zlib.error) as error:
         raise FileRefused(f"{path} cannot be read to its end: {error}.") from None
 

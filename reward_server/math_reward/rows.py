@@ -1,6 +1,5 @@
 """Reads the lines of a file that is to be graded: which field is what, and what is wrong with a line."""
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -8,6 +7,7 @@ from pydantic import ValidationError
 
 from math_reward.grader.verdict import Options
 from math_reward.item import Item
+from math_reward.json_lines import NoRow, lines_of, object_of
 from math_reward.schemas import GradeItem
 
 CANDIDATES = {
@@ -57,21 +57,16 @@ class _Unusable(ValueError):
 
 
 def objects(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]] | Fault]:
-    """The JSON object of each line with the line's number, from 1; lines of white space are passed over."""
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    """The JSON object of each line with the line's number, from 1; lines of white space are passed over.
+
+    Raises:
+        NotUTF8: with the first line.
+    """
+    for number, line in lines_of(lines):
         try:
-            value = json.loads(line)
-        except json.JSONDecodeError as error:
-            yield Fault(number, f"It is not JSON: {error.msg} at character {error.colno}.")
-        except UnicodeDecodeError:
-            yield Fault(number, "It is not UTF-8 text.")
-        except RecursionError:
-            yield Fault(number, "Its JSON is nested too deep.")
-        else:
-            is_object = isinstance(value, dict)
-            yield (number, value) if is_object else Fault(number, "It is no JSON object, such as {...}.")
+            yield number, object_of(line)
+        except NoRow as error:
+            yield Fault(number, str(error))
 
 
 def find_keys(row: dict[str, Any], named: dict[str, str | None], references_only: bool) -> Keys:

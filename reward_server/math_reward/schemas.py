@@ -1,6 +1,7 @@
 """Requests and answers of the service, with an example of each."""
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -17,6 +18,7 @@ from pydantic import (
 
 from math_reward.grader import Mode, Options, Stage, Verdict
 from math_reward.item import DEFAULT_OPTIONS, Graded, Item
+from math_reward.json_lines import NoAnswer, label_text
 
 MAX_REFERENCES = 64
 """How many reference answers one item may have."""
@@ -24,19 +26,20 @@ MAX_REFERENCES = 64
 
 def _as_text(reference: Any) -> str | tuple[str, ...]:
     """Data sets hold numbers as numbers. A null is a reference that is missing: its item is ``bad_reference``."""
-    if isinstance(reference, str):
-        return reference
     if reference is None or reference == []:
         return ""
+    if isinstance(reference, float) and not math.isfinite(reference):
+        return str(reference)  # bad_reference, too: the other items of the request are graded
     if isinstance(reference, list):
         if len(reference) > MAX_REFERENCES:
             raise ValueError(f"at most {MAX_REFERENCES} reference answers can be given")
         texts = tuple(_as_text(one) for one in reference)
         if all(isinstance(text, str) for text in texts):
             return texts  # type: ignore[return-value]
-    elif isinstance(reference, int | float) and not isinstance(reference, bool):
-        return str(reference)
-    raise ValueError("a reference answer is text, a number or a list of these")
+    try:
+        return label_text(reference)
+    except NoAnswer:
+        raise ValueError("a reference answer is text, a number or a list of these") from None
 
 
 _ONE_REFERENCE = [{"type": "string"}, {"type": "number"}, {"type": "null"}]

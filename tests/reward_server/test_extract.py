@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from math_reward.grader import Mode
+from math_reward.grader import Mode, grade
 from math_reward.grader.extract import (
     SCANNED_CHARACTERS,
     TAIL_CHARACTERS,
@@ -234,3 +234,19 @@ def test_boxes_with_a_joint_between_them_are_one_list(joint: str):
 def test_glm_s_box_counts_in_strict_mode_and_tags_do_not():
     assert final_answer("<|begin_of_box|>42<|end_of_box|>", Mode.STRICT) == Answer("42", boxed=True)
     assert final_answer("<answer>42</answer>", Mode.STRICT) is None
+
+
+@pytest.mark.parametrize(
+    ("completion", "reference", "part"),
+    [
+        (r"so x = \frac{3}{7}", r"\frac37", "7"),
+        (r"so x = 5\frac{3}{7}.", r"\frac{38}{7}", "7"),
+        (r"we get \dfrac{-3}{7}", r"-\frac37", "7"),
+        (r"so it is \sqrt{7}", r"\sqrt7", "7"),
+        (r"so it is \frac{3}{\sqrt{7}}", r"\frac{3}{\sqrt7}", "7"),
+        (r"So there are 2^{7}", "128", "7"),
+    ],
+)
+def test_a_formula_without_dollar_signs_is_no_number_in_its_braces(completion: str, reference: str, part: str):
+    assert grade(completion, reference).correct
+    assert not grade(completion, part).correct

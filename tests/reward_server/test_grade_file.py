@@ -219,6 +219,16 @@ def test_a_compressed_file_and_standard_input_are_read_too(command: Any, write: 
     assert json.loads(piped[1])["rows"] == 4
 
 
+def test_a_byte_order_mark_windows_line_ends_and_numbers_are_read(command: Any, write: Any):
+    first = b"\xef\xbb\xbf" + json.dumps(ROWS[0]).encode()
+    rows = [{"response": "42", "answer": answer} for answer in (42, 42.0, "42")]
+    lines = [first, *(json.dumps(row).encode() for row in rows)]
+    code, printed, _ = command("--file", write(*(line + b"\r" for line in lines)), "--json")
+
+    assert code == 0
+    assert json.loads(printed)["verdicts"] == {"correct": 4}
+
+
 def test_a_row_that_hangs_is_a_timeout_and_the_rest_is_graded(
     command: Any, write: Any, stub_graders: Any, monkeypatch: pytest.MonkeyPatch
 ):
@@ -239,6 +249,12 @@ def test_a_row_that_hangs_is_a_timeout_and_the_rest_is_graded(
     [
         (b"", [], "PATH has no row that can be used; it is empty."),
         (b"\n\n", [], "PATH has no row that can be used; it is empty."),
+        (b"\xef\xbb\xbf\r\n", [], "PATH has no row that can be used; it is empty."),
+        (
+            '{"answer": "4"}\n'.encode("utf-16"),
+            [],
+            "PATH cannot be read: it is UTF-16 and has to be UTF-8: save it as that.",
+        ),
         (
             b"no json\n",
             [],

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from openrlhf_gtpo.json_lines import NoAnswer, label_text
+
 __all__ = ["FORMATS", "UnknownFormat", "question_and_reference"]
 
 QUESTION_KEYS = ("problem", "question", "prompt", "input", "query", "Problem", "Question")
@@ -68,10 +70,13 @@ def _question(row: Mapping[str, Any]) -> str:
 def _reference(row: Mapping[str, Any]) -> str:
     model = row.get("reward_model")
     if isinstance(model, Mapping) and model.get("ground_truth") is not None:
-        return str(model["ground_truth"]).strip()
-    value = next((row[key] for key in REFERENCE_KEYS if row.get(key) is not None), None)
-    if value is None or isinstance(value, (Mapping, list)) or not str(value).strip():
+        value = model["ground_truth"]
+    else:
+        value = next((row[key] for key in REFERENCE_KEYS if row.get(key) is not None), None)
+    try:
+        text = "" if value is None else label_text(value).rpartition("####")[2].strip()
+    except NoAnswer as kind:
+        raise UnknownFormat(f"its reference answer is {kind}, and has to be a text or a number") from None
+    if not text:
         raise UnknownFormat(f"it has no reference answer (looked for {', '.join(REFERENCE_KEYS[:6])})")
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value).rpartition("####")[2].strip()
+    return text

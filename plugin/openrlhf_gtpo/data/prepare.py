@@ -10,7 +10,7 @@ from typing import Any
 
 from openrlhf_gtpo.data.formats import FORMATS, UnknownFormat, question_and_reference
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.json_lines import lines_of
+from openrlhf_gtpo.json_lines import Line, NoRow, Unreadable, is_lines, lines_of, object_of
 
 __all__ = ["INSTRUCTION", "main", "prepare"]
 
@@ -104,13 +104,13 @@ def _write(path: Path, lines: list[dict[str, str]]) -> None:
 
 
 def _rows(source: str, split: str | None) -> Iterator[dict[str, Any]]:
-    import datasets
-
     path = Path(source)
     kinds = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
-    if path.suffix == ".jsonl" and path.exists():
-        yield from _json_lines(path)
+    if kinds.get(path.suffix) == "json" and path.exists():
+        yield from _json_rows(path)
         return
+    import datasets
+
     try:
         if path.exists():
             if path.suffix not in kinds:
@@ -142,17 +142,33 @@ def _only_split(found: Any, source: str) -> Any:
     raise SettingsError(f"--from {source} has the splits {', '.join(names)}: choose one by --split.")
 
 
-def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(lines_of(path), 1):
-        if not line.strip():
-            continue
+def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file of JSON lines, or of one JSON array of objects."""
+    if not path.is_file() or is_lines(path):
         try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict):
-            raise SettingsError(f"{path}, row {number}: it is no JSON object.")
-        yield row
+            for line in lines_of(path):
+                yield _object(path, line)
+        except Unreadable as error:
+            raise SettingsError(f"{path} cannot be read: {error}.") from None
+        return
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path} is not UTF-8: save it as that.") from None
+    except (ValueError, RecursionError):
+        rows = None
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise SettingsError(f"{path} is no JSON array of objects.")
+    yield from rows
+
+
+def _object(path: Path, line: Line) -> dict[str, Any]:
+    try:
+        return object_of(line.content)
+    except NoRow as error:
+        raise SettingsError(f"{path}, line {line.number}: it {error}.") from None
 
 
 def _bad_references(path: Path) -> dict[int, str]:

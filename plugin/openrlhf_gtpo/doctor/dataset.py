@@ -9,6 +9,7 @@ from typing import Any
 from openrlhf_gtpo.doctor.findings import Finding, fault, ok, places, reason, skipped, warning
 from openrlhf_gtpo.doctor.survey import Row, Survey, read_rows, survey
 from openrlhf_gtpo.doctor.tokenizer import rendered
+from openrlhf_gtpo.json_lines import Unreadable
 from openrlhf_gtpo.reward_protocols import RewardRequest
 from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings, RewardError
 
@@ -32,8 +33,9 @@ def check_rows(path: Path, input_key: str, label_key: str) -> tuple[Finding, Sur
     """The form of every line and its prompt, and what else is to be known of the file; None if it is not readable."""
     try:
         found = survey(path, input_key, label_key)
-    except OSError as error:
-        return fault(ROWS, f"{path} cannot be read ({error.strerror}): mend the path or its permissions."), None
+    except Unreadable as error:
+        said = str(error) if "save it" in str(error) else f"{error}: mend the path or its permissions"
+        return fault(ROWS, f"{path} cannot be read: {said}."), None
     if not found.rows:
         return fault(ROWS, f"{path} is empty: give a file with a JSON object a line."), None
     if found.columns and input_key not in found.columns and len(found.bad_rows[f"has no {input_key!r}"]) == found.rows:
@@ -44,28 +46,12 @@ def check_rows(path: Path, input_key: str, label_key: str) -> tuple[Finding, Sur
 
 
 def check_labels(path: Path, found: Survey, label_key: str) -> Finding:
-    """Whether each row has a reference answer that reaches the grader as it stands in the file.
-
-    OpenRLHF hands a label on as its loader read it, and the plugin as ``str()`` of that. The loader, though, reads a
-    column as of one type: beside 0.5 the number 42 becomes 42.0, and beside a number the text "42" becomes a number.
-    """
+    """Whether each row has a reference answer, a text or a number."""
     if len(found.bad_labels[f"has no {label_key!r}"]) == found.rows and label_key not in found.columns:
         return fault(LABELS, f"{path} has no {label_key!r} in any line: {_columns(found, '--label_key')}.")
     if any(found.bad_labels.values()):
         return fault(LABELS, f"{path}: {_listed(found.bad_labels)}: give each row its reference answer as a text.")
-    if found.numbers and found.texts:
-        return fault(
-            LABELS,
-            f"{path}: {places(found.numbers)} of {found.rows:,} have a number as {label_key!r} and the others a text, "
-            'and a loader of mixed columns rewrites both: write every label as a text, such as "42".',
-        )
-    if found.numbers:
-        return warning(
-            LABELS,
-            f"{path}: {places(found.numbers)} have a number as {label_key!r}, which the loader may rewrite (42 "
-            'becomes 42.0 beside 0.5): write labels as texts, such as "42".',
-        )
-    return ok(LABELS, f"{path}: every row that could be read has a text in {label_key!r}.")
+    return ok(LABELS, f"{path}: every row that could be read has a text or a number in {label_key!r}.")
 
 
 def check_repeats(path: Path, found: Survey) -> Finding:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from openrlhf_gtpo.json_lines import NoAnswer, NoRow, label_text, lines_of, object_of
+
 __all__ = ["Row", "Survey", "read_rows", "survey"]
 
 
@@ -27,10 +29,6 @@ class Survey:
     """What is wrong with a row or its prompt -> lines."""
     bad_labels: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     """What is wrong with a label -> lines."""
-    numbers: list[int] = field(default_factory=list)
-    """Labels that are JSON numbers."""
-    texts: int = 0
-    """Labels that are JSON strings."""
     repeated: list[int] = field(default_factory=list)
     """Prompts that an earlier line has too."""
     contradictory: list[int] = field(default_factory=list)
@@ -50,18 +48,13 @@ def survey(path: Path, input_key: str, label_key: str) -> Survey:
     """Look at every line.
 
     Raises:
-        OSError: the file cannot be read.
+        Unreadable: the file cannot be read.
     """
     found = Survey()
     seen: dict[bytes, bytes] = {}
-    offset = 0
-    with path.open("rb") as file:
-        # In bytes, whose lines end where those of OpenRLHF's loader do, not at Unicode's other line separators.
-        for line, content in enumerate(file, 1):
-            if content.strip():
-                found.rows += 1
-                _look(found, seen, line, offset, content, input_key, label_key)
-            offset += len(content)
+    for line, offset, content in lines_of(path):
+        found.rows += 1
+        _look(found, seen, line, offset, content, input_key, label_key)
     return found
 
 
@@ -69,8 +62,8 @@ def _look(
     found: Survey, seen: dict[bytes, bytes], line: int, offset: int, content: bytes, input_key: str, label_key: str
 ) -> None:
     try:
-        row = _object(content)
-    except ValueError as error:
+        row = object_of(content)
+    except NoRow as error:
         found.bad_rows[str(error)].append(line)
         return
     found.columns = found.columns or tuple(row)
@@ -81,36 +74,21 @@ def _look(
     bad_label = _label_fault(label, label_key)
     if bad_label:
         found.bad_labels[bad_label].append(line)
-    elif isinstance(label, str):
-        found.texts += 1
-    else:
-        found.numbers.append(line)
     if bad_prompt or bad_label:
+        return
+    try:
+        prompt, answer = _digest(row[input_key]), _digest(label_text(label))
+    except UnicodeEncodeError:
+        found.bad_rows["has half of a character, as \\ud83d is"].append(line)
         return
     found.offsets.append(offset)
     found.lines.append(line)
-    prompt, answer = _digest(row[input_key]), _digest(str(label))
     if prompt not in seen:
         seen[prompt] = answer
         return
     found.repeated.append(line)
     if seen[prompt] != answer:
         found.contradictory.append(line)
-
-
-def _object(content: bytes) -> dict[str, Any]:
-    """The row of a line; ValueError, half a sentence, for a line that is no JSON object."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError("is not UTF-8") from None
-    try:
-        row = json.loads(text)
-    except (ValueError, RecursionError):
-        row = None
-    if not isinstance(row, dict):
-        raise ValueError("is no JSON object")
-    return row
 
 
 def _prompt_fault(prompt: Any, key: str) -> str | None:
@@ -126,19 +104,17 @@ def _prompt_fault(prompt: Any, key: str) -> str | None:
 
 
 def _label_fault(label: Any, key: str) -> str | None:
-    # Training hands a label on as str(label): a null would be graded against the text 'None'.
     if label is None:
         return f"has no {key!r}"
-    if isinstance(label, str):
-        return None if label.strip() else f"has an empty {key!r}"
-    if isinstance(label, bool) or not isinstance(label, int | float):
-        kinds = {bool: "true or false", list: "a list", dict: "an object"}
-        return f"has a {key!r} that is {kinds[type(label)]}, not a text"
-    return None
+    try:
+        text = label_text(label)
+    except NoAnswer as kind:
+        return f"has a {key!r} that is {kind}, not a text"
+    return None if text.strip() else f"has an empty {key!r}"
 
 
 def _digest(value: Any) -> bytes:
-    return hashlib.blake2b(json.dumps(value, sort_keys=True).encode(), digest_size=16).digest()
+    return hashlib.blake2b(json.dumps(value, sort_keys=True, ensure_ascii=False).encode(), digest_size=16).digest()
 
 
 def read_rows(path: Path, found: Survey, most: int, input_key: str, label_key: str) -> Iterator[Row]:
@@ -146,8 +122,8 @@ def read_rows(path: Path, found: Survey, most: int, input_key: str, label_key: s
     with path.open("rb") as file:
         for i in _spread(len(found.offsets), most):
             file.seek(found.offsets[i])
-            row = _object(file.readline())
-            yield Row(found.lines[i], row[input_key], str(row[label_key]))
+            row = object_of(file.readline())
+            yield Row(found.lines[i], row[input_key], label_text(row[label_key]))
 
 
 def _spread(n: int, most: int) -> Sequence[int]:

@@ -1,12 +1,10 @@
 """A benchmark: prompts with reference answers, from a JSON-lines file."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.json_lines import lines_of
+from openrlhf_gtpo.json_lines import NoAnswer, NoRow, Unreadable, label_text, lines_of, object_of
 
 __all__ = ["Benchmark", "Prompt", "load"]
 
@@ -34,27 +32,21 @@ def load(path: Path, input_key: str, label_key: str) -> Benchmark:
         SettingsError: the file cannot be read, or a line lacks what it needs; one sentence that names the line.
     """
     try:
-        lines = lines_of(path)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise SettingsError(f"--data {path} cannot be read: {reason}.") from None
-    prompts = tuple(
-        _prompt(line, f"{path}, line {number}", input_key, label_key)
-        for number, line in enumerate(lines, 1)
-        if line.strip()
-    )
+        prompts = tuple(
+            _prompt(line.content, f"{path}, line {line.number}", input_key, label_key) for line in lines_of(path)
+        )
+    except Unreadable as error:
+        raise SettingsError(f"--data {path} cannot be read: {error}.") from None
     if not prompts:
         raise SettingsError(f"--data {path} has no prompts.")
     return Benchmark(path.name.removesuffix(".jsonl"), prompts)
 
 
-def _prompt(line: str, place: str, input_key: str, label_key: str) -> Prompt:
+def _prompt(line: bytes, place: str, input_key: str, label_key: str) -> Prompt:
     try:
-        row: Any = json.loads(line)
-    except ValueError:
-        row = None
-    if not isinstance(row, dict):
-        raise SettingsError(f"{place}: it is no JSON object.")
+        row = object_of(line)
+    except NoRow as error:
+        raise SettingsError(f"{place}: it {error}.") from None
     for flag, key in (("--input_key", input_key), ("--label_key", label_key)):
         if row.get(key) is None:
             raise SettingsError(f"{place}: it has no {key!r}; name the column by {flag}.")
@@ -65,4 +57,8 @@ def _prompt(line: str, place: str, input_key: str, label_key: str) -> Prompt:
         isinstance(m, dict) and {"role", "content"} <= set(m) for m in question
     ):
         raise SettingsError(f"{place}: {input_key!r} is neither a text nor a list of chat messages.")
-    return Prompt(tuple({"role": m["role"], "content": m["content"]} for m in question), str(row[label_key]))
+    try:
+        reference = label_text(row[label_key])
+    except NoAnswer as kind:
+        raise SettingsError(f"{place}: {label_key!r} is {kind}, and has to be a text or a number.") from None
+    return Prompt(tuple({"role": m["role"], "content": m["content"]} for m in question), reference)

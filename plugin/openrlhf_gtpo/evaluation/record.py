@@ -54,14 +54,14 @@ class Record:
         """What is there, without the prompts that an interruption left incomplete; the file is cut to that."""
         if not self._path.exists():
             return []
-        lines = lines_of(self._path)
+        lines = list(lines_of(self._path))
         responses: list[Response] = []
-        for number, line in enumerate(lines, 1):
+        for line in lines:
             try:
-                responses.append(Response(**json.loads(line)))
+                responses.append(Response(**json.loads(line.content)))
             except (ValueError, TypeError):
-                if number < len(lines):  # Only the last line may have been cut off.
-                    raise SettingsError(f"{self._path} cannot be read from line {number}: remove it.") from None
+                if line is not lines[-1]:  # Only the last line may have been cut off.
+                    raise SettingsError(f"{self._path} cannot be read from line {line.number}: remove it.") from None
         count: dict[tuple[str, int], int] = {}
         for response in responses:
             key = (response.benchmark, response.prompt)

@@ -1,11 +1,10 @@
 """Worked solutions as a guide: a file of them, checked in the driver and read in the controller."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.errors import OneSentence
-from openrlhf_gtpo.json_lines import lines_of
+from openrlhf_gtpo.json_lines import NoRow, Unreadable, lines_of, object_of
 
 __all__ = ["SolutionsUnusable", "read_solutions", "solutions_by_prompt"]
 
@@ -24,20 +23,16 @@ def read_solutions(path: str, input_key: str) -> list[tuple[Any, list[str]]]:
         SolutionsUnusable: the file cannot be read or is empty; lines are no objects, have no prompt, or have something
             other than a text, or a list of texts, that is not blank under ``solution``.
     """
-    try:
-        lines = lines_of(Path(path))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise SolutionsUnusable(f"--guide.solutions: {path} cannot be read: {reason}.") from None
     found, broken = [], []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        row = _row(line, input_key)
-        if row is None:
-            broken.append(number)
-        else:
-            found.append(row)
+    try:
+        for line in lines_of(Path(path)):
+            row = _row(line.content, input_key)
+            if row is None:
+                broken.append(line.number)
+            else:
+                found.append(row)
+    except Unreadable as error:
+        raise SolutionsUnusable(f"--guide.solutions: {path} cannot be read: {error}.") from None
     if broken:
         shown = ", ".join(map(str, broken[:LINES_SHOWN])) + (", ..." if len(broken) > LINES_SHOWN else "")
         raise SolutionsUnusable(
@@ -49,12 +44,12 @@ def read_solutions(path: str, input_key: str) -> list[tuple[Any, list[str]]]:
     return found
 
 
-def _row(line: str, input_key: str) -> tuple[Any, list[str]] | None:
+def _row(line: bytes, input_key: str) -> tuple[Any, list[str]] | None:
     try:
-        row = json.loads(line)
-    except ValueError:
+        row = object_of(line)
+    except NoRow:
         return None
-    if not isinstance(row, dict) or not row.get(input_key):
+    if not row.get(input_key):
         return None
     texts = row.get(KEY)
     texts = [texts] if isinstance(texts, str) else texts

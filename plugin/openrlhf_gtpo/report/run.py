@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.json_lines import lines_of
+from openrlhf_gtpo.json_lines import Unreadable, lines_of
 
 __all__ = ["Run", "Series", "read", "series"]
 
@@ -116,19 +116,22 @@ def _lines(path: Path, needed: Sequence[str] = ("step",)) -> list[dict[str, Any]
     if not path.is_file():
         return []
     found = []
-    lines = lines_of(path)
-    for number, line in enumerate(lines, 1):
+    try:
+        lines = list(lines_of(path))
+    except Unreadable as error:
+        raise SettingsError(f"{path} cannot be read: {error}.") from None
+    for line in lines:
         try:
-            row = json.loads(line)
+            row = json.loads(line.content)
         except ValueError:
-            if number < len(lines):  # a run that is still going on may be writing the last one
-                raise SettingsError(f"{path}, line {number}, is not JSON: fix or remove it.") from None
+            if line is not lines[-1]:  # a run that is still going on may be writing the last one
+                raise SettingsError(f"{path}, line {line.number}, is not JSON: fix or remove it.") from None
             continue
         missing = [key for key in needed if key not in row] if isinstance(row, dict) else needed
         if missing:
-            raise SettingsError(f"{path}, line {number}, has no {missing[0]!r}: fix or remove it.")
+            raise SettingsError(f"{path}, line {line.number}, has no {missing[0]!r}: fix or remove it.")
         if not isinstance(row["step"], int):
-            raise SettingsError(f"{path}, line {number}, has a 'step' that is no whole number: fix or remove it.")
+            raise SettingsError(f"{path}, line {line.number}, has a 'step' that is no whole number: fix or remove it.")
         found.append(row)
     return found
 

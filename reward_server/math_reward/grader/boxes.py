@@ -5,6 +5,7 @@ One pass from the end, whose work is bounded, however long the text is."""
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 MAX_BOXES = 64
 """How many boxes, from the last one backwards, are looked at."""
@@ -28,8 +29,21 @@ _SEPARATOR = re.compile(
 _APPROXIMATE = re.compile(r"[\s$]{0,4}(?:\\approx|≈|\\simeq|~)")
 
 
-def last_boxes(text: str) -> tuple[list[str], bool] | None:
-    """The contents of the last box and of those joined to it, without repetitions; and whether they are for choice.
+class Boxes(NamedTuple):
+    """The last box and those joined to it."""
+
+    contents: list[str]
+    """Without repetitions."""
+    alternatives: bool
+    """Whether they are for choice."""
+    before: str
+    """The text before the first of them."""
+    after: str
+    """The text behind the last."""
+
+
+def last_boxes(text: str) -> Boxes | None:
+    """The last box and those joined to it.
 
     None where no box is closed. A box that holds an approximation goes with the one before it: √2, that is ≈ 1.414.
     """
@@ -50,8 +64,10 @@ def last_boxes(text: str) -> tuple[list[str], bool] | None:
     gap = text[boxes[first - 1][2] + 1 : boxes[first][0]] if first else ""
     if len(contents) == 1 and first > 0 and (_APPROXIMATE.match(contents[0]) or _APPROXIMATE.match(gap)):
         _, begin, end = boxes[first - 1]
-        return [_OPEN_BOX.sub("", text[begin:end]).strip() + r" \approx " + _APPROXIMATE.sub("", contents[0])], False
-    return list(dict.fromkeys(contents)), alternatives
+        contents = [_OPEN_BOX.sub("", text[begin:end]).strip() + r" \approx " + _APPROXIMATE.sub("", contents[0])]
+        first -= 1
+    after = text[boxes[-1][2] + 1 :]
+    return Boxes(list(dict.fromkeys(contents)), alternatives, text[: boxes[first][0]], after)
 
 
 def _closed_boxes(text: str, start: int) -> list[tuple[int, int, int]]:

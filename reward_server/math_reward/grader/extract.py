@@ -10,13 +10,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import dataclass
-from fractions import Fraction
 
 from math_reward.grader.boxes import BOX, last_boxes
-from math_reward.grader.exact import exact
+from math_reward.grader.chains import contradiction
 from math_reward.grader.normalise import EMPHASIS
 from math_reward.grader.number_words import number_in_words
-from math_reward.grader.parse import parse
 from math_reward.grader.phrases import ENDING, FILLER, HOPE, last_phrase
 from math_reward.grader.special_tokens import SPECIAL_TOKEN, before_next_turn
 from math_reward.grader.values_at_end import whole_of
@@ -103,14 +101,6 @@ _TRUTH = re.compile(
     re.IGNORECASE,
 )
 _CHOICE_AND_VALUE = re.compile(r"\(?[A-J]\) ?(?:[^A-Za-z]{1,60}|\$[^$]{1,60}\$)")
-_MONEY = re.compile(r"\\?[$€£]")
-_CALCULATION = re.compile(
-    r"(?:^|[.,:;!\n]\s|\b(?:so|then|thus|hence|therefore|that|have|get|gives?|is|be|conclude|obtain|and|since|because|means)\s)"
-    r"\s?(?P<left>[\d($€£][\d\s.,+*/×÷·^()$€£−-]{0,100})=\s?$",
-    re.IGNORECASE,
-)
-CALCULATION_CHARACTERS = 120
-"""How much of the text before a result is looked at."""
 _CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if)\s?$", re.IGNORECASE)
 _MATHEMATICS = frozenset(
     [*FUNCTIONS, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "Rational", "Interval"]
@@ -126,6 +116,8 @@ class Answer:
     r"""True for the content of a ``\boxed{...}`` or ``\fbox{...}``, False for what was found in prose."""
     alternatives: bool = False
     """True where several boxes are offered for choice: ``\\boxed{1}`` or ``\\boxed{2}``."""
+    contradicts_itself: bool = False
+    """True where it is said to be equal to another number: ``41 = 42``, which the text has then."""
 
 
 def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Answer | None:
@@ -138,15 +130,23 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Answer | None:
     text = before_next_turn(text[-SCANNED_CHARACTERS:])
     boxes = last_boxes(text)
     if boxes is not None:
-        contents, alternatives = boxes
-        return Answer(", ".join(contents), boxed=True, alternatives=alternatives) if any(contents) else None
+        said = ", ".join(boxes.contents)
+        false = contradiction(boxes.before, said, boxes.after) if len(boxes.contents) == 1 else None
+        if false:
+            return Answer(false, boxed=True, contradicts_itself=True)
+        return Answer(said, boxed=True, alternatives=boxes.alternatives) if any(boxes.contents) else None
     if mode is Mode.STRICT or BOX.search(text):
         return None
     text = _FENCE.sub("\n", text) if "```" in text else text
     text = EMPHASIS.sub(r"\1", _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:])
     tag = _last(_TAG, text)
-    found = _in_prose(tag[1].strip() if tag else text)
-    return Answer(found, boxed=False) if found else None
+    text = tag[1].strip() if tag else text
+    found = _in_prose(text)
+    if not found:
+        return None
+    place = text.rfind(found)
+    false = contradiction(text[:place], found, text[place + len(found) :]) if place >= 0 else None
+    return Answer(false or found, boxed=False, contradicts_itself=bool(false))
 
 
 def last_boxed(text: str) -> str | None:
@@ -155,7 +155,7 @@ def last_boxed(text: str) -> str | None:
     Different boxes with nothing but commas or "and" between them are one answer: ``\boxed{1}, \boxed{2}`` is ``1, 2``.
     """
     boxes = last_boxes(text[-SCANNED_CHARACTERS:])
-    return None if boxes is None else ", ".join(boxes[0])
+    return None if boxes is None else ", ".join(boxes.contents)
 
 
 def _in_prose(text: str) -> str | None:
@@ -231,8 +231,6 @@ def _value_at_end(text: str) -> str | None:
     spelled = _NUMBER_WORDS.search(text[-80:]) if last is None else None
     if spelled is not None and number_in_words(spelled[1].lower()) is not None:
         return spelled[1]
-    if number is not None and _false_calculation(text, number):
-        return None
     if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
         return None
     return whole_of(text, number.start("number"), number.end("number"))
@@ -277,20 +275,6 @@ def _last_number(text: str) -> re.Match[str] | None:
     if calculated and not _CLAUSE.search(text, calculated.end()):
         return calculated
     return number
-
-
-def _false_calculation(text: str, number: re.Match[str]) -> bool:
-    """Whether the number is the result of a calculation that does not come to it: "so 41 = 42"."""
-    before = _CALCULATION.search(text[max(0, number.start() - CALCULATION_CHARACTERS) : number.start()])
-    if before is None:
-        return False
-    try:
-        left, right = (exact(parse(_MONEY.sub("", side))) for side in (before["left"], number["number"]))
-    except (ArithmeticError, ValueError):
-        return False
-    # What is rounded is within one of its last place.
-    places = len(number["number"].partition(".")[2])
-    return left is not None and right is not None and abs(left - right) >= Fraction(1, 10**places)
 
 
 def _stated(rest: str) -> str | None:

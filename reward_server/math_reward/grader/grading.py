@@ -1,5 +1,6 @@
 """From a completion and a reference answer to a verdict."""
 
+import contextlib
 import dataclasses
 import itertools
 import re
@@ -27,6 +28,7 @@ from math_reward.grader.texts import Wording, wording
 from math_reward.grader.tokens import NotMathematics, TooComplex
 from math_reward.grader.undone import in_lowest_terms, is_operation, undone
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
+from math_reward.json_lines import NoAnswer, label_text
 
 __all__ = ["cache_info", "grade", "parsed_reference"]
 
@@ -105,7 +107,11 @@ def grade(
 def _texts(reference: object) -> list[str]:
     """Reference answers as texts. What is neither text nor number (None, a dictionary) is left out: there is none."""
     items = reference if isinstance(reference, (list, tuple)) else [reference]
-    return [str(item) for item in items if isinstance(item, (str, int, float)) and not isinstance(item, bool)]
+    texts = []
+    for item in items:
+        with contextlib.suppress(NoAnswer):
+            texts.append(label_text(item))
+    return texts
 
 
 def cache_info() -> dict[str, tuple[int, int]]:
@@ -163,6 +169,9 @@ def _judged(answer: Answer, reference: str, options: Options) -> Grade:
     if answer.alternatives:
         detail = "Several boxes are offered for choice."
         return Grade(Verdict.AMBIGUOUS, _shown(answer.text), reference, detail, Stage.STRING)
+    if answer.contradicts_itself:
+        detail = "The answer contradicts itself: it equates two different things."
+        return Grade(Verdict.AMBIGUOUS, _shown(answer.text), reference, detail, Stage.EXACT)
     if len(answer.text) > MAX_CHARACTERS:
         detail = f"it has {len(answer.text):,} characters, and {MAX_CHARACTERS:,} are allowed"
         return Grade(Verdict.TOO_COMPLEX, _shown(answer.text), reference, f"The answer was not looked at: {detail}.")

@@ -41,6 +41,8 @@ def whole_of(text: str, start: int, end: int) -> str | None:
         return None
     low, high = _left(tokens, inside[0]), _right(tokens, inside[-1])
     low, high = _balanced(tokens, low, high)
+    while low >= 0 and (wider := _with_arguments(text, tokens, low, high)) != (low, high):
+        low, high = _balanced(tokens, *wider)
     if low < 0:
         return None
     return text[min(tokens[low].start, start) : max(tokens[high].end, end)]
@@ -98,6 +100,20 @@ def _right(tokens: list[_Token], high: int) -> int:
             high = following
             continue
         return high
+
+
+def _with_arguments(text: str, tokens: list[_Token], low: int, high: int) -> tuple[int, int]:
+    r"""The range widened by what its braces belong to: to ``\frac{3}{7}`` from ``{7}``, to ``2^{7}``, ``\sqrt{7}``."""
+    if text[tokens[low].start] == "{" and low > 0 and tokens[low - 1].end == tokens[low].start:
+        before = tokens[low - 1]
+        if before.kind == "function" or text[before.start] == "}":
+            low = _left(tokens, _operand(tokens, low - 1))
+        elif text[before.start] == "^" and low > 1:
+            low = _left(tokens, _operand(tokens, low - 2))
+    ends_in_brace = text[tokens[high].start] == "}" or tokens[high].kind == "function"
+    if ends_in_brace and high + 1 < len(tokens) and text[tokens[high + 1].start] == "{":
+        high = _right(tokens, high)
+    return low, high
 
 
 def _skip(tokens: list[_Token], place: int, step: int) -> int:

@@ -94,6 +94,33 @@ def test_a_reference_that_cannot_be_graded_is_named_and_ends_with_status_one(
     assert [json.loads(line)["label"] for line in (tmp_path / "other.jsonl").read_text().splitlines()] == ["42"]
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "json"])
+@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
+def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path, ending: str, bom: bytes) -> None:
+    rows = [json.dumps({"problem": f"{n}*7?", "answer": label}) for n, label in ((6, "42"), (7, 49.0))]
+    array = ending == "json"
+    text = f"[{','.join(rows)}]" if array else "\r\n".join(rows)
+    path = tmp_path / f"rows.{ending}"
+    path.write_bytes(bom + text.encode())
+    assert prepare("other", path, tmp_path / "out") == 0
+    lines = (tmp_path / "out" / "other.jsonl").read_text().splitlines()
+    assert [json.loads(line)["label"] for line in lines] == ["42", "49"]
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json"])
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_another_encoding_is_one_sentence(
+    tmp_path: Path, ending: str, encoding: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"rows.{ending}"
+    path.write_text('[{"problem": "caf\u00e9?", "answer": "42"}]', encoding=encoding)
+    assert prepare("other", path, tmp_path / "out") == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"openrlhf-gtpo data prepare: error: {path}")
+    assert "UTF-8" in said
+    assert len(said.splitlines()) == 1
+
+
 @pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
 def test_other_kinds_of_files_are_read_too(tmp_path: Path, ending: str) -> None:
     import datasets
@@ -108,7 +135,7 @@ def test_other_kinds_of_files_are_read_too(tmp_path: Path, ending: str) -> None:
 @pytest.mark.parametrize(
     ("name", "rows", "sentence"),
     [
-        ("other", ["{broken"], "row 1: it is no JSON object."),
+        ("other", ["{broken"], "line 1: it is no JSON object."),
         ("other", [{"problem": "a", "answer": 1}, {"problem": "a"}], "row 2: it has no reference answer"),
         ("aime25", [{"year": 2024, "problem": "a", "answer": 1}], "has no rows of aime25."),
     ],

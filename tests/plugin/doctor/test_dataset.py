@@ -44,6 +44,7 @@ def looked_at(path: Path) -> Survey:
         ({"input": [], "label": "42"}, "has an empty 'input'"),
         ({"input": 67, "label": "42"}, "has a 'input' that is neither a text nor a list of chat messages"),
         ({"input": [{"content": "6*7?"}], "label": "42"}, "has a 'input' that is neither a text nor a list"),
+        ('{"input": "6*7 \\ud83d?", "label": "42"}', "has half of a character, as \\ud83d is"),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named(written: Write, row: Any, words: str) -> None:
@@ -102,7 +103,7 @@ def test_a_column_of_another_name_is_told_with_the_names_that_are_there(written:
 def test_a_file_that_is_missing_or_empty_is_told(tmp_path: Path, written: Write) -> None:
     found, looked = check_rows(tmp_path / "none.jsonl", "input", "label")
     assert (found.state, looked) == ("fault", None)
-    assert "none.jsonl cannot be read (No such file or directory)" in found.sentence
+    assert "none.jsonl cannot be read: No such file or directory: mend the path" in found.sentence
     found, _ = check_rows(written("", ""), "input", "label")
     assert (found.state, "is empty" in found.sentence) == ("fault", True)
 
@@ -132,30 +133,11 @@ def test_a_label_that_would_reach_the_grader_as_something_else_is_a_fault(
     )
 
 
-def test_numbers_alone_are_a_warning_and_among_texts_a_fault(written: Write) -> None:
-    path = written({"input": "6*7?", "label": 42}, {"input": "1/2?", "label": 0.5})
-    found = check_labels(path, looked_at(path), "label")
-    assert (found.state, f"{path}: lines 1 and 2 have a number" in found.sentence) == ("warning", True)
-    path = written(GOOD, {"input": "1/2?", "label": 0.5})
-    found = check_labels(path, looked_at(path), "label")
-    assert (found.state, "line 2 of 2 have a number" in found.sentence) == ("fault", True)
-
-
-def test_openrlhfs_loader_rewrites_numbers_as_the_sentences_say(written: Write, tmp_path: Path) -> None:
-    """The reason for both verdicts above, looked up in the loader that is installed."""
-    import datasets
-
-    def labels(path: Path) -> list[Any]:
-        cache = str(tmp_path / path.read_text().replace("/", "")[:20])
-        return datasets.load_dataset("json", data_files=str(path), split="train", cache_dir=cache)["label"][:]
-
-    whole = {"input": "6*7?", "label": 42}
-    assert list(map(str, labels(written(whole, {"input": "1/2?", "label": 0.5})))) == ["42.0", "0.5"]
-    try:
-        mixed = labels(written(GOOD, whole))
-    except datasets.exceptions.DatasetGenerationError:
-        return
-    assert mixed != ["42", 42]
+def test_numbers_are_labels_alone_and_among_texts(written: Write) -> None:
+    path = written(GOOD, {"input": "1/2?", "label": 0.5}, {"input": "7*7?", "label": 49.0})
+    assert check_labels(path, looked_at(path), "label").state == "ok"
+    looked = looked_at(path)
+    assert [row.label for row in sample(path, looked, "input", "label")] == ["42", "0.5", "49"]
 
 
 def test_texts_are_right(written: Write) -> None:

@@ -1,0 +1,90 @@
+"""Lets OpenRLHF train on what stands in a JSON-lines file.
+
+Its own loader reads a column as of one type: a text such as ``2024-01-01`` becomes a date and is graded as
+``2024-01-01 00:00:00``, 42 beside 0.5 becomes 42.0, and the text ``0.50`` beside a number becomes 0.5.
+"""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from openrlhf_gtpo.errors import OneSentence
+from openrlhf_gtpo.json_lines import NoAnswer, NoRow, Unreadable, is_lines, label_text, lines_of, object_of
+
+__all__ = ["DataUnusable", "reading_as_written", "table"]
+
+
+class DataUnusable(OneSentence):
+    """A data file cannot be trained on."""
+
+
+def reading_as_written(prepare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """OpenRLHF's ``prepare_datasets``, whose JSON lines are read by `json_lines`; other sources as ever."""
+
+    @functools.wraps(prepare)
+    def prepare_datasets(strategy: Any, tokenizer: Any) -> Any:
+        import openrlhf.datasets.utils as utils
+
+        load = utils.load_dataset
+        data = strategy.args.data
+
+        def load_dataset(kind: str, *args: Any, **kwargs: Any) -> Any:
+            path = kwargs.get("data_files")
+            if kind == "json" and isinstance(path, str) and Path(path).is_file() and is_lines(Path(path)):
+                keys = (data.input_key, data.label_key, getattr(data, "image_key", None))
+                if (found := table(Path(path), *keys)) is not None:
+                    return found
+            return load(kind, *args, **kwargs)
+
+        utils.load_dataset = load_dataset
+        try:
+            return prepare(strategy, tokenizer)
+        finally:
+            utils.load_dataset = load
+
+    return prepare_datasets
+
+
+def table(path: Path, input_key: str, label_key: str | None, image_key: str | None) -> Any:
+    """The columns that training uses, as a split ``train`` of a `datasets.DatasetDict`; None for prompts of which
+    Arrow can make no column, such as chats with texts and pictures mixed.
+
+    Raises:
+        DataUnusable: a line is no object, or has no prompt or no label.
+    """
+    import datasets
+    import pyarrow  # type: ignore[import-untyped]
+
+    rows = []
+    try:
+        for line in lines_of(path):
+            try:
+                rows.append(_row(object_of(line.content), input_key, label_key, image_key))
+            except NoRow as error:
+                raise DataUnusable(f"{path}, line {line.number}: it {error}.") from None
+            except NoAnswer as kind:
+                raise DataUnusable(f"{path}, line {line.number}: its {label_key!r} is {kind}, not a text.") from None
+    except Unreadable as error:
+        raise DataUnusable(f"{path} cannot be read: {error}.") from None
+    if any(isinstance(row[input_key], list) for row in rows):  # what OpenRLHF makes of a text beside them, too
+        for row in rows:
+            if isinstance(row[input_key], str):
+                row[input_key] = [{"role": "user", "content": row[input_key]}]
+    names = (name for row in rows for name in row)
+    try:
+        columns = pyarrow.table({name: [row.get(name) for row in rows] for name in dict.fromkeys(names)})
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
+        return None
+    return datasets.DatasetDict({"train": datasets.Dataset(columns)})
+
+
+def _row(row: dict[str, Any], input_key: str, label_key: str | None, image_key: str | None) -> dict[str, Any]:
+    if row.get(input_key) is None:
+        raise NoRow(f"has no {input_key!r}")
+    kept = {input_key: row[input_key], "datasource": str(row.get("datasource") or "default")}
+    if label_key is not None:
+        kept[label_key] = label_text(row.get(label_key))
+    if image_key is not None and row.get(image_key) is not None:
+        kept[image_key] = row[image_key]
+    return kept

@@ -1,0 +1,88 @@
+"""The one reader of files with a JSON object a line, and of reference answers.
+
+The plugin has its own, ``openrlhf_gtpo/json_lines.py``, which reads the same files in the same way; one test feeds
+both. A file is UTF-8, with or without a byte order mark, and its lines end with LF or CRLF.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+__all__ = ["NoAnswer", "NoRow", "NotUTF8", "check_encoding", "label_text", "lines_of", "object_of"]
+
+WHOLE_FLOATS = 2**53
+"""Below it every whole number is a float of its own: 42.0 is 42."""
+
+
+class NotUTF8(ValueError):
+    """A file is in another encoding; half a sentence says which."""
+
+
+class NoRow(ValueError):
+    """A line is no JSON object; a sentence says why."""
+
+
+class NoAnswer(ValueError):
+    """A value is no reference answer; half a sentence says what it is."""
+
+
+def check_encoding(head: bytes) -> None:
+    """Look at the first four bytes of a file.
+
+    Raises:
+        NotUTF8: it is UTF-16 or UTF-32.
+    """
+    encoding = json.detect_encoding(head)
+    if not encoding.startswith("utf-8"):
+        raise NotUTF8(f"it is {encoding[:6].upper()} and has to be UTF-8: save it as that")
+
+
+def lines_of(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Number, from 1, and content of each line that is not blank.
+
+    Raises:
+        NotUTF8: with the first line.
+    """
+    for number, content in enumerate(file, 1):
+        if number == 1:
+            check_encoding(content[:4])
+        if content.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n"):
+            yield number, content
+
+
+def object_of(content: bytes) -> dict[str, Any]:
+    """The JSON object of a line.
+
+    Raises:
+        NoRow: it is none.
+    """
+    try:
+        row = json.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise NoRow("It is not UTF-8 text.") from None
+    except json.JSONDecodeError as error:
+        raise NoRow(f"It is not JSON: {error.msg} at character {error.colno}.") from None
+    except ValueError:  # Python reads no longer ones.
+        raise NoRow("It has an integer of more than 4,300 digits.") from None
+    except RecursionError:
+        raise NoRow("Its JSON is nested too deep.") from None
+    if not isinstance(row, dict):
+        raise NoRow("It is no JSON object, such as {...}.")
+    return row
+
+
+def label_text(label: Any) -> str:
+    """A reference answer as the text that is graded against: a number as it is usually written, 42.0 as 42.
+
+    Raises:
+        NoAnswer: it is neither a text nor a number.
+    """
+    if isinstance(label, str):
+        return label
+    if isinstance(label, float) and math.isfinite(label):
+        return str(int(label)) if label.is_integer() and abs(label) < WHOLE_FLOATS else str(label)
+    if isinstance(label, int) and not isinstance(label, bool):
+        return str(label)
+    kinds = {bool: "true or false", float: "not a number", list: "a list", dict: "an object", type(None): "null"}
+    raise NoAnswer(kinds.get(type(label), f"of the kind {type(label).__name__}"))
