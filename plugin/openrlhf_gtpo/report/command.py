@@ -1,11 +1,11 @@
 """``openrlhf-gtpo report``: curves and the token view of one or several runs, in one HTML file."""
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.report.page import page
 from openrlhf_gtpo.report.run import read
 
@@ -16,7 +16,7 @@ PROGRAM = "openrlhf-gtpo report"
 
 def main(argv: Sequence[str]) -> int:
     """Write the report; exit status 0, or 2 where something is no run."""
-    parser = argparse.ArgumentParser(prog=PROGRAM, description=__doc__)
+    parser = Parser(prog=PROGRAM, description=__doc__)
     parser.add_argument(
         "runs", type=Path, nargs="+", metavar="RUN", help="folder with metrics.jsonl, as --ckpt.output_dir"
     )
