@@ -6,16 +6,20 @@ names are looked up in the driver, a parser that stands in its ``__main__``, and
 subclasses the classes behind ``@ray.remote``, rebinds their names in the driver and lets OpenRLHF's own command
 line run (`openrlhf_gtpo.train`)."""
 
+import argparse
 import importlib
+import importlib.util
 import re
+import runpy
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from openrlhf_gtpo.errors import OneSentence
 
-__all__ = ["CLI", "SUPPORTED", "OpenRLHFMismatch", "adopt", "check", "underlying"]
+__all__ = ["CLI", "SUPPORTED", "OpenRLHFMismatch", "adopt", "check", "hierarchize", "source_of", "underlying"]
 
 SUPPORTED = ((0, 11, 0), (0, 12, 0))
 """Versions of OpenRLHF from the first (included) to the second (excluded)."""
@@ -109,8 +113,14 @@ _INTERNALS = {
         "SingleTurnAgentExecutor._fetch_rewards_via_func",
         "SingleTurnAgentExecutor.execute",
     ],
+    "openrlhf.utils": ["get_strategy"],
     "openrlhf.utils.config": ["hierarchize"],
-    "openrlhf.utils.deepspeed.deepspeed": ["get_train_ds_config", "get_eval_ds_config", "init_device_mesh"],
+    "openrlhf.utils.deepspeed.deepspeed": [
+        "DeepspeedStrategy.print",
+        "get_train_ds_config",
+        "get_eval_ds_config",
+        "init_device_mesh",
+    ],
     "openrlhf.utils.utils": ["convert_to_torch_dtype"],
 }
 
@@ -174,6 +184,26 @@ def _is_set_by(target: Any, name: str) -> bool:
         return False
     source = Path(str(sys.modules[target.__module__].__file__)).read_text(encoding="utf-8")
     return re.search(rf"\bself\.{name}\b[^=\n(]*=(?!=)", source) is not None
+
+
+def source_of(module: str) -> Path:
+    """The file of one of OpenRLHF's modules. It is not imported, nor are the packages above it, which take seconds.
+
+    Raises:
+        OpenRLHFMismatch: OpenRLHF is not installed.
+    """
+    spec = importlib.util.find_spec("openrlhf")
+    if spec is None or not spec.submodule_search_locations:
+        raise OpenRLHFMismatch("OpenRLHF is not installed, which trains: the README says how to install it.")
+    return Path(spec.submodule_search_locations[0], *module.split(".")[1:]).with_suffix(".py")
+
+
+def hierarchize(args: argparse.Namespace) -> SimpleNamespace:
+    """OpenRLHF's function of this name: ``args.algo.kl.init_coef`` for ``vars(args)["algo.kl.init_coef"]``.
+
+    It is run from its source, which needs nothing, because its package imports DeepSpeed.
+    """
+    return runpy.run_path(str(source_of("openrlhf.utils.config")))["hierarchize"](args)
 
 
 def underlying(remote_class: Any) -> type:

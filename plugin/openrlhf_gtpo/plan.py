@@ -4,11 +4,10 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from openrlhf.utils.config import hierarchize
-
 from openrlhf_gtpo import memory
 from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
 from openrlhf_gtpo.guide.settings import GuideSettings
+from openrlhf_gtpo.openrlhf_seam import hierarchize
 from openrlhf_gtpo.schedule import schedule
 from openrlhf_gtpo.settings import responses_at_once
 

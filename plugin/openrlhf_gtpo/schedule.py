@@ -4,8 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from openrlhf_gtpo.guide.groups import whole_updates
-from openrlhf_gtpo.guide.settings import GuideSettings
+from openrlhf_gtpo.guide.settings import GuideSettings, whole_updates
 
 __all__ = ["Schedule", "schedule", "updates"]
 
@@ -45,12 +44,12 @@ def schedule(args: Any) -> Schedule | None:
     Args:
         args: OpenRLHF's nested ``args``.
     """
-    import torch
-    from transformers import get_scheduler
-
     total = updates(args, math.inf)
     if math.isinf(total) or total < 1:
         return None
+    import torch
+    from transformers import get_scheduler  # after the question whether there is one to be known: it takes seconds
+
     total = int(total)
     name, rate = args.actor.lr_scheduler, args.actor.adam.lr
     warmup = math.ceil(total * args.actor.lr_warmup_ratio)

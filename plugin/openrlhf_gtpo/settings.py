@@ -70,6 +70,10 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         if action.dest == "ds.param_dtype":
             action.choices, action.default = ["auto", *(action.choices or []), "fp32"], "auto"
             action.help = "precision of the weights; auto is bf16, but fp32 on a CPU without bf16 (default: auto)"
+        if action.dest == "vllm.num_engines":
+            action.help = "vLLM engines that generate, at least 1 (default: none, which is refused; on a CPU 1)"
+        if action.dest.endswith(".num_gpus_per_node"):
+            action.help = f"{action.help} (default: {action.default}; on a CPU 1 logical GPU)"
     group = parser.add_argument_group(
         "openrlhf-gtpo", "Group Token Policy Optimization (Tan et al., arXiv 2508.04349)"
     )
@@ -216,6 +220,9 @@ def openrlhfs_precision(args: argparse.Namespace) -> str:
 
 def _own_faults(flags: dict[str, Any]) -> list[str]:
     found = []
+    engines = flags["vllm.num_engines"] or 0  # none is OpenRLHF's default
+    if engines < 1:
+        found.append(f"--vllm.num_engines is {engines}, but vLLM engines generate the responses: set it to 1 or more.")
     if flags["preset"] is not None:  # Written out, it was taken out of the command line before it was parsed.
         found.append(f"--preset {flags['preset']} was abbreviated, and would do nothing: write --preset out.")
     for name in ("shaping.alpha1", "shaping.alpha2"):

@@ -2,9 +2,10 @@
 
     python -m openrlhf_gtpo.train <any flags of openrlhf.cli.train_ppo_ray> [--shaping.* --reward.* --device ...]
 
-OpenRLHF's script is run as it is. Before, three names are rebound in this process to subclasses (the controller,
-the policy actor, the rollout actor; a further pair serves asynchronous training), and the script's parser is given
-our flags. Ray carries the subclasses to the workers by their import path.
+The command line is read and checked first (`command_line`, `checks`), before anything heavy is imported. Then
+OpenRLHF's script is run as it is. Before, names are rebound in this process to subclasses (the controller, the policy
+actor, the rollout actor, the strategy; a further pair serves asynchronous training), and the script's parser gives the
+command line as it was checked. Ray carries the subclasses to the workers by their import path.
 """
 
 import argparse
@@ -16,30 +17,40 @@ import os
 import runpy
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo import openrlhf_seam, presets
+from openrlhf_gtpo import checks, command_line, openrlhf_seam, presets, run_lock
+from openrlhf_gtpo.cluster import check_cluster
+from openrlhf_gtpo.command_line import PROGRAM, USAGE, FlagError
 from openrlhf_gtpo.errors import OneSentence, SettingsError
 from openrlhf_gtpo.failures import one_sentence
-from openrlhf_gtpo.guide.settings import GuideSettings, guide_warnings
+from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.orphans import adopt_orphans, reap
-from openrlhf_gtpo.poison import guide_faults, poison
 from openrlhf_gtpo.run_record import differing
 from openrlhf_gtpo.settings import (
-    add_flags,
-    gpu_refusals,
     make_paths_absolute,
     openrlhfs_precision,
-    refusals,
-    reward_client_settings,
     rewards_are_embedded,
     rollout_settings,
 )
 
-PROGRAM = "openrlhf-gtpo train"
 CLEAN_UP_SECONDS = 20
 ORPHAN_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A command line that was checked and may run."""
+
+    args: argparse.Namespace
+    """OpenRLHF's flat namespace, every default in its place."""
+    device: str
+    """``cpu`` or ``gpu``."""
+    precision: str
+    """Of the weights, for people."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,13 +68,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, _interrupted)
     status, last_words = 0, ""
-    flags: dict[str, Any] = {}  # as parsed, once they are
+    flags: dict[str, Any] = {}  # once they are known
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(faulthandler.cancel_dump_traceback_later)  # the last to be called
+        locks = cleanup.enter_context(contextlib.ExitStack())  # held until nothing of the run is left
         adopt_orphans()
         cleanup.callback(reap, ORPHAN_SECONDS)  # after Ray and the reward service are down
         try:
-            _run(arguments, cleanup, flags)
+            prepared = prepare(arguments)
+            if prepared is not None:
+                flags = vars(prepared.args)
+                _lock_folders(flags, locks)
+                _train(prepared, cleanup)
         except KeyboardInterrupt:
             status, last_words = 130, "interrupted"
         except SystemExit:
@@ -71,6 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         except SettingsError as error:
             status, last_words = 2, str(error)
+            if isinstance(error, FlagError):
+                print(f"usage: {USAGE}", file=sys.stderr)
         except Exception as error:
             _limit_clean_up()
             sentence = one_sentence(error, flags)
@@ -99,74 +117,103 @@ def _limit_clean_up() -> None:
     faulthandler.dump_traceback_later(CLEAN_UP_SECONDS, exit=True, file=open(os.devnull, "w"))  # noqa: SIM115
 
 
-def _run(arguments: list[str], cleanup: contextlib.ExitStack, known_flags: dict[str, Any]) -> None:
+def prepare(arguments: Sequence[str]) -> Prepared | None:
+    """Read and check a command line. Nothing is started; torch is imported once the flags are known to be right.
+
+    Args:
+        arguments: without the program's name.
+
+    Returns:
+        None where there is nothing to run: after ``--show`` and ``--dry-run``.
+
+    Raises:
+        SettingsError: what is wrong, one sentence a line.
+        SystemExit: after ``--help``.
+    """
     expanded = presets.expand(arguments)
     if expanded.show:
         print(presets.text(expanded.preset or ""), end="")
-        return
-    arguments = expanded.arguments
-    device = choose_device(arguments)
+        return None
+    line = command_line.parse(expanded.arguments)
+    args = line.args
+    device = choose_device(vars(args)["device"])
     platform: Any = None
-    if device == "cpu" or "--dry-run" in arguments:  # A plan for GPUs can be checked where there is none.
+    if device == "cpu":
         platform = importlib.import_module("openrlhf_gtpo.cpu.platform")
         platform.prepare_process()
-    if device == "gpu":
-        platform = None
-    python = platform.worker_python(cleanup) if platform and "--dry-run" not in arguments else None
+        platform.fill_in(args, line.given)
+    _refuse(checks.of_flags(args, device))
+    precision = platform.choose_precision(args) if platform else openrlhfs_precision(args)
+    faults, warnings = checks.of_content(args)
+    _refuse(faults)
+    for warning in warnings:
+        _tell(f"warning: {warning}")
+    if args.dry_run:
+        from openrlhf_gtpo.plan import plan  # which imports torch
+
+        how = {"device": device, "precision": precision}
+        print(plan(args, **how, preset=expanded.preset, overridden=expanded.overridden))
+        return None
+    for warning in checks.of_services(args):
+        _tell(f"warning: {warning}")
+    make_paths_absolute(args)
+    # For the run's record; the preset's flags are in their places already.
+    vars(args).update(preset=expanded.preset, device=device)
+    return Prepared(args, device, precision)
+
+
+def _refuse(faults: Sequence[str]) -> None:
+    if faults:
+        raise SettingsError("\n".join(faults))
+
+
+def _tell(sentence: str) -> None:
+    print(f"{PROGRAM}: {sentence}", file=sys.stderr)
+
+
+def _lock_folders(flags: dict[str, Any], locks: contextlib.ExitStack) -> None:
+    """Take the folders that the run writes its policy and its checkpoints into."""
+    names = ["ckpt.output_dir"]
+    if flags["ckpt.save_steps"] > 0 or flags["ckpt.load_enable"] or flags["eval.dataset"]:
+        names.append("ckpt.path")
+    folders = {Path(flags[name]): f"--{name}" for name in reversed(names)}
+    for folder, flag in folders.items():
+        locks.enter_context(run_lock.held(folder, flag, lambda sentence: _tell(f"warning: {sentence}")))
+
+
+def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
+    args, device = prepared.args, prepared.device
+    platform: Any = importlib.import_module("openrlhf_gtpo.cpu.platform") if device == "cpu" else None
+    python = platform.worker_python(cleanup) if platform else None
+    if platform is None and (nodes := _nodes_of_ray_address()):
+        check_cluster(vars(args), nodes, logical=False)
     openrlhf_seam.check()
     # A variable that a Ray job brings and OpenRLHF hands to Ray too would be a conflict, though OpenRLHF hands on the
     # job's own value.
     os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
     _bind_controller_and_policy(device)
-    _bind_engines(lambda: GuideSettings.of_flags(known_flags))
+    _bind_engines(GuideSettings.of_flags(vars(args)))
+    _bind_strategy()
     import ray
 
     cleanup.callback(ray.shutdown)
-
-    def prepare(args: argparse.Namespace, defaults: argparse.Namespace) -> None:
-        faults = refusals(args) + (platform.refusals(args) if platform else gpu_refusals(args))
-        if faults:
-            raise SettingsError("\n".join(faults))
-        precision = platform.choose_precision(args) if platform else openrlhfs_precision(args)
-        if args.dry_run:  # also where the parser was given it abbreviated
-            from openrlhf_gtpo.plan import plan  # which imports OpenRLHF
-
-            how = {"device": device, "precision": precision}
-            print(plan(args, **how, preset=expanded.preset, overridden=expanded.overridden))
-            sys.exit(0)
-        faults, warnings = poison(vars(args))
-        faults += guide_faults(vars(args))
-        if faults:
-            raise SettingsError("\n".join(faults))
-        for warning in warnings + guide_warnings(vars(args)):
-            print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
-        for warning in _unusable_services(args):
-            print(f"{PROGRAM}: warning: {warning}", file=sys.stderr)
-        make_paths_absolute(args)
-        known_flags.update(vars(args))
-        vars(args)["device"] = device
-        if platform:
-            for change in platform.adjust(args):
-                print(f"{PROGRAM}: {change}", file=sys.stderr)
-            print(f"{PROGRAM}: on the CPU in {precision}", file=sys.stderr)
-            platform.start_ray(args, python)
-        # For the run's record; the preset's flags are in their places already.
-        vars(args).update(preset=expanded.preset, defaults=differing(vars(args), vars(defaults)))
-        token = _start_embedded_service(args, cleanup) if rewards_are_embedded(vars(args)) else None
-        _bind_rollout(args, device, token)
-
-    with _parser_hook(prepare):
-        sys.argv = [PROGRAM, *arguments]
+    if platform:
+        for change in platform.adjust(args):
+            _tell(change)
+        _tell(f"on the CPU in {prepared.precision}")
+        platform.start_ray(args, python)
+    vars(args)["defaults"] = differing(vars(args), command_line.defaults())
+    token = _start_embedded_service(args, cleanup) if rewards_are_embedded(vars(args)) else None
+    _bind_rollout(args, device, token)
+    with _parsed(args):
+        sys.argv = [PROGRAM]
         runpy.run_module(openrlhf_seam.CLI, run_name="__main__")
 
 
-def choose_device(arguments: Sequence[str]) -> str:
-    """``cpu`` or ``gpu``: what ``--device`` says; without it, whether this machine or the Ray cluster has a GPU."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto")
-    chosen = parser.parse_known_args(arguments)[0].device
-    if chosen != "auto":
-        return chosen
+def choose_device(wanted: str) -> str:
+    """``cpu`` or ``gpu``: what ``--device`` says; for ``auto``, whether this machine or the Ray cluster has a GPU."""
+    if wanted != "auto":
+        return wanted
     if _torch_knows_gpus() or any(node["Resources"].get("GPU") for node in _nodes_of_ray_address()):
         return "gpu"
     return "cpu"
@@ -199,20 +246,17 @@ def _nodes_of_ray_address() -> list[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def _parser_hook(prepare: Callable[[argparse.Namespace, argparse.Namespace], None]) -> Iterator[None]:
-    """Let OpenRLHF's parser, and no other, know our flags, and call ``prepare`` with what it parsed and with what it
-    makes of an empty command line."""
-    parse = argparse.ArgumentParser.parse_args
+def _parsed(args: argparse.Namespace) -> Iterator[None]:
+    """Let OpenRLHF's parser, and no other, give these flags."""
+    parse: Any = argparse.ArgumentParser.parse_args
 
-    def parse_args(self: argparse.ArgumentParser, args: Any = None, namespace: Any = None) -> Any:
+    def parse_args(self: argparse.ArgumentParser, arguments: Any = None, namespace: Any = None) -> Any:
         if not any(action.dest == "algo.advantage.estimator" for action in self._actions):
-            return parse(self, args, namespace)
-        add_flags(self)
-        parsed = parse(self, args, namespace)
-        prepare(parsed, parse(self, []))
-        return parsed
+            return parse(self, arguments, namespace)
+        command_line.check_same(self)
+        return args
 
-    argparse.ArgumentParser.parse_args = parse_args  # type: ignore[method-assign]
+    argparse.ArgumentParser.parse_args = parse_args  # type: ignore[assignment, method-assign]
     try:
         yield
     finally:
@@ -242,12 +286,17 @@ def _bind_controller_and_policy(device: str) -> None:
         bind("openrlhf.trainer.ray.launcher", "ReferenceModelActor", policy.ReferenceActor, num_gpus=1)
 
 
-def _bind_engines(guide: Callable[[], GuideSettings | None]) -> None:
-    """Start a guide's engines beside the policy's.
+def _bind_strategy() -> None:
+    """Leave the dump of all flags and of every model's layers out of the log."""
+    import openrlhf.utils as openrlhf_utils
 
-    Args:
-        guide: called when engines are started; OpenRLHF's script imports their function before it knows its flags.
-    """
+    from openrlhf_gtpo.strategy import with_few_words
+
+    openrlhf_utils.get_strategy = with_few_words(openrlhf_utils.get_strategy)
+
+
+def _bind_engines(guide: GuideSettings | None) -> None:
+    """Start a guide's engines beside the policy's."""
     import openrlhf.trainer.ray as openrlhf_ray
 
     from openrlhf_gtpo.guide.engines import with_guide_engines
@@ -271,18 +320,6 @@ def _bind_rollout(args: argparse.Namespace, device: str, token: str | None) -> N
     )
 
 
-def _unusable_services(args: argparse.Namespace) -> list[str]:
-    """Ask the reward services for known verdicts before anything starts: one sentence for each that cannot be used.
-
-    Raises:
-        ServiceUnusable: none can.
-    """
-    from openrlhf_gtpo.reward_probe import unusable_services
-
-    settings = reward_client_settings(vars(args))
-    return unusable_services(settings) if settings else []
-
-
 def _start_embedded_service(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> str:
     """Start the built-in reward service on this machine and make it OpenRLHF's remote reward URL.
 
@@ -301,7 +338,7 @@ def _start_embedded_service(args: argparse.Namespace, cleanup: contextlib.ExitSt
     log.parent.mkdir(parents=True, exist_ok=True)
     service = cleanup.enter_context(start_embedded_service(log_path=log))
     vars(args)["reward.remote_url"] = service.url
-    print(f"{PROGRAM}: reward service at {service.url}, its log in {log}", file=sys.stderr)
+    _tell(f"reward service at {service.url}, its log in {log}")
     return service.token
 
 

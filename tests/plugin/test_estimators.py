@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from openrlhf_gtpo import command_line
 from openrlhf_gtpo.algorithms import estimators
 from openrlhf_gtpo.algorithms.estimators import Rollouts
 from openrlhf_gtpo.algorithms.table import ESTIMATORS
 from openrlhf_gtpo.settings import refusals
 
-from .conftest import openrlhf_parser
 from .test_experience import advantages_by_response, arguments, dense, rollout
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "docs" / "examples" / "entropy_advantage.py"
@@ -74,7 +74,7 @@ def test_the_documented_estimator_joins_parser_controller_and_metrics(example: s
 
 
 def test_the_documented_estimators_flags_are_parsed_and_its_name_is_accepted(example: str) -> None:
-    parser = openrlhf_parser()
+    parser = command_line.parser()
     flags = ["--algo.advantage.estimator", example, "--entropy_advantage.kappa", "4", "--data.label_key", "answer"]
     args = parser.parse_args([*flags, "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"])
     assert vars(args)["entropy_advantage.kappa"] == 4.0

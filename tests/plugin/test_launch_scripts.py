@@ -6,6 +6,7 @@ import math
 import os
 import re
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,16 @@ def python() -> str:
     driver = Driver(*PRELOADED)
     atexit.register(driver.stop)
     return driver.python
+
+
+@functools.cache
+def data() -> str:
+    """A row of prompts and references; the scripts' own default is made by `openrlhf-gtpo data prepare`."""
+    folder = tempfile.TemporaryDirectory(prefix="launch_scripts_")
+    atexit.register(folder.cleanup)
+    path = Path(folder.name) / "train.jsonl"
+    path.write_text('{"input": "1 + 1 =", "label": "2"}\n')
+    return str(path)
 
 
 def run(script: str, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -44,7 +55,8 @@ def run(script: str, *flags: str, **environment: str) -> subprocess.CompletedPro
     kept = {name: value for name, value in os.environ.items() if name not in names}
     return subprocess.run(
         ["bash", str(LAUNCH / script), *flags],
-        env={**kept, "PYTHON": python(), **environment},
+        # As on a machine that asks the hub: what it has under a name is not looked up.
+        env={**kept, "PYTHON": python(), "DATA": data(), "HF_HUB_OFFLINE": "0", **environment},
         capture_output=True,
         text=True,
         timeout=200,
@@ -191,3 +203,53 @@ def test_what_cannot_be_is_refused_in_one_sentence_before_python_starts(
     assert result.returncode == 2
     assert sentence in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("script", ["train_gtpo.sh", "train_grpo_s.sh", "train_dapo.sh", "train_one_gpu.sh"])
+@pytest.mark.parametrize(
+    ("flags", "environment", "sentence"),
+    [
+        (
+            [],
+            {"DATA": "data/nothing.jsonl"},
+            f"--data.prompt_dataset: There is no file data/nothing.jsonl in {os.getcwd()}.",
+        ),
+        (
+            [],
+            {"MODEL": "/no/such/model"},
+            "--actor.model_name_or_path: There is no folder /no/such/model, and '/no/such/model' is no hub id "
+            "(NAME or OWNER/NAME).",
+        ),
+        (
+            [],
+            {"MODEL": "nobody/nothing", "HF_HUB_OFFLINE": "1"},
+            f"--actor.model_name_or_path: There is no folder nobody/nothing in {os.getcwd()}, and the hub is switched "
+            "off (HF_HUB_OFFLINE) without a model nobody/nothing in its cache: give a folder, or download it once by "
+            "`HF_HUB_OFFLINE=0 hf download nobody/nothing`.",
+        ),
+        (
+            ["--vllm.num_engines", "0"],
+            {},
+            "--vllm.num_engines is 0, but vLLM engines generate the responses: set it to 1 or more.",
+        ),
+        (
+            ["--train.agent_func_path", "agent.py"],
+            {},
+            f"--train.agent_func_path: There is no file agent.py in {os.getcwd()}.",
+        ),
+        (
+            ["--rollout.n_sample_per_prompt", "8"],
+            {},
+            "There is no flag --rollout.n_sample_per_prompt: did you mean --rollout.n_samples_per_prompt or "
+            "--eval.n_samples_per_prompt?",
+        ),
+    ],
+)
+def test_a_mistake_through_a_script_has_the_sentence_that_it_has_without(
+    script: str, flags: list[str], environment: dict[str, str], sentence: str
+) -> None:
+    result = run(script, *flags, "--dry-run", GPU_GB="80", **environment)
+    assert result.returncode == 2
+    assert f"openrlhf-gtpo train: error: {sentence}\n" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stderr.count(": error: ") == 1

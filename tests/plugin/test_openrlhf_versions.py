@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
 import sys
-from openrlhf_gtpo import openrlhf_seam, train
+from openrlhf_gtpo import command_line, openrlhf_seam
 from openrlhf_gtpo.settings import refusals
 assert openrlhf_seam.check() == sys.argv[1], openrlhf_seam.check()
 
@@ -17,18 +17,21 @@ assert openrlhf_seam.check() == sys.argv[1], openrlhf_seam.check()
 from openrlhf_gtpo import experience, policy, rollout, vllm_openrlhf_worker
 from openrlhf_gtpo.cpu import actors
 
-# Its own parser takes our flags.
-import runpy
+# Its own parser, read from its source, takes our flags and is the one that its script makes.
+import argparse, runpy
+args = command_line.parse(
+    ["--algo.advantage.estimator", "grpo_s", "--algo.kl.init_coef", "0", "--data.label_key", "answer",
+     "--rollout.n_samples_per_prompt", "8", "--shaping.alpha2", "0.2", "--vllm.num_engines", "1"]
+).args
+assert vars(args)["algo.advantage.estimator"] == "grpo_s"
+assert refusals(args) == [], refusals(args)
 class Parsed(Exception): pass
-def stop(args):
-    assert vars(args)["algo.advantage.estimator"] == "grpo_s"
-    assert refusals(args) == [], refusals(args)
+def stop(self, *_):
+    command_line.check_same(self)
     raise Parsed
-sys.argv = ["train", "--algo.advantage.estimator", "grpo_s", "--algo.kl.init_coef", "0", "--data.label_key", "answer",
-            "--rollout.n_samples_per_prompt", "8", "--shaping.alpha2", "0.2"]
+argparse.ArgumentParser.parse_args = stop
 try:
-    with train._parser_hook(stop):
-        runpy.run_module(openrlhf_seam.CLI, run_name="__main__")
+    runpy.run_module(openrlhf_seam.CLI, run_name="__main__")
 except Parsed:
     print("parsed")
 

@@ -11,7 +11,7 @@ from openrlhf_gtpo.settings import refusals
 
 
 def parse(parser: argparse.ArgumentParser, *arguments: str) -> dict[str, object]:
-    needed = ["--data.label_key", "label", "--actor.model_name_or_path", "model"]
+    needed = ["--data.label_key", "label", "--actor.model_name_or_path", "model", "--vllm.num_engines", "1"]
     args = parser.parse_args([*presets.expand(arguments).arguments, *needed])
     assert refusals(args) == []
     return vars(args)
@@ -91,7 +91,7 @@ def test_what_has_no_meaning_is_refused_in_one_sentence(arguments: list[str], se
 
 
 def test_an_abbreviated_preset_is_refused_and_not_ignored(parser: argparse.ArgumentParser) -> None:
-    expanded = presets.expand(["--pres", "dapo", "--data.label_key", "label"])
+    expanded = presets.expand(["--pres", "dapo", "--data.label_key", "label", "--vllm.num_engines", "1"])
     (sentence,) = refusals(parser.parse_args(expanded.arguments))
     assert sentence == "--preset dapo was abbreviated, and would do nothing: write --preset out."
 

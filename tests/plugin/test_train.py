@@ -25,7 +25,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_a_jobs_variables_win_over_those_that_openrlhf_hands_to_ray(tmp_path: Path) -> None:
+def test_a_jobs_variables_win_over_those_that_openrlhf_hands_to_ray(tmp_path: Path, tiny_model: Path) -> None:
     """Both name NCCL_DEBUG and two more, which is a conflict to Ray unless it is told that it is none."""
     data = tmp_path / "train.jsonl"
     data.write_text('{"input": "1 + 1 =", "label": "2"}\n')
@@ -35,7 +35,15 @@ def test_a_jobs_variables_win_over_those_that_openrlhf_hands_to_ray(tmp_path: Pa
     flags = ["--device=gpu", "--algo.advantage.estimator=gtpo", "--algo.kl.init_coef=0", "--data.label_key=label"]
     flags += ["--rollout.n_samples_per_prompt=4", "--reward.remote_url=http://127.0.0.1:9", "--vllm.num_engines=1"]
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *flags, f"--data.prompt_dataset={data}", f"--ckpt.output_dir={tmp_path}"],
+        [
+            sys.executable,
+            "-c",
+            PROGRAM,
+            *flags,
+            f"--data.prompt_dataset={data}",
+            f"--ckpt.output_dir={tmp_path}",
+            f"--actor.model_name_or_path={tiny_model}",
+        ],
         # "local": no cluster that somebody else runs here
         env={**environment, **wanted, "RAY_ADDRESS": "local", "RAY_JOB_CONFIG_JSON_ENV_VAR": json.dumps(job)},
         capture_output=True,

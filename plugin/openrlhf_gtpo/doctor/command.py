@@ -18,6 +18,7 @@ from openrlhf_gtpo.doctor.findings import Finding
 from openrlhf_gtpo.doctor.machine import has_gpus
 from openrlhf_gtpo.doctor.table import as_json, summary, table
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.rewards import RewardClientSettings
 from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 
@@ -52,9 +53,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog=PROGRAM, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", metavar="DIR_OR_HUB_ID", help="the policy: a folder or a hub id")
     parser.add_argument("--data", type=Path, metavar="FILE.jsonl", help="the data set: prompts and reference answers")
     parser.add_argument("--input_key", default="input", help="column of the prompt, a text or chat messages (input)")

@@ -7,17 +7,21 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tqdm import tqdm
 
+from openrlhf_gtpo.cpu.environment import cpu_environment
 from openrlhf_gtpo.embedded_reward import start_embedded_service
 from openrlhf_gtpo.errors import OneSentence, SettingsError
 from openrlhf_gtpo.evaluation.benchmark import Benchmark, Prompt, load
 from openrlhf_gtpo.evaluation.record import Record, Response, figures, table
 from openrlhf_gtpo.evaluation.sampling import Sample, Sampler, SamplingSettings
+from openrlhf_gtpo.named_files import is_offline, model_fault
+from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.reward_protocols import Reward, RewardRequest
 from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings, RewardError
 from openrlhf_gtpo.settings import TOKEN_VARIABLE, reward_token
@@ -44,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=PROGRAM, description=__doc__)
+    parser = Parser(prog=PROGRAM, description=__doc__)
     parser.add_argument("--model", required=True, help="the policy: a folder or a hub id")
     parser.add_argument(
         "--data", type=Path, nargs="+", required=True, help="a JSON-lines file for each benchmark: prompts and answers"
@@ -81,6 +85,10 @@ def _evaluate(args: argparse.Namespace) -> None:
     benchmarks = [load(path, args.input_key, args.label_key) for path in args.data]
     if len({benchmark.name for benchmark in benchmarks}) < len(benchmarks):
         raise SettingsError("--data names two files of one name: rename one.")
+    device = _device(args.device)
+    environment = cpu_environment() if device == "cpu" else os.environ
+    if fault := model_fault("--model", args.model, offline=is_offline(environment)):
+        raise SettingsError(fault)
     sampling = SamplingSettings(args.n, args.temperature, args.top_p, args.max_new_tokens, args.seed, args.param_dtype)
     record = Record(args.out, {"model": args.model, **vars(sampling)})
     todo = {benchmark.name: _left(benchmark, record, args.max_prompts) for benchmark in benchmarks}
@@ -92,8 +100,10 @@ def _evaluate(args: argparse.Namespace) -> None:
     if left:
         with _rewards(args.reward_url) as client:
             print(f"{PROGRAM}: starting vLLM", file=sys.stderr, flush=True)
-            sampler = Sampler(args.model, sampling, _device(args.device), args.tensor_parallel_size)
-            with tqdm(total=left, unit="prompt", desc="sampling and grading") as bar:
+            with (
+                Sampler(args.model, sampling, device, args.tensor_parallel_size) as sampler,
+                tqdm(total=left, unit="prompt", desc="sampling and grading") as bar,
+            ):
                 for name, prompts in todo.items():
                     _fill(record, name, prompts, sampler, client, args.n, bar)
     results = {}

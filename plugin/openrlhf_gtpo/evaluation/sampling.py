@@ -1,6 +1,6 @@
 """Samples responses with vLLM, with the entropy of every token; on a GPU or on the CPU."""
 
-import os
+import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,9 +46,9 @@ class Sampler:
     def __init__(self, model: str, settings: SamplingSettings, device: str, tensor_parallel_size: int) -> None:
         engine: dict[str, Any] = {"tensor_parallel_size": tensor_parallel_size}
         if device == "cpu":
-            from openrlhf_gtpo.cpu.environment import cpu_environment
+            from openrlhf_gtpo.cpu.platform import prepare_process
 
-            os.environ.update(cpu_environment())  # read by vLLM and torch when they are imported
+            prepare_process()
         import vllm
 
         from openrlhf_gtpo.cpu.precision import param_dtype, vllm_dtype
@@ -70,6 +70,16 @@ class Sampler:
             max_tokens=settings.max_new_tokens,
             **sampling_kwargs(),
         )
+
+    def __enter__(self) -> "Sampler":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the engine. One that lasts until the interpreter ends keeps Triton's objects, of which nanobind then
+        says in forty lines that they leaked."""
+        self._llm.llm_engine.engine_core.shutdown()
+        del self._llm
+        gc.collect()
 
     def sample(self, chats: Sequence[Sequence[dict[str, str]]], numbers: Sequence[int]) -> list[list[Sample]]:
         """n responses to each chat, by the model's chat template.

@@ -18,10 +18,8 @@ SEED_OFFSET = 10_000  # the guide samples other tokens than the policy where bot
 _kept: list[Any] = []  # an actor lives as long as somebody holds the handle that made it
 
 
-def with_guide_engines(
-    create: Callable[..., list[Any]], chosen: Callable[[], GuideSettings | None]
-) -> Callable[..., list[Any]]:
-    """OpenRLHF's ``create_vllm_engines`` that starts the guide's engines too, where ``chosen`` names one.
+def with_guide_engines(create: Callable[..., list[Any]], guide: GuideSettings | None) -> Callable[..., list[Any]]:
+    """OpenRLHF's ``create_vllm_engines`` that starts the guide's engines too, where there is a guide.
 
     They take every setting of the policy's but the model and the number of GPUs; where OpenRLHF hands over the
     placement group that the policy is trained on (``--train.colocate_all``), they share it. They are Ray actors
@@ -29,7 +27,7 @@ def with_guide_engines(
     """
 
     def create_all(*args: Any, **kwargs: Any) -> list[Any]:
-        engines, guide = create(*args, **kwargs), chosen()
+        engines = create(*args, **kwargs)
         if guide is None or not guide.model:
             return engines
         bound = inspect.signature(create).bind(*args, **kwargs)

@@ -1,7 +1,6 @@
 """Lives in the controller: asks the guide while the policy still answers, and joins what both said into groups."""
 
 import dataclasses
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,10 +11,10 @@ import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ray.vllm_engine import batch_vllm_engine_call
 
-from openrlhf_gtpo.guide.settings import GuideSettings
+from openrlhf_gtpo.guide.settings import GuideSettings, whole_updates
 from openrlhf_gtpo.guide.sources import Source
 
-__all__ = ["MARKS", "Guide", "GuideTally", "whole_updates"]
+__all__ = ["MARKS", "Guide", "GuideTally"]
 
 MARKS = ("guide/group", "guide/second_batch", "guide/filler", "guide/share")
 """What `Guide.join` writes into ``info`` of every response, (1,) float: the number of its group; 1 in the second
@@ -207,18 +206,6 @@ class Guide:
         spoken = [sample for sample in samples if sample.action_mask.any()] or samples
         beginning = min((_beginning(sample) for sample in spoken), key=lambda sample: sample.total_length.item())
         return [_marked(_copy(beginning), groups, False, False, filler=True) for _ in range(missing)]
-
-
-def whole_updates(args: Any) -> int:
-    """The number of responses of which a batch has to be a multiple: optimiser updates of ``--train.batch_size``, and
-    as many micro-batches on every rank.
-
-    Args:
-        args: OpenRLHF's nested ``args``.
-    """
-    ranks = args.actor.num_nodes * args.actor.num_gpus_per_node
-    ranks //= args.ds.ring_attn_size * args.ds.tensor_parallel_size
-    return math.lcm(args.train.batch_size, args.rollout.micro_batch_size * ranks)
 
 
 def _marked(sample: Experience, group: int, second: bool, guide: bool, filler: bool = False) -> Experience:

@@ -202,6 +202,18 @@ def guide_refusals(flags: dict[str, Any]) -> list[str]:
     return found + [sentence for broken, sentence in rules if broken]
 
 
+def whole_updates(args: Any) -> int:
+    """The number of responses of which a batch has to be a multiple: optimiser updates of ``--train.batch_size``, and
+    as many micro-batches on every rank.
+
+    Args:
+        args: OpenRLHF's nested ``args``.
+    """
+    ranks = args.actor.num_nodes * args.actor.num_gpus_per_node
+    ranks //= args.ds.ring_attn_size * args.ds.tensor_parallel_size
+    return math.lcm(args.train.batch_size, args.rollout.micro_batch_size * ranks)
+
+
 def guide_warnings(flags: dict[str, Any]) -> list[str]:
     """What a run with these flags should know: one sentence each."""
     guide = GuideSettings.of_flags(flags)

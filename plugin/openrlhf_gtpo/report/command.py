@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.report.page import page
 from openrlhf_gtpo.report.run import read
 
@@ -21,9 +22,7 @@ PROGRAM = "openrlhf-gtpo report"
 
 def main(argv: Sequence[str]) -> int:
     """Write the report; exit status 0, or 2 where something is no run."""
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog=PROGRAM, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "runs", type=Path, nargs="+", metavar="RUN", help="folder with metrics.jsonl, as --ckpt.output_dir"
     )

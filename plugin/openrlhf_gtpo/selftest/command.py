@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from openrlhf_gtpo.errors import OneSentence
+from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.selftest.result import Part, Result, failed, impossible, passed
 
 __all__ = ["main"]
@@ -27,9 +28,7 @@ PAIRS = {"cpu": 3, "gpu": 9}
 
 def main(argv: Sequence[str]) -> int:
     """Run the parts; exit status 0, 1 where one failed, 2 for a command line that is refused."""
-    parser = argparse.ArgumentParser(
-        prog=PROGRAM, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(prog=PROGRAM, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="as for training (auto)")
     parser.add_argument("--out", type=Path, default=Path("selftest"), metavar="DIR", help="(selftest)")
     parser.add_argument(
@@ -39,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
 
     from openrlhf_gtpo.train import choose_device
 
-    device = choose_device(["--device", args.device])
+    device = choose_device(args.device)
     if device == "cpu":
         from openrlhf_gtpo.cpu.platform import prepare_process
 

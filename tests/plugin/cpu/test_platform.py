@@ -5,11 +5,14 @@ import importlib.metadata
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
 
+from openrlhf_gtpo import command_line
 from openrlhf_gtpo.cpu import platform
+from openrlhf_gtpo.settings import refusals
 
 
 @pytest.mark.skipif(
@@ -20,7 +23,7 @@ def test_a_cpu_is_chosen_without_torch_which_would_start_a_thread_for_each_core_
 import os, sys
 from openrlhf_gtpo.cpu.platform import prepare_process
 from openrlhf_gtpo.train import choose_device
-print(choose_device([]), "torch" in sys.modules)
+print(choose_device("auto"), "torch" in sys.modules)
 prepare_process()
 import torch
 print(torch.get_num_threads())
@@ -42,3 +45,66 @@ def test_where_torch_came_first_workers_are_ordinary_pythons(monkeypatch: pytest
 
     with contextlib.ExitStack() as cleanup:
         assert platform.worker_python(cleanup) is None
+
+
+def test_vllm_does_not_warn_of_a_triton_that_a_cpu_has_no_use_for() -> None:
+    program = """
+from openrlhf_gtpo.cpu.platform import prepare_process
+prepare_process()
+import vllm.triton_utils
+print(vllm.triton_utils.HAS_TRITON)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "False\n", done.stdout + done.stderr[-2000:]
+    assert "Triton" not in done.stderr
+
+
+def sizes(*flags: str) -> dict[str, Any]:
+    """The sizes of a run of these flags on a CPU."""
+    line = command_line.parse(flags)
+    platform.fill_in(line.args, line.given)
+    found = vars(line.args)
+    roles = ("actor", "ref", "critic", "reward")
+    return {role: found[f"{role}.num_nodes"] * found[f"{role}.num_gpus_per_node"] for role in roles} | {
+        "engines": found["vllm.num_engines"]
+    }
+
+
+ONE_OF_EACH = {"actor": 1, "ref": 1, "critic": 1, "reward": 1, "engines": 1}
+
+
+@pytest.mark.parametrize(
+    ("flags", "different"),
+    [
+        ([], {}),
+        (["--actor.num_gpus_per_node", "8"], {"actor": 8}),  # though it is OpenRLHF's default too
+        (["--vllm.num_engines", "3", "--ref.num_gpus_per_node=2"], {"engines": 3, "ref": 2}),
+        (["--actor.num_gpus", "2", "--train.colocate_actor_ref"], {"actor": 2, "ref": 2}),
+        (["--actor.num_gpus_per_node", "4", "--train.colocate_all"], {"actor": 4, "ref": 4, "engines": 4}),
+        (
+            [*("--actor.num_gpus_per_node", "4", "--train.colocate_all"), *("--vllm.tensor_parallel_size", "2")],
+            {"actor": 4, "ref": 4, "engines": 2},
+        ),
+        (
+            ["--actor.num_gpus_per_node", "4", "--train.colocate_all", "--train.async_enable"],
+            {"actor": 4, "ref": 4},  # engines are beside the trainers, then
+        ),
+        (["--critic.num_gpus_per_node", "2", "--train.colocate_critic_reward"], {"critic": 2, "reward": 2}),
+        (["--ds.ring_attn_size", "2"], {"actor": 2}),
+        (["--actor.num_nodes", "2"], {"actor": 2}),
+    ],
+)
+def test_a_cpu_has_one_trainer_and_one_engine_where_the_command_line_says_nothing(
+    flags: list[str], different: dict[str, int]
+) -> None:
+    assert sizes(*flags) == ONE_OF_EACH | different
+
+
+@pytest.mark.parametrize("engines", [[], ["--vllm.num_engines", "0"], ["--vllm.num_engines=-1"]])
+def test_no_engine_is_refused_wherever_one_was_not_filled_in(engines: list[str]) -> None:
+    line = command_line.parse(["--data.label_key", "label", *engines])
+    (sentence,) = refusals(line.args)
+    count = engines[-1].split("=")[-1] if engines else "0"
+    assert sentence == f"--vllm.num_engines is {count}, but vLLM engines generate the responses: set it to 1 or more."
+    platform.fill_in(line.args, line.given)
+    assert refusals(line.args) == ([sentence] if engines else [])

@@ -39,6 +39,33 @@ def test_what_has_no_meaning_is_refused_in_one_sentence(
     assert not (tmp_path / "out" / "eval.jsonl").exists()
 
 
+@pytest.mark.parametrize(
+    ("model", "sentence"),
+    [
+        (
+            "{folder}/no",
+            "There is no folder {folder}/no, and '{folder}/no' is no hub id (NAME or OWNER/NAME).",
+        ),
+        ("{folder}", "the folder {folder} has no config.json, so it holds no model that transformers can load."),
+        (
+            "{folder}/aime.jsonl",
+            "aime.jsonl is a file, but a model is a folder with a config.json, or a hub id.",
+        ),
+        ("nobody/nothing-7b", "without a model nobody/nothing-7b in its cache: give a folder, or download it once by"),
+    ],
+)
+def test_a_model_that_is_not_there_is_refused_before_vllm_starts(
+    data: Path, tmp_path: Path, model: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path)
+    flags = ["--model", model.format(folder=folder), "--data", str(data), "--out", str(tmp_path / "out")]
+    assert main(["eval", "--device", "cpu", *flags]) == 2
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("openrlhf-gtpo eval: error: --model: ")
+    assert sentence.format(folder=folder) in said
+    assert not (tmp_path / "out").exists()
+
+
 def test_two_benchmarks_of_one_name_are_refused(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

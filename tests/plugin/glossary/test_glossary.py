@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from openrlhf_gtpo.mixed_policy import guide_statistics
 
 from openrlhf_gtpo.evaluation.during_training import with_every_k
 from openrlhf_gtpo.generator import RewardTally
@@ -18,7 +19,6 @@ from openrlhf_gtpo.glossary.declared import GLOSSARY, describe
 from openrlhf_gtpo.glossary.metric import Entry, Metric
 from openrlhf_gtpo.guide.groups import MARKS, GuideTally
 from openrlhf_gtpo.metrics import rollout_metrics
-from openrlhf_gtpo.mixed_policy import guide_statistics
 from openrlhf_gtpo.report.curves import CURVES
 from openrlhf_gtpo.rewards import RewardClientStats
 

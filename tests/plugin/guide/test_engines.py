@@ -67,7 +67,7 @@ NAMED = {"logprobs_mode": "processed_logprobs", "remote_rm_url": "http://127.0.0
 
 def test_the_guides_engines_differ_in_model_number_gpus_and_seed_alone(started: list[Any]) -> None:
     create, mine = Calls(), vllm_engine.RolloutRayActor
-    found = with_guide_engines(create, lambda: GUIDE)(*POSITIONAL, **NAMED)
+    found = with_guide_engines(create, GUIDE)(*POSITIONAL, **NAMED)
     assert found == ["engine 1", "engine 2"], "OpenRLHF is given the policy's"
     policy, guide = create.seen
     assert policy == SIGNATURE.bind(*POSITIONAL, **NAMED).arguments
@@ -81,7 +81,7 @@ def test_the_guides_engines_differ_in_model_number_gpus_and_seed_alone(started: 
 
 
 def test_the_guides_engines_have_names_and_the_policys_have_none(started: list[Any]) -> None:
-    with_guide_engines(Calls(), lambda: GUIDE)(*POSITIONAL)
+    with_guide_engines(Calls(), GUIDE)(*POSITIONAL)
     names = [options.get("name") for options, _ in started]
     assert names == [None, None, *(f"openrlhf_gtpo_guide_{i}" for i in range(3))]
     assert [arguments["model"] for _, arguments in started] == ["org/policy"] * 2 + ["org/guide"] * 3
@@ -100,7 +100,7 @@ SOLUTIONS = GuideSettings(None, "solutions.jsonl", 1, True, False, 1.0, 0, 1, 0.
 @pytest.mark.parametrize("guide", [None, SOLUTIONS])
 def test_without_a_model_that_guides_nothing_changes(started: list[Any], guide: GuideSettings | None) -> None:
     create = Calls()
-    assert with_guide_engines(create, lambda: guide)(*POSITIONAL, **NAMED) == ["engine 1", "engine 2"]
+    assert with_guide_engines(create, guide)(*POSITIONAL, **NAMED) == ["engine 1", "engine 2"]
     assert create.seen == [SIGNATURE.bind(*POSITIONAL, **NAMED).arguments]
     assert [options for options, _ in started] == [{"num_gpus": 1}] * 2
 
@@ -115,7 +115,7 @@ def test_a_guide_that_cannot_start_leaves_the_policys_class_in_place(started: li
             return super().__call__(*args, **kwargs)
 
     with pytest.raises(RuntimeError, match="no GPU left"):
-        with_guide_engines(Failing(), lambda: GUIDE)(*POSITIONAL)
+        with_guide_engines(Failing(), GUIDE)(*POSITIONAL)
     assert vllm_engine.RolloutRayActor is mine
 
 
@@ -124,12 +124,11 @@ def test_openrlhfs_script_imports_the_function_that_starts_both(
 ) -> None:
     import openrlhf.trainer.ray as openrlhf_ray
 
-    create, known = Calls(), {"guide": None}
+    create = Calls()
     monkeypatch.setattr(openrlhf_ray, "create_vllm_engines", create)
-    _bind_engines(lambda: known["guide"])
+    _bind_engines(GUIDE)
     from openrlhf.trainer.ray import create_vllm_engines
 
-    known["guide"] = GUIDE  # type: ignore[assignment]  # the flags are parsed after the import
     create_vllm_engines(*POSITIONAL)
     assert len(create.seen) == 2
 

@@ -1,0 +1,150 @@
+"""Whether the models, data sets and Python files that a command line names are there, read as OpenRLHF reads them.
+
+Nothing is fetched. A hub id is looked for in Hugging Face's cache where the hub is switched off (``HF_HUB_OFFLINE``),
+and is believed elsewhere."""
+
+import glob
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["data_faults", "is_offline", "model_fault", "python_fault"]
+
+READ_AS_FILES = (".json", ".jsonl", ".csv", ".parquet", ".arrow")
+"""Endings of the files that OpenRLHF reads as data, in small letters."""
+
+
+def is_offline(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether transformers and datasets are told to ask no hub."""
+    wanted = environ.get("HF_HUB_OFFLINE") or environ.get("TRANSFORMERS_OFFLINE") or ""
+    return wanted.upper() in ("1", "ON", "YES", "TRUE")
+
+
+def model_fault(flag: str, name: str, *, offline: bool) -> str | None:
+    """One sentence where a model is neither a folder with a model nor a hub id; None where it is one of them.
+
+    Args:
+        flag: that names it, such as ``--actor.model_name_or_path``.
+        name: a folder or a hub id.
+        offline: as `is_offline`.
+    """
+    if os.path.isdir(name):
+        if os.path.isfile(os.path.join(name, "config.json")):
+            return None
+        return f"{flag}: the folder {name} has no config.json, so it holds no model that transformers can load."
+    if os.path.isfile(name):
+        return f"{flag}: {name} is a file, but a model is a folder with a config.json, or a hub id."
+    fault = _no_hub_id(name)
+    if fault:
+        return f"{flag}: {_nothing_there(name, 'folder')}, and {name!r} is no hub id{fault}."
+    if not offline or _has_cached_model(name):
+        return None
+    return (
+        f"{flag}: {_nothing_there(name, 'folder')}, and the hub is switched off (HF_HUB_OFFLINE) without a model "
+        f"{name} in its cache: give a folder, or download it once by `HF_HUB_OFFLINE=0 hf download {name}`."
+    )
+
+
+def data_faults(flag: str, listed: str, *, offline: bool, probabilities: str | None = None) -> list[str]:
+    """One sentence for each data set that cannot be there.
+
+    Args:
+        flag: that names them, such as ``--data.prompt_dataset``.
+        listed: data sets with commas between them, each a file, a folder or a hub id, with ``@`` and a folder inside
+            of it where only that is meant.
+        offline: as `is_offline`.
+        probabilities: of ``--data.prompt_probs``, one for each data set, with commas between them.
+    """
+    names = [part.strip() for part in listed.split(",")]
+    found = [fault for name in names if (fault := _data_fault(flag, name, offline))]
+    if probabilities is None:
+        return found
+    try:
+        count = len([float(part) for part in probabilities.split(",")])
+    except ValueError:
+        return [*found, f"--data.prompt_probs is {probabilities}, but needs numbers with commas between them."]
+    if count != len(names):
+        found.append(f"--data.prompt_probs has {count} numbers, but {flag} names {len(names)} data sets.")
+    return found
+
+
+def python_fault(flag: str, name: str) -> str | None:
+    """One sentence where a file with Python code is not there.
+
+    Args:
+        flag: that names it, such as ``--train.agent_func_path``.
+        name: path of the file, which OpenRLHF wants to end with ``.py``.
+    """
+    if not name.endswith(".py"):
+        return f"{flag}: {name} is no Python file: its name has to end with .py."
+    if not os.path.isfile(name):
+        return f"{flag}: {_nothing_there(name, 'file')}."
+    return None
+
+
+def _data_fault(flag: str, name: str, offline: bool) -> str | None:
+    if not name:
+        return f"{flag} names an empty data set: leave out the comma too many, or name a file or a hub id."
+    where, at, inside = (part.strip() for part in name.partition("@"))
+    inside = inside.split("@")[0].strip()
+    ending = os.path.splitext(where)[1]
+    if "://" in where:  # datasets reads URLs too
+        return None
+    if ending == ".py":
+        return f"{flag}: {where} is a program, which `datasets` does not run any more: give its rows as a .jsonl file."
+    if ending in READ_AS_FILES:
+        if glob.glob(where, recursive=True) if glob.has_magic(where) else os.path.isfile(where):
+            return None
+        if os.path.isdir(where):
+            return f"{flag}: {where} is a folder, but a name that ends with {ending} is read as a file's: rename it."
+        return f"{flag}: {_nothing_there(where, 'file')}."
+    if os.path.isdir(where):
+        if at and inside and not os.path.isdir(os.path.join(where, inside)):
+            return f"{flag}: {_nothing_there(os.path.join(where, inside), 'folder')}."
+        empty = not any(files for _, _, files in os.walk(where))
+        return f"{flag}: the folder {where} has no files." if empty else None
+    if os.path.isfile(where):
+        endings = " ".join(READ_AS_FILES)
+        return f"{flag}: {where} is a file that OpenRLHF does not read: its name has to end with one of {endings}."
+    fault = _no_hub_id(where)
+    if fault:
+        return f"{flag}: {_nothing_there(where, 'file or folder')}, and {where!r} is no hub id{fault}."
+    if not offline or _has_cached_data(where):
+        return None
+    return (
+        f"{flag}: {_nothing_there(where, 'file or folder')}, and the hub is switched off (HF_HUB_OFFLINE) without a "
+        f"data set {where} in its cache: give a file, or set HF_HUB_OFFLINE=0."
+    )
+
+
+def _nothing_there(name: str, kind: str) -> str:
+    """``There is no file data/x.jsonl``; a relative path is told with the folder that it was looked for in."""
+    at = "" if os.path.isabs(name) else f" in {os.getcwd()}"
+    return f"There is no {kind} {name}{at}"
+
+
+def _no_hub_id(name: str) -> str | None:
+    """Why a name cannot be a hub id, to be put behind "is no hub id"; None where it can be one."""
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return " (NAME or OWNER/NAME)"
+    return None
+
+
+def _has_cached_model(name: str) -> bool:
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(name, "config.json"), str)
+
+
+def _has_cached_data(name: str) -> bool:
+    """Whether the hub's files of a data set are in its cache, or the data set as `datasets` made it of them."""
+    from huggingface_hub import constants
+
+    made = Path(os.environ.get("HF_DATASETS_CACHE") or Path(constants.HF_HOME) / "datasets")
+    files = Path(constants.HF_HUB_CACHE) / f"datasets--{name.replace('/', '--')}" / "snapshots"
+    return files.is_dir() or (made / name.replace("/", "___")).is_dir()

@@ -1,0 +1,70 @@
+"""What our commands' parsers have in common: for a flag or a sub-command that does not exist they name the nearest."""
+
+import argparse
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from openrlhf_gtpo.likeness import did_you_mean
+
+__all__ = ["Parser", "dispatch", "unknown"]
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's, which says of an unknown flag which one may have been meant."""
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # argparse has overloads
+        found, rest = self.parse_known_args(args, namespace)
+        if rest:
+            self.error(" ".join(unknown(rest, self)))
+        return found
+
+
+def unknown(words: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
+    """One sentence for each flag of these words, and for each value that follows none.
+
+    Args:
+        words: what the parser did not know: flags with their values, in their order.
+        parser: knows all flags that there are.
+    """
+    known = [option for action in parser._actions for option in action.option_strings]
+    sentences = []
+    follows_unknown = False
+    for word in words:
+        is_flag = word.startswith("-")
+        if not is_flag and follows_unknown:  # its value
+            continue
+        name = word.partition("=")[0]
+        said = f"There is no flag {name}" if is_flag else f"{word!r} belongs to no flag"
+        sentences.append(said + did_you_mean(name, known, "--help lists them"))
+        follows_unknown = is_flag
+    return sentences
+
+
+def dispatch(program: str, description: str, commands: Mapping[str, tuple[str, str]], argv: Sequence[str]) -> int:
+    """Run one of several commands.
+
+    Args:
+        program: its name, as people type it.
+        description: what it is, for its help.
+        commands: name -> the module whose ``main`` takes the rest of the command line, and what that does. No other
+            module is imported.
+        argv: the command's name and what belongs to it.
+
+    Returns:
+        The command's exit status.
+
+    Raises:
+        SystemExit: 0 after ``--help``, 2 with a sentence where there is no such command.
+    """
+    parser = argparse.ArgumentParser(
+        prog=program, description=description, epilog=f"{program} COMMAND --help says what a command takes."
+    )
+    names = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (_, what) in commands.items():
+        names.add_parser(name, help=what, add_help=False)
+    first = list(argv[:1])
+    if first and not first[0].startswith("-") and first[0] not in commands:
+        parser.error(f"There is no command {first[0]}{did_you_mean(first[0], commands, '--help lists them')}")
+    module = commands[parser.parse_args(first).command][0]
+    return importlib.import_module(module).main(list(argv[1:]))
