@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import math_reward.json_lines as theirs
-import openrlhf_gtpo.json_lines as ours
+import openrlhf_gtpo.data.json_lines as ours
 from math_reward.schemas import GradeItem
 from openrlhf_gtpo.data import as_written
 from openrlhf_gtpo.data.formats import UnknownFormat
 from openrlhf_gtpo.data.formats import question_and_reference as prepared
-from openrlhf_gtpo.doctor.survey import read_rows, survey
+from openrlhf_gtpo.data.survey import read_rows, survey
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.evaluation.benchmark import load
 

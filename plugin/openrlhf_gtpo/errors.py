@@ -1,9 +1,9 @@
 """The errors that end a run with one sentence instead of a traceback."""
 
-__all__ = ["OneSentence", "SettingsError"]
+__all__ = ["SettingsError", "UserError"]
 
 
-class OneSentence(RuntimeError):
+class UserError(RuntimeError):
     """Its text is one sentence that says what is wrong and what to do. The driver prints it and stops."""
 
 

@@ -22,20 +22,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo import checks, command_line, openrlhf_seam, presets, run_lock
-from openrlhf_gtpo.cluster import check_cluster
-from openrlhf_gtpo.command_line import PROGRAM, USAGE, FlagError
-from openrlhf_gtpo.errors import OneSentence, SettingsError
-from openrlhf_gtpo.failures import one_sentence
+from openrlhf_gtpo import openrlhf_internals
+from openrlhf_gtpo.controller.run_record import differing
+from openrlhf_gtpo.driver import checks, command_line, presets, run_lock
+from openrlhf_gtpo.driver.cluster import check_cluster
+from openrlhf_gtpo.driver.command_line import PROGRAM, USAGE, FlagError
+from openrlhf_gtpo.driver.failures import one_sentence
+from openrlhf_gtpo.driver.flags import make_paths_absolute, openrlhfs_precision
+from openrlhf_gtpo.driver.orphans import adopt_orphans, reap
+from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.guide.settings import GuideSettings
-from openrlhf_gtpo.orphans import adopt_orphans, reap
-from openrlhf_gtpo.run_record import differing
-from openrlhf_gtpo.settings import (
-    make_paths_absolute,
-    openrlhfs_precision,
-    rewards_are_embedded,
-    rollout_settings,
-)
+from openrlhf_gtpo.settings import rewards_are_embedded, rollout_settings
 
 CLEAN_UP_SECONDS = 20
 ORPHAN_SECONDS = 10
@@ -149,7 +146,7 @@ def prepare(arguments: Sequence[str]) -> Prepared | None:
     for warning in warnings:
         _tell(f"warning: {warning}")
     if args.dry_run:
-        from openrlhf_gtpo.plan import plan  # which imports torch
+        from openrlhf_gtpo.driver.plan import plan  # which imports torch
 
         how = {"device": device, "precision": precision}
         print(plan(args, **how, preset=expanded.preset, overridden=expanded.overridden))
@@ -187,7 +184,7 @@ def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
     python = platform.worker_python(cleanup) if platform else None
     if platform is None and (nodes := _nodes_of_ray_address()):
         check_cluster(vars(args), nodes, logical=False)
-    openrlhf_seam.check()
+    openrlhf_internals.check()
     # A variable that a Ray job brings and OpenRLHF hands to Ray too would be a conflict, though OpenRLHF hands on the
     # job's own value.
     os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
@@ -207,7 +204,7 @@ def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
     _bind_rollout(args, device, token)
     with _parsed(args):
         sys.argv = [PROGRAM]
-        runpy.run_module(openrlhf_seam.CLI, run_name="__main__")
+        runpy.run_module(openrlhf_internals.CLI, run_name="__main__")
 
 
 def choose_device(wanted: str) -> str:
@@ -266,7 +263,7 @@ def _parsed(args: argparse.Namespace) -> Iterator[None]:
 def _bind_controller_and_policy(device: str) -> None:
     import ray
 
-    from openrlhf_gtpo import trainers
+    from openrlhf_gtpo.controller import trainers
 
     def bind(module: str, name: str, cls: type, **options: Any) -> None:
         setattr(importlib.import_module(module), name, ray.remote(**options)(cls) if options else ray.remote(cls))
@@ -280,7 +277,7 @@ def _bind_controller_and_policy(device: str) -> None:
         bind("openrlhf.trainer.ray.ppo_actor", "PolicyModelActor", actors.CpuPolicyActor, num_gpus=1)
         bind("openrlhf.trainer.ray.launcher", "ReferenceModelActor", actors.CpuReferenceActor, num_gpus=1)
     else:
-        from openrlhf_gtpo import policy
+        from openrlhf_gtpo.policy.actor import actor as policy
 
         bind("openrlhf.trainer.ray.ppo_actor", "PolicyModelActor", policy.PolicyActor, num_gpus=1)
         bind("openrlhf.trainer.ray.launcher", "ReferenceModelActor", policy.ReferenceActor, num_gpus=1)
@@ -290,7 +287,7 @@ def _bind_strategy() -> None:
     """Leave the dump of all flags and of every model's layers out of the log."""
     import openrlhf.utils as openrlhf_utils
 
-    from openrlhf_gtpo.strategy import with_few_words
+    from openrlhf_gtpo.policy.strategy import with_few_words
 
     openrlhf_utils.get_strategy = with_few_words(openrlhf_utils.get_strategy)
 
@@ -308,9 +305,9 @@ def _bind_rollout(args: argparse.Namespace, device: str, token: str | None) -> N
     import openrlhf.trainer.ray.vllm_engine as vllm_engine
     import ray
 
-    from openrlhf_gtpo import rollout
+    from openrlhf_gtpo.rollout.actor import actor as rollout
 
-    actor, extension = rollout.RolloutActor, "openrlhf_gtpo.vllm_openrlhf_worker.OpenRLHFWorkerExtension"
+    actor, extension = rollout.RolloutActor, "openrlhf_gtpo.engine.openrlhf_worker.OpenRLHFWorkerExtension"
     if device == "cpu":
         from openrlhf_gtpo.cpu.engines import CpuRolloutActor
 
@@ -326,11 +323,11 @@ def _start_embedded_service(args: argparse.Namespace, cleanup: contextlib.ExitSt
     Returns:
         Its bearer token.
     """
-    from openrlhf_gtpo.embedded_reward import start_embedded_service
+    from openrlhf_gtpo.rewards.embedded import start_embedded_service
     from openrlhf_gtpo.settings import metrics_path_of_flags
 
     if len(_nodes_of_ray_address()) > 1:
-        raise OneSentence(
+        raise UserError(
             "The built-in reward service listens on this machine alone, but the Ray cluster has several: start "
             "`math-reward serve` where all of them reach it and pass --reward.remote_url http://HOST:PORT."
         )

@@ -15,13 +15,13 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from openrlhf_gtpo.errors import OneSentence
-from openrlhf_gtpo.vllm_versions import INSTALL_TESTED
+from openrlhf_gtpo.engine.versions import INSTALL_TESTED
+from openrlhf_gtpo.errors import UserError
 
 __all__ = ["EntropyMissing", "check_hook", "engine_kwargs", "entropies", "logprobs", "sampling_kwargs"]
 
 
-class EntropyMissing(OneSentence):
+class EntropyMissing(UserError):
     """An engine that was to return entropies does not; one sentence says why and what to do."""
 
 

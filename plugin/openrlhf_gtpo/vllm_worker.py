@@ -8,7 +8,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from openrlhf_gtpo import vllm_hook
+from openrlhf_gtpo.engine import hook as vllm_hook
 
 vllm_hook.install()
 

@@ -15,9 +15,9 @@ import random
 import sys
 import time
 
-from openrlhf_gtpo.embedded_reward import start_embedded_service
-from openrlhf_gtpo.reward_protocols import RewardRequest
-from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings
+from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings
+from openrlhf_gtpo.rewards.embedded import start_embedded_service
+from openrlhf_gtpo.rewards.protocols import RewardRequest
 
 PROSE = "So we write $x_{%d} = \\frac{%d}{%d} + \\sqrt{%d}$, and by the previous step it follows that it is larger. "
 SHARE = 0.05  # of the generation's time that the wait is to stay below

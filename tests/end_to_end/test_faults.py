@@ -17,7 +17,7 @@ import httpx
 import psutil
 import pytest
 
-from ..plugin.fake_reward_server import Answer, FakeRewardServer, Post
+from ..plugin.rewards.fake_reward_server import Answer, FakeRewardServer, Post
 from .loop import PROMPTS, SAMPLES, Run, Training, is_right
 
 pytestmark = pytest.mark.engine

@@ -12,7 +12,7 @@ import pytest
 
 from openrlhf_gtpo.cpu.precision import param_dtype
 
-from ..plugin.fake_reward_server import Answer, FakeRewardServer
+from ..plugin.rewards.fake_reward_server import Answer, FakeRewardServer
 from .loop import GAP, PROMPTS, SAMPLES, Run, Training, is_right, train
 
 HERE = Path(__file__).parent

@@ -12,7 +12,7 @@ def bind_deaf_trainer(device: str) -> None:
     import openrlhf.trainer.ppo_trainer as ppo_trainer  # once the driver has prepared this process
     import ray
 
-    from openrlhf_gtpo import trainers
+    from openrlhf_gtpo.controller import trainers
 
     class DeafTrainer(trainers.Trainer):
         """Skips OpenRLHF's weight broadcast."""

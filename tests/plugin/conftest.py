@@ -1,10 +1,17 @@
-"""The parser of training's command line, for the tests of what a command line means."""
+"""OpenRLHF's parser with our flags, a policy with a tokenizer whose tokens are characters, and the real reward
+service."""
 
 import argparse
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from openrlhf_gtpo import command_line
+from openrlhf_gtpo.driver import command_line
+from openrlhf_gtpo.rewards.embedded import EmbeddedService, start_embedded_service
 
 
 @pytest.fixture(scope="session")
@@ -12,3 +19,53 @@ def parser() -> argparse.ArgumentParser:
     """OpenRLHF's own flags with ours, as the driver reads them; test_command_line.py holds it against the parser in
     OpenRLHF's script."""
     return command_line.parser()
+
+
+TEMPLATE = (
+    "{% for message in messages %}<user>{{ message['content'] }}<end>{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+
+
+@pytest.fixture
+def tokenizer() -> Any:
+    """A prompt of n ASCII characters has n + 3 tokens: <user>, <end> and <assistant>.
+
+    Byte-level, because for the architecture of the tiny model transformers loads no other kind from a folder.
+    """
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    characters = Tokenizer(models.BPE(vocab={token: i for i, token in enumerate(alphabet)}, merges=[]))
+    characters.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    characters.decoder = decoders.ByteLevel()
+    characters.add_special_tokens(["<end>", "<user>", "<assistant>"])  # 256, 257 and 258
+    return PreTrainedTokenizerFast(tokenizer_object=characters, eos_token="<end>", chat_template=TEMPLATE)
+
+
+@pytest.fixture
+def policy(tiny_model: Path, tokenizer: Any, tmp_path: Path) -> Path:
+    """A folder with weights and a tokenizer."""
+    folder = tmp_path / "policy"
+    shutil.copytree(tiny_model, folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def service() -> Iterator[EmbeddedService]:
+    with start_embedded_service(workers=1) as service:
+        yield service
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a data set: a row each, a text as it is and anything else as JSON."""
+
+    def write(*rows: Any) -> Path:
+        path = tmp_path / "data.jsonl"
+        path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+        return path
+
+    return write

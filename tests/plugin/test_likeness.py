@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from openrlhf_gtpo import command_line
+from openrlhf_gtpo.driver import command_line
 from openrlhf_gtpo.likeness import did_you_mean, nearest
 
 FLAGS = sorted(

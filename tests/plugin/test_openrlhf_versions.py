@@ -9,12 +9,16 @@ import pytest
 
 PROGRAM = """
 import sys
-from openrlhf_gtpo import command_line, openrlhf_seam
-from openrlhf_gtpo.settings import refusals
-assert openrlhf_seam.check() == sys.argv[1], openrlhf_seam.check()
+from openrlhf_gtpo import openrlhf_internals
+from openrlhf_gtpo.driver import command_line
+from openrlhf_gtpo.driver.flags import refusals
+assert openrlhf_internals.check() == sys.argv[1], openrlhf_internals.check()
 
 # The classes of every process role can be made of this release's.
-from openrlhf_gtpo import experience, policy, rollout, vllm_openrlhf_worker
+from openrlhf_gtpo.controller import experience
+from openrlhf_gtpo.policy.actor import actor as policy
+from openrlhf_gtpo.rollout.actor import actor as rollout
+from openrlhf_gtpo.engine import openrlhf_worker as vllm_openrlhf_worker
 from openrlhf_gtpo.cpu import actors
 
 # Its own parser, read from its source, takes our flags and is the one that its script makes.
@@ -31,14 +35,14 @@ def stop(self, *_):
     raise Parsed
 argparse.ArgumentParser.parse_args = stop
 try:
-    runpy.run_module(openrlhf_seam.CLI, run_name="__main__")
+    runpy.run_module(openrlhf_internals.CLI, run_name="__main__")
 except Parsed:
     print("parsed")
 
 # Its policy loss, whatever it returns beside the loss, becomes GRPO-S's.
 import torch
 from openrlhf.models.loss import PolicyLoss
-from openrlhf_gtpo.loss import SequenceRatioLoss
+from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 theirs = PolicyLoss(clip_eps_low=0.2, clip_eps_high=0.28)
 old = torch.zeros(2, 3)
 new = torch.tensor([[0.3, 0.3, 0.3], [-0.1, -0.1, 0.0]], requires_grad=True)

@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+REWARDS = Path(__file__).resolve().parents[2] / "docs" / "examples" / "reward_function.py"
+"""A file with rewards, of which no service is asked."""
+
 PROGRAM = """
 import json, sys
 import ray._private.worker as worker
@@ -33,7 +36,7 @@ def test_a_jobs_variables_win_over_those_that_openrlhf_hands_to_ray(tmp_path: Pa
     job = {"runtime_env": {"env_vars": wanted}, "metadata": {}}  # what a submitted job finds in its environment
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     flags = ["--device=gpu", "--algo.advantage.estimator=gtpo", "--algo.kl.init_coef=0", "--data.label_key=label"]
-    flags += ["--rollout.n_samples_per_prompt=4", "--reward.remote_url=http://127.0.0.1:9", "--vllm.num_engines=1"]
+    flags += ["--rollout.n_samples_per_prompt=4", f"--reward.remote_url={REWARDS}", "--vllm.num_engines=1"]
     done = subprocess.run(
         [
             sys.executable,

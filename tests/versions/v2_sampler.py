@@ -19,7 +19,7 @@ backends["cpu"] = types.SimpleNamespace(driver=types.SimpleNamespace(is_active=l
 
 import torch  # noqa: E402
 
-from openrlhf_gtpo import vllm_hook  # noqa: E402
+from openrlhf_gtpo.engine import hook as vllm_hook  # noqa: E402
 
 vllm_hook.install()
 vllm_hook.install()  # again: changes nothing

@@ -5,7 +5,7 @@ from typing import Any
 
 from openrlhf_gtpo.cpu import torch_cuda
 from openrlhf_gtpo.cpu.sleep import name_gpu
-from openrlhf_gtpo.policy import PolicyActor, ReferenceActor
+from openrlhf_gtpo.policy.actor import PolicyActor, ReferenceActor
 
 torch_cuda.install()
 

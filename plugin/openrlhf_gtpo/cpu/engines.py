@@ -3,7 +3,7 @@
 from typing import Any
 
 from openrlhf_gtpo.cpu.sleep import name_gpu
-from openrlhf_gtpo.rollout import RolloutActor
+from openrlhf_gtpo.rollout.actor import RolloutActor
 
 __all__ = ["CpuRolloutActor"]
 

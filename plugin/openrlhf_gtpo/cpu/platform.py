@@ -12,10 +12,10 @@ import sys
 from collections.abc import Collection
 from typing import Any
 
-from openrlhf_gtpo.cluster import check_cluster, gpus_by_role, shares_gpus
 from openrlhf_gtpo.cpu.environment import STUBS, cpu_environment
 from openrlhf_gtpo.cpu.precision import has_native_bf16, param_dtype, vllm_dtype
 from openrlhf_gtpo.cpu.rehearsal import ONE_MACHINE
+from openrlhf_gtpo.driver.cluster import check_cluster, gpus_by_role, shares_gpus
 
 __all__ = [
     "adjust",

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from openrlhf_gtpo.errors import OneSentence
+from openrlhf_gtpo.errors import UserError
 
 __all__ = ["main", "placement"]
 
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.placement_only:
             return 0
         return _run(arguments.command, cluster.address)
-    except OneSentence as error:
+    except UserError as error:
         print(f"rehearsal: error: {error}", file=sys.stderr)
         return 1
     finally:
@@ -77,7 +77,7 @@ def placement(address: str, gpus: int, engine_gpus: int) -> list[str]:
         One line for each node.
 
     Raises:
-        OneSentence: the cluster has too few GPUs, or an engine's workers would sit on several nodes.
+        UserError: the cluster has too few GPUs, or an engine's workers would sit on several nodes.
     """
     import ray
     from openrlhf.trainer.ray.utils import get_bundle_indices
@@ -87,9 +87,7 @@ def placement(address: str, gpus: int, engine_gpus: int) -> list[str]:
     try:
         group = placement_group([{"GPU": 1, "CPU": 1}] * gpus, strategy="PACK")
         if not group.wait(WAIT_SECONDS):
-            raise OneSentence(
-                f"{gpus} GPUs are needed, but the cluster has {ray.cluster_resources().get('GPU', 0):g}."
-            )
+            raise UserError(f"{gpus} GPUs are needed, but the cluster has {ray.cluster_resources().get('GPU', 0):g}.")
         nodes: dict[int, str] = placement_group_table(group)["bundles_to_node_id"]
         engines = [
             get_bundle_indices(group, place, engine_gpus) if engine_gpus > 1 else [place]
@@ -100,7 +98,7 @@ def placement(address: str, gpus: int, engine_gpus: int) -> list[str]:
         ray.shutdown()
     for place, bundles in enumerate(engines):
         if len({nodes[bundle] for bundle in bundles}) > 1:
-            raise OneSentence(
+            raise UserError(
                 f"Engine {place} would have workers on several nodes: choose --vllm.tensor_parallel_size so that it "
                 "divides the GPUs of a node."
             )
@@ -127,7 +125,7 @@ def _ranges(numbers: list[int]) -> str:
 
 
 def _run(command: list[str], address: str) -> int:
-    from openrlhf_gtpo.embedded_reward import start_embedded_service
+    from openrlhf_gtpo.rewards.embedded import start_embedded_service
 
     environment = {**os.environ, "RAY_ADDRESS": address, ONE_MACHINE: "1"}
     log = Path(tempfile.mkdtemp(prefix="rehearsal_")) / "reward_service.log"

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.errors import OneSentence
-from openrlhf_gtpo.json_lines import NoAnswer, NoRow, Unreadable, is_lines, label_text, lines_of, object_of
+from openrlhf_gtpo.data.json_lines import NoAnswer, NoRow, Unreadable, is_lines, label_text, lines_of, object_of
+from openrlhf_gtpo.errors import UserError
 
 __all__ = ["DataUnusable", "reading_as_written", "table"]
 
 
-class DataUnusable(OneSentence):
+class DataUnusable(UserError):
     """A data file cannot be trained on."""
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.data.formats import FORMATS, UnknownFormat, question_and_reference
+from openrlhf_gtpo.data.json_lines import Line, NoRow, Unreadable, is_lines, lines_of, object_of
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.json_lines import Line, NoRow, Unreadable, is_lines, lines_of, object_of
 from openrlhf_gtpo.parsing import Parser
 
 __all__ = ["INSTRUCTION", "main", "prepare"]

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.doctor import dataset, hook, machine, packages, reward, room, tokenizer
-from openrlhf_gtpo.doctor.findings import Finding, fault, reason, skipped
-from openrlhf_gtpo.reward_protocols import GRADE_PATH
+from openrlhf_gtpo.data import checks as dataset
+from openrlhf_gtpo.data import tokenizer
+from openrlhf_gtpo.data.findings import Finding, fault, reason, skipped
+from openrlhf_gtpo.doctor import hook, machine, packages, reward, room
+from openrlhf_gtpo.rewards.protocols import GRADE_PATH
 
 __all__ = ["Question", "examine"]
 

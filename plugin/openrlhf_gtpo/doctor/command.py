@@ -13,13 +13,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from openrlhf_gtpo.data.findings import Finding
 from openrlhf_gtpo.doctor.checks import Question, examine
-from openrlhf_gtpo.doctor.findings import Finding
 from openrlhf_gtpo.doctor.machine import has_gpus
 from openrlhf_gtpo.doctor.table import as_json, summary, table
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.parsing import Parser
-from openrlhf_gtpo.rewards import RewardClientSettings
+from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 
 __all__ = ["main"]

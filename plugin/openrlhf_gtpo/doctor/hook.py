@@ -1,9 +1,9 @@
 """The entropy hook: does it cover the installed vLLM's samplers, and do its entropies agree with transformers?"""
 
-from openrlhf_gtpo.doctor.findings import Finding, fault, ok, skipped, warning
+from openrlhf_gtpo.data.findings import Finding, fault, ok, skipped, warning
 from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
 from openrlhf_gtpo.doctor.packages import IMPORT_SECONDS
-from openrlhf_gtpo.vllm_versions import INSTALL_TESTED
+from openrlhf_gtpo.engine.versions import INSTALL_TESTED
 
 __all__ = ["check_engine", "check_hook"]
 

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from openrlhf_gtpo.doctor.findings import Finding, fault, ok, reason, skipped, warning
+from openrlhf_gtpo.data.findings import Finding, fault, ok, reason, skipped, warning
 from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
 
 __all__ = ["check_disk", "check_gpu", "check_ray", "has_gpus", "parameters"]

@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from openrlhf_gtpo.doctor.findings import Finding, fault, ok, reason, warning
+from openrlhf_gtpo.data.findings import Finding, fault, ok, reason, warning
 from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
 
 __all__ = ["check_flash_attn", "check_openrlhf", "check_package", "check_python", "check_vllm", "pins"]

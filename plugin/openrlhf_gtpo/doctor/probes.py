@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.doctor.findings import reason
-from openrlhf_gtpo.errors import OneSentence
+from openrlhf_gtpo.data.findings import reason
+from openrlhf_gtpo.errors import UserError
 
 TEMPERATURE = 0.7
 """Not 1, so that entropies of the raw logits are told from those of what was sampled from."""
@@ -24,9 +24,9 @@ NEW_TOKENS = 16
 
 def openrlhf() -> str:
     """The version of OpenRLHF, with all that the plugin leans on."""
-    from openrlhf_gtpo import openrlhf_seam
+    from openrlhf_gtpo import openrlhf_internals
 
-    return openrlhf_seam.check()
+    return openrlhf_internals.check()
 
 
 def ray_cluster(address: str | None) -> dict[str, float] | None:
@@ -51,7 +51,7 @@ def samplers() -> list[dict[str, Any]]:
     Returns:
         One mapping each: ``name``; ``hooked``, None where it cannot be imported; ``problem``, why not.
     """
-    from openrlhf_gtpo import vllm_hook
+    from openrlhf_gtpo.engine import hook as vllm_hook
 
     vllm_hook.install()
     found = []
@@ -90,7 +90,7 @@ def sample(model: str, device: str, graphs: bool = False) -> dict[str, Any]:
     """
     import vllm
 
-    from openrlhf_gtpo.doctor.tokenizer import prompt_ids
+    from openrlhf_gtpo.data.tokenizer import prompt_ids
     from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, sampling_kwargs
 
     prompts = prompt_ids(model, PROMPTS)
@@ -140,7 +140,7 @@ def main(name: str, answer: Path) -> None:
     found: dict[str, Any]
     try:
         found = {"value": globals()[name](**arguments)}
-    except OneSentence as error:
+    except UserError as error:
         found = {"error": str(error).rstrip(".")}
     except Exception as error:  # the text is all that is wanted of it
         found = {"error": f"{type(error).__name__}: {reason(error)}"}

@@ -4,12 +4,13 @@ import contextlib
 import os
 from urllib.parse import urlsplit
 
-from openrlhf_gtpo.doctor.findings import Finding, fault, ok, reason
-from openrlhf_gtpo.embedded_reward import EmbeddedServiceError, start_embedded_service
-from openrlhf_gtpo.reward_probe import ServiceUnusable, ask_known_answers
-from openrlhf_gtpo.reward_protocols import GRADE_PATH
-from openrlhf_gtpo.rewards import RewardClientSettings
-from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE, SettingsError, reward_token
+from openrlhf_gtpo.data.findings import Finding, fault, ok, reason
+from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.rewards.client import RewardClientSettings
+from openrlhf_gtpo.rewards.embedded import EmbeddedServiceError, start_embedded_service
+from openrlhf_gtpo.rewards.probe import ServiceUnusable, ask_known_answers
+from openrlhf_gtpo.rewards.protocols import GRADE_PATH
+from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE, reward_token
 
 __all__ = ["check_rewards", "says_verdicts"]
 

@@ -1,7 +1,7 @@
-"""Whether a model can be trained on the GPUs that there are: the reckoning of `openrlhf_gtpo.memory`."""
+"""Whether a model can be trained on the GPUs that there are: the reckoning of `openrlhf_gtpo.driver.memory`."""
 
-from openrlhf_gtpo import memory
-from openrlhf_gtpo.doctor.findings import Finding, ok, skipped, warning
+from openrlhf_gtpo.data.findings import Finding, ok, skipped, warning
+from openrlhf_gtpo.driver import memory
 from openrlhf_gtpo.settings import MOST_AT_ONCE
 
 __all__ = ["check_memory"]

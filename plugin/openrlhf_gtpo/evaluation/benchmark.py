@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from openrlhf_gtpo.data.json_lines import NoAnswer, NoRow, Unreadable, label_text, lines_of, object_of
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.json_lines import NoAnswer, NoRow, Unreadable, label_text, lines_of, object_of
 
 __all__ = ["Benchmark", "Prompt", "load"]
 

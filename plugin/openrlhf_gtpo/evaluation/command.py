@@ -15,15 +15,15 @@ from pathlib import Path
 from tqdm import tqdm
 
 from openrlhf_gtpo.cpu.environment import cpu_environment
-from openrlhf_gtpo.embedded_reward import start_embedded_service
-from openrlhf_gtpo.errors import OneSentence, SettingsError
+from openrlhf_gtpo.data.named_files import is_offline, model_fault
+from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.evaluation.benchmark import Benchmark, Prompt, load
 from openrlhf_gtpo.evaluation.record import Record, Response, figures, table
 from openrlhf_gtpo.evaluation.sampling import Sample, Sampler, SamplingSettings
-from openrlhf_gtpo.named_files import is_offline, model_fault
 from openrlhf_gtpo.parsing import Parser
-from openrlhf_gtpo.reward_protocols import Reward, RewardRequest
-from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings, RewardError
+from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError
+from openrlhf_gtpo.rewards.embedded import start_embedded_service
+from openrlhf_gtpo.rewards.protocols import Reward, RewardRequest
 from openrlhf_gtpo.settings import TOKEN_VARIABLE, reward_token
 
 __all__ = ["main"]
@@ -41,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     except SettingsError as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2
-    except (OneSentence, RewardError) as error:
+    except (UserError, RewardError) as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 1
     return 0

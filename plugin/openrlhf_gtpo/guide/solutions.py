@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.errors import OneSentence
-from openrlhf_gtpo.json_lines import NoRow, Unreadable, lines_of, object_of
+from openrlhf_gtpo.data.json_lines import NoRow, Unreadable, lines_of, object_of
+from openrlhf_gtpo.errors import UserError
 
 __all__ = ["SolutionsUnusable", "read_solutions", "solutions_by_prompt"]
 
@@ -12,7 +12,7 @@ KEY = "solution"
 LINES_SHOWN = 3
 
 
-class SolutionsUnusable(OneSentence):
+class SolutionsUnusable(UserError):
     """The file of ``--guide.solutions`` cannot be read, or rows of it cannot be used."""
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.doctor.tokenizer import load
+from openrlhf_gtpo.data.tokenizer import load
 
 __all__ = ["ending_fault", "vocabulary_fault"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from openrlhf_gtpo.data.json_lines import Unreadable, lines_of
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.json_lines import Unreadable, lines_of
 
 __all__ = ["Run", "Series", "read", "series"]
 

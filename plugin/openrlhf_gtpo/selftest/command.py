@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from openrlhf_gtpo.errors import OneSentence
+from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.selftest.result import Part, Result, failed, impossible, passed
 
@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
         prepare_process()
     try:
         chosen = _chosen(parts(device, args.out.resolve()), args.only)
-    except OneSentence as error:
+    except UserError as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2
     results = {}
@@ -123,7 +123,7 @@ def _chosen(all_parts: list[Part], only: str | None) -> list[Part]:
     names = [part.name for part in all_parts]
     unknown = [name for name in wanted if name not in names]
     if unknown:
-        raise OneSentence(f"--only names {', '.join(unknown)}, but the parts are {', '.join(names)}.")
+        raise UserError(f"--only names {', '.join(unknown)}, but the parts are {', '.join(names)}.")
     return [part for part in all_parts if part.name in wanted]
 
 
@@ -138,7 +138,7 @@ def _timed(part: Part) -> Result:
 
 def write(out: Path, device: str, results: dict[str, Result]) -> None:
     """selftest.json and selftest.html."""
-    from openrlhf_gtpo.run_record import environment
+    from openrlhf_gtpo.controller.run_record import environment
 
     about = {"device": device, **_gpu(device), **environment()}
     parts_of = {name: dataclasses.asdict(result) for name, result in results.items()}

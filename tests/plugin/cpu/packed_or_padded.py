@@ -24,7 +24,7 @@ from openrlhf.models.ring_attn_utils import set_ring_attn_group  # noqa: E402
 
 from openrlhf_gtpo.cpu import torch_cuda  # noqa: E402
 from openrlhf_gtpo.guide.loss import ShapedGuideLoss  # noqa: E402
-from openrlhf_gtpo.loss import SequenceRatioLoss  # noqa: E402
+from openrlhf_gtpo.policy.loss import SequenceRatioLoss  # noqa: E402
 
 LENGTHS = [(5, 7), (1, 1), (9, 3), (2, 12), (4, 4)]
 """Tokens of prompt and response; together odd, so that a ring of two has to pad."""

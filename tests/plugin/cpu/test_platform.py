@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from openrlhf_gtpo import command_line
 from openrlhf_gtpo.cpu import platform
-from openrlhf_gtpo.settings import refusals
+from openrlhf_gtpo.driver import command_line
+from openrlhf_gtpo.driver.flags import refusals
 
 
 @pytest.mark.skipif(

@@ -10,7 +10,7 @@ import openrlhf.trainer.ppo_trainer_async as ppo_trainer_async
 import pytest
 from openrlhf.datasets import utils
 
-from openrlhf_gtpo import trainers
+from openrlhf_gtpo.controller import trainers
 from openrlhf_gtpo.data.as_written import DataUnusable, table
 
 

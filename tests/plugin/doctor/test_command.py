@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from openrlhf_gtpo.cli import main
+from openrlhf_gtpo.data.findings import Finding, fault, ok, warning
 from openrlhf_gtpo.doctor import checks, command, machine
 from openrlhf_gtpo.doctor.checks import Question
-from openrlhf_gtpo.doctor.findings import Finding, fault, ok, warning
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 from packaging.specifiers import SpecifierSet
 
+from openrlhf_gtpo.data.findings import Finding
 from openrlhf_gtpo.doctor import packages
-from openrlhf_gtpo.doctor.findings import Finding
 from openrlhf_gtpo.doctor.isolated import ProbeFailed
 from openrlhf_gtpo.doctor.packages import (
     check_flash_attn,

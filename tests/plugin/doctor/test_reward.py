@@ -8,13 +8,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from openrlhf_gtpo.doctor.findings import Finding
+from openrlhf_gtpo.data.findings import Finding
 from openrlhf_gtpo.doctor.reward import check_rewards
-from openrlhf_gtpo.embedded_reward import EmbeddedService
-from openrlhf_gtpo.rewards import RewardClientSettings
+from openrlhf_gtpo.rewards.client import RewardClientSettings
+from openrlhf_gtpo.rewards.embedded import EmbeddedService
 from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 
-from ..fake_reward_server import Answer, FakeRewardServer, Post
+from ..rewards.fake_reward_server import Answer, FakeRewardServer, Post
 
 
 def check(*urls: str) -> tuple[list[Finding], RewardClientSettings | None]:

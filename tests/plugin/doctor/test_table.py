@@ -2,7 +2,7 @@
 
 import json
 
-from openrlhf_gtpo.doctor.findings import Finding, fault, ok, places, reason, skipped, warning
+from openrlhf_gtpo.data.findings import Finding, fault, ok, places, reason, skipped, warning
 from openrlhf_gtpo.doctor.table import as_json, summary, table
 
 FINDINGS = [

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 import torch
-from openrlhf_gtpo.mixed_policy import guide_statistics
 
+from openrlhf_gtpo.algorithms.mixed_policy import guide_statistics
+from openrlhf_gtpo.controller.generator import RewardTally
+from openrlhf_gtpo.controller.metrics import rollout_metrics
 from openrlhf_gtpo.evaluation.during_training import with_every_k
-from openrlhf_gtpo.generator import RewardTally
 from openrlhf_gtpo.glossary.__main__ import main, markdown
 from openrlhf_gtpo.glossary.declared import GLOSSARY, describe
 from openrlhf_gtpo.glossary.metric import Entry, Metric
 from openrlhf_gtpo.guide.groups import MARKS, GuideTally
-from openrlhf_gtpo.metrics import rollout_metrics
 from openrlhf_gtpo.report.curves import CURVES
-from openrlhf_gtpo.rewards import RewardClientStats
+from openrlhf_gtpo.rewards.client import RewardClientStats
 
 ROOT = Path(__file__).resolve().parents[3]
 PLUGIN = ROOT / "plugin" / "openrlhf_gtpo"
@@ -54,18 +54,18 @@ def test_what_the_plugins_own_functions_log_has_an_entry_of_that_name_in_that_fi
     )
     of_guide = guide_statistics(-ones, -ones, ones, ones, clip_low=0.2, clip_high=0.2)
     made = {
-        "metrics.py": of_batch,
-        "mixed_policy.py": of_guide,
-        "generator.py": RewardTally().metrics(),
+        "controller/metrics.py": of_batch,
+        "algorithms/mixed_policy.py": of_guide,
+        "controller/generator.py": RewardTally().metrics(),
         "guide/groups.py": {**GuideTally().metrics(), **dict.fromkeys(MARKS)},
-        "trainers.py": [f"reward/{field.name}_total" for field in dataclasses.fields(RewardClientStats)],
+        "controller/trainers.py": [f"reward/{field.name}_total" for field in dataclasses.fields(RewardClientStats)],
     }
     for file, names in made.items():
         for name in names:
             entry = describe(name)
             assert entry is not None, f"{name} is logged and has no entry in the glossary"
             assert (entry.name, entry.file) == (name, f"plugin/openrlhf_gtpo/{file}")
-    of_batch_files = [entry.name for entry in ENTRIES if entry.file == "plugin/openrlhf_gtpo/metrics.py"]
+    of_batch_files = [entry.name for entry in ENTRIES if entry.file == "plugin/openrlhf_gtpo/controller/metrics.py"]
     assert set(of_batch_files) == set(of_batch), "and it logs all that the glossary says of it"
 
 

@@ -13,11 +13,11 @@ import ray
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
-from openrlhf_gtpo.generator import Generator
+from openrlhf_gtpo.controller.generator import Generator
 from openrlhf_gtpo.guide.groups import MARKS, Guide
 from openrlhf_gtpo.guide.settings import GuideSettings
 
-from ..test_experience import arguments, response
+from ..controller.test_experience import arguments, response
 
 G = 4
 MAX_LEN = 64

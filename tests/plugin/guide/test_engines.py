@@ -8,13 +8,13 @@ import openrlhf.trainer.ray.vllm_engine as vllm_engine
 import pytest
 import ray
 
+from openrlhf_gtpo.controller.trainers import guide_of
 from openrlhf_gtpo.guide import engines
 from openrlhf_gtpo.guide.engines import guide_engines, with_guide_engines
 from openrlhf_gtpo.guide.settings import GuideSettings
-from openrlhf_gtpo.rollout import ConfiguredRolloutActor
+from openrlhf_gtpo.rollout.actor import ConfiguredRolloutActor
 from openrlhf_gtpo.settings import RolloutSettings
 from openrlhf_gtpo.train import _bind_engines
-from openrlhf_gtpo.trainers import guide_of
 
 from .tables import Engine, guided, without_ray
 
@@ -148,7 +148,7 @@ def test_engines_without_the_entropy_hook_are_no_guide(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(ray, "get_actor", lambda name: Hooked({}, name))
     checked: list[Any] = []
-    monkeypatch.setattr("openrlhf_gtpo.trainers.check_hook", checked.append)
+    monkeypatch.setattr("openrlhf_gtpo.controller.trainers.check_hook", checked.append)
     guide = guide_of(guided(guide__engines=2, guide__samples=3), "tokenizer", [])
     assert guide is not None
     assert asked == ["openrlhf_gtpo_guide_0", "openrlhf_gtpo_guide_1"]

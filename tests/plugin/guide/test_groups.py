@@ -9,10 +9,10 @@ from openrlhf.trainer.ppo_utils.experience import (
 )
 from openrlhf.trainer.ppo_utils.replay_buffer import NaiveReplayBuffer
 
-from openrlhf_gtpo.generator import RewardsFailed
+from openrlhf_gtpo.controller.generator import RewardsFailed
 from openrlhf_gtpo.guide.sources import ModelSource
 
-from ..test_experience import maker
+from ..controller.test_experience import maker
 from .tables import (
     MAX_LEN,
     Engine,

@@ -11,8 +11,8 @@ from openrlhf.trainer.ppo_utils.experience import Experience, make_experience_ba
 from openrlhf.trainer.ray.ppo_actor import ActorPPOTrainer
 
 from openrlhf_gtpo.guide.loss import ShapedGuideLoss
-from openrlhf_gtpo.loss import SequenceRatioLoss
-from openrlhf_gtpo.policy import PolicyTrainer
+from openrlhf_gtpo.policy.actor import PolicyTrainer
+from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 
 F64 = torch.float64
 LOW, HIGH, GAMMA = 0.2, 0.28, 0.1

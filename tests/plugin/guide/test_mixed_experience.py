@@ -15,13 +15,13 @@ import torch
 from openrlhf.models.loss import PolicyLoss
 from openrlhf.trainer.ppo_utils.experience import Experience
 
-from openrlhf_gtpo.experience import ExperienceMaker
+from openrlhf_gtpo.controller.experience import ExperienceMaker
 from openrlhf_gtpo.guide.groups import MARKS
-from openrlhf_gtpo.loss import SequenceRatioLoss
+from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 
-from ..naive_mixed_policy import clipped_objective, naive_group_norm, naive_objective
+from ..algorithms.naive_mixed_policy import clipped_objective, naive_group_norm, naive_objective
+from ..controller.test_experience import maker, response
 from ..naive_shaping import naive_grpo_s, naive_gtpo
-from ..test_experience import maker, response
 from .tables import MAX_LEN, TableSource, generator, guided, joined, marks, said, without_ray
 
 LOW, HIGH = 0.2, 0.28

@@ -5,11 +5,11 @@ import argparse
 import pytest
 from openrlhf.utils.config import hierarchize
 
-from openrlhf_gtpo.command_line import FlagError
+from openrlhf_gtpo.controller.schedule import updates
+from openrlhf_gtpo.driver.command_line import FlagError
+from openrlhf_gtpo.driver.flags import refusals
+from openrlhf_gtpo.driver.plan import plan
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_refusals, guide_warnings
-from openrlhf_gtpo.plan import plan
-from openrlhf_gtpo.schedule import updates
-from openrlhf_gtpo.settings import refusals
 
 from .tables import guided
 

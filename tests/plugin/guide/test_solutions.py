@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from openrlhf.datasets.prompts_dataset import PromptDataset
 
+from openrlhf_gtpo.driver.training_data import guide_faults
 from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions, solutions_by_prompt
-from openrlhf_gtpo.poison import guide_faults
 
 
 def write(folder: Path, *rows: Any) -> str:

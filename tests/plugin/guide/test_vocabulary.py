@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from openrlhf_gtpo.driver.training_data import guide_faults
 from openrlhf_gtpo.guide import vocabulary
 from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
-from openrlhf_gtpo.poison import guide_faults
 
 
 def test_the_same_vocabulary_is_let_through(saved: Callable[..., str]) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from openrlhf.utils.agent import SingleTurnAgentExecutor
 
-from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings
-from openrlhf_gtpo.rollout import RewardingExecutor, RolloutActor
+from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings
+from openrlhf_gtpo.rollout.actor import RewardingExecutor, RolloutActor
 
-from ..fake_reward_server import FakeRewardServer, Post, finds
+from ..rewards.fake_reward_server import FakeRewardServer, Post, finds
 from .tables import generator, guided
 
 PROMPT = "<user>1+1?<end><assistant>"

@@ -1,0 +1,271 @@
+"""Lives in the controller: turns whole groups into advantages."""
+
+import time
+from typing import Literal
+
+import torch
+from openrlhf.trainer.ppo_utils.experience import Experience
+from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker, apply_length_penalties
+
+from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts
+from openrlhf_gtpo.algorithms.forking import forking_tokens
+from openrlhf_gtpo.algorithms.mixed_policy import batch_factors, guide_statistics
+from openrlhf_gtpo.algorithms.punishment import overlong_punishment
+from openrlhf_gtpo.algorithms.table import ESTIMATORS, Estimator
+from openrlhf_gtpo.controller.metrics import rollout_metrics
+from openrlhf_gtpo.controller.saved_rollouts import rollouts_path, save_rollouts
+from openrlhf_gtpo.controller.whole_batch import NotBinary, WholeBatch, correctness, whole_batch
+from openrlhf_gtpo.errors import UserError
+from openrlhf_gtpo.guide.settings import GuideSettings
+from openrlhf_gtpo.openrlhf_internals import rebuilt_as
+from openrlhf_gtpo.settings import estimator_options
+
+
+class ShapingFailed(UserError):
+    """The entropies or scores of a rollout batch cannot be right; the estimator's sentence says which."""
+
+
+class PolicyBroken(UserError):
+    """The policy's log-probabilities are no numbers, so an update would spoil every weight."""
+
+
+class ExperienceMaker(RemoteExperienceMaker):
+    """OpenRLHF's experience maker with the estimators of our table, and with metrics for all estimators."""
+
+    metrics: dict[str, float]
+    guide: GuideSettings | None
+    step = 0
+    """The global step that the next batch belongs to; told by the trainer."""
+    _batch: WholeBatch
+
+    @classmethod
+    def like(cls, maker: RemoteExperienceMaker) -> "ExperienceMaker":
+        """Take over from OpenRLHF's own experience maker."""
+        new = rebuilt_as(cls, maker)
+        new.metrics = {}
+        new.guide = GuideSettings.of(maker.args)
+        return new
+
+    @torch.no_grad()
+    def compute_advantages_and_returns(self, experiences: list[Experience]) -> list[Experience]:
+        """Advantages of a whole rollout batch, whatever its micro-batches.
+
+        The batch is put together once, every step works on all of it, (N, T), and it is handed out once.
+        """
+        begin = time.perf_counter()
+        self._batch = batch = self._put_together(experiences)
+        correct = self._correctness(batch)
+        punishment, punished = self._overlong_punishment(batch, correct)
+        estimator = self._own_estimator()
+        if estimator is None:
+            estimate = self._openrlhfs_estimate(experiences, batch, punishment)
+        else:
+            estimate = self._estimate(estimator, experiences, batch, correct, punishment)
+        kept, forked = self._forking_tokens(batch)
+        advantages = estimate.advantages * kept
+        seconds = time.perf_counter() - begin
+
+        self.metrics = self._measured(batch, correct, advantages, estimate.shaped_rewards)
+        self.metrics |= {**punished, **forked, "shaping/seconds": seconds}
+        if self.args.shaping.save_rollouts:
+            save_rollouts(
+                rollouts_path(self.args),
+                self.step,
+                self.args.shaping.save_rollouts,
+                experiences,
+                batch,
+                correct=correct,
+                advantages=advantages,
+                shaped_rewards=estimate.shaped_rewards,
+                decode=self.tokenizer.decode,
+            )
+        if self.guide is not None:
+            advantages = self._mixed(experiences, batch, advantages)
+        for experience, own in zip(experiences, batch.columns(advantages, experiences), strict=True):
+            experience.advantages = own
+        return experiences
+
+    def of_the_policy(self, experiences: list[Experience]) -> list[Experience]:
+        """What OpenRLHF's statistics of a rollout batch are taken over: the policy's own responses in the first batch.
+
+        Args:
+            experiences: those that `compute_advantages_and_returns` has returned last.
+        """
+        if self.guide is None:
+            return experiences
+        found = []
+        for experience, own in zip(experiences, self._batch.rows(self._batch.is_policy), strict=True):
+            found.append(
+                Experience(
+                    info={"reward": experience.info["reward"][own]},
+                    response_length=experience.response_length[own],
+                    truncated=experience.truncated[own],
+                )
+            )
+        return found
+
+    def _put_together(self, experiences: list[Experience]) -> WholeBatch:
+        batch = whole_batch(experiences, self.args.rollout.n_samples_per_prompt)
+        if batch.actor_logprob[batch.mask].isnan().any():
+            raise PolicyBroken(
+                f"The policy's log-probabilities of step {self.step}'s responses are NaN, so training stops before it "
+                "spoils the weights: go on from the last checkpoint, with a lower learning rate if it happens again."
+            )
+        return batch
+
+    def _own_estimator(self) -> Estimator | None:
+        """The line of our table; None for what is left to OpenRLHF, whose group_norm needs groups of one size."""
+        estimator = ESTIMATORS.get(self.args.algo.advantage.estimator)
+        if estimator is None or (estimator.openrlhfs_own and self.guide is None):
+            return None
+        return estimator
+
+    def _correctness(self, batch: WholeBatch) -> torch.Tensor | None:
+        """(N,) bool; None where scores are not binary and nothing needs them to be."""
+        estimator = self._own_estimator()
+        try:
+            return correctness(batch.scores)
+        except NotBinary:
+            if self.args.shaping.grop or (estimator is not None and estimator.needs_correctness):
+                raise
+            return None
+
+    def _overlong_punishment(
+        self, batch: WholeBatch, correct: torch.Tensor | None
+    ) -> tuple[torch.Tensor, dict[str, float]]:
+        """Group Relative Overlong Punishment: (N,) what it adds to the rewards, and its metrics."""
+        if not self.args.shaping.grop:
+            return torch.zeros_like(batch.rewards), {}
+        assert correct is not None
+        punishment = overlong_punishment(batch.mask.sum(-1), correct, batch.group)
+        own = punishment[batch.is_policy]
+        return punishment, {
+            "overlong/punished_share": (own < 0).float().mean().item(),
+            "overlong/punishment_mean": own.mean().item(),
+        }
+
+    def _forking_tokens(self, batch: WholeBatch) -> tuple[torch.Tensor, dict[str, float]]:
+        """(N, T) bool, the tokens that keep their advantage, and with it a gradient; and their metrics."""
+        share = self.args.shaping.top_entropy_share
+        if share == 1:
+            return torch.ones_like(batch.mask), {}
+        kept = forking_tokens(batch.entropy, batch.mask, share)
+        return kept, {
+            "forking/kept_share": (kept.sum() / batch.mask.sum()).item(),
+            "forking/entropy_threshold": batch.entropy[kept].min().item(),
+        }
+
+    def _estimate(
+        self,
+        estimator: Estimator,
+        experiences: list[Experience],
+        batch: WholeBatch,
+        correct: torch.Tensor | None,
+        punishment: torch.Tensor,
+    ) -> Estimate:
+        """By our table; hands out what OpenRLHF logs of rewards and returns."""
+        reward = self._with_length_penalties(batch, batch.rewards + punishment)
+        rollouts = Rollouts(
+            entropy=batch.entropy,
+            logprob=batch.rollout_logprob,
+            mask=batch.mask,
+            correct=correct,
+            group=batch.group,
+            reward=reward,
+            penalty=reward - batch.rewards,
+            reward_clip=self.args.reward.clip_range,
+        )
+        try:
+            found: Estimate = estimator.load()(rollouts, **estimator_options(self.args, estimator))
+        except ValueError as error:
+            raise ShapingFailed(f"The rollout batch of step {self.step} cannot be shaped: {error}") from error
+        deviation = _group_std(reward, batch.group)
+        for place, experience in enumerate(experiences):
+            rows = batch.order[place]
+            experience.rewards = reward[rows]
+            experience.info |= {"group_reward_std": deviation[rows], "return": found.returns[rows]}
+            if "reward" in experience.info:
+                experience.info["reward"] = reward[rows]
+            experience.returns = found.advantages[rows, : experience.action_mask.shape[1]]
+            experience.kl = None
+        return found
+
+    def _openrlhfs_estimate(
+        self, experiences: list[Experience], batch: WholeBatch, punishment: torch.Tensor
+    ) -> Estimate:
+        """By OpenRLHF, which works on its micro-batches."""
+        for experience, reward in zip(experiences, batch.rows(batch.rewards + punishment), strict=True):
+            experience.rewards = reward
+        super().compute_advantages_and_returns(experiences)
+        advantages = batch.together([experience.advantages for experience in experiences])
+        return Estimate(advantages, returns=batch.rewards)
+
+    def _with_length_penalties(self, batch: WholeBatch, rewards: torch.Tensor) -> torch.Tensor:
+        """(N,) the rewards with OpenRLHF's own penalties, which it takes off of micro-batches: here one of all."""
+        everything = Experience(
+            rewards=rewards.clone(), response_length=batch.response_length, truncated=batch.truncated, info={}
+        )
+        apply_length_penalties([everything], self.args)
+        return everything.rewards
+
+    def _mixed(self, experiences: list[Experience], batch: WholeBatch, advantages: torch.Tensor) -> torch.Tensor:
+        """Let OpenRLHF's loss be that of both policies and both batches: the guide's log-probabilities take the place
+        of the old ones on its tokens, and the second batch's own mean and weight are folded into the advantages."""
+        assert self.guide is not None
+        low, high = self.args.actor.eps_clip_low_high
+        self.metrics |= guide_statistics(
+            batch.actor_logprob,
+            batch.rollout_logprob,
+            batch.mask & batch.is_guide[:, None],
+            advantages,
+            clip_low=low,
+            clip_high=high,
+        )
+        unit: Literal["token", "response"] = "response" if self._is_per_response() else "token"
+        factors = batch_factors(batch.mask, batch.is_second, weight=self.guide.weight, unit=unit)
+        fillers = int(batch.is_filler.sum())
+        counted = int(batch.mask.sum() if unit == "token" else batch.mask.any(-1).sum())
+        if counted:  # OpenRLHF's mean counts the fillers too, one token each
+            factors *= (counted + fillers) / counted
+        logprobs = batch.columns(batch.rollout_logprob, experiences)
+        for experience, guide, logprob in zip(experiences, batch.rows(batch.is_guide), logprobs, strict=True):
+            for name in ("action_log_probs", "rollout_log_probs"):
+                old = getattr(experience, name)
+                if old is not None:
+                    setattr(experience, name, torch.where(guide[:, None], logprob.to(old.dtype), old))
+        return advantages * factors[:, None]
+
+    def _is_per_response(self) -> bool:
+        """Whether the loss is a mean over responses instead of tokens."""
+        actor, estimator = self.args.actor, ESTIMATORS.get(self.args.algo.advantage.estimator)
+        return (
+            (estimator is not None and estimator.per_response)
+            or actor.policy_loss_type == "gspo"
+            or getattr(actor, "loss_agg_mode", "token-mean") != "token-mean"
+        )
+
+    def _measured(
+        self,
+        batch: WholeBatch,
+        correct: torch.Tensor | None,
+        advantages: torch.Tensor,
+        shaped_rewards: torch.Tensor | None,
+    ) -> dict[str, float]:
+        own = batch.is_policy
+        return rollout_metrics(
+            entropy=batch.entropy[own],
+            mask=batch.mask[own],
+            correct=None if correct is None else correct[own],
+            group=batch.group[own],
+            advantages=advantages[own],
+            shaped_rewards=None if shaped_rewards is None else shaped_rewards[own],
+            logprob_gap=(batch.rollout_logprob - batch.actor_logprob)[own].abs(),
+        )
+
+
+def _group_std(values: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
+    """(N,) the standard deviation, with Bessel's correction, of each response's group; 0 in a group of one."""
+    size = group.bincount().clamp(min=1).to(values.dtype)
+    mean = torch.zeros_like(size).index_add_(0, group, values) / size
+    squares = torch.zeros_like(size).index_add_(0, group, (values - mean[group]).square())
+    return (squares / (size - 1).clamp(min=1)).sqrt()[group]

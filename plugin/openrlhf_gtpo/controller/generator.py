@@ -1,0 +1,231 @@
+"""Lives in the controller: keeps what each response brings (entropies, failed rewards), drops groups that lost a
+reward and draws other prompts for them, and lets a guide answer beside the policy. A group is whole or gone."""
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from openrlhf.trainer.ppo_utils.experience import Experience
+from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
+
+from openrlhf_gtpo.errors import UserError
+from openrlhf_gtpo.guide.groups import Guide
+from openrlhf_gtpo.openrlhf_internals import rebuilt_as
+
+logger = logging.getLogger(__name__)
+
+REPLACEMENT_ROUNDS = 3
+"""How often other prompts are drawn for groups that lost a reward before a smaller batch has to do."""
+
+
+class RewardsFailed(UserError):
+    """Rewards could not be had, and going on without them would train on nothing."""
+
+
+class GroupBroken(UserError):
+    """What should be one group is not: responses of different prompts, or too few of them."""
+
+
+@dataclass
+class RewardTally:
+    """What became of the rewards of one rollout batch."""
+
+    failed_responses: int = 0
+    dropped_groups: int = 0
+    seconds_sum: float = 0.0
+    seconds_max: float = 0.0
+    responses: int = 0
+    last_error: str = ""
+    last_token_at: float = 0.0
+    last_reward_at: float = 0.0
+
+    def add(self, response: dict[str, Any]) -> None:
+        """Count one response of a rollout actor."""
+        self.responses += 1
+        self.seconds_sum += response["reward_seconds"]
+        self.seconds_max = max(self.seconds_max, response["reward_seconds"])
+        self.last_token_at = max(self.last_token_at, response["generated_at"])
+        self.last_reward_at = max(self.last_reward_at, response["generated_at"] + response["reward_seconds"])
+        if response["reward_error"] is not None:
+            self.failed_responses += 1
+            self.last_error = response["reward_error"]
+
+    def metrics(self) -> dict[str, float]:
+        """Under the names that are logged; waiting times are from a response's last token to its reward.
+
+        ``reward/wait_after_generation`` is from the last token of the whole batch to its last reward: the time that
+        grading adds to a step, since before it grades while others are still generated.
+        """
+        return {
+            "reward/failed_responses": float(self.failed_responses),
+            "reward/dropped_groups": float(self.dropped_groups),
+            "reward/wait_seconds_mean": self.seconds_sum / max(1, self.responses),
+            "reward/wait_seconds_max": self.seconds_max,
+            "reward/wait_after_generation": self.last_reward_at - self.last_token_at,
+        }
+
+
+class Generator(SamplesGenerator):
+    """OpenRLHF's samples generator whose groups are whole or gone: a failed reward is never 0 or None."""
+
+    tally: RewardTally
+    guide: Guide | None = None
+    steps = 0
+    """Batches that were generated, those before a resumption included."""
+    prompts_consumed = 0
+    """Prompts that were drawn for them, those that dynamic filtering threw away included."""
+    _evaluating = False
+
+    @classmethod
+    def like(cls, generator: SamplesGenerator) -> "Generator":
+        """Take over from OpenRLHF's own generator."""
+        new = rebuilt_as(cls, generator)
+        new.tally = RewardTally()
+        return new
+
+    def generate_samples(self, **generate_kwargs: Any) -> Any:
+        """As OpenRLHF's, with a fresh tally; after ``--train.max_steps`` batches there are no more prompts."""
+        self.tally = RewardTally()
+        most = self.args.train.max_steps
+        if most is not None and self.steps >= most:
+            return [], None, 0, True
+        samples, pass_rate, consumed, exhausted = super().generate_samples(**generate_kwargs)
+        self.prompts_consumed += consumed
+        if self.guide is not None:  # a second batch may be all there is
+            samples = self.guide.join(
+                samples, self._sample_buffer, lambda response: self._experience_of(response, **generate_kwargs)
+            )
+            samples = self._same_logs(samples)
+        self.steps += bool(samples)
+        return samples, pass_rate, consumed, exhausted or (most is not None and self.steps >= most)
+
+    def metrics(self) -> dict[str, float]:
+        """Of the last batch, under the names that are logged."""
+        guide = {} if self.guide is None else self.guide.tally.metrics()
+        return {**self.tally.metrics(), "rollout/prompts_consumed": float(self.prompts_consumed), **guide}
+
+    def generate_eval_samples(self, **generate_kwargs: Any) -> Any:
+        """As OpenRLHF's; groups that lost a reward are left out and told, since evaluation has no prompts to spare."""
+        kept, self.tally, self._evaluating = self.tally, RewardTally(), True
+        try:
+            return super().generate_eval_samples(**generate_kwargs)
+        finally:
+            if self.tally.dropped_groups:
+                logger.warning(
+                    "%d prompts are missing from this evaluation because their rewards failed; the last reason: %s",
+                    self.tally.dropped_groups,
+                    self.tally.last_error,
+                )
+            self.tally, self._evaluating = kept, False
+
+    def _generate_vllm(self, dataloader_iter: Any, num_prompts: int, dynamic_filtering: Any, **kwargs: Any) -> Any:
+        samples, consumed, exhausted = super()._generate_vllm(
+            dataloader_iter=dataloader_iter, num_prompts=num_prompts, dynamic_filtering=dynamic_filtering, **kwargs
+        )
+        group_size = kwargs.get("n_samples_per_prompt", self.args.rollout.n_samples_per_prompt)
+        if self.args.reward.remote_url:  # else a reward model gives the rewards later
+            samples, consumed, exhausted = self._rewarded(
+                samples, consumed, exhausted, dataloader_iter, dynamic_filtering, group_size, **kwargs
+            )
+        if not self._evaluating and len(samples) < num_prompts * group_size:
+            samples = self._whole_updates(samples, group_size)
+        return self._same_logs(samples), consumed, exhausted
+
+    def _rewarded(
+        self,
+        samples: list[Experience],
+        consumed: int,
+        exhausted: bool,
+        dataloader_iter: Any,
+        dynamic_filtering: Any,
+        group_size: int,
+        **kwargs: Any,
+    ) -> tuple[list[Experience], int, bool]:
+        """The groups that have all their rewards, with groups of other prompts in the place of those that have not."""
+        drawn = len(samples)
+        samples = self._whole_groups(samples, **kwargs)
+        if drawn and not samples:
+            raise RewardsFailed(
+                f"No reward could be had for a whole rollout batch ({drawn} responses), so training stops: "
+                f"{self.tally.last_error}"
+            )
+        for _ in range(REPLACEMENT_ROUNDS):
+            missing = (drawn - len(samples)) // group_size
+            if not missing or exhausted or self._evaluating:
+                break
+            logger.warning("Drawing %d other prompts for groups that lost a reward.", missing)
+            more, more_consumed, exhausted = super()._generate_vllm(
+                dataloader_iter=dataloader_iter, num_prompts=missing, dynamic_filtering=dynamic_filtering, **kwargs
+            )
+            consumed += more_consumed
+            samples += self._whole_groups(more, **kwargs)
+        return samples, consumed, exhausted
+
+    def _process_response_into_experience(self, response: dict[str, Any], **generate_kwargs: Any) -> Experience:
+        experience = self._experience_of(response, **generate_kwargs)
+        if self.guide is not None and not self._evaluating:
+            self.guide.see(experience, generate_kwargs)
+        return experience
+
+    def _experience_of(self, response: dict[str, Any], **generate_kwargs: Any) -> Experience:
+        """As OpenRLHF's method above, whoever the response is from; with entropies, and a failed reward told."""
+        self.tally.add(response)
+        if response["reward_refused"]:  # so it is with every other: nothing is gained by dropping groups
+            raise RewardsFailed(
+                f"The reward service refuses whatever it is asked, so training stops: {response['reward_error']}"
+            )
+        if response["reward_error"] is not None and self.args.reward.on_failure == "stop":
+            raise RewardsFailed(f"A reward failed and --reward.on_failure is stop: {response['reward_error']}")
+        experience: Experience = super()._process_response_into_experience(response, **generate_kwargs)
+        # Aligned as OpenRLHF aligns rollout_log_probs: entry t belongs to token t + 1 of the sequence.
+        width = experience.action_mask.shape[-1]
+        for name in ("entropy", "logprob"):
+            # A copy: what Ray hands on cannot be written to.
+            values = torch.tensor(response[name][1 : width + 1], dtype=torch.float32)
+            experience.info[name] = values.unsqueeze(0)  # (1, A)
+        return experience
+
+    def _whole_groups(self, samples: list[Experience], **kwargs: Any) -> list[Experience]:
+        """Leave out every group with a response that has no reward."""
+        size = kwargs.get("n_samples_per_prompt", self.args.rollout.n_samples_per_prompt)
+        kept: list[Experience] = []
+        for start in range(0, len(samples), size):
+            group = samples[start : start + size]
+            if len(group) != size or len({sample.prompts[0] for sample in group}) != 1:
+                raise GroupBroken(
+                    f"Responses {start} to {start + len(group) - 1} of a rollout batch do not form a group of "
+                    f"{size} to one "
+                    "prompt, so no statistic over groups can be trusted; please report this with your command line."
+                )
+            if all(sample.rewards is not None for sample in group):
+                kept += group
+            else:
+                self.tally.dropped_groups += 1
+                logger.warning("Dropped a group of %d responses: %s", size, self.tally.last_error)
+        return kept
+
+    def _whole_updates(self, samples: list[Experience], group_size: int) -> list[Experience]:
+        """As many groups as fill optimiser updates.
+
+        What is left over, because rewards failed or the prompts ran out, would stay in DeepSpeed's gradient
+        accumulation and shift every later update; and it would leave the ranks with unequal numbers of micro-batches,
+        on which they wait for each other for ever.
+        """
+        kept = len(samples)
+        while kept % self.args.train.batch_size:
+            kept -= group_size
+            self.tally.dropped_groups += 1
+        if kept < len(samples):
+            logger.warning("Left out %d responses that do not fill --train.batch_size.", len(samples) - kept)
+        return samples[:kept]
+
+    def _same_logs(self, samples: list[Experience]) -> list[Experience]:
+        """Keep the extra_logs that every response has: OpenRLHF cannot batch a key that some lack."""
+        if samples:
+            common = set.intersection(*(set(sample.info) for sample in samples))
+            for name in {name for sample in samples for name in sample.info} - common:
+                logger.warning("extra_logs[%r] is missing from some responses and is not logged.", name)
+            for sample in samples:
+                sample.info = {name: value for name, value in sample.info.items() if name in common}
+        return samples

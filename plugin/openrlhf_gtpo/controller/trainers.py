@@ -1,0 +1,151 @@
+"""Lives in the controller: joins our generator and experience maker with OpenRLHF's loop, and writes what a run
+leaves behind: metrics.jsonl, evaluations.jsonl and run.json."""
+
+from typing import Any
+
+import openrlhf.trainer.ppo_trainer as ppo_trainer
+import openrlhf.trainer.ppo_trainer_async as ppo_trainer_async
+import ray
+from openrlhf.trainer.ppo_utils.experience import Experience
+
+from openrlhf_gtpo.controller.experience import ExperienceMaker
+from openrlhf_gtpo.controller.generator import Generator
+from openrlhf_gtpo.controller.metrics import MetricsFile, progress_line
+from openrlhf_gtpo.controller.run_record import write_run_record
+from openrlhf_gtpo.controller.saved_rollouts import rollouts_path
+from openrlhf_gtpo.controller.schedule import updates
+from openrlhf_gtpo.data.as_written import reading_as_written
+from openrlhf_gtpo.evaluation.during_training import with_every_k
+from openrlhf_gtpo.guide.engines import guide_engines
+from openrlhf_gtpo.guide.groups import Guide
+from openrlhf_gtpo.guide.settings import GuideSettings
+from openrlhf_gtpo.guide.solutions import solutions_by_prompt
+from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource, Source
+from openrlhf_gtpo.openrlhf_internals import plain_class
+from openrlhf_gtpo.settings import metrics_path
+from openrlhf_gtpo.vllm_entropy import check_hook
+
+# Evaluations during training know every k; each process of the controller imports this module.
+ppo_trainer.compute_eval_metrics = with_every_k(ppo_trainer.compute_eval_metrics)
+ppo_trainer_async.compute_eval_metrics = with_every_k(ppo_trainer_async.compute_eval_metrics)
+# Prompts and labels are what stands in the file.
+ppo_trainer.prepare_datasets = reading_as_written(ppo_trainer.prepare_datasets)
+ppo_trainer_async.prepare_datasets = reading_as_written(ppo_trainer_async.prepare_datasets)
+
+
+class Logging:
+    """What our trainers add to OpenRLHF's training step: the metrics of the batch, to every logger and to
+    metrics.jsonl."""
+
+    def _take_over(self: Any) -> None:
+        self.experience_maker = ExperienceMaker.like(self.experience_maker)
+        path = metrics_path(self.args)
+        self.metrics_file = MetricsFile(path)
+        self.evaluations_file = MetricsFile(path.with_name("evaluations.jsonl"))
+        write_run_record(path.with_name("run.json"), self.args)
+
+    def init_checkpoint_states(self: Any) -> Any:
+        """As OpenRLHF's, which calls it once before the first step; the files go on after the checkpoint's step."""
+        states = super().init_checkpoint_states()  # type: ignore[misc]
+        for file in (self.metrics_file, self.evaluations_file, MetricsFile(rollouts_path(self.args))):
+            file.begin(states["global_step"])
+        return states
+
+    def train_step(self: Any, rollout_samples: list[Experience], global_step: int) -> Any:
+        """As OpenRLHF's; the status gains our metrics, so that tensorboard and wandb log them too."""
+        self.experience_maker.step = global_step + 1
+        status, step = super().train_step(rollout_samples, global_step)  # type: ignore[misc]
+        status.update(self.experience_maker.metrics)
+        status.update(self._reward_metrics())
+        return status, step
+
+    def _compute_rollout_stats(self: Any, experiences: list[Experience]) -> Any:
+        """As OpenRLHF's, over the policy's own responses to the prompts of the first batch."""
+        return super()._compute_rollout_stats(self.experience_maker.of_the_policy(experiences))  # type: ignore[misc]
+
+    def _reward_metrics(self: Any) -> dict[str, float]:
+        stats = ray.get([engine.reward_stats.remote() for engine in self.vllm_engines or []])
+        return {f"reward/{name}_total": float(sum(s[name] for s in stats)) for name in (stats[0] if stats else {})}
+
+    def save_logs_and_checkpoints(
+        self: Any, global_step: int, logs_dict: Any = None, client_states: Any = None
+    ) -> None:
+        """As OpenRLHF's, and a line in metrics.jsonl and one for people.
+
+        The line comes first: a step whose checkpoint is there has its line, whenever the run is killed.
+        """
+        self.metrics_file.write(global_step, logs_dict or {})
+        super().save_logs_and_checkpoints(global_step, logs_dict, client_states)  # type: ignore[misc]
+        print(progress_line(global_step, logs_dict or {}), flush=True)
+
+    def save_best_checkpoint(self: Any, eval_metrics: Any, global_step: int, client_states: Any = None) -> None:
+        """As OpenRLHF's, which calls it with every evaluation's metrics, and a line in evaluations.jsonl."""
+        if eval_metrics:
+            self.evaluations_file.write(global_step, eval_metrics)
+        super().save_best_checkpoint(eval_metrics, global_step, client_states)  # type: ignore[misc]
+
+
+def guide_of(args: Any, tokenizer: Any, policy_engines: list[Any]) -> Guide | None:
+    """The guide that the command line names, once its engines are up and have the entropy hook.
+
+    Args:
+        args: OpenRLHF's nested ``args``.
+        tokenizer: the policy's.
+        policy_engines: the policy's rollout actors, which grade worked solutions.
+    """
+    settings = GuideSettings.of(args)
+    if settings is None:
+        return None
+    source: Source
+    if settings.model:
+        engines = guide_engines(settings)
+        for reports in ray.get([engine.entropy_hook_report.remote() for engine in engines]):
+            check_hook(reports)
+        source = ModelSource(engines, settings.samples, tokenizer)
+    else:
+        source = SolutionSource(solutions_by_prompt(args, tokenizer), policy_engines, settings.samples, tokenizer)
+    return Guide(settings, source, args)
+
+
+class Trainer(Logging, plain_class(ppo_trainer.PPOTrainer)):  # type: ignore[misc]
+    """OpenRLHF's controller with our generator and experience maker."""
+
+    samples_generator: Any
+    max_steps: int
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.samples_generator = Generator.like(self.samples_generator)
+        self.max_steps = int(updates(self.args, self.max_steps))
+        self._take_over()
+
+    def init_checkpoint_states(self) -> Any:
+        """As OpenRLHF's, when every actor is up; the steps of before count for ``--train.max_steps``."""
+        states = super().init_checkpoint_states()
+        generator = self.samples_generator
+        generator.steps, generator.prompts_consumed = states["global_step"], states["total_consumed_prompts"]
+        generator.guide = guide_of(self.args, self.tokenizer, self.vllm_engines)
+        return states
+
+    def _reward_metrics(self) -> dict[str, float]:
+        return {**super()._reward_metrics(), **self.samples_generator.metrics()}
+
+
+class AsyncGenerator(plain_class(ppo_trainer_async.GenerateSamplesActor)):  # type: ignore[misc]
+    """The generating half of OpenRLHF's asynchronous training with our generator."""
+
+    samples_generator: Any
+    max_steps: int
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.samples_generator = Generator.like(self.samples_generator)
+        self.max_steps = int(updates(self.args, self.max_steps))
+
+
+class AsyncTrainer(Logging, plain_class(ppo_trainer_async.TrainingActor)):  # type: ignore[misc]
+    """The training half of OpenRLHF's asynchronous training with our experience maker."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._take_over()

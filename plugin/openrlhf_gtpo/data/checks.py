@@ -1,0 +1,188 @@
+"""The data set: every line's form, and of prompts and references what the tokenizer and the grader say."""
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from openrlhf_gtpo.data.findings import Finding, fault, ok, places, reason, skipped, warning
+from openrlhf_gtpo.data.json_lines import Unreadable
+from openrlhf_gtpo.data.survey import Row, Survey, read_rows, survey
+from openrlhf_gtpo.data.tokenizer import rendered
+from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError
+from openrlhf_gtpo.rewards.protocols import RewardRequest
+
+__all__ = ["NAMES", "check_labels", "check_lengths", "check_references", "check_repeats", "check_rows", "sample"]
+
+ROWS, LABELS, REPEATS, LENGTHS, REFERENCES = NAMES = (
+    "data: rows",
+    "data: labels",
+    "data: repeats",
+    "data: lengths",
+    "data: references",
+)
+
+SAMPLE = 2000
+"""Rows that are shown to the tokenizer and to the grader at most."""
+
+GRADING_SECONDS = 120.0
+
+
+def check_rows(path: Path, input_key: str, label_key: str) -> tuple[Finding, Survey | None]:
+    """The form of every line and its prompt, and what else is to be known of the file; None if it is not readable."""
+    try:
+        found = survey(path, input_key, label_key)
+    except Unreadable as error:
+        said = str(error) if "save it" in str(error) else f"{error}: mend the path or its permissions"
+        return fault(ROWS, f"{path} cannot be read: {said}."), None
+    if not found.rows:
+        return fault(ROWS, f"{path} is empty: give a file with a JSON object a line."), None
+    if found.columns and input_key not in found.columns and len(found.bad_rows[f"has no {input_key!r}"]) == found.rows:
+        return fault(ROWS, f"{path} has no {input_key!r} in any line: {_columns(found, '--input_key')}."), found
+    if any(found.bad_rows.values()):
+        return fault(ROWS, f"{path}: {_listed(found.bad_rows)}: mend these lines or leave them out."), found
+    return ok(ROWS, f"{path}: every one of {found.rows:,} rows is an object with a prompt in {input_key!r}."), found
+
+
+def check_labels(path: Path, found: Survey, label_key: str) -> Finding:
+    """Whether each row has a reference answer, a text or a number."""
+    if len(found.bad_labels[f"has no {label_key!r}"]) == found.rows and label_key not in found.columns:
+        return fault(LABELS, f"{path} has no {label_key!r} in any line: {_columns(found, '--label_key')}.")
+    if any(found.bad_labels.values()):
+        return fault(LABELS, f"{path}: {_listed(found.bad_labels)}: give each row its reference answer as a text.")
+    return ok(LABELS, f"{path}: every row that could be read has a text or a number in {label_key!r}.")
+
+
+def check_repeats(path: Path, found: Survey) -> Finding:
+    """Prompts that come again."""
+    if not found.repeated:
+        return ok(REPEATS, f"{path}: no prompt comes twice.")
+    said = f"{path}: {_rows(len(found.repeated))} a prompt, in {places(found.repeated)}"
+    if found.contradictory:
+        said += f", with another label in {places(found.contradictory)}: keep each prompt once, with the right label."
+    else:
+        said += ": keep each once, as `openrlhf-gtpo data prepare` does, unless some are to weigh more."
+    return warning(REPEATS, said)
+
+
+def _rows(n: int) -> str:
+    return "1 row repeats" if n == 1 else f"{n:,} rows repeat"
+
+
+def sample(path: Path, found: Survey, input_key: str, label_key: str) -> list[Row]:
+    """The rows that the tokenizer and the grader are shown."""
+    return list(read_rows(path, found, SAMPLE, input_key, label_key))
+
+
+def check_lengths(
+    path: Path, found: Survey, rows: Sequence[Row], tokenizer: Any, max_len: int, max_new_tokens: int | None
+) -> Finding:
+    """Prompts that leave no room for the response, of which OpenRLHF would cut off the beginning.
+
+    Args:
+        rows: of `sample`.
+        tokenizer: as transformers loads it.
+        max_len: tokens of prompt and response together.
+        max_new_tokens: of the response; None leaves it whatever the prompt does not take, and at least 1.
+    """
+    most = max_len - (1 if max_new_tokens is None else max_new_tokens)
+    lengths: dict[int, int] = {}
+    broken: list[int] = []
+    why = ""
+    for row in rows:
+        try:
+            text = rendered(tokenizer, row.prompt)
+            lengths[row.line] = len(tokenizer(text, add_special_tokens=False)["input_ids"])
+        except Exception as error:  # a chat template is a program of somebody else's
+            broken.append(row.line)
+            why = why or reason(error)
+    if broken:
+        return fault(
+            LENGTHS, f"{path}: {places(broken)} cannot be rendered by the chat template ({why}): mend these prompts."
+        )
+    room = f"--max_len {max_len}" + (f" less --max_new_tokens {max_new_tokens}" if max_new_tokens else " less 1")
+    longest = max(lengths, key=lengths.__getitem__)
+    long = [line for line, length in lengths.items() if length > most]
+    if long:
+        return fault(
+            LENGTHS,
+            f"{path}: {len(long):,} of {_shown(found, rows)} prompts have more than {most:,} tokens ({room}), in "
+            f"{places(long)}, the longest {lengths[longest]:,} in line {longest}; OpenRLHF would cut off their "
+            "beginning: raise --max_len or leave them out.",
+        )
+    return ok(
+        LENGTHS,
+        f"{path}: the longest of {_shown(found, rows)} prompts has {lengths[longest]:,} tokens (line {longest}), and "
+        f"there is room for {most:,} ({room}).",
+    )
+
+
+def check_references(path: Path, found: Survey, rows: Sequence[Row], service: RewardClientSettings) -> Finding:
+    """Whether the grader can read the labels.
+
+    Args:
+        rows: of `sample`.
+        service: one that speaks the protocol of the project's own.
+    """
+    lines: dict[str, list[int]] = {}
+    for row in rows:
+        lines.setdefault(row.label, []).append(row.line)
+    try:
+        bad = asyncio.run(_unreadable(list(lines), service))
+    except RewardError as error:
+        return fault(REFERENCES, f"The references were not all graded ({str(error).rstrip('.')}): mend the service.")
+    if not bad:
+        return ok(REFERENCES, f"{path}: the grader can read each of {_shown(found, rows)} references.")
+    where = sorted(line for reference in bad for line in lines[reference])
+    first = next(reference for reference in lines if reference in bad)
+    return fault(
+        REFERENCES,
+        f"{path}: the grader cannot read {len(where):,} of {_shown(found, rows)} references, in {places(where)} (such "
+        f"as {_short(first)}), so that no response to these prompts would ever count as correct: mend or leave out "
+        "these rows.",
+    )
+
+
+async def _unreadable(references: list[str], service: RewardClientSettings) -> set[str]:
+    """Those that the service refuses to grade against; raises RewardError when it does not answer."""
+    client = RewardClient(dataclasses.replace(service, deadline=GRADING_SECONDS))
+    try:
+        asked = (client.reward(RewardRequest("", reference, "", "")) for reference in references)
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+    finally:
+        await client.aclose()
+    bad = set()
+    for reference, answer in zip(references, answers, strict=True):
+        if isinstance(answer, RewardError) and answer.permanent:  # about this reference: the service does answer
+            bad.add(reference)
+        elif isinstance(answer, BaseException):
+            raise answer
+    return bad
+
+
+def _listed(faults: dict[str, list[int]]) -> str:
+    """``line 3 has no 'label'; lines 5 and 6: has ...``, in the order of the first line."""
+    kinds = sorted((lines[0], what, lines) for what, lines in faults.items() if lines)
+    return "; ".join(
+        f"{places(lines)}: it {what}" if len(lines) > 1 else f"{places(lines)} {what}" for _, what, lines in kinds
+    )
+
+
+def _columns(found: Survey, flag: str) -> str:
+    return f"name the column by {flag} (there are {', '.join(map(repr, found.columns)) or 'none'})"
+
+
+def _shown(found: Survey, rows: Sequence[Row]) -> str:
+    """``1,200``, or of a sample that it is one."""
+    if len(rows) == len(found.offsets):
+        return f"{len(rows):,}"
+    return f"{len(rows):,} sampled (of {len(found.offsets):,})"
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:39] + "…")
+
+
+def all_skipped(names: Sequence[str], why: str) -> list[Finding]:
+    return [skipped(name, f"Not checked: {why}.") for name in names]

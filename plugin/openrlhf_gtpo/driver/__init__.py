@@ -1,0 +1,1 @@
+"""The process that the user started: its flags, the checks before anything starts, the plan, and what ends with it."""

@@ -1,0 +1,101 @@
+"""Every check between the command line and Ray's start, in the order in which they run. A new one belongs here: into
+`of_flags` if it looks at flags and names alone, into `of_content` if it reads files, into `of_services` if it asks
+somebody."""
+
+import argparse
+from typing import Any
+
+from openrlhf_gtpo.data.named_files import data_faults, is_offline, model_fault, python_fault
+from openrlhf_gtpo.driver.flags import gpu_refusals, refusals
+from openrlhf_gtpo.driver.training_data import guide_faults, poison
+from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.guide.settings import GuideSettings, guide_warnings
+from openrlhf_gtpo.settings import reward_client_settings, reward_token
+
+__all__ = ["of_content", "of_flags", "of_services"]
+
+
+def of_flags(args: argparse.Namespace, device: str) -> list[str]:
+    """What is wrong with a command line by itself, and with the files that it names: within a second, for a dry run
+    too.
+
+    Args:
+        args: OpenRLHF's flat namespace.
+        device: ``cpu`` or ``gpu``.
+
+    Returns:
+        One sentence for each fault, naming the flag and the fix.
+    """
+    if device == "cpu":
+        from openrlhf_gtpo.cpu import platform
+
+        found = refusals(args) + platform.refusals(args)
+    else:
+        found = refusals(args) + gpu_refusals(args)
+    try:
+        reward_token()
+    except SettingsError as error:
+        found.append(str(error))
+    return found + _missing_files(vars(args))
+
+
+def of_content(args: argparse.Namespace) -> tuple[list[str], list[str]]:
+    """What is wrong with what the command line names, where that is on this machine; a dry run does this too.
+
+    Args:
+        args: OpenRLHF's flat namespace, without faults of `of_flags`.
+
+    Returns:
+        Sentences for which the run is refused, and sentences that are only told.
+    """
+    faults, warnings = poison(vars(args))
+    return faults + guide_faults(vars(args)), warnings + guide_warnings(vars(args))
+
+
+def of_services(args: argparse.Namespace) -> list[str]:
+    """Ask the reward services for known verdicts: not in a dry run, which may be made where none can be reached.
+
+    Args:
+        args: OpenRLHF's flat namespace.
+
+    Returns:
+        One sentence for each service that cannot be used, where another one can.
+
+    Raises:
+        ServiceUnusable: none can.
+    """
+    from openrlhf_gtpo.rewards.probe import unusable_services
+
+    settings = reward_client_settings(vars(args))
+    return unusable_services(settings) if settings else []
+
+
+def _missing_files(flags: dict[str, Any]) -> list[str]:
+    """Models, data and Python files that are not there, as far as this run would use them."""
+    offline = is_offline() and not flags["use_ms"]  # ModelScope has a cache of its own
+    models = {"actor": flags["actor.model_name_or_path"]}
+    if flags["algo.advantage.estimator"] == "gae":
+        models["critic"] = flags["critic.model_name_or_path"]
+    if not (flags["reward.remote_url"] or flags["train.agent_func_path"]):
+        models["reward"] = flags["reward.model_name_or_path"]
+    named = {f"--{role}.model_name_or_path": name for role, name in models.items() if name}
+    guide = GuideSettings.of_flags(flags)
+    if guide and guide.model:
+        named["--guide.model"] = guide.model
+    found = [fault for flag, name in named.items() if (fault := model_fault(flag, name, offline=offline))]
+    if not models["actor"]:
+        found.append("No --actor.model_name_or_path: name the policy, a folder or a hub id.")
+    if flags["data.prompt_dataset"]:
+        probabilities = flags["data.prompt_probs"]
+        found += data_faults(
+            "--data.prompt_dataset", flags["data.prompt_dataset"], offline=offline, probabilities=probabilities
+        )
+    else:
+        found.append("No --data.prompt_dataset: name the prompts, such as a .jsonl file.")
+    if flags["eval.dataset"]:
+        found += data_faults("--eval.dataset", flags["eval.dataset"], offline=offline)
+    programs = {"--train.agent_func_path": flags["train.agent_func_path"]}
+    first = (flags["reward.remote_url"] or "").split(",")[0]  # the one that OpenRLHF looks at
+    if first.endswith(".py"):
+        programs["--reward.remote_url"] = first
+    return found + [fault for flag, name in programs.items() if name and (fault := python_fault(flag, name))]

@@ -1,0 +1,84 @@
+"""Whether a Ray cluster can ever place a run: what OpenRLHF's actors ask for, and what the nodes have.
+
+Ray waits for ever for resources that nobody has, since a node may still come."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from openrlhf_gtpo.errors import UserError
+from openrlhf_gtpo.guide.settings import GuideSettings
+
+__all__ = ["GROWS", "ClusterTooSmall", "check_cluster", "gpus_by_role", "shares_gpus"]
+
+GROWS = "OPENRLHF_GTPO_CLUSTER_GROWS"
+"""Environment variable for clusters that add nodes by themselves: nothing is refused for the nodes that there are."""
+
+
+class ClusterTooSmall(UserError):
+    """A Ray cluster has fewer GPUs or CPUs than the actors of a run ask for."""
+
+
+def shares_gpus(flags: Mapping[str, Any]) -> bool:
+    """Whether engines and policy are on the same GPUs."""
+    return bool(flags["train.colocate_all"] and not flags["train.async_enable"])
+
+
+def gpus_by_role(flags: Mapping[str, Any]) -> dict[str, int]:
+    """The GPUs that a command line places actors on; Ray is asked for a CPU beside each.
+
+    Args:
+        flags: OpenRLHF's flat namespace as a mapping.
+
+    Returns:
+        A number for each role that has GPUs of its own.
+    """
+
+    def of(role: str) -> int:
+        return int(flags[f"{role}.num_nodes"] * flags[f"{role}.num_gpus_per_node"])
+
+    everything = flags["train.colocate_all"]
+    found = {"trainers": of("actor")}
+    if flags["algo.kl.init_coef"] > 0 and not (everything or flags["train.colocate_actor_ref"]):
+        found["the reference policy"] = of("ref")
+    if not shares_gpus(flags):
+        found["engines"] = (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
+        guide = GuideSettings.of_flags(dict(flags))
+        if guide is not None:
+            found["the guide's engines"] = guide.engines * guide.tensor_parallel_size
+    critic = bool(flags["critic.model_name_or_path"]) or flags["algo.advantage.estimator"] == "gae"
+    if critic and not everything:
+        found["the critic"] = of("critic")
+    shares_critic = critic and flags["train.colocate_critic_reward"]
+    if flags["reward.model_name_or_path"] and not (everything or shares_critic or flags["reward.remote_url"]):
+        found["the reward model"] = of("reward")
+    return {role: number for role, number in found.items() if number}
+
+
+def check_cluster(flags: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]], *, logical: bool) -> None:
+    """Refuse a run that a cluster can never place.
+
+    Args:
+        flags: OpenRLHF's flat namespace as a mapping.
+        nodes: the living ones, as ``ray.nodes()`` describes them.
+        logical: the GPUs are numbers that Ray was told (the CPU platform).
+
+    Raises:
+        ClusterTooSmall: the nodes have too few GPUs or CPUs, and ``GROWS`` is not set.
+    """
+    roles = gpus_by_role(flags)
+    needed = sum(roles.values())
+    gpus, cpus = (int(sum(node["Resources"].get(name, 0) for node in nodes)) for name in ("GPU", "CPU"))
+    if os.environ.get(GROWS) or min(gpus, cpus) >= needed:
+        return
+    kind = "logical GPUs" if logical else "GPUs"
+    parts = ", ".join(f"{number} for {role}" for role, number in roles.items())
+    where = "its node has" if len(nodes) == 1 else f"its {len(nodes)} nodes have"
+    fix = f"ray start --head --num-gpus {needed}" if logical else "ray start on more nodes"
+    if cpus < needed <= gpus:
+        fix = f"ray start with --num-cpus {needed} or more"
+    raise ClusterTooSmall(
+        f"The Ray cluster can never place this run, which needs {needed} {kind} ({parts}) and as many CPUs; {where} "
+        f"{gpus} and {cpus}: start Ray with more ({fix}), or ask for less by --actor.num_gpus_per_node and "
+        f"--vllm.num_engines. If the cluster adds nodes by itself, set {GROWS}=1."
+    )

@@ -1,0 +1,150 @@
+"""The command line of training, read without what OpenRLHF imports, so that a mistyped flag is told at once.
+
+OpenRLHF's parser stands in the ``__main__`` block of its script, behind imports of torch, DeepSpeed and vLLM that take
+a quarter of a minute. The parser's own statements need the standard library alone: they are taken out of the script's
+source and run by themselves. A test compares the result with the parser of the whole script, and `check_same` does at
+the start of a run."""
+
+import argparse
+import ast
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+from openrlhf_gtpo.driver.flags import add_flags
+from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.openrlhf_internals import CLI, OpenRLHFMismatch, source_of
+from openrlhf_gtpo.parsing import unknown
+
+__all__ = ["PROGRAM", "USAGE", "CommandLine", "FlagError", "check_same", "defaults", "parse", "parser"]
+
+PROGRAM = "openrlhf-gtpo train"
+
+USAGE = f"""{PROGRAM} --actor.model_name_or_path DIR_OR_ID --data.prompt_dataset FILE [--preset NAME] [flags]
+       {PROGRAM} --help  lists every flag with its default"""
+
+
+class FlagError(SettingsError):
+    """A flag that does not exist, or a value that its flag does not take."""
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """What was asked for."""
+
+    args: argparse.Namespace
+    """OpenRLHF's flat namespace: ``vars(args)["algo.kl.init_coef"]``."""
+    given: frozenset[str]
+    """Names of the flags that the command line has; all others have their defaults."""
+
+
+def parse(arguments: Sequence[str]) -> CommandLine:
+    """Read OpenRLHF's flags and ours.
+
+    Args:
+        arguments: without the program's name, a preset in its place already.
+
+    Raises:
+        FlagError: one sentence for each flag that does not exist, with the nearest that do; or argparse's own about a
+            value.
+        SystemExit: after ``--help``.
+    """
+    made = parser()
+    args, rest = made.parse_known_args(list(arguments))
+    if rest:
+        raise FlagError("\n".join(unknown(rest, made)))
+    untouched = object()
+    seen = made.parse_args(list(arguments), argparse.Namespace(**dict.fromkeys(vars(args), untouched)))
+    given = frozenset(name for name, value in vars(seen).items() if value is not untouched)
+    return CommandLine(args, given)
+
+
+def parser() -> argparse.ArgumentParser:
+    """OpenRLHF's parser with our flags; every flag's help shows its default.
+
+    Raises:
+        OpenRLHFMismatch: OpenRLHF's script has no parser where 0.11 has it.
+    """
+    made = _openrlhfs_parser()
+    add_flags(made)
+    made.prog, made.usage = PROGRAM, USAGE
+    for action in made._actions:
+        if action.default is not argparse.SUPPRESS and "default:" not in (action.help or ""):
+            action.help = f"{action.help or ''} (default: {_shown(action)})".lstrip()
+    return made
+
+
+def defaults() -> dict[str, Any]:
+    """What an empty command line means: OpenRLHF's flat flags and ours."""
+    return vars(parser().parse_args([]))
+
+
+def check_same(other: argparse.ArgumentParser) -> None:
+    """Make sure that the flags are those of OpenRLHF's own script.
+
+    Args:
+        other: as the script made it, without our flags.
+
+    Raises:
+        OpenRLHFMismatch: it has other flags than the one that was read out of the source.
+    """
+    different = set(_options(other)) ^ set(_options(_openrlhfs_parser()))
+    if different:
+        raise OpenRLHFMismatch(
+            f"The parser of {CLI} was changed before it ran ({', '.join(sorted(different))}), so the command line "
+            "would not mean what was checked: install OpenRLHF's released version."
+        )
+
+
+class _Parser(argparse.ArgumentParser):
+    """One that raises what argparse prints below its usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise FlagError(f"{message}.")
+
+
+def _openrlhfs_parser() -> argparse.ArgumentParser:
+    """What OpenRLHF's script makes up to ``parser.parse_args()``."""
+    path = source_of(CLI)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imports = [statement for statement in tree.body if _of_the_standard_library(statement)]
+    blocks = [
+        statement.body
+        for statement in tree.body
+        if isinstance(statement, ast.If) and ast.unparse(statement.test) == "__name__ == '__main__'"
+    ]
+    main = blocks[0] if blocks else []
+    end = next((n for n, statement in enumerate(main) if "parser.parse_args()" in ast.unparse(statement)), None)
+    if end is None:
+        raise OpenRLHFMismatch(f"{path} has no parser.parse_args() in its main block, where OpenRLHF 0.11 has it.")
+    names: dict[str, Any] = {}
+    exec(compile(ast.Module(imports, []), str(path), "exec"), names)
+    names["argparse"] = SimpleNamespace(**{**vars(argparse), "ArgumentParser": _Parser})
+    exec(compile(ast.Module(main[:end], []), str(path), "exec"), names)
+    return names["parser"]
+
+
+def _of_the_standard_library(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Import):
+        return all(alias.name.split(".")[0] in sys.stdlib_module_names for alias in statement.names)
+    return isinstance(statement, ast.ImportFrom) and (statement.module or "").split(".")[0] in sys.stdlib_module_names
+
+
+def _options(made: argparse.ArgumentParser) -> list[str]:
+    return [option for action in made._actions for option in action.option_strings]
+
+
+def _shown(action: argparse.Action) -> str:
+    """A flag's default as help shows it, in which % stands twice."""
+    value = action.default
+    if action.nargs == 0:
+        text = "on" if value == action.const else "off"
+    elif value is None or value == "":
+        text = "none"
+    elif isinstance(value, list | tuple):
+        text = " ".join(map(str, value))
+    else:
+        text = str(value)
+    return text.replace("%", "%%")

@@ -1,0 +1,82 @@
+"""Says in one sentence why a run ended and how it goes on: an error that was raised to say so, a process that died,
+a full disk."""
+
+import errno
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from openrlhf_gtpo.errors import UserError
+
+__all__ = ["last_checkpoint", "one_sentence", "way_on"]
+
+
+def one_sentence(error: BaseException, flags: dict[str, Any]) -> str | None:
+    """The sentence for what ended a run; None for an error that nobody expected, whose traceback is wanted.
+
+    Args:
+        error: as it reached the driver. A worker's exception arrives wrapped by Ray; one of an actor's constructor
+            arrives as text.
+        flags: OpenRLHF's flat flags; empty when the run ended before they were known.
+    """
+    for link in _chain(error):
+        if isinstance(link, UserError) and getattr(link, "cause", None) is None:
+            return f"{link} {way_on(flags)}" if last_checkpoint(flags) is not None else str(link)
+    found = re.findall(r"^(?:\S*\s)?openrlhf_gtpo\.[\w.]+: (.+)$", str(error), flags=re.MULTILINE)
+    if found:
+        return found[-1]
+    full = f"[Errno {errno.ENOSPC}]"
+    if any(isinstance(link, OSError) and link.errno == errno.ENOSPC for link in _chain(error)) or full in str(error):
+        return f"A disk is full, so training stopped: make room where the run writes. {way_on(flags)}"
+    died = _died(error)
+    return None if died is None else f"{died} {way_on(flags)}"
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: BaseException | None = error
+    while seen is not None:
+        yield seen
+        # ``cause`` is what Ray wraps in a RayTaskError, which is an instance of its cause's class too.
+        seen = getattr(seen, "cause", None) or seen.__cause__
+
+
+def _died(error: BaseException) -> str | None:
+    """Which of the run's processes died, if one did."""
+    import ray.exceptions
+
+    death = next((link for link in _chain(error) if isinstance(link, ray.exceptions.RayActorError)), None)
+    text = str(error) if death is None else str(death)
+    if death is None and "ActorDiedError" not in text:
+        return None
+    name, pid = (re.search(rf"^\s*{key}: (.+)$", text, re.MULTILINE) for key in ("class_name", "pid"))
+    why = re.search(r"Worker exit type: (\w+)", text)
+    who = f"The process of {name[1]}" if name else "A process of the run"
+    return (
+        f"{who}{f' (pid {pid[1]})' if pid else ''} died{f' ({why[1]})' if why else ''}, so training stopped; what it "
+        "said last stands above, and Ray's logs of all processes are in the session's folder under /tmp/ray on its "
+        "node."
+    )
+
+
+def way_on(flags: dict[str, Any]) -> str:
+    """How to go on after a run that ended."""
+    step = last_checkpoint(flags)
+    if step is not None:
+        return (
+            f"The same command with --ckpt.load_enable goes on after step {step}, the last checkpoint in "
+            f"{flags['ckpt.path']}."
+        )
+    return "There is no checkpoint to go on from: --ckpt.save_steps N writes one every N steps."
+
+
+def last_checkpoint(flags: dict[str, Any]) -> int | None:
+    """The step of the checkpoint that a resumed run would begin with, None where there is none."""
+    if not flags.get("ckpt.path"):
+        return None
+    latest = Path(flags["ckpt.path"]) / "_actor" / "latest"  # DeepSpeed's pointer to the newest
+    try:
+        found = re.search(r"global_step(\d+)", latest.read_text(encoding="utf-8"))
+    except OSError:
+        return None
+    return int(found[1]) if found else None

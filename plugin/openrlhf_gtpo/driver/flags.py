@@ -1,0 +1,321 @@
+"""Our command-line flags: names, bounds, defaults, help, and the combinations that are refused.
+
+They join OpenRLHF's parser, so that its ``--help`` shows them in a group of their own and its ``args`` carries them:
+``--shaping.alpha1`` is ``args.shaping.alpha1`` in every process. Everything is checked once, here, before anything
+starts."""
+
+import argparse
+import math
+import os
+from typing import Any
+
+from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
+from openrlhf_gtpo.driver import presets
+from openrlhf_gtpo.guide.settings import add_guide_flags, guide_refusals
+from openrlhf_gtpo.settings import MOST_AT_ONCE, rewards_are_embedded
+
+__all__ = ["add_flags", "gpu_refusals", "make_paths_absolute", "openrlhfs_precision", "refusals"]
+
+ON_FAILURE = ("retry", "drop_group", "stop")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add our flags to OpenRLHF's parser and our estimators to its choices."""
+    for action in parser._actions:
+        if action.dest == "algo.advantage.estimator":
+            action.choices = [*(action.choices or []), *ours()]
+            action.help = f"{action.help}, " + "; ".join(f"{name}: {ESTIMATORS[name].sentence}" for name in ours())
+        if action.dest == "ds.param_dtype":
+            action.choices, action.default = ["auto", *(action.choices or []), "fp32"], "auto"
+            action.help = "precision of the weights; auto is bf16, but fp32 on a CPU without bf16 (default: auto)"
+        if action.dest == "vllm.num_engines":
+            action.help = "vLLM engines that generate, at least 1 (default: none, which is refused; on a CPU 1)"
+        if action.dest.endswith(".num_gpus_per_node"):
+            action.help = f"{action.help} (default: {action.default}; on a CPU 1 logical GPU)"
+    group = parser.add_argument_group(
+        "openrlhf-gtpo", "Group Token Policy Optimization (Tan et al., arXiv 2508.04349)"
+    )
+    group.add_argument(
+        "--device",
+        choices=["auto", "cpu", "gpu"],
+        default="auto",
+        help="where OpenRLHF's loop runs; auto takes the CPU platform where neither this machine nor the Ray cluster "
+        "of RAY_ADDRESS has a GPU (default: auto)",
+    )
+    group.add_argument(
+        "--preset",
+        metavar="NAME",
+        default=None,
+        help=f"the settings of an algorithm: {', '.join(presets.names())}; flags beside it win, --no-FLAG takes a "
+        "switch back, --show prints it and ends (default: none)",
+    )
+    group.add_argument(
+        "--dry-run",
+        dest="dry_run",
+        action="store_true",
+        help="parse and check the command line, print what it would do, and start nothing",
+    )
+    for flag in {flag.name: flag for estimator in ESTIMATORS.values() for flag in estimator.flags}.values():
+        group.add_argument(f"--{flag.name}", **flag.options)
+    group.add_argument(
+        "--shaping.grop",
+        action="store_true",
+        help="Group Relative Overlong Punishment (Appendix D): take up to 1/2 off the reward of responses that are "
+        "long beside those of their group; with any estimator (default: off)",
+    )
+    group.add_argument(
+        "--shaping.top_entropy_share",
+        type=float,
+        default=1.0,
+        metavar="SHARE",
+        help="forking tokens (Wang et al., arXiv 2506.01939): only this share of a rollout batch's tokens, those of "
+        "the highest entropy, keep their gradient; with any estimator but grpo_s; 0.2 there (default: 1.0, all)",
+    )
+    group.add_argument(
+        "--shaping.save_rollouts",
+        type=int,
+        default=0,
+        metavar="N",
+        help="at every step write N groups of responses with each token's entropy, shaped reward and advantage to "
+        "rollouts.jsonl beside the metrics (default: 0)",
+    )
+    group.add_argument(
+        "--train.max_steps",
+        type=int,
+        default=None,
+        metavar="N",
+        help="end after N steps (rollout batches), however many prompts dynamic filtering takes for them; the "
+        "learning rate's schedule ends there too (default: when the prompts of all episodes are used up)",
+    )
+    group.add_argument(
+        "--vllm.max_num_seqs",
+        type=int,
+        default=None,
+        metavar="N",
+        help="responses that an engine works on at once; the rest of a batch waits (default: all that an engine gets "
+        f"of a batch, but no more than {MOST_AT_ONCE:,})",
+    )
+    group.add_argument(
+        "--reward.on_failure",
+        choices=ON_FAILURE,
+        default="retry",
+        help="when a reward cannot be had: retry until --reward.deadline, then drop the whole group and draw another "
+        "prompt; drop_group at the first failure; or stop the run once the deadline is over (default: retry)",
+    )
+    group.add_argument(
+        "--reward.deadline", type=float, default=300.0, help="seconds until a reward is given up (default: 300)"
+    )
+    group.add_argument(
+        "--reward.timeout",
+        type=float,
+        default=60.0,
+        help="seconds for one request to the reward service (default: 60)",
+    )
+    group.add_argument(
+        "--reward.batch_size", type=int, default=64, help="responses in one request at most (default: 64)"
+    )
+    group.add_argument(
+        "--reward.max_in_flight",
+        type=int,
+        default=8,
+        help="requests of one rollout engine under way at once at most (default: 8)",
+    )
+    group.add_argument(
+        "--logger.metrics_path",
+        type=str,
+        default=None,
+        help="file for one JSON object of metrics a step (default: metrics.jsonl in --ckpt.output_dir)",
+    )
+    add_guide_flags(parser)
+
+
+def refusals(args: argparse.Namespace) -> list[str]:
+    """What is wrong with a parsed command line.
+
+    Args:
+        args: OpenRLHF's flat namespace, before it is nested: ``vars(args)["algo.kl.init_coef"]``.
+
+    Returns:
+        One sentence for each fault, naming the flag and the mend; empty when there is none.
+    """
+    flags = vars(args)
+    found = _own_faults(flags) + guide_refusals(flags)
+    if flags["algo.advantage.estimator"] in ours():
+        found += _meaningless(flags)
+    return found
+
+
+def gpu_refusals(args: argparse.Namespace) -> list[str]:
+    """What a command line asks for that only the CPU platform has: one sentence each.
+
+    Args:
+        args: OpenRLHF's flat namespace.
+    """
+    if vars(args)["ds.param_dtype"] != "fp32":
+        return []
+    return ["--ds.param_dtype is fp32, which is for CPUs: OpenRLHF trains on GPUs in bf16 or fp16, so leave it out."]
+
+
+def openrlhfs_precision(args: argparse.Namespace) -> str:
+    """Settle ``--ds.param_dtype`` where OpenRLHF runs on GPUs: auto is its own default.
+
+    Args:
+        args: OpenRLHF's flat namespace, changed in place.
+
+    Returns:
+        The precision.
+    """
+    flags = vars(args)
+    if flags["ds.param_dtype"] == "auto":
+        flags["ds.param_dtype"] = "bf16"
+    return flags["ds.param_dtype"]
+
+
+def _own_faults(flags: dict[str, Any]) -> list[str]:
+    found = []
+    engines = flags["vllm.num_engines"] or 0  # none is OpenRLHF's default
+    if engines < 1:
+        found.append(f"--vllm.num_engines is {engines}, but vLLM engines generate the responses: set it to 1 or more.")
+    if flags["preset"] is not None:  # Written out, it was taken out of the command line before it was parsed.
+        found.append(f"--preset {flags['preset']} was abbreviated, and would do nothing: write --preset out.")
+    for name in ("shaping.alpha1", "shaping.alpha2"):
+        if not (math.isfinite(flags[name]) and flags[name] >= 0):
+            found.append(f"--{name} is {flags[name]}, but a weight is a number from 0 up.")
+    clip = flags["shaping.entropy_clip"]
+    if clip is not None and not (0 <= clip[0] < clip[1]):
+        found.append(f"--shaping.entropy_clip is {clip[0]} {clip[1]}, but needs 0 <= LOW < HIGH, in nats.")
+    if not 0 < flags["shaping.top_entropy_share"] <= 1:
+        found.append(
+            f"--shaping.top_entropy_share is {flags['shaping.top_entropy_share']}, but a share is above 0 and at most "
+            "1."
+        )
+    if flags["shaping.save_rollouts"] < 0:
+        found.append(
+            f"--shaping.save_rollouts is {flags['shaping.save_rollouts']}, but a number of groups is 0 or more."
+        )
+    steps = flags["train.max_steps"]
+    if steps is not None and steps < 1:
+        found.append(f"--train.max_steps is {steps}, but training takes at least 1 step.")
+    if steps is not None and flags["train.async_enable"] and flags["ckpt.load_enable"]:
+        found.append(
+            "--train.max_steps cannot count the steps of before in an asynchronous run that is resumed: leave it out."
+        )
+    for name in ("reward.timeout", "reward.deadline"):
+        if not (math.isfinite(flags[name]) and flags[name] > 0):
+            found.append(f"--{name} is {flags[name]}, but needs a number of seconds above 0.")
+    for name in ("reward.batch_size", "reward.max_in_flight", "vllm.max_num_seqs"):
+        if flags[name] is not None and flags[name] < 1:
+            found.append(f"--{name} is {flags[name]}, but needs to be at least 1.")
+    if flags["rollout.top_p"] < 1 and _corrects(flags):
+        found.append(
+            f"--rollout.top_p is {flags['rollout.top_p']} with --algo.advantage.is_correction_*: vLLM's probabilities "
+            "are among the tokens that it kept and the policy's among all, so every ratio would be too small by the "
+            "share that was kept. Set --rollout.top_p 1.0 or leave the correction out."
+        )
+    if rewards_are_embedded(flags) and flags.get("data.label_key") is None:
+        found.append(
+            "No --data.label_key: the built-in reward service compares each response with a reference answer, so "
+            "name the "
+            "column that holds it (or give your own rewards by --reward.remote_url)."
+        )
+    return found
+
+
+def _corrects(flags: dict[str, Any]) -> bool:
+    """Whether importance correction weighs the loss by the ratio of policy to rollout; its flag had another name up to
+    OpenRLHF 0.11.1."""
+    level = flags.get("algo.advantage.is_correction_level", "off")
+    return level != "off" or bool(flags.get("algo.advantage.is_correction_enable", False))
+
+
+def _meaningless(flags: dict[str, Any]) -> list[str]:
+    """Options of OpenRLHF that have no meaning with our own estimators: refused, never ignored."""
+    name = flags["algo.advantage.estimator"]
+    estimator = ESTIMATORS[name]
+    title = estimator.title
+    correction = _corrects(flags)
+    rules = [
+        (
+            flags["algo.advantage.gamma"] != 1,
+            f"--algo.advantage.gamma is {flags['algo.advantage.gamma']}, but {title} does not discount: leave it "
+            f"at 1.",
+        ),
+        (
+            flags["algo.advantage.lambd"] != 1,
+            f"--algo.advantage.lambd is {flags['algo.advantage.lambd']}, but {title} has no GAE: leave it at 1.",
+        ),
+        (
+            flags["algo.kl.init_coef"] > 0 and not flags["algo.kl.use_loss"],
+            f"--algo.kl.init_coef is {flags['algo.kl.init_coef']} without --algo.kl.use_loss, which would "
+            f"subtract KL from "
+            f"the reward that {title} shapes: set --algo.kl.init_coef 0 (as the paper does) or add "
+            f"--algo.kl.use_loss.",
+        ),
+        (
+            flags["reward.normalize_enable"],
+            f"--reward.normalize_enable has no meaning with {title}, which takes correctness as 0 or 1: leave it out.",
+        ),
+        (
+            tuple(flags["reward.clip_range"]) != (-10, 10),
+            f"--reward.clip_range has no meaning with {title}, whose shaped rewards are bounded: leave it out.",
+        ),
+        (
+            flags["rollout.n_samples_per_prompt"] < 2,
+            f"--rollout.n_samples_per_prompt is {flags['rollout.n_samples_per_prompt']}, but {title} compares the "
+            f"responses "
+            "of a group: use 2 or more (the paper uses 16).",
+        ),
+        (
+            flags["critic.model_name_or_path"] is not None,
+            f"--critic.model_name_or_path names a critic, but {title} has none: leave it out.",
+        ),
+        (
+            flags["algo.advantage.no_std_norm"],
+            f"--algo.advantage.no_std_norm contradicts Eq. 6 of {title}, which divides by the standard deviation: "
+            f"leave it "
+            "out.",
+        ),
+        (
+            flags["actor.policy_loss_type"] != "ppo",
+            f"--actor.policy_loss_type {flags['actor.policy_loss_type']} is another method's objective, and "
+            f"{title} brings "
+            "its own: leave it out.",
+        ),
+        (
+            flags.get("actor.loss_agg_mode", "token-mean") != "token-mean",
+            f"--actor.loss_agg_mode {flags.get('actor.loss_agg_mode')} contradicts the objective of {title}: "
+            f"leave it out.",
+        ),
+        (
+            flags["reward.model_name_or_path"] is not None and not flags["reward.remote_url"],
+            f"--reward.model_name_or_path gives scores of a model, but {title} needs verified correctness: use "
+            "--reward.remote_url, or leave both out for the built-in reward service.",
+        ),
+        (
+            estimator.per_response and flags["shaping.top_entropy_share"] != 1,
+            f"--shaping.top_entropy_share is {flags['shaping.top_entropy_share']}, but {title} has one ratio and one "
+            "advantage for each response, of which no single token can be left out: leave it at 1.",
+        ),
+        (
+            estimator.per_response and correction,
+            f"--algo.advantage.is_correction_* weighs single tokens, but {title} has one ratio for each response: "
+            "leave it out.",
+        ),
+    ]
+    return [sentence for broken, sentence in rules if broken]
+
+
+def make_paths_absolute(args: argparse.Namespace) -> None:
+    """Let the folders that a run writes to mean the same in every process: Ray's workers have other working
+    directories than the driver.
+
+    Args:
+        args: OpenRLHF's flat namespace, changed in place.
+    """
+    flags = vars(args)
+    names = ["ckpt.output_dir", "ckpt.path", "logger.metrics_path", "logger.tensorboard_dir", "guide.solutions"]
+    if os.path.isdir(str(flags["guide.model"])):  # else it is a hub id
+        names.append("guide.model")
+    for name in names:
+        if flags[name]:
+            flags[name] = os.path.abspath(flags[name])

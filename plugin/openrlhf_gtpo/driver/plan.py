@@ -1,0 +1,152 @@
+"""What a command line would do: the resolved plan that ``--dry-run`` prints."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
+from openrlhf_gtpo.controller.schedule import schedule
+from openrlhf_gtpo.driver import memory
+from openrlhf_gtpo.guide.settings import GuideSettings
+from openrlhf_gtpo.openrlhf_internals import hierarchize
+from openrlhf_gtpo.settings import responses_at_once
+
+__all__ = ["plan"]
+
+
+def plan(
+    args: argparse.Namespace, *, device: str, precision: str, preset: str | None, overridden: Sequence[str]
+) -> str:
+    """The plan as a table of two columns.
+
+    Args:
+        args: OpenRLHF's flat namespace, as checked.
+        device: ``cpu`` or ``gpu``.
+        precision: of the weights, for people.
+        preset: name of the preset, if one was used.
+        overridden: its flags that the command line sets itself.
+    """
+    flags = vars(args)
+    rows = [("preset", _preset(preset, overridden)), *_algorithm(flags), *_batch(flags)]
+    rows += [
+        *_machines(flags, device, precision),
+        *(_memory(flags) if device == "gpu" else []),
+        ("policy", str(flags["actor.model_name_or_path"] or flags.get("model_name_or_path"))),
+        ("data", str(flags["data.prompt_dataset"])),
+        ("rewards", _rewards(flags)),
+        ("output", str(flags["ckpt.output_dir"])),
+    ]
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def _preset(preset: str | None, overridden: Sequence[str]) -> str:
+    if preset is None:
+        return "none"
+    return preset + (f", but for {', '.join(overridden)}" if overridden else "")
+
+
+def _algorithm(flags: dict[str, Any]) -> list[tuple[str, str]]:
+    low, high = flags["actor.eps_clip_low_high"] or (flags["actor.eps_clip"],) * 2
+    kl = "none"
+    if flags["algo.kl.init_coef"] > 0:
+        kl = f"{flags['algo.kl.init_coef']:g}, {'in the loss' if flags['algo.kl.use_loss'] else 'in the reward'}"
+    extras = []
+    if flags["algo.dynamic_filtering_enable"]:
+        extras.append("dynamic filtering")
+    if flags["reward.overlong_buffer_len"]:
+        extras.append(f"overlong penalty over the last {flags['reward.overlong_buffer_len']:g} tokens")
+    if flags["shaping.grop"]:
+        extras.append("group relative overlong punishment")
+    if flags["shaping.top_entropy_share"] < 1:
+        extras.append(f"gradient of the top {flags['shaping.top_entropy_share']:.0%} of tokens by entropy")
+    estimator = flags["algo.advantage.estimator"]
+    if estimator in ours():
+        own = [(flag.option, flags[flag.name]) for flag in ESTIMATORS[estimator].flags]
+        estimator += "".join(f", {option} {value}" for option, value in own if value is not None)
+    return [
+        ("estimator", estimator),
+        ("clip", f"{low:g} below, {high:g} above"),
+        ("KL", kl),
+        ("besides", "; ".join(extras) or "nothing"),
+    ]
+
+
+def _batch(flags: dict[str, Any]) -> list[tuple[str, str]]:
+    prompts, samples = flags["rollout.batch_size"], flags["rollout.n_samples_per_prompt"]
+    updates = prompts * samples / flags["train.batch_size"] * flags["train.max_epochs"]
+    return [
+        ("rollout", f"{prompts:,} prompts x {samples} responses = {prompts * samples:,} a step"),
+        *_guide(flags),
+        ("updates", f"{updates:g} a step, of {flags['train.batch_size']:,} responses"),
+        *_learning(flags),
+        ("lengths", f"up to {flags['data.max_len']:,} tokens in all, {_tokens(flags)} of them a response's"),
+    ]
+
+
+def _guide(flags: dict[str, Any]) -> list[tuple[str, str]]:
+    guide = GuideSettings.of_flags(flags)
+    if guide is None:
+        return []
+    whom = ["every group"] if guide.mixes else []
+    if guide.rescues:
+        whom.append(f"groups that are all wrong, as a second batch of weight {guide.weight:g}")
+    who = f"{guide.model} on {guide.engines} engine(s)" if guide.model else str(guide.solutions)
+    return [("guide", f"{who}: {guide.samples} response(s) more to {' and to '.join(whom)}")]
+
+
+def _learning(flags: dict[str, Any]) -> list[tuple[str, str]]:
+    """How long the run is and what its learning rate is on the way."""
+    most, highest = flags["train.max_steps"], f"{flags['actor.adam.lr']:g}"
+    found = schedule(hierarchize(argparse.Namespace(**flags)))
+    if found is None:
+        share = f"{flags['actor.lr_warmup_ratio']:.0%} of all updates"
+        steps = "until the prompts are used up" if most is None else f"{most:,} at most"
+        return [("steps", steps), ("learning rate", f"{highest}, {flags['actor.lr_scheduler']}, warm-up {share}")]
+    rates = ", ".join(f"{rate:.3g} in step {step:,}" for step, rate in found.rates.items())
+    return [
+        ("steps", f"{most:,} at most, in which {found.updates:,} updates"),
+        ("warm-up", f"{found.warmup:,} updates"),
+        ("learning rate", f"{highest}, {flags['actor.lr_scheduler']}: {rates}"),
+    ]
+
+
+def _tokens(flags: dict[str, Any]) -> str:
+    most = flags["rollout.max_new_tokens"]
+    return "as many" if most is None else f"{most:,}"
+
+
+def _machines(flags: dict[str, Any], device: str, precision: str) -> list[tuple[str, str]]:
+    ranks = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
+    tensor_parallel = flags["vllm.tensor_parallel_size"]
+    engines = flags["vllm.num_engines"] or 0
+    kind = "GPU" if device == "gpu" else "process"
+    return [
+        ("device", device),
+        ("precision", precision),
+        ("training", f"{ranks} {kind}(s), ZeRO stage {flags['ds.zero_stage']}"),
+        ("generation", f"{engines} engine(s) of {tensor_parallel} {kind}(s)"),
+        ("at once", f"{responses_at_once(flags):,} responses in each engine"),
+    ]
+
+
+def _memory(flags: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the run needs of the GPUs that are here, of those that GPU_GB describes, or else of 80 GiB each."""
+    model = memory.model_named(str(flags["actor.model_name_or_path"]))
+    if model is None:
+        return [("memory", "not known: the model's config.json is not here, or it is of another kind")]
+    reckoned = memory.setup_of(flags, memory.gpu_bytes())
+    work = memory.workload_of(flags)
+    found = memory.need(model, reckoned, work)
+    told = memory.rows(found, reckoned, work)
+    return told + [("warning", sentence) for sentence in memory.warnings(found, reckoned, work)]
+
+
+def _rewards(flags: dict[str, Any]) -> str:
+    if flags["reward.remote_url"]:
+        return str(flags["reward.remote_url"])
+    if flags["train.agent_func_path"]:
+        return f"agent {flags['train.agent_func_path']}"
+    if flags["reward.model_name_or_path"]:
+        return f"reward model {flags['reward.model_name_or_path']}"
+    return "the built-in reward service"

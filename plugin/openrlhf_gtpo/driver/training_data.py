@@ -1,0 +1,74 @@
+"""Data and models that would poison or end a run, found before anything starts: the doctor's checks of a data set,
+for a file that the driver can read, and what a guide has to have in common with the policy."""
+
+from pathlib import Path
+from typing import Any
+
+from openrlhf_gtpo.data.checks import check_labels, check_lengths, check_repeats, check_rows, sample
+from openrlhf_gtpo.data.findings import Finding
+from openrlhf_gtpo.data.json_lines import is_lines
+from openrlhf_gtpo.data.tokenizer import load
+from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions
+from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
+
+__all__ = ["guide_faults", "poison"]
+
+
+def poison(flags: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """What is wrong with the JSON-lines files of ``--data.prompt_dataset`` and ``--eval.dataset``; nothing is said of
+    other sources, such as a hub id.
+
+    Args:
+        flags: OpenRLHF's flat flags.
+
+    Returns:
+        Sentences for which the run is refused: lines that are no object or lack a prompt or label, empty labels and
+        labels that are neither text nor number, prompts that leave no room for a response. And sentences that are
+        only told: prompts that come twice.
+    """
+    faults: list[str] = []
+    warnings: list[str] = []
+    for flag in ("data.prompt_dataset", "eval.dataset"):
+        for part in str(flags.get(flag) or "").split(","):
+            path = Path(part.strip())
+            if path.suffix in (".jsonl", ".json") and path.is_file() and is_lines(path):
+                found = _findings(path, flags)
+                faults += [finding.sentence for finding in found if finding.state == "fault"]
+                warnings += [finding.sentence for finding in found if finding.state == "warning"]
+    return faults, warnings
+
+
+def _findings(path: Path, flags: dict[str, Any]) -> list[Finding]:
+    """What the doctor says of one file."""
+    rows, found = check_rows(path, flags["data.input_key"], flags["data.label_key"] or "")
+    findings = [rows]
+    if found is not None and rows.state != "fault":
+        if flags["data.label_key"]:
+            findings.append(check_labels(path, found, flags["data.label_key"]))
+        findings.append(check_repeats(path, found))
+        model = Path(str(flags["actor.model_name_or_path"]))
+        # A model that is not on this machine yet is not fetched for this: the doctor does it where it is asked to.
+        if model.is_dir() and flags["data.apply_chat_template"] and flags["data.label_key"]:
+            shown = sample(path, found, flags["data.input_key"], flags["data.label_key"])
+            if shown:
+                longest, response = flags["data.max_len"], flags["rollout.max_new_tokens"]
+                findings.append(check_lengths(path, found, shown, load(str(model)), longest, response))
+    return findings
+
+
+def guide_faults(flags: dict[str, Any]) -> list[str]:
+    """What is wrong with the guide that the flags name: its vocabulary, or its file of solutions.
+
+    Args:
+        flags: OpenRLHF's flat flags.
+    """
+    if flags["guide.model"]:
+        policy, guide = str(flags["actor.model_name_or_path"]), flags["guide.model"]
+        found = vocabulary_fault(policy, guide) or ending_fault(policy, guide)
+        return [found] if found else []
+    if flags["guide.solutions"]:
+        try:
+            read_solutions(flags["guide.solutions"], flags["data.input_key"])
+        except SolutionsUnusable as error:
+            return [str(error)]
+    return []

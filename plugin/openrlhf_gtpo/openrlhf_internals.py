@@ -1,0 +1,218 @@
+"""The seam: every internal of OpenRLHF 0.11 that the plugin leans on, in one place, checked at start-up (a test holds
+the list against the plugin's code).
+
+OpenRLHF has no registry for estimators, losses or rollout actors. What it has are ``@ray.remote`` classes whose
+names are looked up in the driver, a parser that stands in its ``__main__``, and plain attributes. The plugin
+subclasses the classes behind ``@ray.remote``, rebinds their names in the driver and lets OpenRLHF's own command
+line run (`openrlhf_gtpo.train`)."""
+
+import argparse
+import importlib
+import importlib.util
+import re
+import runpy
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from openrlhf_gtpo.errors import UserError
+
+__all__ = ["CLI", "SUPPORTED", "OpenRLHFMismatch", "check", "hierarchize", "plain_class", "rebuilt_as", "source_of"]
+
+SUPPORTED = ((0, 11, 0), (0, 12, 0))
+"""Versions of OpenRLHF from the first (included) to the second (excluded)."""
+
+CLI = "openrlhf.cli.train_ppo_ray"
+
+# What is subclassed, rebound, overridden or read: module -> attributes.
+_INTERNALS = {
+    "openrlhf.datasets.prompts_dataset": ["preprocess_data"],
+    "openrlhf.datasets.utils": ["load_dataset"],
+    "openrlhf.models": ["Actor"],
+    "openrlhf.models.actor": ["Actor.model"],
+    "openrlhf.models.loss": [
+        "PolicyLoss.forward",
+        "PolicyLoss.clip_eps_low",
+        "PolicyLoss.clip_eps_high",
+        "PolicyLoss.dual_clip",
+    ],
+    "openrlhf.trainer.ray": ["create_vllm_engines"],
+    "openrlhf.trainer.ppo_trainer": [
+        "PPOTrainer.max_steps",
+        "PPOTrainer.samples_generator",
+        "BasePPOTrainer.args",
+        "BasePPOTrainer.tokenizer",
+        "BasePPOTrainer.vllm_engines",
+        "BasePPOTrainer.experience_maker",
+        "BasePPOTrainer.train_step",
+        "BasePPOTrainer.save_logs_and_checkpoints",
+        "BasePPOTrainer.broadcast_to_vllm",
+        "BasePPOTrainer.save_best_checkpoint",
+        "BasePPOTrainer.init_checkpoint_states",
+        "BasePPOTrainer._compute_rollout_stats",
+        "compute_eval_metrics",
+        "prepare_datasets",
+    ],
+    "openrlhf.trainer.ppo_trainer_async": [
+        "GenerateSamplesActor.args",
+        "GenerateSamplesActor.max_steps",
+        "GenerateSamplesActor.samples_generator",
+        "TrainingActor",
+        "compute_eval_metrics",
+        "prepare_datasets",
+    ],
+    "openrlhf.trainer.ppo_utils.experience": ["Experience.concat_experiences", "Experience.is_step_tensor_field"],
+    "openrlhf.trainer.ppo_utils.experience_maker": [
+        "RemoteExperienceMaker.args",
+        "RemoteExperienceMaker.tokenizer",
+        "RemoteExperienceMaker.compute_advantages_and_returns",
+        "apply_length_penalties",
+    ],
+    "openrlhf.trainer.ppo_utils.samples_generator": [
+        "SamplesGenerator.args",
+        "SamplesGenerator.generate_eval_samples",
+        "SamplesGenerator.generate_samples",
+        "SamplesGenerator._generate_vllm",
+        "SamplesGenerator._process_response_into_experience",
+        "SamplesGenerator._sample_buffer",
+    ],
+    "openrlhf.trainer.ray.launcher": [
+        "Actor",
+        "BaseModelActor.init_model_from_pretrained",
+        "ReferenceModelActor.init_model_from_pretrained",
+    ],
+    "openrlhf.trainer.ray.ppo_actor": [
+        "Actor",
+        "PolicyModelActor.init_model_from_pretrained",
+        "PolicyModelActor.trainer",
+        "ActorPPOTrainer.actor",
+        "ActorPPOTrainer.actor_loss_fn",
+        "ActorPPOTrainer.broadcast_to_vllm",
+        "ActorPPOTrainer.training_step",
+        "deepspeed",
+        "offload_deepspeed_states",
+        "reload_deepspeed_states",
+        "stateless_init_process_group",
+    ],
+    "openrlhf.trainer.ray.vllm_engine": [
+        "RolloutRayActor.executor",
+        "RolloutRayActor.llm",
+        "batch_vllm_engine_call",
+        "create_vllm_engines",
+    ],
+    "openrlhf.trainer.ray.utils": ["get_bundle_indices"],
+    "openrlhf.trainer.ray.vllm_worker_wrap": [
+        "WorkerWrap.init_process_group",
+        "WorkerWrap.update_weight",
+        "WorkerWrap.update_weight_cuda_ipc",
+    ],
+    "openrlhf.utils.agent": [
+        "AgentExecutorBase.execute",
+        "SingleTurnAgentExecutor._fetch_rewards_via_func",
+        "SingleTurnAgentExecutor.execute",
+    ],
+    "openrlhf.utils": ["get_strategy"],
+    "openrlhf.utils.config": ["hierarchize"],
+    "openrlhf.utils.deepspeed.deepspeed": [
+        "DeepspeedStrategy.print",
+        "get_train_ds_config",
+        "get_eval_ds_config",
+        "init_device_mesh",
+    ],
+    "openrlhf.utils.utils": ["convert_to_torch_dtype"],
+}
+
+
+class OpenRLHFMismatch(UserError):
+    """The installed OpenRLHF is missing, outside the supported range, or not what its version says."""
+
+
+def check() -> str:
+    """Make sure that the installed OpenRLHF is one the plugin fits.
+
+    Returns:
+        Its version.
+
+    Raises:
+        OpenRLHFMismatch: found version, expected version and what to install, in one sentence.
+    """
+    low, high = (".".join(map(str, bound)) for bound in SUPPORTED)
+    install = f'install one with `pip install "openrlhf>={low},<{high}"`.'
+    try:
+        found = version("openrlhf")
+    except PackageNotFoundError:
+        raise OpenRLHFMismatch(
+            f"OpenRLHF is not installed; the plugin fits {low} up to {high} (excluded): {install}"
+        ) from None
+    if not SUPPORTED[0] <= _release(found) < SUPPORTED[1]:
+        raise OpenRLHFMismatch(f"Found OpenRLHF {found}, but the plugin fits {low} up to {high} (excluded): {install}")
+    for module, attributes in _INTERNALS.items():
+        try:
+            target = importlib.import_module(module)
+        except ImportError as error:
+            raise OpenRLHFMismatch(
+                f"OpenRLHF {found} is installed, but {module} cannot be imported: {error}."
+            ) from error
+        for attribute in attributes:
+            _look_up(target, attribute, found, install)
+    return found
+
+
+def _release(text: str) -> tuple[int, ...]:
+    from packaging.version import Version
+
+    return Version(text).release
+
+
+def _look_up(module: Any, attribute: str, found: str, install: str) -> None:
+    target = module
+    for name in attribute.split("."):
+        if not hasattr(target, name) and not _is_set_by(target, name):
+            raise OpenRLHFMismatch(
+                f"OpenRLHF {found} has no {module.__name__}.{attribute}, which the plugin needs, so this is not the "
+                f"released version: {install}"
+            )
+        target = getattr(target, name, None)
+        target = getattr(getattr(target, "__ray_metadata__", None), "modified_class", target)
+
+
+def _is_set_by(target: Any, name: str) -> bool:
+    """Whether the code of a class, in the module that it stands in, gives its objects this attribute."""
+    if not isinstance(target, type):
+        return False
+    source = Path(str(sys.modules[target.__module__].__file__)).read_text(encoding="utf-8")
+    return re.search(rf"\bself\.{name}\b[^=\n(]*=(?!=)", source) is not None
+
+
+def source_of(module: str) -> Path:
+    """The file of one of OpenRLHF's modules. It is not imported, nor are the packages above it, which take seconds.
+
+    Raises:
+        OpenRLHFMismatch: OpenRLHF is not installed.
+    """
+    spec = importlib.util.find_spec("openrlhf")
+    if spec is None or not spec.submodule_search_locations:
+        raise OpenRLHFMismatch("OpenRLHF is not installed, which trains: the README says how to install it.")
+    return Path(spec.submodule_search_locations[0], *module.split(".")[1:]).with_suffix(".py")
+
+
+def hierarchize(args: argparse.Namespace) -> SimpleNamespace:
+    """OpenRLHF's function of this name: ``args.algo.kl.init_coef`` for ``vars(args)["algo.kl.init_coef"]``.
+
+    It is run from its source, which needs nothing, because its package imports DeepSpeed.
+    """
+    return runpy.run_path(str(source_of("openrlhf.utils.config")))["hierarchize"](args)
+
+
+def plain_class(remote_class: Any) -> type:
+    """The plain class behind an ``@ray.remote`` class, to be subclassed."""
+    return remote_class.__ray_metadata__.modified_class
+
+
+def rebuilt_as(cls: type, instance: Any) -> Any:
+    """An object of a subclass of ``type(instance)`` with the same state, whatever this version keeps in it."""
+    new: Any = object.__new__(cls)
+    new.__dict__.update(instance.__dict__)
+    return new

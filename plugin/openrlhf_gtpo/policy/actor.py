@@ -1,0 +1,84 @@
+"""Lives in the training actors (DeepSpeed): the policy's makes sure of the engines that it is to feed, and puts
+GRPO-S's objective in place, and the shaped ratio of a guide's tokens.
+
+GTPO uses OpenRLHF's token-level loss as it is.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+
+import openrlhf.trainer.ray.launcher as launcher
+import openrlhf.trainer.ray.ppo_actor as ppo_actor
+import ray
+import torch
+from openrlhf.trainer.ppo_utils.experience import Experience
+
+from openrlhf_gtpo.algorithms.table import ESTIMATORS
+from openrlhf_gtpo.guide.loss import ShapedGuideLoss
+from openrlhf_gtpo.guide.settings import GuideSettings
+from openrlhf_gtpo.openrlhf_internals import plain_class
+from openrlhf_gtpo.policy.lora import gathers_merged, has_adapters, plain_names
+from openrlhf_gtpo.policy.loss import SequenceRatioLoss
+from openrlhf_gtpo.policy.rotary import PreciseActor
+from openrlhf_gtpo.vllm_entropy import check_hook
+
+# The name that OpenRLHF makes policy and reference by; each of their processes imports this module.
+ppo_actor.Actor = launcher.Actor = PreciseActor
+
+
+class PolicyTrainer(ppo_actor.ActorPPOTrainer):
+    """OpenRLHF's policy trainer, which asks every engine for its entropy hook before it opens the weight sync with it.
+
+    Asked here, an engine without the hook, or one that died at its start, ends the run at once; OpenRLHF would
+    wait five minutes for it to join the group. Elsewhere the question would make engines and policy start one
+    after the other."""
+
+    actor: Any
+
+    def __init__(self, *args: Any, vllm_engines: list[Any] | None = None, **kwargs: Any) -> None:
+        if vllm_engines and torch.distributed.get_rank() == 0:
+            for reports in ray.get([engine.entropy_hook_report.remote() for engine in vllm_engines]):
+                check_hook(reports)
+        super().__init__(*args, vllm_engines=vllm_engines, **kwargs)
+
+    def training_step(self, experience: Experience, *args: Any, **kwargs: Any) -> Any:
+        """As OpenRLHF's; a loss that treats a guide's responses in its own way is told which they are."""
+        if isinstance(self.actor_loss_fn, ShapedGuideLoss):
+            self.actor_loss_fn.guide = torch.stack(list(experience.info["guide/share"])).flatten() > 0
+        return super().training_step(experience, *args, **kwargs)
+
+    def broadcast_to_vllm(self) -> None:
+        """As OpenRLHF's. With LoRA vLLM gets the merged weights by the names that it knows; OpenRLHF would send it the
+        adapters' matrices, of which its model has none."""
+        actor = self.actor
+        model = actor.model.module
+        if not has_adapters(model):
+            super().broadcast_to_vllm()
+            return
+        plain = SimpleNamespace(named_parameters=lambda: iter(plain_names(model)))
+        self.actor = SimpleNamespace(model=SimpleNamespace(module=plain))  # what the method reads of it
+        try:
+            with gathers_merged(ppo_actor, model):
+                super().broadcast_to_vllm()
+        finally:
+            self.actor = actor
+
+
+class PolicyActor(plain_class(ppo_actor.PolicyModelActor)):  # type: ignore[misc]
+    """OpenRLHF's policy actor with our trainer and the objective of the chosen estimator."""
+
+    def init_model_from_pretrained(self, strategy: Any, *args: Any, **kwargs: Any) -> Any:
+        """As OpenRLHF's; afterwards the trainer's loss is GRPO-S's where that is the estimator (Eq. 10-11)."""
+        ppo_actor.ActorPPOTrainer = PolicyTrainer  # the name that OpenRLHF's method makes the trainer by
+        result = super().init_model_from_pretrained(strategy, *args, **kwargs)
+        guide = GuideSettings.of(strategy.args)
+        estimator = ESTIMATORS.get(strategy.args.algo.advantage.estimator)
+        if estimator is not None and estimator.per_response:
+            self.trainer.actor_loss_fn = SequenceRatioLoss.like(self.trainer.actor_loss_fn)
+        if guide is not None and guide.ratio_shaping:
+            self.trainer.actor_loss_fn = ShapedGuideLoss(self.trainer.actor_loss_fn, guide.ratio_shaping)
+        return result
+
+
+class ReferenceActor(plain_class(launcher.ReferenceModelActor)):  # type: ignore[misc]
+    """OpenRLHF's reference actor; the class stands here so that unpickling it imports this module."""

@@ -1,0 +1,183 @@
+"""The embedded reward service: the project's own service beside the trainer, for runs that name no other.
+
+The service is started by its command line and talked to over loopback HTTP; nothing of it is imported here. It lives
+as long as the process that started it: it watches its standard input, whose other end the kernel closes in whatever
+way that process ends.
+"""
+
+import logging
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+import httpx
+
+logger = logging.getLogger("openrlhf_gtpo.rewards.embedded")
+
+START_SECONDS = 120.0  # the first start on a cold disk imports SymPy and FastAPI
+STOP_SECONDS = 10.0  # the service itself waits 5 s for answers under way
+POLL_SECONDS = 0.05
+
+LISTENING = re.compile(r"math-reward listening on (http://\S+)")
+MISSING = re.compile(r"No module named '?([\w.]+)")
+
+# Set for a service of the user's own: they would open this one to the network or clash with its token.
+NOT_INHERITED = {f"MATH_REWARD_{name}" for name in ("HOST", "PORT", "INSECURE", "TOKEN", "TOKEN_FILE")}
+
+
+class EmbeddedServiceError(RuntimeError):
+    """The embedded reward service could not be started; the message is one sentence that says why."""
+
+
+class EmbeddedService:
+    """A reward service that runs as a child process; made by :func:`start_embedded_service`.
+
+    ``url``: where it grades, ends in ``/v1/grade``; ``token``: what requests must send as bearer token.
+    As a context manager it is stopped on exit.
+    """
+
+    def __init__(self, process: "subprocess.Popen[bytes]", token: str, log: IO[bytes] | None) -> None:
+        self.token = token
+        self.url = ""
+        self._process = process
+        self._log = log
+        self._last_line = "(nothing)"
+        self._drain = threading.Thread(target=self._drain_output, name="embedded-reward-output", daemon=True)
+        self._drain.start()
+
+    def alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process.poll() is None
+
+    def stop(self) -> None:
+        """Ends the service with SIGTERM, and with SIGKILL for it and its workers where that is not enough.
+
+        Returns when the process is gone; may be called again.
+        """
+        if self.alive():
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(self._process.pid, signal.SIGKILL)
+                self._process.wait()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._drain.join(STOP_SECONDS)
+
+    def __enter__(self) -> "EmbeddedService":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _drain_output(self) -> None:
+        """Reads the output for as long as there is any: a service whose output nobody reads comes to a halt."""
+        assert self._process.stdout is not None
+        with self._process.stdout as output:
+            for line in output:
+                self._write(line)
+                text = line.decode(errors="replace").strip()
+                if not text:
+                    continue
+                self._last_line = text
+                if found := LISTENING.match(text):
+                    self.url = found[1] + "/v1/grade"
+        if self._log is not None:
+            self._log.close()
+
+    def _write(self, line: bytes) -> None:
+        if self._log is None:
+            return
+        try:
+            self._log.write(line)
+            self._log.flush()
+        except OSError as error:
+            logger.warning("The log of the embedded reward service ends here, it cannot be written: %s.", error)
+            self._log = None
+
+    def _wait_until_ready(self) -> None:
+        """Raises :class:`EmbeddedServiceError` if the service ends, or is not ready within ``START_SECONDS``."""
+        give_up_at = time.monotonic() + START_SECONDS
+        problem = "did not say where it listens"
+        headers = {"Authorization": f"Bearer {self.token}"}
+        with httpx.Client(headers=headers, trust_env=False, timeout=START_SECONDS) as http:
+            while time.monotonic() < give_up_at:
+                if not self.alive():
+                    raise EmbeddedServiceError(self._why_it_ended())
+                if self.url:
+                    try:
+                        status = http.get(self.url.replace("/v1/grade", "/readyz")).status_code
+                    except httpx.TransportError as error:
+                        problem = f"could not be asked whether it is ready ({error})"
+                    else:
+                        if status == 200:
+                            return
+                        problem = f"was not ready (/readyz answers {status})"
+                time.sleep(POLL_SECONDS)
+        raise EmbeddedServiceError(
+            f"The embedded reward service {problem} within {START_SECONDS:g} s; its last line was: {self._last_line}"
+        )
+
+    def _why_it_ended(self) -> str:
+        self._drain.join(1.0)
+        if missing := MISSING.search(self._last_line):
+            return (
+                f"The embedded reward service cannot start because the Python package {missing[1]} is not installed: "
+                "pip install 'openrlhf-gtpo[server]', or give the URL of a reward service by --reward.remote_url."
+            )
+        code = self._process.returncode
+        return f"The embedded reward service ended with exit code {code} at its start; it said: {self._last_line}"
+
+
+def start_embedded_service(workers: int | None = None, log_path: Path | None = None) -> EmbeddedService:
+    """Starts a reward service on a free loopback port and returns when it is ready to grade.
+
+    ``workers``: grading processes, None for one per core. ``log_path``: the file its output is appended to; None keeps
+    only what error messages need.
+
+    The service has a session of its own, so that a Ctrl-C in the terminal reaches the trainer alone, and a random
+    token that it is handed in its environment, never on its command line. Raises :class:`EmbeddedServiceError`.
+    """
+    command = [sys.executable, "-m", "math_reward", "serve", "--port", "0", "--exit-on-stdin-close"]
+    if workers is not None:
+        command += ["--workers", str(workers)]
+    token = secrets.token_urlsafe(32)
+    environment = {name: value for name, value in os.environ.items() if name.upper() not in NOT_INHERITED}
+    log = _open_log(log_path) if log_path is not None else None
+    process = subprocess.Popen(
+        command,
+        env=environment | {"MATH_REWARD_TOKEN": token},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    service = EmbeddedService(process, token, log)
+    try:
+        service._wait_until_ready()
+    except BaseException:
+        service.stop()
+        raise
+    logger.info("The embedded reward service grades at %s.", service.url)
+    return service
+
+
+def _open_log(path: Path) -> IO[bytes]:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("ab")
+    except OSError as error:
+        raise EmbeddedServiceError(
+            f"The log of the embedded reward service, {path}, cannot be written: {error.strerror}."
+        ) from error

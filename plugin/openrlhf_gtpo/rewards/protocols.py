@@ -1,0 +1,253 @@
+"""The two protocols of reward servers: what is asked, what an answer must be, and what is wrong with one that is not.
+
+* ``POST .../v1/grade``, the project's own reward service:
+  ``{"items": [{"completion", "reference", "prompt"}]}`` -> ``{"results": [{"reward", "correct", "verdict", ...}]}``.
+* any other path, OpenRLHF's remote reward models: ``{"query": [...], "prompts": [...], "labels": [...]}`` ->
+  ``{"rewards": ..., "scores": ..., "extra_logs": {...}}``.
+
+Nothing here touches a socket; `openrlhf_gtpo.rewards.client` does.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+GRADE_PATH = "/v1/grade"
+
+STATUS_HINTS = {
+    401: "check the token",
+    403: "check the token",
+    404: "check the path of the URL",
+    405: "check the path of the URL",
+    413: "the completion is larger than the service accepts",
+    422: "the service does not understand the item, check that the URL speaks this protocol",
+}
+
+
+@dataclass(frozen=True)
+class RewardRequest:
+    """One completion to be rewarded.
+
+    ``query`` is prompt and completion decoded together with special tokens, as OpenRLHF sends it to a reward model.
+    """
+
+    completion: str
+    reference: str
+    prompt: str
+    query: str
+
+
+@dataclass(frozen=True)
+class Reward:
+    """What a reward server said about one completion; every number is finite.
+
+    ``score`` is verified correctness: 0 or 1 from ``/v1/grade``, ``scores`` in OpenRLHF's protocol, else the reward.
+    ``verdict`` is the grader's word (``correct``, ``wrong``, ``timeout`` ...), None in OpenRLHF's protocol.
+    """
+
+    reward: float
+    score: float
+    verdict: str | None
+    extra_logs: dict[str, float]
+
+
+class Failure(Exception):
+    """Why a POST, or one item of its answer, gave no reward. ``str()`` continues a sentence that begins with the URL.
+
+    ``permanent``: asking again cannot help. ``divisible``: a smaller batch may succeed where this one did not.
+    ``answered``: the server read the batch and refused it or answered it wrongly, as servers that handle one query do.
+    ``retry_after``: seconds the server asked to be left alone. ``of_client``: it refuses whatever this client asks.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        permanent: bool = False,
+        divisible: bool = False,
+        answered: bool = False,
+        retry_after: float = 0.0,
+        of_client: bool = False,
+    ) -> None:
+        super().__init__(reason)
+        self.of_client = of_client
+        self.permanent = permanent
+        self.divisible = divisible
+        self.answered = answered
+        self.retry_after = retry_after
+
+
+class GradeProtocol:
+    """POST /v1/grade of the project's reward service."""
+
+    @staticmethod
+    def question(batch: Sequence[RewardRequest]) -> dict[str, Any]:
+        return {"items": [{"completion": r.completion, "reference": r.reference, "prompt": r.prompt} for r in batch]}
+
+    @staticmethod
+    def rewards(answer: Any, batch: Sequence[RewardRequest]) -> "list[Reward | Failure]":
+        results = answer.get("results") if isinstance(answer, dict) else None
+        if not isinstance(results, list):
+            raise malformed("gave an answer without a list 'results'")
+        if len(results) != len(batch):
+            raise malformed(f"gave {len(results)} results for {len(batch)} items")
+        return [_each(GradeProtocol._reward, result, request) for result, request in zip(results, batch, strict=True)]
+
+    @staticmethod
+    def _reward(result: Any, request: RewardRequest) -> Reward:
+        if not isinstance(result, dict):
+            raise Failure(f"gave a result that is {_kind(result)}, not an object")
+        verdict, correct = result.get("verdict"), result.get("correct")
+        if not isinstance(verdict, str):
+            raise Failure(f"gave a 'verdict' that is {_kind(verdict)}, not a string")
+        _refuse_no_judgement(verdict, request)
+        if not isinstance(correct, bool):
+            raise Failure(f"gave a 'correct' that is {_kind(correct)}, not true or false")
+        return Reward(_number(result.get("reward"), "reward"), float(correct), verdict, {})
+
+
+NO_JUDGEMENT = ("error", "bad_reference")
+"""Verdicts of the project's service that say nothing about the completion: no reward, and above all not 0."""
+
+
+def _refuse_no_judgement(verdict: str, request: RewardRequest) -> None:
+    """Raises Failure for a verdict that is no judgement."""
+    if verdict == "bad_reference":
+        reference = str(request.reference)[:80]  # a data set may hold a number or nothing
+        raise Failure(f"cannot read the reference answer {reference!r}, fix this row of the data", permanent=True)
+    if verdict == "error":
+        raise Failure("could not grade the completion (verdict 'error')")
+
+
+class OpenRLHFProtocol:
+    """POST to a remote reward model as OpenRLHF's own client does it."""
+
+    @staticmethod
+    def question(batch: Sequence[RewardRequest]) -> dict[str, Any]:
+        return {
+            "query": [r.query for r in batch],
+            "prompts": [r.prompt for r in batch],
+            "labels": [r.reference for r in batch],
+        }
+
+    @staticmethod
+    def rewards(answer: Any, batch: Sequence[RewardRequest]) -> "list[Reward | Failure]":
+        if not isinstance(answer, dict) or answer.get("rewards") is None:
+            raise malformed("gave an answer without 'rewards'")
+        rewards = _column(answer["rewards"], "rewards", len(batch))
+        scores = rewards if answer.get("scores") is None else _column(answer["scores"], "scores", len(batch))
+        extra_logs = answer.get("extra_logs") or {}
+        if not isinstance(extra_logs, dict):
+            raise malformed(f"gave 'extra_logs' that is {_kind(extra_logs)}, not an object")
+        logs = {name: _column(values, f"extra_logs {name[:40]}", len(batch)) for name, values in extra_logs.items()}
+        return [
+            _each(
+                OpenRLHFProtocol._reward,
+                rewards[i],
+                scores[i],
+                {name: values[i] for name, values in logs.items()},
+                batch[i],
+            )
+            for i in range(len(batch))
+        ]
+
+    @staticmethod
+    def _reward(reward: Any, score: Any, logs: dict[str, Any], request: RewardRequest) -> Reward:
+        for verdict in NO_JUDGEMENT:  # The project's service tells of it there.
+            if logs.get(f"verdict_{verdict}") == 1:
+                _refuse_no_judgement(verdict, request)
+        return Reward(
+            _number(reward, "rewards"),
+            _number(score, "scores", bool_allowed=True),
+            None,
+            {name: _number(value, f"extra_logs {name[:40]}", bool_allowed=True) for name, value in logs.items()},
+        )
+
+
+def refused(status: int, retry_after: str | None, stock: bool) -> Failure:
+    """The failure that an HTTP status of 400 or more stands for; ``stock``: the server speaks OpenRLHF's protocol."""
+    if status in (408, 429) or status >= 500:
+        overloaded_or_gone = status in (408, 429, 502, 503, 504)
+        return Failure(
+            f"answered HTTP {status}",
+            divisible=not overloaded_or_gone,
+            answered=not overloaded_or_gone,
+            retry_after=_seconds_of(retry_after),
+        )
+    of_client = status in (401, 403, 404, 405)
+    about_the_batch = not of_client if stock else status in (413, 422)
+    hint = f" ({STATUS_HINTS[status]})" if status in STATUS_HINTS else ""
+    return Failure(
+        f"refused the request with HTTP {status}{hint}",
+        permanent=True,
+        divisible=about_the_batch,
+        answered=True,
+        of_client=of_client,
+    )
+
+
+def _seconds_of(retry_after: str | None) -> float:
+    """Seconds from now that a Retry-After header means: a number, or an HTTP date (RFC 9110, 10.2.3); 0 if neither."""
+    if retry_after is None:
+        return 0.0
+    try:
+        seconds = float(retry_after)
+    except ValueError:
+        try:
+            date = parsedate_to_datetime(retry_after)
+        except ValueError:
+            return 0.0
+        if date.tzinfo is None:
+            date = date.replace(tzinfo=timezone.utc)
+        seconds = (date - datetime.now(timezone.utc)).total_seconds()
+    return max(seconds, 0.0) if math.isfinite(seconds) else 0.0
+
+
+def malformed(reason: str) -> Failure:
+    return Failure(reason, divisible=True, answered=True)
+
+
+def _each(parse: Any, *arguments: Any) -> Reward | Failure:
+    """Parses one item of an answer; a failure belongs to this item and not to its neighbours."""
+    try:
+        return parse(*arguments)
+    except Failure as failure:
+        return failure
+
+
+def _column(values: Any, name: str, n: int) -> list[Any]:
+    """The n values of a column of OpenRLHF's protocol: a list, a list of one-element lists, or for n = 1 a scalar."""
+    if not isinstance(values, list):
+        if n == 1:
+            return [values]
+        raise malformed(f"gave one value as '{name}' for {n} queries")
+    if len(values) != n:
+        raise malformed(f"gave {len(values)} values as '{name}' for {n} queries")
+    if any(isinstance(value, list) for value in values):
+        if not all(isinstance(value, list) and len(value) == 1 for value in values):
+            raise malformed(f"gave '{name}' in a shape that is neither (n,) nor (n, 1)")
+        return [value[0] for value in values]
+    return values
+
+
+def _number(value: Any, name: str, bool_allowed: bool = False) -> float:
+    if isinstance(value, bool) and bool_allowed:
+        return float(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise Failure(f"gave a '{name}' that is {_kind(value)}, not a number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise Failure(f"gave a '{name}' that is not finite ({number})")
+    return number
+
+
+def _kind(value: Any) -> str:
+    """The JSON name of a value's type; never the value itself, which may quote a completion."""
+    names = {type(None): "null", bool: "a boolean", str: "a string", list: "a list", dict: "an object"}
+    return names.get(type(value), "a number")

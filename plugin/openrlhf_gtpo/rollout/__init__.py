@@ -1,0 +1,1 @@
+"""The Ray actor of an engine: generates with vLLM, collects entropies, asks for rewards. Never imports DeepSpeed."""

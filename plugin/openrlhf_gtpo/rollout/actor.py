@@ -1,0 +1,299 @@
+"""Lives in the rollout actors: generate with vLLM, collect each token's entropy, ask for the reward.
+
+OpenRLHF's own executor (or the user's agent) still generates. It is handed a recorder in place of the engine,
+which asks for entropies and keeps them; rewards are then fetched here instead of inside the executor, whose client
+turns an outage into ``None``. A response gains: ``entropy`` and ``logprob`` (float32 arrays, one number per
+observation token, 0 off the response), ``reward_error`` (one sentence, or None), ``reward_refused`` (whether the
+reward service refuses whatever it is asked), ``generated_at`` (Unix time of its last token) and ``reward_seconds``
+(from then to its reward).
+"""
+
+import asyncio
+import dataclasses
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import openrlhf.trainer.ray.vllm_engine as vllm_engine
+from openrlhf.utils.agent import AgentExecutorBase, SingleTurnAgentExecutor
+from vllm.sampling_params import RequestOutputKind
+
+from openrlhf_gtpo.errors import UserError
+from openrlhf_gtpo.openrlhf_internals import plain_class
+from openrlhf_gtpo.rewards.client import RewardClient, RewardError, RewardRequest
+from openrlhf_gtpo.settings import RolloutSettings
+from openrlhf_gtpo.vllm_entropy import engine_kwargs, entropies, logprobs, sampling_kwargs
+
+
+class AgentMismatch(UserError):
+    """An agent's action ranges do not match what it generated, so entropies cannot be put to their tokens."""
+
+
+class EntropyRecorder:
+    """Stands in for the engine during one rollout: asks for entropies with every request and keeps them in order.
+
+    ``text``: whether anyone reads the generated text. Where nobody does vLLM is spared from making it, and from
+    looking up a text for each log-probability.
+    """
+
+    def __init__(self, engine: Any, *, text: bool = True) -> None:
+        self._engine = engine
+        self._text = text
+        self.calls: list[tuple[list[float], list[float]]] = []
+        """For each call of `generate`, the entropies (nats) and the log-probabilities of its tokens."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    async def generate(self, prompt_token_ids: list[int], sampling_params: Any, multi_modal_data: Any = None) -> Any:
+        """As the engine's own `generate`; the answer is passed on unchanged."""
+        for name, value in sampling_kwargs().items():
+            setattr(sampling_params, name, value)
+        # OpenRLHF reads the last output alone; else vLLM makes one, and wakes this process, for every token.
+        sampling_params.output_kind = RequestOutputKind.FINAL_ONLY
+        sampling_params.detokenize = sampling_params.detokenize and (self._text or bool(sampling_params.stop))
+        output = await self._engine.generate(prompt_token_ids, sampling_params, multi_modal_data=multi_modal_data)
+        completion = output.outputs[0]
+        self.calls.append((entropies(completion), logprobs(completion)))
+        return output
+
+
+def aligned(response: dict[str, Any], calls: list[tuple[list[float], list[float]]]) -> tuple[np.ndarray, np.ndarray]:
+    """Entropies and log-probabilities at the places of their tokens.
+
+    They are arrays because they travel to the controller: lists of numbers are nine bytes each and pickled one by one.
+
+    Args:
+        response: has ``observation_tokens`` (the whole sequence) and ``action_ranges`` (start, end of each
+        generated part). calls: what an `EntropyRecorder` kept.
+
+    Returns:
+        Two float32 arrays as long as ``observation_tokens``, 0.0 outside the action ranges.
+
+    Raises:
+        AgentMismatch: the ranges are not those of the calls. It can happen only with an agent of the user's own.
+    """
+    ranges = response["action_ranges"]
+    if [end - start for start, end in ranges] != [len(entropy) for entropy, _ in calls]:
+        raise AgentMismatch(
+            f"The agent of --train.agent_func_path reports action ranges {ranges}, but generated "
+            f"{[len(entropy) for entropy, _ in calls]} tokens in its calls: each call of generate() must be one "
+            f"action range, "
+            "in order."
+        )
+    entropy_T = np.zeros(len(response["observation_tokens"]), dtype=np.float32)
+    logprob_T = np.zeros_like(entropy_T)
+    for (start, end), (entropy, logprob) in zip(ranges, calls, strict=True):
+        entropy_T[start:end] = entropy
+        logprob_T[start:end] = logprob
+    return entropy_T, logprob_T
+
+
+def completion_text(response: dict[str, Any], tokenizer: Any) -> str:
+    """What the policy wrote, without the prompt and without the end-of-sequence and padding tokens at its end."""
+    start = response["action_ranges"][0][0] if response["action_ranges"] else len(response["observation_tokens"])
+    tokens = list(response["observation_tokens"][start:])
+    while tokens and tokens[-1] in (tokenizer.eos_token_id, tokenizer.pad_token_id):
+        tokens.pop()
+    return tokenizer.decode(tokens, skip_special_tokens=False)
+
+
+def number(value: Any, name: str) -> float:
+    """A reward as one finite float: from a number, a tensor of one element or (nested) lists of one.
+
+    Raises:
+        ValueError: it is missing, not a single number, or not finite.
+    """
+    value = value.tolist() if hasattr(value, "tolist") else value
+    while isinstance(value, (list, tuple)) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"{name} is {value!r}, not one finite number")
+    return float(value)
+
+
+class RewardingExecutor(AgentExecutorBase):
+    """Generates with another executor, then fetches the reward so that a failure is told, never swallowed."""
+
+    def __init__(self, inner: AgentExecutorBase, client: RewardClient | None, reward_function: bool) -> None:
+        """
+        Args:
+            inner: generates; gives the reward itself if it is an agent.
+            client: asks a reward service, or None.
+            reward_function: ``inner`` is OpenRLHF's single-turn executor with a user's ``reward_func``.
+        """
+        self.inner = inner
+        self.client = client
+        self.reward_function = reward_function
+
+    async def execute(
+        self,
+        prompt: str,
+        label: str,
+        sampling_params: Any,
+        max_length: int,
+        hf_tokenizer: Any,
+        llm_engine: Any,
+        images: Any = None,
+    ) -> dict[str, Any]:
+        """One rollout; see the module for the entries that it adds to OpenRLHF's response."""
+        # OpenRLHF's own executor reads tokens only; a user's agent may read the text.
+        recorder = EntropyRecorder(llm_engine, text=type(self.inner) is not SingleTurnAgentExecutor)
+        response = await self.inner.execute(
+            prompt=prompt,
+            label=label,
+            sampling_params=sampling_params,
+            max_length=max_length,
+            hf_tokenizer=hf_tokenizer,
+            llm_engine=recorder,
+            images=images,
+        )
+        response["entropy"], response["logprob"] = aligned(response, recorder.calls)
+        return await self._rewarded(response, prompt, label, hf_tokenizer)
+
+    async def worked_solution(
+        self, prompt: str, label: str, solution: str, max_length: int, hf_tokenizer: Any, log_probs: bool
+    ) -> dict[str, Any]:
+        """A worked solution as if it had been generated with certainty: every probability is 1, every entropy 0.
+
+        Args:
+            solution: the text; the end-of-sequence token is put behind it. What goes beyond ``max_length`` tokens is
+                cut off, which makes it a truncated response.
+            log_probs: whether OpenRLHF's executor returns log-probabilities in this run.
+        """
+        # Of a model that can see OpenRLHF's tokenizer is a processor, whose first argument is images.
+        tokenizer = getattr(hf_tokenizer, "tokenizer", hf_tokenizer)
+        start = tokenizer(prompt, add_special_tokens=False)["input_ids"]
+        tokens = start + tokenizer(solution, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id]
+        truncated, tokens = len(tokens) > max_length, tokens[:max_length]
+        nothing = np.zeros(len(tokens), dtype=np.float32)
+        response = {
+            "prompt": prompt,
+            "label": label,
+            "images": None,
+            "mm_train_inputs": None,
+            "observation_tokens": tokens,
+            "action_ranges": [(len(start), len(tokens))],
+            "rollout_log_probs": nothing.tolist() if log_probs else None,
+            "truncated": truncated,
+            "reward": None,
+            "scores": None,
+            "extra_logs": {},
+            "entropy": nothing,
+            "logprob": nothing,
+        }
+        return await self._rewarded(response, prompt, label, hf_tokenizer)
+
+    async def _rewarded(self, response: dict[str, Any], prompt: str, label: str, hf_tokenizer: Any) -> dict[str, Any]:
+        """The response with its reward, or with the sentence that says why it has none."""
+        response["reward_error"], response["reward_refused"] = None, False
+        response["generated_at"], started = time.time(), time.monotonic()
+        try:
+            await self._reward(response, prompt, label, hf_tokenizer)
+        except (RewardError, ValueError) as error:
+            response.update(reward=None, scores=None, extra_logs={}, reward_error=str(error))
+            response["reward_refused"] = isinstance(error, RewardError) and error.of_client
+        response["reward_seconds"] = time.monotonic() - started
+        return response
+
+    async def _reward(self, response: dict[str, Any], prompt: str, label: str, tokenizer: Any) -> None:
+        query = tokenizer.decode(response["observation_tokens"], skip_special_tokens=False)
+        if self.client is not None:
+            answer = await self.client.reward(
+                RewardRequest(
+                    completion=completion_text(response, tokenizer), reference=str(label), prompt=prompt, query=query
+                )
+            )
+            response.update(reward=answer.reward, scores=answer.score, extra_logs=answer.extra_logs)
+            return
+        if self.reward_function:
+            try:
+                (answer_of_function,) = await self.inner._fetch_rewards_via_func([query], [prompt], [label])
+                found = dict(answer_of_function)
+            except Exception as error:
+                raise ValueError(f"the reward function failed: {type(error).__name__}: {error}") from error
+            response.update(
+                reward=found.get("rewards"),
+                scores=found.get("scores") if found.get("scores") is not None else found.get("rewards"),
+                extra_logs=found.get("extra_logs") or {},
+            )
+        elif isinstance(self.inner, SingleTurnAgentExecutor):
+            return  # a reward model gives the rewards later, in OpenRLHF's own way
+        response["reward"] = number(response["reward"], "the reward")
+        response["scores"] = number(response["scores"], "the score")
+        response["extra_logs"] = {
+            key: number(value, f"extra_logs[{key!r}]") for key, value in (response.get("extra_logs") or {}).items()
+        }
+
+
+class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[misc]
+    """OpenRLHF's rollout actor whose engine returns entropies and whose rewards come from our client."""
+
+    executor: Any
+    llm: Any
+
+    # Ray awaits it: an asynchronous constructor, as OpenRLHF's own class has one.
+    async def __init__(  # type: ignore[misc]
+        self, *args: Any, rollout: RolloutSettings, remote_rm_url: Any = None, **kwargs: Any
+    ) -> None:
+        kwargs.update(engine_kwargs())
+        kwargs["worker_extension_cls"] = rollout.worker_extension_cls
+        if rollout.dtype is not None:
+            kwargs["dtype"] = rollout.dtype
+        if rollout.max_num_seqs is not None:
+            kwargs["max_num_seqs"] = rollout.max_num_seqs
+        urls = [remote_rm_url] if isinstance(remote_rm_url, str) else list(remote_rm_url or [])
+        reward_function = bool(urls) and urls[0].endswith(".py")
+        # OpenRLHF's executor is not told of any URL, so it leaves the reward to us; from a .py file it loads the
+        # function.
+        await super().__init__(*args, remote_rm_url=urls if reward_function else None, **kwargs)
+        if reward_function:
+            self.executor.reward_endpoints = []
+        self.reward_client = None if rollout.reward is None else RewardClient(rollout.reward)
+        self.executor = RewardingExecutor(self.executor, self.reward_client, reward_function)
+
+    async def entropy_hook_report(self) -> list[dict[str, Any]]:
+        """What each of this engine's workers says of the entropy hook; for `openrlhf_gtpo.vllm_entropy.check_hook`."""
+        return await self.llm.collective_rpc("entropy_hook_report")
+
+    async def worked_solutions(
+        self, prompt: str, label: str, solutions: list[str], max_length: int, hf_tokenizer: Any, log_probs: bool
+    ) -> list[dict[str, Any]]:
+        """Solutions of somebody else to one prompt, graded; see `RewardingExecutor.worked_solution`."""
+        return await asyncio.gather(
+            *(
+                self.executor.worked_solution(prompt, label, solution, max_length, hf_tokenizer, log_probs)
+                for solution in solutions
+            )
+        )
+
+    async def reward_stats(self) -> dict[str, float]:
+        """Counters of this actor's reward client since its start; empty without one."""
+        return {} if self.reward_client is None else dataclasses.asdict(self.reward_client.stats)
+
+
+class ConfiguredRolloutActor:
+    """What `openrlhf.trainer.ray.vllm_engine.RolloutRayActor` is bound to in the driver: the Ray class of
+    `RolloutActor`, started with our settings beside OpenRLHF's own arguments. They travel as an argument, because
+    a rollout actor sees no flags, and because the reward service's token must not stand in an environment or a
+    printed list of flags."""
+
+    def __init__(self, remote_class: Any, rollout: RolloutSettings, names: Iterator[str] | None = None) -> None:
+        self._remote_class = remote_class
+        self._rollout = rollout
+        self._names = names
+
+    def named(self, names: Iterator[str]) -> "ConfiguredRolloutActor":
+        """The same class whose actors get these names in Ray, one after the other."""
+        return ConfiguredRolloutActor(self._remote_class, self._rollout, names)
+
+    def options(self, **options: Any) -> "ConfiguredRolloutActor":
+        """As Ray's own: the same class with other resources."""
+        name = {} if self._names is None else {"name": next(self._names)}
+        return ConfiguredRolloutActor(self._remote_class.options(**options, **name), self._rollout)
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Start an actor."""
+        return self._remote_class.remote(*args, rollout=self._rollout, **kwargs)

@@ -1,0 +1,553 @@
+"""Mixed-policy DAPO's mathematics: worked example, the objective by loops against OpenRLHF's own loss, properties."""
+
+import importlib.util
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openrlhf.models.loss import PolicyLoss
+
+from openrlhf_gtpo.algorithms.mixed_policy import (
+    batch_factors,
+    clip_share,
+    group_norm,
+    guide_statistics,
+    shaped_log_ratio,
+    zero_reward_groups,
+)
+from openrlhf_gtpo.policy.loss import SequenceRatioLoss
+
+_spec = importlib.util.spec_from_file_location("naive_mixed_policy", Path(__file__).with_name("naive_mixed_policy.py"))
+naive = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(naive)
+
+F64 = torch.float64
+LOW, HIGH = 0.2, 0.28
+CLIP = {"clip_eps_low": LOW, "clip_eps_high": HIGH}
+UNITS = pytest.mark.parametrize("unit", ["token", "response"])
+moderate = settings(max_examples=50, deadline=None)
+
+
+class Mixed(NamedTuple):
+    """Responses of the policy and of its guide; log-probabilities in float64."""
+
+    policy: torch.Tensor  # (N, T) log pi_theta
+    old: torch.Tensor  # (N, T) log pi_old, without meaning on the guide's responses
+    guide: torch.Tensor  # (N, T) log pi_phi, without meaning on the policy's responses
+    mask: torch.Tensor  # (N, T) bool
+    advantage: torch.Tensor  # (N,)
+    is_guide: torch.Tensor  # (N,) bool
+    second: torch.Tensor  # (N,) bool
+
+    def take(self, order: Any) -> "Mixed":
+        return Mixed(*(tensor[order] for tensor in self))
+
+    def rows(self) -> list[dict[str, Any]]:
+        return [dict(zip(self._fields, row, strict=True)) for row in zip(*(x.tolist() for x in self), strict=True)]
+
+    def behaviour(self) -> torch.Tensor:
+        """(N, T) what stands in the place of the old log-probabilities."""
+        return torch.where(self.is_guide[:, None], self.guide, self.old)
+
+    def along(self, factors: Any = 1.0) -> torch.Tensor:
+        """(N, T) advantages times a factor for each response."""
+        return (self.advantage * factors)[:, None].expand(self.mask.shape)
+
+    def units(self, unit: str) -> int:
+        return int(self.mask.sum() if unit == "token" else self.mask.any(1).sum())
+
+
+def mixed(rows: list[tuple[list[float], float, bool, bool]]) -> Mixed:
+    """Responses given by their ratios, advantage, whether they are the guide's and whether they are in the second
+    batch; the log-probabilities of the policy that a response is not from are rubbish."""
+    n, t = len(rows), max(1, *(len(row[0]) for row in rows))
+    behaviour = torch.linspace(-3.0, -0.1, n * t, dtype=F64).reshape(n, t)
+    log_ratio = torch.full((n, t), 2.5, dtype=F64)
+    mask = torch.zeros(n, t, dtype=torch.bool)
+    for i, (ratios, *_) in enumerate(rows):
+        log_ratio[i, : len(ratios)] = torch.tensor(ratios, dtype=F64).log()
+        mask[i, : len(ratios)] = True
+    advantage = torch.tensor([row[1] for row in rows], dtype=F64)
+    is_guide, second = (torch.tensor([row[k] for row in rows], dtype=torch.bool) for k in (2, 3))
+    rubbish = torch.full_like(behaviour, -7.0)
+    return Mixed(
+        behaviour + log_ratio,
+        torch.where(is_guide[:, None], rubbish, behaviour),
+        torch.where(is_guide[:, None], behaviour, rubbish),
+        mask,
+        advantage,
+        is_guide,
+        second,
+    )
+
+
+S = 1 / math.sqrt(3)
+
+
+def worked_example() -> Mixed:
+    """A mixed group (batch 1) and a zero-reward group (batch 2), each with two responses of the policy and one of the
+    guide. Rewards [1, 0, 1]: mean 2/3, variance ((1/3)^2 + (2/3)^2 + (1/3)^2) / 2 = 1/3, advantages [S, -2 S, S] with
+    S = 1 / sqrt(3). Rewards [0, 0, 1]: mean 1/3, variance 1/3, advantages [-S, -S, 2 S]."""
+    return mixed(
+        [
+            ([1.0, 1.5], S, False, False),
+            ([0.5], -2 * S, False, False),
+            ([0.9, 1.1, 2.0], S, True, False),
+            ([1.0], -S, False, True),
+            ([1.2], -S, False, True),
+            ([0.7, 1.0], 2 * S, True, True),
+        ]
+    )
+
+
+def loss_of(
+    batch: Mixed, unit: str, factors: Any, cuts: list[int] | None = None, dp_size: int = 1, policy: Any = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The real losses of OpenRLHF (token) and of GRPO-S (response), summed over micro-batches where cuts are given."""
+    loss = PolicyLoss(**CLIP) if unit == "token" else SequenceRatioLoss(**CLIP)
+    whole = (batch.policy if policy is None else policy, batch.behaviour(), batch.along(factors), batch.mask.long())
+    if cuts is None:
+        return loss(*whole)[:2]
+    name = "batch_num_tokens" if unit == "token" else "global_batch_size"
+    total = {name: batch.units(unit), "dp_size": dp_size}
+    parts = [loss(*part, **total)[:2] for part in zip(*(x.split(cuts) for x in whole), strict=True)]
+    return sum(part[0] for part in parts), sum(part[1] for part in parts)
+
+
+EITHER = st.booleans()
+
+
+@st.composite
+def mixed_batches(draw, guides=EITHER, seconds=EITHER) -> Mixed:
+    """1 to 8 responses of 0 to 4 tokens; ratios and advantages are never on a bound of the clip."""
+    ratio = st.sampled_from([0.1, 0.5, 0.79, 0.81, 1.0, 1.1, 1.27, 1.29, 3.0, 20.0])
+    advantage = st.integers(-20, 20).map(lambda k: k / 8)
+    row = st.tuples(st.lists(ratio, max_size=4), advantage, guides, seconds)
+    return mixed(draw(st.lists(row, min_size=1, max_size=8).filter(lambda rows: any(r[0] for r in rows))))
+
+
+# The worked example
+
+
+def test_the_worked_examples_advantages_are_those_of_the_union_of_both_policies():
+    rewards = torch.tensor([1.0, 0.0, 1.0, 0.0, 0.0, 1.0])
+    group = torch.tensor([7, 7, 7, 3, 3, 3])
+    assert group_norm(rewards, group).tolist() == pytest.approx(worked_example().advantage.tolist(), abs=1e-6)
+    own = torch.tensor([True, True, False, True, True, False])
+    assert zero_reward_groups(rewards[own] == 1, group[own]).tolist() == [False, False, True, True]
+    assert zero_reward_groups(rewards == 1, group).tolist() == [False] * 6  # the guide solves the second
+
+
+def test_the_worked_examples_factors():
+    batch = worked_example()
+    # 6 and 4 tokens: 10 / 6 and 0.5 * 10 / 4. 3 and 3 responses: 6 / 3 and 0.5 * 6 / 3.
+    by_token = batch_factors(batch.mask, batch.second, weight=0.5, unit="token")
+    assert by_token.dtype == torch.float32
+    assert by_token.tolist() == pytest.approx([10 / 6] * 3 + [1.25] * 3)
+    assert batch_factors(batch.mask, batch.second, weight=0.5, unit="response").tolist() == [2.0] * 3 + [1.0] * 3
+
+
+def test_the_worked_examples_objective_by_token():
+    # Batch 1: S (1 + 1.28) - 2 S 0.8 + S (0.9 + 1.1 + 1.28) = 3.96 S over 6 tokens: 0.66 S.
+    # Batch 2: -S 1 - S 1.2 + 2 S (0.7 + 1) = 1.2 S over 4 tokens: 0.3 S. J = 0.66 S + 0.5 * 0.3 S = 0.81 S.
+    batch = worked_example()
+    assert naive.naive_objective(batch.rows(), 0.5, "token", LOW, HIGH) == pytest.approx(0.81 * S, abs=1e-12)
+    loss, clip_ratio = loss_of(batch, "token", batch_factors(batch.mask, batch.second, weight=0.5, unit="token"))
+    assert loss.item() == pytest.approx(-0.81 * S, abs=1e-6)
+    assert clip_ratio.item() == pytest.approx(3 / 10)  # 1.5, 0.5 and 2.0
+
+
+def test_the_worked_examples_objective_by_response():
+    # Mean ratios 1.25, 0.5 -> 0.8, 4/3 -> 1.28: (1.25 - 1.6 + 1.28) S / 3 = 0.31 S.
+    # 1, 1.2, 0.85: (-1 - 1.2 + 1.7) S / 3 = -S / 6. J = 0.31 S - S / 12.
+    batch = worked_example()
+    expected = (0.31 - 1 / 12) * S
+    assert naive.naive_objective(batch.rows(), 0.5, "response", LOW, HIGH) == pytest.approx(expected, abs=1e-12)
+    factors = batch_factors(batch.mask, batch.second, weight=0.5, unit="response")
+    assert loss_of(batch, "response", factors)[0].item() == pytest.approx(-expected, abs=1e-6)
+
+
+def test_the_worked_examples_statistics():
+    batch = worked_example()
+    guides = batch.mask & batch.is_guide[:, None]
+    found = guide_statistics(batch.policy, batch.guide, guides, batch.along(), clip_low=LOW, clip_high=HIGH)
+    # Ratios 0.7, 0.9, 1, 1.1, 2 in order; positions 0.4, 2 and 3.6 of 0 to 4. Of these 2 is clipped.
+    # (r - 1) - ln r: 0.0566749, 0.0053605, 0, 0.0046898, 0.3068528, together 0.3735780.
+    assert found == pytest.approx(
+        {
+            "guide/ratio_mean": 5.7 / 5,
+            "guide/ratio_q10": 0.7 + 0.4 * 0.2,
+            "guide/ratio_q50": 1.0,
+            "guide/ratio_q90": 1.1 + 0.6 * 0.9,
+            "guide/clip_share": 1 / 5,
+            "guide/kl": 0.3735780 / 5,
+            "guide/logprob_mean": batch.guide[guides].mean().item(),
+        },
+        abs=1e-7,
+    )
+
+
+# The objective: loops over plain numbers, and the real losses with our factors
+
+
+@UNITS
+@moderate
+@given(mixed_batches(), st.sampled_from([0.0, 0.25, 1.0, 3.0]))
+def test_the_real_loss_of_factored_advantages_is_minus_j(unit, batch, weight):
+    factors = batch_factors(batch.mask, batch.second, weight=weight, unit=unit)
+    expected = naive.naive_objective(batch.rows(), weight, unit, LOW, HIGH)
+    assert loss_of(batch, unit, factors)[0].item() == pytest.approx(-expected, rel=1e-6, abs=1e-5)
+
+
+@UNITS
+@pytest.mark.parametrize("cuts", [[6], [1, 5], [2, 2, 2], [1] * 6])
+def test_micro_batches_add_up_to_minus_j(unit, cuts):
+    batch = worked_example()
+    factors = batch_factors(batch.mask, batch.second, weight=0.5, unit=unit)
+    expected = naive.naive_objective(batch.rows(), 0.5, unit, LOW, HIGH)
+    assert loss_of(batch, unit, factors, cuts)[0].item() == pytest.approx(-expected, abs=1e-6)
+
+
+@UNITS
+def test_two_ranks_with_half_the_responses_each_average_to_minus_j(unit):
+    batch = worked_example()
+    factors = batch_factors(batch.mask, batch.second, weight=0.5, unit=unit)
+    expected = naive.naive_objective(batch.rows(), 0.5, unit, LOW, HIGH)
+    summed = loss_of(batch, unit, factors, [3, 3], dp_size=2)[0].item()
+    assert summed / 2 == pytest.approx(-expected, abs=1e-6)
+
+
+@UNITS
+def test_the_gradient_is_that_of_j(unit):
+    batch = worked_example()
+    factors = batch_factors(batch.mask, batch.second, weight=0.5, unit=unit)
+    policy = batch.policy.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(loss_of(batch, unit, factors, policy=policy)[0], policy)
+    step = 1e-6
+    numeric = torch.zeros_like(gradient)
+    for place in batch.mask.nonzero().tolist():
+        ends = []
+        for shift in (step, -step):
+            moved = batch.policy.clone()
+            moved[tuple(place)] += shift
+            ends.append(naive.naive_objective(batch._replace(policy=moved).rows(), 0.5, unit, LOW, HIGH))
+        numeric[tuple(place)] = (ends[1] - ends[0]) / (2 * step)
+    torch.testing.assert_close(gradient, numeric, atol=1e-6, rtol=1e-6)
+    assert (gradient[5, :2] != 0).all()  # the guide's response in the second batch
+    # Of the one in the first the third token is clipped, or, with one ratio for all, everything.
+    assert (gradient[2] != 0).tolist() == [unit == "token", unit == "token", False]
+
+
+@moderate
+@given(mixed_batches(), st.lists(st.sampled_from([0.25, 0.5, 2.0, 8.0]), min_size=8, max_size=8))
+def test_a_positive_factor_for_each_response_comes_out_of_its_term(batch, factors):
+    factors = torch.tensor(factors[: len(batch.mask)], dtype=F64)
+    rows = batch.rows()
+    terms = [math.fsum(naive.terms_of(row, "token", LOW, HIGH)) for row in rows]
+    expected = -sum(f * term for f, term in zip(factors.tolist(), terms, strict=True)) / batch.units("token")
+    assert loss_of(batch, "token", factors)[0].item() == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+# batch_factors
+
+
+@UNITS
+@moderate
+@given(mixed_batches(seconds=st.just(False)), st.floats(0, 10))
+def test_without_a_second_batch_the_factors_are_exactly_one_and_the_loss_the_plain_one(unit, batch, weight):
+    factors = batch_factors(batch.mask, batch.second, weight=weight, unit=unit)
+    assert torch.equal(factors, torch.ones(len(batch.mask)))
+    for one, other in zip(loss_of(batch, unit, factors), loss_of(batch, unit, 1.0), strict=True):
+        assert torch.equal(one, other)
+
+
+@UNITS
+def test_a_second_batch_without_tokens_is_no_second_batch(unit):
+    mask = torch.tensor([[1, 1, 0], [0, 0, 0], [1, 0, 0]])
+    second = torch.tensor([False, True, False])
+    assert batch_factors(mask, second, weight=0.3, unit=unit).tolist() == [1.0, 1.0, 1.0]
+
+
+@UNITS
+def test_alone_the_second_batch_keeps_its_weight(unit):
+    mask = torch.tensor([[1, 1, 0], [0, 0, 0], [1, 0, 0]])
+    second = torch.tensor([True, False, True])
+    assert batch_factors(mask, second, weight=0.5, unit=unit).tolist() == [0.5, 1.0, 0.5]
+
+
+@UNITS
+@moderate
+@given(mixed_batches(), st.sampled_from([0.25, 0.5, 1.0, 2.0]))
+def test_each_batch_weighs_what_j_gives_it_and_the_order_of_the_rows_does_not_matter(unit, batch, weight):
+    factors = batch_factors(batch.mask, batch.second, weight=weight, unit=unit)
+    units = batch.mask.sum(1) if unit == "token" else batch.mask.any(1).long()
+    share = factors.double() * units / units.sum()
+    for second, expected in ((False, 1.0), (True, weight)):
+        rows = batch.second == second
+        if units[rows].sum():
+            assert share[rows].sum().item() == pytest.approx(expected, rel=1e-6)
+    order = torch.arange(len(batch.mask)).flip(0)
+    turned = batch_factors(batch.mask[order], batch.second[order], weight=weight, unit=unit)
+    assert torch.equal(turned, factors[order])
+    rest = batch_factors(batch.mask, batch.second, weight=2 * weight, unit=unit)
+    there = batch.second & batch.mask.any(1)
+    assert torch.equal(rest, torch.where(there, 2 * factors, factors))
+
+
+def test_no_responses_have_no_factors():
+    assert batch_factors(torch.zeros(0, 4), torch.zeros(0, dtype=torch.bool), weight=1.0, unit="token").shape == (0,)
+
+
+# group_norm
+
+
+def openrlhfs(rewards: torch.Tensor, responses: int) -> torch.Tensor:
+    """The group_norm estimator's own lines, on rewards in the order of their prompts."""
+    rewards = rewards.reshape(-1, responses)
+    return ((rewards - rewards.mean(-1, keepdim=True)) / (rewards.std(-1, keepdim=True) + 1e-9)).reshape(-1)
+
+
+@pytest.mark.parametrize("responses", [2, 3, 4, 7, 8, 16, 33, 64])
+@pytest.mark.parametrize("groups", [1, 2, 5, 40])
+def test_groups_of_one_size_get_openrlhfs_bits(groups, responses):
+    generator = torch.Generator().manual_seed(groups * responses)
+    rewards = torch.randn(groups * responses, generator=generator)
+    ids = torch.randperm(groups, generator=generator).repeat_interleave(responses) * 10**12 - 5
+    assert torch.equal(group_norm(rewards, ids), openrlhfs(rewards, responses))
+    binary = (rewards > 0.5).float()
+    assert torch.equal(group_norm(binary, ids), openrlhfs(binary, responses))
+    # Prompts interleaved, as long as each one's responses keep their order.
+    order = torch.arange(groups * responses).reshape(groups, responses).T.reshape(-1)
+    assert torch.equal(group_norm(rewards[order], ids[order]), openrlhfs(rewards, responses)[order])
+
+
+@moderate
+@given(st.lists(st.tuples(st.integers(-8, 8), st.sampled_from([-3, 5, 10**12])), max_size=20), st.randoms())
+def test_groups_of_any_sizes_agree_with_a_loop_in_any_order(rows, random):
+    rewards = [eighths / 8 for eighths, _ in rows]
+    ids = [g for _, g in rows]
+    found = group_norm(torch.tensor(rewards, dtype=F64), torch.tensor(ids, dtype=torch.int64))
+    assert found.dtype == torch.float32
+    assert found.tolist() == pytest.approx(naive.naive_group_norm(rewards, ids), abs=1e-6)
+    order = list(range(len(rows)))
+    random.shuffle(order)
+    turned = group_norm(
+        torch.tensor([rewards[i] for i in order], dtype=F64), torch.tensor([-ids[i] for i in order], dtype=torch.int64)
+    )
+    assert turned.tolist() == pytest.approx([found[i].item() for i in order], abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.5, 10.0])
+def test_neither_the_scale_nor_the_origin_of_the_rewards_matters(scale):
+    rewards, group = torch.tensor([0.0, 1.0, 0.25, 1.0, 0.0]), torch.tensor([1, 1, 1, 2, 2])
+    torch.testing.assert_close(group_norm(scale * rewards - 3, group), group_norm(rewards, group))
+
+
+def test_a_group_of_one_response_and_a_group_of_equal_rewards_get_exactly_zero():
+    # OpenRLHF's formula makes -0.83 of eight rewards of 0.1, by dividing rounding by rounding.
+    rewards = torch.tensor([0.1] * 8 + [0.3])
+    group = torch.tensor([4] * 8 + [9])
+    assert openrlhfs(rewards[:8], 8).abs().min() > 0.5
+    assert torch.equal(group_norm(rewards, group), torch.zeros(9))
+
+
+# zero_reward_groups
+
+
+@moderate
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from([-3, 5, 10**12])), max_size=20))
+def test_a_group_is_a_zero_reward_group_when_nothing_in_it_is_correct(rows):
+    correct, group = [c for c, _ in rows], [g for _, g in rows]
+    found = zero_reward_groups(torch.tensor(correct, dtype=torch.bool), torch.tensor(group, dtype=torch.int64))
+    assert found.tolist() == [not any(c for c, other in rows if other == g) for g in group]
+
+
+# shaped_log_ratio
+
+
+@moderate
+@given(st.floats(-30, 30), st.sampled_from([0.01, 0.1, 1.0, 5.0]))
+def test_the_shaped_ratio_is_r_over_r_plus_gamma(log_ratio, gamma):
+    r = math.exp(log_ratio)
+    shaped = shaped_log_ratio(torch.tensor([log_ratio], dtype=F64), gamma)
+    assert shaped.exp().item() == pytest.approx(r / (r + gamma), rel=1e-12)
+
+
+def test_a_ratio_of_one_is_shaped_by_the_hand_worked_number():
+    # 1 / 1.1, and the slope of log f in log r is gamma / (r + gamma) = 0.1 / 1.1.
+    log_ratio = torch.zeros(1, 1, dtype=F64, requires_grad=True)
+    shaped = shaped_log_ratio(log_ratio, 0.1)
+    (slope,) = torch.autograd.grad(shaped.sum(), log_ratio)
+    assert shaped.shape == (1, 1)
+    assert shaped.item() == pytest.approx(-math.log(1.1), abs=1e-15)
+    assert slope.item() == pytest.approx(0.1 / 1.1, abs=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, F64])
+def test_extreme_log_ratios_are_shaped_without_overflow_and_so_is_their_gradient(dtype):
+    log_ratio = torch.tensor([-1e4, -50.0, 50.0, 1e4], dtype=dtype, requires_grad=True)
+    shaped = shaped_log_ratio(log_ratio, 0.1)
+    (slope,) = torch.autograd.grad(shaped.sum(), log_ratio)
+    # r / gamma for small r, 1 - gamma / r for large r.
+    small = 0.1 * math.exp(-50)
+    expected = torch.tensor([-1e4 - math.log(0.1), -50 - math.log(0.1), -small, 0.0], dtype=dtype)
+    torch.testing.assert_close(shaped.detach(), expected, rtol=1e-5, atol=0)
+    torch.testing.assert_close(slope, torch.tensor([1.0, 1.0, small, 0.0], dtype=dtype), rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("gamma", [0.1, 2.0])
+def test_the_gradient_of_the_shaped_ratio_agrees_with_finite_differences(gamma):
+    log_ratio = torch.linspace(-25, 25, 31, dtype=F64).reshape(1, -1).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: shaped_log_ratio(x, gamma), (log_ratio,), eps=1e-6, atol=1e-8)
+
+
+# clip_share and guide_statistics
+
+
+@moderate
+@given(mixed_batches())
+def test_the_clip_share_is_the_share_of_tokens_that_openrlhfs_loss_gives_no_gradient(batch):
+    log_ratio = batch.policy - batch.behaviour()
+    advantages = batch.along()
+    found = clip_share(log_ratio, advantages, batch.mask, low=LOW, high=HIGH)
+    policy = batch.policy.clone().requires_grad_()
+    loss, clip_ratio = loss_of(batch, "token", 1.0, policy=policy)
+    (gradient,) = torch.autograd.grad(loss, policy)
+    without = batch.mask & (gradient == 0) & (advantages != 0)
+    assert found == pytest.approx((without.sum() / batch.mask.sum()).item())
+    assert found == pytest.approx(clip_ratio.item())
+    assert clip_share(log_ratio, 5 * advantages, batch.mask, low=LOW, high=HIGH) == found
+
+
+def test_the_clip_takes_two_of_four_corners():
+    log_ratio = torch.tensor([[2.0, 2.0, 0.5, 0.5, 9.0]]).log()
+    advantages = torch.tensor([[1.0, -1.0, 1.0, -1.0, 1.0]])
+    mask = torch.tensor([[1, 1, 1, 1, 0]])
+    assert clip_share(log_ratio, advantages, mask, low=LOW, high=HIGH) == 0.5
+    assert clip_share(log_ratio, advantages, mask, low=0.6, high=HIGH) == 0.25
+    assert clip_share(log_ratio, advantages, mask, low=0.6, high=1.5) == 0
+
+
+def test_without_tokens_there_is_no_clip_share_and_there_are_no_statistics():
+    zeros = torch.zeros(2, 3)
+    assert clip_share(zeros, zeros, zeros, low=LOW, high=HIGH) == 0.0
+    assert guide_statistics(zeros, zeros, zeros, zeros, clip_low=LOW, clip_high=HIGH) == {}
+
+
+@moderate
+@given(mixed_batches(guides=st.just(True)))
+def test_a_policy_that_is_its_guide_has_ratio_one_no_divergence_and_nothing_clipped(batch):
+    found = guide_statistics(batch.guide, batch.guide, batch.mask, batch.along(), clip_low=LOW, clip_high=HIGH)
+    logprob_mean = found.pop("guide/logprob_mean")
+    assert logprob_mean == pytest.approx(batch.guide[batch.mask].mean().item())
+    ones = dict.fromkeys(("guide/ratio_mean", "guide/ratio_q10", "guide/ratio_q50", "guide/ratio_q90"), 1.0)
+    assert found == {**ones, "guide/kl": 0.0, "guide/clip_share": 0.0}
+
+
+@pytest.mark.parametrize("theta", [[0.25, 0.25, 0.5], [0.05, 0.9, 0.05], [0.5, 0.25, 0.25]])
+def test_the_divergence_is_exact_on_tokens_as_frequent_as_the_guide_makes_them(theta):
+    phi = [0.5, 0.25, 0.25]
+    tokens = [0, 0, 1, 2]
+    guide, policy = (torch.tensor([[p[token] for token in tokens]], dtype=F64).log() for p in (phi, theta))
+    found = guide_statistics(policy, guide, torch.ones(1, 4), torch.ones(1, 4), clip_low=LOW, clip_high=HIGH)
+    kl = sum(p * math.log(p / q) for p, q in zip(phi, theta, strict=True))
+    assert found["guide/kl"] == pytest.approx(kl, abs=1e-12)
+
+
+def test_the_divergence_keeps_its_digits_near_zero_and_is_never_negative():
+    # (r - 1) - log r of a log ratio x is x^2 / 2 + x^3 / 6: what r - 1 in float32 would drown.
+    guide = torch.full((1, 1000), -1.0, dtype=F64)
+    shift = torch.linspace(-1e-6, 1e-6, 1000, dtype=F64)[None]
+    ones = torch.ones(1, 1000)
+    found = guide_statistics(guide + shift, guide, ones, ones, clip_low=LOW, clip_high=HIGH)
+    assert found["guide/kl"] == pytest.approx((shift.square() / 2).mean().item(), rel=1e-3)
+    one = torch.ones(1, 1)
+    for x in shift[0, ::50]:
+        tiny = 1e-4 * x.reshape(1, 1)
+        assert guide_statistics(tiny, 0 * tiny, one, one, clip_low=LOW, clip_high=HIGH)["guide/kl"] >= 0
+
+
+def test_an_extreme_log_ratio_is_held_at_twenty_and_what_is_off_the_mask_is_ignored():
+    policy = torch.tensor([[-1000.0, 0.0, math.nan]])
+    guide = torch.tensor([[0.0, -1000.0, math.nan]])
+    advantages = torch.tensor([[-1.0, 1.0, math.nan]])
+    mask = torch.tensor([[1, 1, 0]])
+    found = guide_statistics(policy, guide, mask, advantages, clip_low=LOW, clip_high=HIGH)
+    assert found["guide/ratio_mean"] == pytest.approx((math.exp(20) + math.exp(-20)) / 2)
+    assert found["guide/kl"] == pytest.approx((math.exp(20) + math.exp(-20) - 2) / 2)
+    assert found["guide/clip_share"] == 1.0
+    assert found["guide/logprob_mean"] == -500
+    assert clip_share(policy - guide, advantages, mask, low=LOW, high=HIGH) == 1.0
+
+
+@moderate
+@given(mixed_batches(guides=st.just(True)))
+def test_the_order_of_the_rows_does_not_change_the_statistics(batch):
+    turned = batch.take(torch.arange(len(batch.mask)).flip(0))
+    one, other = (
+        guide_statistics(b.policy, b.guide, b.mask, b.along(), clip_low=LOW, clip_high=HIGH) for b in (batch, turned)
+    )
+    assert one == pytest.approx(other, rel=1e-12)
+
+
+def test_more_tokens_than_torchs_quantile_takes_are_no_obstacle():
+    tokens = 2**24 + 1
+    with pytest.raises(RuntimeError, match="too large"):
+        torch.zeros(1).expand(tokens).quantile(0.5)
+    policy = torch.linspace(0.5, 1.5, tokens).log_()[None]
+    zeros = torch.zeros(1, 1).expand(1, tokens)
+    found = guide_statistics(policy, zeros, zeros + 1, zeros, clip_low=LOW, clip_high=HIGH)
+    quantiles = [found[f"guide/ratio_q{q}"] for q in (10, 50, 90)]
+    assert quantiles == pytest.approx([0.6, 1.0, 1.4], abs=1e-4)
+
+
+# Refusals
+
+ROWS = torch.zeros(3)
+IDS = torch.zeros(3, dtype=torch.int64)
+FLAGS = torch.zeros(3, dtype=torch.bool)
+GRID = torch.zeros(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: group_norm(GRID, IDS), r"rewards must be a float tensor of shape \(N,\), got torch.float32 of shape"),
+        (lambda: group_norm(IDS, IDS), "rewards must be a float tensor"),
+        (lambda: group_norm(ROWS, IDS[:2]), r"group must be an integer tensor of shape \(3,\), got torch.int64"),
+        (lambda: group_norm(ROWS, FLAGS), r"group must be an integer tensor .* got torch.bool"),
+        (lambda: group_norm(ROWS + math.nan, IDS), "rewards must be finite"),
+        (lambda: zero_reward_groups(IDS, IDS), r"correct must be a bool tensor of shape \(N,\)"),
+        (lambda: zero_reward_groups(FLAGS, ROWS), "group must be an integer tensor"),
+        (lambda: batch_factors(ROWS, FLAGS, weight=1.0, unit="token"), r"mask must be of shape \(N, T\)"),
+        (
+            lambda: batch_factors(GRID, FLAGS[:2], weight=1.0, unit="token"),
+            r"second must be a bool tensor of shape \(3",
+        ),
+        (lambda: batch_factors(GRID, IDS, weight=1.0, unit="token"), "second must be a bool tensor"),
+        (lambda: batch_factors(GRID, FLAGS, weight=-0.1, unit="token"), "weight must be .* at least 0, got -0.1"),
+        (lambda: batch_factors(GRID, FLAGS, weight=math.inf, unit="token"), "weight must be a finite number"),
+        (lambda: batch_factors(GRID, FLAGS, weight=1.0, unit="group"), "unit must be .* got 'group'"),
+        (lambda: shaped_log_ratio(ROWS, 0.0), "gamma must be a finite number above 0, got 0.0"),
+        (lambda: shaped_log_ratio(IDS, 0.1), "log_ratio must be a float tensor"),
+        (lambda: clip_share(GRID, GRID, ROWS, low=0.2, high=0.2), r"mask must be of shape \(N, T\)"),
+        (lambda: clip_share(GRID[:2], GRID, GRID, low=0.2, high=0.2), r"log_ratio must be .* mask's shape \(3, 4\)"),
+        (lambda: clip_share(GRID, GRID[0], GRID, low=0.2, high=0.2), "advantages must be a float tensor of mask's"),
+        (lambda: clip_share(GRID, GRID, GRID, low=-1.0, high=0.2), "low must be at least 0, got -1.0"),
+        (
+            lambda: guide_statistics(GRID, ROWS, GRID, GRID, clip_low=0.2, clip_high=0.2),
+            "guide_log_probs must be a float tensor of mask's shape",
+        ),
+        (
+            lambda: guide_statistics(GRID, GRID, GRID, GRID, clip_low=0.2, clip_high=math.nan),
+            "clip_high must be at least 0, got nan",
+        ),
+    ],
+)
+def test_bad_input_is_refused_by_one_sentence_that_names_it(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

@@ -1,0 +1,526 @@
+"""Whole groups into advantages: OpenRLHF's real Experience, splitting and length penalties; no model, no engine."""
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from openrlhf.trainer.ppo_utils.experience import Experience
+from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
+from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
+
+from openrlhf_gtpo.controller.experience import ExperienceMaker, PolicyBroken, ShapingFailed
+from openrlhf_gtpo.controller.generator import Generator, GroupBroken, RewardsFailed
+from openrlhf_gtpo.controller.schedule import updates
+from openrlhf_gtpo.controller.whole_batch import NotBinary
+from openrlhf_gtpo.shaping import grpo_s, gtpo
+
+G = 4
+
+
+def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
+    """OpenRLHF's nested arguments, as far as these classes read them. ``reward__overlong_buffer_len=2`` sets one."""
+    args = SimpleNamespace(
+        algo=SimpleNamespace(
+            advantage=SimpleNamespace(estimator=estimator, gamma=1.0, lambd=1.0, no_std_norm=False),
+            kl=SimpleNamespace(use_loss=False, init_coef=0.0),
+            dynamic_filtering_enable=False,
+        ),
+        shaping=SimpleNamespace(
+            alpha1=1.0,
+            alpha2=0.1,
+            over="group",
+            scope="group",
+            entropy_clip=None,
+            save_rollouts=0,
+            grop=False,
+            top_entropy_share=1.0,
+        ),
+        reward=SimpleNamespace(
+            remote_url=["http://127.0.0.1:1"],
+            on_failure="retry",
+            clip_range=(-10, 10),
+            overlong_buffer_len=None,
+            overlong_penalty_factor=1.0,
+            stop_properly_penalty_coef=None,
+        ),
+        rollout=SimpleNamespace(n_samples_per_prompt=G, micro_batch_size=1, max_new_tokens=12, max_tokens_per_gpu=64),
+        train=SimpleNamespace(dynamic_batch_enable=False, batch_size=G, max_steps=None),
+        guide=SimpleNamespace(
+            model=None,
+            solutions=None,
+            samples=1,
+            when=["all"],
+            weight=1.0,
+            engines=1,
+            tensor_parallel_size=None,
+            ratio_shaping=0.0,
+        ),
+        vllm=SimpleNamespace(tensor_parallel_size=1, enable_sleep=False),
+        actor=SimpleNamespace(
+            num_nodes=1,
+            num_gpus_per_node=2,
+            eps_clip_low_high=(0.2, 0.28),
+            policy_loss_type="ppo",
+            loss_agg_mode="token-mean",
+        ),
+        ds=SimpleNamespace(ring_attn_size=1, tensor_parallel_size=1),
+        data=SimpleNamespace(max_len=64),
+        ckpt=SimpleNamespace(output_dir="unused"),
+        logger=SimpleNamespace(metrics_path=None),
+    )
+    for path, value in changes.items():
+        *groups, name = path.split("__")
+        target = args
+        for group in groups:
+            target = getattr(target, group)
+        setattr(target, name, value)
+    return args
+
+
+def maker(args: SimpleNamespace, decoded: list[int] | None = None) -> ExperienceMaker:
+    """Ours, whose tokenizer notes in ``decoded`` what it is asked for."""
+
+    def decode(tokens: list[int]) -> str:
+        (token,) = tokens
+        if decoded is not None:
+            decoded.append(token)
+        return f"<{token}>"
+
+    tokenizer = SimpleNamespace(pad_token_id=0, decode=decode)
+    controller = SimpleNamespace(value=0.0)
+    return ExperienceMaker.like(
+        RemoteExperienceMaker(None, None, None, None, controller, SimpleNamespace(args=args), tokenizer)
+    )
+
+
+def generator(args: SimpleNamespace) -> Generator:
+    return Generator.like(SamplesGenerator(SimpleNamespace(args=args), None, None, None, []))
+
+
+def response(
+    prompt: str,
+    prompt_length: int,
+    entropy: list[float],
+    score: float | None,
+    *,
+    truncated: bool = False,
+    gap: int = 0,
+    error: str | None = None,
+) -> dict[str, Any]:
+    """What a rollout actor returns. ``gap`` tokens of a tool's answer stand after the first two response tokens."""
+    n, first = len(entropy), prompt_length
+    ranges = [(first, first + n)] if not gap else [(first, first + 2), (first + 2 + gap, first + n + gap)]
+    total = prompt_length + n + gap
+    entropy_T = [0.0] * total
+    values = iter(entropy)
+    for start, end in ranges:
+        for t in range(start, end):
+            entropy_T[t] = next(values)
+    return {
+        "prompt": prompt,
+        "label": "7",
+        "images": None,
+        "observation_tokens": list(range(1, total + 1)),
+        "action_ranges": ranges,
+        "rollout_log_probs": None,
+        "truncated": truncated,
+        "reward": score,
+        "scores": score,
+        "extra_logs": {},
+        "entropy": entropy_T,
+        "logprob": [-0.5] * total,
+        "reward_error": error,
+        "reward_refused": False,
+        "reward_seconds": 0.25,
+        "generated_at": 1000.0 + len(entropy),
+    }
+
+
+def rollout(seed: int = 0, groups: int = 6) -> list[dict[str, Any]]:
+    """Groups of different prompt lengths, response lengths and pass rates; one response has a gap, one is empty."""
+    rng = random.Random(seed)
+    found = []
+    for g in range(groups):
+        prompt_length = rng.randint(2, 9)
+        for i in range(G):
+            entropy = [rng.uniform(0.01, 2.0) for _ in range(rng.randint(3, 12))]
+            score = float(i < g % (G + 1))
+            gap = 3 if (g, i) == (1, 0) else 0
+            found.append(response(f"prompt {g}", prompt_length, [] if (g, i) == (3, 3) else entropy, score, gap=gap))
+    return found
+
+
+def advantages_by_response(
+    args: SimpleNamespace,
+    responses: list[dict[str, Any]],
+    actor_logprob: float = -0.5,
+    decoded: list[int] | None = None,
+) -> list[torch.Tensor]:
+    """Through OpenRLHF's splitting and our maker: each response's advantages on its own tokens, in rollout order."""
+    generate, make = generator(args), maker(args, decoded)
+    samples = [generate._process_response_into_experience(r, max_len=64) for r in responses]
+    experiences = make.split_rollout_samples(samples)
+    for experience in experiences:
+        experience.action_log_probs = torch.full(experience.action_mask.shape, actor_logprob)
+        experience.kl = torch.zeros(experience.action_mask.shape)
+    experiences = make.compute_advantages_and_returns(experiences)
+    found: dict[int, torch.Tensor] = {}
+    for experience in experiences:
+        assert experience.advantages.shape == experience.returns.shape == experience.action_mask.shape
+        assert not {"entropy", "logprob"} & set(experience.info), "per-token tensors would break the actor's logging"
+        if args.algo.advantage.estimator != "group_norm":
+            assert (experience.advantages[~experience.action_mask.bool()] == 0).all()
+        for i, row in enumerate(experience.index):
+            found[row] = experience.advantages[i][experience.action_mask[i].bool()]
+    return [found[row] for row in range(len(responses))]
+
+
+def dense(responses: list[dict[str, Any]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Entropies side by side without prompts and gaps, (N, T), and their mask: no alignment left to get wrong."""
+    rows = [[r["entropy"][t] for start, end in r["action_ranges"] for t in range(start, end)] for r in responses]
+    width = max(map(len, rows))
+    entropy = torch.tensor([row + [0.0] * (width - len(row)) for row in rows])
+    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
+    return entropy, mask
+
+
+SPLITS = {
+    "one by one": {},
+    "across groups": {"rollout__micro_batch_size": 3},
+    "whole batch": {"rollout__micro_batch_size": 24},
+    "dynamic": {"train__dynamic_batch_enable": True},
+}
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("estimator", ["gtpo", "grpo_s"])
+def test_advantages_are_those_of_whole_groups_whatever_the_micro_batches(estimator: str, split: str) -> None:
+    responses = rollout()
+    entropy, mask = dense(responses)
+    correct = torch.tensor([r["scores"] == 1 for r in responses])
+    group = torch.arange(len(responses)) // G
+    expected = {"gtpo": gtpo, "grpo_s": grpo_s}[estimator](entropy, mask, correct, group).advantages
+    found = advantages_by_response(arguments(estimator, **SPLITS[split]), responses)
+    assert any(values.abs().sum() > 0 for values in found)
+    for row, values in enumerate(found):
+        assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5), (row, values)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_group_norm_is_left_to_openrlhf(split: str) -> None:
+    responses = rollout()
+    found = advantages_by_response(arguments("group_norm", **SPLITS[split]), responses)
+    scores = torch.tensor([r["scores"] for r in responses]).view(-1, G)
+    expected = ((scores - scores.mean(-1, keepdim=True)) / (scores.std(-1, keepdim=True) + 1e-9)).flatten()
+    for row, values in enumerate(found):
+        assert torch.allclose(values, expected[row].expand_as(values), atol=1e-5)
+
+
+def test_the_overlong_penalty_moves_advantages_but_not_the_partition() -> None:
+    """A correct response that is penalised below 0 stays among the correct ones: its tokens keep their positive
+    share."""
+    responses = [
+        response("p", 3, [0.5] * 12, 1.0),
+        response("p", 3, [0.5] * 4, 1.0),
+        response("p", 3, [0.5] * 4, 0.0),
+        response("p", 3, [0.5] * 4, 0.0),
+    ]
+    args = arguments(reward__overlong_buffer_len=4.0, reward__overlong_penalty_factor=1.5)
+    found = advantages_by_response(args, responses)
+    entropy, mask = dense(responses)
+    correct, group = torch.tensor([True, True, False, False]), torch.zeros(4, dtype=torch.long)
+    # 12 tokens of 12 allowed, 8 expected: the whole buffer is exceeded, so the whole factor is subtracted.
+    penalty = torch.tensor([-1.5, 0.0, 0.0, 0.0])
+    expected = gtpo(entropy, mask, correct, group, penalty=penalty).advantages
+    for row, values in enumerate(found):
+        assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5)
+    plain = advantages_by_response(arguments(), responses)
+    assert (found[0] < plain[0]).all()
+
+
+def test_a_truncated_response_is_penalised_as_openrlhf_does_it() -> None:
+    responses = [
+        response("p", 3, [0.5] * 4, 1.0, truncated=True),
+        response("p", 3, [0.5] * 4, 1.0),
+        response("p", 3, [0.5] * 4, 0.0, truncated=True),
+        response("p", 3, [0.5] * 4, 0.0),
+    ]
+    found = advantages_by_response(arguments(reward__stop_properly_penalty_coef=0.5), responses)
+    entropy, mask = dense(responses)
+    correct, group = torch.tensor([True, True, False, False]), torch.zeros(4, dtype=torch.long)
+    # A reward of 1 is halved, which subtracts 0.5; half of 0 is 0.
+    expected = gtpo(entropy, mask, correct, group, penalty=torch.tensor([-0.5, 0.0, 0.0, 0.0])).advantages
+    for row, values in enumerate(found):
+        assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5)
+
+
+def test_group_relative_overlong_punishment_enters_the_shaped_rewards() -> None:
+    responses = [response("p", 3, [0.5] * n, 1.0) for n in (2, 2, 10)] + [response("p", 3, [0.5] * 12, 0.0)]
+    found = advantages_by_response(arguments(shaping__grop=True), responses)
+    entropy, mask = dense(responses)
+    correct, group = torch.tensor([True, True, True, False]), torch.zeros(4, dtype=torch.long)
+    # Easy: L = max((2 + 10) / 2, 14 / 3) = 6 over the correct responses; (10 - 6) / 12 is taken off the longest.
+    expected = gtpo(entropy, mask, correct, group, penalty=torch.tensor([0.0, 0.0, -1 / 3, 0.0])).advantages
+    for row, values in enumerate(found):
+        assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5)
+
+
+def test_group_relative_overlong_punishment_reaches_openrlhfs_own_estimators() -> None:
+    responses = [response("p", 3, [0.5] * n, 1.0) for n in (2, 2, 10)] + [response("p", 3, [0.5] * 12, 0.0)]
+    found = advantages_by_response(arguments("group_norm", shaping__grop=True), responses)
+    rewards = torch.tensor([1.0, 1.0, 2 / 3, 0.0])
+    expected = (rewards - rewards.mean()) / (rewards.std() + 1e-9)
+    for row, values in enumerate(found):
+        assert torch.allclose(values, expected[row].expand_as(values), atol=1e-5)
+
+
+@pytest.mark.parametrize("estimator", ["gtpo", "group_norm"])
+@pytest.mark.parametrize("split", SPLITS)
+def test_only_the_tokens_of_highest_entropy_in_the_whole_batch_learn(estimator: str, split: str) -> None:
+    responses = rollout()
+    every = advantages_by_response(arguments(estimator, **SPLITS[split]), responses)
+    some = advantages_by_response(arguments(estimator, shaping__top_entropy_share=0.2, **SPLITS[split]), responses)
+    entropy, mask = dense(responses)
+    values = sorted(entropy[mask.bool()].tolist(), reverse=True)
+    threshold = values[round(0.2 * len(values)) - 1]
+    for row, (before, after) in enumerate(zip(every, some, strict=True)):
+        keeps = entropy[row][mask[row].bool()] >= threshold
+        assert torch.equal(after, torch.where(keeps, before, 0.0))
+    assert any(values.abs().sum() > 0 for values in some)
+
+
+def test_metrics_tell_the_classes_apart_and_count_uninformative_groups() -> None:
+    args, responses = arguments(), rollout()
+    make, generate = maker(args), generator(args)
+    samples = [generate._process_response_into_experience(r, max_len=64) for r in responses]
+    experiences = make.split_rollout_samples(samples)
+    for experience in experiences:
+        experience.action_log_probs = torch.full(experience.action_mask.shape, -0.75)
+    make.compute_advantages_and_returns(experiences)
+    entropy, mask = dense(responses)
+    correct = torch.tensor([r["scores"] == 1 for r in responses])
+    right = mask.bool() & correct[:, None]
+    assert make.metrics["entropy/correct_token_mean"] == pytest.approx(entropy[right].mean().item(), abs=1e-6)
+    per_response = [row[on].mean().item() for row, on in zip(entropy, mask.bool(), strict=True) if on.any()]
+    assert make.metrics["entropy/response_mean"] == pytest.approx(sum(per_response) / len(per_response), abs=1e-6)
+    assert make.metrics["entropy/token_q50"] == pytest.approx(entropy[mask.bool()].quantile(0.5).item(), abs=1e-6)
+    assert make.metrics["shaped_reward/wrong_max"] <= -1.0 <= 1.0 <= make.metrics["shaped_reward/correct_min"]
+    assert make.metrics["mismatch/logprob_gap"] == pytest.approx(0.25)
+    # Groups 0..5 have 0, 1, 2, 3, 4, 0 correct responses of 4.
+    assert make.metrics["groups/all_wrong_share"] == pytest.approx(2 / 6)
+    assert make.metrics["groups/all_correct_share"] == pytest.approx(1 / 6)
+    assert make.metrics["groups/uninformative_share"] == pytest.approx(3 / 6)
+    assert make.metrics["rollout/pass_rate"] == pytest.approx(10 / 24)
+    assert generate.tally.metrics()["reward/wait_seconds_mean"] == pytest.approx(0.25)
+    assert generate.tally.metrics()["reward/wait_after_generation"] == pytest.approx(0.25)
+
+
+def test_saved_rollouts_hold_each_tokens_entropy_reward_and_advantage(tmp_path: Any) -> None:
+    import json
+
+    args = arguments(shaping__save_rollouts=2, logger__metrics_path=str(tmp_path / "metrics.jsonl"))
+    responses = rollout()
+    for one in responses:  # every token comes in every response
+        one["observation_tokens"] = [7 + i % 3 for i in range(len(one["observation_tokens"]))]
+    decoded: list[int] = []
+    advantages_by_response(args, responses, decoded=decoded)
+    lines = [json.loads(line) for line in (tmp_path / "rollouts.jsonl").read_text().splitlines()]
+    assert sorted(decoded) == [7, 8, 9], "each is turned into text once, not each time that it comes"
+    assert [line["group"] for line in lines] == [1] * G + [2] * G, "the first groups with right and wrong responses"
+    first = lines[0]
+    assert first["correct"] is True
+    assert first["prompt"] == "prompt 1"
+    n = len(first["tokens"])
+    assert n == len(first["entropy"]) == len(first["shaped_reward"]) == len(first["advantage"])
+    expected = [responses[G]["entropy"][t] for start, end in responses[G]["action_ranges"] for t in range(start, end)]
+    assert first["entropy"] == pytest.approx(expected, abs=1e-6)
+    start = responses[G]["action_ranges"][0][0]
+    assert first["tokens"][0] == f"<{responses[G]['observation_tokens'][start]}>"
+
+
+@pytest.mark.parametrize("score", [0.3, 2.0, -0.5])
+def test_a_score_that_is_neither_right_nor_wrong_stops_training_with_a_sentence(score: float) -> None:
+    responses = rollout()
+    responses[5]["reward"] = responses[5]["scores"] = score
+    with pytest.raises(NotBinary, match="let the reward service return 'scores' of 0 or 1"):
+        advantages_by_response(arguments(), responses)
+
+
+def test_minus_one_means_wrong() -> None:
+    responses = rollout()
+    plain = advantages_by_response(arguments(), responses)
+    for r in responses:
+        r["scores"] = 2 * r["scores"] - 1
+    for before, after in zip(plain, advantages_by_response(arguments(), responses), strict=True):
+        assert torch.equal(before, after)
+
+
+def test_an_impossible_entropy_stops_training_with_a_sentence() -> None:
+    responses = rollout()
+    responses[6]["entropy"][responses[6]["action_ranges"][0][0]] = float("nan")
+    with pytest.raises(ShapingFailed, match=r"cannot be shaped: .*entropy"):
+        advantages_by_response(arguments(), responses)
+
+
+@pytest.mark.parametrize("estimator", ["gtpo", "grpo_s", "group_norm"])
+def test_log_probabilities_that_are_no_numbers_stop_training_before_the_weights_are_spoiled(estimator: str) -> None:
+    with pytest.raises(PolicyBroken, match="log-probabilities of step 0's responses are NaN"):
+        advantages_by_response(arguments(estimator), rollout(), actor_logprob=float("nan"))
+
+
+# ── groups that lost a reward ──
+
+
+class Rollouts:
+    """Stands in for the vLLM engines: OpenRLHF's `_generate_vllm` asks Ray for responses, which are these."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, args: SimpleNamespace, batches: list[list[dict[str, Any]]]):
+        self.asked: list[int] = []
+        self.generator = generator(args)
+        self.batches = iter(batches)
+        monkeypatch.setattr(SamplesGenerator, "_generate_vllm", lambda generator, **kwargs: self.generate(**kwargs))
+
+    def generate(self, dataloader_iter: Any, num_prompts: int, dynamic_filtering: Any, **kwargs: Any) -> Any:
+        self.asked.append(num_prompts)
+        batch = next(self.batches)
+        samples = [self.generator._process_response_into_experience(r, **kwargs) for r in batch]
+        return samples, num_prompts, False
+
+    def run(self, num_prompts: int) -> tuple[list[Experience], int, bool]:
+        return self.generator._generate_vllm(
+            dataloader_iter=None, num_prompts=num_prompts, dynamic_filtering=False, max_len=64
+        )
+
+
+def failed(prompt: str) -> list[dict[str, Any]]:
+    group = [response(prompt, 3, [0.5] * 4, 1.0) for _ in range(G)]
+    group[2].update(reward=None, scores=None, reward_error="http://127.0.0.1:1 is gone.")
+    return group
+
+
+def whole(prompt: str) -> list[dict[str, Any]]:
+    return [response(prompt, 3, [0.5] * 4, 1.0) for _ in range(G)]
+
+
+def test_a_group_that_lost_a_reward_is_dropped_and_another_prompt_takes_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rollouts = Rollouts(monkeypatch, arguments(), [whole("a") + failed("b") + whole("c"), failed("d"), whole("e")])
+    samples, consumed, _ = rollouts.run(3)
+    assert [sample.prompts[0] for sample in samples] == ["a"] * G + ["c"] * G + ["e"] * G
+    assert rollouts.asked == [3, 1, 1]
+    assert consumed == 5, "every prompt that was drawn is accounted for"
+    assert rollouts.generator.tally.metrics()["reward/dropped_groups"] == 2
+    assert rollouts.generator.tally.metrics()["reward/failed_responses"] == 2
+    assert all(sample.rewards is not None for sample in samples)
+
+
+def test_training_goes_on_with_a_smaller_batch_when_replacements_fail_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    rollouts = Rollouts(monkeypatch, arguments(), [whole("a") + failed("b"), failed("c"), failed("d"), failed("e")])
+    samples, consumed, _ = rollouts.run(2)
+    assert [sample.prompts[0] for sample in samples] == ["a"] * G
+    assert consumed == 5
+
+
+def test_a_smaller_batch_still_fills_whole_optimiser_updates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three groups that are left, an update of two takes two: a rest would shift gradient accumulation for good."""
+    batches = [whole("a") + whole("b") + whole("c") + failed("d"), failed("e"), failed("f"), failed("g")]
+    rollouts = Rollouts(monkeypatch, arguments(train__batch_size=2 * G), batches)
+    samples, *_ = rollouts.run(4)
+    assert [sample.prompts[0] for sample in samples] == ["a"] * G + ["b"] * G
+    assert rollouts.generator.tally.metrics()["reward/dropped_groups"] == 5, "four failed and one was left over"
+
+
+@pytest.mark.parametrize("remote_url", [["http://127.0.0.1:1"], None])
+def test_the_last_batch_of_a_data_set_fills_whole_optimiser_updates_too(
+    monkeypatch: pytest.MonkeyPatch, remote_url: list[str] | None
+) -> None:
+    """Dynamic filtering had no prompt left to replace the fourth: two ranks would get two groups and one."""
+    args = arguments(train__batch_size=2 * G, reward__remote_url=remote_url)
+    rollouts = Rollouts(monkeypatch, args, [whole("a") + whole("b") + whole("c")])
+    samples, *_ = rollouts.run(4)
+    assert [sample.prompts[0] for sample in samples] == ["a"] * G + ["b"] * G
+
+
+def test_training_stops_with_one_sentence_when_a_whole_rollout_batch_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    rollouts = Rollouts(monkeypatch, arguments(), [failed("a") + failed("b")])
+    with pytest.raises(RewardsFailed, match=r"whole rollout batch \(8 responses\).*http://127.0.0.1:1 is gone\."):
+        rollouts.run(2)
+
+
+def test_on_failure_stop_stops_at_the_first_reward_that_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    rollouts = Rollouts(monkeypatch, arguments(reward__on_failure="stop"), [whole("a") + failed("b")])
+    with pytest.raises(RewardsFailed, match=r"--reward.on_failure is stop: http://127.0.0.1:1 is gone\."):
+        rollouts.run(2)
+
+
+def test_an_evaluation_has_no_prompts_to_spare(monkeypatch: pytest.MonkeyPatch) -> None:
+    args = arguments(vllm=SimpleNamespace(enable_sleep=False), rollout__batch_size=2)
+    rollouts = Rollouts(monkeypatch, args, [whole("a") + failed("b")])
+    rollouts.generator.eval_dataloader = [0]
+    monkeypatch.setattr(
+        SamplesGenerator,
+        "_generate_vllm",
+        lambda generator, **kwargs: (*rollouts.generate(**kwargs)[:2], True),
+    )
+    samples = rollouts.generator.generate_eval_samples(max_len=64)
+    assert [sample.prompts[0] for sample in samples] == ["a"] * G
+    assert rollouts.asked == [2]
+
+
+def test_responses_of_different_prompts_are_never_taken_for_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    mixed = whole("a")[:3] + whole("b")[:1]
+    with pytest.raises(GroupBroken, match="do not form a group of 4"):
+        Rollouts(monkeypatch, arguments(), [mixed]).run(1)
+
+
+def test_a_log_that_only_some_responses_have_is_left_out_instead_of_crashing(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = whole("a")
+    batch[1]["extra_logs"] = {"format": 1.0}
+    samples, *_ = Rollouts(monkeypatch, arguments(), [batch]).run(1)
+    assert all("format" not in sample.info for sample in samples)
+    Experience.concat_experiences(samples, 0)
+
+
+def batches(monkeypatch: pytest.MonkeyPatch, args: SimpleNamespace, first: int = 0) -> list[tuple[int, bool]]:
+    """What OpenRLHF's loop is told until it is told that the prompts are used up; there are ten batches of them."""
+    made = iter(range(10))
+    monkeypatch.setattr(
+        SamplesGenerator, "generate_samples", lambda self: (["a response"] * 4, None, 1, next(made) == 9)
+    )
+    generate = generator(args)
+    generate.steps = first
+    told = []
+    while not told or not told[-1][1]:
+        samples, _, _, exhausted = generate.generate_samples()
+        told.append((len(samples), exhausted))
+    assert generate.generate_samples() == ([], None, 0, True), "and so for every later episode"
+    return told
+
+
+def test_max_steps_ends_training_after_so_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert batches(monkeypatch, arguments(train__max_steps=3)) == [(4, False), (4, False), (4, True)]
+
+
+def test_the_steps_before_a_resumption_count_for_max_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert batches(monkeypatch, arguments(train__max_steps=3), first=2) == [(4, True)]
+    assert batches(monkeypatch, arguments(train__max_steps=3), first=3) == [(0, True)]
+
+
+@pytest.mark.parametrize(
+    ("most", "expected"),
+    # 100 updates are possible; 5 steps of 8 prompts x 4 responses in updates of 16 for 2 epochs are 20.
+    [(None, 100), (5, 20), (1000, 100)],
+)
+def test_the_learning_rate_is_laid_out_over_the_steps_that_will_be_made(most: int | None, expected: int) -> None:
+    args = arguments(train__max_steps=most, train__batch_size=16, train__max_epochs=2, rollout__batch_size=8)
+    assert updates(args, 100) == expected
+
+
+def test_a_service_that_refuses_whatever_it_is_asked_stops_the_run_before_groups_are_lost() -> None:
+    refused = response("p", 2, [0.5, 0.5], None, error="The reward server refused the request with HTTP 401.")
+    refused["reward_refused"] = True
+    with pytest.raises(RewardsFailed, match="so training stops: The reward server refused the request with HTTP 401"):
+        generator(arguments())._process_response_into_experience(refused, max_len=64)

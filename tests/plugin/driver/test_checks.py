@@ -1,0 +1,192 @@
+"""What is refused before Ray starts, with a dry run and without, by the driver itself."""
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from openrlhf_gtpo import train
+from openrlhf_gtpo.driver.run_lock import FILE, held
+from openrlhf_gtpo.errors import SettingsError
+
+REWARDS = Path(__file__).resolve().parents[3] / "docs" / "examples" / "reward_function.py"
+"""A file with rewards, of which no service is asked."""
+
+Prepare = Callable[..., train.Prepared | None]
+
+
+@pytest.fixture
+def prepare(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepare:
+    """The driver's own function, for a command line such as the README's with what a test changes."""
+    monkeypatch.chdir(tmp_path)
+    Path("train.jsonl").write_text('{"input": "1 + 1 =", "label": "2"}\n')
+    flags = {
+        "--device": "cpu",
+        "--preset": "gtpo",
+        "--actor.model_name_or_path": str(tiny_model),
+        "--data.prompt_dataset": "train.jsonl",
+        "--data.label_key": "label",
+        "--ckpt.output_dir": "out",
+    }
+
+    def prepared(*more: str, **changed: str | None) -> train.Prepared | None:
+        kept = flags | {f"--{name.replace('__', '.')}": value for name, value in changed.items()}
+        return train.prepare(
+            [word for flag, value in kept.items() if value is not None for word in (flag, value)] + [*more]
+        )
+
+    return prepared
+
+
+def refused(prepare: Prepare, *more: str, **changed: str | None) -> list[str]:
+    with pytest.raises(SettingsError) as error:
+        prepare(*more, **changed)
+    assert not Path("out").exists()
+    return str(error.value).splitlines()
+
+
+def test_a_command_line_without_sizes_is_one_trainer_and_one_engine_on_a_cpu(
+    prepare: Prepare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert prepare("--dry-run") is None
+    told = capsys.readouterr().out
+    assert "training       1 process(s), " in told
+    assert "generation     1 engine(s) of 1 process(s)" in told
+    assert not Path("out").exists(), "a dry run makes nothing and locks nothing"
+
+
+@pytest.mark.parametrize("how", [["--dry-run"], []])
+def test_a_dry_run_and_a_real_one_refuse_the_same_and_all_of_it_at_once(prepare: Prepare, how: list[str]) -> None:
+    Path("rewards.py").mkdir()
+    found = refused(
+        prepare,
+        *how,
+        *("--vllm.num_engines", "0", "--eval.dataset", "nothing/at/all", "--guide.model", "./guide"),
+        *("--reward.remote_url", "rewards.py"),
+        actor__model_name_or_path="./policy",
+        data__prompt_dataset="train.jsonl,other.jsonl",
+    )
+    beginnings = [
+        "--vllm.num_engines is 0, ",
+        "--actor.model_name_or_path: There is no folder ./policy ",
+        "--guide.model: There is no folder ./guide ",
+        "--data.prompt_dataset: There is no file other.jsonl ",
+        "--eval.dataset: There is no file or folder nothing/at/all ",
+        "--reward.remote_url: There is no file rewards.py ",
+    ]
+    assert len(found) == len(beginnings)
+    for sentence, beginning in zip(found, beginnings, strict=True):
+        assert sentence.startswith(beginning)
+
+
+@pytest.mark.parametrize("how", [["--dry-run"], []])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"input": "1 + 1 =", "label": ""}\n', "line 1 has an empty 'label'"),
+        ('{"input": "1 + 1 =", "label"\n', "line 1 is no JSON object"),
+        ("", "train.jsonl is empty"),
+    ],
+)
+def test_a_dry_run_looks_into_the_data_as_a_real_run_does(
+    prepare: Prepare, how: list[str], content: str, said: str
+) -> None:
+    Path("train.jsonl").write_text(content)
+    (sentence,) = refused(prepare, *how)
+    assert said in sentence
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("actor__model_name_or_path", "No --actor.model_name_or_path: name the policy, a folder or a hub id."),
+        ("data__prompt_dataset", "No --data.prompt_dataset: name the prompts, such as a .jsonl file."),
+    ],
+)
+def test_a_policy_and_prompts_have_to_be_named(prepare: Prepare, flag: str, said: str) -> None:
+    assert refused(prepare, **{flag: None}) == [said]
+
+
+@pytest.mark.parametrize(
+    ("flags", "flag"),
+    [
+        (["--algo.advantage.estimator", "gae", "--critic.model_name_or_path", "./no"], "--critic.model_name_or_path"),
+        (["--algo.advantage.estimator", "rloo", "--reward.model_name_or_path", "./no"], "--reward.model_name_or_path"),
+        (["--guide.solutions", "./no"], "--guide.solutions"),
+        (["--train.agent_func_path", "./no.py"], "--train.agent_func_path"),
+    ],
+)
+def test_every_other_file_that_the_run_would_use_is_looked_for(prepare: Prepare, flags: list[str], flag: str) -> None:
+    if "--algo.advantage.estimator" not in flags:
+        flags = [*flags, "--algo.advantage.estimator", "group_norm"]
+    (sentence,) = refused(prepare, *flags, preset=None, algo__kl__init_coef="0", rollout__n_samples_per_prompt="4")
+    assert sentence.startswith(f"{flag}: ")
+    assert "./no" in sentence
+
+
+def test_what_the_run_would_not_use_need_not_be_there(prepare: Prepare) -> None:
+    unused = ["--reward.model_name_or_path", "./no", "--reward.remote_url", str(REWARDS)]
+    unused += ["--critic.model_name_or_path", "./no", "--guide.model", "./no", "--guide.samples", "0"]
+    plain = {"preset": None, "algo__kl__init_coef": "0", "rollout__n_samples_per_prompt": "4"}
+    assert prepare("--algo.advantage.estimator", "rloo", *unused, **plain) is not None
+
+
+def test_a_token_file_that_is_not_there_is_refused_before_ray_starts(
+    prepare: Prepare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MATH_REWARD_TOKEN", raising=False)
+    monkeypatch.setenv("MATH_REWARD_TOKEN_FILE", "/no/token")
+    assert refused(prepare, "--dry-run") == [
+        "MATH_REWARD_TOKEN_FILE, /no/token, cannot be read: No such file or directory."
+    ]
+
+
+def test_what_is_prepared_has_absolute_folders_and_the_presets_name(prepare: Prepare, tmp_path: Path) -> None:
+    prepared = prepare()
+    assert prepared is not None
+    flags = vars(prepared.args)
+    assert (prepared.device, flags["preset"]) == ("cpu", "gtpo")
+    assert flags["ckpt.output_dir"] == str(tmp_path / "out")
+    assert flags["algo.advantage.estimator"] == "gtpo"
+
+
+@pytest.mark.parametrize(
+    ("flags", "locked"),
+    [
+        ([], ["out"]),
+        (["--ckpt.save_steps", "5"], ["out", "state"]),
+        (["--ckpt.load_enable"], ["out", "state"]),
+        (["--ckpt.save_steps", "5", "--ckpt.path", "out"], ["out"]),
+    ],
+)
+def test_a_run_takes_the_folders_that_it_writes_to(prepare: Prepare, flags: list[str], locked: list[str]) -> None:
+    prepared = prepare("--ckpt.path", "state", *flags)
+    assert prepared is not None
+    with contextlib.ExitStack() as locks:
+        train._lock_folders(vars(prepared.args), locks)
+        assert sorted(str(path.parent) for path in Path().glob(f"*/{FILE}")) == locked
+    assert list(Path().glob(f"*/{FILE}")) == []
+
+
+def test_a_second_run_in_a_folder_ends_with_one_sentence_and_starts_nothing(prepare: Prepare, tmp_path: Path) -> None:
+    prepared = prepare()
+    assert prepared is not None
+    flags = [f"--{name}={vars(prepared.args)[name]}" for name in ("actor.model_name_or_path", "ckpt.output_dir")]
+    flags += ["--device=cpu", "--preset=gtpo", "--data.prompt_dataset=train.jsonl", "--data.label_key=label"]
+    with held(tmp_path / "out", "--ckpt.output_dir", print):
+        done = subprocess.run(
+            [sys.executable, "-m", "openrlhf_gtpo.train", *flags], capture_output=True, text=True, timeout=300
+        )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    # The sentence as it is in test_run_lock.py. Read here, the lock's file would be closed, and the lock gone with it.
+    assert re.fullmatch(
+        rf"openrlhf-gtpo train: error: --ckpt.output_dir {tmp_path / 'out'}: another run writes there \(process "
+        rf"{os.getpid()} on \S+ since [^)]+\): wait for it, stop it, or name another folder\.\n",
+        done.stderr,
+    )

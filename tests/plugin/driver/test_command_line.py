@@ -1,0 +1,140 @@
+"""Training's command line: read from OpenRLHF's source without its imports, and what it says of flags that are not."""
+
+import argparse
+import runpy
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from openrlhf_gtpo.driver import command_line
+from openrlhf_gtpo.driver.command_line import FlagError, parse
+from openrlhf_gtpo.openrlhf_internals import CLI, OpenRLHFMismatch
+
+
+class Caught(Exception):
+    """Carries the parser out of OpenRLHF's script before anything starts."""
+
+
+@pytest.fixture(scope="module")
+def real() -> argparse.ArgumentParser:
+    """The parser as OpenRLHF's own script makes it, imports and all."""
+    caught: list[argparse.ArgumentParser] = []
+
+    def parse_args(self: argparse.ArgumentParser, *args: Any) -> Any:
+        caught.append(self)
+        raise Caught
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(argparse.ArgumentParser, "parse_args", parse_args)
+        with pytest.raises(Caught):
+            runpy.run_module(CLI, run_name="__main__")
+    return caught[0]
+
+
+def described(parser: argparse.ArgumentParser) -> list[dict[str, Any]]:
+    """All that decides what a parser does with a command line, and its help."""
+    names = ("option_strings", "dest", "nargs", "const", "default", "type", "choices", "required", "metavar", "help")
+    rows = [{name: getattr(action, name) for name in names} | {"kind": type(action)} for action in parser._actions]
+    for row in rows:
+        if row["dest"] == "logger.wandb.run_name":
+            row["default"] = row["default"].split("T")[0]  # the minute may pass
+    return rows
+
+
+def test_the_parser_read_from_the_source_is_that_of_the_whole_script(real: argparse.ArgumentParser) -> None:
+    found = command_line._openrlhfs_parser()
+    assert described(found) == described(real)
+    assert len(described(real)) > 150
+    command_line.check_same(real)
+
+
+def test_a_parser_with_another_flag_than_was_read_is_refused(real: argparse.ArgumentParser) -> None:
+    other = argparse.ArgumentParser(parents=[real], add_help=False, conflict_handler="resolve")
+    other.add_argument("--actor.new")
+    with pytest.raises(OpenRLHFMismatch, match=r"was changed before it ran \(--actor\.new\)"):
+        command_line.check_same(other)
+
+
+def test_a_command_line_is_refused_before_torch_is_imported() -> None:
+    heavy = ["torch", "transformers", "deepspeed", "vllm", "ray", "openrlhf.trainer"]
+    program = (
+        "import sys\n"
+        "from openrlhf_gtpo.train import main\n"
+        "status = main(['--rollout.n_sample_per_prompt', '8'])\n"
+        f"print(status, [name for name in {heavy} if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "2 []\n", done.stderr
+    usage, more, sentence = done.stderr.splitlines()
+    assert usage.startswith("usage: openrlhf-gtpo train ")
+    assert more.strip().startswith("openrlhf-gtpo train --help")
+    assert sentence == (
+        "openrlhf-gtpo train: error: There is no flag --rollout.n_sample_per_prompt: did you mean "
+        "--rollout.n_samples_per_prompt or --eval.n_samples_per_prompt?"
+    )
+
+
+def test_every_flag_shows_its_default_in_the_help(parser: argparse.ArgumentParser) -> None:
+    text = " ".join(parser.format_help().split())
+    for action in parser._actions:
+        if action.dest != "help":
+            assert "default:" in (action.help or ""), action.dest
+    assert "--ds.zero_stage DS.ZERO_STAGE DeepSpeed ZeRO stage (default: 2)" in text
+    assert "--train.colocate_all whether to colocate all models (including vLLM engines)" in text
+    assert "--algo.kl.init_coef ALGO.KL.INIT_COEF KL penalty in PPO (default: 0.01)" in text
+    assert "--reward.clip_range REWARD.CLIP_RANGE REWARD.CLIP_RANGE Reward clip range (default: -10 10)" in text
+    assert "--actor.muon.nesterov (default: on) --actor.muon.no_nesterov (default: off)" in text
+    assert "--critic.model_name_or_path CRITIC.MODEL_NAME_OR_PATH HF model name or path (default: none)" in text
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("--n_samples_per_prompt", "--rollout.n_samples_per_prompt"),
+        ("--train_batch_size", "--train.batch_size"),
+        ("--train-batch-size", "--train.batch_size"),
+        ("--remote_rm_url", "--reward.remote_url"),
+        ("--model_name", "--actor.model_name_or_path"),
+        ("--dry_run", "--dry-run"),
+    ],
+)
+def test_names_of_other_releases_and_habits_find_todays(written: str, meant: str) -> None:
+    with pytest.raises(FlagError) as refused:
+        parse([written, "1"])
+    assert f"There is no flag {written}: did you mean " in str(refused.value)
+    assert meant in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentences"),
+    [
+        (["--frobnicate", "9", "9"], ["There is no flag --frobnicate: --help lists them."]),
+        (["gtpo"], ["'gtpo' belongs to no flag: --help lists them."]),
+        (
+            ["--ds.zero_stages", "3", "--rollout.topp=1"],
+            [
+                "There is no flag --ds.zero_stages: did you mean --ds.zero_stage?",
+                "There is no flag --rollout.topp: did you mean --rollout.top_p?",
+            ],
+        ),
+        (["--rollout.batch_size", "ten"], ["argument --rollout.batch_size: invalid int value: 'ten'."]),
+        (["--rollout.batch_size"], ["argument --rollout.batch_size: expected one argument."]),
+        (
+            ["--shaping.alpha", "1"],
+            ["ambiguous option: --shaping.alpha could match --shaping.alpha1, --shaping.alpha2."],
+        ),
+    ],
+)
+def test_each_fault_has_its_sentence(arguments: list[str], sentences: list[str]) -> None:
+    with pytest.raises(FlagError) as refused:
+        parse(arguments)
+    assert str(refused.value).splitlines() == sentences
+
+
+def test_what_was_given_is_told_from_defaults_also_where_the_value_is_the_default() -> None:
+    line = parse(["--actor.num_gpus_per_node=8", "--train.colocate_all", "--rollout.n_samples", "4"])
+    assert line.given == {"actor.num_gpus_per_node", "train.colocate_all", "rollout.n_samples_per_prompt"}
+    assert vars(line.args)["rollout.n_samples_per_prompt"] == 4
+    assert vars(line.args)["ref.num_gpus_per_node"] == 8

@@ -1,0 +1,72 @@
+"""The last words of a run: what happened, and how it goes on."""
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import ray.exceptions
+
+from openrlhf_gtpo.driver.failures import last_checkpoint, one_sentence
+from openrlhf_gtpo.errors import UserError
+
+# As Ray words it when an actor's process is killed.
+DEATH = """The actor died unexpectedly before finishing this task.
+\tclass_name: RolloutActor
+\tactor_id: 0f2f
+\tpid: 4711
+\tnamespace: 1c3e
+The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: killed."""
+
+
+def checkpoint(folder: Path, step: int) -> dict[str, Any]:
+    (folder / "_actor").mkdir()
+    (folder / "_actor" / "latest").write_text(f"global_step{step}")
+    return {"ckpt.path": str(folder)}
+
+
+def test_an_error_that_was_raised_to_say_why_is_its_own_sentence() -> None:
+    assert one_sentence(UserError("No reward could be had."), {}) == "No reward could be had."
+    wrapped = RuntimeError("elsewhere")
+    wrapped.__cause__ = UserError("No reward could be had.")
+    assert one_sentence(wrapped, {}) == "No reward could be had."
+
+
+def test_with_a_checkpoint_the_sentence_says_how_to_go_on(tmp_path: Path) -> None:
+    said = one_sentence(UserError("No reward could be had."), checkpoint(tmp_path, 40))
+    assert said == (
+        "No reward could be had. The same command with --ckpt.load_enable goes on after step 40, the last checkpoint "
+        f"in {tmp_path}."
+    )
+
+
+def test_a_process_that_died_is_named(tmp_path: Path) -> None:
+    error = ray.exceptions.ActorDiedError()
+    error.error_msg = DEATH
+    error.args = (DEATH,)
+    said = one_sentence(error, checkpoint(tmp_path, 7))
+    assert said is not None
+    assert said.startswith("The process of RolloutActor (pid 4711) died (SYSTEM_ERROR), so training stopped;")
+    assert "goes on after step 7" in said
+    said = one_sentence(error, {"ckpt.path": str(tmp_path / "none")})
+    assert said is not None
+    assert said.endswith("--ckpt.save_steps N writes one every N steps.")
+
+
+def test_a_full_disk_is_called_so_wherever_it_was_met() -> None:
+    here = OSError(errno.ENOSPC, "No space left on device")
+    in_a_worker = RuntimeError("ray::Trainer.fit()\nOSError: [Errno 28] No space left on device: 'metrics.jsonl'")
+    for error in (here, in_a_worker):
+        said = one_sentence(error, {})
+        assert said is not None
+        assert said.startswith("A disk is full, so training stopped: make room where the run writes.")
+
+
+def test_what_nobody_expected_keeps_its_traceback() -> None:
+    assert one_sentence(KeyError("surprise"), {}) is None
+    assert one_sentence(OSError(errno.EACCES, "Permission denied"), {}) is None
+
+
+def test_there_is_no_checkpoint_before_the_first(tmp_path: Path) -> None:
+    assert last_checkpoint({}) is None
+    assert last_checkpoint({"ckpt.path": str(tmp_path)}) is None
+    assert last_checkpoint(checkpoint(tmp_path, 12)) == 12

@@ -1,0 +1,267 @@
+"""Our flags on OpenRLHF's real parser: what joins it, what is refused, and in which words."""
+
+import argparse
+
+import pytest
+
+from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
+from openrlhf_gtpo.cpu import platform
+from openrlhf_gtpo.driver.cluster import gpus_by_role
+from openrlhf_gtpo.driver.command_line import FlagError
+from openrlhf_gtpo.driver.flags import refusals
+from openrlhf_gtpo.settings import estimator_options, rewards_are_embedded, rollout_settings
+
+BASE = ["--data.label_key", "answer", "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"]
+BASE += ["--vllm.num_engines", "1"]
+
+
+def parse(parser: argparse.ArgumentParser, *flags: str, estimator: str = "gtpo") -> argparse.Namespace:
+    return parser.parse_args([*BASE, "--algo.advantage.estimator", estimator, *flags])
+
+
+def test_the_estimators_join_openrlhfs_own(parser: argparse.ArgumentParser) -> None:
+    for estimator in (*ESTIMATORS, "gae", "reinforce", "rloo", "reinforce_baseline", "dr_grpo"):
+        assert vars(parse(parser, estimator=estimator))["algo.advantage.estimator"] == estimator
+
+
+def test_help_shows_our_flags_in_a_group_of_their_own(parser: argparse.ArgumentParser) -> None:
+    text = parser.format_help()
+    ours = text[text.index("\nopenrlhf-gtpo:") :]
+    for flag in (
+        "--shaping.alpha1",
+        "--shaping.alpha2",
+        "--shaping.over",
+        "--shaping.scope",
+        "--shaping.entropy_clip",
+    ):
+        assert flag in ours
+        assert flag not in text[: text.index("\nopenrlhf-gtpo:")].split("options:")[1]
+    assert "--reward.on_failure {retry,drop_group,stop}" in ours
+
+
+@pytest.mark.parametrize("estimator", ours())
+def test_the_papers_settings_are_the_defaults_and_are_accepted(
+    parser: argparse.ArgumentParser, estimator: str
+) -> None:
+    args = parse(parser, estimator=estimator)
+    assert refusals(args) == []
+    from openrlhf.utils.config import hierarchize
+
+    assert estimator_options(hierarchize(args), ESTIMATORS[estimator]) == {
+        "alpha1": 1.0,
+        "alpha2": 0.1,
+        "over": "group",
+        "scope": "group",
+        "entropy_clip": None,
+    }
+
+
+REFUSED = {
+    "--algo.advantage.gamma": ["--algo.advantage.gamma", "0.99"],
+    "--algo.advantage.lambd": ["--algo.advantage.lambd", "0.95"],
+    "--algo.kl.init_coef": ["--algo.kl.init_coef", "0.01"],
+    "--reward.normalize_enable": ["--reward.normalize_enable"],
+    "--reward.clip_range": ["--reward.clip_range", "-1", "1"],
+    "--rollout.n_samples_per_prompt": ["--rollout.n_samples_per_prompt", "1"],
+    "--critic.model_name_or_path": ["--critic.model_name_or_path", "critic"],
+    "--algo.advantage.no_std_norm": ["--algo.advantage.no_std_norm"],
+    "--actor.policy_loss_type": ["--actor.policy_loss_type", "gspo"],
+    "--actor.loss_agg_mode": ["--actor.loss_agg_mode", "seq-mean-token-mean"],
+    "--reward.model_name_or_path": ["--reward.model_name_or_path", "judge"],
+}
+
+
+@pytest.mark.parametrize("estimator", ours())
+@pytest.mark.parametrize("flag", REFUSED)
+def test_an_option_without_a_meaning_is_refused_in_one_sentence_that_names_it(
+    parser: argparse.ArgumentParser, flag: str, estimator: str
+) -> None:
+    (sentence,) = refusals(parse(parser, *REFUSED[flag], estimator=estimator))
+    assert sentence.startswith((flag, "No --data.label_key"))
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+
+
+@pytest.mark.parametrize("flag", sorted(set(REFUSED) - {"--reward.model_name_or_path"}))
+def test_the_same_option_is_openrlhfs_own_affair_with_its_own_estimator(
+    parser: argparse.ArgumentParser, flag: str
+) -> None:
+    assert refusals(parse(parser, *REFUSED[flag], estimator="reinforce_baseline")) == []
+
+
+def test_kl_as_a_loss_goes_with_shaping(parser: argparse.ArgumentParser) -> None:
+    assert refusals(parse(parser, "--algo.kl.init_coef", "0.001", "--algo.kl.use_loss")) == []
+
+
+def test_importance_correction_goes_with_gtpo_but_not_with_one_ratio_per_response(
+    parser: argparse.ArgumentParser,
+) -> None:
+    flags = ["--algo.advantage.is_correction_level", "token"]
+    assert refusals(parse(parser, *flags)) == []
+    (sentence,) = refusals(parse(parser, *flags, estimator="grpo_s"))
+    assert "GRPO-S has one ratio for each response" in sentence
+
+
+@pytest.mark.parametrize("estimator", ["gtpo", "group_norm", "reinforce_baseline"])
+def test_probabilities_among_the_kept_tokens_are_not_compared_with_those_among_all(
+    parser: argparse.ArgumentParser, estimator: str
+) -> None:
+    """With top_p vLLM's probabilities are larger by one over the kept mass, so that each ratio is too small by it."""
+    flags = ["--rollout.top_p", "0.9", "--algo.advantage.is_correction_level", "token"]
+    (sentence,) = refusals(parse(parser, *flags, estimator=estimator))
+    assert sentence.startswith("--rollout.top_p is 0.9 with --algo.advantage.is_correction_*: ")
+    assert refusals(parse(parser, *flags[:2], estimator=estimator)) == []
+    assert refusals(parse(parser, *flags[2:], estimator=estimator)) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    # 128 prompts x 8 responses for 4 engines; an odd share is rounded up; never more than 1,024 unless asked for.
+    [
+        (["--vllm.num_engines", "4"], 256),
+        (["--vllm.num_engines", "3"], 342),
+        (["--vllm.num_engines", "4", "--vllm.max_num_seqs", "64"], 64),
+        (["--vllm.num_engines", "4", "--rollout.vllm_generate_batch_size", "256"], 512),
+        (["--vllm.num_engines", "1", "--rollout.batch_size", "512"], 1024),
+        (["--vllm.num_engines", "1", "--vllm.max_num_seqs", "2048"], 2048),
+    ],
+)
+def test_an_engine_works_on_its_share_of_a_batch_at_once(
+    parser: argparse.ArgumentParser, flags: list[str], expected: int
+) -> None:
+    args = parse(parser, "--rollout.batch_size", "128", *flags)
+    assert refusals(args) == []
+    assert rollout_settings(args, "some.Class").max_num_seqs == expected
+
+
+def test_no_responses_at_once_are_refused(parser: argparse.ArgumentParser) -> None:
+    (sentence,) = refusals(parse(parser, "--vllm.max_num_seqs", "0"))
+    assert sentence == "--vllm.max_num_seqs is 0, but needs to be at least 1."
+
+
+def test_forking_tokens_go_with_gtpo_but_not_with_one_ratio_per_response(parser: argparse.ArgumentParser) -> None:
+    flags = ["--shaping.top_entropy_share", "0.2"]
+    assert refusals(parse(parser, *flags)) == []
+    (sentence,) = refusals(parse(parser, *flags, estimator="grpo_s"))
+    assert "GRPO-S has one ratio and one advantage for each response" in sentence
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--shaping.alpha2", "-0.1"], "--shaping.alpha2 is -0.1"),
+        (["--shaping.alpha1", "nan"], "--shaping.alpha1 is nan"),
+        (["--shaping.entropy_clip", "2", "1"], "--shaping.entropy_clip is 2.0 1.0, but needs 0 <= LOW < HIGH"),
+        (["--reward.deadline", "0"], "--reward.deadline is 0.0"),
+        (["--reward.batch_size", "0"], "--reward.batch_size is 0"),
+        (["--shaping.top_entropy_share", "0"], "--shaping.top_entropy_share is 0.0, but a share is above 0"),
+        (["--shaping.top_entropy_share", "1.5"], "--shaping.top_entropy_share is 1.5, but a share is above 0"),
+        (["--shaping.save_rollouts", "-1"], "--shaping.save_rollouts is -1"),
+        (["--train.max_steps", "0"], "--train.max_steps is 0"),
+        (["--train.max_steps", "9", "--train.async_enable", "--ckpt.load_enable"], "--train.max_steps cannot count"),
+    ],
+)
+def test_values_out_of_bounds_are_refused(parser: argparse.ArgumentParser, flags: list[str], words: str) -> None:
+    (sentence,) = refusals(parse(parser, *flags))
+    assert sentence.startswith(words)
+
+
+@pytest.mark.parametrize("flag", ["--shaping.over", "--shaping.scope", "--reward.on_failure", "--device"])
+def test_an_unknown_choice_is_refused_by_the_parser(parser: argparse.ArgumentParser, flag: str) -> None:
+    with pytest.raises(FlagError, match=f"^argument {flag}: invalid choice: 'sideways' "):
+        parse(parser, flag, "sideways")
+
+
+def test_the_built_in_reward_service_needs_reference_answers(parser: argparse.ArgumentParser) -> None:
+    args = parser.parse_args(["--algo.advantage.estimator", "group_norm", "--vllm.num_engines", "1"])
+    assert rewards_are_embedded(vars(args))
+    (sentence,) = refusals(args)
+    assert "--data.label_key" in sentence
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--reward.remote_url", "http://127.0.0.1:5000"],
+        ["--train.agent_func_path", "agent.py"],
+        ["--reward.model_name_or_path", "judge"],
+    ],
+)
+def test_whoever_gives_rewards_takes_the_built_in_services_place(
+    parser: argparse.ArgumentParser, flags: list[str]
+) -> None:
+    assert not rewards_are_embedded(vars(parse(parser, *flags, estimator="group_norm")))
+
+
+def test_the_reward_client_gets_urls_limits_and_the_token_of_the_environment(
+    parser: argparse.ArgumentParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MATH_REWARD_TOKEN", "s3cret")
+    args = parse(parser, "--reward.remote_url", "http://a:1/v1/grade, http://b:2", "--reward.timeout", "7")
+    settings = rollout_settings(args, "some.Class")
+    assert settings.reward is not None
+    assert settings.reward.urls == ("http://a:1/v1/grade", "http://b:2")
+    assert settings.reward.timeout == 7
+    assert settings.reward.token == "s3cret"
+    assert "s3cret" not in repr(settings) + repr(vars(args)), "OpenRLHF prints its flags, Ray its arguments"
+
+
+def test_drop_group_means_a_single_attempt(parser: argparse.ArgumentParser) -> None:
+    url = ["--reward.remote_url", "http://a:1"]
+    for choice, deadline in (("retry", 300.0), ("stop", 300.0), ("drop_group", 0.0)):
+        reward = rollout_settings(parse(parser, *url, "--reward.on_failure", choice), "some.Class").reward
+        assert reward is not None
+        assert reward.deadline == deadline
+
+
+def test_a_python_reward_function_needs_no_client(parser: argparse.ArgumentParser) -> None:
+    assert rollout_settings(parse(parser, "--reward.remote_url", "rewards.py"), "some.Class").reward is None
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--ds.load_in_4bit"],
+        ["--ds.use_liger_kernel"],
+        ["--ds.adam_offload"],
+        ["--vllm.sync_with_ray"],
+    ],
+)
+def test_what_needs_a_gpu_is_refused_on_a_cpu(parser: argparse.ArgumentParser, flags: list[str]) -> None:
+    (sentence,) = platform.refusals(parse(parser, *flags))
+    assert sentence.startswith(flags[0])
+    assert sentence.endswith("leave it out on --device cpu.")
+
+
+def test_what_a_cpu_does_another_way_is_replaced_and_told(parser: argparse.ArgumentParser) -> None:
+    args = parse(parser)
+    changes = platform.adjust(args)
+    assert vars(args)["ds.attn_implementation"] == "eager"
+    assert vars(args)["vllm.sync_backend"] == "gloo"
+    assert "on the CPU --ds.attn_implementation is eager, not flash_attention_2" in changes
+    assert platform.adjust(args) == []
+
+
+def test_packing_keeps_the_name_without_which_openrlhf_would_set_it_back(parser: argparse.ArgumentParser) -> None:
+    args = parse(parser, "--ds.packing_samples")
+    platform.adjust(args)
+    assert vars(args)["ds.attn_implementation"] == "flash_attention_2"
+
+
+@pytest.mark.parametrize(
+    ("flags", "backend", "gpus"),
+    [
+        ([], "gloo", 2 + 3 * 2),
+        (["--train.colocate_all"], "nccl", 2),
+        (["--train.colocate_all", "--train.async_enable"], "gloo", 2 + 3 * 2),
+        (["--algo.kl.init_coef", "0.1", "--ref.num_gpus_per_node", "2"], "gloo", 2 + 3 * 2 + 2),
+    ],
+)
+def test_engines_and_policy_share_logical_gpus_only_where_they_take_turns(
+    parser: argparse.ArgumentParser, flags: list[str], backend: str, gpus: int
+) -> None:
+    sizes = ["--actor.num_gpus_per_node", "2", "--vllm.num_engines", "3", "--vllm.tensor_parallel_size", "2"]
+    args = parse(parser, "--algo.kl.init_coef", "0", *sizes, *flags)
+    platform.adjust(args)
+    assert vars(args)["vllm.sync_backend"] == backend
+    assert sum(gpus_by_role(vars(args)).values()) == gpus

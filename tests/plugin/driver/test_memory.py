@@ -1,0 +1,168 @@
+"""Memory before a run: parameters against transformers' own models, and three set-ups worked by hand."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
+
+from openrlhf_gtpo.driver.memory import GIB, KNOWN, Model, Setup, Workload, model_named, need, warnings
+
+PUBLISHED = {
+    "Qwen2.5-0.5B": 494_032_768,
+    "Qwen2.5-1.5B": 1_543_714_304,
+    "Qwen2.5-7B": 7_615_616_512,
+    "Qwen2.5-32B": 32_763_876_352,
+}
+"""Parameters as the models' cards and checkpoints have them."""
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_known_models_have_as_many_parameters_as_their_checkpoints(name: str) -> None:
+    assert KNOWN[name].parameters == PUBLISHED[name]
+
+
+SMALL = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3, "vocab_size": 320}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Qwen2Config(**SMALL, num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=True),
+        Qwen2Config(**SMALL, num_attention_heads=4, num_key_value_heads=4, tie_word_embeddings=False),
+        LlamaConfig(**SMALL, num_attention_heads=4, num_key_value_heads=1, tie_word_embeddings=False),
+    ],
+    ids=["Qwen2 tied", "Qwen2", "Llama"],
+)
+def test_a_config_gives_the_parameters_that_transformers_makes_of_it(config: Qwen2Config | LlamaConfig) -> None:
+    with torch.device("meta"):
+        made = AutoModelForCausalLM.from_config(config)
+    found = Model.of(config.to_dict())
+    assert found is not None
+    assert found.parameters == sum(parameter.numel() for parameter in made.parameters())
+
+
+def test_norms_of_single_heads_are_all_that_is_left_out_of_a_qwen3() -> None:
+    config = Qwen3Config(**SMALL, num_attention_heads=4, num_key_value_heads=2, head_dim=32, tie_word_embeddings=True)
+    with torch.device("meta"):
+        made = AutoModelForCausalLM.from_config(config)
+    found = Model.of(config.to_dict())
+    assert found is not None
+    assert sum(parameter.numel() for parameter in made.parameters()) - found.parameters == 3 * 2 * 32
+
+
+def test_a_model_is_known_by_its_folder_or_by_its_name(tmp_path: Path) -> None:
+    Qwen2Config(**SMALL, num_attention_heads=4, num_key_value_heads=2).save_pretrained(tmp_path)
+    found = model_named(str(tmp_path))
+    assert found is not None
+    assert (found.hidden, found.kv_heads, found.head_dim) == (64, 2, 16)
+    assert model_named("Qwen/Qwen2.5-1.5B-Instruct") == KNOWN["Qwen2.5-1.5B"]
+    assert model_named("nobody/has-this") is None
+
+
+@pytest.mark.parametrize("config", [{}, {"hidden_size": 8}, {**SMALL, "num_attention_heads": 4, "num_experts": 8}])
+def test_another_kind_of_model_is_not_guessed(config: dict[str, int]) -> None:
+    assert Model.of(config) is None
+
+
+def test_half_a_billion_parameters_on_one_gpu_of_24_gib() -> None:
+    """One rank shards nothing: 494,032,768 x (2 + 2 + 12 + 4) = 9.88e9 bytes. A micro-batch of 2 x 1,536 tokens:
+    logits 3,072 x 151,936 x 10 = 4.67e9; activations 3,072 x (2 x 896 x 24 + 2 x (8 x 896 + 2 x 128 + 4 x 4,864)), so
+    0.297e9."""
+    setup = Setup(1, 1, 24 * GIB, 2, 1, 0.5, True, True, True, adam_offload=False)
+    work = Workload(length=1536, train_batch=2, forward_batch=4, at_once=128, checkpointing=True)
+    found = need(KNOWN["Qwen2.5-0.5B"], setup, work)
+    assert found.weights == found.gradients == found.engine_weights == 988_065_536
+    assert found.optimizer == 7_904_524_288
+    assert found.gathered == 0
+    assert found.train_logits == 4_667_473_920
+    assert found.activations == 3072 * (43_008 + 53_760)
+    assert found.forward_logits == 5_600_968_704, "4 x 1,536 tokens, 6 bytes"
+    # The log-probabilities of 4 responses need more than the backward pass of 2: 5.93e9 over 4.96e9.
+    forward = 6144 * 53_760 + 5_600_968_704
+    assert found.training == 2 * 988_065_536 + 7_904_524_288 + forward + 2 * GIB
+    assert found.training / GIB == pytest.approx(16.7, abs=0.05)
+    # The engine's half: 12 GiB - 0.92 of weights - 2 x 4 x 128 x 151,936 bytes - 2 GiB; 12,288 bytes of cache a token.
+    assert KNOWN["Qwen2.5-0.5B"].cache_bytes == 12_288
+    assert found.cache == 12 * GIB - 988_065_536 - 155_582_464 - 2 * GIB
+    assert found.full_length == pytest.approx(508, abs=1)
+    # Asleep: the engine's weights, gradients and Adam's 12 bytes a parameter.
+    assert found.host == (2 + 2 + 12) * 494_032_768
+    assert warnings(found, setup, work) == []
+
+
+def test_7_billion_on_8_gpus_of_80_gib_with_the_cluster_scripts_settings() -> None:
+    """ZeRO-3 over 8: 7,615,616,512 x 20 / 8 = 19.04e9 bytes, and 1e9 parameters gathered. 8 x 6,144 tokens of logits
+    are 49,152 x 152,064 x 6 = 44.8e9 bytes: the 42 GiB that the forward pass of 8 responses takes."""
+    setup = Setup(1, 8, 80 * GIB, 3, 1, 0.6, True, True, True, adam_offload=False)
+    work = Workload(length=6144, train_batch=2, forward_batch=8, at_once=256, checkpointing=True)
+    found = need(KNOWN["Qwen2.5-7B"], setup, work)
+    assert found.weights == found.gradients == 1_903_904_128
+    assert found.optimizer == 15_231_233_024
+    assert found.gathered == 2e9
+    assert found.forward_logits / GIB == pytest.approx(41.8, abs=0.05)
+    assert found.train_logits == 12_288 * 152_064 * 10
+    layer = 2 * (8 * 3584 + 2 * 512 + 4 * 18_944)
+    assert found.training == 21_039_041_280 + 49_152 * (layer + 152_064 * 6) + 2 * GIB
+    assert found.training / GIB == pytest.approx(73.0, abs=0.1), "fits, and on 48 GiB it would not"
+    # An engine on each GPU: 48 GiB - 14.2 - 2 x 4 x 256 x 152,064 bytes - 2; 57,344 bytes of cache a token.
+    assert found.engine_weights == 15_231_233_024
+    assert KNOWN["Qwen2.5-7B"].cache_bytes == 57_344
+    assert found.full_length == pytest.approx((46 * GIB - 15_231_233_024 - 311_427_072) / (57_344 * 6144))
+    assert 90 < found.full_length < 100, "of the 256 that an engine gets, were all of them as long as can be"
+    # Asleep at once: eight engines' weights, and 14 bytes a parameter of the trainer's over the node's 8 ranks.
+    assert found.host == 8 * 15_231_233_024 + 14 * 7_615_616_512
+    assert warnings(found, setup, work) == []
+    small = Setup(1, 8, 48 * GIB, 3, 1, 0.6, True, True, True, adam_offload=False)
+    (sentence,) = warnings(need(KNOWN["Qwen2.5-7B"], small, work), small, work)
+    assert sentence.startswith(
+        "Training takes up to 73.0 GiB of a GPU that has 48.0: lower --rollout.micro_batch_size"
+    )
+
+
+def test_32_billion_on_64_gpus() -> None:
+    """ZeRO-3 over 64: 32,763,876,352 x 20 / 64 = 10.24e9 bytes a GPU; an engine of 4 GPUs has a quarter of 65.5e9."""
+    setup = Setup(8, 8, 80 * GIB, 3, 4, 0.6, True, True, True, adam_offload=False)
+    work = Workload(length=6144, train_batch=2, forward_batch=8, at_once=128, checkpointing=True)
+    found = need(KNOWN["Qwen2.5-32B"], setup, work)
+    assert found.weights == 32_763_876_352 / 32
+    assert found.optimizer == 32_763_876_352 / 4
+    assert found.engine_weights == 32_763_876_352 / 2
+    assert KNOWN["Qwen2.5-32B"].cache_bytes == 262_144
+    quarter = 2 * 4 * 128 * 152_064 / 4
+    assert found.full_length == pytest.approx((46 * GIB - 32_763_876_352 / 2 - quarter) * 4 / (262_144 * 6144))
+    # 8 GPUs of a node: 8 quarters of an engine, and 14 bytes of an eighth of the parameters.
+    assert found.host == 4 * 32_763_876_352 + 14 * 32_763_876_352 / 8
+    assert warnings(found, setup, work) == []
+
+
+def test_what_cannot_fit_is_told_with_what_helps() -> None:
+    alone = Setup(1, 1, 24 * GIB, 2, 1, 0.5, True, True, True, adam_offload=False)
+    work = Workload(length=1536, train_batch=1, forward_batch=1, at_once=64, checkpointing=True)
+    states, cache = warnings(need(KNOWN["Qwen2.5-7B"], alone, work), alone, work)
+    assert states.startswith("Weights, gradients and optimizer take 141.9 GiB of a GPU that has 24.0: use more GPUs, ")
+    assert cache.startswith("An engine has 0.0 GiB for its KV cache, too little for one response of 1,536 tokens: ")
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+def test_each_stage_shards_one_thing_more(stage: int) -> None:
+    work = Workload(length=1024, train_batch=1, forward_batch=1, at_once=64, checkpointing=True)
+    alone, many = (
+        need(KNOWN["Qwen2.5-7B"], Setup(1, n, 80 * GIB, stage, 1, 0.6, True, True, True, adam_offload=False), work)
+        for n in (1, 8)
+    )
+    assert (alone.optimizer / many.optimizer, alone.gradients / many.gradients, alone.weights / many.weights) == (
+        8 if stage >= 1 else 1,
+        8 if stage >= 2 else 1,
+        8 if stage >= 3 else 1,
+    )
+
+
+def test_an_offloaded_optimizer_is_in_the_hosts_memory_and_not_on_the_gpu() -> None:
+    work = Workload(length=1024, train_batch=1, forward_batch=1, at_once=64, checkpointing=True)
+    here, there = (
+        need(KNOWN["Qwen2.5-1.5B"], Setup(1, 2, 24 * GIB, 2, 1, 0.4, True, False, False, adam_offload=o), work)
+        for o in (False, True)
+    )
+    assert here.training - there.training == here.optimizer == 16 * 1_543_714_304 / 2
+    assert there.host - here.host == 12 * 1_543_714_304

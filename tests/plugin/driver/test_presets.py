@@ -1,0 +1,123 @@
+"""Presets: which flags a command line becomes, on OpenRLHF's real parser."""
+
+import argparse
+
+import pytest
+
+from openrlhf_gtpo.driver import presets
+from openrlhf_gtpo.driver.flags import refusals
+from openrlhf_gtpo.driver.plan import plan
+from openrlhf_gtpo.errors import SettingsError
+
+
+def parse(parser: argparse.ArgumentParser, *arguments: str) -> dict[str, object]:
+    needed = ["--data.label_key", "label", "--actor.model_name_or_path", "model", "--vllm.num_engines", "1"]
+    args = parser.parse_args([*presets.expand(arguments).arguments, *needed])
+    assert refusals(args) == []
+    return vars(args)
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_every_preset_is_accepted_and_every_line_says_something(parser: argparse.ArgumentParser, name: str) -> None:
+    flags = parse(parser, "--preset", name)
+    known = {option for action in parser._actions for option in action.option_strings}
+    for flag, *_ in presets.flags(name):
+        assert flag in known, flag
+    assert flags["algo.kl.init_coef"] == 0
+    assert presets.text(name).startswith("# "), "it says what it is and whence"
+
+
+def test_the_presets_are_the_algorithms_of_the_papers_table(parser: argparse.ArgumentParser) -> None:
+    assert presets.names() == ["dapo", "dapo_forking", "grpo", "grpo_s", "gtpo"]
+    dapo, forking = parse(parser, "--preset", "dapo"), parse(parser, "--preset=dapo_forking")
+    assert dapo["actor.eps_clip_low_high"] == [0.2, 0.28]
+    assert dapo["algo.dynamic_filtering_enable"] is True
+    assert dapo["reward.overlong_buffer_len"] == 1024
+    assert dapo["shaping.top_entropy_share"] == 1
+    different = {name for name in dapo if dapo[name] != forking[name]}
+    assert different == {"shaping.top_entropy_share"}
+    assert forking["shaping.top_entropy_share"] == 0.2
+    gtpo, grpo_s = parse(parser, "--preset", "gtpo"), parse(parser, "--preset", "grpo_s")
+    assert {name for name in gtpo if gtpo[name] != grpo_s[name]} == {"algo.advantage.estimator"}
+    assert gtpo["shaping.grop"] is True
+    assert (gtpo["shaping.alpha1"], gtpo["shaping.alpha2"]) == (1.0, 0.1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--preset", "dapo", "--actor.eps_clip_low_high", "0.1", "0.3"],
+        ["--actor.eps_clip_low_high", "0.1", "0.3", "--preset", "dapo"],
+    ],
+)
+def test_what_the_command_line_says_itself_wins_wherever_it_stands(
+    parser: argparse.ArgumentParser, arguments: list[str]
+) -> None:
+    assert parse(parser, *arguments)["actor.eps_clip_low_high"] == [0.1, 0.3]
+    assert presets.expand(arguments).overridden == ("--actor.eps_clip_low_high",)
+
+
+def test_a_value_after_an_equals_sign_wins_too(parser: argparse.ArgumentParser) -> None:
+    assert parse(parser, "--preset=dapo", "--reward.overlong_buffer_len=10")["reward.overlong_buffer_len"] == 10
+
+
+def test_a_switch_of_the_preset_can_be_taken_back(parser: argparse.ArgumentParser) -> None:
+    flags = parse(parser, "--preset", "dapo", "--no-algo.dynamic_filtering_enable")
+    assert flags["algo.dynamic_filtering_enable"] is False
+
+
+def test_a_command_line_without_a_preset_stays_as_it_is() -> None:
+    arguments = ["--algo.advantage.estimator", "gtpo", "--actor.adam.lr=1e-6"]
+    assert presets.expand(arguments) == presets.Expanded(arguments, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--preset", "ppo"], "--preset ppo does not exist: choose one of dapo, dapo_forking, grpo, grpo_s, gtpo."),
+        (["--preset"], "--preset  does not exist: choose one of"),
+        (["--preset", "../secret"], "--preset ../secret does not exist"),
+        (["--preset", "dapo", "--preset", "gtpo"], "--preset is named twice, dapo and gtpo: keep one."),
+        (["--show"], "--show is about a preset, and there is none"),
+        (["--no-shaping.grop"], "--no-shaping.grop is about a preset, and there is none"),
+        (["--preset", "dapo", "--no-shaping.grop"], "--no-shaping.grop takes back what --preset dapo does not set"),
+    ],
+)
+def test_what_has_no_meaning_is_refused_in_one_sentence(arguments: list[str], sentence: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        presets.expand(arguments)
+    assert str(refused.value).startswith(sentence)
+    assert str(refused.value).endswith(".")
+
+
+def test_an_abbreviated_preset_is_refused_and_not_ignored(parser: argparse.ArgumentParser) -> None:
+    expanded = presets.expand(["--pres", "dapo", "--data.label_key", "label", "--vllm.num_engines", "1"])
+    (sentence,) = refusals(parser.parse_args(expanded.arguments))
+    assert sentence == "--preset dapo was abbreviated, and would do nothing: write --preset out."
+
+
+def test_the_plan_says_what_would_run(parser: argparse.ArgumentParser) -> None:
+    expanded = presets.expand(
+        [
+            *("--preset", "gtpo", "--shaping.alpha2=0.2", "--data.label_key", "label"),
+            *("--actor.model_name_or_path", "Qwen/Qwen2.5-7B", "--data.prompt_dataset", "train.jsonl"),
+            *("--rollout.batch_size", "128", "--train.batch_size", "512"),
+            *("--actor.num_gpus_per_node", "8", "--vllm.num_engines", "4", "--vllm.tensor_parallel_size", "2"),
+        ]
+    )
+    args = parser.parse_args(expanded.arguments)
+    rows = dict(
+        line.split("  ", 1)
+        for line in plan(
+            args, device="gpu", precision="bf16", preset=expanded.preset, overridden=expanded.overridden
+        ).splitlines()
+    )
+    told = {name.strip(): value.strip() for name, value in rows.items()}
+    assert told["preset"] == "gtpo, but for --shaping.alpha2"
+    assert told["estimator"] == "gtpo, alpha1 1.0, alpha2 0.2, over group, scope group"
+    assert told["clip"] == "0.2 below, 0.28 above"
+    assert told["rollout"] == "128 prompts x 16 responses = 2,048 a step"
+    assert told["updates"] == "4 a step, of 512 responses"
+    assert told["training"].startswith("8 GPU(s)")
+    assert told["generation"] == "4 engine(s) of 2 GPU(s)"
+    assert told["rewards"] == "the built-in reward service"

@@ -1,0 +1,72 @@
+"""What the sentences and the documentation say of vLLM's versions is what tests/versions measured."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+from openrlhf_gtpo.engine import versions as vllm_versions
+from openrlhf_gtpo.vllm_entropy import EntropyMissing, check_hook
+
+ROOT = Path(__file__).resolve().parents[3]
+PROGRAM = runpy.run_path(str(ROOT / "tests" / "versions" / "run.py"))
+SAMPLER, ENTROPY, LOGPROB, V2, DATE = 2, 4, 5, 6, 7
+
+
+def rows() -> dict[str, list[str]]:
+    """The rows of the documentation's table, by version."""
+    page = (ROOT / "docs" / "vllm_versions.md").read_text(encoding="utf-8")
+    assert PROGRAM["HEADER"] in page
+    lines = re.match(r"(?:\|.*\|\n)+", page.split(PROGRAM["HEADER"])[1])
+    assert lines is not None
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[0].splitlines()]
+    assert len({row[0] for row in cells}) == len(cells)
+    return {row[0]: row for row in cells}
+
+
+def measured() -> dict[str, list[str]]:
+    return {version: row for version, row in rows().items() if "by its source" not in row[SAMPLER]}
+
+
+def minor(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")[:2]))
+
+
+def test_the_tables_measured_versions_are_those_that_the_program_measures() -> None:
+    assert tuple(measured()) == PROGRAM["VERSIONS"]
+
+
+def test_the_sentences_range_is_the_tables_without_a_gap() -> None:
+    (first, low), (last, high) = minor(vllm_versions.FIRST), minor(vllm_versions.LAST)
+    assert first == last == 0
+    assert [minor(version) for version in measured()] == [(0, number) for number in range(low, high + 1)]
+
+
+def test_every_measured_version_was_exact() -> None:
+    for version, row in measured().items():
+        assert all(float(row[column]) <= PROGRAM["EXACT"] for column in (ENTROPY, LOGPROB, V2)), version
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d", row[DATE]), version
+
+
+def test_a_version_known_by_its_source_alone_has_no_figures_of_an_engine_and_is_not_in_the_range() -> None:
+    for version in rows().keys() - measured().keys():
+        assert (rows()[version][ENTROPY], rows()[version][LOGPROB]) == ("-", "-")
+        assert minor(version) > minor(vllm_versions.LAST)
+
+
+def test_a_sampler_that_is_not_covered_is_answered_with_the_range() -> None:
+    with pytest.raises(EntropyMissing, match=r"install a vLLM from 0\.27 to 0\.32, each of which was tested, or set"):
+        check_hook([{"hooked": False, "sampler": "vllm.v3.Sampler", "vllm": "0.40.0"}])
+
+
+def test_no_other_file_of_the_plugin_names_a_range() -> None:
+    sources = (ROOT / "plugin" / "openrlhf_gtpo").rglob("*.py")
+    named = [path.name for path in sources if re.search(r"vLLM\s+from", path.read_text(encoding="utf-8"))]
+    assert named == ["versions.py"]
+
+
+def test_the_readme_names_the_range_and_the_table() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (line,) = [line for line in readme.splitlines() if "vllm_versions" in line]
+    assert f"vLLM from {vllm_versions.FIRST} to {vllm_versions.LAST}" in line

@@ -1,0 +1,250 @@
+"""Entropies out of a real vLLM engine against a float32 forward pass of the same model in transformers."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from vllm.logprobs import FlatLogprobs
+
+from openrlhf_gtpo.vllm_entropy import (
+    EntropyMissing,
+    check_hook,
+    engine_kwargs,
+    entropies,
+    logprobs,
+    sampling_kwargs,
+)
+
+PROMPTS = [[5, 17, 300], [9], [100, 200, 300, 400, 11, 12, 13], [42, 42], [7, 8, 9, 10]]
+TEMPERATURES = [1.0, 0.7, 1.3, 0.4, 1.0]
+LENGTHS = [20, 3, 33, 1, 12]
+V2_SAMPLER = Path(__file__).resolve().parents[2] / "versions" / "v2_sampler.py"
+
+
+def run(program: str, model: Path, **environment: str) -> str:
+    """Run a program with an engine in a process of its own; the engine's workers are processes of that one."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(model)],
+        env={**os.environ, "VLLM_ENABLE_V1_MULTIPROCESSING": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+ENGINE = """
+import json, sys, vllm
+from openrlhf_gtpo.vllm_entropy import EntropyMissing, check_hook, engine_kwargs, entropies, sampling_kwargs
+def engine(**kwargs):
+    return vllm.LLM(model=sys.argv[1], skip_tokenizer_init=True, enforce_eager=True, dtype="float32",
+                    max_model_len=128, gpu_memory_utilization=0.1, **kwargs)
+"""
+
+
+@pytest.fixture(scope="module")
+def generated(tiny_model: Path) -> list[dict[str, Any]]:
+    """Concurrent requests of different prompts, lengths and temperatures in one engine; min_tokens masks the EOS
+    logit."""
+    program = (
+        ENGINE
+        + f"""
+llm = engine(**engine_kwargs())
+check_hook(llm.collective_rpc("entropy_hook_report"))
+requests = [vllm.SamplingParams(temperature=t, max_tokens=n, min_tokens=n, seed=i, detokenize=False,
+                                stop_token_ids=[1], **({{"top_k": 5}} if i == 4 else {{}}), **sampling_kwargs())
+            for i, (t, n) in enumerate(zip({TEMPERATURES}, {LENGTHS}))]
+outputs = llm.generate([{{"prompt_token_ids": p}} for p in {PROMPTS}], requests)
+from vllm.v1.sample.sampler import Sampler
+from openrlhf_gtpo.engine.hook import is_hooked
+print("RESULT" + json.dumps({{
+    "here": is_hooked(Sampler()),
+    "outputs": [{{"tokens": list(o.outputs[0].token_ids), "entropy": entropies(o.outputs[0]),
+                  "logprob": [e[t].logprob for t, e in zip(o.outputs[0].token_ids, o.outputs[0].logprobs)]}}
+                for o in outputs]}}))
+"""
+    )
+    line = next(line for line in run(program, tiny_model).splitlines() if line.startswith("RESULT"))
+    result = json.loads(line.removeprefix("RESULT"))
+    assert result["here"] is False, "the hook belongs into vLLM's workers, not into the process that asks them"
+    return result["outputs"]
+
+
+def logits_of(model: Path, prompt: list[int], tokens: list[int]) -> torch.Tensor:
+    """(len(tokens), V) float32 logits from which each token was sampled, before temperature."""
+    from transformers import AutoModelForCausalLM
+
+    policy = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, attn_implementation="eager")
+    with torch.no_grad():
+        logits = policy(torch.tensor([prompt + tokens])).logits[0, len(prompt) - 1 : -1]
+    logits[:, 1] = float("-inf")  # min_tokens forbids the end of the sequence
+    return logits
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("i", range(len(PROMPTS)))
+def test_each_entropy_is_that_of_the_distribution_its_token_was_sampled_from(
+    generated: list[dict[str, Any]], tiny_model: Path, i: int
+) -> None:
+    tokens = generated[i]["tokens"]
+    assert len(tokens) == LENGTHS[i] == len(generated[i]["entropy"])
+    logits = logits_of(tiny_model, PROMPTS[i], tokens).double() / TEMPERATURES[i]
+    if i == 4:  # top-k 5
+        logits[logits < logits.topk(5, dim=-1).values[:, -1:]] = float("-inf")
+    logp = logits.log_softmax(dim=-1)
+    expected = -(logp.exp() * logp).nan_to_num(0.0).sum(dim=-1)
+    assert len(tokens) == 1 or expected.std() > 0.01, "the test's model must have entropies worth telling apart"
+    error = (torch.tensor(generated[i]["entropy"]).double() - expected).abs().max()
+    assert error <= 1e-5, f"{error:.2e}"
+
+
+@pytest.mark.engine
+def test_the_log_probabilities_of_the_sampled_tokens_are_still_there(
+    generated: list[dict[str, Any]], tiny_model: Path
+) -> None:
+    tokens = generated[0]["tokens"]
+    logp = logits_of(tiny_model, PROMPTS[0], tokens).log_softmax(dim=-1)
+    expected = logp.gather(1, torch.tensor(tokens)[:, None]).squeeze(1)
+    assert torch.tensor(generated[0]["logprob"]) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.engine
+def test_an_engine_without_the_hook_is_found_out_by_the_reader(tiny_model: Path) -> None:
+    program = (
+        ENGINE
+        + """
+llm = engine(logprobs_mode="processed_logprobs", max_logprobs=1)
+output, = llm.generate([{"prompt_token_ids": [5, 6]}],
+                       vllm.SamplingParams(max_tokens=8, detokenize=False, **sampling_kwargs()))
+try:
+    entropies(output.outputs[0])
+except EntropyMissing as error:
+    print("FOUND OUT", error)
+"""
+    )
+    assert "FOUND OUT vLLM returned log-probabilities without entropies" in run(program, tiny_model)
+
+
+@pytest.mark.engine
+def test_a_sampler_that_is_not_hooked_is_found_out_at_start_up(tiny_model: Path) -> None:
+    """A worker whose sampler is of a foreign class: what a future vLLM with a third sampler would look like."""
+    program = (
+        ENGINE
+        + """
+def swap(worker):
+    from vllm.v1.sample.sampler import Sampler
+    third = type("ThirdSampler", (), {"__module__": "vllm.v3"})
+    worker.model_runner.sampler = third()
+llm = engine(**engine_kwargs())
+llm.collective_rpc(swap)
+try:
+    check_hook(llm.collective_rpc("entropy_hook_report"))
+except EntropyMissing as error:
+    print("FOUND OUT", error)
+"""
+    )
+    out = run(program, tiny_model, VLLM_ALLOW_INSECURE_SERIALIZATION="1", VLLM_ENABLE_V1_MULTIPROCESSING="0")
+    assert "FOUND OUT vLLM 0.29" in out
+    assert "samples with vllm.v3.ThirdSampler, which the entropy hook does not cover" in out
+
+
+def test_a_request_that_did_not_ask_is_told_how_to() -> None:
+    with pytest.raises(EntropyMissing, match=r"add \*\*sampling_kwargs\(\) to its SamplingParams"):
+        entropies(SimpleNamespace(token_ids=[1], logprobs=None))
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [{7: -0.1}, {7: -0.1, 3: -2.0}, {7: -0.1, 3: 1.0, 4: 1.0}],
+    ids=["only the sampled token", "a log-probability", "two others"],
+)
+def test_whatever_is_not_one_entropy_per_token_is_refused(entries: dict[int, float]) -> None:
+    logprobs = [{token: SimpleNamespace(logprob=value) for token, value in entries.items()}]
+    with pytest.raises(EntropyMissing, match="without entropies"):
+        entropies(SimpleNamespace(token_ids=[7], logprobs=logprobs))
+
+
+def flat(*positions: dict[int, float]) -> FlatLogprobs:
+    """vLLM's own container, filled as vLLM fills it."""
+    found = FlatLogprobs()
+    for entries in positions:
+        found.append_fast(list(entries), list(entries.values()), itertools.repeat(1), itertools.repeat(None))
+    return found
+
+
+def test_flat_log_probabilities_are_read_like_others() -> None:
+    completion = SimpleNamespace(token_ids=[7, 0], logprobs=flat({7: -0.1, 0: 0.5}, {0: -0.2, 1: 0.75}))
+    assert entropies(completion) == [0.5, 0.75]
+    assert logprobs(completion) == [-0.1, -0.2]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        flat({7: -0.1}, {0: -0.2}),
+        flat({7: -0.1, 3: -2.0}, {0: -0.2, 1: -1.0}),
+        flat({7: -0.1, 3: 1.0, 4: 1.0}, {0: -0.2, 1: 0.5, 2: 0.5}),
+        flat({8: -0.1, 3: 0.5}, {0: -0.2, 1: 0.5}),
+        flat({7: -0.1, 3: 0.5}),
+    ],
+    ids=["only the sampled tokens", "log-probabilities", "two others", "another token", "too few"],
+)
+def test_flat_log_probabilities_without_one_entropy_per_token_are_refused(given: FlatLogprobs) -> None:
+    with pytest.raises(EntropyMissing, match="without entropies"):
+        entropies(SimpleNamespace(token_ids=[7, 0], logprobs=given))
+
+
+@pytest.mark.parametrize("as_objects", [False, True])
+def test_logits_that_are_no_numbers_are_called_so_and_not_a_missing_hook(as_objects: bool) -> None:
+    positions = [{7: -0.1, 3: 0.5}, {0: float("nan"), 1: float("nan")}]
+    objects = [{t: SimpleNamespace(logprob=value) for t, value in entries.items()} for entries in positions]
+    given = objects if as_objects else flat(*positions)
+    with pytest.raises(EntropyMissing) as told:
+        entropies(SimpleNamespace(token_ids=[7, 0], logprobs=given))
+    assert str(told.value).startswith("Token 2 of 2 has no entropy: vLLM sampled it from logits that are NaN or infin")
+    assert "engine_kwargs" not in str(told.value)
+
+
+def test_the_most_likely_token_that_was_sampled_does_not_pass_for_an_entropy() -> None:
+    """Without the hook it comes twice, and a probability of 1 has a log-probability of 0."""
+    given = FlatLogprobs()
+    given.append_fast([7, 7], [0.0, 0.0], itertools.repeat(1), itertools.repeat(None))
+    with pytest.raises(EntropyMissing, match="without entropies"):
+        entropies(SimpleNamespace(token_ids=[7], logprobs=given))
+
+
+def test_an_entropy_of_exactly_zero_is_an_entropy() -> None:
+    logprobs = [{7: SimpleNamespace(logprob=0.0), 0: SimpleNamespace(logprob=0.0)}]
+    assert entropies(SimpleNamespace(token_ids=[7], logprobs=logprobs)) == [0.0]
+
+
+def test_the_settings_are_those_that_the_documentation_names() -> None:
+    assert engine_kwargs()["worker_extension_cls"] == "openrlhf_gtpo.vllm_worker.EntropyWorkerExtension"
+    assert engine_kwargs()["logprobs_mode"] == "processed_logprobs"
+    assert sampling_kwargs() == {"logprobs": 1, "flat_logprobs": True}
+    check_hook([{"hooked": True, "sampler": None, "vllm": "0.29.0"}])
+
+
+@pytest.mark.engine
+def test_the_v2_samplers_own_code_returns_entropies_in_tritons_interpreter(tmp_path: Path) -> None:
+    """vLLM's V2 sampler is the one that GPUs use; its Triton kernels run here in Triton's interpreter."""
+    pytest.importorskip("triton", reason="Triton has no wheel for this platform, where V2 cannot be in use either")
+    answer = tmp_path / "answer.json"
+    run_ = subprocess.run(
+        [sys.executable, "-W", "ignore", str(V2_SAMPLER), str(answer)],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert run_.returncode == 0, run_.stderr[-3000:]
+    apart = json.loads(answer.read_text(encoding="utf-8"))
+    assert apart["entropy_apart"] < 1e-6
+    assert apart["logprob_apart"] < 1e-5

@@ -1,0 +1,117 @@
+"""LoRA adapters on their way to vLLM: merged, by the names of the model without them, taken off without a trace."""
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import deepspeed
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import Qwen2Config, Qwen2ForCausalLM
+
+from openrlhf_gtpo.policy.lora import gathers_merged, plain_names
+
+from ..ranks import run
+
+SMALL = Qwen2Config(
+    vocab_size=32,
+    hidden_size=16,
+    intermediate_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    num_key_value_heads=2,
+)
+LARGE = Qwen2Config(
+    vocab_size=64,
+    hidden_size=320,
+    intermediate_size=2048,
+    num_hidden_layers=1,
+    num_attention_heads=5,
+    num_key_value_heads=5,
+    tie_word_embeddings=False,
+)
+"""Its weights have more than 100,000 numbers, which ZeRO-3 shards, and adapters of rank 8 have fewer; of those of rank
+64 some are sharded and some not."""
+
+
+def adapted() -> tuple[Qwen2ForCausalLM, torch.nn.Module]:
+    """A bfloat16 model and the same one with adapters that do something."""
+    torch.manual_seed(0)
+    plain = Qwen2ForCausalLM(SMALL).to(torch.bfloat16)
+    model = Qwen2ForCausalLM(SMALL).to(torch.bfloat16)
+    model.load_state_dict(plain.state_dict())
+    peft = get_peft_model(model, LoraConfig(r=4, lora_alpha=8, target_modules="all-linear"))
+    for name, parameter in peft.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(parameter, std=0.2)
+    return plain, peft
+
+
+def handed_on(peft: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Each weight as code that gathers it finds it."""
+    module: Any = ModuleType("theirs")
+    module.deepspeed = deepspeed
+    found = {}
+    with gathers_merged(module, peft):
+        for name, parameter in plain_names(peft):
+            with module.deepspeed.zero.GatheredParameters([parameter], enabled=False):
+                found[name] = parameter.detach().clone()
+    assert module.deepspeed is deepspeed
+    return found
+
+
+def test_the_names_are_those_of_the_model_without_adapters() -> None:
+    plain, peft = adapted()
+    assert [name for name, _ in plain_names(peft)] == [name for name, _ in plain.named_parameters()]
+
+
+def test_a_model_that_takes_the_merged_weights_answers_as_the_adapted_one() -> None:
+    plain, peft = adapted()
+    tokens = torch.randint(0, 32, (2, 9))
+    before = plain.float()(tokens).logits
+    wanted = peft(tokens).logits.float()
+    plain.load_state_dict({name: weight.float() for name, weight in handed_on(peft).items()}, strict=False)
+    found = plain(tokens).logits
+    assert (found - wanted).abs().max() < 0.05, "as near as bfloat16 allows"
+    assert (before - wanted).abs().max() > 0.2, "and the adapters make a difference"
+
+
+def test_a_hundred_merges_leave_every_weight_as_it_was() -> None:
+    _, peft = adapted()
+    before = {name: parameter.detach().clone() for name, parameter in peft.named_parameters()}
+    for _ in range(100):
+        handed_on(peft)
+    for name, parameter in peft.named_parameters():
+        assert torch.equal(parameter, before[name]), name
+
+
+def test_one_layer_at_a_time_is_merged() -> None:
+    """All at once would be a second copy of the model."""
+    _, peft = adapted()
+    module: Any = ModuleType("theirs")
+    module.deepspeed = deepspeed
+    before = {name: parameter.detach().clone() for name, parameter in plain_names(peft)}
+    changed = []
+    with gathers_merged(module, peft):
+        for _, parameter in plain_names(peft):
+            with module.deepspeed.zero.GatheredParameters([parameter], enabled=False):
+                changed.append([n for n, p in plain_names(peft) if not torch.equal(p, before[n])])
+    assert sorted(name for names in changed for name in names) == sorted(n for n in before if "_proj.weight" in n)
+    assert max(map(len, changed)) == 1
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(("ranks", "stage", "lora_rank"), [(1, 2, 8), (1, 3, 8), (1, 3, 64), (2, 3, 8), (2, 3, 64)])
+def test_the_engine_gets_merged_weights_from_deepspeed_too(
+    ranks: int, stage: int, lora_rank: int, tmp_path: Path
+) -> None:
+    """Under ZeRO-3 a parameter is empty until it is gathered: a merge before that changed nothing, without a word."""
+    torch.manual_seed(0)
+    Qwen2ForCausalLM(LARGE).save_pretrained(tmp_path)
+    told, *others = run(ranks, Path(__file__).with_name("lora_sync.py"), tmp_path, stage, lora_rank)
+    assert told["names"]
+    assert told["adapted"] == 7, "the linear layers of the model's one block"
+    assert told["least_change"] > 1e-3, "the adapters do something in each of them"
+    assert told["worst"] < 1e-7
+    assert all(rank["as_before"] for rank in [told, *others])

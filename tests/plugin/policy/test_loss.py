@@ -1,0 +1,219 @@
+"""GRPO-S's sequence-ratio objective, and OpenRLHF's own loss as GTPO's objective."""
+
+import math
+
+import pytest
+import torch
+from openrlhf.models.loss import PolicyLoss
+
+from openrlhf_gtpo.policy.loss import SequenceRatioLoss
+
+F64 = torch.float64
+CLIP = {"clip_eps_low": 0.2, "clip_eps_high": 0.28}
+
+
+def batch_of(ratios, advantages, columns=None):
+    """log_probs, old_log_probs, advantages and mask of responses with the given token ratios; rubbish off the mask."""
+    columns = columns or max(map(len, ratios))
+    old = torch.linspace(-3.0, -0.1, len(ratios) * columns, dtype=F64).reshape(len(ratios), columns)
+    log_ratio = torch.full((len(ratios), columns), 2.5, dtype=F64)
+    along = torch.full((len(ratios), columns), -77.0, dtype=F64)
+    mask = torch.zeros(len(ratios), columns, dtype=torch.int64)
+    for i, row in enumerate(ratios):
+        log_ratio[i, : len(row)] = torch.tensor(row, dtype=F64).log()
+        along[i, : len(row)] = advantages[i]
+        mask[i, : len(row)] = 1
+    return (old + log_ratio).requires_grad_(), old, along, mask
+
+
+def random_batch(seed, n=6, t=5):
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, t + 1, (n,), generator=generator).tolist()
+    ratios = [torch.exp(0.4 * torch.randn(k, generator=generator, dtype=F64)).tolist() for k in lengths]
+    return batch_of(ratios, torch.randn(n, generator=generator, dtype=F64).tolist(), columns=t)
+
+
+def test_two_responses_give_the_loss_worked_out_by_hand():
+    # means 1.2, inside [0.8, 1.28], and 0.7, which is clipped to 0.8: objectives 1.2 * 2 and 0.8 * -1, loss -1.6 / 2
+    loss, clip_ratio, *_ = SequenceRatioLoss(**CLIP)(*batch_of([[1.5, 0.9], [0.5, 0.9, 0.7]], [2.0, -1.0]))
+    assert loss.item() == pytest.approx(-0.8, abs=1e-12)
+    assert clip_ratio.item() == pytest.approx(0.5)
+
+
+def test_an_unchanged_policy_gives_the_plain_mean_of_the_advantages_and_clips_nothing():
+    loss, clip_ratio, *_ = SequenceRatioLoss(**CLIP)(*batch_of([[1.0], [1.0] * 4, [1.0] * 2], [0.5, -2.0, 0.9]))
+    assert loss.item() == pytest.approx((2.0 - 0.5 - 0.9) / 3, abs=1e-12)
+    assert clip_ratio.item() == 0
+
+
+def test_the_clip_is_decided_once_for_the_whole_response():
+    # mean 1.15 is inside the range, though the first token alone would be clipped
+    arguments = batch_of([[2.0, 0.3]], [1.0])
+    log_probs = arguments[0]
+    loss, clip_ratio, *_ = SequenceRatioLoss(**CLIP)(*arguments)
+    (gradient,) = torch.autograd.grad(loss, log_probs)
+    assert loss.item() == pytest.approx(-1.15, abs=1e-12)
+    assert clip_ratio.item() == 0
+    assert gradient[0].tolist() == pytest.approx([-1.0, -0.15], abs=1e-12)
+
+    by_token, token_clip_ratio, *_ = PolicyLoss(**CLIP)(*arguments)
+    (gradient,) = torch.autograd.grad(by_token, log_probs)
+    assert by_token.item() == pytest.approx(-(1.28 + 0.3) / 2, abs=1e-12)
+    assert token_clip_ratio.item() == 0.5
+    assert gradient[0].tolist() == pytest.approx([0.0, -0.15], abs=1e-12)
+
+
+def test_a_clipped_response_has_no_gradient_at_any_of_its_tokens():
+    arguments = batch_of([[2.0, 0.9], [1.1, 1.0]], [1.0, 1.0])
+    loss, clip_ratio, *_ = SequenceRatioLoss(**CLIP)(*arguments)
+    (gradient,) = torch.autograd.grad(loss, arguments[0])
+    assert loss.item() == pytest.approx(-(1.28 + 1.05) / 2, abs=1e-12)
+    assert clip_ratio.item() == 0.5
+    assert gradient[0].tolist() == [0, 0]
+    assert gradient[1].tolist() == pytest.approx([-1.1 / 4, -1.0 / 4], abs=1e-12)
+
+
+def test_the_ratio_is_not_gspos_geometric_mean():
+    arguments = batch_of([[1.6, 0.4]], [1.0])
+    ours = SequenceRatioLoss(clip_eps_low=0.9, clip_eps_high=0.9)(*arguments)[0]
+    gspo = PolicyLoss(clip_eps_low=0.9, clip_eps_high=0.9, policy_loss_type="gspo")(*arguments)[0]
+    assert ours.item() == pytest.approx(-1.0, abs=1e-12)
+    assert gspo.item() == pytest.approx(-math.sqrt(1.6 * 0.4), abs=1e-7)
+
+
+@pytest.mark.parametrize("dual_clip", [None, 1.5])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_gradients_agree_with_finite_differences(seed, dual_clip):
+    log_probs, *others = random_batch(seed)
+    loss = SequenceRatioLoss(**CLIP, dual_clip=dual_clip)
+    assert torch.autograd.gradcheck(lambda x: loss(x, *others)[0], (log_probs,), eps=1e-7, atol=1e-7)
+    (gradient,) = torch.autograd.grad(loss(log_probs, *others)[0], log_probs)
+    assert (gradient[others[-1] == 0] == 0).all()
+    assert (gradient != 0).any()
+
+
+@pytest.mark.parametrize("dual_clip", [None, 3.0])
+def test_responses_of_one_token_get_openrlhfs_own_loss(dual_clip):
+    generator = torch.Generator().manual_seed(5)
+    ratios = torch.exp(torch.randn(200, 1, generator=generator, dtype=F64)).tolist()
+    arguments = batch_of(ratios, torch.randn(200, generator=generator, dtype=F64).tolist())
+    ours = SequenceRatioLoss(**CLIP, dual_clip=dual_clip)(*arguments)
+    theirs = PolicyLoss(**CLIP, dual_clip=dual_clip)(*arguments)
+    for one, other in zip(ours[:2], theirs[:2], strict=True):
+        torch.testing.assert_close(one, other, check_dtype=False)
+    assert 0 < ours[1].item() < 1
+
+
+def test_dual_clip_bounds_the_cost_of_a_response_that_became_far_more_likely():
+    # mean ratio 5: without dual clip -min(-10, -2.56) = 10, with it at most 3 * 2
+    arguments = batch_of([[4.0, 6.0]], [-2.0])
+    assert SequenceRatioLoss(**CLIP)(*arguments)[0].item() == pytest.approx(10.0, abs=1e-12)
+    assert SequenceRatioLoss(**CLIP, dual_clip=3.0)(*arguments)[0].item() == pytest.approx(6.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("cuts", [[6], [1, 5], [2, 2, 2], [1, 1, 1, 1, 1, 1]])
+def test_micro_batches_add_up_to_the_whole_batch(cuts):
+    arguments = random_batch(7)
+    loss = SequenceRatioLoss(**CLIP)
+    whole = loss(*arguments)[0]
+    parts = zip(*(tensor.split(cuts) for tensor in arguments), strict=True)
+    summed = sum(loss(*part, global_batch_size=torch.tensor(6.0))[0] for part in parts)
+    torch.testing.assert_close(summed, whole)
+    gradients = [torch.autograd.grad(value, arguments[0])[0] for value in (summed, whole)]
+    torch.testing.assert_close(*gradients)
+
+
+def test_two_ranks_of_half_a_batch_average_to_the_whole_batch():
+    arguments = random_batch(8)
+    loss = SequenceRatioLoss(**CLIP)
+    halves = zip(*(tensor.split(3) for tensor in arguments), strict=True)
+    ranks = [loss(*half, dp_size=2, global_batch_size=6.0)[0] for half in halves]
+    torch.testing.assert_close(sum(ranks) / 2, loss(*arguments)[0])
+
+
+@pytest.mark.parametrize("size", [None, 2.0])
+def test_an_empty_response_contributes_nothing(size):
+    full, with_empty = batch_of([[1.5, 0.9], [0.5]], [2.0, -1.0]), batch_of([[1.5, 0.9], [], [0.5]], [2.0, 9.0, -1.0])
+    loss = SequenceRatioLoss(**CLIP)
+    expected, actual = (loss(*arguments, global_batch_size=size) for arguments in (full, with_empty))
+    assert actual[0].item() == pytest.approx(expected[0].item(), abs=1e-12)
+    assert actual[1].item() == expected[1].item() == 0.5
+    (gradient,) = torch.autograd.grad(actual[0], with_empty[0])
+    assert gradient.isfinite().all()
+    assert (gradient[1] == 0).all()
+
+
+def test_a_micro_batch_of_empty_responses_gives_zero_and_no_gradient():
+    arguments = batch_of([[], []], [1.0, 1.0], columns=3)
+    loss, clip_ratio, *_ = SequenceRatioLoss(**CLIP)(*arguments)
+    (gradient,) = torch.autograd.grad(loss, arguments[0])
+    assert loss.item() == clip_ratio.item() == 0
+    assert (gradient == 0).all()
+
+
+def test_an_extreme_log_ratio_is_held_at_twenty():
+    _, old, advantages, mask = batch_of([[1.0, 1.0]], [-1.0])
+    log_probs = (old + torch.tensor([[1000.0, -1000.0]])).requires_grad_()
+    loss = SequenceRatioLoss(**CLIP)(log_probs, old, advantages, mask)[0]
+    (gradient,) = torch.autograd.grad(loss, log_probs)
+    assert loss.item() == pytest.approx((math.exp(20) + math.exp(-20)) / 2)
+    assert gradient.isfinite().all()
+
+
+def test_without_a_mask_every_column_counts():
+    log_probs, old, advantages, mask = batch_of([[1.5, 0.9], [0.5, 0.7]], [2.0, -1.0])
+    loss = SequenceRatioLoss(**CLIP)
+    assert torch.equal(loss(log_probs, old, advantages)[0], loss(log_probs, old, advantages, mask)[0])
+
+
+def test_everything_behind_the_clip_ratio_is_openrlhfs():
+    arguments = random_batch(9)
+    ours, theirs = SequenceRatioLoss(**CLIP)(*arguments), PolicyLoss(**CLIP)(*arguments)
+    assert len(ours) == len(theirs) >= 4
+    assert torch.equal(ours[2], theirs[2])  # ppo_kl
+    assert ours[3:] == theirs[3:]
+
+
+def test_like_takes_over_the_settings_of_a_loss():
+    loss = PolicyLoss(clip_eps_low=0.1, clip_eps_high=0.4, dual_clip=2.0, token_level_loss=False)
+    loss.a_setting_of_another_version = [0.3]
+    ours = SequenceRatioLoss.like(loss)
+    public = {name: value for name, value in vars(loss).items() if not name.startswith("_")}
+    assert {name: vars(ours)[name] for name in public} == public
+    # one response clipped above 1.4, one below 0.9, one bounded by dual clip
+    arguments = batch_of([[1.5], [0.5], [9.0]], [1.0, -1.0, -1.0])
+    assert ours(*arguments)[0].item() == pytest.approx(-(1.4 - 0.9 - 2.0) / 3, abs=1e-12)
+
+
+def test_an_importance_sampling_correction_is_refused():
+    corrected = PolicyLoss(**CLIP)
+    name = "is_correction_level" if hasattr(corrected, "is_correction_level") else "enable_vllm_is_correction"
+    setattr(corrected, name, "token")
+    with pytest.raises(ValueError, match="importance-sampling correction"):
+        SequenceRatioLoss.like(corrected)
+    with pytest.raises(ValueError, match="importance-sampling correction"):
+        SequenceRatioLoss(**CLIP, **{name: "token"})
+
+
+def test_the_correction_switch_of_earlier_versions_is_refused_too():
+    corrected = PolicyLoss(**CLIP)
+    corrected.enable_vllm_is_correction = True
+    with pytest.raises(ValueError, match="importance-sampling correction"):
+        SequenceRatioLoss.like(corrected)
+
+
+def test_gspos_ratio_is_refused():
+    with pytest.raises(ValueError, match='policy_loss_type is "gspo"'):
+        SequenceRatioLoss.like(PolicyLoss(**CLIP, policy_loss_type="gspo"))
+    with pytest.raises(ValueError, match='policy_loss_type is "gspo"'):
+        SequenceRatioLoss(**CLIP, policy_loss_type="gspo")
+
+
+def test_openrlhfs_token_mean_is_gtpos_objective():
+    # Eq. 7: every token's min(w A, clip(w) A), divided by the number of tokens of both responses together
+    log_probs, old, _, mask = batch_of([[1.1, 0.5, 1.5], [1.5, 0.6]], [0.0, 0.0])
+    advantages = torch.tensor([[1.2, 1.0, 0.8], [-0.9, -1.1, 55.0]], dtype=F64)
+    terms = [1.1 * 1.2, 0.5 * 1.0, 1.28 * 0.8, 1.5 * -0.9, 0.8 * -1.1]
+    loss, clip_ratio, *_ = PolicyLoss(**CLIP, token_level_loss=True)(log_probs, old, advantages, mask)
+    assert loss.item() == pytest.approx(-sum(terms) / 5, abs=1e-12)
+    assert clip_ratio.item() == pytest.approx(2 / 5)

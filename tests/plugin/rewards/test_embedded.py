@@ -1,0 +1,271 @@
+"""The embedded reward service: the real one as a real process, and badly behaved stand-ins for it."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError, RewardRequest
+from openrlhf_gtpo.rewards.client import embedded as embedded_reward
+from openrlhf_gtpo.rewards.embedded import EmbeddedService, EmbeddedServiceError, start_embedded_service
+
+
+def own_processes() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
+
+
+def runs(process: psutil.Process) -> bool:
+    """Whether it does; a zombie that nobody has collected yet does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def survivors(processes: set[psutil.Process], seconds: float = 120.0) -> list[psutil.Process]:
+    """Those that still run after the given time."""
+    limit = time.monotonic() + seconds
+    while any(map(runs, processes)) and time.monotonic() < limit:
+        time.sleep(0.05)
+    return [process for process in processes if runs(process)]
+
+
+def ask(completion: str, reference: str) -> RewardRequest:
+    return RewardRequest(completion=completion, reference=reference, prompt="6*7?", query="6*7?" + completion)
+
+
+# The real service
+
+
+@pytest.fixture(scope="module")
+def log_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("embedded") / "logs" / "reward.log"
+
+
+@pytest.fixture(scope="module")
+def service(log_path: Path) -> Iterator[EmbeddedService]:
+    with pytest.MonkeyPatch.context() as patch:
+        # What a user may have set for a service of their own.
+        patch.setenv("MATH_REWARD_HOST", "0.0.0.0")
+        patch.setenv("MATH_REWARD_PORT", "80")
+        patch.setenv("MATH_REWARD_TOKEN_FILE", "no/such/file")
+        with start_embedded_service(workers=1, log_path=log_path) as service:
+            yield service
+
+
+def process_of(service: EmbeddedService) -> psutil.Process:
+    return psutil.Process(service._process.pid)
+
+
+async def test_the_reward_client_gets_rewards_from_it(service: EmbeddedService):
+    client = RewardClient(RewardClientSettings((service.url,), token=service.token))
+    try:
+        right = await client.reward(ask(r"That is \boxed{42}.", "42"))
+        wrong = await client.reward(ask(r"That is \boxed{41}.", "42"))
+        with pytest.raises(RewardError, match="cannot read the reference answer ''"):
+            await client.reward(ask(r"That is \boxed{42}.", ""))
+    finally:
+        await client.aclose()
+    assert (right.reward, right.score, right.verdict) == (1.0, 1.0, "correct")
+    assert (wrong.reward, wrong.score, wrong.verdict) == (0.0, 0.0, "wrong")
+
+
+async def test_openrlhfs_protocol_gives_the_same_rewards(service: EmbeddedService):
+    url = service.url.replace("/v1/grade", "/get_reward")
+    client = RewardClient(RewardClientSettings((url,), token=service.token))
+    try:
+        right = await client.reward(ask(r"That is \boxed{42}.", "42"))
+    finally:
+        await client.aclose()
+    assert (right.reward, right.score, right.verdict) == (1.0, 1.0, None)
+
+
+async def test_nobody_grades_without_its_token(service: EmbeddedService):
+    client = RewardClient(RewardClientSettings((service.url,), token="a-guess"))
+    try:
+        with pytest.raises(RewardError, match="check the token"):
+            await client.reward(ask("42", "42"))
+    finally:
+        await client.aclose()
+
+
+def test_it_listens_on_loopback_whatever_the_environment_says(service: EmbeddedService):
+    assert service.url.startswith("http://127.0.0.1:")
+    assert service.url.endswith("/v1/grade")
+    addresses = {c.laddr.ip for c in process_of(service).net_connections() if c.status == psutil.CONN_LISTEN}
+    assert addresses == {"127.0.0.1"}
+
+
+def test_a_ctrl_c_in_the_terminal_does_not_reach_it(service: EmbeddedService):
+    pid = process_of(service).pid
+    assert os.getsid(pid) == os.getpgid(pid) == pid
+
+
+def test_its_token_is_neither_on_its_command_line_nor_in_its_log(service: EmbeddedService, log_path: Path):
+    assert len(service.token) >= 32
+    assert service.token not in " ".join(process_of(service).cmdline())
+    log = log_path.read_text()
+    assert "math-reward listening on" in log
+    assert service.token not in log
+    assert service.token not in repr(service)
+
+
+def test_after_stop_no_process_of_it_is_left():
+    before = own_processes()
+    service = start_embedded_service(workers=2)
+    processes = own_processes() - before
+    assert len(processes) >= 3  # the service and its workers
+    assert service.alive()
+    service.stop()
+    assert not service.alive()
+    assert survivors(processes) == []
+    service.stop()
+
+
+def test_when_its_parent_is_killed_no_process_of_it_is_left():
+    code = """
+        import time
+        from openrlhf_gtpo.rewards.embedded import start_embedded_service
+        service = start_embedded_service(workers=1)
+        print("ready", flush=True)
+        time.sleep(600)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        try:
+            assert parent.stdout.readline() == "ready\n"
+            processes = set(psutil.Process(parent.pid).children(recursive=True))
+            assert len(processes) >= 2
+        finally:
+            parent.kill()
+    assert survivors(processes) == []
+
+
+def test_a_service_that_was_killed_is_seen_to_be_dead():
+    before = own_processes()
+    with start_embedded_service(workers=1) as service:
+        processes = own_processes() - before
+        process_of(service).send_signal(signal.SIGKILL)
+        assert service._process.wait(10) == -signal.SIGKILL
+        assert not service.alive()
+    assert survivors(processes) == []
+
+
+def test_a_setting_that_the_service_refuses_is_told_in_its_own_words():
+    with pytest.raises(EmbeddedServiceError, match=r"exit code 2 at its start; it said: .*workers"):
+        start_embedded_service(workers=0)
+
+
+def test_a_missing_package_is_named_together_with_the_extra_that_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "uvicorn.py").write_text("raise ModuleNotFoundError(\"No module named 'uvicorn'\")")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    with pytest.raises(EmbeddedServiceError, match=r"uvicorn is not installed: pip install 'openrlhf-gtpo\[server\]'"):
+        start_embedded_service()
+
+
+# Stand-ins
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts a program in the place of ``python -m math_reward``."""
+
+    def put(program: str) -> None:
+        package = tmp_path / "math_reward"
+        package.mkdir()
+        (package / "__init__.py").touch()
+        (package / "__main__.py").write_text(textwrap.dedent(program))
+        monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+
+    return put
+
+
+HTTP_STAND_IN = """
+    import os, signal, subprocess, sys
+    from http.server import BaseHTTPRequestHandler, HTTPServer
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            {on_request}
+            self.send_response({status})
+            self.end_headers()
+            self.wfile.write(b"answered")
+
+    {first}
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    print(f"math-reward listening on http://127.0.0.1:{{server.server_port}}", flush=True)
+    server.serve_forever()
+"""
+
+
+def test_a_service_that_dies_at_its_start_is_told_with_its_last_line(stand_in: Callable[[str], None]):
+    stand_in("print('one'); print('the disk is full'); print(); raise SystemExit(3)")
+    with pytest.raises(EmbeddedServiceError, match=r"exit code 3 at its start; it said: the disk is full$"):
+        start_embedded_service()
+
+
+def test_a_service_that_never_listens_is_given_up_and_ended(
+    stand_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+):
+    stand_in("import time; print('loading', flush=True); time.sleep(600)")
+    monkeypatch.setattr(embedded_reward, "START_SECONDS", 1.0)
+    before = own_processes()
+    with pytest.raises(EmbeddedServiceError, match=r"did not say where it listens within 1 s; .*: loading$"):
+        start_embedded_service()
+    assert survivors(own_processes() - before) == []
+
+
+def test_a_service_that_never_gets_ready_is_given_up_and_ended(
+    stand_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+):
+    stand_in(HTTP_STAND_IN.format(first="", on_request="", status=503))
+    monkeypatch.setattr(embedded_reward, "START_SECONDS", 3.0)
+    before = own_processes()
+    with pytest.raises(EmbeddedServiceError, match=r"was not ready \(/readyz answers 503\) within 3 s"):
+        start_embedded_service()
+    assert survivors(own_processes() - before) == []
+
+
+def test_a_service_that_ignores_sigterm_is_killed_with_its_children(
+    stand_in: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+):
+    first = "signal.signal(signal.SIGTERM, signal.SIG_IGN); subprocess.Popen(['sleep', '600'])"
+    stand_in(HTTP_STAND_IN.format(first=first, on_request="", status=200))
+    monkeypatch.setattr(embedded_reward, "STOP_SECONDS", 0.5)
+    before = own_processes()
+    service = start_embedded_service()
+    processes = own_processes() - before
+    assert len(processes) == 2
+    service.stop()
+    assert survivors(processes) == []
+
+
+def test_a_service_that_writes_a_lot_is_not_held_up_and_all_of_it_is_in_the_log(
+    stand_in: Callable[[str], None], tmp_path: Path
+):
+    noise = "print('x' * 99_999, flush=True)"
+    stand_in(HTTP_STAND_IN.format(first=noise, on_request=noise, status=200))
+    log_path = tmp_path / "reward.log"
+    with start_embedded_service(log_path=log_path) as service:
+        for _ in range(20):
+            assert httpx.get(service.url, timeout=20, trust_env=False).text == "answered"
+    assert log_path.read_text().count("x" * 99_999) == 22  # at the start, for /readyz, for each request
+
+
+def test_a_log_that_cannot_be_written_is_told_before_anything_starts(tmp_path: Path):
+    (tmp_path / "file").touch()
+    before = own_processes()
+    with pytest.raises(EmbeddedServiceError, match=r"reward\.log, cannot be written"):
+        start_embedded_service(log_path=tmp_path / "file" / "reward.log")
+    assert survivors(own_processes() - before) == []

@@ -1,0 +1,252 @@
+"""What a rollout brings home: OpenRLHF's real executors, a real HTTP reward server, an engine that only counts.
+
+The engine is a stand-in because it is not the subject here; tests/plugin/test_vllm_entropy.py has the real one.
+"""
+
+import math
+import pickle
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from openrlhf.utils.agent import AgentInstanceBase, MultiTurnAgentExecutor, SingleTurnAgentExecutor
+from vllm import SamplingParams
+
+from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings
+from openrlhf_gtpo.rollout.actor import (
+    AgentMismatch,
+    RewardingExecutor,
+    RolloutActor,
+    aligned,
+    completion_text,
+    number,
+)
+from openrlhf_gtpo.settings import RolloutSettings
+
+from ..rewards.fake_reward_server import FakeRewardServer, Post, finds
+
+
+class Tokenizer:
+    """One token a character; 0 pads, 1 ends."""
+
+    eos_token_id, pad_token_id = 1, 0
+
+    def __call__(self, text: str, **kwargs: Any) -> dict[str, torch.Tensor]:
+        return {"input_ids": torch.tensor([[ord(c) for c in text]])}
+
+    def decode(self, tokens: list[int], skip_special_tokens: bool = False) -> str:
+        return "".join({0: "<pad>", 1: "<eos>"}.get(t, chr(t)) for t in tokens)
+
+
+class Engine:
+    """Answers each call with the next text; token k of a call has entropy k / 10 and log-probability -k / 100."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts = iter(texts)
+        self.asked: list[Any] = []
+
+    async def generate(self, prompt_token_ids: list[int], sampling_params: Any, multi_modal_data: Any = None) -> Any:
+        self.asked.append(sampling_params)
+        tokens = [ord(c) for c in next(self.texts)] + [1]
+        logprobs = [
+            {t: SimpleNamespace(logprob=-k / 100), 5: SimpleNamespace(logprob=k / 10)} for k, t in enumerate(tokens)
+        ]
+        output = SimpleNamespace(
+            token_ids=tokens, text=Tokenizer().decode(tokens), logprobs=logprobs, finish_reason="stop"
+        )
+        return SimpleNamespace(outputs=[output])
+
+
+async def roll(executor: RewardingExecutor, engine: Engine, prompt: str = "1+1?", label: Any = "2") -> dict[str, Any]:
+    return await executor.execute(
+        prompt=prompt,
+        label=label,
+        sampling_params=SamplingParams(max_tokens=32),
+        max_length=128,
+        hf_tokenizer=Tokenizer(),
+        llm_engine=engine,
+    )
+
+
+OPENRLHFS_ENGINE = {
+    "enforce_eager": True,
+    "tensor_parallel_size": 1,
+    "distributed_executor_backend": "uni",
+    "max_model_len": 96,
+    "dtype": "float32",
+    "full_determinism": False,
+    "agent_func_path": None,
+    "mm_pad_token_ids": set(),
+}
+"""What `openrlhf.trainer.ray.vllm_engine.create_vllm_engines` gives an engine, as far as it matters here."""
+
+
+@pytest.fixture
+async def graded() -> AsyncIterator[tuple[RewardClient, list[Post]]]:
+    """A client of a live /v1/grade server that keeps what it is sent and finds every "2" correct."""
+    with FakeRewardServer(always=finds("2")) as server:
+        client = RewardClient(RewardClientSettings(urls=(server.url,), deadline=0))
+        yield client, server.posts
+        await client.aclose()
+
+
+async def test_a_single_turn_rollout_brings_entropies_and_a_reward(graded: Any) -> None:
+    client, seen = graded
+    engine = Engine("so 2")
+    response = await roll(RewardingExecutor(SingleTurnAgentExecutor(None), client, False), engine)
+    assert engine.asked[0].logprobs == 1
+    assert not engine.asked[0].detokenize  # nobody reads the text
+    assert response["action_ranges"] == [(4, 9)]
+    assert response["entropy"] == pytest.approx([0.0] * 4 + [0.0, 0.1, 0.2, 0.3, 0.4])
+    assert response["logprob"] == pytest.approx([0.0] * 4 + [0.0, -0.01, -0.02, -0.03, -0.04])
+    assert (response["reward"], response["scores"], response["reward_error"]) == (1.0, 1.0, None)
+    assert response["rollout_log_probs"] is None, "what OpenRLHF did not ask for stays as in OpenRLHF"
+    assert [text for post in seen for text in post.texts] == ["so 2"], "the completion alone, without its end token"
+
+
+async def test_a_number_as_reference_is_sent_as_text(graded: Any) -> None:
+    client, seen = graded
+    await roll(RewardingExecutor(SingleTurnAgentExecutor(None), client, False), Engine("2"), label=2)
+    assert seen[0].items[0]["reference"] == "2"
+
+
+async def test_a_failed_reward_is_told_and_is_neither_zero_nor_silent(graded: Any) -> None:
+    client, _ = graded
+    response = await roll(RewardingExecutor(SingleTurnAgentExecutor(None), client, False), Engine("2"), label="")
+    assert response["reward"] is None
+    assert response["scores"] is None
+    assert "cannot read the reference answer ''" in response["reward_error"]
+
+
+def reward_file(folder: Path, body: str) -> RewardingExecutor:
+    path = folder / "rewards.py"
+    path.write_text(f"import torch\ndef reward_func(queries, prompts, labels):\n    {body}\n")
+    inner = SingleTurnAgentExecutor(str(path))
+    inner.reward_endpoints = []
+    return RewardingExecutor(inner, None, True)
+
+
+async def test_a_users_reward_function_is_called_as_openrlhf_calls_it(tmp_path: Path) -> None:
+    body = (
+        "assert (queries, prompts, labels) == (['1+1?2<eos>'], ['1+1?'], ['2'])\n"
+        "    return {'rewards': torch.tensor([0.5]), 'scores': torch.tensor([1.0]), 'extra_logs': {'n': "
+        "torch.tensor([3])}}"
+    )
+    response = await roll(reward_file(tmp_path, body), Engine("2"))
+    assert (response["reward"], response["scores"], response["extra_logs"]) == (0.5, 1.0, {"n": 3.0})
+    assert response["reward_error"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("raise KeyError('gold')", "the reward function failed: KeyError: 'gold'"),
+        ("return {'rewards': float('nan')}", "the reward is nan, not one finite number"),
+        ("return {'rewards': [0.0, 1.0]}", "the reward is [0.0, 1.0], not one finite number"),
+        ("return {}", "the reward is None, not one finite number"),
+    ],
+)
+async def test_a_reward_function_that_fails_is_told(tmp_path: Path, body: str, words: str) -> None:
+    response = await roll(reward_file(tmp_path, body), Engine("2"))
+    assert response["reward"] is None
+    assert response["reward_error"] == words
+
+
+class TwoTurns(AgentInstanceBase):
+    """Asks back once; the second answer is rewarded."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.turn = 0
+
+    async def reset(self, states: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        return {"observation": states["observation"]}
+
+    async def step(self, state_dict: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        self.turn += 1
+        done = self.turn == 2
+        return {
+            "rewards": torch.tensor(float(done)),
+            "scores": torch.tensor(float(done)),
+            "environment_feedback": "" if done else "sure?",
+            "done": done,
+        }
+
+
+async def test_an_agents_turns_keep_their_entropies_and_the_tools_words_have_none() -> None:
+    engine = Engine("no", "yes")
+    response = await roll(RewardingExecutor(MultiTurnAgentExecutor(TwoTurns), None, False), engine)
+    assert [asked.detokenize for asked in engine.asked] == [True, True]  # an agent may read the text
+    assert response["action_ranges"] == [(4, 7), (12, 16)]
+    assert response["entropy"] == pytest.approx([0.0] * 4 + [0.0, 0.1, 0.2] + [0.0] * 5 + [0.0, 0.1, 0.2, 0.3])
+    assert (response["reward"], response["scores"]) == (1.0, 1.0)
+
+
+async def test_a_model_that_gives_rewards_later_is_waited_for() -> None:
+    response = await roll(RewardingExecutor(SingleTurnAgentExecutor(None), None, False), Engine("2"))
+    assert response["reward"] is None
+    assert response["reward_error"] is None
+
+
+def test_what_travels_to_the_controller_is_four_bytes_a_number() -> None:
+    """1,024 responses of 4,096 tokens were 93 MB of pickled lists."""
+    tokens = 4096
+    response = {"observation_tokens": [7] * tokens, "action_ranges": [(0, tokens)]}
+    numbers = [0.1 * i for i in range(tokens)]
+    for found in aligned(response, [(numbers, numbers)]):
+        assert found.dtype == np.float32
+        assert found.tolist() == pytest.approx(numbers)
+        assert len(pickle.dumps(found, protocol=5)) < 4 * tokens + 500 < len(pickle.dumps(numbers)) / 2
+
+
+async def test_vllm_is_told_how_many_responses_it_gets_at_once(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine's own constructor up to the engine: vLLM's real arguments, and what vLLM makes of them."""
+    import vllm
+
+    asked = []
+
+    class Engine:
+        async def is_sleeping(self) -> bool:
+            return False
+
+    def from_engine_args(args: Any) -> Engine:
+        asked.append(args.create_engine_config().scheduler_config.max_num_seqs)
+        return Engine()
+
+    monkeypatch.setattr(vllm.AsyncLLMEngine, "from_engine_args", from_engine_args)
+    monkeypatch.setenv("RAY_ADDRESS", "nowhere")  # else OpenRLHF looks for the cluster
+    for most in (None, 512):
+        actor: Any = object.__new__(RolloutActor)
+        settings = RolloutSettings(reward=None, worker_extension_cls="some.Class", max_num_seqs=most)
+        await actor.__init__(
+            model=str(tiny_model), num_gpus=0, bundle_indices=None, rollout=settings, **OPENRLHFS_ENGINE
+        )
+    assert asked == [128, 512]
+
+
+def test_an_agent_whose_ranges_are_not_its_calls_is_refused() -> None:
+    response = {"observation_tokens": [1, 2, 3, 4], "action_ranges": [(1, 3)]}
+    with pytest.raises(AgentMismatch, match=r"reports action ranges \[\(1, 3\)\], but generated \[1, 2\] tokens"):
+        aligned(response, [([0.1], [0.0]), ([0.1, 0.2], [0.0, 0.0])])
+
+
+def test_only_the_end_of_a_completion_loses_its_end_tokens() -> None:
+    response = {"observation_tokens": [ord("q"), ord("a"), 1, ord("b"), 1, 0], "action_ranges": [(1, 6)]}
+    assert completion_text(response, Tokenizer()) == "a<eos>b"
+    assert completion_text({"observation_tokens": [ord("q")], "action_ranges": []}, Tokenizer()) == ""
+
+
+@pytest.mark.parametrize("value", [1, 1.0, [1.0], [[1]], torch.tensor(1.0), torch.tensor([1.0])])
+def test_one_number_is_one_number_however_it_is_wrapped(value: Any) -> None:
+    assert number(value, "it") == 1.0
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, True, "1", [], [1, 2]])
+def test_anything_else_is_not_a_number(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"it is .* not one finite number"):
+        number(value, "it")
