@@ -24,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
         caught.append(self)
         return original(self, *args)
 
-    def stop(args: argparse.Namespace) -> None:
+    def stop(args: argparse.Namespace, defaults: argparse.Namespace) -> None:
         raise Parsed
 
     argv, sys.argv = sys.argv, ["test"]

@@ -20,7 +20,7 @@ from openrlhf_gtpo.cpu import actors
 # Its own parser takes our flags.
 import runpy
 class Parsed(Exception): pass
-def stop(args):
+def stop(args, defaults):
     assert vars(args)["algo.advantage.estimator"] == "grpo_s"
     assert refusals(args) == [], refusals(args)
     raise Parsed
