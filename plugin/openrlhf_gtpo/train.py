@@ -277,7 +277,7 @@ def _bind_controller_and_policy(device: str) -> None:
         bind("openrlhf.trainer.ray.ppo_actor", "PolicyModelActor", actors.CpuPolicyActor, num_gpus=1)
         bind("openrlhf.trainer.ray.launcher", "ReferenceModelActor", actors.CpuReferenceActor, num_gpus=1)
     else:
-        from openrlhf_gtpo.policy.actor import actor as policy
+        from openrlhf_gtpo.policy import actor as policy
 
         bind("openrlhf.trainer.ray.ppo_actor", "PolicyModelActor", policy.PolicyActor, num_gpus=1)
         bind("openrlhf.trainer.ray.launcher", "ReferenceModelActor", policy.ReferenceActor, num_gpus=1)
@@ -305,7 +305,7 @@ def _bind_rollout(args: argparse.Namespace, device: str, token: str | None) -> N
     import openrlhf.trainer.ray.vllm_engine as vllm_engine
     import ray
 
-    from openrlhf_gtpo.rollout.actor import actor as rollout
+    from openrlhf_gtpo.rollout import actor as rollout
 
     actor, extension = rollout.RolloutActor, "openrlhf_gtpo.engine.openrlhf_worker.OpenRLHFWorkerExtension"
     if device == "cpu":

@@ -16,8 +16,8 @@ assert openrlhf_internals.check() == sys.argv[1], openrlhf_internals.check()
 
 # The classes of every process role can be made of this release's.
 from openrlhf_gtpo.controller import experience
-from openrlhf_gtpo.policy.actor import actor as policy
-from openrlhf_gtpo.rollout.actor import actor as rollout
+from openrlhf_gtpo.policy import actor as policy
+from openrlhf_gtpo.rollout import actor as rollout
 from openrlhf_gtpo.engine import openrlhf_worker as vllm_openrlhf_worker
 from openrlhf_gtpo.cpu import actors
 

@@ -49,7 +49,13 @@ def _guide(name: str, unit: str, text: str) -> Metric:
 
 GLOSSARY: tuple[Metric, ...] = (
     # What the policy does.
-    Metric("rollout/reward_mean", "reward", RESPONSES, "Mean reward, with length penalties.", HOST + "ppo_trainer.py"),
+    Metric(
+        "rollout/reward_mean",
+        "reward",
+        RESPONSES,
+        "Mean reward, with length penalties.",
+        HOST + "ppo_trainer.py",
+    ),
     Metric("rollout/reward_std", "reward", RESPONSES, "Standard deviation of the reward.", HOST + "ppo_trainer.py"),
     Metric(
         "rollout/pass_rate",
@@ -105,7 +111,7 @@ GLOSSARY: tuple[Metric, ...] = (
         "shaped_reward/{of}{statistic}",
         "reward",
         TOKENS,
-        "Reward after shaping by entropy (Eq. 3, 5, 8 and 9), before it is normalised: {statistic}.",
+        "Reward shaped by entropy (Eq. 3, 5 and 9), with length penalties, before it is normalised: {statistic}.",
         OURS + "controller/metrics.py",
         "with gtpo and grpo_s",
         variants={"of": OF, "statistic": EXTREMES},
@@ -219,7 +225,7 @@ GLOSSARY: tuple[Metric, ...] = (
         "actor_grad_norm",
         "",
         LAST_UPDATE,
-        "Norm of the policy's gradient before clipping; 0 where every group was uninformative.",
+        "Norm of the policy's gradient before clipping; 0 where all groups in it were uninformative.",
         HOST + "ray/ppo_actor.py",
     ),
     Metric("actor_lr", "", LAST_UPDATE, "Learning rate.", HOST + "ray/ppo_actor.py"),
@@ -280,7 +286,13 @@ GLOSSARY: tuple[Metric, ...] = (
         )
     ),
     # OpenRLHF's means over its micro-batches, by the names of its fields.
-    Metric("reward", "reward", UPDATES, "Reward, with length penalties.", HOST + "ppo_utils/samples_generator.py"),
+    Metric(
+        "reward",
+        "reward",
+        UPDATES,
+        "Reward, with length penalties.",
+        HOST + "ppo_utils/samples_generator.py",
+    ),
     Metric("score", "", UPDATES, "Verified correctness, 1 or 0.", HOST + "ppo_utils/samples_generator.py"),
     Metric(
         "return",

@@ -2,7 +2,7 @@
 
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,29 +46,41 @@ class Change:
         return "better" if after.low > before.high else "worse" if after.high < before.low else "no clear change"
 
 
-def changes(run: Run) -> list[Change]:
-    """Every figure that both evaluations have: ``before/eval.json`` and ``after/eval.json``, else the first and the
-    last evaluation during training. None where there are not two over the same number of prompts."""
-    if run.before and run.after:
-        pairs = [
-            (name, _measured(figures), _measured(run.after[name]))
-            for name, figures in run.before.items()
-            if name in run.after and figures.get("prompts") == run.after[name].get("prompts")
-        ]
-        when = ("before", "after")
-    elif len(run.evaluations) > 1:
-        first, last = run.evaluations[0], run.evaluations[-1]
-        one, other = _during_training(first), _during_training(last)
-        pairs = [(name, figures, other[name]) for name, figures in one.items() if name in other]
-        when = (f"step {first['step']}", f"step {last['step']}")
-    else:
+def changes(runs: Sequence[Run]) -> list[Change]:
+    """Every figure that both evaluations of a run have, run after run.
+
+    They are those of ``before/eval.json`` and ``after/eval.json`` where runs have both; else the first and the last
+    during training, at steps that all runs evaluated at. None where there are not two over the same number of prompts.
+    """
+    if measured := [run for run in runs if run.before and run.after]:
+        return [change for run in measured for change in _before_and_after(run)]
+    by_step = [found for run in runs if (found := {row["step"]: row for row in run.evaluations})]
+    steps = set.intersection(*map(set, by_step)) if by_step else set()
+    if len(steps) < 2:
         return []
-    return [
-        Change(benchmark, name, figures[name], after[name], when)
-        for benchmark, figures, after in pairs
-        for name in figures
-        if name in after
-    ]
+    first, last = min(steps), max(steps)
+    return [change for rows in by_step for change in _in_training(rows[first], rows[last])]
+
+
+def _before_and_after(run: Run) -> Iterator[Change]:
+    for name, figures in run.before.items():
+        after = run.after.get(name, {})
+        if figures.get("prompts") == after.get("prompts"):
+            yield from _pairs(name, _measured(figures), _measured(after), ("before", "after"))
+
+
+def _in_training(first: Mapping[str, Any], last: Mapping[str, Any]) -> Iterator[Change]:
+    after = _during_training(last)
+    for name, figures in _during_training(first).items():
+        yield from _pairs(name, figures, after.get(name, {}), (f"step {first['step']}", f"step {last['step']}"))
+
+
+def _pairs(
+    benchmark: str, before: Mapping[str, Figure], after: Mapping[str, Figure], when: tuple[str, str]
+) -> Iterator[Change]:
+    for name in before:
+        if name in after:
+            yield Change(benchmark, name, before[name], after[name], when)
 
 
 def _measured(figures: Mapping[str, Any]) -> dict[str, Figure]:
@@ -98,10 +110,9 @@ def verdict(series: Series) -> str:
     Where nothing was evaluated, what became of the reward in training, and how to measure.
     """
     by_benchmark: dict[str, list[Change]] = {}
-    for run in series.runs:
-        for change in changes(run):
-            if change.name == JUDGED:
-                by_benchmark.setdefault(change.benchmark, []).append(change)
+    for change in changes(series.runs):
+        if change.name == JUDGED:
+            by_benchmark.setdefault(change.benchmark, []).append(change)
     if by_benchmark:
         return "; ".join(_judged(name, found) for name, found in by_benchmark.items()) + "."
     if any(run.before and run.after for run in series.runs):

@@ -96,7 +96,7 @@ def _head(all_series: Sequence[Series]) -> str:
         ("steps", [_shared([str(run.last_step) for run in one.runs]) for one in all_series]),
         ("seed", told("train.seed")),
     ]
-    found = [[change for run in one.runs for change in changes(run)] for one in all_series]
+    found = [changes(one.runs) for one in all_series]
     for name, benchmark in dict.fromkeys((change.name, change.benchmark) for mine in found for change in mine):
         cells = [[one for one in mine if (one.name, one.benchmark) == (name, benchmark)] for mine in found]
         label, unit = FIGURES.get(name, (name, ""))
@@ -159,7 +159,7 @@ def _caption(all_series: Sequence[Series], last: int) -> str:
     if (seeds := max(len(one.runs) for one in all_series)) > 1:
         told.append(
             f"Lines are means over up to {seeds} seeds, at the steps that all of them have, and bands reach from the "
-            "lowest to the highest; small figures in the table do too."
+            "lowest to the highest; small figures in the table do too. A seed that went on is a thin line."
         )
     told.append("The name of a figure leads to what it means.")
     return f"<p>{html.escape(' '.join(told))}</p>"

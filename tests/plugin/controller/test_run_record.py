@@ -1,5 +1,6 @@
 """run.json: settings by the names of their flags, versions, and no secret."""
 
+import argparse
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -56,6 +57,16 @@ def test_the_record_names_the_defaults_of_what_was_set_otherwise(tmp_path: Path)
     assert record["defaults"] == {"actor.adam.lr": 1e-6, "logger.wandb.key": None}
     assert set(record["settings"]) == set(flags)
     assert "0123" not in (tmp_path / "run.json").read_text()
+
+
+def test_only_what_a_command_line_sets_otherwise_differs_from_openrlhfs_defaults(
+    parser: argparse.ArgumentParser,
+) -> None:
+    defaults = vars(parser.parse_args([]))
+    assert differing(vars(parser.parse_args([])), defaults) == []
+    same_again = ["--train.seed", str(defaults["train.seed"])]
+    found = vars(parser.parse_args(["--actor.adam.lr", "1e-5", "--shaping.alpha2", "0.2", *same_again]))
+    assert differing(found, defaults) == [("actor.adam.lr", 1e-6), ("shaping.alpha2", 0.1)]
 
 
 def test_rays_gpus_on_a_cpu_are_called_logical(monkeypatch: pytest.MonkeyPatch) -> None:

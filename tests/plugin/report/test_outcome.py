@@ -46,7 +46,7 @@ def test_each_benchmark_is_judged_and_only_pass_at_1(tmp_path: Path) -> None:
     first, second = verdict(Series("a", [found])).split("; ")
     assert first.startswith("Better on aime")
     assert second.startswith("No clear change on gsm8k")
-    assert {change.name for change in changes(found)} == {"pass@1"}, "mean@16 is the same figure"
+    assert {change.name for change in changes([found])} == {"pass@1"}, "mean@16 is the same figure"
 
 
 def test_the_seeds_of_a_series_are_counted(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_evaluations_over_different_prompts_are_not_compared(tmp_path: Path) -> 
     found = evaluated(
         tmp_path / "a", {"aime": figures(0.1, 0.0, 0.2, prompts=30)}, {"aime": figures(0.9, 0.8, 1.0, prompts=20)}
     )
-    assert changes(found) == []
+    assert changes([found]) == []
     assert verdict(Series("a", [found])).startswith("Not comparable: ")
 
 
@@ -75,13 +75,26 @@ def test_evaluations_during_training_are_compared_first_and_last(tmp_path: Path)
         for s in (10, 20, 30)
     ]
     lines(folder / "evaluations.jsonl", rows)
-    (change,) = changes(read(folder))
+    (change,) = changes([read(folder)])
     assert (change.before.mean, change.after.mean, change.when) == (0.1, 0.3, ("step 10", "step 30"))
     assert verdict(Series("a", [read(folder)])) == (
         "Better on m: pass@1 0.100 at step 10, 0.300 at step 30, the 95 % intervals lie apart."
     )
     lines(folder / "evaluations.jsonl", rows[:1])
-    assert changes(read(folder)) == [], "one evaluation is no comparison"
+    assert changes([read(folder)]) == [], "one evaluation is no comparison"
+
+
+def test_seeds_of_different_lengths_are_compared_at_steps_that_all_evaluated_at(tmp_path: Path) -> None:
+    runs = []
+    for name, steps in (("a", (10, 20, 30)), ("b", (5, 10, 20))):
+        folder = run(tmp_path / name)
+        lines(folder / "evaluations.jsonl", [{"step": s, "eval_m_pass1": s / 100} for s in steps])
+        runs.append(read(folder))
+    found = changes(runs)
+    assert [(change.before.mean, change.after.mean, change.when) for change in found] == [
+        (0.1, 0.2, ("step 10", "step 20"))
+    ] * 2
+    assert changes([runs[0], read(run(tmp_path / "never"))])[0].when == ("step 10", "step 30"), "of those evaluated"
 
 
 def test_without_intervals_nothing_is_called_better() -> None:
