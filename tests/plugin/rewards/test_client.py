@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from openrlhf_gtpo.rewards import client as rewards
 from openrlhf_gtpo.rewards.client import Reward, RewardClient, RewardClientSettings, RewardError, RewardRequest
-from openrlhf_gtpo.rewards.client import client as rewards
 
 from .fake_reward_server import Answer, FakeRewardServer, Post
 

@@ -13,8 +13,8 @@ import httpx
 import psutil
 import pytest
 
+from openrlhf_gtpo.rewards import embedded as embedded_reward
 from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError, RewardRequest
-from openrlhf_gtpo.rewards.client import embedded as embedded_reward
 from openrlhf_gtpo.rewards.embedded import EmbeddedService, EmbeddedServiceError, start_embedded_service
 
 
