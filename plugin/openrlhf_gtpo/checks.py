@@ -4,6 +4,7 @@
 import argparse
 from typing import Any
 
+from openrlhf_gtpo.command_line import openrlhfs_refusal
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_warnings
 from openrlhf_gtpo.named_files import data_faults, is_offline, model_fault, python_fault
@@ -34,7 +35,9 @@ def of_flags(args: argparse.Namespace, device: str) -> list[str]:
         reward_token()
     except SettingsError as error:
         found.append(str(error))
-    return found + _missing_files(vars(args))
+    found += _missing_files(vars(args))
+    refusal = None if found else openrlhfs_refusal(args)
+    return found if refusal is None else [refusal]
 
 
 def of_content(args: argparse.Namespace) -> tuple[list[str], list[str]]:

@@ -38,6 +38,27 @@ ESTIMATORS = ("gtpo", "grpo_s")
 MOST_AT_ONCE = 1024
 """Responses of an engine at once that nobody has to ask for: vLLM's own number for batches on large GPUs."""
 
+AT_LEAST_ONE = (
+    "actor.num_nodes",
+    "actor.num_gpus_per_node",
+    "vllm.tensor_parallel_size",
+    "vllm.max_num_seqs",
+    "ds.ring_attn_size",
+    "ds.tensor_parallel_size",
+    "rollout.batch_size",
+    "rollout.micro_batch_size",
+    "rollout.n_samples_per_prompt",
+    "train.batch_size",
+    "train.micro_batch_size",
+    "train.max_epochs",
+    "train.num_episodes",
+    "data.max_len",
+    "data.max_samples",
+    "reward.batch_size",
+    "reward.max_in_flight",
+)
+"""Flags that count something there has to be one of."""
+
 ON_FAILURE = ("retry", "drop_group", "stop")
 TOKEN_VARIABLE = "MATH_REWARD_TOKEN"
 """Environment variable with the reward service's bearer token: never a flag, because OpenRLHF prints its flags."""
@@ -295,9 +316,10 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     for name in ("reward.timeout", "reward.deadline"):
         if not (math.isfinite(flags[name]) and flags[name] > 0):
             found.append(f"--{name} is {flags[name]}, but needs a number of seconds above 0.")
-    for name in ("reward.batch_size", "reward.max_in_flight", "vllm.max_num_seqs"):
+    for name in AT_LEAST_ONE:
         if flags[name] is not None and flags[name] < 1:
             found.append(f"--{name} is {flags[name]}, but needs to be at least 1.")
+    found += _placement_faults(flags)
     if flags["rollout.top_p"] < 1 and _corrects(flags):
         found.append(
             f"--rollout.top_p is {flags['rollout.top_p']} with --algo.advantage.is_correction_*: vLLM's probabilities "
@@ -311,6 +333,44 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
             "column that holds it (or give your own rewards by --reward.remote_url)."
         )
     return found
+
+
+def _placement_faults(flags: dict[str, Any]) -> list[str]:
+    """Models that share GPUs but are not of one size, of which OpenRLHF says so once Ray is up."""
+
+    def size(role: str) -> tuple[int, int]:
+        return flags[f"{role}.num_nodes"], flags[f"{role}.num_gpus_per_node"]
+
+    actor, ref, critic, reward = (size(role) for role in ("actor", "ref", "critic", "reward"))
+    everything = flags["train.colocate_all"]
+    flag = "--train.colocate_all" if everything else "--train.colocate_actor_ref"
+    with_reference = (everything or flags["train.colocate_actor_ref"]) and flags["algo.kl.init_coef"] > 0
+    with_engines = everything and not flags["train.async_enable"]
+    with_critic = flags["train.colocate_critic_reward"] and flags["algo.advantage.estimator"] == "gae"
+    trainers, engines = math.prod(actor), (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
+    rules = [
+        (
+            with_reference and actor != ref,
+            f"{flag} puts policy and reference on the same GPUs, but the policy has {_nodes(actor)} and the reference "
+            f"{_nodes(ref)}: make --ref.num_nodes and --ref.num_gpus_per_node the policy's.",
+        ),
+        (
+            with_engines and engines > 0 and trainers != engines,
+            f"--train.colocate_all puts engines and policy on the same GPUs, but the policy has {trainers} and the "
+            f"engines have {engines}: let --vllm.num_engines times --vllm.tensor_parallel_size be {trainers}.",
+        ),
+        (
+            with_critic and critic != reward,
+            "--train.colocate_critic_reward puts critic and reward model on the same GPUs, but the critic has "
+            f"{_nodes(critic)} and the reward model {_nodes(reward)}: make --reward.num_nodes and "
+            "--reward.num_gpus_per_node the critic's.",
+        ),
+    ]
+    return [sentence for broken, sentence in rules if broken]
+
+
+def _nodes(size: tuple[int, int]) -> str:
+    return f"{size[0]} node(s) of {size[1]}"
 
 
 def _corrects(flags: dict[str, Any]) -> bool:

@@ -6,7 +6,14 @@ import pytest
 
 from openrlhf_gtpo.command_line import FlagError
 from openrlhf_gtpo.cpu import platform
-from openrlhf_gtpo.settings import ESTIMATORS, ShapingSettings, refusals, rewards_are_embedded, rollout_settings
+from openrlhf_gtpo.settings import (
+    AT_LEAST_ONE,
+    ESTIMATORS,
+    ShapingSettings,
+    refusals,
+    rewards_are_embedded,
+    rollout_settings,
+)
 
 BASE = ["--data.label_key", "answer", "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"]
 BASE += ["--vllm.num_engines", "1"]
@@ -256,3 +263,54 @@ def test_engines_and_policy_share_logical_gpus_only_where_they_take_turns(
     platform.adjust(args)
     assert vars(args)["vllm.sync_backend"] == backend
     assert platform.logical_gpus(vars(args)) == gpus
+
+
+@pytest.mark.parametrize("name", AT_LEAST_ONE)
+@pytest.mark.parametrize("count", ["0", "-2"])
+def test_a_count_of_nothing_is_refused(parser: argparse.ArgumentParser, name: str, count: str) -> None:
+    assert f"--{name} is {count}, but needs to be at least 1." in refusals(parse(parser, f"--{name}={count}"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (
+            ["--train.colocate_all", "--actor.num_gpus_per_node", "4", "--vllm.num_engines", "2"],
+            "--train.colocate_all puts engines and policy on the same GPUs, but the policy has 4 and the engines have "
+            "2: let --vllm.num_engines times --vllm.tensor_parallel_size be 4.",
+        ),
+        (
+            [
+                *("--train.colocate_actor_ref", "--algo.kl.init_coef", "0.1", "--algo.kl.use_loss"),
+                *("--actor.num_gpus_per_node", "4"),
+            ],
+            "--train.colocate_actor_ref puts policy and reference on the same GPUs, but the policy has 1 node(s) of 4 "
+            "and the reference 1 node(s) of 8: make --ref.num_nodes and --ref.num_gpus_per_node the policy's.",
+        ),
+        (
+            ["--train.colocate_critic_reward", "--algo.advantage.estimator", "gae", "--critic.num_nodes", "2"],
+            "--train.colocate_critic_reward puts critic and reward model on the same GPUs, but the critic has 2 "
+            "node(s) of 8 and the reward model 1 node(s) of 8: make --reward.num_nodes and --reward.num_gpus_per_node "
+            "the critic's.",
+        ),
+    ],
+)
+def test_models_that_share_gpus_have_to_be_of_one_size(
+    parser: argparse.ArgumentParser, flags: list[str], said: str
+) -> None:
+    assert refusals(parse(parser, *flags)) == [said]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        [*("--train.colocate_all", "--vllm.num_engines", "4"), *("--vllm.tensor_parallel_size", "2")],
+        ["--train.colocate_all", "--train.async_enable"],
+        ["--train.colocate_actor_ref", "--actor.num_gpus_per_node", "2"],  # without KL there is no reference
+        ["--train.colocate_critic_reward", "--critic.num_nodes", "2"],  # nor a critic
+    ],
+)
+def test_models_of_other_sizes_are_taken_where_they_share_nothing(
+    parser: argparse.ArgumentParser, flags: list[str]
+) -> None:
+    assert refusals(parse(parser, *flags)) == []
