@@ -1,6 +1,7 @@
 """Data and models that would poison or end a run, found before anything starts: the doctor's checks of a data set,
 for a file that the driver can read, and what a guide has to have in common with the policy."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,14 @@ from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions
 from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
 
 __all__ = ["guide_faults", "poison"]
+
+DOCTORS_FLAGS = {
+    "--input_key": "--data.input_key",
+    "--label_key": "--data.label_key",
+    "--max_len": "--data.max_len",
+    "--max_new_tokens": "--rollout.max_new_tokens",
+}
+"""Flag of the doctor -> the same of training."""
 
 
 def poison(flags: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -40,8 +49,13 @@ def poison(flags: dict[str, Any]) -> tuple[list[str], list[str]]:
             if shown:
                 longest, response = flags["data.max_len"], flags["rollout.max_new_tokens"]
                 findings.append(check_lengths(path, found, shown, load(str(model)), longest, response))
-    faults = [finding.sentence for finding in findings if finding.state == "fault"]
-    return faults, [finding.sentence for finding in findings if finding.state == "warning"]
+    faults = [_in_trainings_words(finding.sentence) for finding in findings if finding.state == "fault"]
+    return faults, [_in_trainings_words(finding.sentence) for finding in findings if finding.state == "warning"]
+
+
+def _in_trainings_words(sentence: str) -> str:
+    """A sentence of the doctor's with the flags as training has them; the names of files in it stay as they are."""
+    return re.sub(rf"(?<=[ (])({'|'.join(DOCTORS_FLAGS)})\b", lambda found: DOCTORS_FLAGS[found[1]], sentence)
 
 
 def guide_faults(flags: dict[str, Any]) -> list[str]:

@@ -319,7 +319,15 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     for name in AT_LEAST_ONE:
         if flags[name] is not None and flags[name] < 1:
             found.append(f"--{name} is {flags[name]}, but needs to be at least 1.")
-    found += _placement_faults(flags)
+    if not 0 <= flags["ds.zero_stage"] <= 3:
+        found.append(f"--ds.zero_stage is {flags['ds.zero_stage']}, but DeepSpeed has the stages 0 to 3.")
+    longest, answer = flags["data.max_len"], flags["rollout.max_new_tokens"]
+    if answer is not None and not 1 <= answer < longest:
+        found.append(
+            f"--rollout.max_new_tokens is {answer}, but needs to be at least 1 and less than --data.max_len, "
+            f"{longest}, which has to hold the prompt too."
+        )
+    found += _batch_faults(flags) + _placement_faults(flags)
     if flags["rollout.top_p"] < 1 and _corrects(flags):
         found.append(
             f"--rollout.top_p is {flags['rollout.top_p']} with --algo.advantage.is_correction_*: vLLM's probabilities "
@@ -333,6 +341,19 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
             "column that holds it (or give your own rewards by --reward.remote_url)."
         )
     return found
+
+
+def _batch_faults(flags: dict[str, Any]) -> list[str]:
+    """A batch of an optimiser update that cannot be shared out evenly, of which DeepSpeed says so in the actors."""
+    ranks = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
+    shards = ranks // max(1, flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"])
+    at_once = flags["train.micro_batch_size"] * shards
+    if flags["train.dynamic_batch_enable"] or at_once < 1 or flags["train.batch_size"] % at_once == 0:
+        return []
+    return [
+        f"--train.batch_size is {flags['train.batch_size']}, but needs to be a multiple of {at_once}: "
+        f"--train.micro_batch_size, {flags['train.micro_batch_size']}, on each of {shards} processes."
+    ]
 
 
 def _placement_faults(flags: dict[str, Any]) -> list[str]:

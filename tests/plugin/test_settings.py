@@ -156,6 +156,13 @@ def test_forking_tokens_go_with_gtpo_but_not_with_one_ratio_per_response(parser:
         (["--shaping.top_entropy_share", "1.5"], "--shaping.top_entropy_share is 1.5, but a share is above 0"),
         (["--shaping.save_rollouts", "-1"], "--shaping.save_rollouts is -1"),
         (["--train.max_steps", "0"], "--train.max_steps is 0"),
+        (["--ds.zero_stage", "4"], "--ds.zero_stage is 4, but DeepSpeed has the stages 0 to 3."),
+        (["--rollout.max_new_tokens", "0"], "--rollout.max_new_tokens is 0, but needs to be at least 1 and less than"),
+        (["--rollout.max_new_tokens", "2048"], "--rollout.max_new_tokens is 2048, but needs to be at least 1 and les"),
+        (
+            ["--train.batch_size", "100", "--train.micro_batch_size", "3", "--actor.num_gpus_per_node", "4"],
+            "--train.batch_size is 100, but needs to be a multiple of 12: --train.micro_batch_size, 3, on each of 4 ",
+        ),
         (["--train.max_steps", "9", "--train.async_enable", "--ckpt.load_enable"], "--train.max_steps cannot count"),
     ],
 )
@@ -311,6 +318,22 @@ def test_models_that_share_gpus_have_to_be_of_one_size(
     ],
 )
 def test_models_of_other_sizes_are_taken_where_they_share_nothing(
+    parser: argparse.ArgumentParser, flags: list[str]
+) -> None:
+    assert refusals(parse(parser, *flags)) == []
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--train.batch_size", "96", "--train.micro_batch_size", "3", "--actor.num_gpus_per_node", "4"],
+        # 8 GPUs in groups of 4 that share a sequence are 2 that share a batch.
+        ["--train.batch_size", "6", "--train.micro_batch_size", "3", "--ds.ring_attn_size", "4"],
+        ["--train.batch_size", "100", "--train.micro_batch_size", "3", "--train.dynamic_batch_enable"],
+        ["--rollout.max_new_tokens", "2047"],
+    ],
+)
+def test_a_batch_that_is_shared_out_evenly_and_a_response_that_leaves_room_are_taken(
     parser: argparse.ArgumentParser, flags: list[str]
 ) -> None:
     assert refusals(parse(parser, *flags)) == []
