@@ -158,6 +158,8 @@ def test_what_is_prepared_has_absolute_folders_and_the_presets_name(prepare: Pre
         ([], ["out"]),
         (["--ckpt.save_steps", "5"], ["out", "state"]),
         (["--ckpt.load_enable"], ["out", "state"]),
+        (["--eval.dataset", "train.jsonl"], ["out", "state"]),  # whose best evaluation has a checkpoint
+        (["--eval.dataset", "train.jsonl", "--ckpt.best_metric_key", "none"], ["out"]),
         (["--ckpt.save_steps", "5", "--ckpt.path", "out"], ["out"]),
     ],
 )
