@@ -171,7 +171,8 @@ def _tell(sentence: str) -> None:
 def _lock_folders(flags: dict[str, Any], locks: contextlib.ExitStack) -> None:
     """Take the folders that the run writes its policy and its checkpoints into."""
     names = ["ckpt.output_dir"]
-    if flags["ckpt.save_steps"] > 0 or flags["ckpt.load_enable"] or flags["eval.dataset"]:
+    keeps_best = flags["eval.dataset"] and flags["ckpt.best_metric_key"].lower() != "none"
+    if flags["ckpt.save_steps"] > 0 or flags["ckpt.load_enable"] or keeps_best:
         names.append("ckpt.path")
     folders = {Path(flags[name]): f"--{name}" for name in reversed(names)}
     for folder, flag in folders.items():

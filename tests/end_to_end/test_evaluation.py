@@ -33,6 +33,8 @@ def test_an_evaluation_goes_on_where_it_stopped_and_says_what_it_found(policy: P
     second = evaluate(policy, tmp_path, 16)
     assert second.returncode == 0, second.stderr[-3000:]
     assert "7 prompts are done already, 9 are left" in second.stderr
+    assert "nanobind" not in first.stderr + second.stderr, "the engine outlived the evaluation"
+    assert "Triton" not in first.stderr + second.stderr
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert [json.dumps(row) for row in rows[:28]] == [json.dumps(json.loads(line)) for line in before[:28]]
     assert sorted({row["prompt"] for row in rows}) == list(range(16))

@@ -43,6 +43,19 @@ def test_vllm_samples_with_the_weights_that_were_just_trained(learned: Run) -> N
     assert max(gaps) <= learned.gap, gaps
 
 
+@pytest.mark.parametrize("noise", ["namespace(", "Qwen2ForCausalLM(", "Triton is installed", "nanobind"])
+def test_the_log_has_no_dump_of_flags_or_layers_and_no_warning_of_what_is_as_it_should_be(
+    learned: Run, noise: str
+) -> None:
+    assert "step 20 " in learned.log
+    assert noise not in learned.log
+
+
+def test_a_run_that_ended_leaves_no_lock(learned: Run) -> None:
+    assert (learned.folder / "model" / "config.json").exists()
+    assert not (learned.folder / "model" / "run.lock").exists()
+
+
 def test_every_step_has_the_metrics_that_the_readme_names(learned: Run) -> None:
     for line in learned.metrics:
         for name in (

@@ -6,10 +6,12 @@ import argparse
 from typing import Any
 
 from openrlhf_gtpo.data.named_files import data_faults, is_offline, model_fault, python_fault
+from openrlhf_gtpo.driver.command_line import openrlhfs_refusal
 from openrlhf_gtpo.driver.flags import gpu_refusals, refusals
 from openrlhf_gtpo.driver.training_data import guide_faults, poison
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_warnings
+from openrlhf_gtpo.likeness import did_you_mean
 from openrlhf_gtpo.settings import reward_client_settings, reward_token
 
 __all__ = ["of_content", "of_flags", "of_services"]
@@ -36,7 +38,9 @@ def of_flags(args: argparse.Namespace, device: str) -> list[str]:
         reward_token()
     except SettingsError as error:
         found.append(str(error))
-    return found + _missing_files(vars(args))
+    found += _missing_files(vars(args))
+    refusal = None if found else openrlhfs_refusal(args)
+    return found if refusal is None else [refusal]
 
 
 def of_content(args: argparse.Namespace) -> tuple[list[str], list[str]]:
@@ -49,6 +53,7 @@ def of_content(args: argparse.Namespace) -> tuple[list[str], list[str]]:
         Sentences for which the run is refused, and sentences that are only told.
     """
     faults, warnings = poison(vars(args))
+    faults += _unknown_schedulers(vars(args))
     return faults + guide_faults(vars(args)), warnings + guide_warnings(vars(args))
 
 
@@ -68,6 +73,24 @@ def of_services(args: argparse.Namespace) -> list[str]:
 
     settings = reward_client_settings(vars(args))
     return unusable_services(settings) if settings else []
+
+
+def _unknown_schedulers(flags: dict[str, Any]) -> list[str]:
+    """Learning rate schedules that transformers does not have; only a name that is not the default is looked up, for
+    transformers takes seconds to import."""
+    named = {f"--{role}.lr_scheduler": flags[f"{role}.lr_scheduler"] for role in ("actor", "critic")}
+    others = {flag: name for flag, name in named.items() if name != "cosine_with_min_lr"}
+    if not others:
+        return []
+    from transformers import SchedulerType
+
+    known = [str(member.value) for member in SchedulerType]
+    listed = f"it has {', '.join(known)}"
+    return [
+        f"{flag} is {name}, which transformers does not have{did_you_mean(name, known, listed)}"
+        for flag, name in others.items()
+        if name not in known
+    ]
 
 
 def _missing_files(flags: dict[str, Any]) -> list[str]:

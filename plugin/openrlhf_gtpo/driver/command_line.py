@@ -7,6 +7,9 @@ the start of a run."""
 
 import argparse
 import ast
+import contextlib
+import copy
+import io
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +18,21 @@ from typing import Any, NoReturn
 
 from openrlhf_gtpo.driver.flags import add_flags
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.openrlhf_internals import CLI, OpenRLHFMismatch, source_of
+from openrlhf_gtpo.openrlhf_internals import CLI, OpenRLHFMismatch, hierarchize, source_of
 from openrlhf_gtpo.parsing import unknown
+from openrlhf_gtpo.settings import rewards_are_embedded
 
-__all__ = ["PROGRAM", "USAGE", "CommandLine", "FlagError", "check_same", "defaults", "parse", "parser"]
+__all__ = [
+    "PROGRAM",
+    "USAGE",
+    "CommandLine",
+    "FlagError",
+    "check_same",
+    "defaults",
+    "openrlhfs_refusal",
+    "parse",
+    "parser",
+]
 
 PROGRAM = "openrlhf-gtpo train"
 
@@ -98,6 +112,29 @@ def check_same(other: argparse.ArgumentParser) -> None:
         )
 
 
+def openrlhfs_refusal(args: argparse.Namespace) -> str | None:
+    """What OpenRLHF's script would end with an AssertionError for, by the script's own statements; None where it would
+    train. Its warnings are left to the script.
+
+    Args:
+        args: OpenRLHF's flat namespace, which stays as it is.
+    """
+    flags = copy.deepcopy(vars(args))
+    if rewards_are_embedded(flags):
+        flags["reward.remote_url"] = "http://127.0.0.1"  # as it will be
+    flags["use_ms"] = False  # which would import and change the hub's client
+    script = _script()
+    names: dict[str, Any] = {"args": argparse.Namespace(**flags), "hierarchize": hierarchize}
+    script.run(script.imports, names)
+    statements = [statement for statement in script.checks if not isinstance(statement, ast.ImportFrom)]
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            script.run(statements, names)
+        except AssertionError as error:
+            return f"OpenRLHF refuses this command line: {str(error).rstrip('.')}."
+    return None
+
+
 class _Parser(argparse.ArgumentParser):
     """One that raises what argparse prints below its usage."""
 
@@ -105,24 +142,48 @@ class _Parser(argparse.ArgumentParser):
         raise FlagError(f"{message}.")
 
 
-def _openrlhfs_parser() -> argparse.ArgumentParser:
-    """What OpenRLHF's script makes up to ``parser.parse_args()``."""
+@dataclass(frozen=True)
+class _Script:
+    """OpenRLHF's script in parts."""
+
+    path: str
+    imports: list[ast.stmt]
+    """Of the standard library."""
+    parser: list[ast.stmt]
+    """What makes the parser."""
+    checks: list[ast.stmt]
+    """What is asked of the command line when it is parsed, before training."""
+
+    def run(self, statements: list[ast.stmt], names: dict[str, Any]) -> None:
+        exec(compile(ast.Module(statements, []), self.path, "exec"), names)
+
+
+def _script() -> _Script:
     path = source_of(CLI)
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    imports = [statement for statement in tree.body if _of_the_standard_library(statement)]
     blocks = [
         statement.body
         for statement in tree.body
         if isinstance(statement, ast.If) and ast.unparse(statement.test) == "__name__ == '__main__'"
     ]
     main = blocks[0] if blocks else []
-    end = next((n for n, statement in enumerate(main) if "parser.parse_args()" in ast.unparse(statement)), None)
-    if end is None:
-        raise OpenRLHFMismatch(f"{path} has no parser.parse_args() in its main block, where OpenRLHF 0.11 has it.")
+    written = [ast.unparse(statement) for statement in main]
+    try:
+        parsed, trained = written.index("args = parser.parse_args()"), written.index("train(args)")
+    except ValueError as error:
+        raise OpenRLHFMismatch(
+            f"The main block of {path} does not parse and train as OpenRLHF 0.11's does: {error}."
+        ) from None
+    imports = [statement for statement in tree.body if _of_the_standard_library(statement)]
+    return _Script(str(path), imports, main[:parsed], main[parsed + 1 : trained])
+
+
+def _openrlhfs_parser() -> argparse.ArgumentParser:
+    script = _script()
     names: dict[str, Any] = {}
-    exec(compile(ast.Module(imports, []), str(path), "exec"), names)
+    script.run(script.imports, names)
     names["argparse"] = SimpleNamespace(**{**vars(argparse), "ArgumentParser": _Parser})
-    exec(compile(ast.Module(main[:end], []), str(path), "exec"), names)
+    script.run(script.parser, names)
     return names["parser"]
 
 

@@ -16,6 +16,27 @@ from openrlhf_gtpo.settings import MOST_AT_ONCE, rewards_are_embedded
 
 __all__ = ["add_flags", "gpu_refusals", "make_paths_absolute", "openrlhfs_precision", "refusals"]
 
+AT_LEAST_ONE = (
+    "actor.num_nodes",
+    "actor.num_gpus_per_node",
+    "vllm.tensor_parallel_size",
+    "vllm.max_num_seqs",
+    "ds.ring_attn_size",
+    "ds.tensor_parallel_size",
+    "rollout.batch_size",
+    "rollout.micro_batch_size",
+    "rollout.n_samples_per_prompt",
+    "train.batch_size",
+    "train.micro_batch_size",
+    "train.max_epochs",
+    "train.num_episodes",
+    "data.max_len",
+    "data.max_samples",
+    "reward.batch_size",
+    "reward.max_in_flight",
+)
+"""Flags that count something there has to be one of."""
+
 ON_FAILURE = ("retry", "drop_group", "stop")
 
 
@@ -203,9 +224,18 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     for name in ("reward.timeout", "reward.deadline"):
         if not (math.isfinite(flags[name]) and flags[name] > 0):
             found.append(f"--{name} is {flags[name]}, but needs a number of seconds above 0.")
-    for name in ("reward.batch_size", "reward.max_in_flight", "vllm.max_num_seqs"):
+    for name in AT_LEAST_ONE:
         if flags[name] is not None and flags[name] < 1:
             found.append(f"--{name} is {flags[name]}, but needs to be at least 1.")
+    if not 0 <= flags["ds.zero_stage"] <= 3:
+        found.append(f"--ds.zero_stage is {flags['ds.zero_stage']}, but DeepSpeed has the stages 0 to 3.")
+    longest, answer = flags["data.max_len"], flags["rollout.max_new_tokens"]
+    if answer is not None and not 1 <= answer < longest:
+        found.append(
+            f"--rollout.max_new_tokens is {answer}, but needs to be at least 1 and less than --data.max_len, "
+            f"{longest}, which has to hold the prompt too."
+        )
+    found += _batch_faults(flags) + _placement_faults(flags)
     if flags["rollout.top_p"] < 1 and _corrects(flags):
         found.append(
             f"--rollout.top_p is {flags['rollout.top_p']} with --algo.advantage.is_correction_*: vLLM's probabilities "
@@ -219,6 +249,57 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
             "column that holds it (or give your own rewards by --reward.remote_url)."
         )
     return found
+
+
+def _batch_faults(flags: dict[str, Any]) -> list[str]:
+    """A batch of an optimiser update that cannot be shared out evenly, of which DeepSpeed says so in the actors."""
+    ranks = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
+    shards = ranks // max(1, flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"])
+    at_once = flags["train.micro_batch_size"] * shards
+    if flags["train.dynamic_batch_enable"] or at_once < 1 or flags["train.batch_size"] % at_once == 0:
+        return []
+    return [
+        f"--train.batch_size is {flags['train.batch_size']}, but needs to be a multiple of {at_once}: "
+        f"--train.micro_batch_size, {flags['train.micro_batch_size']}, on each of {shards} processes."
+    ]
+
+
+def _placement_faults(flags: dict[str, Any]) -> list[str]:
+    """Models that share GPUs but are not of one size, of which OpenRLHF says so once Ray is up."""
+
+    def size(role: str) -> tuple[int, int]:
+        return flags[f"{role}.num_nodes"], flags[f"{role}.num_gpus_per_node"]
+
+    actor, ref, critic, reward = (size(role) for role in ("actor", "ref", "critic", "reward"))
+    everything = flags["train.colocate_all"]
+    flag = "--train.colocate_all" if everything else "--train.colocate_actor_ref"
+    with_reference = (everything or flags["train.colocate_actor_ref"]) and flags["algo.kl.init_coef"] > 0
+    with_engines = everything and not flags["train.async_enable"]
+    with_critic = flags["train.colocate_critic_reward"] and flags["algo.advantage.estimator"] == "gae"
+    trainers, engines = math.prod(actor), (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
+    rules = [
+        (
+            with_reference and actor != ref,
+            f"{flag} puts policy and reference on the same GPUs, but the policy has {_nodes(actor)} and the reference "
+            f"{_nodes(ref)}: make --ref.num_nodes and --ref.num_gpus_per_node the policy's.",
+        ),
+        (
+            with_engines and engines > 0 and trainers != engines,
+            f"--train.colocate_all puts engines and policy on the same GPUs, but the policy has {trainers} and the "
+            f"engines have {engines}: let --vllm.num_engines times --vllm.tensor_parallel_size be {trainers}.",
+        ),
+        (
+            with_critic and critic != reward,
+            "--train.colocate_critic_reward puts critic and reward model on the same GPUs, but the critic has "
+            f"{_nodes(critic)} and the reward model {_nodes(reward)}: make --reward.num_nodes and "
+            "--reward.num_gpus_per_node the critic's.",
+        ),
+    ]
+    return [sentence for broken, sentence in rules if broken]
+
+
+def _nodes(size: tuple[int, int]) -> str:
+    return f"{size[0]} node(s) of {size[1]}"
 
 
 def _corrects(flags: dict[str, Any]) -> bool:

@@ -20,6 +20,9 @@ __all__ = ["FILE", "held"]
 
 FILE = "run.lock"
 
+WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+"""What a file system says that has no locks: the run goes on, and what the file says is told."""
+
 
 @contextlib.contextmanager
 def held(folder: Path, flag: str, warn: Callable[[str], None]) -> Iterator[None]:
@@ -28,7 +31,7 @@ def held(folder: Path, flag: str, warn: Callable[[str], None]) -> Iterator[None]
     Args:
         folder: that a run writes into.
         flag: that names it, for the sentences.
-        warn: told where another machine's run may be at work and nobody can know.
+        warn: told where a run on another machine, or on a file system without locks, may be at work still.
 
     Raises:
         SettingsError: another run holds it, or the folder cannot be written to.
@@ -36,7 +39,7 @@ def held(folder: Path, flag: str, warn: Callable[[str], None]) -> Iterator[None]
     path = folder / FILE
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = _locked(path)
+        file, has_lock = _locked(path)
     except BlockingIOError:
         raise SettingsError(
             f"{flag} {folder}: another run writes there ({_told(path.read_bytes())}): wait for it, stop it, or name "
@@ -47,7 +50,7 @@ def held(folder: Path, flag: str, warn: Callable[[str], None]) -> Iterator[None]
     # Through this descriptor: closing another one of the file would end the lock.
     left = os.pread(file, 1000, 0)
     here = socket.gethostname()
-    if left and _holder(left).get("host") != here:
+    if left and not (has_lock and _holder(left).get("host") == here):
         warn(
             f"{path} is of a run that did not end by itself ({_told(left)}): if it is still there, stop it, since two "
             "runs in one folder spoil each other's files."
@@ -63,8 +66,8 @@ def held(folder: Path, flag: str, warn: Callable[[str], None]) -> Iterator[None]
         os.close(file)
 
 
-def _locked(path: Path) -> int:
-    """An open file at this path with the lock on it.
+def _locked(path: Path) -> tuple[int, bool]:
+    """An open file at this path with the lock on it; or without, where the file system has no locks.
 
     Raises:
         BlockingIOError: another process has the lock.
@@ -75,10 +78,10 @@ def _locked(path: Path) -> int:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if _is_at(file, path):
-                return file
+                return file, True
         except OSError as error:
-            if error.errno == errno.ENOLCK:  # a file system without locks: the run goes on, the file tells people
-                return file
+            if error.errno in WITHOUT_LOCKS:
+                return file, False
             os.close(file)
             if error.errno in (errno.EACCES, errno.EAGAIN):
                 raise BlockingIOError(error.errno, error.strerror) from None

@@ -1,6 +1,7 @@
 """Data and models that would poison or end a run, found before anything starts: the doctor's checks of a data set,
 for a file that the driver can read, and what a guide has to have in common with the policy."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,14 @@ from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions
 from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
 
 __all__ = ["guide_faults", "poison"]
+
+DOCTORS_FLAGS = {
+    "--input_key": "--data.input_key",
+    "--label_key": "--data.label_key",
+    "--max_len": "--data.max_len",
+    "--max_new_tokens": "--rollout.max_new_tokens",
+}
+"""Flag of the doctor -> the same of training."""
 
 
 def poison(flags: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -33,8 +42,8 @@ def poison(flags: dict[str, Any]) -> tuple[list[str], list[str]]:
             path = Path(part.strip())
             if path.suffix in (".jsonl", ".json") and path.is_file() and is_lines(path):
                 found = _findings(path, flags)
-                faults += [finding.sentence for finding in found if finding.state == "fault"]
-                warnings += [finding.sentence for finding in found if finding.state == "warning"]
+                faults += [_in_trainings_words(one.sentence) for one in found if one.state == "fault"]
+                warnings += [_in_trainings_words(one.sentence) for one in found if one.state == "warning"]
     return faults, warnings
 
 
@@ -54,6 +63,11 @@ def _findings(path: Path, flags: dict[str, Any]) -> list[Finding]:
                 longest, response = flags["data.max_len"], flags["rollout.max_new_tokens"]
                 findings.append(check_lengths(path, found, shown, load(str(model)), longest, response))
     return findings
+
+
+def _in_trainings_words(sentence: str) -> str:
+    """A sentence of the doctor's with the flags as training has them; the names of files in it stay as they are."""
+    return re.sub(rf"(?<=[ (])({'|'.join(DOCTORS_FLAGS)})\b", lambda found: DOCTORS_FLAGS[found[1]], sentence)
 
 
 def guide_faults(flags: dict[str, Any]) -> list[str]:

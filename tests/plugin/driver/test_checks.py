@@ -161,6 +161,8 @@ def test_what_is_prepared_has_absolute_folders_and_the_presets_name(prepare: Pre
         ([], ["out"]),
         (["--ckpt.save_steps", "5"], ["out", "state"]),
         (["--ckpt.load_enable"], ["out", "state"]),
+        (["--eval.dataset", "train.jsonl"], ["out", "state"]),  # whose best evaluation has a checkpoint
+        (["--eval.dataset", "train.jsonl", "--ckpt.best_metric_key", "none"], ["out"]),
         (["--ckpt.save_steps", "5", "--ckpt.path", "out"], ["out"]),
     ],
 )
@@ -190,3 +192,13 @@ def test_a_second_run_in_a_folder_ends_with_one_sentence_and_starts_nothing(prep
         rf"{os.getpid()} on \S+ since [^)]+\): wait for it, stop it, or name another folder\.\n",
         done.stderr,
     )
+
+
+@pytest.mark.parametrize("how", [["--dry-run"], []])
+def test_a_schedule_that_there_is_none_of_is_refused_with_the_nearest(prepare: Prepare, how: list[str]) -> None:
+    (sentence,) = refused(prepare, *how, actor__lr_scheduler="cosin", train__max_steps="3")
+    assert sentence == (
+        "--actor.lr_scheduler is cosin, which transformers does not have: did you mean cosine or "
+        "cosine_with_min_lr or cosine_with_restarts?"
+    )
+    assert prepare("--actor.lr_scheduler", "constant") is not None

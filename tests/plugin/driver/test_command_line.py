@@ -1,6 +1,7 @@
 """Training's command line: read from OpenRLHF's source without its imports, and what it says of flags that are not."""
 
 import argparse
+import copy
 import runpy
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from openrlhf_gtpo.driver import command_line
-from openrlhf_gtpo.driver.command_line import FlagError, parse
+from openrlhf_gtpo.driver.command_line import FlagError, openrlhfs_refusal, parse
 from openrlhf_gtpo.openrlhf_internals import CLI, OpenRLHFMismatch
 
 
@@ -138,3 +139,49 @@ def test_what_was_given_is_told_from_defaults_also_where_the_value_is_the_defaul
     assert line.given == {"actor.num_gpus_per_node", "train.colocate_all", "rollout.n_samples_per_prompt"}
     assert vars(line.args)["rollout.n_samples_per_prompt"] == 4
     assert vars(line.args)["ref.num_gpus_per_node"] == 8
+
+
+PLAIN = ["--algo.advantage.estimator", "reinforce", "--vllm.num_engines", "1", "--actor.num_gpus_per_node", "1"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--train.partial_rollout_enable"], "--train.partial_rollout_enable requires --train.async_enable."),
+        (["--rollout.micro_batch_size", "2048"], "The number of sample batches must be greater than or equal to "),
+        (["--algo.advantage.is_correction_threshold", "1", "2", "3"], "takes HIGH or LOW HIGH."),
+        (["--algo.dynamic_filtering_enable"], "n_samples_per_prompt must be greater than 1 when using dynamic filter"),
+        (["--algo.advantage.estimator", "rloo"], "rloo requires n_samples_per_prompt > 1."),
+        (
+            ["--eval.dataset", "x", "--reward.model_name_or_path", "judge"],
+            "`--eval_dataset` requires either `--remote_rm_url` (for remote reward models) or",
+        ),
+    ],
+)
+def test_what_openrlhfs_script_asserts_is_told_before_it_runs(flags: list[str], said: str) -> None:
+    args = parse([*PLAIN, *flags]).args
+    before = copy.deepcopy(vars(args))
+    sentence = openrlhfs_refusal(args)
+    assert sentence is not None
+    assert sentence.startswith("OpenRLHF refuses this command line: ")
+    assert said in sentence
+    assert vars(args) == before
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        [],
+        ["--algo.advantage.estimator", "gae"],  # its critic is the policy where rewards come by URL
+        ["--eval.dataset", "x"],  # rewards of the built-in service count as remote
+        ["--train.agent_func_path", "agent.py", "--eval.dataset", "x"],
+        ["--algo.advantage.is_correction_threshold", "2"],  # which the script changes in place
+        ["--use_ms"],
+    ],
+)
+def test_what_openrlhfs_script_takes_is_taken_in_silence(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    args = parse([*PLAIN, *flags]).args
+    before = copy.deepcopy(vars(args))
+    assert openrlhfs_refusal(args) is None
+    assert vars(args) == before
+    assert capsys.readouterr() == ("", "")

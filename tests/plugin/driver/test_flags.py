@@ -8,7 +8,7 @@ from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
 from openrlhf_gtpo.cpu import platform
 from openrlhf_gtpo.driver.cluster import gpus_by_role
 from openrlhf_gtpo.driver.command_line import FlagError
-from openrlhf_gtpo.driver.flags import refusals
+from openrlhf_gtpo.driver.flags import AT_LEAST_ONE, refusals
 from openrlhf_gtpo.settings import estimator_options, rewards_are_embedded, rollout_settings
 
 BASE = ["--data.label_key", "answer", "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"]
@@ -158,6 +158,13 @@ def test_forking_tokens_go_with_gtpo_but_not_with_one_ratio_per_response(parser:
         (["--shaping.top_entropy_share", "1.5"], "--shaping.top_entropy_share is 1.5, but a share is above 0"),
         (["--shaping.save_rollouts", "-1"], "--shaping.save_rollouts is -1"),
         (["--train.max_steps", "0"], "--train.max_steps is 0"),
+        (["--ds.zero_stage", "4"], "--ds.zero_stage is 4, but DeepSpeed has the stages 0 to 3."),
+        (["--rollout.max_new_tokens", "0"], "--rollout.max_new_tokens is 0, but needs to be at least 1 and less than"),
+        (["--rollout.max_new_tokens", "2048"], "--rollout.max_new_tokens is 2048, but needs to be at least 1 and les"),
+        (
+            ["--train.batch_size", "100", "--train.micro_batch_size", "3", "--actor.num_gpus_per_node", "4"],
+            "--train.batch_size is 100, but needs to be a multiple of 12: --train.micro_batch_size, 3, on each of 4 ",
+        ),
         (["--train.max_steps", "9", "--train.async_enable", "--ckpt.load_enable"], "--train.max_steps cannot count"),
     ],
 )
@@ -265,3 +272,70 @@ def test_engines_and_policy_share_logical_gpus_only_where_they_take_turns(
     platform.adjust(args)
     assert vars(args)["vllm.sync_backend"] == backend
     assert sum(gpus_by_role(vars(args)).values()) == gpus
+
+
+@pytest.mark.parametrize("name", AT_LEAST_ONE)
+@pytest.mark.parametrize("count", ["0", "-2"])
+def test_a_count_of_nothing_is_refused(parser: argparse.ArgumentParser, name: str, count: str) -> None:
+    assert f"--{name} is {count}, but needs to be at least 1." in refusals(parse(parser, f"--{name}={count}"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (
+            ["--train.colocate_all", "--actor.num_gpus_per_node", "4", "--vllm.num_engines", "2"],
+            "--train.colocate_all puts engines and policy on the same GPUs, but the policy has 4 and the engines have "
+            "2: let --vllm.num_engines times --vllm.tensor_parallel_size be 4.",
+        ),
+        (
+            [
+                *("--train.colocate_actor_ref", "--algo.kl.init_coef", "0.1", "--algo.kl.use_loss"),
+                *("--actor.num_gpus_per_node", "4"),
+            ],
+            "--train.colocate_actor_ref puts policy and reference on the same GPUs, but the policy has 1 node(s) of 4 "
+            "and the reference 1 node(s) of 8: make --ref.num_nodes and --ref.num_gpus_per_node the policy's.",
+        ),
+        (
+            ["--train.colocate_critic_reward", "--algo.advantage.estimator", "gae", "--critic.num_nodes", "2"],
+            "--train.colocate_critic_reward puts critic and reward model on the same GPUs, but the critic has 2 "
+            "node(s) of 8 and the reward model 1 node(s) of 8: make --reward.num_nodes and --reward.num_gpus_per_node "
+            "the critic's.",
+        ),
+    ],
+)
+def test_models_that_share_gpus_have_to_be_of_one_size(
+    parser: argparse.ArgumentParser, flags: list[str], said: str
+) -> None:
+    assert refusals(parse(parser, *flags)) == [said]
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        [*("--train.colocate_all", "--vllm.num_engines", "4"), *("--vllm.tensor_parallel_size", "2")],
+        ["--train.colocate_all", "--train.async_enable"],
+        ["--train.colocate_actor_ref", "--actor.num_gpus_per_node", "2"],  # without KL there is no reference
+        ["--train.colocate_critic_reward", "--critic.num_nodes", "2"],  # nor a critic
+    ],
+)
+def test_models_of_other_sizes_are_taken_where_they_share_nothing(
+    parser: argparse.ArgumentParser, flags: list[str]
+) -> None:
+    assert refusals(parse(parser, *flags)) == []
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ["--train.batch_size", "96", "--train.micro_batch_size", "3", "--actor.num_gpus_per_node", "4"],
+        # 8 GPUs in groups of 4 that share a sequence are 2 that share a batch.
+        ["--train.batch_size", "6", "--train.micro_batch_size", "3", "--ds.ring_attn_size", "4"],
+        ["--train.batch_size", "100", "--train.micro_batch_size", "3", "--train.dynamic_batch_enable"],
+        ["--rollout.max_new_tokens", "2047"],
+    ],
+)
+def test_a_batch_that_is_shared_out_evenly_and_a_response_that_leaves_room_are_taken(
+    parser: argparse.ArgumentParser, flags: list[str]
+) -> None:
+    assert refusals(parse(parser, *flags)) == []

@@ -1,5 +1,7 @@
 """Two runs in one folder: the second is refused with the name of the first, and a killed run leaves no lock."""
 
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -126,6 +128,21 @@ def test_what_a_run_on_another_machine_left_is_told_and_not_refused(tmp_path: Pa
         assert json.loads((tmp_path / FILE).read_text())["pid"] == os.getpid()
     (sentence,) = told
     assert "(process 4711 on node-7 since 2026-01-02 03:04:05+00:00): if it is still there, stop it" in sentence
+
+
+@pytest.mark.parametrize("name", ["ENOLCK", "ENOSYS", "EOPNOTSUPP"])
+def test_on_a_file_system_without_locks_a_run_goes_on_and_is_told_of_another(
+    tmp_path: Path, name: str, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lockf(*_: int) -> None:
+        raise OSError(getattr(errno, name), "no locks here")
+
+    monkeypatch.setattr(fcntl, "lockf", lockf)
+    with held(tmp_path, "--ckpt.output_dir", told.append):
+        assert told == []
+        with held(tmp_path, "--ckpt.output_dir", told.append):
+            (sentence,) = told
+    assert f"(process {os.getpid()} on {socket.gethostname()} since " in sentence
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "\x00\x01", "{}"])

@@ -95,3 +95,15 @@ def test_what_is_no_file_here_is_left_to_openrlhf(parser: argparse.ArgumentParse
 def test_a_json_array_is_left_to_openrlhf(parser: argparse.ArgumentParser, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text(json.dumps(GOOD))
     assert said(parser, tmp_path / "a.json") == ([], [])
+
+
+def test_the_flags_in_a_sentence_are_those_of_training(parser: argparse.ArgumentParser, tmp_path: Path) -> None:
+    path = write(tmp_path / "--label_key of mine.jsonl", GOOD)
+    faults, _ = said(parser, path, "--data.label_key", "gold")
+    assert faults == [
+        f"{path} has no 'gold' in any line: name the column by --data.label_key (there are 'input', 'label')."
+    ]
+    faults, _ = said(parser, path, "--data.input_key", "question")
+    assert faults == [
+        f"{path} has no 'question' in any line: name the column by --data.input_key (there are 'input', 'label')."
+    ]
