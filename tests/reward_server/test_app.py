@@ -315,14 +315,15 @@ def test_a_faulty_request_is_refused_with_the_item_and_the_field(
     assert (response.status_code, response.json()) == (422, {"detail": sentence})
 
 
+EMPTY = {"completion": "", "reference": ""}
 PARTS: list[tuple[str, type[schemas.Body], Any]] = [
     ("/v1/grade", schemas.GradeRequest, lambda part: part),
     ("/v1/grade", schemas.GradeItem, lambda part: {"items": [part]}),
     ("/v1/grade", schemas.GradeOptions, lambda part: {"items": [], "options": part}),
-    ("/v1/grade", schemas.GradeOptions, lambda part: {"items": [{"completion": "", "options": part}]}),
+    ("/v1/grade", schemas.GradeOptions, lambda part: {"items": [EMPTY | {"options": part}]}),
     ("/get_reward", schemas.RewardRequest, lambda part: part),
     ("/v1/explain", schemas.GradeItem, lambda part: part),
-    ("/v1/explain", schemas.GradeOptions, lambda part: {"completion": "", "reference": "", "options": part}),
+    ("/v1/explain", schemas.GradeOptions, lambda part: EMPTY | {"options": part}),
 ]
 
 
