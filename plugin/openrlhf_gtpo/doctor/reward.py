@@ -5,6 +5,7 @@ import contextlib
 import os
 import socket
 import time
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from openrlhf_gtpo.doctor.findings import Finding, fault, ok, reason
@@ -13,9 +14,11 @@ from openrlhf_gtpo.reward_protocols import GRADE_PATH, Reward, RewardRequest
 from openrlhf_gtpo.rewards import RewardClient, RewardClientSettings, RewardError
 from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE, SettingsError, reward_token
 
-__all__ = ["check_rewards", "says_verdicts"]
+__all__ = ["check_rewards", "probe_rewards", "says_verdicts"]
 
 CONNECT_SECONDS = 5.0
+PROBE_SECONDS = 15.0
+"""For the answer to two completions, before a run."""
 QUESTION, REFERENCE = "What is 6 times 7?", "42"
 RIGHT, WRONG = (f"6 times 7 is \\boxed{{{answer}}}." for answer in (42, 41))
 
@@ -54,6 +57,39 @@ def check_rewards(
     return findings, working
 
 
+def probe_rewards(urls: Sequence[str], seconds: float = PROBE_SECONDS) -> tuple[list[str], list[str]]:
+    """What training asks before it starts anything: a round trip to each URL, with the token of the environment.
+
+    Args:
+        urls: as `RewardClientSettings` takes them; none asks nothing.
+        seconds: after which an answer is not waited for any longer.
+
+    Returns:
+        Sentences, each with its URL, for which no run can get a reward: nobody answers, or the token is refused. And
+        sentences of services that answer, but not as one that grades mathematics does.
+    """
+    unanswered: list[str] = []
+    others: list[str] = []
+    try:
+        token = reward_token()
+    except SettingsError as error:
+        return ([str(error)] if urls else []), []
+    for url in urls:
+        try:
+            settings = RewardClientSettings((url,), token=token, deadline=0.0, timeout=seconds)
+        except ValueError as error:
+            unanswered.append(f"{url}: {error}.")
+            continue
+        try:
+            right, wrong, _ = asyncio.run(_ask(settings))
+        except RewardError as error:
+            unanswered.append(f"{url}: {_what_to_do(settings, error)}")
+            continue
+        if fault_found := _wrong_score(right, wrong):
+            others.append(f"{url}: {fault_found}")
+    return unanswered, others
+
+
 def says_verdicts(url: str) -> bool:
     """Whether a URL speaks the protocol of the project's own service, as the client decides it."""
     path = urlsplit(url).path.rstrip("/")
@@ -76,16 +112,22 @@ def _round_trip(name: str, settings: RewardClientSettings) -> Finding:
         right, wrong, seconds = asyncio.run(_ask(settings))
     except RewardError as error:
         return fault(name, _what_to_do(settings, error))
+    if wrong_score := _wrong_score(right, wrong):
+        return fault(name, wrong_score)
+    graded = f"It gave a right answer {right.reward:g} and a wrong one {wrong.reward:g}, in {seconds * 1e3:.0f} ms"
+    return ok(name, f"{graded} for both in one request.")
+
+
+def _wrong_score(right: Reward, wrong: Reward) -> str | None:
+    """A sentence where the known answers did not get the scores that they deserve."""
     for answer, reward, wanted in (("right", right, 1.0), ("wrong", wrong, 0.0)):
         # Some servers give -1 for a wrong answer, which training takes too.
         if reward.score != wanted and not (wanted == 0.0 and reward.score == -1.0):
-            return fault(
-                name,
+            return (
                 f"It gave a {answer} answer the score {reward.score:g} instead of {wanted:g}, and GTPO needs verified "
-                "correctness: ask a service that grades, such as `math-reward serve`.",
+                "correctness: ask a service that grades, such as `math-reward serve`."
             )
-    graded = f"It gave a right answer {right.reward:g} and a wrong one {wrong.reward:g}, in {seconds * 1e3:.0f} ms"
-    return ok(name, f"{graded} for both in one request.")
+    return None
 
 
 async def _ask(settings: RewardClientSettings) -> tuple[Reward, Reward, float]:

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from openrlhf_gtpo.doctor.findings import Finding
-from openrlhf_gtpo.doctor.reward import check_rewards
+from openrlhf_gtpo.doctor.reward import check_rewards, probe_rewards
 from openrlhf_gtpo.embedded_reward import EmbeddedService
 from openrlhf_gtpo.rewards import RewardClientSettings
 from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
@@ -148,3 +148,46 @@ def test_each_url_is_looked_at_and_one_with_verdicts_grades_the_data() -> None:
     assert [found.state for found in findings] == ["fault", "ok", "ok"]
     assert working is not None
     assert working.urls == (good.url,)
+
+
+# Before a run
+
+
+def test_a_run_is_told_of_each_url_that_gives_no_reward_in_the_doctors_words(
+    service: EmbeddedService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, "a-guess")
+    with socket.socket() as held:  # bound and not listening: refused, and nobody else can take it
+        held.bind(("127.0.0.1", 0))
+        down = f"http://127.0.0.1:{held.getsockname()[1]}"
+        findings, _ = check(down, service.url)
+        unanswered, others = probe_rewards((down, service.url))
+    assert unanswered == [f"{url}: {found.sentence}" for url, found in zip((down, service.url), findings, strict=True)]
+    assert "Nothing listens on port" in unanswered[0]
+    assert "It refuses the token of MATH_REWARD_TOKEN" in unanswered[1]
+    assert others == []
+
+
+def test_a_run_with_a_service_that_grades_is_told_nothing(
+    service: EmbeddedService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, service.token)
+    assert probe_rewards((service.url,)) == ([], [])
+    assert probe_rewards(()) == ([], [])
+
+
+def test_a_service_that_answers_otherwise_is_told_apart_from_one_that_is_down() -> None:
+    """It may grade something else than mathematics."""
+    with FakeRewardServer(always=graded(0, 0)) as server:
+        unanswered, (said,) = probe_rewards((server.url,))
+    assert unanswered == []
+    assert said.startswith(f"{server.url}: It gave a right answer the score 0 instead of 1, and GTPO needs")
+
+
+def test_a_token_file_that_is_not_there_is_one_sentence_before_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TOKEN_FILE_VARIABLE, str(tmp_path / "none"))
+    (said,), others = probe_rewards(("http://127.0.0.1:1",))
+    assert said.endswith("none, cannot be read: No such file or directory.")
+    assert others == []
