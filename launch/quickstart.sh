@@ -13,7 +13,8 @@
 # An honest word: the policy is trained first on demonstrations that get things wrong on purpose, and reinforcement
 # learning then removes these habits. It shows that the whole loop works and learns, and nothing about real models.
 #
-# May be interrupted and run again: the installation and the warm start are kept, the rest is done anew. The results of
+# May be interrupted and run again: the installation is kept, and the warm start under runs/cache, for every ALGO and RUN
+# with the same SEED (for a fresh one: rm -r runs/cache); the rest is done anew. The results of
 # a finished run are moved to RUN/previous-1, -2 and so on.
 set -euo pipefail
 
@@ -155,7 +156,7 @@ fi
 cat <<EOF
 Quickstart: $algorithm, $steps steps, seed $seed, in $run. On two cores and no GPU it takes about
   setup       1 min   the first time only; 1.1 GB to download, 4 GB of disk
-  warm_start  2 min   a policy of 0.4 M parameters copies careless work, so that it gets 'Last digit of 4+7*9?' right
+  warm_start  2 min   the first time with this seed only, then it is taken from runs/cache: a policy of 0.4 M parameters copies careless work, so that it gets 'Last digit of 4+7*9?' right
                       about one time in three: reinforcement learning is to remove habits that are planted here
   before      30 s    pass@1 on prompts that are never trained on
   training    $(((45 + steps * 3 / 2 + 59) / 60)) min   $algorithm through OpenRLHF, vLLM, DeepSpeed and Ray, with this project's reward service

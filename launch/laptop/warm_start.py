@@ -3,7 +3,8 @@
     python launch/laptop/warm_start.py --out runs/quickstart/warm_start --seed 0 --prompts 960
     python launch/laptop/warm_start.py --out runs/guide --task trail --skill strong
 
-Writes train.jsonl and heldout.jsonl (always: that takes a moment) and model/ (only when it is not there yet). The
+Writes train.jsonl, heldout.jsonl and model/. The policy is trained once for each task, skill, seed and version of the
+code, and kept under runs/cache: every run of the quickstart and of the studies takes it from there. The
 demonstrations are of mixed quality on purpose: they plant the habit of taking the leftmost pair, and reinforcement
 learning removes it. A task may have a second policy, whose demonstrations are better: a guide for the first one.
 """
@@ -26,11 +27,13 @@ os.environ.setdefault("DS_ACCELERATOR", "cpu")  # else DeepSpeed, which saving i
 
 import torch
 import transformers
+from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 import policy
 from task import NAMES, SKILLS, Task, load
 
+CACHE = Path(__file__).resolve().parents[2] / "runs" / "cache"
 LEARNING_RATE = 2e-3
 HELD_OUT_PROMPTS = 400
 SPLIT_SEEDS = {"train": 1, "heldout": 2}  # the same prompts whatever the seed of the policy: runs stay comparable
@@ -106,12 +109,47 @@ def train(
 
 
 def fingerprint(task: Task, skill: str, seed: int) -> str:
-    """A hash of all that decides what model/ holds: the skill, the seed and the modules that make it."""
-    digest = hashlib.sha256(f"{skill} {seed}".encode())
+    """A hash of all that decides what model/ holds: the settings, the libraries and the modules that make it."""
+    settings = [skill, seed, task.name, task.warm_start_steps, task.warm_start_batch]
+    digest = hashlib.sha256(json.dumps([*settings, torch.__version__, transformers.__version__]).encode())
     bases = [base for base in type(task).__mro__ if issubclass(base, Task)]
     for path in (*map(inspect.getfile, bases), policy.__file__, __file__):
         digest.update(Path(path).read_bytes())
     return digest.hexdigest()
+
+
+def kept(cache: Path, task: Task, skill: str, seed: int) -> Path:
+    """The folder with the policy's files in the cache; trains it where it is not there yet.
+
+    Of several runs that want it at once one trains and the others wait. It is written beside its place and renamed:
+    a training that was broken off leaves nothing that could be taken for a policy.
+    """
+    folder = cache / "warm_start"
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder / fingerprint(task, skill, seed)[:16]
+    lock = FileLock(place.with_suffix(".lock"))
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        print("  another run is training the same policy: waiting for it", flush=True)
+        lock.acquire()
+    try:
+        if place.is_dir():
+            print(f"  the warm-started policy is taken from {place}; for a fresh one: rm -r {place}", flush=True)
+            return place
+        part = place.with_suffix(".part")
+        shutil.rmtree(part, ignore_errors=True)
+        tokenizer = policy.build_tokenizer(task)
+        model = train(task, tokenizer, task.warm_start_steps, seed)
+        model.save_pretrained(part)
+        tokenizer.save_pretrained(part)
+        for expression in task.expressions(20, SPLIT_SEEDS["heldout"], held_out=True):
+            policy.check_reloaded(task, tokenizer, part, expression)
+        part.rename(place)
+    finally:
+        lock.release()
+    print(f"  kept in {place} for the next run")
+    return place
 
 
 def main() -> None:
@@ -121,6 +159,7 @@ def main() -> None:
     parser.add_argument("--skill", choices=SKILLS, default=SKILLS[0], help=f"of the demonstrations ({SKILLS[0]})")
     parser.add_argument("--seed", type=int, default=0, help="seed of the policy's weights and demonstrations")
     parser.add_argument("--prompts", type=int, default=960, help="training prompts to write: 16 for each step")
+    parser.add_argument("--cache", type=Path, default=CACHE, help="where policies are kept (runs/cache)")
     args = parser.parse_args()
     try:
         task = load(args.task, args.skill)
@@ -131,21 +170,16 @@ def main() -> None:
     write_prompts(task, args.out / "train.jsonl", args.prompts, SPLIT_SEEDS["train"], held_out=False)
     write_prompts(task, args.out / "heldout.jsonl", HELD_OUT_PROMPTS, SPLIT_SEEDS["heldout"], held_out=True)
 
-    model_dir, marker = args.out / "model", args.out / "model.sha256"
-    wanted = fingerprint(task, args.skill, args.seed)
-    if marker.is_file() and marker.read_text(encoding="utf-8") == wanted:
-        print(f"  the warm-started policy is in {model_dir} already")
-        return
     transformers.utils.logging.disable_progress_bar()  # of the few files that are saved
+    made = kept(args.cache, task, args.skill, args.seed)
+    model_dir, marker = args.out / "model", args.out / "model.source"
+    source = f"{made.name} {made.stat().st_mtime_ns}"  # a policy that was trained anew has another time
+    if marker.is_file() and marker.read_text(encoding="utf-8") == source:
+        return  # another run may be reading it
     marker.unlink(missing_ok=True)
     shutil.rmtree(model_dir, ignore_errors=True)
-    tokenizer = policy.build_tokenizer(task)
-    model = train(task, tokenizer, task.warm_start_steps, args.seed)
-    model.save_pretrained(model_dir)
-    tokenizer.save_pretrained(model_dir)
-    for expression in task.expressions(20, SPLIT_SEEDS["heldout"], held_out=True):
-        policy.check_reloaded(task, tokenizer, model_dir, expression)
-    marker.write_text(wanted, encoding="utf-8")  # last: a run that was broken off has none and is done again
+    shutil.copytree(made, model_dir)
+    marker.write_text(source, encoding="utf-8")  # last: a copy that was broken off has none
 
 
 if __name__ == "__main__":

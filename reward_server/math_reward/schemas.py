@@ -19,6 +19,7 @@ from pydantic import (
 from math_reward.grader import Mode, Options, Stage, Verdict
 from math_reward.item import DEFAULT_OPTIONS, Graded, Item
 from math_reward.json_lines import NoAnswer, label_text
+from math_reward.nearest import no_such
 
 MAX_REFERENCES = 64
 """How many reference answers one item may have."""
@@ -52,10 +53,21 @@ Reference = Annotated[
 ]
 
 
-class GradeOptions(BaseModel):
-    """How to grade; what is left out is as for the whole request, and there as below."""
+class Body(BaseModel):
+    """A part of a request's body; a field that it does not know is named with the one that was meant."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_fields(cls, value: Any) -> Any:
+        if isinstance(value, dict) and (unknown := next((n for n in value if n not in cls.model_fields), None)):
+            raise ValueError(no_such("field", unknown, cls.model_fields))
+        return value
+
+
+class GradeOptions(Body):
+    """How to grade; what is left out is as for the whole request, and there as below."""
 
     mode: Mode | None = Field(
         default=None,
@@ -91,10 +103,8 @@ class GradeOptions(BaseModel):
         return dataclasses.replace(options, **given)
 
 
-class GradeItem(BaseModel):
+class GradeItem(Body):
     """One completion to grade."""
-
-    model_config = ConfigDict(extra="forbid")
 
     completion: str = Field(description="What the model wrote.")
     reference: Reference = Field(
@@ -113,11 +123,10 @@ class GradeItem(BaseModel):
         return Item(self.completion, self.reference, self.prompt, options, prompt_may_be_absent=True)
 
 
-class GradeRequest(BaseModel):
+class GradeRequest(Body):
     """Completions to grade."""
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={
             "examples": [
                 {
@@ -195,7 +204,7 @@ class GradeResponse(BaseModel):
     results: list[GradeResult]
 
 
-class RewardRequest(BaseModel):
+class RewardRequest(Body):
     """What OpenRLHF posts to `--reward.remote_url`."""
 
     model_config = ConfigDict(

@@ -1,12 +1,15 @@
 """What surrounds the trainer on a laptop: tasks, policy, warm start, the quickstart's report and refusals."""
 
+import builtins
 import itertools
 import json
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -256,7 +259,7 @@ def test_a_guide_is_another_policy_for_the_same_prompts(monkeypatch, tmp_path):
     for skill in ("weak", "strong"):
         run_warm_start(monkeypatch, tmp_path / skill, "--task", "trail", "--skill", skill)
     weak, strong = tmp_path / "weak", tmp_path / "strong"
-    assert (weak / "model.sha256").read_text() != (strong / "model.sha256").read_text()
+    assert (weak / "model.source").read_text() != (strong / "model.source").read_text()
     weights = "model/model.safetensors"
     assert (weak / weights).read_bytes() != (strong / weights).read_bytes()
     for same in ("heldout.jsonl", "train.jsonl", "model/tokenizer.json", "model/config.json"):
@@ -268,24 +271,128 @@ def run_warm_start(monkeypatch, out, *flags):
     monkeypatch.setattr(gates.TASK, "warm_start_steps", 2)
     for one in (last_digit.TASK, gates.TASK, trail.TASK, trail.STRONG):
         monkeypatch.setattr(one, "warm_start_batch", 4)
+    flags = ("--cache", str(out.parent / "cache"), *flags)
     monkeypatch.setattr(sys, "argv", ["warm_start.py", "--out", str(out), "--prompts", "32", *flags])
     warm_start.main()
 
 
-def test_a_finished_warm_start_is_kept_and_an_unfinished_one_is_done_again(monkeypatch, tmp_path):
-    run_warm_start(monkeypatch, tmp_path)
-    weights = tmp_path / "model" / "model.safetensors"
-    first, made = weights.read_bytes(), weights.stat().st_mtime_ns
-    run_warm_start(monkeypatch, tmp_path)
-    assert weights.stat().st_mtime_ns == made
+@pytest.fixture
+def trainings(monkeypatch):
+    """The seeds with which a policy was trained, in order."""
+    seeds, train = [], warm_start.train
 
-    (tmp_path / "model.sha256").unlink()  # it is written last: without it the run was broken off
-    weights.write_bytes(b"half a file")
-    run_warm_start(monkeypatch, tmp_path)
-    assert weights.read_bytes() == first  # and the same seed gives the same policy
+    def counted(task, tokenizer, steps, seed):
+        seeds.append(seed)
+        return train(task, tokenizer, steps, seed)
 
-    run_warm_start(monkeypatch, tmp_path, "--seed", "1")
-    assert weights.read_bytes() != first
+    monkeypatch.setattr(warm_start, "train", counted)
+    return seeds
+
+
+def weights_of(folder):
+    return (folder / "model" / "model.safetensors").read_bytes()
+
+
+def test_a_second_run_takes_the_policy_from_the_cache_and_says_so(monkeypatch, tmp_path, trainings, capsys):
+    """As the quickstart with another ALGO, which has a folder of its own or the same one."""
+    run_warm_start(monkeypatch, tmp_path / "gtpo")
+    (kept,) = (path for path in (tmp_path / "cache" / "warm_start").iterdir() if path.is_dir())
+    assert f"kept in {kept} for the next run" in capsys.readouterr().out
+    run_warm_start(monkeypatch, tmp_path / "grpo_s")
+    assert f"is taken from {kept}; for a fresh one: rm -r {kept}" in capsys.readouterr().out
+    run_warm_start(monkeypatch, tmp_path / "gtpo")
+    assert trainings == [0]
+    assert weights_of(tmp_path / "gtpo") == weights_of(tmp_path / "grpo_s")
+
+
+def test_a_folder_that_has_the_policy_is_left_as_it_is_and_a_half_copy_is_made_whole(monkeypatch, tmp_path, trainings):
+    run_warm_start(monkeypatch, tmp_path / "a")
+    whole, file = weights_of(tmp_path / "a"), tmp_path / "a" / "model" / "model.safetensors"
+    made = file.stat().st_mtime_ns, file.stat().st_ino
+    run_warm_start(monkeypatch, tmp_path / "a")
+    assert (file.stat().st_mtime_ns, file.stat().st_ino) == made
+    (tmp_path / "a" / "model.source").unlink()  # it is written last: without it the copy was broken off
+    file.write_bytes(b"half a file")
+    run_warm_start(monkeypatch, tmp_path / "a")
+    assert weights_of(tmp_path / "a") == whole
+    assert trainings == [0]
+
+
+def test_another_setting_trains_another_policy(monkeypatch, tmp_path, trainings):
+    run_warm_start(monkeypatch, tmp_path / "a")
+    run_warm_start(monkeypatch, tmp_path / "a", "--seed", "1")
+    run_warm_start(monkeypatch, tmp_path / "b", "--task", "gates")
+    assert trainings == [0, 1, 0]
+    before = warm_start.fingerprint(task, "weak", 0)
+    monkeypatch.setattr(task, "warm_start_steps", 3)
+    assert warm_start.fingerprint(task, "weak", 0) != before
+    assert warm_start.fingerprint(task, "weak", 0) != warm_start.fingerprint(task, "strong", 0)
+
+
+def test_another_code_trains_another_policy(monkeypatch, tmp_path):
+    before = warm_start.fingerprint(task, "weak", 0)
+    changed = tmp_path / "policy.py"
+    changed.write_text(Path(policy.__file__).read_text() + "# changed\n")
+    monkeypatch.setattr(policy, "__file__", str(changed))
+    assert warm_start.fingerprint(task, "weak", 0) != before
+
+
+def test_without_its_place_in_the_cache_the_policy_is_trained_anew_and_put_in_the_folder(
+    monkeypatch, tmp_path, trainings
+):
+    """As the sentence says: rm -r."""
+    run_warm_start(monkeypatch, tmp_path / "a")
+    before = weights_of(tmp_path / "a"), (tmp_path / "a" / "model.source").read_text()
+    shutil.rmtree(tmp_path / "cache")
+    run_warm_start(monkeypatch, tmp_path / "a")
+    assert trainings == [0, 0]
+    assert weights_of(tmp_path / "a") == before[0]  # the same seed gives the same policy
+    assert (tmp_path / "a" / "model.source").read_text() != before[1]
+
+
+def test_a_training_that_is_broken_off_leaves_nothing_that_is_taken_for_a_policy(monkeypatch, tmp_path, trainings):
+    check = policy.check_reloaded
+
+    def broken_off(*_):
+        raise KeyboardInterrupt  # when the weights are written already
+
+    monkeypatch.setattr(policy, "check_reloaded", broken_off)
+    with pytest.raises(KeyboardInterrupt):
+        run_warm_start(monkeypatch, tmp_path / "a")
+    assert not (tmp_path / "a" / "model").exists()
+    monkeypatch.setattr(policy, "check_reloaded", check)
+    run_warm_start(monkeypatch, tmp_path / "a")
+    assert trainings == [0, 0]
+    assert not list((tmp_path / "cache" / "warm_start").glob("*.part"))
+
+
+def test_of_two_runs_at_once_one_trains_and_the_other_waits_for_it(monkeypatch, tmp_path, trainings, capsys):
+    entered, may_end = threading.Event(), threading.Event()
+    train = warm_start.train
+
+    def slow(*arguments):
+        entered.set()
+        assert may_end.wait(120)
+        return train(*arguments)
+
+    monkeypatch.setattr(warm_start, "train", slow)
+    monkeypatch.setattr(task, "warm_start_steps", 2)
+    monkeypatch.setattr(task, "warm_start_batch", 4)
+    found = []
+    runs = [
+        threading.Thread(target=lambda: found.append(warm_start.kept(tmp_path, task, "weak", 0))) for _ in range(2)
+    ]
+    runs[0].start()
+    assert entered.wait(120)
+    waits = threading.Event()
+    monkeypatch.setattr(builtins, "print", lambda *said, **_: waits.set() if "waiting for it" in said[0] else None)
+    runs[1].start()
+    assert waits.wait(120)
+    may_end.set()
+    for run in runs:
+        run.join(120)
+    assert trainings == [0]
+    assert found[0] == found[1]
 
 
 def test_the_prompt_files_are_what_openrlhf_reads(monkeypatch, tmp_path):

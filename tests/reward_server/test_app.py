@@ -12,6 +12,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from math_reward import schemas
 from math_reward.app import create_app
 from math_reward.grader import Verdict
 from math_reward.pool import Pool
@@ -247,8 +248,41 @@ async def test_openrlhfs_own_client_gets_lists_for_several_queries(open_server: 
         (
             "/v1/grade",
             {"items": [{"completion": "7", "reference": "1", "promt": ""}]},
-            "Item 0, field 'promt': extra inputs are not permitted.",
+            "Item 0: there is no field 'promt'; did you mean 'prompt'?",
         ),
+        (
+            "/v1/grade",
+            {"items": [{"completion": "7", "refrence": "1"}]},
+            "Item 0: there is no field 'refrence'; did you mean 'reference'?",
+        ),
+        (
+            "/v1/grade",
+            {"items": [{"completion": "7", "reference": "1", "options": {"tolerance": 1}}]},
+            "Item 0, field 'options': there is no field 'tolerance'; there are 'mode', 'rel_tol', 'allow_rounded', "
+            "'allow_unevaluated', 'evaluated' and 'math_verify'.",
+        ),
+        (
+            "/v1/grade",
+            {"items": [], "options": {"evaluate": True}},
+            "Field 'options': there is no field 'evaluate'; did you mean 'evaluated'?",
+        ),
+        ("/v1/grade", {"item": []}, "There is no field 'item'; did you mean 'items'?"),
+        (
+            "/get_reward",
+            {"query": ["a"], "prompts": ["a"], "lables": ["1"]},
+            "There is no field 'lables'; did you mean 'labels'?",
+        ),
+        (
+            "/v1/explain",
+            {"completion": "7", "reference": "1", "x" * 1000: 1},
+            f"There is no field {'x' * 40!r}; there are 'completion', 'reference', 'prompt' and 'options'.",
+        ),
+        (
+            "/get_reward?on_no_judgment=refuse",
+            {"query": ["a"], "prompts": ["a"], "labels": ["1"]},
+            "There is no parameter 'on_no_judgment'; did you mean 'on_no_judgement'?",
+        ),
+        ("/v1/grade?strict=1", {"items": []}, "There is no parameter 'strict'."),
         (
             "/v1/grade",
             {"items": ["7"]},
@@ -279,6 +313,31 @@ def test_a_faulty_request_is_refused_with_the_item_and_the_field(
     response = ask.post(path, json=body)
 
     assert (response.status_code, response.json()) == (422, {"detail": sentence})
+
+
+EMPTY = {"completion": "", "reference": ""}
+PARTS: list[tuple[str, type[schemas.Body], Any]] = [
+    ("/v1/grade", schemas.GradeRequest, lambda part: part),
+    ("/v1/grade", schemas.GradeItem, lambda part: {"items": [part]}),
+    ("/v1/grade", schemas.GradeOptions, lambda part: {"items": [], "options": part}),
+    ("/v1/grade", schemas.GradeOptions, lambda part: {"items": [EMPTY | {"options": part}]}),
+    ("/get_reward", schemas.RewardRequest, lambda part: part),
+    ("/v1/explain", schemas.GradeItem, lambda part: part),
+    ("/v1/explain", schemas.GradeOptions, lambda part: EMPTY | {"options": part}),
+]
+
+
+@pytest.mark.parametrize(("path", "model", "within"), PARTS)
+def test_every_field_with_two_letters_exchanged_is_named_with_what_was_meant(
+    ask: httpx.Client, path: str, model: type[schemas.Body], within: Any
+):
+    for name in model.model_fields:
+        typed = name[:2] + name[3] + name[2] + name[4:]
+        if typed in model.model_fields or typed == name:
+            continue
+        response = ask.post(path, json=within({typed: "x"}))
+        assert response.status_code == 422
+        assert response.json()["detail"].lower().endswith(f"there is no field {typed!r}; did you mean {name!r}?")
 
 
 def test_several_faults_are_counted(ask: httpx.Client):

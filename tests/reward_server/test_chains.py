@@ -218,6 +218,12 @@ def test_it_is_told_which_equation_is_false():
     assert found.detail == "The answer contradicts itself: it equates two different things."
 
 
+def test_a_reference_in_prose_that_contradicts_itself_is_no_reference():
+    solution = "To find the answer we add the apples of Janet to those of her brother, who has one, so 40 + 1 = {}"
+    assert grade("42", solution.format(42)).verdict is Verdict.BAD_REFERENCE
+    assert grade("41", solution.format(41)).correct
+
+
 @pytest.mark.parametrize("before", ["Suppose that 41 = 42. ", "1/2 = 1/3, "])
 @pytest.mark.parametrize("final", ["The answer is 42.", r"So it is \boxed{42}.", "so x = 42"])
 def test_only_the_final_statement_is_judged(before: str, final: str):

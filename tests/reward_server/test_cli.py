@@ -176,7 +176,7 @@ def test_the_exit_code_of_grade_says_whether_it_is_correct(
         ([], r"\boxed{2+2}", "4", "correct"),
         (["--evaluated"], r"\boxed{2+2}", "4", "unevaluated"),
         (["--evaluated"], r"\boxed{4}", "4", "correct"),
-        ([], "so 41 = 42", "42", "no_answer"),
+        ([], "so 41 = 42", "42", "ambiguous"),
         ([], "so 42 = 42", "42", "correct"),
     ],
 )
@@ -222,3 +222,31 @@ def test_the_service_never_imports_torch():
     code = "import sys, math_reward.app, math_reward.cli; print('torch' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["grad", "1", "1"], "There is no command 'grad'; did you mean 'grade'?"),
+        (["sevre"], "There is no command 'sevre'; did you mean 'serve'?"),
+        (["frobnicate"], "There is no command 'frobnicate'; there are 'serve' and 'grade'."),
+        (["--versoin"], "There is no flag '--versoin'; did you mean '--version'?"),
+        (["grade", "1", "1", "--evaluatd"], "There is no flag '--evaluatd'; did you mean '--evaluated'?"),
+        (["grade", "1", "--refrence-key=a"], "There is no flag '--refrence-key'; did you mean '--reference-key'?"),
+        (["serve", "--prot", "1"], "There is no flag '--prot'; did you mean '--port'?"),
+        (["grade", "--zzzz", "1", "1"], "There is no flag '--zzzz'. `math-reward grade --help` lists them."),
+        (
+            ["grade", "-x", "1"],
+            "'-x' is one argument too many: write -- before what begins with a dash. `math-reward grade --help` says "
+            "what there is.",
+        ),
+        (
+            ["serve", "--port", "x"],
+            "Argument --port: invalid int value: 'x'. `math-reward serve --help` says what there is.",
+        ),
+    ],
+)
+def test_a_mistyped_command_or_flag_is_one_line_with_what_was_meant(arguments: list[str], sentence: str):
+    result = run(*arguments)
+
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", f"math-reward: {sentence}\n")

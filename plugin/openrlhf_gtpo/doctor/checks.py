@@ -1,6 +1,8 @@
 """Every check, in the order in which they are shown; none of them raises."""
 
 import contextlib
+import queue
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +15,7 @@ from openrlhf_gtpo.data.findings import Finding, fault, reason, skipped
 from openrlhf_gtpo.doctor import hook, machine, packages, reward, room
 from openrlhf_gtpo.rewards.protocols import GRADE_PATH
 
-__all__ = ["Question", "examine"]
+__all__ = ["Announce", "Question", "examine"]
 
 
 @dataclass(frozen=True)
@@ -35,29 +37,53 @@ class Question:
     gpus: int | None = None
     """That train; None is as many as there are here."""
     ray_address: str | None = None
+    cluster: machine.Cluster | None = None
+    """What the cluster at that address has, where it was asked before."""
     engine: bool = False
 
 
-def examine(asked: Question) -> Iterator[Finding]:
-    """The findings, one check after the other. Whatever a check raises becomes a fault."""
-    yield from _guarded("Python", packages.check_python)
-    yield from _guarded("OpenRLHF", packages.check_openrlhf)
-    yield from _guarded("vLLM", packages.check_vllm, asked.takes)
+Announce = Callable[[str, str, float], None]
+"""Is told the name of a check that takes a while, what it waits for, and after how many seconds it is given up."""
+
+MOMENT = 30.0
+"""Seconds for a check that has nothing to wait for."""
+MARGIN = 30.0
+"""Seconds more than a check that ends by itself takes at most."""
+FILE_SECONDS = 900.0
+"""For a look at every row of a large file on a slow disk."""
+HUB_SECONDS = 300.0
+"""For a tokenizer that may have to be downloaded."""
+SERVICE_SECONDS = 120.0
+"""For the start of the built-in reward service, or for each that is named."""
+
+
+def examine(asked: Question, announce: Announce = lambda *_: None) -> Iterator[Finding]:
+    """The findings, one check after the other. Whatever a check raises becomes a fault, and so does one that is not
+    done in its time."""
+    look = _Look(announce)
+    imports = packages.IMPORT_SECONDS + MARGIN
+    yield from look("Python", MOMENT, "", packages.check_python)
+    yield from look("OpenRLHF", imports, "importing it and what it needs", packages.check_openrlhf)
+    yield from look("vLLM", MOMENT, "", packages.check_vllm, asked.takes)
     for name in ("torch", "ray", "deepspeed", "transformers"):
-        yield from _guarded(name, packages.check_package, name)
+        yield from look(name, MOMENT, "", packages.check_package, name)
     if asked.takes == "gpu":
-        yield from _guarded("flash-attn", packages.check_flash_attn)
-    yield from _guarded("GPU", machine.check_gpu, asked.device, asked.ray_address)
-    yield from _guarded("memory", room.check_memory, asked.model, asked.takes, asked.gpus, asked.max_len)
-    yield from _guarded("entropy hook", hook.check_hook)
-    yield from _guarded("vLLM engine", hook.check_engine, asked.model, asked.takes, asked.engine)
-    yield from _guarded("Ray", machine.check_ray, asked.ray_address, asked.takes)
-    yield from _guarded("disk", machine.check_disk, asked.out, asked.model)
+        yield from look("flash-attn", MOMENT, "", packages.check_flash_attn)
+    yield from look("GPU", imports, "asking torch", machine.check_gpu, asked.device, asked.ray_address)
+    yield from look("memory", imports, "", room.check_memory, asked.model, asked.takes, asked.gpus, asked.max_len)
+    yield from look("entropy hook", imports, "importing vLLM", hook.check_hook)
+    sampling = f"sampling with {asked.model}" if asked.engine and asked.model else ""
+    seconds = 2 * hook.ENGINE_SECONDS + MARGIN
+    yield from look("vLLM engine", seconds, sampling, hook.check_engine, asked.model, asked.takes, asked.engine)
+    waits = "importing it" + (f", then joining {asked.ray_address}" if asked.ray_address and not asked.cluster else "")
+    seconds = 2 * machine.RAY_SECONDS + MARGIN
+    yield from look("Ray", seconds, waits, machine.check_ray, asked.ray_address, asked.takes, asked.cluster)
+    yield from look("disk", MOMENT, "", machine.check_disk, asked.out, asked.model)
     with contextlib.ExitStack() as cleanup:
-        yield from _service_and_data(asked, cleanup)
+        yield from _service_and_data(asked, cleanup, look)
 
 
-def _service_and_data(asked: Question, cleanup: contextlib.ExitStack) -> Iterator[Finding]:
+def _service_and_data(asked: Question, cleanup: contextlib.ExitStack, look: "_Look") -> Iterator[Finding]:
     """What needs a model's tokenizer or a reward service."""
     service: Any = None
 
@@ -66,7 +92,9 @@ def _service_and_data(asked: Question, cleanup: contextlib.ExitStack) -> Iterato
         findings, service = reward.check_rewards(asked.reward_urls, cleanup)
         return findings
 
-    yield from _guarded("reward service", rewards)
+    waits = " and ".join(asked.reward_urls) or "the built-in one"
+    seconds = SERVICE_SECONDS * max(1, len(asked.reward_urls))
+    yield from look("reward service", seconds, f"asking {waits} for two verdicts", rewards)
     loaded: Any = None
 
     def template() -> Finding:
@@ -83,14 +111,15 @@ def _service_and_data(asked: Question, cleanup: contextlib.ExitStack) -> Iterato
             )
         return tokenizer.check_template(loaded, asked.model)
 
-    yield from _guarded("chat template", template)
+    waits = f"loading the tokenizer of {asked.model}" if asked.model else ""
+    yield from look("chat template", HUB_SECONDS, waits, template)
     if asked.data is None:
         yield from dataset.all_skipped(dataset.NAMES, "give --data")
         return
-    yield from _data(asked, asked.data, loaded, service)
+    yield from _data(asked, asked.data, loaded, service, look)
 
 
-def _data(asked: Question, path: Path, loaded: Any, service: Any) -> Iterator[Finding]:
+def _data(asked: Question, path: Path, loaded: Any, service: Any, look: "_Look") -> Iterator[Finding]:
     found: Any = None
     rows: Any = None
 
@@ -101,15 +130,15 @@ def _data(asked: Question, path: Path, loaded: Any, service: Any) -> Iterator[Fi
             rows = dataset.sample(path, found, asked.input_key, asked.label_key)
         return finding
 
-    yield from _guarded(dataset.ROWS, form)
+    yield from look(dataset.ROWS, FILE_SECONDS, f"reading {path}", form)
     if rows is None:
         yield from dataset.all_skipped(dataset.NAMES[1:], f"{path} could not be read")
         return
-    yield from _guarded(dataset.LABELS, dataset.check_labels, path, found, asked.label_key)
+    yield from look(dataset.LABELS, MOMENT, "", dataset.check_labels, path, found, asked.label_key)
     if not rows:
         yield from dataset.all_skipped(dataset.NAMES[2:], "no row has both a prompt and a label")
         return
-    yield from _guarded(dataset.REPEATS, dataset.check_repeats, path, found)
+    yield from look(dataset.REPEATS, MOMENT, "", dataset.check_repeats, path, found)
     if asked.model is None or asked.max_len is None:
         missing = " and ".join(
             flag for flag, value in (("--model", asked.model), ("--max_len", asked.max_len)) if value is None
@@ -118,8 +147,10 @@ def _data(asked: Question, path: Path, loaded: Any, service: Any) -> Iterator[Fi
     elif loaded is None:
         yield skipped(dataset.LENGTHS, "Not checked: there is no tokenizer, see the line about the chat template.")
     else:
-        yield from _guarded(
+        yield from look(
             dataset.LENGTHS,
+            HUB_SECONDS,
+            f"tokenizing {len(rows):,} prompts",
             dataset.check_lengths,
             *(path, found, rows, loaded, asked.max_len, asked.max_new_tokens),
         )
@@ -132,20 +163,51 @@ def _data(asked: Question, path: Path, loaded: Any, service: Any) -> Iterator[Fi
             f"ends in {GRADE_PATH}.",
         )
     else:
-        yield from _guarded(dataset.REFERENCES, dataset.check_references, path, found, rows, service)
+        seconds = dataset.GRADING_SECONDS + MARGIN
+        waits = f"having {len(rows):,} references graded"
+        yield from look(dataset.REFERENCES, seconds, waits, dataset.check_references, path, found, rows, service)
 
 
-def _guarded(name: str, check: Callable[..., Finding | list[Finding]], *arguments: Any) -> list[Finding]:
-    """What a check finds; an exception that nobody thought of is a fault with a sentence, too."""
-    try:
-        found = check(*arguments)
-    except Exception as error:
-        at = traceback.extract_tb(error.__traceback__)[-1]
-        return [
-            fault(
-                name,
-                f"The check itself failed ({type(error).__name__}: {reason(error)}, in {Path(at.filename).name}, line "
-                f"{at.lineno}): mend what it names, or report it.",
-            )
-        ]
-    return [found] if isinstance(found, Finding) else found
+class _Look:
+    """Runs a check in its time."""
+
+    def __init__(self, announce: Announce) -> None:
+        self.announce = announce
+
+    def __call__(
+        self, name: str, seconds: float, waits: str, check: Callable[..., Finding | list[Finding]], *arguments: Any
+    ) -> list[Finding]:
+        """What a check finds; an exception that nobody thought of is a fault with a sentence, too.
+
+        Args:
+            name: of the check.
+            seconds: after which it is given up; its thread may go on.
+            waits: what it waits for; "" where that is nothing.
+            check: called with ``arguments``.
+        """
+        if waits:
+            self.announce(name, waits, seconds)
+        answer: queue.SimpleQueue[Finding | list[Finding] | Exception] = queue.SimpleQueue()
+
+        def run() -> None:
+            try:
+                answer.put(check(*arguments))
+            except Exception as error:
+                answer.put(error)
+
+        threading.Thread(target=run, name=name, daemon=True).start()
+        try:
+            found = answer.get(timeout=seconds)
+        except queue.Empty:
+            doing = f" ({waits})" if waits else ""
+            return [fault(name, f"The check was not done within {seconds:g} s{doing}: see what it waits for.")]
+        if isinstance(found, Exception):
+            at = traceback.extract_tb(found.__traceback__)[-1]
+            return [
+                fault(
+                    name,
+                    f"The check itself failed ({type(found).__name__}: {reason(found)}, in {Path(at.filename).name}, "
+                    f"line {at.lineno}): mend what it names, or report it.",
+                )
+            ]
+        return [found] if isinstance(found, Finding) else found

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from openrlhf_gtpo.data.findings import Finding
 from openrlhf_gtpo.doctor.checks import Question, examine
-from openrlhf_gtpo.doctor.machine import has_gpus
-from openrlhf_gtpo.doctor.table import as_json, summary, table
+from openrlhf_gtpo.doctor.machine import RAY_SECONDS, Cluster, ask_cluster
+from openrlhf_gtpo.doctor.table import as_json, line, summary
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.rewards.client import RewardClientSettings
@@ -38,17 +38,11 @@ def main(argv: Sequence[str]) -> int:
     # The client's log says of each failure what the finding says.
     logging.getLogger("openrlhf_gtpo").addHandler(logging.NullHandler())
     try:
-        findings = _examined(asked)
+        findings = _examined(asked, in_words=not args.json)
     except KeyboardInterrupt:
         print(f"{PROGRAM}: interrupted", file=sys.stderr)
         return 130
-    if args.json:
-        print(as_json(findings))
-    else:
-        terminal = sys.stdout.isatty()
-        width = shutil.get_terminal_size().columns if terminal else None
-        print(table(findings, width=width, colour=terminal and not os.environ.get("NO_COLOR")))
-        print(f"\n{summary(findings)}")
+    print(as_json(findings) if args.json else f"\n{summary(findings)}")
     return int(any(finding.state == "fault" for finding in findings))
 
 
@@ -89,9 +83,11 @@ def _question(args: argparse.Namespace) -> Question:
             f"--max_new_tokens is {args.max_new_tokens}, but --max_len {args.max_len} has to hold the prompt too: "
             "make it larger."
         )
-    address = args.ray_address or os.environ.get("RAY_ADDRESS") or None
+    address: str | None = args.ray_address or os.environ.get("RAY_ADDRESS") or None
     if address == "local":
         raise SettingsError("--ray_address is local, which is no cluster's address: leave it out.")
+    urls = _urls(args.reward_url)
+    takes, cluster = _takes(args.device, address)
     return Question(
         model=args.model,
         data=args.data,
@@ -99,10 +95,11 @@ def _question(args: argparse.Namespace) -> Question:
         label_key=args.label_key,
         max_len=args.max_len,
         max_new_tokens=args.max_new_tokens,
-        reward_urls=_urls(args.reward_url),
+        reward_urls=urls,
         out=args.out,
         device=args.device,
-        takes=_takes(args.device, address),
+        takes=takes,
+        cluster=cluster,
         ray_address=address,
         gpus=args.gpus,
         engine=args.engine,
@@ -120,28 +117,48 @@ def _urls(text: str | None) -> tuple[str, ...]:
     return urls
 
 
-def _takes(device: str, ray_address: str | None) -> str:
-    """``cpu`` or ``gpu``, as training would choose here and in that cluster; a CPU without torch, which is a fault."""
+def _takes(device: str, ray_address: str | None) -> tuple[str, Cluster | None]:
+    """``cpu`` or ``gpu``, as training would choose here and in that cluster; a CPU without torch, which is a fault.
+    And what the cluster said, where it was asked."""
+    cluster = None
     if device == "auto":
         if importlib.util.find_spec("torch") is None:
-            return "cpu"
+            return "cpu", None
+        print(f"{PROGRAM}: importing torch, to see whether there is a GPU", file=sys.stderr, flush=True)
         import torch
 
-        here = torch.cuda.is_available()
-        device = "gpu" if here or (ray_address is not None and has_gpus(ray_address)) else "cpu"
+        if torch.cuda.is_available():
+            device = "gpu"
+        elif ray_address is not None:
+            _announce("Ray cluster", f"asking {ray_address} for its GPUs", RAY_SECONDS)
+            cluster = ask_cluster(ray_address)
+            device = "gpu" if cluster.gpus > 0 else "cpu"
+        else:
+            device = "cpu"
     if device == "cpu":
         from openrlhf_gtpo.cpu.environment import cpu_environment
 
         os.environ.update(cpu_environment())  # read by vLLM, torch and the checks' own processes
-    return device
+    return device, cluster
 
 
-def _examined(asked: Question) -> list[Finding]:
-    """All findings; on a terminal each is announced there as it comes, and no library writes to standard output."""
+def _announce(name: str, waits: str, seconds: float) -> None:
+    print(f"{PROGRAM}: {name}: {waits}, {seconds:g} s at most", file=sys.stderr, flush=True)
+
+
+def _examined(asked: Question, *, in_words: bool) -> list[Finding]:
+    """All findings, each written as it comes: for people to standard output, else to standard error."""
+    output = sys.stdout
+    terminal = output.isatty()
+    width = shutil.get_terminal_size().columns if terminal else None
+    colour = terminal and not os.environ.get("NO_COLOR")
+    names = max(len(name) for name in ("data: references", *(f"reward {url}" for url in asked.reward_urls)))
     findings = []
-    with contextlib.redirect_stdout(sys.stderr):
-        for finding in examine(asked):
+    with contextlib.redirect_stdout(sys.stderr):  # no library writes to standard output
+        for finding in examine(asked, _announce):
             findings.append(finding)
-            if sys.stderr.isatty():
+            if in_words:
+                print(line(finding, names, width=width, colour=colour), file=output, flush=True)
+            else:
                 print(f"{PROGRAM}: {finding.name}: {finding.state}", file=sys.stderr, flush=True)
     return findings

@@ -4,15 +4,19 @@ import json
 import math
 import os
 import shutil
+import socket
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from openrlhf_gtpo.data.findings import Finding, fault, ok, reason, skipped, warning
 from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
 
-__all__ = ["check_disk", "check_gpu", "check_ray", "has_gpus", "parameters"]
+__all__ = ["RAY_SECONDS", "Cluster", "ask_cluster", "check_disk", "check_gpu", "check_ray", "parameters"]
 
 RAY_SECONDS = 45.0
+CONNECT_SECONDS = 5.0
 CHECKPOINTS = 3
 """What OpenRLHF keeps of each kind by itself (--ckpt.max_num)."""
 GIB = 2**30
@@ -61,27 +65,63 @@ def _why_no_gpu() -> str:
     return "the driver lists none"
 
 
-def check_ray(address: str | None, device: str) -> list[Finding]:
+@dataclass(frozen=True)
+class Cluster:
+    """What a Ray cluster has; or the part of a sentence that says why it cannot be joined."""
+
+    nodes: float = 0
+    cpus: float = 0
+    gpus: float = 0
+    """Logical ones included."""
+    free_gpus: float = 0
+    problem: str = ""
+
+
+def ask_cluster(address: str) -> Cluster:
+    """Join a cluster for a moment; takes at most CONNECT_SECONDS and RAY_SECONDS."""
+    if problem := _unreachable(address):
+        return Cluster(problem=problem)
+    try:
+        return Cluster(**isolated("ray_cluster", {"address": address}, RAY_SECONDS))
+    except ProbeFailed as error:
+        return Cluster(problem=str(error).rstrip("."))
+
+
+def _unreachable(address: str) -> str | None:
+    """Why there is no connection to the address; None where there is, or where it names no port. Ray itself tries for
+    a minute or more."""
+    try:
+        parts = urlsplit(address if "//" in address else f"//{address}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return "it is no HOST:PORT"
+    if host is None or port is None:
+        return None
+    try:
+        socket.create_connection((host, port), CONNECT_SECONDS).close()
+    except ConnectionRefusedError:
+        return f"nothing listens on port {port} of {host}"
+    except socket.gaierror:
+        return f"the host name {host} is not known here"
+    except OSError as error:
+        return f"{host} does not answer on port {port}: {reason(error)}"
+    return None
+
+
+def check_ray(address: str | None, device: str, cluster: Cluster | None = None) -> list[Finding]:
     """Whether Ray can be imported, and what the cluster has, if there is one.
 
     Args:
         address: of the cluster, or None.
         device: ``cpu`` or ``gpu``.
+        cluster: what it said, where it was asked before.
     """
     if problem := _import_fault():
         return [fault("Ray", f"It cannot be imported ({problem}): install the Ray that OpenRLHF asks for.")]
     here = ok("Ray", "It can be imported.")
     if address is None:
         return [here, skipped("Ray cluster", "Not checked: give --ray_address or set RAY_ADDRESS.")]
-    return [here, _cluster(address, device)]
-
-
-def has_gpus(address: str) -> bool:
-    """Whether a Ray cluster has GPUs, logical ones included; a cluster that cannot be joined has none to offer."""
-    try:
-        return isolated("ray_cluster", {"address": address}, RAY_SECONDS)["gpus"] > 0
-    except ProbeFailed:
-        return False
+    return [here, _cluster(address, device, cluster)]
 
 
 def _import_fault() -> str | None:
@@ -92,7 +132,7 @@ def _import_fault() -> str | None:
     return None
 
 
-def _cluster(address: str, device: str) -> Finding:
+def _cluster(address: str, device: str, found: Cluster | None) -> Finding:
     name = "Ray cluster"
     if address.startswith(("http://", "https://")):
         return fault(
@@ -100,24 +140,23 @@ def _cluster(address: str, device: str) -> Finding:
             f"{address} is the address of Ray's dashboard, which takes jobs: give that of the cluster, such as "
             "HOST:6379 or ray://HOST:10001.",
         )
-    try:
-        found = isolated("ray_cluster", {"address": address}, RAY_SECONDS)
-    except ProbeFailed as error:
-        what = f"The cluster at {address} cannot be joined ({str(error).rstrip('.')})"
+    found = found or ask_cluster(address)
+    if found.problem:
+        what = f"The cluster at {address} cannot be joined ({found.problem})"
         return fault(name, f"{what}: start it by `ray start --head`, or mend the address or the firewall.")
-    size = f"{found['nodes']:g} nodes" if found["nodes"] != 1 else "1 node"
-    has = f"{address} has {size}, {found['cpus']:g} CPUs and {found['gpus']:g} GPUs"
-    if found["gpus"] == 0 and device == "gpu":
+    size = f"{found.nodes:g} nodes" if found.nodes != 1 else "1 node"
+    has = f"{address} has {size}, {found.cpus:g} CPUs and {found.gpus:g} GPUs"
+    if found.gpus == 0 and device == "gpu":
         return fault(name, f"{has}: start its nodes on machines with GPUs, or give --device cpu.")
-    if found["gpus"] == 0:
+    if found.gpus == 0:
         return warning(
             name,
             f"{has}, and actors are placed on GPUs, on a CPU on logical ones: start its nodes with --num-gpus.",
         )
-    if found["free_gpus"] < found["gpus"]:
+    if found.free_gpus < found.gpus:
         return warning(
             name,
-            f"{has}, of which {found['free_gpus']:g} are free: training waits for those that others hold, so end "
+            f"{has}, of which {found.free_gpus:g} are free: training waits for those that others hold, so end "
             "their jobs first or ask for fewer.",
         )
     return ok(name, f"{has}, all free.")

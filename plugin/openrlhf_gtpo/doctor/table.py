@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from openrlhf_gtpo.data.findings import Finding, State
 
-__all__ = ["as_json", "summary", "table"]
+__all__ = ["as_json", "line", "summary"]
 
 COLOURS: dict[State, str] = {"ok": "32", "warning": "33", "fault": "31", "skipped": "2"}
 """By ANSI's numbers: green, yellow, red, faint."""
@@ -15,27 +15,27 @@ NARROWEST = 30
 """Characters of a sentence in a line at least, however narrow the terminal is."""
 
 
-def table(findings: Sequence[Finding], *, width: int | None, colour: bool) -> str:
+STATES = max(map(len, COLOURS))
+
+
+def line(finding: Finding, names: int, *, width: int | None, colour: bool) -> str:
     """State, name and sentence in columns.
 
     Args:
+        finding: what is shown.
+        names: characters of the column of names; a longer name takes more.
         width: characters of a terminal, to which sentences are wrapped; None writes each on one line.
         colour: whether states are coloured.
     """
-    states = max(len(finding.state) for finding in findings)
-    names = max(len(finding.name) for finding in findings)
-    room = None if width is None else max(NARROWEST, width - states - names - 4)
-    lines = []
-    for finding in findings:
-        state = f"{finding.state:<{states}}"
-        if colour:
-            state = f"\x1b[{COLOURS[finding.state]}m{state}\x1b[0m"
-        sentence = [finding.sentence]
-        if room is not None:
-            sentence = textwrap.wrap(finding.sentence, room, break_long_words=False, break_on_hyphens=False)
-        indent = " " * (states + names + 4)
-        lines.append(f"{state}  {finding.name:<{names}}  " + f"\n{indent}".join(sentence))
-    return "\n".join(lines)
+    state = f"{finding.state:<{STATES}}"
+    if colour:
+        state = f"\x1b[{COLOURS[finding.state]}m{state}\x1b[0m"
+    sentence = [finding.sentence]
+    indent = STATES + names + 4
+    if width is not None:
+        room = max(NARROWEST, width - indent)
+        sentence = textwrap.wrap(finding.sentence, room, break_long_words=False, break_on_hyphens=False)
+    return f"{state}  {finding.name:<{names}}  " + f"\n{' ' * indent}".join(sentence)
 
 
 def summary(findings: Sequence[Finding]) -> str:

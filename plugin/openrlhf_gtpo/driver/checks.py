@@ -64,15 +64,15 @@ def of_services(args: argparse.Namespace) -> list[str]:
         args: OpenRLHF's flat namespace.
 
     Returns:
-        One sentence for each service that cannot be used, where another one can.
+        One sentence for each service that does not answer, where another one does, or that does not grade mathematics.
 
     Raises:
         ServiceUnusable: none can.
     """
-    from openrlhf_gtpo.rewards.probe import unusable_services
+    from openrlhf_gtpo.rewards.probe import doubtful_services
 
     settings = reward_client_settings(vars(args))
-    return unusable_services(settings) if settings else []
+    return doubtful_services(settings) if settings else []
 
 
 def _unknown_schedulers(flags: dict[str, Any]) -> list[str]:

@@ -13,9 +13,12 @@ from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, Rew
 from openrlhf_gtpo.rewards.protocols import Reward, RewardRequest
 from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 
-__all__ = ["Answers", "ServiceUnusable", "ask_known_answers", "unusable_services"]
+__all__ = ["Answers", "ServiceUnusable", "ask_known_answers", "doubtful_services"]
 
 CONNECT_SECONDS = 5.0
+PROBE_SECONDS = 15.0
+"""For the answer to two completions, before a run."""
+
 QUESTION, REFERENCE = "What is 6 times 7?", "42"
 RIGHT, WRONG = (f"6 times 7 is \\boxed{{{answer}}}." for answer in (42, 41))
 
@@ -61,24 +64,29 @@ def ask_known_answers(settings: RewardClientSettings) -> Answers:
         raise ServiceUnusable(_what_to_do(settings, error)) from None
 
 
-def unusable_services(settings: RewardClientSettings) -> list[str]:
-    """One sentence for each URL of a run that cannot be used.
+def doubtful_services(settings: RewardClientSettings) -> list[str]:
+    """One sentence for each URL of a run that does not answer, or not as a service that grades mathematics does.
 
     Args:
-        settings: of the run's reward client.
+        settings: of the run's reward client; each URL is asked once, and waited for `PROBE_SECONDS` at most.
 
     Raises:
-        ServiceUnusable: none of them can.
+        ServiceUnusable: no URL answers at all.
     """
-    found = []
+    silent, others = [], []
+    seconds = min(settings.timeout, PROBE_SECONDS)
     for url in settings.urls:
+        one = RewardClientSettings((url,), token=settings.token, timeout=seconds, deadline=0.0)
         try:
-            ask_known_answers(RewardClientSettings((url,), token=settings.token, timeout=settings.timeout, deadline=0))
+            answers = ask_known_answers(one)
         except ServiceUnusable as fault:
-            found.append(f"The reward service {url} cannot be used. {fault}")
-    if len(found) == len(settings.urls):
-        raise ServiceUnusable("\n".join(found))
-    return found
+            silent.append(f"The reward service {url} cannot be used. {fault}")
+            continue
+        if answers.fault:
+            others.append(f"The reward service {url} grades something else than mathematics. {answers.fault}")
+    if len(silent) == len(settings.urls):
+        raise ServiceUnusable("\n".join(silent))
+    return silent + others
 
 
 async def _ask(settings: RewardClientSettings) -> Answers:

@@ -244,7 +244,7 @@ def _reference_text(reference: str) -> str | None:
         return reference.rpartition("####")[2]
     if len(reference) > _PROSE_REFERENCE and "answer" in reference.lower():
         answer = final_answer(reference)
-        return None if answer is None else answer.text
+        return None if answer is None or answer.contradicts_itself else answer.text
     return reference
 
 

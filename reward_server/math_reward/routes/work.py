@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Query, Request, Response, Security
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response, Security
 from fastapi.security import HTTPBearer
 
 from math_reward.grader import Verdict
@@ -13,6 +13,7 @@ from math_reward.hang_up import unless_hung_up
 from math_reward.item import Graded, Item
 from math_reward.json_body import json_route
 from math_reward.metrics import Metrics
+from math_reward.nearest import no_such
 from math_reward.pool import Pool
 from math_reward.recent import Recent
 from math_reward.routes.refusals import pool_refusals
@@ -60,7 +61,11 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
     """
     # The guard asks for the token; this writes it into the OpenAPI document.
     token = [Security(HTTPBearer(auto_error=False))] if settings.bearer_token else []
-    router = APIRouter(route_class=json_route(settings.max_items), dependencies=token, responses=PROBLEMS)
+    router = APIRouter(
+        route_class=json_route(settings.max_items),
+        dependencies=[*token, Depends(_refuse_unknown_parameters)],
+        responses=PROBLEMS,
+    )
 
     answers = Turnstile()
 
@@ -92,6 +97,15 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
         return _json(json.dumps(reward_answer(graded)))
 
     return router
+
+
+def _refuse_unknown_parameters(request: Request) -> None:
+    """A parameter that is mistyped would be as if it were not there."""
+    known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
+    unknown = next((name for name in request.query_params if name not in known), None)
+    if unknown is not None:
+        said = no_such("parameter", unknown, known) if known else f"There is no parameter {unknown[:40]!r}"
+        raise HTTPException(422, said if said.endswith("?") else f"{said}.")
 
 
 _OnNoJudgement = Annotated[

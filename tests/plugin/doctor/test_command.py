@@ -3,7 +3,8 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -95,8 +96,8 @@ def test_a_whole_examination_as_a_program_reads_it(policy: Path, written: Callab
     assert "Traceback" not in done.stderr
 
 
-def answers(*findings: Finding) -> Callable[[Question], list[Finding]]:
-    return lambda asked: list(findings)
+def answers(*findings: Finding) -> Callable[[Question, object], list[Finding]]:
+    return lambda asked, announce: list(findings)
 
 
 @pytest.mark.parametrize(
@@ -115,6 +116,77 @@ def test_the_exit_status_says_whether_something_is_to_be_mended(
     *_, last = capsys.readouterr().out.rstrip().split("\n")
     assert last.endswith(".")
     assert "check" in last
+
+
+@pytest.mark.parametrize("flags", [[], ["--json"]])
+def test_each_finding_is_written_before_the_next_check_begins(
+    flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To a file, which is buffered as a pipe is; with --json standard output holds the JSON alone, at the end."""
+    seen: list[str] = []
+    with (tmp_path / "output").open("w") as output, (tmp_path / "errors").open("w") as errors:
+        monkeypatch.setattr(sys, "stdout", output)
+        monkeypatch.setattr(sys, "stderr", errors)
+
+        def examine(asked: Question, announce: checks.Announce) -> Iterator[Finding]:
+            yield ok("first", "Fine.")
+            announce("second", "waiting for a bus", 45.0)
+            seen.append((tmp_path / "output").read_text())
+            seen.append((tmp_path / "errors").read_text())
+            yield ok("second", "Fine, too.")
+
+        monkeypatch.setattr(command, "examine", examine)
+        assert main(["doctor", "--device", "cpu", *flags]) == 0
+    waits = "openrlhf-gtpo doctor: second: waiting for a bus, 45 s at most\n"
+    first = "openrlhf-gtpo doctor: first: ok\n"
+    assert seen == (["", first + waits] if flags else ["ok       first             Fine.\n", waits])
+
+
+def test_a_check_that_is_not_done_in_its_time_is_a_fault_and_the_next_one_begins() -> None:
+    announced: list[tuple[str, str, float]] = []
+    look = checks._Look(lambda *said: announced.append(said))
+    bus = threading.Event()
+    (found,) = look("bus", 0.25, "waiting for a bus", bus.wait)
+    assert (found.state, found.sentence) == (
+        "fault",
+        "The check was not done within 0.25 s (waiting for a bus): see what it waits for.",
+    )
+    assert announced == [("bus", "waiting for a bus", 0.25)]
+    bus.set()
+    assert look("next", 120, "", lambda: ok("next", "Fine.")) == [ok("next", "Fine.")]
+
+
+def test_every_check_that_waits_says_for_what_and_how_long(
+    written: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Question(
+        model="m", data=written({"input": "6*7?", "label": "42"}), max_len=9, ray_address="10.0.0.1:1", engine=True
+    )
+    announced: dict[str, str] = {}
+
+    class Look(checks._Look):
+        """Runs no check but the one of the data's form."""
+
+        def __call__(self, name: str, seconds: float, waits: str, check: object, *arguments: object) -> list[Finding]:
+            assert 0 < seconds <= 2 * 1800 + 30
+            if name == checks.dataset.ROWS:
+                return super().__call__(name, seconds, waits, check, *arguments)  # type: ignore[arg-type]
+            if waits:
+                self.announce(name, waits, seconds)
+            return [ok(name, "Fine.")]
+
+    monkeypatch.setattr(checks, "_Look", Look)
+    list(checks.examine(asked, lambda name, waits, seconds: announced.update({name: waits})))
+    assert announced == {
+        "OpenRLHF": "importing it and what it needs",
+        "GPU": "asking torch",
+        "entropy hook": "importing vLLM",
+        "vLLM engine": "sampling with m",
+        "Ray": "importing it, then joining 10.0.0.1:1",
+        "reward service": "asking the built-in one for two verdicts",
+        "chat template": "loading the tokenizer of m",
+        "data: rows": f"reading {asked.data}",
+    }
 
 
 def test_an_exception_in_a_check_is_a_fault_and_the_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +216,8 @@ def test_what_cannot_be_checked_for_another_fault_is_skipped(
     asked = Question(model=str(tmp_path / "none"), data=written({"input": "6*7?", "label": "42"}), max_len=100)
     monkeypatch.setattr(checks.reward, "check_rewards", lambda *_: ([fault("reward service", "It is gone.")], None))
     with checks.contextlib.ExitStack() as cleanup:
-        found = {finding.name: finding for finding in checks._service_and_data(asked, cleanup)}
+        look = checks._Look(lambda *_: None)
+        found = {finding.name: finding for finding in checks._service_and_data(asked, cleanup, look)}
     assert found["chat template"].state == "fault"
     assert "none cannot be loaded (" in found["chat template"].sentence
     assert found["data: rows"].state == found["data: labels"].state == "ok"

@@ -13,7 +13,7 @@ import torch
 
 from openrlhf_gtpo.doctor import machine
 from openrlhf_gtpo.doctor.isolated import ProbeFailed
-from openrlhf_gtpo.doctor.machine import check_disk, check_gpu, check_ray, has_gpus, parameters
+from openrlhf_gtpo.doctor.machine import Cluster, ask_cluster, check_disk, check_gpu, check_ray, parameters
 
 # Disk
 
@@ -136,7 +136,9 @@ def test_a_real_cluster_is_counted(cluster: str) -> None:
     imported, found = check_ray(cluster, "gpu")
     assert (imported.state, found.state) == ("ok", "ok"), (imported.sentence, found.sentence)
     assert found.sentence == f"{cluster} has 1 node, 1 CPUs and 2 GPUs, all free."
-    assert has_gpus(cluster)
+    asked = ask_cluster(cluster)
+    assert (asked.gpus, asked.problem) == (2, "")
+    assert check_ray(cluster, "gpu", asked)[1] == found
 
 
 def test_a_cluster_that_cannot_be_joined_has_no_gpus_to_train_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +146,46 @@ def test_a_cluster_that_cannot_be_joined_has_no_gpus_to_train_on(monkeypatch: py
         raise ProbeFailed("it is gone")
 
     monkeypatch.setattr(machine, "isolated", isolated)
-    assert not has_gpus("10.0.0.1:6379")
+    monkeypatch.setattr(machine, "_unreachable", lambda address: None)
+    assert ask_cluster("10.0.0.1:6379") == Cluster(problem="it is gone")
+
+
+@pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}"])
+def test_an_address_where_nothing_listens_is_told_without_ray_which_tries_for_minutes(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def isolated(probe: str, arguments: dict[str, object], seconds: float) -> None:
+        assert arguments == {"address": None}, "Ray was asked to join"
+
+    monkeypatch.setattr(machine, "isolated", isolated)
+    with socket.socket() as held:  # bound and not listening: refused, and nobody else can take it
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+        _, found = check_ray(form.format(port), "cpu")
+    assert (found.state, found.sentence) == (
+        "fault",
+        f"The cluster at {form.format(port)} cannot be joined (nothing listens on port {port} of 127.0.0.1): start it "
+        "by `ray start --head`, or mend the address or the firewall.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("no-such-host.invalid:6379", "the host name no-such-host.invalid is not known here"),
+        ("127.0.0.1:99999", "it is no HOST:PORT"),
+        ("auto", None),
+    ],
+)
+def test_an_address_is_looked_at_before_ray_is_asked(address: str, problem: str | None) -> None:
+    assert machine._unreachable(address) == problem
+
+
+def test_a_cluster_that_was_asked_before_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "_import_fault", lambda: None)
+    monkeypatch.setattr(machine, "ask_cluster", lambda address: pytest.fail("asked again"))
+    _, found = check_ray("10.0.0.1:6379", "gpu", Cluster(problem="it is gone"))
+    assert (found.state, "cannot be joined (it is gone)" in found.sentence) == ("fault", True)
 
 
 def test_without_an_address_only_the_import_is_tried() -> None:
@@ -179,6 +220,7 @@ def test_a_cluster_without_free_gpus_is_told(
     has: dict[str, float], device: str, state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(machine, "isolated", lambda *_: {"nodes": 2, "cpus": 64.0, **has})
+    monkeypatch.setattr(machine, "_unreachable", lambda address: None)
     _, found = check_ray("10.0.0.1:6379", device)
     assert (found.state, "10.0.0.1:6379 has 2 nodes, 64 CPUs" in found.sentence) == (state, True)
 

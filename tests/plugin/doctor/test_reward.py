@@ -148,3 +148,6 @@ def test_each_url_is_looked_at_and_one_with_verdicts_grades_the_data() -> None:
     assert [found.state for found in findings] == ["fault", "ok", "ok"]
     assert working is not None
     assert working.urls == (good.url,)
+
+
+# Before a run

@@ -3,7 +3,7 @@
 import json
 
 from openrlhf_gtpo.data.findings import Finding, fault, ok, places, reason, skipped, warning
-from openrlhf_gtpo.doctor.table import as_json, summary, table
+from openrlhf_gtpo.doctor.table import as_json, line, summary
 
 FINDINGS = [
     ok("Python", "It is 3.11.7."),
@@ -14,7 +14,7 @@ FINDINGS = [
 
 
 def test_columns_are_aligned() -> None:
-    assert table(FINDINGS, width=None, colour=False).split("\n") == [
+    assert [line(finding, 13, width=None, colour=False) for finding in FINDINGS] == [
         "ok       Python         It is 3.11.7.",
         "warning  data: repeats  Two come again: keep one.",
         "fault    GPU            There is none: plug one in, please, and look again.",
@@ -23,10 +23,10 @@ def test_columns_are_aligned() -> None:
 
 
 def test_on_a_terminal_states_are_coloured_and_sentences_wrapped() -> None:
-    lines = table(FINDINGS[2:3], width=42, colour=True).split("\n")
+    lines = line(FINDINGS[2], 3, width=44, colour=True).split("\n")
     assert lines == [
-        "\x1b[31mfault\x1b[0m  GPU  There is none: plug one in,",
-        "            please, and look again.",
+        "\x1b[31mfault  \x1b[0m  GPU  There is none: plug one in,",
+        "              please, and look again.",
     ]
 
 

@@ -1,0 +1,66 @@
+"""What training asks of its reward services before it starts anything."""
+
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from openrlhf_gtpo.rewards.client import RewardClientSettings
+from openrlhf_gtpo.rewards.embedded import EmbeddedService
+from openrlhf_gtpo.rewards.probe import ServiceUnusable, doubtful_services
+
+from .fake_reward_server import Answer, FakeRewardServer, Post
+
+
+def ask(*urls: str, token: str | None = None) -> list[str]:
+    return doubtful_services(RewardClientSettings(urls, token=token))
+
+
+def graded(right: float, wrong: float) -> Callable[[Post], Answer]:
+    """A service of the project's protocol with these rewards for the completions with 42 and with 41."""
+
+    def answer(post: Post) -> Answer:
+        rewards = [right if "42" in text else wrong for text in post.texts]
+        results = [{"reward": r, "correct": r == 1, "verdict": "correct" if r == 1 else "wrong"} for r in rewards]
+        return Answer(body={"results": results})
+
+    return answer
+
+
+@pytest.fixture
+def nobody() -> str:
+    """A URL where nothing listens."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{held.getsockname()[1]}"
+
+
+def test_a_service_that_grades_is_asked_once_and_nothing_is_said(service: EmbeddedService) -> None:
+    assert ask(service.url, token=service.token) == []
+
+
+def test_where_no_service_answers_the_run_is_refused_with_a_sentence_for_each(
+    service: EmbeddedService, nobody: str
+) -> None:
+    with pytest.raises(ServiceUnusable) as refused:
+        ask(nobody, service.url, token="wrong")
+    down, refuses = str(refused.value).splitlines()
+    assert down.startswith(f"The reward service {nobody} cannot be used. Nothing listens on port")
+    assert refuses.startswith(f"The reward service {service.url} cannot be used. It refuses the token of")
+
+
+def test_one_of_two_services_that_is_down_is_told_and_the_run_goes_on(service: EmbeddedService, nobody: str) -> None:
+    (said,) = ask(service.url, nobody, token=service.token)
+    assert said.startswith(f"The reward service {nobody} cannot be used. ")
+
+
+def test_a_service_that_grades_something_else_is_told_and_the_run_goes_on() -> None:
+    with FakeRewardServer(always=graded(0, 0)) as server:
+        (said,) = ask(server.url)
+    assert said.startswith(f"The reward service {server.url} grades something else than mathematics. It gave a right")
+    assert len(server.posts) == 1
+
+
+def test_minus_one_for_a_wrong_answer_is_a_verdict_too() -> None:
+    with FakeRewardServer(always=graded(1, -1)) as server:
+        assert ask(server.url) == []
