@@ -8,6 +8,7 @@
 # ALGO   gtpo (default), grpo_s, or group_norm, which is plain GRPO
 # STEPS  training steps of 16 prompts with 8 responses each (60)
 # RUN    folder for everything that the run makes, relative to the repository's root (runs/quickstart)
+# TASK   last_digit (default), gates, trail, or a file with a task of your own: docs/extending.md
 # SEED   of the policy's first weights, the sampling and the order of the prompts (0)
 #
 # An honest word: the policy is trained first on demonstrations that get things wrong on purpose, and reinforcement
@@ -24,6 +25,7 @@ algorithm=${ALGO:-gtpo}
 steps=${STEPS:-60}
 run=${RUN:-runs/quickstart}
 seed=${SEED:-0}
+task=${TASK:-last_digit}
 
 python=.venv/bin/python
 prompts_per_step=16
@@ -79,10 +81,14 @@ stop() { # stop SIGNAL STATUS
     exit "$2"
 }
 
+limit() { # limit NAME: of the task, in tokens
+    "$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$run/warm_start/task.json" "$1"
+}
+
 evaluate() { # evaluate MODEL OUT: 200 held-out prompts, 16 responses each, with the evaluation that users have
     echo "  starting vLLM, then sampling and grading (log: $run/evaluate.log)"
     "$python" -m openrlhf_gtpo eval --device cpu --model "$1" --out "$2" --seed "$seed" --n 16 --k 1,8 \
-        --data "$run/warm_start/heldout.jsonl" --max_prompts 200 --max_new_tokens 40 2>>"$run/evaluate.log" |
+        --data "$run/warm_start/heldout.jsonl" --max_prompts 200 --max_new_tokens "$(limit max_new_tokens)" 2>>"$run/evaluate.log" |
         sed -n 's/^pass@/  &/p'
 }
 
@@ -95,13 +101,13 @@ train() {
         --data.label_key label
         --data.apply_chat_template
         --data.max_samples $((steps * prompts_per_step))
-        --data.max_len 96
+        --data.max_len "$(limit max_length)"
         --algo.advantage.estimator "$algorithm"
         --algo.kl.init_coef 0
         --rollout.batch_size $prompts_per_step
         --rollout.n_samples_per_prompt 8
         --rollout.micro_batch_size 16
-        --rollout.max_new_tokens 40
+        --rollout.max_new_tokens "$(limit max_new_tokens)"
         --train.batch_size 64
         --train.micro_batch_size 16
         --train.seed "$seed"
@@ -122,6 +128,11 @@ train() {
 case $algorithm in
     gtpo | grpo_s | group_norm) ;;
     *) fail "ALGO is '$algorithm', but has to be gtpo, grpo_s or group_norm." ;;
+esac
+case $task in
+    last_digit | gates | trail) ;;
+    *.py) [ -f "$task" ] || fail "TASK is $task, and there is no such file." ;;
+    *) fail "TASK is $task, but has to be last_digit, gates, trail or a .py file: docs/extending.md." ;;
 esac
 [[ $steps =~ ^[1-9][0-9]{0,3}$ ]] && [ "$steps" -le 1000 ] ||
     fail "STEPS is '$steps', but has to be a number from 1 to 1000."
@@ -156,8 +167,8 @@ fi
 cat <<EOF
 Quickstart: $algorithm, $steps steps, seed $seed, in $run. On two cores and no GPU it takes about
   setup       1 min   the first time only; 1.1 GB to download, 4 GB of disk
-  warm_start  2 min   the first time with this seed only, then it is taken from runs/cache: a policy of 0.4 M parameters copies careless work, so that it gets 'Last digit of 4+7*9?' right
-                      about one time in three: reinforcement learning is to remove habits that are planted here
+  warm_start  2 min   a policy of 0.4 M parameters copies careless work: reinforcement learning is to remove habits that
+                      are planted here. Once for each task and seed; then it is taken from runs/cache
   before      30 s    pass@1 on prompts that are never trained on
   training    $(((45 + steps * 3 / 2 + 59) / 60)) min   $algorithm through OpenRLHF, vLLM, DeepSpeed and Ray, with this project's reward service
   after       30 s    pass@1 again
@@ -167,7 +178,7 @@ EOF
 echo "== setup"
 phase setup bash launch/setup.sh
 echo "== warm_start"
-phase warm_start "$python" launch/laptop/warm_start.py --out "$run/warm_start" --seed "$seed" \
+phase warm_start "$python" launch/laptop/warm_start.py --out "$run/warm_start" --seed "$seed" --task "$task" \
     --prompts $((steps * prompts_per_step))
 echo "== before"
 phase before evaluate "$run/warm_start/model" "$run/before"

@@ -4,9 +4,13 @@ mixed quality. `last_digit.py` is the quickstart's, `gates.py` the study's, `tra
 from __future__ import annotations
 
 import random
+import sys
 import zlib
 from abc import ABC, abstractmethod
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 HELD_OUT_SHARE = 10  # one expression in so many is held out
@@ -16,17 +20,34 @@ SKILLS = ("weak", "strong")
 
 
 def load(name: str, skill: str = "weak") -> Task:
-    """The task of the module `name`, with the demonstrations of a policy of that skill.
+    """The task of one of NAMES, or the TASK of a Python file, with the demonstrations of a policy of that skill.
 
     Raises:
-        ValueError: there are no demonstrations of that skill.
+        ValueError: there is no such task or file, the file has no TASK, or there are no demonstrations of that skill.
     """
-    module = import_module(name)
+    if name.endswith(".py"):
+        module = _from_file(Path(name))
+    elif name in NAMES:
+        module = import_module(name)
+    else:
+        raise ValueError(f"there is no task {name}: name one of {', '.join(NAMES)}, or a .py file with a TASK")
     if skill == "weak":
         return module.TASK
     if not hasattr(module, "STRONG"):
         raise ValueError(f"the task {name} has demonstrations of a weak policy only, none of a {skill} one")
     return module.STRONG
+
+
+def _from_file(path: Path) -> ModuleType:
+    spec = spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    module = module_from_spec(spec)
+    sys.modules[path.stem] = module  # where inspect looks for the source
+    spec.loader.exec_module(module)
+    if not isinstance(getattr(module, "TASK", None), Task):
+        raise ValueError(f"{path} has no TASK, an object of a subclass of task.Task")
+    return module
 
 
 class Task(ABC):
@@ -36,6 +57,7 @@ class Task(ABC):
     words: tuple[str, ...]  # of questions and answers, one token each beside the single characters
     layers: int  # of the policy
     max_length: int  # tokens, prompt and response together
+    max_new_tokens = 40  # of a response
     warm_start_steps: int
     warm_start_batch = 64  # demonstrations of one step
     max_distinct = 20_000  # expressions of one split; drawing distinct ones stays quick below it

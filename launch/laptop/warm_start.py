@@ -155,7 +155,9 @@ def kept(cache: Path, task: Task, skill: str, seed: int) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder for train.jsonl, heldout.jsonl and model/")
-    parser.add_argument("--task", choices=NAMES, default=NAMES[0], help=f"({NAMES[0]})")
+    parser.add_argument(
+        "--task", default=NAMES[0], help=f"one of {', '.join(NAMES)}, or a .py file with a TASK ({NAMES[0]})"
+    )
     parser.add_argument("--skill", choices=SKILLS, default=SKILLS[0], help=f"of the demonstrations ({SKILLS[0]})")
     parser.add_argument("--seed", type=int, default=0, help="seed of the policy's weights and demonstrations")
     parser.add_argument("--prompts", type=int, default=960, help="training prompts to write: 16 for each step")
@@ -164,11 +166,14 @@ def main() -> None:
     try:
         task = load(args.task, args.skill)
     except ValueError as error:
-        parser.error(f"--skill {args.skill}: {error}")
+        parser.error(f"{error}.")
 
     args.out.mkdir(parents=True, exist_ok=True)
     write_prompts(task, args.out / "train.jsonl", args.prompts, SPLIT_SEEDS["train"], held_out=False)
     write_prompts(task, args.out / "heldout.jsonl", HELD_OUT_PROMPTS, SPLIT_SEEDS["heldout"], held_out=True)
+
+    limits = {"max_length": task.max_length, "max_new_tokens": task.max_new_tokens}
+    (args.out / "task.json").write_text(json.dumps({"task": task.name, **limits}) + "\n", encoding="utf-8")
 
     transformers.utils.logging.disable_progress_bar()  # of the few files that are saved
     made = kept(args.cache, task, args.skill, args.seed)

@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--algorithm", choices=NAMES, required=True, help="what the run was trained with")
     args = parser.parse_args()
 
-    for name in ("before/eval.json", "after/eval.json", "phases.json"):
+    for name in ("warm_start/task.json", "before/eval.json", "after/eval.json", "phases.json"):
         if not (args.run / name).is_file():
             raise SettingsError(
                 f"{args.run / name} is missing: the run did not get so far, or --run names another folder."
@@ -116,7 +116,8 @@ def main() -> None:
     run = read(args.run)
     before, after = means(run.before), means(run.after)
     name = NAMES[args.algorithm]
-    title = f"{name} on the quickstart task: held-out pass@1 {before['pass@1']:.2f} to {after['pass@1']:.2f}"
+    task = json.loads((args.run / "warm_start" / "task.json").read_text(encoding="utf-8"))["task"]
+    title = f"{name} on the task {task}: held-out pass@1 {before['pass@1']:.2f} to {after['pass@1']:.2f}"
     drawn = [curve for curve in curves_of([run]) if curve[0] in CURVES]
     for key in set(CURVES) - {key for key, _, _ in drawn}:
         print(f"report.py: metrics.jsonl has no {key}, so its curve is missing", file=sys.stderr)

@@ -204,8 +204,8 @@ class GradeResponse(BaseModel):
     results: list[GradeResult]
 
 
-class RewardRequest(Body):
-    """What OpenRLHF posts to `--reward.remote_url`."""
+class RewardRequest(BaseModel):
+    """What OpenRLHF posts to `--reward.remote_url`. A later OpenRLHF may send more, which is no fault."""
 
     model_config = ConfigDict(
         json_schema_extra={

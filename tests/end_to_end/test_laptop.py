@@ -248,7 +248,7 @@ def test_the_two_policies_of_trails_have_one_tokenizer_and_its_longest_response_
 def test_a_skill_that_a_task_has_no_demonstrations_of_is_refused_in_one_sentence(monkeypatch, tmp_path, capsys):
     with pytest.raises(SystemExit):
         run_warm_start(monkeypatch, tmp_path / "out", "--task", "gates", "--skill", "strong")
-    error = "--skill strong: the task gates has demonstrations of a weak policy only, none of a strong one\n"
+    error = "the task gates has demonstrations of a weak policy only, none of a strong one.\n"
     assert capsys.readouterr().err.endswith(error)
     assert not (tmp_path / "out").exists()
 
@@ -432,6 +432,8 @@ def write_run(folder, metrics, rollouts):
         means = {key: {"mean": value, "low": 0.0, "high": 1.0} for key, value in figures.items()}
         (folder / name / "eval.json").write_text(json.dumps({"benchmarks": {"heldout": {**means, "prompts": 200}}}))
     (folder / "phases.json").write_text('{"setup": 1, "training": 90}')
+    (folder / "warm_start").mkdir()
+    (folder / "warm_start" / "task.json").write_text('{"task": "last_digit", "max_length": 96, "max_new_tokens": 40}')
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in metrics))
     (folder / "rollouts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rollouts))
 
@@ -471,7 +473,7 @@ def test_the_report_shows_a_mixed_group_and_names_a_curve_that_is_missing(tmp_pa
 def test_the_report_says_in_one_sentence_which_file_is_missing(tmp_path):
     done = run_report(tmp_path)
     assert done.returncode == 1
-    assert re.fullmatch(r"report\.py: \S+before/eval\.json is missing: .*\.\n", done.stderr)
+    assert re.fullmatch(r"report\.py: \S+warm_start/task\.json is missing: .*\.\n", done.stderr)
 
 
 def run_script(script, **environment):
@@ -486,6 +488,8 @@ def run_script(script, **environment):
         ("ALGO", "ppo", "ALGO is 'ppo', but has to be gtpo, grpo_s or group_norm."),
         ("STEPS", "0", "STEPS is '0', but has to be a number from 1 to 1000."),
         ("STEPS", "ten", "STEPS is 'ten', but has to be a number from 1 to 1000."),
+        ("TASK", "none.py", "TASK is none.py, and there is no such file."),
+        ("TASK", "sums", "TASK is sums, but has to be last_digit, gates, trail or a .py file: docs/extending.md."),
         ("SEED", "-1", "SEED is '-1', but has to be a whole number from 0 to 999999999."),
     ],
 )
@@ -508,3 +512,41 @@ def test_the_set_up_says_which_python_it_needs():
     done = run_script("setup.sh", PYTHON="no-such-python")
     assert done.returncode == 1
     assert re.fullmatch(r"launch/setup\.sh: needs Python 3\.10, 3\.11 or 3\.12, .*\n", done.stderr)
+
+
+EXAMPLE = ROOT / "docs" / "examples" / "counting.py"
+
+
+def test_the_documented_task_counts_as_python_does_and_its_worked_responses_are_right():
+    counting = load(str(EXAMPLE))
+    for expression in counting.expressions(300, seed=5, held_out=False):
+        assert counting.answer(expression) == str(expression.count("a"))
+        assert grade(counting.worked(expression), counting.answer(expression)).verdict is Verdict.CORRECT
+
+
+def test_the_documented_tasks_demonstrations_leave_something_to_learn_and_fit_its_limits():
+    counting, rng = load(str(EXAMPLE)), random.Random(6)
+    tokenizer, right = policy.build_tokenizer(counting), 0
+    expressions = counting.expressions(400, seed=6, held_out=False)
+    for expression in expressions:
+        text = counting.demonstration(expression, rng)
+        right += text.endswith(f"\\boxed{{{counting.answer(expression)}}}")
+        response = len(tokenizer(text + policy.END).input_ids)
+        assert response <= counting.max_new_tokens
+        assert len(tokenizer(policy.chat(counting, tokenizer, expression)).input_ids) + response <= counting.max_length
+    assert 0.15 <= right / len(expressions) <= 0.6
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("nothing", None, "there is no task nothing: name one of last_digit, gates, trail, or a .py file with a TASK"),
+        ("none.py", None, "there is no file "),
+        ("empty.py", "TASK = 1", "has no TASK, an object of a subclass of task.Task"),
+    ],
+)
+def test_a_task_that_is_not_there_is_refused_in_one_sentence(tmp_path, name, content, said):
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=re.escape(said)):
+        load(str(tmp_path / name) if name.endswith(".py") else name)

@@ -270,7 +270,7 @@ async def test_openrlhfs_own_client_gets_lists_for_several_queries(open_server: 
         (
             "/get_reward",
             {"query": ["a"], "prompts": ["a"], "lables": ["1"]},
-            "There is no field 'lables'; did you mean 'labels'?",
+            "Field 'labels': field required.",
         ),
         (
             "/v1/explain",
@@ -321,7 +321,6 @@ PARTS: list[tuple[str, type[schemas.Body], Any]] = [
     ("/v1/grade", schemas.GradeItem, lambda part: {"items": [part]}),
     ("/v1/grade", schemas.GradeOptions, lambda part: {"items": [], "options": part}),
     ("/v1/grade", schemas.GradeOptions, lambda part: {"items": [EMPTY | {"options": part}]}),
-    ("/get_reward", schemas.RewardRequest, lambda part: part),
     ("/v1/explain", schemas.GradeItem, lambda part: part),
     ("/v1/explain", schemas.GradeOptions, lambda part: EMPTY | {"options": part}),
 ]
@@ -338,6 +337,12 @@ def test_every_field_with_two_letters_exchanged_is_named_with_what_was_meant(
         response = ask.post(path, json=within({typed: "x"}))
         assert response.status_code == 422
         assert response.json()["detail"].lower().endswith(f"there is no field {typed!r}; did you mean {name!r}?")
+
+
+def test_what_a_later_openrlhf_may_send_besides_is_no_fault(ask: httpx.Client):
+    body = {"query": [r"1+1? \boxed{2}"], "prompts": ["1+1? "], "labels": ["2"], "images": [None]}
+
+    assert ask.post("/get_reward", json=body).json()["rewards"] == 1.0
 
 
 def test_several_faults_are_counted(ask: httpx.Client):
