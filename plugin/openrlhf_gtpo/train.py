@@ -69,12 +69,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(faulthandler.cancel_dump_traceback_later)  # the last to be called
         locks = cleanup.enter_context(contextlib.ExitStack())  # held until nothing of the run is left
-        adopt_orphans()
-        cleanup.callback(reap, ORPHAN_SECONDS)  # after Ray and the reward service are down
         try:
             prepared = prepare(arguments)
             if prepared is not None:
                 flags = vars(prepared.args)
+                adopt_orphans()
+                cleanup.callback(reap, ORPHAN_SECONDS)  # after Ray and the reward service are down
                 _lock_folders(flags, locks)
                 _train(prepared, cleanup)
         except KeyboardInterrupt:

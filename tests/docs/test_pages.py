@@ -72,7 +72,7 @@ def test_what_is_printed_can_be_run_beside_the_service(block: Block, tmp_path: P
     finally:
         server.stop()
     assert done.returncode == 0, done.stderr[-2000:]
-    assert '"reward":1.0,"correct":true' in done.stdout
+    assert '"reward": 1.0, "correct": true' in done.stdout
     for said in re.findall(r"^# (\{.*)$", block.text, re.M):
         assert said in done.stdout
 

@@ -1,5 +1,6 @@
 """The commands and snippets of README and docs that need engines or a cluster, run as they are printed."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ..docs.blocks import Block, blocks, scratch
+from ..docs.blocks import ROOT, Block, blocks, scratch
 from .ray_cluster import RayCluster
 
 pytestmark = pytest.mark.engine
@@ -27,7 +28,7 @@ def run(block: Block, folder: Path, text: str | None = None, **environment: str)
     clean = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     # A user's shell has none of what the CPU platform sets for the tests' own process.
-    for name in ("VLLM_ENABLE_V1_MULTIPROCESSING", "VLLM_CPU_KVCACHE_SPACE", "PYTHONPATH"):
+    for name in ("HF_HUB_OFFLINE", "VLLM_ENABLE_V1_MULTIPROCESSING", "VLLM_CPU_KVCACHE_SPACE", "PYTHONPATH"):
         clean.pop(name, None)
     return subprocess.run(
         command,
@@ -97,3 +98,15 @@ def test_a_job_that_the_cluster_can_never_place_is_refused_at_once(head: RayClus
         "trainers, 2 for engines) and as many CPUs; its node has 2 and 2: start Ray with more (ray start --head "
         "--num-gpus 3)"
     ) in done.stdout, done.stdout[-3000:]
+
+
+def test_a_task_of_ones_own_goes_through_the_whole_quickstart(folder: Path) -> None:
+    """docs/examples/counting.py through launch/quickstart.sh, as docs/extending.md prints it, with two steps."""
+    (block,) = (block for block in blocks("tested by") if "docs/examples/counting.py" in block.text)
+    subprocess.run(["bash", str(ROOT / "launch" / "setup.sh")], check=True)  # else the quickstart would, from here
+    done = run(block, folder, block.text, STEPS="2")
+    assert done.returncode == 0, done.stdout[-4000:]
+    summary = json.loads((folder / "runs" / "counting" / "summary.json").read_text())
+    assert 0.1 <= summary["before"]["pass@1"] <= 0.9
+    assert {"pass@1", "pass@8"} <= summary["after"].keys()
+    assert len((folder / "runs" / "counting" / "metrics.jsonl").read_text().splitlines()) == 2

@@ -57,11 +57,15 @@ def test_dynamic_filtering_leaves_informative_groups_alone_beside_all_else(combi
     assert (combined.folder / "model" / "config.json").exists()
 
 
-def test_asynchronous_training_with_partial_rollouts(policy: Path, tmp_path: Path) -> None:
+def test_asynchronous_training_with_partial_rollouts_and_a_reward_function_of_ones_own(
+    policy: Path, tmp_path: Path
+) -> None:
     flags = ["--train.async_enable", "--train.partial_rollout_enable", "--train.async_queue_size=2"]
     flags += ["--algo.advantage.is_correction_level=token", "--train.max_steps=3"]
+    flags += [f"--reward.remote_url={EXAMPLES / 'reward_function.py'}"]
     run = train(policy, tmp_path, "gtpo", 6, *flags).check()
     check_steps(run, 3)
+    assert all(0 <= line["brevity"] <= 0.11 for line in run.metrics), "the documented reward function gave the rewards"
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,7 @@ __all__ = [
     "FlagError",
     "check_same",
     "defaults",
+    "openrlhfs_parser",
     "openrlhfs_refusal",
     "parse",
     "parser",
@@ -81,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
     Raises:
         OpenRLHFMismatch: OpenRLHF's script has no parser where 0.11 has it.
     """
-    made = _openrlhfs_parser()
+    made = openrlhfs_parser()
     add_flags(made)
     made.prog, made.usage = PROGRAM, USAGE
     for action in made._actions:
@@ -104,7 +105,7 @@ def check_same(other: argparse.ArgumentParser) -> None:
     Raises:
         OpenRLHFMismatch: it has other flags than the one that was read out of the source.
     """
-    different = set(_options(other)) ^ set(_options(_openrlhfs_parser()))
+    different = set(_options(other)) ^ set(_options(openrlhfs_parser()))
     if different:
         raise OpenRLHFMismatch(
             f"The parser of {CLI} was changed before it ran ({', '.join(sorted(different))}), so the command line "
@@ -178,7 +179,7 @@ def _script() -> _Script:
     return _Script(str(path), imports, main[:parsed], main[parsed + 1 : trained])
 
 
-def _openrlhfs_parser() -> argparse.ArgumentParser:
+def openrlhfs_parser() -> argparse.ArgumentParser:
     script = _script()
     names: dict[str, Any] = {}
     script.run(script.imports, names)

@@ -45,7 +45,7 @@ def described(parser: argparse.ArgumentParser) -> list[dict[str, Any]]:
 
 
 def test_the_parser_read_from_the_source_is_that_of_the_whole_script(real: argparse.ArgumentParser) -> None:
-    found = command_line._openrlhfs_parser()
+    found = command_line.openrlhfs_parser()
     assert described(found) == described(real)
     assert len(described(real)) > 150
     command_line.check_same(real)

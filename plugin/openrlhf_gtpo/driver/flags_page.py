@@ -1,0 +1,95 @@
+"""Writes the page of all flags out of the parser: python -m openrlhf_gtpo.driver.flags_page docs/flags.md"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
+from openrlhf_gtpo.driver import command_line, presets
+
+__all__ = ["markdown"]
+
+
+def markdown() -> str:
+    """The page: our flags, the estimators and presets, and OpenRLHF's own flags."""
+    parser = command_line.parser()
+    known = {action.dest for action in command_line.openrlhfs_parser()._actions}
+    own = [action for action in parser._actions if action.dest not in known]
+    theirs = [action for action in parser._actions if action.dest in known and action.dest != "help"]
+    lines = [
+        "# Flags",
+        "",
+        "Of `python -m openrlhf_gtpo.train`, and of `openrlhf-gtpo train`, which is the same. This page is written by",
+        "`python -m openrlhf_gtpo.driver.flags_page docs/flags.md` out of the parser; `--help` prints the same.",
+        "",
+        "## Ours",
+        "",
+        *_table(own),
+        "",
+        "## Estimators",
+        "",
+        "Values of `--algo.advantage.estimator` that OpenRLHF does not have:",
+        "",
+        "| name | what it is |",
+        "|---|---|",
+        *(f"| `{name}` | {ESTIMATORS[name].sentence} |" for name in ours()),
+        "",
+        "## Presets",
+        "",
+        "`--preset NAME` stands for these flags. Flags beside it win, and `--no-FLAG` takes a switch back.",
+        "",
+        "| name | flags |",
+        "|---|---|",
+        *(f"| `{name}` | {_preset(name)} |" for name in presets.names()),
+        "",
+        "## OpenRLHF's",
+        "",
+        "As in the version that this project is tested with.",
+        "",
+        *_table(theirs),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _table(actions: Sequence[argparse.Action]) -> Iterator[str]:
+    yield "| flag | meaning |"
+    yield "|---|---|"
+    for action in actions:
+        if action.help is argparse.SUPPRESS:
+            continue
+        value = "" if action.nargs == 0 else f" {_value(action)}"
+        flags = ", ".join(f"`{option}{value}`" for option in action.option_strings)
+        text = " ".join((action.help or "").replace("%%", "%").split())
+        yield f"| {_cell(flags)} | {_cell(text)} |"
+
+
+def _preset(name: str) -> str:
+    return "<br>".join(f"`{' '.join(flag)}`" for flag in presets.flags(name))
+
+
+def _value(action: argparse.Action) -> str:
+    """What stands behind a flag: its choices, its metavar, or its type."""
+    if action.choices is not None:
+        return "{" + ",".join(map(str, action.choices)) + "}"
+    if isinstance(action.metavar, tuple):
+        return " ".join(action.metavar)
+    name = action.metavar or (action.type.__name__ if isinstance(action.type, type) else "text")
+    return f"{name} ..." if action.nargs in ("*", "+") else name
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the page; exit status 0, or 2 without the one argument."""
+    if len(argv) != 1:
+        print("usage: python -m openrlhf_gtpo.driver.flags_page FILE.md", file=sys.stderr)
+        return 2
+    Path(argv[0]).write_text(markdown(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
