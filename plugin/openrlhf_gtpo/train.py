@@ -24,7 +24,7 @@ from typing import Any
 
 from openrlhf_gtpo import openrlhf_internals
 from openrlhf_gtpo.controller.run_record import differing
-from openrlhf_gtpo.driver import checks, command_line, presets, run_lock
+from openrlhf_gtpo.driver import bindings, checks, command_line, presets, run_lock
 from openrlhf_gtpo.driver.cluster import check_cluster
 from openrlhf_gtpo.driver.command_line import PROGRAM, USAGE, FlagError
 from openrlhf_gtpo.driver.failures import one_sentence
@@ -189,9 +189,9 @@ def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
     # A variable that a Ray job brings and OpenRLHF hands to Ray too would be a conflict, though OpenRLHF hands on the
     # job's own value.
     os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
-    _bind_controller_and_policy(device)
-    _bind_engines(GuideSettings.of_flags(vars(args)))
-    _bind_strategy()
+    bindings.bind_actors(device)
+    bindings.bind_engines(GuideSettings.of_flags(vars(args)))
+    bindings.bind_strategy()
     import ray
 
     cleanup.callback(ray.shutdown)
@@ -202,7 +202,7 @@ def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
         platform.start_ray(args, python)
     vars(args)["defaults"] = differing(vars(args), command_line.defaults())
     token = _start_embedded_service(args, cleanup) if rewards_are_embedded(vars(args)) else None
-    _bind_rollout(args, device, token)
+    bindings.bind_rollout(device, rollout_settings(args, bindings.worker_extension(device), token))
     with _parsed(args):
         sys.argv = [PROGRAM]
         runpy.run_module(openrlhf_internals.CLI, run_name="__main__")
@@ -259,63 +259,6 @@ def _parsed(args: argparse.Namespace) -> Iterator[None]:
         yield
     finally:
         argparse.ArgumentParser.parse_args = parse  # type: ignore[method-assign]
-
-
-def _bind_controller_and_policy(device: str) -> None:
-    import ray
-
-    from openrlhf_gtpo.controller import trainers
-
-    def bind(module: str, name: str, cls: type, **options: Any) -> None:
-        setattr(importlib.import_module(module), name, ray.remote(**options)(cls) if options else ray.remote(cls))
-
-    bind("openrlhf.trainer.ppo_trainer", "PPOTrainer", trainers.Trainer)
-    bind("openrlhf.trainer.ppo_trainer_async", "GenerateSamplesActor", trainers.AsyncGenerator)
-    bind("openrlhf.trainer.ppo_trainer_async", "TrainingActor", trainers.AsyncTrainer)
-    if device == "cpu":
-        from openrlhf_gtpo.cpu import actors
-
-        bind("openrlhf.trainer.ray.ppo_actor", "PolicyModelActor", actors.CpuPolicyActor, num_gpus=1)
-        bind("openrlhf.trainer.ray.launcher", "ReferenceModelActor", actors.CpuReferenceActor, num_gpus=1)
-    else:
-        from openrlhf_gtpo.policy import actor as policy
-
-        bind("openrlhf.trainer.ray.ppo_actor", "PolicyModelActor", policy.PolicyActor, num_gpus=1)
-        bind("openrlhf.trainer.ray.launcher", "ReferenceModelActor", policy.ReferenceActor, num_gpus=1)
-
-
-def _bind_strategy() -> None:
-    """Leave the dump of all flags and of every model's layers out of the log."""
-    import openrlhf.utils as openrlhf_utils
-
-    from openrlhf_gtpo.policy.strategy import with_few_words
-
-    openrlhf_utils.get_strategy = with_few_words(openrlhf_utils.get_strategy)
-
-
-def _bind_engines(guide: GuideSettings | None) -> None:
-    """Start a guide's engines beside the policy's."""
-    import openrlhf.trainer.ray as openrlhf_ray
-
-    from openrlhf_gtpo.guide.engines import with_guide_engines
-
-    openrlhf_ray.create_vllm_engines = with_guide_engines(openrlhf_ray.create_vllm_engines, guide)
-
-
-def _bind_rollout(args: argparse.Namespace, device: str, token: str | None) -> None:
-    import openrlhf.trainer.ray.vllm_engine as vllm_engine
-    import ray
-
-    from openrlhf_gtpo.rollout import actor as rollout
-
-    actor, extension = rollout.RolloutActor, "openrlhf_gtpo.engine.openrlhf_worker.OpenRLHFWorkerExtension"
-    if device == "cpu":
-        from openrlhf_gtpo.cpu.engines import CpuRolloutActor
-
-        actor, extension = CpuRolloutActor, "openrlhf_gtpo.cpu.vllm_worker.CpuWorkerExtension"
-    vllm_engine.RolloutRayActor = rollout.ConfiguredRolloutActor(
-        ray.remote(actor), rollout_settings(args, extension, token)
-    )
 
 
 def _start_embedded_service(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> str:

@@ -3,6 +3,7 @@
 import sys
 
 from openrlhf_gtpo import train
+from openrlhf_gtpo.driver import bindings
 
 
 def bind_deaf_trainer(device: str) -> None:
@@ -24,5 +25,5 @@ def bind_deaf_trainer(device: str) -> None:
 
 
 if __name__ == "__main__":
-    bind, train._bind_controller_and_policy = train._bind_controller_and_policy, bind_deaf_trainer
+    bind, bindings.bind_actors = bindings.bind_actors, bind_deaf_trainer
     sys.exit(train.main())

@@ -9,12 +9,12 @@ import pytest
 import ray
 
 from openrlhf_gtpo.controller.trainers import guide_of
+from openrlhf_gtpo.driver.bindings import bind_engines
 from openrlhf_gtpo.guide import engines
 from openrlhf_gtpo.guide.engines import guide_engines, with_guide_engines
 from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.rollout.actor import ConfiguredRolloutActor
 from openrlhf_gtpo.settings import RolloutSettings
-from openrlhf_gtpo.train import _bind_engines
 
 from .tables import Engine, guided, without_ray
 
@@ -126,7 +126,7 @@ def test_openrlhfs_script_imports_the_function_that_starts_both(
 
     create = Calls()
     monkeypatch.setattr(openrlhf_ray, "create_vllm_engines", create)
-    _bind_engines(GUIDE)
+    bind_engines(GUIDE)
     from openrlhf.trainer.ray import create_vllm_engines
 
     create_vllm_engines(*POSITIONAL)

@@ -9,8 +9,7 @@ import pytest
 import torch
 from openrlhf.utils.deepspeed.deepspeed import DeepspeedStrategy
 
-from openrlhf_gtpo import train
-from openrlhf_gtpo.driver import command_line
+from openrlhf_gtpo.driver import bindings, command_line
 from openrlhf_gtpo.openrlhf_internals import hierarchize
 from openrlhf_gtpo.policy.strategy import Strategy
 
@@ -19,7 +18,7 @@ from openrlhf_gtpo.policy.strategy import Strategy
 def strategy(monkeypatch: pytest.MonkeyPatch) -> Any:
     """What OpenRLHF's script gets when it asks for a strategy."""
     monkeypatch.setattr(openrlhf.utils, "get_strategy", openrlhf.utils.get_strategy)  # put back afterwards
-    train._bind_strategy()
+    bindings.bind_strategy()
     return openrlhf.utils.get_strategy(hierarchize(command_line.parse([]).args))
 
 
