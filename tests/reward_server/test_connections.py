@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from math_reward import connections
-from math_reward.connections import WaitingConnections
+from math_reward.http.event_loop import connections
+from math_reward.http.event_loop.connections import WaitingConnections
 
 NOTHING = b""
 

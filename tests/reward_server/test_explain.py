@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from math_reward.explain import explain
 from math_reward.grader import Options
+from math_reward.page.explain import explain
 
 
 def bare(mathml: str) -> str:

@@ -20,8 +20,8 @@ import psutil
 import pytest
 
 from math_reward.cli import main
-from math_reward.grade_file import WINDOW_ROWS, WINDOWS
-from math_reward.workers import WorkerPool
+from math_reward.commands.grade_file import WINDOW_ROWS, WINDOWS
+from math_reward.pool.worker_pool import WorkerPool
 
 ROWS = [
     {"question": "Half?", "response": r"\boxed{\frac12}", "answer": "0.5", "label": True},
@@ -233,7 +233,7 @@ def test_a_row_that_hangs_is_a_timeout_and_the_rest_is_graded(
     command: Any, write: Any, stub_graders: Any, monkeypatch: pytest.MonkeyPatch
 ):
     obedient = functools.partial(WorkerPool, grader=stub_graders.obey_or_grade)
-    monkeypatch.setattr("math_reward.grade_file.WorkerPool", obedient)
+    monkeypatch.setattr("math_reward.commands.grade_file.WorkerPool", obedient)
     rows = [{"output": "hang", "gold": "1"}, *({"output": str(n), "gold": str(n)} for n in range(9))]
     code, printed, _ = command("--file", write(*rows), "--deadline", "0.5", "--json")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from math_reward.host_check import is_own_name
+from math_reward.http.middleware.host_check import is_own_name
 
 TOKEN = "a-token-for-tests"
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
-from math_reward import json_body
-from math_reward.json_body import parse_in_slices
+from math_reward.http.middleware import json_body
+from math_reward.http.middleware.json_body import parse_in_slices
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=60),

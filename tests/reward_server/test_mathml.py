@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from math_reward.grader import syntax
-from math_reward.grader.mathml import to_mathml
 from math_reward.grader.syntax import (
     BasedNumber,
     BigOperator,
     Bracketed,
     Call,
     ClockTime,
+    Collection,
     Congruence,
     Constant,
     Matrix,
@@ -31,11 +31,11 @@ from math_reward.grader.syntax import (
     Relation,
     SetBuilder,
     SetOperation,
-    Several,
     Sum,
     Symbol,
     Text,
 )
+from math_reward.page.mathml import to_mathml
 
 MATHML = "{http://www.w3.org/1998/Math/MathML}"
 # MathML Core has no other presentation elements that are needed here; browsers show nothing else as mathematics.
@@ -105,7 +105,7 @@ def branches(children: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
         st.builds(Call, NAMES, st.lists(children, max_size=3).map(tuple)),
         st.builds(BigOperator, st.sampled_from(["sum", "prod", "int", "lim", "sup"]), maybe, maybe, children),
         relations(children),
-        st.builds(Several, st.sampled_from(["list", "set", "or"]), some(children)),
+        st.builds(Collection, st.sampled_from(["list", "set", "or"]), some(children)),
         st.builds(Bracketed, st.sampled_from("(["), st.sampled_from(")]"), some(children)),
         st.builds(SetBuilder, children, children),
         st.builds(SetOperation, st.sampled_from(["union", "intersection", "difference"]), two(children)),
@@ -147,7 +147,7 @@ EVERY_TYPE: dict[type, Node] = {
     for node in [
         ONE, X, Constant("pi"), Sum((X, ONE)), Product((TWO, X)), Quotient(X, TWO), Power(X, TWO), Negative(X),
         PlusMinus(None, X), Call("sin", (X,)), BigOperator("sum", X, Y, ONE), Relation(("<",), (X, Y)),
-        Several("list", (X, Y)), Bracketed("(", "]", (X, Y)), SetBuilder(X, Relation((">",), (X, ONE))),
+        Collection("list", (X, Y)), Bracketed("(", "]", (X, Y)), SetBuilder(X, Relation((">",), (X, ONE))),
         SetOperation("union", (X, Y)), Matrix(((X,), (Y,))), Text("monday"), Quantity(X, "meter"),
         Congruence(THREE, TWO), BasedNumber("204", 5), ClockTime(12_000, Ratio((THREE, number(20)))), Ratio((X, Y)),
     ]
@@ -212,12 +212,12 @@ def test_the_markup_of_a_tree(node: Node, inside: str):
         (Quantity(number(5), "dollar"), "$ 5"),
         (Relation(("=", "<"), (X, Y, ONE)), "x = y < 1"),
         (Bracketed("(", "]", (ONE, Constant("infinity"))), "( 1 , ∞ ]"),
-        (SetOperation("union", (Several("set", (X,)), Several("set", (Y,)))), "{ x } ∪ { y }"),
+        (SetOperation("union", (Collection("set", (X,)), Collection("set", (Y,)))), "{ x } ∪ { y }"),
         (SetBuilder(X, Relation((">",), (X, ONE))), "{ x ∣ x > 1 }"),
         (PlusMinus(ONE, X), "1 ± x"),
         (BigOperator("sum", Symbol("k=1"), Symbol("n"), Sum((X, ONE))), "∑ k=1 n ( x + 1 )"),
-        (Several("or", (X, Y)), "x or y"),
-        (Quotient(Several("list", (X, Y)), TWO), "x , y 2"),
+        (Collection("or", (X, Y)), "x or y"),
+        (Quotient(Collection("list", (X, Y)), TWO), "x , y 2"),
         (Product((TWO, Power(THREE, X))), "2 ⋅ 3 x"),
         (Ratio((ONE, TWO)), "1 : 2"),
     ],

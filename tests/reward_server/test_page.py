@@ -19,10 +19,10 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 from math_reward.grader import Grade, Verdict
-from math_reward.item import Graded, Item
-from math_reward.pool import Pool, PoolClosed, QueueFull
-from math_reward.recent import KEPT, SHOWN_CHARACTERS, Recent
-from math_reward.routes.page import page_routes
+from math_reward.http.recent import KEPT, SHOWN_CHARACTERS, Recent
+from math_reward.http.routes.page import page_routes
+from math_reward.pool.item import Graded, Item
+from math_reward.pool.pool import Pool, PoolClosed, QueueFull
 from math_reward.settings import Settings
 
 TOKEN = "the token of the page's tests"

@@ -11,6 +11,7 @@ from math_reward.grader.syntax import (
     Bracketed,
     Call,
     ClockTime,
+    Collection,
     Constant,
     Matrix,
     Negative,
@@ -25,7 +26,6 @@ from math_reward.grader.syntax import (
     Relation,
     SetBuilder,
     SetOperation,
-    Several,
     Sum,
     Symbol,
     Text,
@@ -89,7 +89,7 @@ TREES: list[tuple[str, Node]] = [
     ("f'x", Product((Call("prime", (Symbol("f"),)), x))),
     (r"\frac{d^2}{dx^2}", Call("derivative by", (x, N(2)))),
     (r"5\angle 90^\circ", Product((N(5), Call("cis", (Quantity(N(90), "degree"),))))),
-    (r"\{\{1,2\}\}", Several("set", (Several("set", (N(1), N(2))),))),
+    (r"\{\{1,2\}\}", Collection("set", (Collection("set", (N(1), N(2))),))),
     ("(1) 3; (2) 5", Bracketed("(", ")", (N(3), N(5)))),
     ("3 to 4", Ratio((N(3), N(4)))),
     ("1 hour 30 minutes", Quantity(N(90), "minute")),
@@ -113,11 +113,11 @@ TREES: list[tuple[str, Node]] = [
     (r"5\text{v}", Product((N(5), Symbol("v")))),
     (r"12^{\text{th}}", N(12)),
     # Several things.
-    ("1, 2", Several("list", (N(1), N(2)))),
-    ("1; 2", Several("list", (N(1), N(2)))),
-    (r"1 \text{ and } 2", Several("list", (N(1), N(2)))),
-    (r"1 \text{ or } 2", Several("or", (N(1), N(2)))),
-    (r"\{1, 2\}", Several("set", (N(1), N(2)))),
+    ("1, 2", Collection("list", (N(1), N(2)))),
+    ("1; 2", Collection("list", (N(1), N(2)))),
+    (r"1 \text{ and } 2", Collection("list", (N(1), N(2)))),
+    (r"1 \text{ or } 2", Collection("or", (N(1), N(2)))),
+    (r"\{1, 2\}", Collection("set", (N(1), N(2)))),
     (r"\{\}", Constant("emptyset")),
     ("(1, 2)", Bracketed("(", ")", (N(1), N(2)))),
     ("[1, 2)", Bracketed("[", ")", (N(1), N(2)))),
@@ -136,12 +136,12 @@ TREES: list[tuple[str, Node]] = [
         r"(1, 2) \cup (3, 4)",
         SetOperation("union", (Bracketed("(", ")", (N(1), N(2))), Bracketed("(", ")", (N(3), N(4))))),
     ),
-    (r"\mathbb{R} \setminus \{2\}", SetOperation("difference", (Constant("reals"), Several("set", (N(2),))))),
+    (r"\mathbb{R} \setminus \{2\}", SetOperation("difference", (Constant("reals"), Collection("set", (N(2),))))),
     # Words.
     (r"\text{Evelyn}", Text("evelyn")),
     ("line segment", Text("line segment")),
     (r"\text{(B)}", Symbol("B")),
-    (r"\text{red, blue}", Several("list", (Text("red"), Text("blue")))),
+    (r"\text{red, blue}", Collection("list", (Text("red"), Text("blue")))),
     (r"x = 2 \text{ for all real } x", Relation(("=",), (x, N(2)))),
     (r"\text{The answer is } 42", N(42)),
 ]
@@ -154,7 +154,7 @@ def test_a_text_is_read_as_a_person_reads_it(text: str, tree: Node):
 
 def test_commas_between_thousands_are_a_list_where_that_is_asked_for():
     assert parse("1,234") == N(1234)
-    assert parse("1,234", thousands=False) == Several("list", (N(1), N(234)))
+    assert parse("1,234", thousands=False) == Collection("list", (N(1), N(234)))
     assert parse("(1,234)") == Bracketed("(", ")", (N(1), N(234)))
 
 

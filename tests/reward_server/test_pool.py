@@ -13,12 +13,12 @@ from typing import Any
 import psutil
 import pytest
 
-import math_reward.pool
+import math_reward.pool.pool
 from math_reward.grader import Mode, Options, Verdict
-from math_reward.item import Graded, Item
-from math_reward.lane import NoWorkers
-from math_reward.pool import Pool, PoolClosed, QueueFull
-from math_reward.worker_process import CannotStart, WorkerProcess
+from math_reward.pool.item import Graded, Item
+from math_reward.pool.lane import NoWorkers
+from math_reward.pool.pool import Pool, PoolClosed, QueueFull
+from math_reward.pool.worker_process import CannotStart, WorkerProcess
 
 WaitFor = Callable[[Callable[[], bool]], None]
 
@@ -224,7 +224,7 @@ async def test_workers_that_were_killed_while_idle_are_replaced(
 async def test_a_worker_is_replaced_after_many_items_and_none_of_them_is_lost(
     stub_graders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("math_reward.worker_process.RECYCLE_ITEMS", 20)
+    monkeypatch.setattr("math_reward.pool.worker_process.RECYCLE_ITEMS", 20)
 
     async with Pool(1, deadline=20, grader=stub_graders.obey) as pool:
         results: list[Graded] = []
@@ -298,7 +298,7 @@ async def test_leaving_the_pool_ends_every_process_and_nobody_waits_for_ever(
 async def test_a_grader_that_no_worker_can_load_refuses_what_waits_and_what_comes(
     stub_graders: ModuleType, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(math_reward.pool, "NO_WORKER_SECONDS", 0.2)
+    monkeypatch.setattr(math_reward.pool.pool, "NO_WORKER_SECONDS", 0.2)
 
     async with Pool(1, deadline=1, grader=stub_graders.ExitsWhenLoaded()) as pool:
         with pytest.raises(NoWorkers) as refusal:

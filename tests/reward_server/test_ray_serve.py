@@ -70,7 +70,7 @@ class Cluster:
         grading, parents = set(), set()
         for process in self.everything():
             with contextlib.suppress(psutil.NoSuchProcess):
-                if "math_reward.preload" in " ".join(process.cmdline()):
+                if "math_reward.pool.preload" in " ".join(process.cmdline()):
                     grading.add(process.pid)
                     parents.add(process.ppid())
         return [psutil.Process(pid) for pid in parents - grading]
@@ -491,11 +491,11 @@ def test_without_a_cluster_one_sentence_says_so():
 
 def test_without_ray_one_sentence_says_what_to_install(tmp_path: Path):
     (tmp_path / "ray.py").write_text("raise ImportError('there is no Ray here')")
-    command = [sys.executable, "-m", "math_reward.ray_serve"]
+    command = [sys.executable, "-m", "math_reward.commands.ray_serve"]
     without = environment(PYTHONPATH=str(tmp_path))
     run = subprocess.run(command, env=without, capture_output=True, text=True)
     imported = subprocess.run(
-        [sys.executable, "-c", "import math_reward.ray_serve"], env=without, capture_output=True, text=True
+        [sys.executable, "-c", "import math_reward.commands.ray_serve"], env=without, capture_output=True, text=True
     )
 
     assert (run.returncode, run.stderr) == (2, f"math-reward: {NO_RAY}\n")
@@ -507,8 +507,9 @@ def test_the_service_itself_never_imports_ray():
     program = (
         "import pkgutil, importlib, math_reward, sys;"
         "names = [m.name for m in pkgutil.walk_packages(math_reward.__path__, 'math_reward.')];"
-        "[importlib.import_module(n) for n in names if n not in ('math_reward.ray_serve', 'math_reward.__main__')];"
-        "print(len(names), 'math_reward.ray_serve' in names, 'ray' in sys.modules)"
+        "left = ('math_reward.commands.ray_serve', 'math_reward.__main__');"
+        "[importlib.import_module(n) for n in names if n not in left];"
+        "print(len(names), 'math_reward.commands.ray_serve' in names, 'ray' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
 

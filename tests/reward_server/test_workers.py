@@ -7,8 +7,8 @@ import psutil
 import pytest
 
 from math_reward.grader import Verdict
-from math_reward.pool import PoolClosed
-from math_reward.workers import Item, WorkerPool
+from math_reward.pool.pool import PoolClosed
+from math_reward.pool.worker_pool import Item, WorkerPool
 
 
 def test_items_are_graded_and_no_process_is_left():

@@ -340,7 +340,7 @@ GLOSSARY: tuple[Metric, ...] = (
         "share",
         UPDATES,
         "Responses with the verdict {verdict}.",
-        "reward_server/math_reward/schemas.py",
+        "reward_server/math_reward/http/schemas.py",
         "where the reward URL is our service's /get_reward",
     ),
     # Time.
