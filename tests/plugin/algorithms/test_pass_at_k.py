@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openrlhf_gtpo.evaluation.pass_at_k import bootstrap, pass_at_k
+from openrlhf_gtpo.algorithms.pass_at_k import bootstrap, pass_at_k
 
 
 @given(st.integers(1, 7), st.data())

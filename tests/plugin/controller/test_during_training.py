@@ -7,7 +7,7 @@ import torch
 from openrlhf.trainer.ppo_trainer import compute_eval_metrics
 from openrlhf.trainer.ppo_utils.experience import Experience
 
-from openrlhf_gtpo.evaluation.during_training import with_every_k
+from openrlhf_gtpo.controller.during_training import with_every_k
 
 # As OpenRLHF's loader of evaluation prompts yields them: data sources, prompts, labels, images.
 LOADER = [(["aime"], ["p0"], ["1"], [None]), (["aime"], ["p1"], ["2"], [None]), (["gsm8k"], ["p2"], ["3"], [None])]

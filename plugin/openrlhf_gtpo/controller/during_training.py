@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from openrlhf_gtpo.evaluation.pass_at_k import bootstrap, pass_at_k
+from openrlhf_gtpo.algorithms.pass_at_k import bootstrap, pass_at_k
 
 __all__ = ["with_every_k"]
 
