@@ -118,9 +118,9 @@ def imports_of(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[Imp
                 parts = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
                 module = ".".join([*parts[: len(parts) - node.level + 1], *filter(None, [module])])
             yield from (found(module, node, at_once, alias.name) for alias in node.names)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("import_module", "__import__"):
-            if node.args and isinstance(node.args[0], ast.Constant):
-                yield found(str(node.args[0].value), node, at_once)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            names = [argument.value for argument in node.args[:1] if isinstance(argument, ast.Constant)]
+            yield from (found(str(module), node, at_once) for module in names)
         late = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
         if isinstance(node, late) or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
             at_once = False

@@ -1,6 +1,7 @@
 """The service's page in a real browser: paste, grade, see; and the two routes behind it.
 
-``GRADER_PAGE_PICTURE=docs/grader_page.png pytest tests/reward_server/test_page.py -k picture`` takes the picture anew.
+To take the picture anew:
+``GRADER_PAGE_PICTURE=docs/grader_page.png pytest tests/reward_server/page/test_page.py -k picture``.
 """
 
 import os

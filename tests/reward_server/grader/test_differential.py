@@ -16,7 +16,7 @@ PAIRS = 6_000
 
 @pytest.fixture(scope="module")
 def differential() -> ModuleType:
-    path = Path(__file__).resolve().parents[1] / "benchmarks" / "differential.py"
+    path = Path(__file__).resolve().parents[2] / "benchmarks" / "differential.py"
     sys.path.insert(0, str(path.parent))  # as it is where the command runs
     spec = importlib.util.spec_from_file_location("differential", path)
     assert spec is not None

@@ -23,7 +23,7 @@ import pytest
 
 pytestmark = pytest.mark.engine
 HERE = Path(__file__).parent
-SCRIPT = HERE.parents[1] / "launch" / "reward_on_ray.sh"
+SCRIPT = HERE.parents[2] / "launch" / "reward_on_ray.sh"
 TOKEN = "a-token-for-tests"
 NO_RAY = 'The reward service on a Ray cluster needs Ray Serve: pip install "ray[serve]".'
 RIGHT = {"completion": r"\boxed{42}", "reference": "42"}
@@ -218,7 +218,8 @@ NEED_A_GRADER_OR_PROCESSES_OF_THEIR_OWN = {
 def same_tests(*fixtures: str) -> dict[str, Callable[..., Any]]:
     """The tests of the same service under uvicorn that ask one of these."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(HERE)
+        patch.syspath_prepend(HERE.parent)
+        patch.syspath_prepend(HERE.parent / "http")
         import test_app
         import test_limits
 

@@ -9,7 +9,7 @@ import pytest
 from math_reward.grader import Mode, grade
 from math_reward.grader.extract import final_answer
 
-TEXT = (Path(__file__).resolve().parents[2] / "docs" / "grader.md").read_text("utf-8")
+TEXT = (Path(__file__).resolve().parents[3] / "docs" / "grader.md").read_text("utf-8")
 
 
 def table(heading: str) -> list[list[str]]:

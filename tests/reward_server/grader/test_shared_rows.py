@@ -15,7 +15,7 @@ import pytest
 
 from math_reward.grader import Grade, Mode, Options, Stage, Verdict, grade, symbolic
 
-DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
+DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 MAX_SECONDS = 0.5
 
 STRICT = Options(mode=Mode.STRICT)
