@@ -316,10 +316,12 @@ def cells(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in re.findall(r"^\|.*\|$", text, re.M)][2:]
 
 
-def layers_on_the_page(heading: str) -> list[list[str]]:
-    def plain(name: str) -> str:
-        return re.sub(r"`([\w]+)(?:/|\.py)`", r"\1", name.strip())
+def plain(name: str) -> str:
+    """``shaping`` for `shaping.py` and `shaping/` in Markdown."""
+    return re.sub(r"`([\w]+)(?:/|\.py)?`", r"\1", name.strip())
 
+
+def layers_on_the_page(heading: str) -> list[list[str]]:
     rows = cells(section(heading))
     assert [row[0] for row in rows] == [str(number + 1) for number in range(len(rows))]
     return [[plain(entry) for entry in row[1].split(",")] for row in rows]
@@ -328,6 +330,16 @@ def layers_on_the_page(heading: str) -> list[list[str]]:
 @pytest.mark.parametrize(("name", "rules"), [("plugin", PLUGIN), ("service", SERVICE)])
 def test_the_page_shows_the_layers_that_are_held(name: str, rules: Rules) -> None:
     assert layers_on_the_page(f"Layers of the {name}") == [list(layer) for layer in rules.layers]
+
+
+@pytest.mark.parametrize(("name", "rules"), [("plugin", PLUGIN), ("service", SERVICE)])
+def test_the_page_shows_the_packages_that_are_never_loaded(name: str, rules: Rules) -> None:
+    rows = cells(section(f"What the {name} never loads"))
+    shown = {
+        plain(room).replace("every room", "*"): [plain(cell) for cell in packages.split(",")]
+        for room, packages in rows
+    }
+    assert shown == {room: list(packages) for room, packages in rules.never.items()}
 
 
 @pytest.mark.parametrize(("name", "rules"), [("plugin", PLUGIN), ("service", SERVICE)])
@@ -342,6 +354,26 @@ def test_the_page_says_where_each_folder_runs(name: str, rules: Rules) -> None:
         tests = re.findall(r"`(tests/[\w./]+)`", row[3])
         assert tests, f"{room} names no tests"
         assert [test for test in tests if not (ROOT / test).exists()] == [], room
+
+
+NAMED = re.findall(r"`([\w/]+\.py): ([\w.]+)`", PAGE.read_text(encoding="utf-8"))
+
+
+def defines(path: Path, name: str) -> bool:
+    """Whether a file has a function or class of this name, or a class such a method."""
+    nodes: list[ast.stmt] = ast.parse(path.read_text(encoding="utf-8")).body if path.exists() else []
+    for part in name.split("."):
+        kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        found = [node for node in nodes if isinstance(node, kinds) and node.name == part]
+        if not found:
+            return False
+        nodes = found[0].body
+    return True
+
+
+@pytest.mark.parametrize(("file", "name"), NAMED)
+def test_what_the_page_names_in_a_file_is_defined_there(file: str, name: str) -> None:
+    assert any(defines(rules.folder / file, name) for rules in (PLUGIN, SERVICE))
 
 
 FOLDERS = [
