@@ -1,6 +1,7 @@
 """Which room may import which, and which packages a process never loads: read from the source, without importing it.
 
-docs/architecture.md shows the same layers; a test compares the two.
+docs/architecture.md shows the same layers; tests compare the two. Module names in tables of strings do not count: a
+command, an estimator or another process loads those.
 """
 
 import ast

@@ -20,8 +20,8 @@ __all__ = ["of_content", "of_flags", "of_services"]
 
 
 def of_flags(args: argparse.Namespace, platform_refusals: Callable[[argparse.Namespace], list[str]]) -> list[str]:
-    """What is wrong with a command line by itself, and with the files that it names: within a second, for a dry run
-    too.
+    """Faults in the flags themselves, and files they name that do not exist. Takes less than a second; a dry run does
+    it too.
 
     Args:
         args: OpenRLHF's flat namespace.

@@ -11,8 +11,7 @@ TOKEN_VARIABLE = "MATH_REWARD_TOKEN"
 """Environment variable with the reward service's bearer token: never a flag, because OpenRLHF prints its flags."""
 
 TOKEN_FILE_VARIABLE = "MATH_REWARD_TOKEN_FILE"
-"""Or one with the name of a file that holds it: what a Ray job has in its runtime environment is shown on the
-dashboard."""
+"""The same as the name of a file that holds the token. For Ray jobs: the dashboard shows their environment."""
 
 
 def reward_token() -> str | None:
@@ -30,7 +29,7 @@ def reward_token() -> str | None:
         token = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise SettingsError(f"{TOKEN_FILE_VARIABLE}, {path}, cannot be read: {reason}.") from None
+        raise SettingsError(f"{path}, the file of {TOKEN_FILE_VARIABLE}, cannot be read: {reason}.") from None
     if not token:
-        raise SettingsError(f"{TOKEN_FILE_VARIABLE}, {path}, is empty: write the reward service's token into it.")
+        raise SettingsError(f"{path}, the file of {TOKEN_FILE_VARIABLE}, is empty: write the service's token into it.")
     return token
