@@ -53,4 +53,4 @@ case ${DETACH:-0} in
         exit 2
         ;;
 esac
-exec "$python" -m math_reward.ray_serve "${flags[@]}" "$@"
+exec "$python" -m math_reward.commands.ray_serve "${flags[@]}" "$@"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import math_reward.json_lines as theirs
 import openrlhf_gtpo.data.json_lines as ours
-from math_reward.schemas import GradeItem
+from math_reward.http.schemas import GradeItem
 from openrlhf_gtpo.data import as_written
 from openrlhf_gtpo.data.formats import UnknownFormat
 from openrlhf_gtpo.data.formats import question_and_reference as prepared

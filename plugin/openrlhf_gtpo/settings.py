@@ -4,40 +4,29 @@ nested ``args`` elsewhere, and passed on as values. The flags themselves are in 
 import argparse
 import functools
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.algorithms.table import Estimator
-from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.rewards.client import RewardClientSettings
+from openrlhf_gtpo.rewards.token import reward_token
 
 __all__ = [
     "MOST_AT_ONCE",
-    "TOKEN_FILE_VARIABLE",
-    "TOKEN_VARIABLE",
     "RolloutSettings",
     "estimator_options",
     "metrics_path",
     "metrics_path_of_flags",
     "responses_at_once",
     "reward_client_settings",
-    "reward_token",
     "rewards_are_embedded",
     "rollout_settings",
 ]
 
 MOST_AT_ONCE = 1024
 """Responses of an engine at once that nobody has to ask for: vLLM's own number for batches on large GPUs."""
-
-TOKEN_VARIABLE = "MATH_REWARD_TOKEN"
-"""Environment variable with the reward service's bearer token: never a flag, because OpenRLHF prints its flags."""
-
-TOKEN_FILE_VARIABLE = "MATH_REWARD_TOKEN_FILE"
-"""Or one with the name of a file that holds it: what a Ray job has in its runtime environment is shown on the
-dashboard."""
 
 
 @dataclass(frozen=True)
@@ -63,27 +52,6 @@ def estimator_options(args: Any, estimator: Estimator) -> dict[str, Any]:
 def rewards_are_embedded(flags: dict[str, Any]) -> bool:
     """Whether nobody else gives rewards, so that the trainer starts the reward service itself."""
     return not (flags["reward.remote_url"] or flags["train.agent_func_path"] or flags["reward.model_name_or_path"])
-
-
-def reward_token() -> str | None:
-    """The reward service's bearer token, from the environment.
-
-    Raises:
-        SettingsError: both variables are set, or the file cannot be read or is empty.
-    """
-    token, path = os.environ.get(TOKEN_VARIABLE), os.environ.get(TOKEN_FILE_VARIABLE)
-    if not path:
-        return token or None
-    if token:
-        raise SettingsError(f"Set {TOKEN_VARIABLE} or {TOKEN_FILE_VARIABLE}, not both.")
-    try:
-        token = Path(path).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise SettingsError(f"{TOKEN_FILE_VARIABLE}, {path}, cannot be read: {reason}.") from None
-    if not token:
-        raise SettingsError(f"{TOKEN_FILE_VARIABLE}, {path}, is empty: write the reward service's token into it.")
-    return token
 
 
 def rollout_settings(args: argparse.Namespace, worker_extension_cls: str, token: str | None = None) -> RolloutSettings:

@@ -28,7 +28,7 @@ from openrlhf_gtpo.driver import bindings, checks, command_line, presets, run_lo
 from openrlhf_gtpo.driver.cluster import check_cluster
 from openrlhf_gtpo.driver.command_line import PROGRAM, USAGE, FlagError
 from openrlhf_gtpo.driver.failures import one_sentence
-from openrlhf_gtpo.driver.flags import make_paths_absolute, openrlhfs_precision
+from openrlhf_gtpo.driver.flags import gpu_refusals, make_paths_absolute, openrlhfs_precision
 from openrlhf_gtpo.driver.orphans import adopt_orphans, reap
 from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.guide.settings import GuideSettings
@@ -139,7 +139,7 @@ def prepare(arguments: Sequence[str]) -> Prepared | None:
         platform = importlib.import_module("openrlhf_gtpo.cpu.platform")
         platform.prepare_process()
         platform.fill_in(args, line.given)
-    _refuse(checks.of_flags(args, device))
+    _refuse(checks.of_flags(args, platform.refusals if platform else gpu_refusals))
     precision = platform.choose_precision(args) if platform else openrlhfs_precision(args)
     faults, warnings = checks.of_content(args)
     _refuse(faults)

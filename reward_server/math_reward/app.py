@@ -7,18 +7,18 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 
 from math_reward import __version__
-from math_reward.access_log import AccessLog
-from math_reward.errors import invalid_request
-from math_reward.explain import explain
-from math_reward.guard import Guard
-from math_reward.lifecycle import Lifecycle
-from math_reward.metrics import Metrics
-from math_reward.observer import Observer
-from math_reward.pool import Pool
-from math_reward.recent import Recent
-from math_reward.routes.operations import operations_routes
-from math_reward.routes.page import page_routes
-from math_reward.routes.work import work_routes
+from math_reward.http.invalid_request import invalid_request
+from math_reward.http.lifecycle import Lifecycle
+from math_reward.http.metrics import Metrics
+from math_reward.http.middleware.access_log import AccessLog
+from math_reward.http.middleware.auth_and_limits import AuthAndLimits
+from math_reward.http.middleware.telemetry import Telemetry
+from math_reward.http.recent import Recent
+from math_reward.http.routes.operations import operations_routes
+from math_reward.http.routes.page import page_routes
+from math_reward.http.routes.work import work_routes
+from math_reward.page.explain import explain
+from math_reward.pool.pool import Pool
 from math_reward.settings import Settings
 
 EXPLAINER_QUEUE = 64
@@ -56,8 +56,8 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAP
         redoc_url=None,
     )
     # The last one added is the first to see a request.
-    app.add_middleware(Guard, settings=settings, lifecycle=lifecycle)
-    app.add_middleware(Observer, metrics=metrics, access_log=access_log)
+    app.add_middleware(AuthAndLimits, settings=settings, lifecycle=lifecycle)
+    app.add_middleware(Telemetry, metrics=metrics, access_log=access_log)
     app.add_exception_handler(RequestValidationError, invalid_request)
     app.include_router(work_routes(settings, pool, metrics, recent))
     app.include_router(operations_routes(settings, pool, metrics, lifecycle))

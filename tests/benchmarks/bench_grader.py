@@ -48,7 +48,7 @@ NEEDED_RATIO = 100.0
 MAX_P99_MS = 5.0
 BLOCK = 192
 
-GOLDEN = Path(__file__).resolve().parents[1] / "reward_server" / "golden_verdicts.jsonl"
+GOLDEN = Path(__file__).resolve().parents[1] / "reward_server" / "grader" / "golden_verdicts.jsonl"
 OURS, MATH_VERIFY = "this project", "Math-Verify"
 # The last row makes ours import SymPy, which the others import at once.
 WARM_UP = [

@@ -38,7 +38,7 @@ MAX_CPU_SECONDS = 0.1
 MAX_BYTES = 4096
 SEPARATOR = "\x1f"
 """Stands between the reference and the completion of an input."""
-GOLDEN = Path(__file__).resolve().parents[1] / "reward_server" / "golden_verdicts.jsonl"
+GOLDEN = Path(__file__).resolve().parents[1] / "reward_server" / "grader" / "golden_verdicts.jsonl"
 OPTIONS = [
     Options(),
     Options(mode=Mode.STRICT),

@@ -6,7 +6,7 @@ import stub_graders
 
 import math_reward.app
 from math_reward.cli import main
-from math_reward.pool import Pool
+from math_reward.pool.pool import Pool
 
 if __name__ == "__main__":
     math_reward.app.Pool = functools.partial(Pool, grader=stub_graders.obey_or_grade)  # type: ignore[misc]

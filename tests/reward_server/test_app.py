@@ -12,12 +12,12 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from math_reward import schemas
 from math_reward.app import create_app
 from math_reward.grader import Verdict
-from math_reward.pool import Pool
-from math_reward.readiness import FRESH_SECONDS, KNOWN
-from math_reward.schemas import GradeResponse, RewardResponse
+from math_reward.http import schemas
+from math_reward.http.readiness import FRESH_SECONDS, KNOWN
+from math_reward.http.schemas import GradeResponse, RewardResponse
+from math_reward.pool.pool import Pool
 from math_reward.settings import Settings
 
 HANGS = {"completion": "hang", "reference": "1"}
@@ -529,7 +529,7 @@ async def test_a_service_whose_workers_cannot_start_is_not_ready(
 ):
     grader = stub_graders.ExitsWhenLoaded()
     monkeypatch.setattr("math_reward.app.Pool", functools.partial(Pool, grader=grader))
-    monkeypatch.setattr("math_reward.pool.NO_WORKER_SECONDS", 0.2)
+    monkeypatch.setattr("math_reward.pool.pool.NO_WORKER_SECONDS", 0.2)
     app = create_app(Settings(workers=1))
     with caplog.at_level(logging.ERROR):
         response = await readiness(app)

@@ -8,6 +8,7 @@ import openrlhf.trainer.ppo_trainer_async as ppo_trainer_async
 import ray
 from openrlhf.trainer.ppo_utils.experience import Experience
 
+from openrlhf_gtpo.controller.during_training import with_every_k
 from openrlhf_gtpo.controller.experience import ExperienceMaker
 from openrlhf_gtpo.controller.generator import Generator
 from openrlhf_gtpo.controller.metrics import MetricsFile, progress_line
@@ -15,7 +16,6 @@ from openrlhf_gtpo.controller.run_record import write_run_record
 from openrlhf_gtpo.controller.saved_rollouts import rollouts_path
 from openrlhf_gtpo.controller.schedule import updates
 from openrlhf_gtpo.data.as_written import reading_as_written
-from openrlhf_gtpo.evaluation.during_training import with_every_k
 from openrlhf_gtpo.guide.engines import guide_engines
 from openrlhf_gtpo.guide.groups import Guide
 from openrlhf_gtpo.guide.settings import GuideSettings

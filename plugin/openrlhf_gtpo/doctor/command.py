@@ -20,7 +20,7 @@ from openrlhf_gtpo.doctor.table import as_json, line, summary
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.rewards.client import RewardClientSettings
-from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
+from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 
 __all__ = ["main"]
 

@@ -10,7 +10,7 @@ from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.rewards.embedded import EmbeddedServiceError, start_embedded_service
 from openrlhf_gtpo.rewards.probe import ServiceUnusable, ask_known_answers
 from openrlhf_gtpo.rewards.protocols import GRADE_PATH
-from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE, reward_token
+from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE, reward_token
 
 __all__ = ["check_rewards", "says_verdicts"]
 

@@ -3,37 +3,34 @@
 somebody."""
 
 import argparse
+from collections.abc import Callable
 from typing import Any
 
 from openrlhf_gtpo.data.named_files import data_faults, is_offline, model_fault, python_fault
 from openrlhf_gtpo.driver.command_line import openrlhfs_refusal
-from openrlhf_gtpo.driver.flags import gpu_refusals, refusals
+from openrlhf_gtpo.driver.flags import refusals
 from openrlhf_gtpo.driver.training_data import guide_faults, poison
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_warnings
 from openrlhf_gtpo.likeness import did_you_mean
-from openrlhf_gtpo.settings import reward_client_settings, reward_token
+from openrlhf_gtpo.rewards.token import reward_token
+from openrlhf_gtpo.settings import reward_client_settings
 
 __all__ = ["of_content", "of_flags", "of_services"]
 
 
-def of_flags(args: argparse.Namespace, device: str) -> list[str]:
-    """What is wrong with a command line by itself, and with the files that it names: within a second, for a dry run
-    too.
+def of_flags(args: argparse.Namespace, platform_refusals: Callable[[argparse.Namespace], list[str]]) -> list[str]:
+    """Faults in the flags themselves, and files they name that do not exist. Takes less than a second; a dry run does
+    it too.
 
     Args:
         args: OpenRLHF's flat namespace.
-        device: ``cpu`` or ``gpu``.
+        platform_refusals: what the platform of the run, CPU or GPU, says of the same namespace.
 
     Returns:
         One sentence for each fault, naming the flag and the fix.
     """
-    if device == "cpu":
-        from openrlhf_gtpo.cpu import platform
-
-        found = refusals(args) + platform.refusals(args)
-    else:
-        found = refusals(args) + gpu_refusals(args)
+    found = refusals(args) + platform_refusals(args)
     try:
         reward_token()
     except SettingsError as error:

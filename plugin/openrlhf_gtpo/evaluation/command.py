@@ -24,7 +24,7 @@ from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError
 from openrlhf_gtpo.rewards.embedded import start_embedded_service
 from openrlhf_gtpo.rewards.protocols import Reward, RewardRequest
-from openrlhf_gtpo.settings import TOKEN_VARIABLE, reward_token
+from openrlhf_gtpo.rewards.token import TOKEN_VARIABLE, reward_token
 
 __all__ = ["main"]
 

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from openrlhf_gtpo.algorithms.pass_at_k import Estimate, bootstrap, pass_at_k
 from openrlhf_gtpo.data.json_lines import lines_of
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.evaluation.pass_at_k import Estimate, bootstrap, pass_at_k
 
 __all__ = ["Record", "Response", "figures", "table"]
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError
 from openrlhf_gtpo.rewards.protocols import Reward, RewardRequest
-from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
+from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 
 __all__ = ["Answers", "ServiceUnusable", "ask_known_answers", "doubtful_services"]
 

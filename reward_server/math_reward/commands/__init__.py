@@ -1,1 +1,4 @@
-"""The commands of the command line, one module each."""
+"""The commands ``math-reward serve``, ``math-reward grade`` and ``launch/reward_on_ray.sh``, a module each.
+
+They run in the process that a person started; they read arguments, and start the service or a pool of workers.
+"""

@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> None:
         allow_unevaluated=arguments.allow_unevaluated,
         evaluated=arguments.evaluated,
     )
-    from math_reward.lane import NoWorkers
+    from math_reward.pool.lane import NoWorkers
 
     try:
         if arguments.file is None:
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _grade_one(arguments: argparse.Namespace, settings: "Settings", options: Options) -> None:
-    from math_reward.workers import Item, WorkerPool
+    from math_reward.pool.worker_pool import Item, WorkerPool
 
     with WorkerPool(workers=1, deadline=settings.deadline) as pool:
         grade = pool.submit(Item(arguments.completion, arguments.reference, options=options)).result().grade
@@ -121,8 +121,8 @@ def _grade_one(arguments: argparse.Namespace, settings: "Settings", options: Opt
 
 
 def _grade_file(arguments: argparse.Namespace, settings: "Settings", options: Options) -> None:
-    from math_reward.grade_file import grade_file
-    from math_reward.rows import FileRefused
+    from math_reward.commands.grade_file import grade_file
+    from math_reward.commands.rows import FileRefused
 
     try:
         report = grade_file(

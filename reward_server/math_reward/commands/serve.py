@@ -84,10 +84,10 @@ def run(arguments: argparse.Namespace) -> None:
     import uvicorn
 
     from math_reward.app import create_app
-    from math_reward.connections import WaitingConnections
-    from math_reward.garbage import GarbageSchedule
-    from math_reward.http_protocol import protocol_of
-    from math_reward.lifecycle import Lifecycle
+    from math_reward.http.event_loop.connections import WaitingConnections
+    from math_reward.http.event_loop.gc_schedule import GCSchedule
+    from math_reward.http.event_loop.http_protocol import protocol_of
+    from math_reward.http.lifecycle import Lifecycle
     from math_reward.settings import SettingsError, load_settings
 
     flags = {k: v for k, v in vars(arguments).items() if k not in ("command", "run", "exit_on_stdin_close")}
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> None:
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets=sockets)
             listener.listen(BACKLOG)
-            self.garbage = GarbageSchedule()
+            self.gc_schedule = GCSchedule()
             if self.started:
                 print(f"math-reward listening on {_url(listener)}", flush=True)
 
@@ -123,7 +123,7 @@ def run(arguments: argparse.Namespace) -> None:
             lifecycle.draining = True
 
         async def on_tick(self, counter: int) -> bool:
-            self.garbage.tick(lifecycle.in_flight)
+            self.gc_schedule.tick(lifecycle.in_flight)
             waiting.close_late(asyncio.get_running_loop().time())
             if time.monotonic() > self.drain_until:
                 lifecycle.give_up()

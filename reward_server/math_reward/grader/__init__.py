@@ -1,7 +1,7 @@
 """The grader: is the answer that a completion ends with the reference answer?
 
-A library without HTTP, processes or time limits: ``grade(completion, reference)`` gives a ``Grade``. What runs it on
-text that nobody has read does so in a ``math_reward.workers.WorkerPool``, which can be stopped.
+A library without HTTP, processes or time limits: ``grade(completion, reference)`` gives a ``Grade``. It runs in the
+worker processes of ``math_reward.pool``, which can be killed, since nobody has read the text before.
 """
 
 from math_reward.grader.grading import cache_info, grade

@@ -19,6 +19,7 @@ from math_reward.grader.syntax import (
     BasedNumber,
     Bracketed,
     Call,
+    Collection,
     Constant,
     Node,
     Number,
@@ -27,7 +28,6 @@ from math_reward.grader.syntax import (
     Quotient,
     Relation,
     SetBuilder,
-    Several,
     Symbol,
     Text,
 )
@@ -232,10 +232,10 @@ class AtomParser(FunctionParser):
         if argument:
             return node
         among_others = "," in (before, self.top.kind)
-        if not isinstance(node, Several) or node.kind != "list":
-            return Several("set", (node,)) if among_others else node
-        nested = before == "{" or among_others or any(isinstance(item, Several) for item in node.items)
-        return Several("set", node.items) if nested else node
+        if not isinstance(node, Collection) or node.kind != "list":
+            return Collection("set", (node,)) if among_others else node
+        nested = before == "{" or among_others or any(isinstance(item, Collection) for item in node.items)
+        return Collection("set", node.items) if nested else node
 
     def _raw_digits(self) -> str:
         braced = self.accept("{")
@@ -402,7 +402,7 @@ class AtomParser(FunctionParser):
             if not self.is_command("rangle"):
                 raise NotMathematics("\\rangle is missing")
             self.advance()
-            return Bracketed("(", ")", items.items if isinstance(items, Several) else (items,))
+            return Bracketed("(", ")", items.items if isinstance(items, Collection) else (items,))
         if name in BIG_OPERATORS:
             return self._big_operator(name)
         if name in _VARIANTS:

@@ -14,7 +14,7 @@ from math_reward.grader.rules.labels import are_equations, clash, with_argument_
 from math_reward.grader.rules.matrices import calculated
 from math_reward.grader.rules.relations import same_relation
 from math_reward.grader.rules.trees import values
-from math_reward.grader.syntax import Bracketed, Matrix, Node, PlusMinus, Relation, Several, symbols
+from math_reward.grader.syntax import Bracketed, Collection, Matrix, Node, PlusMinus, Relation, symbols
 from math_reward.grader.verdict import Options, Stage
 
 _ORDER = (Stage.STRING, Stage.EXACT, Stage.STRUCTURE, Stage.NUMERIC, Stage.SYMPY)
@@ -89,6 +89,6 @@ def mentions(comparison: Comparison, reference: Node, answer: Node) -> bool:
     """True where the answer has several values and the reference is one of them: a guess."""
     if isinstance(answer, Relation) and answer.operators == ("in",):
         answer = answer.operands[1]
-    if isinstance(reference, (Several, Bracketed, Matrix)) or not isinstance(answer, (Several, PlusMinus)):
+    if isinstance(reference, (Collection, Bracketed, Matrix)) or not isinstance(answer, (Collection, PlusMinus)):
         return False
     return any(comparison.same(reference, item) for item in values(answer))

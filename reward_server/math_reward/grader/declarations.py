@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from math_reward.grader.parse import parse_normalised
-from math_reward.grader.syntax import Node, Number, Relation, Several, Symbol, rebuilt, symbols
+from math_reward.grader.syntax import Collection, Node, Number, Relation, Symbol, rebuilt, symbols
 from math_reward.grader.tokens import NotMathematics
 
 MAX_VALUES = 64
@@ -108,7 +108,7 @@ def _declared(normal: str) -> Reading | None:
         return None
     for name, values in listed.items():
         items = tuple(_at(tree, name, value) for value in values)
-        return Reading(Several("list", items), {})
+        return Reading(Collection("list", items), {})
     return Reading(tree, domains)
 
 
@@ -188,7 +188,7 @@ def _values(text: str) -> tuple[int, ...] | None:
 
 def _is_parameter(name: str, tree: Node) -> bool:
     """Whether ``name`` is in the formula, and not what an inequality or an equation is about."""
-    relations = tree.items if isinstance(tree, Several) else (tree,)
+    relations = tree.items if isinstance(tree, Collection) else (tree,)
     for relation in relations:
         if isinstance(relation, Relation):
             ordered = set(relation.operators) - {"=", "~"}

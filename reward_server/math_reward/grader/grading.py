@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from math_reward.grader import last_resort
+from math_reward.grader import math_verify_fallback
 from math_reward.grader.atoms import SHORT_WORDS
 from math_reward.grader.calculus import differentiated
 from math_reward.grader.calendar_dates import Date, date, same_date
@@ -23,7 +23,18 @@ from math_reward.grader.propositions import Proposition, equivalent, proposition
 from math_reward.grader.rules.families import same_family
 from math_reward.grader.rules.labels import Contradiction
 from math_reward.grader.rules.trees import substituted
-from math_reward.grader.syntax import Bracketed, Constant, Node, Number, Product, Several, Symbol, Text, symbols, walk
+from math_reward.grader.syntax import (
+    Bracketed,
+    Collection,
+    Constant,
+    Node,
+    Number,
+    Product,
+    Symbol,
+    Text,
+    symbols,
+    walk,
+)
 from math_reward.grader.texts import Wording, wording
 from math_reward.grader.tokens import NotMathematics, TooComplex
 from math_reward.grader.undone import in_lowest_terms, is_operation, undone
@@ -90,7 +101,7 @@ def grade(
         options: where the answer may stand and how near is near enough.
 
     Never raises on account of what the texts say. Takes milliseconds; an expression that only SymPy can decide may
-    take long, see ``math_reward.workers``.
+    take long, see ``math_reward.pool.worker_pool``.
     """
     references = _texts(reference)
     first = references[0] if references else ""
@@ -324,7 +335,7 @@ def _by_kind(expected: _Reference, answer: str) -> bool | None:
 
 
 def _by_math_verify(expected: _Reference, answer: str) -> tuple[Verdict, Stage]:
-    same = last_resort.equal(expected.text, answer)
+    same = math_verify_fallback.equal(expected.text, answer)
     return Verdict.CORRECT if same else Verdict.WRONG, Stage.MATH_VERIFY
 
 
@@ -405,15 +416,15 @@ def _same_otherwise(comparison: Comparison, expected: _Reference, answer: str, t
             and (len(said[2]) != 3 or said[1] in ("0", "-0"))
         ):
             other = parse(f"{said[1]}.{said[2]}")
-        elif decimal and type(other) is Number and type(tree) is Several and other.places == len(decimal[2]):
+        elif decimal and type(other) is Number and type(tree) is Collection and other.places == len(decimal[2]):
             tree = parse(f"{decimal[1]}.{decimal[2]}")
-        elif type(tree) is Several and _GROUPED.search(expected.text):
+        elif type(tree) is Collection and _GROUPED.search(expected.text):
             other = parse(expected.text, thousands=False)
-        elif type(other) is Several and _GROUPED.search(answer):
+        elif type(other) is Collection and _GROUPED.search(answer):
             tree = parse(answer, thousands=False)
         else:
             return False
-        if type(other) is Several and type(tree) is Several:
+        if type(other) is Collection and type(tree) is Collection:
             # Read as a list because the other side is one: then at least in its order.
             other, tree = (Bracketed("(", ")", side.items) for side in (other, tree))
     except (NotMathematics, TooComplex):

@@ -9,12 +9,12 @@ from math_reward.grader.syntax import (
     BigOperator,
     Bracketed,
     Call,
+    Collection,
     Constant,
     Matrix,
     Node,
     Product,
     SetBuilder,
-    Several,
     Sum,
     Symbol,
 )
@@ -56,7 +56,7 @@ class GroupParser(TokenStream):
         if self.is_word("or") or self.is_command("lor"):
             inside = self._alternatives(inside)
         right = self.expect(")", "]")
-        if isinstance(inside, Several) and inside.kind == "list":
+        if isinstance(inside, Collection) and inside.kind == "list":
             return Bracketed(left, right, inside.items)
         if left == "(" and right == ")":
             return inside
@@ -70,7 +70,7 @@ class GroupParser(TokenStream):
         while self.is_word("or") or self.is_command("lor"):
             self.advance()
             items.append(self.below(self._list))
-        return Several("or", tuple(items))
+        return Collection("or", tuple(items))
 
     def _set(self) -> Node:
         self.advance()
@@ -85,7 +85,9 @@ class GroupParser(TokenStream):
             self.expect("\\}")
             return SetBuilder(inside, condition)
         self.expect("\\}")
-        return Several("set", inside.items if isinstance(inside, Several) and inside.kind != "set" else (inside,))
+        return Collection(
+            "set", inside.items if isinstance(inside, Collection) and inside.kind != "set" else (inside,)
+        )
 
     def _environment(self) -> Node:
         name = self.advance().value
@@ -132,7 +134,7 @@ class GroupParser(TokenStream):
 
         rows = self._rows(name, cell)
         items = tuple(row[0] if len(row) == 1 else Bracketed("(", ")", row) for row in rows)
-        return items[0] if len(items) == 1 else Several("list", items)
+        return items[0] if len(items) == 1 else Collection("list", items)
 
     def _big_operator(self, name: str) -> Node:
         """A sum and what stands under it; an integral takes all up to its dx, what follows stands outside."""

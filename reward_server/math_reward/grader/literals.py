@@ -8,6 +8,7 @@ from fractions import Fraction
 from math_reward.grader.number_words import number_in_words
 from math_reward.grader.syntax import (
     ClockTime,
+    Collection,
     Congruence,
     Constant,
     Negative,
@@ -17,7 +18,6 @@ from math_reward.grader.syntax import (
     Quantity,
     Quotient,
     Ratio,
-    Several,
     Symbol,
     Text,
 )
@@ -48,7 +48,7 @@ def spoken(plain: str) -> Node:
     """Words as a ``Text``, or as a list of them where commas or "and" divide them."""
     parts = [part for part in _DIVISION.split(plain) if part]
     if len(parts) > 1:
-        return Several("list", tuple(_letters(part) for part in parts))
+        return Collection("list", tuple(_letters(part) for part in parts))
     return _letters(plain)
 
 

@@ -37,6 +37,7 @@ from math_reward.grader.stream import END, MAX_NESTING
 from math_reward.grader.syntax import (
     Bracketed,
     Call,
+    Collection,
     Congruence,
     Constant,
     Negative,
@@ -49,7 +50,6 @@ from math_reward.grader.syntax import (
     Relation,
     SetBuilder,
     SetOperation,
-    Several,
     Sum,
     Symbol,
     Text,
@@ -136,7 +136,7 @@ def _with_labels(parts: list[tuple[str, str]]) -> Node:
         Relation(("=",), (Symbol(label), parse_normalised(value))) if label else parse_normalised(value)
         for label, value in parts
     ]
-    return items[0] if len(items) == 1 else Several("list", tuple(items))
+    return items[0] if len(items) == 1 else Collection("list", tuple(items))
 
 
 def _without_words_around(text: str) -> str | None:
@@ -188,8 +188,8 @@ class Parser(MeasureParser):
             items.append(self._list())
         if len(items) > 1 and all(_is_assignment(item) for item in items):
             # "x = 1, y = 2 or x = 2, y = 1" is two points.
-            items = [Bracketed("(", ")", item.items) for item in items if isinstance(item, Several)]
-        return items[0] if len(items) == 1 else Several("or", tuple(items))
+            items = [Bracketed("(", ")", item.items) for item in items if isinstance(item, Collection)]
+        return items[0] if len(items) == 1 else Collection("or", tuple(items))
 
     def _list(self, *, in_brackets: bool = False) -> Node:
         items = [self._relation()]
@@ -213,7 +213,7 @@ class Parser(MeasureParser):
         else:
             items = [item for group in groups for item in group]
         items = _without_declarations(_with_modulus(_in_points(items)))
-        return items[0] if len(items) == 1 else Several("list", tuple(items))
+        return items[0] if len(items) == 1 else Collection("list", tuple(items))
 
     def _skip_remark(self, in_brackets: bool, before: Node) -> None:
         r"""Passes over ``\text{ for all } x \in \mathbb{Z}``, up to the next separator or the end."""
@@ -392,7 +392,7 @@ def _is_integer(node: Node) -> bool:
 
 def _is_assignment(node: Node) -> bool:
     """``x = 1, y = 2``: a value for each of several names."""
-    if not isinstance(node, Several) or node.kind != "list":
+    if not isinstance(node, Collection) or node.kind != "list":
         return False
     names = [
         item.operands[0].name
@@ -403,7 +403,7 @@ def _is_assignment(node: Node) -> bool:
 
 
 def _is_set(node: Node) -> bool:
-    return isinstance(node, (SetBuilder, SetOperation)) or (isinstance(node, Several) and node.kind == "set")
+    return isinstance(node, (SetBuilder, SetOperation)) or (isinstance(node, Collection) and node.kind == "set")
 
 
 def _in_points(items: list[Node]) -> list[Node]:

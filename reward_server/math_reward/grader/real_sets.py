@@ -14,6 +14,7 @@ from math_reward.grader.numeric import Unknown, constant, same_function
 from math_reward.grader.syntax import (
     Bracketed,
     Call,
+    Collection,
     Constant,
     Negative,
     Node,
@@ -24,7 +25,6 @@ from math_reward.grader.syntax import (
     Relation,
     SetBuilder,
     SetOperation,
-    Several,
     Sum,
     Symbol,
     rebuilt,
@@ -60,11 +60,11 @@ def is_set_like(node: Node) -> bool:
     if isinstance(node, Bracketed) and len(node.items) == 2:
         mixed = (node.left, node.right) not in (("(", ")"), ("[", "]"))
         return mixed or any(_infinite(item) for item in node.items)
-    if isinstance(node, Several) and node.kind == "or":
+    if isinstance(node, Collection) and node.kind == "or":
         return any(is_set_like(item) for item in node.items)
-    if isinstance(node, Several) and node.kind == "list":
+    if isinstance(node, Collection) and node.kind == "list":
         return all(
-            (isinstance(item, Several) and item.kind == "or" and is_set_like(item))
+            (isinstance(item, Collection) and item.kind == "or" and is_set_like(item))
             or (isinstance(item, Relation) and (is_set_like(item) or item.operators == ("in",)))
             for item in node.items
         )
@@ -85,12 +85,12 @@ def real_set(node: Node) -> RealSet | None:
     """``node`` as a set of reals, or None where it is no such set or its ends are not known."""
     if isinstance(node, SetBuilder):
         return _built(node)
-    if isinstance(node, Several) and node.kind == "list":
+    if isinstance(node, Collection) and node.kind == "list":
         return _restricted(node.items)
     found = intervals(node)
     if found is None:
         return None
-    names = symbols(node) if isinstance(node, (Relation, Several)) else set()
+    names = symbols(node) if isinstance(node, (Relation, Collection)) else set()
     return RealSet(found, variable=names.pop() if len(names) == 1 else None)
 
 
@@ -120,7 +120,7 @@ def _restricted(items: tuple[Node, ...]) -> RealSet | None:
         if isinstance(item, Relation) and item.operators == ("in",) and isinstance(item.operands[1], Constant):
             domain = item.operands[1].name
             continue
-        part = intervals(item) if isinstance(item, (Relation, Several)) and is_set_like(item) else None
+        part = intervals(item) if isinstance(item, (Relation, Collection)) and is_set_like(item) else None
         if part is None:
             return None
         parts.append(part)
@@ -188,7 +188,7 @@ def _intervals(node: Node) -> Intervals | None:
         return None if built is None or built.domain != "reals" else built.intervals
     if isinstance(node, SetOperation):
         return _operation(node)
-    if isinstance(node, Several):
+    if isinstance(node, Collection):
         if node.kind == "or":
             return _union(node.items)
         points: Intervals = []

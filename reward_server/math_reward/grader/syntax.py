@@ -117,8 +117,8 @@ class Congruence:
 
 
 @dataclass(slots=True)
-class Several:
-    """Several things one after the other: ``1, 2`` (``kind`` "list"), ``{1, 2}`` ("set") or ``1 or 2`` ("or")."""
+class Collection:
+    """Values one after the other: ``1, 2`` (``kind`` "list"), ``{1, 2}`` ("set") or ``1 or 2`` ("or")."""
 
     kind: str
     items: tuple[Node, ...]
@@ -208,7 +208,7 @@ Node: TypeAlias = (
     | BigOperator
     | Relation
     | Congruence
-    | Several
+    | Collection
     | Bracketed
     | SetBuilder
     | SetOperation

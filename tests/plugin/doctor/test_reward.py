@@ -12,7 +12,7 @@ from openrlhf_gtpo.data.findings import Finding
 from openrlhf_gtpo.doctor.reward import check_rewards
 from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.rewards.embedded import EmbeddedService
-from openrlhf_gtpo.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
+from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 
 from ..rewards.fake_reward_server import Answer, FakeRewardServer, Post
 

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from openrlhf_gtpo.algorithms.mixed_policy import guide_statistics
+from openrlhf_gtpo.controller.during_training import with_every_k
 from openrlhf_gtpo.controller.generator import RewardTally
 from openrlhf_gtpo.controller.metrics import rollout_metrics
-from openrlhf_gtpo.evaluation.during_training import with_every_k
 from openrlhf_gtpo.glossary.__main__ import main, markdown
 from openrlhf_gtpo.glossary.declared import GLOSSARY, describe
 from openrlhf_gtpo.glossary.metric import Entry, Metric

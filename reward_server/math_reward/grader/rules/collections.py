@@ -12,9 +12,9 @@ from math_reward.grader.rules.rounding import rounding
 from math_reward.grader.rules.trees import MAX_ITEMS, values
 from math_reward.grader.syntax import (
     Bracketed,
+    Collection,
     Node,
     Product,
-    Several,
     Symbol,
 )
 from math_reward.grader.verdict import Stage
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def has_collection(reference: Node, answer: Node) -> bool:
-    return isinstance(reference, (Several, Bracketed)) or isinstance(answer, (Several, Bracketed))
+    return isinstance(reference, (Collection, Bracketed)) or isinstance(answer, (Collection, Bracketed))
 
 
 def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bool:
@@ -33,12 +33,12 @@ def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bo
     reference, answer = _as_list(comparison, reference), _as_list(comparison, answer)
     if isinstance(reference, Bracketed) and isinstance(answer, Bracketed):
         return same_brackets(comparison, reference, answer)
-    if isinstance(reference, Several) and isinstance(answer, Several):
+    if isinstance(reference, Collection) and isinstance(answer, Collection):
         return _same_lists(comparison, reference, answer)
     if Bracketed in (type(reference), type(answer)):
         tuple_, other = (reference, answer) if isinstance(reference, Bracketed) else (answer, reference)
         assert isinstance(tuple_, Bracketed)
-        if isinstance(other, Several):
+        if isinstance(other, Collection):
             if len(other.items) == 1:
                 return _in_order(comparison, reference, answer, other, other.items[0])
             if other.kind != "list":
@@ -48,18 +48,18 @@ def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bo
             pair = (list(tuple_.items), items)
             return pairwise(comparison, *(pair if tuple_ is reference else pair[::-1]))
         return len(tuple_.items) == 1 and _in_order(comparison, reference, answer, tuple_, tuple_.items[0])
-    several = reference if isinstance(reference, Several) else answer
-    assert isinstance(several, Several)
+    collection = reference if isinstance(reference, Collection) else answer
+    assert isinstance(collection, Collection)
     if (letters := _choices(reference)) and letters == _choices(answer):
         return True  # AC, and A and C
-    inner = values(several)
-    return len(inner) == 1 and _in_order(comparison, reference, answer, several, inner[0])
+    inner = values(collection)
+    return len(inner) == 1 and _in_order(comparison, reference, answer, collection, inner[0])
 
 
 def _as_list(comparison: Comparison, node: Node) -> Node:
     """``(x = 5, y = 6)`` is a list of named values."""
     if isinstance(node, Bracketed) and labels_of(comparison, list(node.items)):
-        return Several("list", node.items)
+        return Collection("list", node.items)
     return node
 
 
@@ -75,7 +75,7 @@ def same_brackets(comparison: Comparison, reference: Bracketed, answer: Brackete
     return pairwise(comparison, reference.items, answer.items)
 
 
-def _same_lists(comparison: Comparison, reference: Several, answer: Several) -> bool:
+def _same_lists(comparison: Comparison, reference: Collection, answer: Collection) -> bool:
     left, right = values(reference), values(answer)
     if "set" in (reference.kind, answer.kind) or all(isinstance(item, Bracketed) for item in left):
         # Solutions are a set: one that is given twice is one.
@@ -98,7 +98,7 @@ def _same_lists(comparison: Comparison, reference: Several, answer: Several) -> 
 def _choices(node: Node) -> list[str] | None:
     """The letters of several choices, sorted."""
     parts: tuple[Node, ...] = node.factors if isinstance(node, Product) else ()
-    if isinstance(node, Several) and node.kind == "list":
+    if isinstance(node, Collection) and node.kind == "list":
         parts = node.items
     names = sorted(part.name for part in parts if isinstance(part, Symbol) and part.name in "ABCDEFGH")
     return names if len(names) == len(parts) == len({*names}) > 1 else None
@@ -151,4 +151,4 @@ def _same_item(comparison: Comparison, item: Node, other: Node) -> bool:
 
 
 def _is_set(node: Node) -> bool:
-    return isinstance(node, Several) and node.kind == "set"
+    return isinstance(node, Collection) and node.kind == "set"

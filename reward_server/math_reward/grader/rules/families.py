@@ -16,6 +16,7 @@ from math_reward.grader.rules.labels import without_label
 from math_reward.grader.rules.trees import substituted, values
 from math_reward.grader.syntax import (
     Bracketed,
+    Collection,
     Congruence,
     Constant,
     Negative,
@@ -23,7 +24,6 @@ from math_reward.grader.syntax import (
     Number,
     Product,
     Relation,
-    Several,
     Sum,
     Symbol,
     symbols,
@@ -74,7 +74,7 @@ def same_family(
 
 
 def _renamed(comparison: Comparison, reference: Node, answer: Node, declared: bool) -> bool:
-    if declared and isinstance(reference, Several) and isinstance(answer, Several):
+    if declared and isinstance(reference, Collection) and isinstance(answer, Collection):
         return _items_renamed(comparison, list(reference.items), list(answer.items))
     names, others = symbols(reference), symbols(answer)
     mine, theirs = sorted(names - others), sorted(others - names)

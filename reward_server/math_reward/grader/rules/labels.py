@@ -9,13 +9,13 @@ from math_reward.grader.rules.trees import renamed
 from math_reward.grader.syntax import (
     Bracketed,
     Call,
+    Collection,
     Node,
     Number,
     Product,
     Quotient,
     Ratio,
     Relation,
-    Several,
     Symbol,
     Text,
     symbols,
@@ -92,7 +92,7 @@ def _is_label(node: Node) -> bool:
         # AB and \angle ABC are a length and an angle, xy is a product.
         names = [factor.name if isinstance(factor, Symbol) else "" for factor in node.factors]
         return names[0] == "\\Delta" or all(name.isupper() or name == "\\angle" for name in names)
-    if isinstance(node, Several):
+    if isinstance(node, Collection):
         return node.kind == "list" and all(_is_label(item) for item in node.items)
     return isinstance(node, Symbol)
 
@@ -119,7 +119,9 @@ def label_name(label: Node) -> str:
         return "".join(min(names, names[::-1]))
     if isinstance(label, Quotient):
         return f"{label_name(label.numerator)}/{label_name(label.denominator)}"
-    parts = label.terms if isinstance(label, Ratio) else label.items if isinstance(label, (Bracketed, Several)) else ()
+    parts = (
+        label.terms if isinstance(label, Ratio) else label.items if isinstance(label, (Bracketed, Collection)) else ()
+    )
     return ",".join(map(label_name, parts))
 
 

@@ -11,6 +11,7 @@ from math_reward.grader.rules.labels import in_order_of_names, labels_of
 from math_reward.grader.syntax import (
     Bracketed,
     Call,
+    Collection,
     Constant,
     Matrix,
     Negative,
@@ -19,7 +20,6 @@ from math_reward.grader.syntax import (
     Power,
     Product,
     Quotient,
-    Several,
     Sum,
     Symbol,
     rebuilt,
@@ -87,7 +87,7 @@ def _vector(comparison: Comparison, node: Node) -> tuple[Node, ...] | None:
         return node.items
     if isinstance(node, Call) and node.function == "binom":
         return node.arguments  # A column, in the notation of some schools.
-    if isinstance(node, Several) and (names := labels_of(comparison, list(node.items))):
+    if isinstance(node, Collection) and (names := labels_of(comparison, list(node.items))):
         return tuple(in_order_of_names(names, list(node.items)))
     return None
 

@@ -14,12 +14,12 @@ from math_reward.grader.rules.relations import same_relation
 from math_reward.grader.rules.trees import MAX_ITEMS, renamed
 from math_reward.grader.syntax import (
     Bracketed,
+    Collection,
     Node,
     Number,
     Relation,
     SetBuilder,
     SetOperation,
-    Several,
     Symbol,
 )
 from math_reward.grader.verdict import Stage
@@ -36,7 +36,7 @@ def same_set(comparison: Comparison, reference: Node, answer: Node) -> bool:
     """Sets of reals end by end, in one domain; other sets operation by operation."""
     comparison.reached(Stage.STRUCTURE)
     for listed, other in ((reference, answer), (answer, reference)):
-        written = _written_out(other) if isinstance(listed, Several) and isinstance(other, SetBuilder) else []
+        written = _written_out(other) if isinstance(listed, Collection) and isinstance(other, SetBuilder) else []
         if written:
             return any(comparison.same_value(found, listed) for found in written)
     left, right = real_set(reference), real_set(answer)
@@ -54,7 +54,7 @@ def same_set(comparison: Comparison, reference: Node, answer: Node) -> bool:
         return same_relation(comparison, reference, answer)
     if isinstance(reference, SetBuilder) and isinstance(answer, SetBuilder):
         return _same_builders(comparison, reference, answer)
-    if isinstance(reference, Several) and isinstance(answer, Several):
+    if isinstance(reference, Collection) and isinstance(answer, Collection):
         return same_items(comparison, reference.items, answer.items)
     return False
 
@@ -70,12 +70,12 @@ def _same_builders(comparison: Comparison, reference: SetBuilder, answer: SetBui
     )
 
 
-def _written_out(node: SetBuilder) -> list[Several]:
+def _written_out(node: SetBuilder) -> list[Collection]:
     """The elements of a set of a few whole numbers; of natural numbers with and without zero."""
     found = real_set(node)
     if found is None or found.domain not in ("integers", "naturals"):
         return []
-    lists: list[Several] = []
+    lists: list[Collection] = []
     for least in (0, 1) if found.domain == "naturals" else (None,):
         numbers: list[int] = []
         for low, high in found.intervals:
@@ -85,7 +85,7 @@ def _written_out(node: SetBuilder) -> list[Several]:
             if not 0 <= last - first < MAX_ITEMS:
                 return []
             numbers += range(int(first), int(last) + 1)
-        lists.append(Several("set", tuple(Number(Fraction(number)) for number in numbers)))
+        lists.append(Collection("set", tuple(Number(Fraction(number)) for number in numbers)))
     return lists
 
 

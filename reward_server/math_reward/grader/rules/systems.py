@@ -9,12 +9,12 @@ from math_reward.grader.exact import exact
 from math_reward.grader.rules.collections import same_collection
 from math_reward.grader.syntax import (
     Bracketed,
+    Collection,
     Negative,
     Node,
     Product,
     Quotient,
     Relation,
-    Several,
     Sum,
     Symbol,
     symbols,
@@ -33,7 +33,7 @@ Form = dict[str, Fraction]
 def has_system(reference: Node, answer: Node) -> bool:
     """The reference is a system that is not solved: a solved one asks for a solved answer."""
     equations = _equations(reference)
-    if equations is None or len(equations) < 2 or not isinstance(answer, (Several, Bracketed)):
+    if equations is None or len(equations) < 2 or not isinstance(answer, (Collection, Bracketed)):
         return False
     sides = [equation.operands for equation in equations]
     return not all(isinstance(left, Symbol) and not symbols(right) for left, right in sides)
@@ -51,7 +51,7 @@ def same_system(comparison: Comparison, reference: Node, answer: Node) -> bool:
 
 
 def _equations(node: Node) -> list[Relation] | None:
-    if not isinstance(node, Several) or node.kind != "list" or len(node.items) > MAX_EQUATIONS:
+    if not isinstance(node, Collection) or node.kind != "list" or len(node.items) > MAX_EQUATIONS:
         return None
     found = [item for item in node.items if isinstance(item, Relation) and item.operators == ("=",)]
     return found if len(found) == len(node.items) else None
@@ -59,12 +59,12 @@ def _equations(node: Node) -> list[Relation] | None:
 
 def _rows(node: Node, names: list[str]) -> list[list[Fraction]] | None:
     """The augmented matrix of a system, or of the point that solves it, its coordinates in the order of the names."""
-    if isinstance(node, Bracketed) and _equations(Several("list", node.items)) is None:
+    if isinstance(node, Bracketed) and _equations(Collection("list", node.items)) is None:
         if len(node.items) != len(names) or (node.left, node.right) != ("(", ")"):
             return None
         pairs: list[tuple[Node, Node]] = [(Symbol(name), item) for name, item in zip(names, node.items, strict=True)]
     else:
-        equations = _equations(Several("list", node.items) if isinstance(node, Bracketed) else node)
+        equations = _equations(Collection("list", node.items) if isinstance(node, Bracketed) else node)
         if equations is None:
             return None
         pairs = [(equation.operands[0], equation.operands[1]) for equation in equations]

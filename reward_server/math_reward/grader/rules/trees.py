@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from math_reward.grader.syntax import (
     Bracketed,
+    Collection,
     Matrix,
     Negative,
     Node,
@@ -18,7 +19,6 @@ from math_reward.grader.syntax import (
     Product,
     Quantity,
     Relation,
-    Several,
     Sum,
     Symbol,
     rebuilt,
@@ -39,7 +39,7 @@ def is_integer(value: Fraction | None) -> bool:
 
 
 def has_sign(node: Node) -> bool:
-    if isinstance(node, (Number, Symbol, Relation, Several, Matrix)):
+    if isinstance(node, (Number, Symbol, Relation, Collection, Matrix)):
         return False
     return any(isinstance(part, PlusMinus) for part in walk(node))
 
@@ -64,19 +64,19 @@ def values(node: Node) -> list[Node]:
         if math.prod(map(len, choices)) > MAX_ITEMS:
             raise TooComplex(f"its signs give more than {MAX_ITEMS} tuples")
         return [Bracketed(node.left, node.right, items) for items in itertools.product(*choices)]
-    if not isinstance(node, (PlusMinus, Several)) and has_sign(node):
+    if not isinstance(node, (PlusMinus, Collection)) and has_sign(node):
         return [signed(node, 1), signed(node, -1)]
     if isinstance(node, PlusMinus):
         if node.left is None:
             return [node.right, Negative(node.right)]
         return [Sum((node.left, node.right)), Sum((node.left, Negative(node.right)))]
-    if not isinstance(node, Several):
+    if not isinstance(node, Collection):
         return [node]
     found: list[Node] = []
     for item in node.items:
         if isinstance(item, Relation) and isinstance(item.operands[-1], PlusMinus) and item.operators == ("=",):
             found += values(item.operands[-1])
-        elif (isinstance(item, Several) and item.kind != "set") or has_sign(item):
+        elif (isinstance(item, Collection) and item.kind != "set") or has_sign(item):
             found += values(item)
         else:
             found.append(item)

@@ -1,0 +1,309 @@
+"""Grades a file: one JSON object per line, with a completion and its reference answer or with a reference alone.
+
+People look at a data set's references before they train on it: a reference that cannot be read is never paid.
+"""
+
+import gzip
+import heapq
+import io
+import itertools
+import json
+import os
+import select
+import sys
+import time
+import zlib
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from tqdm import tqdm
+
+from math_reward.commands.rows import Fault, FileRefused, Keys, Row, find_keys, objects, read_row
+from math_reward.grader import Verdict
+from math_reward.grader.verdict import Options
+from math_reward.http.schemas import grade_result
+from math_reward.json_lines import NotUTF8
+from math_reward.pool.item import Graded
+from math_reward.pool.worker_pool import WorkerPool
+
+WINDOW_ROWS = 512
+"""Rows that go to the workers together."""
+
+WINDOWS = 3
+"""Windows under way at once: no worker waits for the file, and no more of the file is in memory."""
+
+SLOWEST = 5
+"""How many of the slowest rows are reported."""
+
+LISTED = 20
+"""The most lines of one kind that the printed report lists; the JSON report has all."""
+
+SHOWN_CHARACTERS = 60
+"""How much of a reference the printed report shows."""
+
+
+DETAIL_OF_A_BAD_REFERENCE = "The reference answer cannot be used: "
+"""How the grader begins; the report has said so already."""
+
+
+@dataclass
+class Report:
+    """What was found in a file."""
+
+    keys: Keys
+    rows: int = 0
+    """Rows that were graded; lines that cannot be used are not among them."""
+    seconds: float = 0.0
+    """How long the whole file took, the start of the workers included."""
+    verdicts: "Counter[str]" = field(default_factory=Counter)
+    stages: "Counter[str]" = field(default_factory=Counter)
+    bad_references: list[Fault] = field(default_factory=list)
+    bad_lines: list[Fault] = field(default_factory=list)
+    labelled: int = 0
+    """Rows that say whether their completion is correct."""
+    false_accepts: list[int] = field(default_factory=list)
+    """Lines labelled wrong that were graded correct."""
+    false_rejects: list[int] = field(default_factory=list)
+    """Lines labelled correct that were graded otherwise."""
+    slowest: list[tuple[float, int, str]] = field(default_factory=list)
+    """Seconds, line and verdict of the slowest rows, the slowest first."""
+
+    @property
+    def all_fine(self) -> bool:
+        """True where every line and every reference can be used."""
+        return not self.bad_references and not self.bad_lines
+
+    @property
+    def accuracy(self) -> float | None:
+        """The part of the labelled rows that were graded as the label says; None where there are none."""
+        wrong = len(self.false_accepts) + len(self.false_rejects)
+        return 1 - wrong / self.labelled if self.labelled else None
+
+    @property
+    def rows_per_second(self) -> float:
+        return self.rows / self.seconds if self.seconds else 0.0
+
+    def add(self, row: Row, graded: Graded) -> None:
+        """Takes in one row's grade."""
+        grade, verdict = graded.grade, graded.grade.verdict
+        self.rows += 1
+        self.verdicts[verdict.value] += 1
+        if grade.stage is not None:
+            self.stages[grade.stage.value] += 1
+        # Without a completion, the best that can be said is that there is no answer.
+        expected_verdict = self.keys.completion is not None or verdict is Verdict.NO_ANSWER
+        if verdict is Verdict.BAD_REFERENCE or not expected_verdict:
+            reason = (grade.detail or f"the verdict is {verdict.value}.").removeprefix(DETAIL_OF_A_BAD_REFERENCE)
+            self.bad_references.append(Fault(row.line, reason, grade.reference))
+        if row.label is not None:
+            self.labelled += 1
+            if grade.correct != row.label:
+                (self.false_accepts if grade.correct else self.false_rejects).append(row.line)
+        heapq.heappush(self.slowest, (graded.seconds, row.line, verdict.value))
+        if len(self.slowest) > SLOWEST:
+            heapq.heappop(self.slowest)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report for a program to read."""
+        return {
+            "keys": self.keys._asdict(),
+            "rows": self.rows,
+            "seconds": round(self.seconds, 3),
+            "rows_per_second": round(self.rows_per_second, 1),
+            "verdicts": dict(self.verdicts.most_common()),
+            "stages": dict(self.stages.most_common()),
+            "labelled": self.labelled,
+            "accuracy": self.accuracy,
+            "false_accepts": self.false_accepts,
+            "false_rejects": self.false_rejects,
+            "slowest": [{"line": line, "seconds": round(s, 6), "verdict": v} for s, line, v in self.slowest],
+            "bad_references": [fault._asdict() for fault in self.bad_references],
+            "bad_lines": [{"line": fault.line, "reason": fault.reason} for fault in self.bad_lines],
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield "fields       " + ", ".join(f"{what} {name!r}" for what, name in self.keys._asdict().items() if name)
+        yield f"rows         {self.rows:,} in {self.seconds:.1f} s, {self.rows_per_second:,.0f} per second"
+        if self.keys.completion is not None:
+            yield from _table("verdicts", self.verdicts, self.rows)
+            yield from _table("decided by", self.stages, self.rows)
+        if self.accuracy is not None:
+            yield (
+                f"accuracy     {self.accuracy:.4f} of {self.labelled:,} labelled rows: "
+                f"{len(self.false_accepts):,} false accepts, {len(self.false_rejects):,} false rejects"
+            )
+            yield from _numbers("false accepts", self.false_accepts)
+            yield from _numbers("false rejects", self.false_rejects)
+        if self.keys.completion is not None:
+            slowest = (f"line {line} {1000 * seconds:.1f} ms ({verdict})" for seconds, line, verdict in self.slowest)
+            yield "slowest      " + ", ".join(slowest)
+        yield (
+            f"references   {len(self.bad_references):,} cannot be used"
+            if self.bad_references
+            else ("references   all can be used")
+        )
+        yield from _faults(self.bad_references)
+        if self.bad_lines:
+            yield f"bad lines    {len(self.bad_lines):,} were passed over"
+            yield from _faults(self.bad_lines)
+
+
+def grade_file(
+    path: str,
+    *,
+    workers: int,
+    deadline: float,
+    options: Options,
+    named: dict[str, str | None],
+    references_only: bool = False,
+    output: str | None = None,
+) -> Report:
+    """Grades every line of a file in worker processes; shows how far it is on standard error, if that is a terminal.
+
+    Args:
+        path: a ``.jsonl`` or ``.jsonl.gz`` file, or ``-`` for standard input.
+        workers: how many worker processes.
+        deadline: seconds that one row may take.
+        options: where an answer may stand and how near is near enough.
+        named: the names of the fields, see ``math_reward.commands.rows.find_keys``.
+        references_only: look at the references and at nothing else.
+        output: a file that gets a JSON object per row, in order: its line and what ``/v1/grade`` says of it.
+
+    Raises:
+        FileRefused: a file cannot be read or written, or the first row lacks a field that is needed.
+    """
+    start = time.perf_counter()
+    with ExitStack() as stack:
+        raw = _opened(stack, path)
+        lines: Iterable[bytes] = stack.enter_context(gzip.open(raw)) if path.endswith(".gz") else raw
+        found = _readable(path, objects(lines))
+        faults: list[Fault] = []
+        for one in found:
+            if not isinstance(one, Fault):
+                first = one
+                break
+            faults.append(one)
+        else:
+            why = f"line {faults[0].line}: {faults[0].reason}" if faults else "it is empty."
+            raise FileRefused(f"{path} has no row that can be used; {why}")
+        keys = find_keys(first[1], named, references_only)
+        report = Report(keys, bad_lines=faults)
+        written = _created(stack, output) if output is not None else None
+        # One bar per file: its bytes are known beforehand, its rows are not.
+        size = None if path == "-" else Path(path).stat().st_size
+        bar = stack.enter_context(tqdm(total=size, unit="B", unit_scale=True, disable=None, file=sys.stderr))
+
+        def rows() -> Iterator[Row]:
+            for one in itertools.chain([first], found):
+                read = one if isinstance(one, Fault) else read_row(*one, keys, options)
+                if isinstance(read, Fault):
+                    report.bad_lines.append(read)
+                else:
+                    yield read
+
+        def take(window: list[Row], graded: list[Graded]) -> None:
+            for row, one in zip(window, graded, strict=True):
+                report.add(row, one)
+                if written is not None:
+                    written.write(json.dumps({"line": row.line, **grade_result(one)}) + "\n")
+            bar.set_postfix_str(f"{report.rows:,} rows", refresh=False)
+            if size is not None:
+                bar.update(raw.tell() - bar.n)
+
+        with WorkerPool(workers, deadline) as pool:
+            _grade(rows(), take, pool)
+    report.slowest.sort(reverse=True)
+    report.seconds = time.perf_counter() - start
+    return report
+
+
+def _grade(rows: Iterator[Row], take: Callable[[list[Row], list[Graded]], None], pool: WorkerPool) -> None:
+    """Sends windows of rows to the pool, a few at once, and hands over their grades in order."""
+    under_way: deque[tuple[list[Row], Future[list[Graded]]]] = deque()
+
+    def take_oldest() -> None:
+        window, future = under_way.popleft()
+        take(window, future.result())
+
+    while window := list(itertools.islice(rows, WINDOW_ROWS)):
+        under_way.append((window, pool.submit_all([row.item for row in window])))
+        if len(under_way) >= WINDOWS:
+            take_oldest()
+    while under_way:
+        take_oldest()
+
+
+def _opened(stack: ExitStack, path: str) -> IO[bytes]:
+    if path == "-":
+        return io.BufferedReader(_StandardInput())
+    try:
+        return stack.enter_context(open(path, "rb"))
+    except OSError as error:
+        raise FileRefused(f"{path} cannot be read: {error.strerror}.") from None
+
+
+class _StandardInput(io.RawIOBase):
+    """Standard input, read so that a Ctrl-C that comes just before a read begins does not wait for its end."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        number = sys.stdin.fileno()
+        while not select.select([number], [], [], 0.2)[0]:
+            pass  # Between two looks Python handles its signals.
+        content = os.read(number, len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+
+def _created(stack: ExitStack, path: str) -> IO[str]:
+    try:
+        return stack.enter_context(open(path, "w", encoding="utf-8"))
+    except OSError as error:
+        raise FileRefused(f"{path} cannot be written: {error.strerror}.") from None
+
+
+_T = TypeVar("_T")
+
+
+def _readable(path: str, found: Iterator[_T]) -> Iterator[_T]:
+    """``found``, with a sentence where the file turns out to be damaged."""
+    try:
+        yield from found
+    except NotUTF8 as error:
+        raise FileRefused(f"{path} cannot be read: {error}.") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileRefused(f"{path} cannot be read to its end: {error}.") from None
+
+
+def _table(title: str, counts: "Counter[str]", of: int) -> Iterator[str]:
+    for name, count in counts.most_common():
+        yield f"{title:<12} {name:<16} {count:>9,}  {count / of:>6.1%}"
+        title = ""
+
+
+def _numbers(title: str, lines: list[int]) -> Iterator[str]:
+    if lines:
+        more = ", ..." if len(lines) > LISTED else ""
+        yield f"  {title}: lines " + ", ".join(map(str, lines[:LISTED])) + more
+
+
+def _faults(faults: list[Fault]) -> Iterator[str]:
+    for fault in faults[:LISTED]:
+        shown = ""
+        if fault.reference is not None:
+            long = len(fault.reference) > SHOWN_CHARACTERS
+            # With one backslash for each: it is what the file's people know their reference by.
+            shown = repr(fault.reference[:SHOWN_CHARACTERS]).replace("\\\\", "\\") + ("..." if long else "") + ": "
+        yield f"  line {fault.line}: {shown}{fault.reason}"
+    if len(faults) > LISTED:
+        yield f"  and {len(faults) - LISTED:,} more, which --json lists"

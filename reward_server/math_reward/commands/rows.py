@@ -1,0 +1,134 @@
+"""Reads the lines of a file that is to be graded: which field is what, and what is wrong with a line."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from math_reward.grader.verdict import Options
+from math_reward.http.schemas import GradeItem
+from math_reward.json_lines import NoRow, lines_of, object_of
+from math_reward.pool.item import Item
+
+CANDIDATES = {
+    "completion": ("completion", "response", "output", "generation", "prediction", "solution"),
+    "reference": ("reference", "reference_answer", "answer", "gold", "ground_truth", "target", "label"),
+    "prompt": ("prompt", "question", "problem", "query"),
+    "label": ("label", "correct", "is_correct"),
+}
+"""Where to look for what, in this order, if it is not named."""
+
+_LABELS = {"true": True, "correct": True, "1": True, "false": False, "wrong": False, "incorrect": False, "0": False}
+
+
+class FileRefused(ValueError):
+    """The file cannot be graded at all; the message is one sentence that says why."""
+
+
+class Keys(NamedTuple):
+    """The name of each field; None for what the rows do not have."""
+
+    reference: str
+    completion: str | None = None
+    prompt: str | None = None
+    label: str | None = None
+
+
+class Row(NamedTuple):
+    """One line that can be graded."""
+
+    line: int
+    item: Item
+    label: bool | None
+    """Whether the row says that its completion is correct; None where it says nothing."""
+
+
+class Fault(NamedTuple):
+    """One line that cannot be used."""
+
+    line: int
+    reason: str
+    """One sentence."""
+    reference: str | None = None
+
+
+class _Unusable(ValueError):
+    """The message is one sentence that says why."""
+
+
+def objects(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]] | Fault]:
+    """The JSON object of each line with the line's number, from 1; lines of white space are passed over.
+
+    Raises:
+        NotUTF8: with the first line.
+    """
+    for number, line in lines_of(lines):
+        try:
+            yield number, object_of(line)
+        except NoRow as error:
+            yield Fault(number, str(error))
+
+
+def find_keys(row: dict[str, Any], named: dict[str, str | None], references_only: bool) -> Keys:
+    """Which field of the first row is what.
+
+    Args:
+        row: the first row.
+        named: names that were given, by what they are: a key of ``CANDIDATES``; None for what is to be looked for.
+        references_only: no completion is needed.
+
+    Raises:
+        FileRefused: a field that was named is not there, or there is no reference.
+    """
+    for what, name in named.items():
+        if name is not None and name not in row:
+            raise FileRefused(f"The first row has no field {name!r}, the {what}; it has {_listed(row)}.")
+    found = {what: named.get(what) or _first(row, what) for what in ("completion", "reference", "prompt")}
+    if found["reference"] is None:
+        raise FileRefused(
+            f"The first row has no reference answer: it has {_listed(row)}. Name the field with --reference-key."
+        )
+    free = [key for key in CANDIDATES["label"] if key not in found.values()]
+    label = named.get("label") or next((key for key in free if _label(row.get(key)) is not None), None)
+    if references_only:
+        return Keys(found["reference"])
+    return Keys(found["reference"], found["completion"], found["prompt"], label)
+
+
+def read_row(line: int, row: dict[str, Any], keys: Keys, options: Options) -> Row | Fault:
+    """One row as an item to grade; without a completion, an item whose reference alone is looked at."""
+    try:
+        fields = {"completion": "" if keys.completion is None else _field(row, keys.completion)}
+        fields["reference"] = _field(row, keys.reference)
+        if keys.prompt is not None and keys.completion is not None:
+            fields["prompt"] = row.get(keys.prompt)
+        label = None if keys.label is None else row.get(keys.label)
+        if label is not None and _label(label) is None:
+            raise _Unusable(f"Field {keys.label!r} is neither true nor false.")
+        return Row(line, GradeItem.model_validate(fields).item(options), _label(label))
+    except _Unusable as error:
+        return Fault(line, str(error))
+    except ValidationError as error:
+        reason = error.errors()[0]
+        name = getattr(keys, str(reason["loc"][0]))
+        return Fault(line, f"Field {name!r}: {reason['msg'].removeprefix('Value error, ')}.")
+
+
+def _field(row: dict[str, Any], name: str) -> Any:
+    if name not in row:
+        raise _Unusable(f"It has no field {name!r}; it has {_listed(row)}.")
+    return row[name]
+
+
+def _first(row: dict[str, Any], what: str) -> str | None:
+    # Some data sets have a conversation where others have a prompt.
+    return next((k for k in CANDIDATES[what] if k in row and (what == "reference" or isinstance(row[k], str))), None)
+
+
+def _label(value: object) -> bool | None:
+    """True, False or None for what is no label."""
+    return _LABELS.get(str(value).lower()) if isinstance(value, bool | int | str) else None
+
+
+def _listed(row: dict[str, Any]) -> str:
+    return ", ".join(repr(name) for name in row) or "none"

@@ -1,0 +1,63 @@
+"""Whether the workers tell known correct answers from known wrong ones."""
+
+import asyncio
+
+from math_reward.grader import Verdict
+from math_reward.pool.item import Item
+from math_reward.pool.lane import NoWorkers
+from math_reward.pool.pool import Pool, PoolClosed
+
+KNOWN = [
+    (Item(r"\boxed{\frac{84}{2}}", "42"), Verdict.CORRECT),
+    (Item(r"\boxed{41}", "42"), Verdict.WRONG),
+    (Item(r"So x is \boxed{\sqrt{8}}.", r"2\sqrt{2}"), Verdict.CORRECT),
+    (Item(r"\boxed{x^2+1}", "x^2-1"), Verdict.WRONG),
+    (Item(r"Example: \boxed{42}. Now I do not know", "42", r"Example: \boxed{42}. Now"), Verdict.NO_ANSWER),
+    (Item(r"\boxed{42}", ""), Verdict.BAD_REFERENCE),
+]
+"""What workers have to grade: a grader that says the same of everything, or pays for the prompt, is found out."""
+
+FRESH_SECONDS = 1.0
+"""How long a check answers all who ask: anybody may ask, as often as they like, and it must not cost them a worker."""
+
+
+class Readiness:
+    """Has the known answers graded, before all items that wait. Lives in one event loop.
+
+    Args:
+        pool: whose workers are checked.
+        limit: seconds that a check may take.
+    """
+
+    def __init__(self, pool: Pool, limit: float) -> None:
+        self._pool = pool
+        self._limit = limit
+        self._check: asyncio.Task[str | None] | None = None
+        self._stale_at = 0.0
+
+    async def problem(self) -> str | None:
+        """A sentence that says why the workers are not ready, None where they are; up to FRESH_SECONDS old."""
+        loop = asyncio.get_running_loop()
+        if self._check is None or (self._check.done() and loop.time() > self._stale_at):
+            self._check = loop.create_task(self._look())
+        return await asyncio.shield(self._check)  # Whoever asked may go; others wait for the same check.
+
+    async def _look(self) -> str | None:
+        found = await self._problem_now()
+        self._stale_at = asyncio.get_running_loop().time() + FRESH_SECONDS
+        return found
+
+    async def _problem_now(self) -> str | None:
+        items = [item for item, _ in KNOWN]
+        try:
+            graded = await asyncio.wait_for(self._pool.grade(items, first=True), timeout=self._limit)
+        except asyncio.TimeoutError:
+            return f"No worker graded the known answers within {self._limit:g} s."
+        except (NoWorkers, PoolClosed) as error:
+            return str(error)
+        for (_, expected), got in zip(KNOWN, graded, strict=True):
+            found = got.grade
+            if found.verdict is not expected:
+                why = f" {found.detail}" if found.detail else ""
+                return f"A known {expected.value} answer was graded {found.verdict.value!r}.{why}"
+        return None

@@ -1,0 +1,131 @@
+"""The service's page, and what it asks the service for."""
+
+import json
+from importlib import resources
+from typing import Any
+
+from fastapi import APIRouter, Request, Response, Security
+from fastapi.security import HTTPBearer
+from pydantic import BaseModel, ConfigDict, Field
+
+from math_reward.grader.verdict import Stage, Verdict
+from math_reward.http.middleware.hang_up import unless_hung_up
+from math_reward.http.middleware.json_body import json_route
+from math_reward.http.recent import Recent
+from math_reward.http.routes.refusals import pool_refusals
+from math_reward.http.routes.work import PROBLEMS
+from math_reward.http.schemas import GradeItem, GradeResult, grade_result
+from math_reward.page.explain import Explanation
+from math_reward.pool.item import DEFAULT_OPTIONS
+from math_reward.pool.pool import Pool
+from math_reward.settings import Settings
+
+_FILES = {
+    "/": ("index.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+}
+
+# The page needs itself and nothing else: no other site, no script or style in the HTML, no frame around it.
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+MAX_ITEMS_TO_EXPLAIN = 64
+"""What one request for an explanation may hold: one item, whose reference may be a list."""
+
+
+class ExplainRequest(GradeItem):
+    """One completion to grade and to explain."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"completion": r"Half of it, so \boxed{\frac{1}{2}}.", "reference": "0.5"}]}
+    )
+
+
+class ExplainResponse(GradeResult):
+    """A grade with both sides as they were parsed."""
+
+    answer_mathml: str | None = Field(description="A `<math>` element; null where there is none to show.")
+    reference_mathml: str | None = Field(description="A `<math>` element; null where there is none to show.")
+    rule: str | None = Field(description="What the rule says that decided; null where no trees were compared.")
+    difference_mathml: list[str] | None = Field(
+        description="The parts of the reference and of the answer that differ first; null where they are the whole."
+    )
+
+
+class RecentVerdict(BaseModel):
+    """What the service said of one completion."""
+
+    time: float = Field(description="Seconds since 1970, UTC.")
+    verdict: Verdict
+    answer: str | None
+    reference: str
+    stage: Stage | None
+    seconds: float
+
+
+class RecentResponse(BaseModel):
+    """The last verdicts of this service, newest first."""
+
+    verdicts: list[RecentVerdict]
+
+
+def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRouter:
+    """``/`` and its files, ``/v1/explain`` and ``/v1/recent``.
+
+    ``explainer`` is a pool of its own whose grader is ``math_reward.page.explain.explain``: people who use the page
+    and trainers do not wait for each other.
+    """
+    token = [Security(HTTPBearer(auto_error=False))] if settings.bearer_token else []
+    router = APIRouter(route_class=json_route(MAX_ITEMS_TO_EXPLAIN))
+    for path, (name, media_type) in _FILES.items():
+        _add_file(router, path, name, media_type)
+
+    @router.post("/v1/explain", response_model=ExplainResponse, dependencies=token, responses=PROBLEMS)
+    async def explain(request: Request, body: ExplainRequest) -> Response:
+        """Grades one completion and shows both sides as they were parsed."""
+        with pool_refusals(lambda: f"{explainer.queued:,} items wait already"):
+            (graded,) = await unless_hung_up(request, explainer.grade([body.item(DEFAULT_OPTIONS)]))
+        recent.add([graded])
+        # A worker that was killed leaves a grade without explanation.
+        found = graded.grade if isinstance(graded.grade, Explanation) else None
+        return _json(
+            {
+                **grade_result(graded),
+                "answer_mathml": None if found is None else found.answer_mathml,
+                "reference_mathml": None if found is None else found.reference_mathml,
+                "rule": None if found is None else found.rule,
+                "difference_mathml": None if found is None else found.difference_mathml,
+            }
+        )
+
+    @router.get("/v1/recent", response_model=RecentResponse, dependencies=token, responses=_RECENT_PROBLEMS)
+    async def recent_verdicts() -> Response:
+        """The last verdicts of this service, whoever asked for them, newest first."""
+        return _json({"verdicts": recent.newest_first()})
+
+    return router
+
+
+_RECENT_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: problem for code, problem in PROBLEMS.items() if code in (401, 421, 503)
+}
+
+
+def _add_file(router: APIRouter, path: str, name: str, media_type: str) -> None:
+    content = resources.files("math_reward").joinpath("page", "static", name).read_bytes()
+
+    @router.get(path, include_in_schema=False)
+    async def file() -> Response:
+        return Response(content, media_type=media_type, headers=_HEADERS)
+
+
+def _json(content: object) -> Response:
+    # All ASCII: half a surrogate pair, which a completion may well have, has no other form in UTF-8.
+    return Response(json.dumps(content), media_type="application/json", headers={"Cache-Control": "no-store"})

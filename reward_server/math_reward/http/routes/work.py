@@ -1,0 +1,132 @@
+"""The routes that grade: the service's own protocol and OpenRLHF's."""
+
+import asyncio
+import json
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response, Security
+from fastapi.security import HTTPBearer
+
+from math_reward.grader import Verdict
+from math_reward.http.metrics import Metrics
+from math_reward.http.middleware.hang_up import unless_hung_up
+from math_reward.http.middleware.json_body import json_route
+from math_reward.http.middleware.request_throttle import RequestThrottle
+from math_reward.http.recent import Recent
+from math_reward.http.routes.refusals import pool_refusals
+from math_reward.http.schemas import (
+    GradeRequest,
+    GradeResponse,
+    Problem,
+    RewardRequest,
+    RewardResponse,
+    grade_result,
+    reward_answer,
+)
+from math_reward.nearest import no_such
+from math_reward.pool.item import Graded, Item
+from math_reward.pool.pool import Pool
+from math_reward.settings import Settings
+
+SLICE_RESULTS = 256
+"""Results that are written as JSON before the event loop gets its turn."""
+
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: {"model": Problem, "description": "The body cannot be read"},
+    401: {"model": Problem, "description": "No token, or a wrong one"},
+    408: {"model": Problem, "description": "The body did not arrive in time"},
+    413: {"model": Problem, "description": "The body is too big"},
+    421: {
+        "model": Problem,
+        "description": "No token is set, and the Host header is not the service's",
+    },
+    422: {"model": Problem, "description": "The body is no JSON, does not fit the schema, or has too many items"},
+    429: {
+        "model": Problem,
+        "description": "Too many items wait already, or too many bytes of requests",
+        "headers": {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}},
+    },
+    503: {
+        "model": Problem,
+        "description": "The service is draining, no grading process can be started, or an item could not be graded",
+        "headers": {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}},
+    },
+}
+
+
+def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent) -> APIRouter:
+    """``/v1/grade`` and ``/get_reward``. Their answers are written by hand, not through the models that document them:
+    an answer has thousands of results, and nothing may hold up the event loop.
+    """
+    # AuthAndLimits asks for the token; this writes it into the OpenAPI document.
+    token = [Security(HTTPBearer(auto_error=False))] if settings.bearer_token else []
+    router = APIRouter(
+        route_class=json_route(settings.max_items),
+        dependencies=[*token, Depends(_refuse_unknown_parameters)],
+        responses=PROBLEMS,
+    )
+
+    answers = RequestThrottle()
+
+    async def grade(request: Request, items: Iterable[Item]) -> list[Graded]:
+        with pool_refusals(lambda: f"{pool.queued:,} items wait already and {settings.max_queued:,} may"):
+            graded = await unless_hung_up(request, pool.grade(items))
+        await answers.turn()
+        metrics.items(graded)
+        recent.add(graded)
+        return graded
+
+    @router.post("/v1/grade", response_model=GradeResponse)
+    async def grade_completions(request: Request, body: GradeRequest) -> Response:
+        """Grades completions; the results have the order and the number of the items."""
+        graded = await grade(request, body.to_grade())
+        slices = []
+        for begin in range(0, len(graded), SLICE_RESULTS):
+            if begin:
+                await asyncio.sleep(0)
+            slices.append(json.dumps([grade_result(g) for g in graded[begin : begin + SLICE_RESULTS]])[1:-1])
+        return _json(f'{{"results": [{", ".join(slices)}]}}')
+
+    @router.post("/get_reward", response_model=RewardResponse)
+    async def get_reward(request: Request, body: RewardRequest, on_no_judgement: _OnNoJudgement = "zero") -> Response:
+        """OpenRLHF's protocol for remote rewards: the prompt is cut off each query, the rest is graded."""
+        graded = await grade(request, body.to_grade())
+        if on_no_judgement == "refuse":
+            _refuse_what_is_no_judgement(graded)
+        return _json(json.dumps(reward_answer(graded)))
+
+    return router
+
+
+def _refuse_unknown_parameters(request: Request) -> None:
+    """A parameter that is mistyped would be as if it were not there."""
+    known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
+    unknown = next((name for name in request.query_params if name not in known), None)
+    if unknown is not None:
+        said = no_such("parameter", unknown, known) if known else f"There is no parameter {unknown[:40]!r}"
+        raise HTTPException(422, said if said.endswith("?") else f"{said}.")
+
+
+_OnNoJudgement = Annotated[
+    Literal["zero", "refuse"],
+    Query(
+        description="What becomes of a verdict that says nothing about the answer. `zero`: the reward 0, and "
+        "`extra_logs` tells. `refuse`: no rewards; status 503 with Retry-After for `error`, which may go well another "
+        "time, and 422 for `bad_reference`, which will not."
+    ),
+]
+
+
+def _refuse_what_is_no_judgement(graded: list[Graded]) -> None:
+    """Raises HTTPException for the first verdict that says nothing about the answer."""
+    for index, one in enumerate(graded):
+        if one.grade.verdict is Verdict.BAD_REFERENCE:
+            raise HTTPException(422, f"Item {index}: {one.grade.detail}")
+        if one.grade.verdict is Verdict.ERROR:
+            raise HTTPException(503, f"Item {index}: {one.grade.detail}", headers={"Retry-After": "1"})
+
+
+def _json(text: str) -> Response:
+    # All ASCII: half a surrogate pair, which a completion may well have, has no other form in UTF-8.
+    return Response(text, media_type="application/json")

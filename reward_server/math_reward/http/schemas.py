@@ -1,0 +1,283 @@
+"""Requests and answers of the service, with an example of each."""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    PlainValidator,
+    StrictBool,
+    WithJsonSchema,
+    model_validator,
+)
+
+from math_reward.grader import Mode, Options, Stage, Verdict
+from math_reward.json_lines import NoAnswer, label_text
+from math_reward.nearest import no_such
+from math_reward.pool.item import DEFAULT_OPTIONS, Graded, Item
+
+MAX_REFERENCES = 64
+"""How many reference answers one item may have."""
+
+
+def _as_text(reference: Any) -> str | tuple[str, ...]:
+    """Data sets hold numbers as numbers. A null is a reference that is missing: its item is ``bad_reference``."""
+    if reference is None or reference == []:
+        return ""
+    if isinstance(reference, float) and not math.isfinite(reference):
+        return str(reference)  # bad_reference, too: the other items of the request are graded
+    if isinstance(reference, list):
+        if len(reference) > MAX_REFERENCES:
+            raise ValueError(f"at most {MAX_REFERENCES} reference answers can be given")
+        texts = tuple(_as_text(one) for one in reference)
+        if all(isinstance(text, str) for text in texts):
+            return texts  # type: ignore[return-value]
+    try:
+        return label_text(reference)
+    except NoAnswer:
+        raise ValueError("a reference answer is text, a number or a list of these") from None
+
+
+_ONE_REFERENCE = [{"type": "string"}, {"type": "number"}, {"type": "null"}]
+_REFERENCES = {"type": "array", "items": {"anyOf": _ONE_REFERENCE}, "maxItems": MAX_REFERENCES}
+
+Reference = Annotated[
+    str | tuple[str, ...],
+    PlainValidator(_as_text),
+    WithJsonSchema({"anyOf": [*_ONE_REFERENCE, _REFERENCES]}, mode="validation"),
+]
+
+
+class Body(BaseModel):
+    """A part of a request's body; a field that it does not know is named with the one that was meant."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_fields(cls, value: Any) -> Any:
+        if isinstance(value, dict) and (unknown := next((n for n in value if n not in cls.model_fields), None)):
+            raise ValueError(no_such("field", unknown, cls.model_fields))
+        return value
+
+
+class GradeOptions(Body):
+    """How to grade; what is left out is as for the whole request, and there as below."""
+
+    mode: Mode | None = Field(
+        default=None,
+        description=r"`lenient` (default): the answer may stand in prose where there is no box; `strict`: only a "
+        r"`\boxed{...}` counts.",
+    )
+    rel_tol: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+        description="Numbers that differ by at most this fraction of the reference are equal (0).",
+    )
+    allow_rounded: StrictBool | None = Field(
+        default=None, description="An answer that is the reference, rounded to the places it has, is correct (false)."
+    )
+    allow_unevaluated: StrictBool | None = Field(
+        default=None,
+        description="A sum, an integral or another operation that is left undone counts as what it comes to (false).",
+    )
+    evaluated: StrictBool | None = Field(
+        default=None,
+        description="Where the reference is a number, the answer has to be a number in lowest terms (false).",
+    )
+    math_verify: StrictBool | None = Field(
+        default=None,
+        description="Ask Math-Verify, where it is installed, about what the grader cannot read or decide (false).",
+    )
+
+    def over(self, options: Options) -> Options:
+        """``options``, but what is given here comes first."""
+        given = {name: value for name in GradeOptions.model_fields if (value := getattr(self, name)) is not None}
+        return dataclasses.replace(options, **given)
+
+
+class GradeItem(Body):
+    """One completion to grade."""
+
+    completion: str = Field(description="What the model wrote.")
+    reference: Reference = Field(
+        description="The reference answer: LaTeX or plain text, or a number; of a list any one counts."
+    )
+    prompt: str | None = Field(
+        default=None,
+        description="What the completion answers; never graded: a completion that begins with it loses it first.",
+    )
+
+    options: GradeOptions | None = None
+
+    def item(self, options: Options) -> Item:
+        if self.options is not None:
+            options = self.options.over(options)
+        return Item(self.completion, self.reference, self.prompt, options, prompt_may_be_absent=True)
+
+
+class GradeRequest(Body):
+    """Completions to grade."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "items": [
+                        {"completion": r"Half of it, so \boxed{\frac{1}{2}}.", "reference": "0.5"},
+                        {"completion": r"Q: 1+1? A: \boxed{3}", "reference": ["2", "two"], "prompt": "Q: 1+1? A:"},
+                    ],
+                    "options": {"mode": "strict"},
+                }
+            ]
+        },
+    )
+
+    # Not more than the first fault is looked for: there could be one for each value in the body.
+    items: Annotated[list[GradeItem], FailFast()]
+    options: GradeOptions | None = Field(default=None, description="For all items that do not say otherwise.")
+
+    def to_grade(self) -> Iterator[Item]:
+        options = DEFAULT_OPTIONS if self.options is None else self.options.over(DEFAULT_OPTIONS)
+        return (item.item(options) for item in self.items)
+
+
+class GradeResult(BaseModel):
+    """The grade of one completion."""
+
+    reward: float = Field(description="1.0 for a correct completion, else 0.0.")
+    correct: bool
+    verdict: Verdict
+    answer: str | None = Field(description="The answer that was found in the completion.")
+    reference: str = Field(description="The reference answer; of several the one that matched, else the first.")
+    detail: str | None = Field(description="Why, where the verdict alone does not say it.")
+    stage: Stage | None = Field(description="What decided; null where nothing was compared.")
+    seconds: float = Field(description="Time that grading took, without waiting for a worker.")
+
+
+def grade_result(graded: Graded) -> dict[str, Any]:
+    """A ``GradeResult`` as it is sent; without the model in between, of which a big answer has thousands."""
+    return {**graded.grade.as_dict(), "seconds": round(graded.seconds, 6)}
+
+
+class GradeResponse(BaseModel):
+    """The grades, in the order of the request's items."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "results": [
+                        {
+                            "reward": 1.0,
+                            "correct": True,
+                            "verdict": "correct",
+                            "answer": r"\frac{1}{2}",
+                            "reference": "0.5",
+                            "detail": None,
+                            "stage": "exact",
+                            "seconds": 0.0004,
+                        },
+                        {
+                            "reward": 0.0,
+                            "correct": False,
+                            "verdict": "wrong",
+                            "answer": "3",
+                            "reference": "2",
+                            "detail": None,
+                            "stage": "exact",
+                            "seconds": 0.0002,
+                        },
+                    ]
+                }
+            ]
+        }
+    )
+
+    results: list[GradeResult]
+
+
+class RewardRequest(BaseModel):
+    """What OpenRLHF posts to `--reward.remote_url`. A later OpenRLHF may send more, which is no fault."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"query": [r"Q: 1+1? A: \boxed{2}"], "prompts": ["Q: 1+1? A:"], "labels": ["2"]}]
+        }
+    )
+
+    query: Annotated[list[str], FailFast()] = Field(description="Each prompt with its response, decoded together.")
+    prompts: Annotated[list[str], FailFast()]
+    labels: Annotated[list[Reference], FailFast()] = Field(description="The reference answers.")
+
+    @model_validator(mode="after")
+    def _same_length(self) -> "RewardRequest":
+        lengths = [len(self.query), len(self.prompts), len(self.labels)]
+        if len(set(lengths)) != 1:
+            raise ValueError(
+                "query, prompts and labels have {}, {} and {} entries; give as many of each".format(*lengths)
+            )
+        return self
+
+    def to_grade(self) -> Iterator[Item]:
+        return map(Item, self.query, self.labels, self.prompts)
+
+
+class RewardResponse(BaseModel):
+    """What OpenRLHF reads.
+
+    For one query, which is what its rollout workers send, every value is a number: they make a tensor of shape (1,)
+    out of it, where a list of one would give (1, 1). For any other number of queries every value is a list with one
+    entry per query.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "rewards": 1.0,
+                    "scores": 1.0,
+                    "extra_logs": {f"verdict_{v.value}": float(v == "correct") for v in Verdict},
+                }
+            ]
+        }
+    )
+
+    rewards: float | list[float]
+    scores: float | list[float]
+    extra_logs: dict[str, float | list[float]] = Field(
+        description="1.0 for the verdict of the query and 0.0 for the others; the same keys in every answer."
+    )
+
+
+def reward_answer(graded: list[Graded]) -> dict[str, Any]:
+    """A ``RewardResponse`` as it is sent."""
+
+    def per_query(values: list[float]) -> float | list[float]:
+        return values[0] if len(values) == 1 else values
+
+    rewards = per_query([g.grade.reward for g in graded])
+    logs = {
+        f"verdict_{verdict.value}": per_query([float(g.grade.verdict is verdict) for g in graded])
+        for verdict in Verdict
+    }
+    return {"rewards": rewards, "scores": rewards, "extra_logs": logs}
+
+
+class Health(BaseModel):
+    """The service is up, or ready."""
+
+    status: str = Field(examples=["ok"])
+
+
+class Problem(BaseModel):
+    """Why a request was refused."""
+
+    detail: str = Field(examples=["Item 3, field 'reference': field required."])

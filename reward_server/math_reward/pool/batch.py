@@ -1,0 +1,46 @@
+"""Items on their way through the pool."""
+
+import asyncio
+from collections import Counter
+
+from math_reward.pool.item import Graded, Item
+
+
+class Batch:
+    """Items that were asked for together, and one future for all of them."""
+
+    def __init__(self, size: int) -> None:
+        self.results: list[Graded | None] = [None] * size
+        self.left = size
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def wanted(self) -> bool:
+        """False when it is answered or refused, or when nobody waits for it any more."""
+        return not self.done.done()
+
+    def refuse(self, why: Exception) -> None:
+        """Raises the exception where somebody waits for the batch."""
+        if self.wanted:
+            self.done.set_exception(why)
+
+
+class Entry:
+    """One item of a batch."""
+
+    __slots__ = ("batch", "index", "item", "lost")
+
+    def __init__(self, item: Item, batch: Batch, index: int) -> None:
+        self.item = item
+        self.batch = batch
+        self.index = index
+        self.lost: Counter[str] = Counter()
+        """The workers that it has lost, by how."""
+
+    def finish(self, graded: Graded) -> None:
+        """Hands over the grade; wakes who waits for the batch where it was the last."""
+        batch = self.batch
+        batch.results[self.index] = graded
+        batch.left -= 1
+        if not batch.left and batch.wanted:
+            batch.done.set_result(None)

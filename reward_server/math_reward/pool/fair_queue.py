@@ -1,0 +1,55 @@
+"""A queue in which no batch waits for another to be done: each gives one entry in turn."""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+
+from math_reward.pool.batch import Batch, Entry
+
+
+class FairQueue:
+    """Entries that wait: a batch's in their order, and the batches in turn, one entry each."""
+
+    def __init__(self) -> None:
+        self._first: deque[Entry] = deque()
+        """These come before all turns."""
+        self._turns: OrderedDict[Batch, deque[Entry]] = OrderedDict()
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def put(self, entries: Iterable[Entry], *, first: bool = False) -> None:
+        """Adds entries, with ``first`` before all that wait; leaves out those that nobody waits for."""
+        wanted = [entry for entry in entries if entry.batch.wanted]
+        self._length += len(wanted)
+        if first:
+            self._first.extendleft(reversed(wanted))
+            return
+        for entry in wanted:
+            self._turns.setdefault(entry.batch, deque()).append(entry)
+
+    def pop(self) -> Entry:
+        """Takes the next entry out. Raises IndexError where there is none."""
+        if not self._length:
+            raise IndexError("nothing waits")
+        self._length -= 1
+        if self._first:
+            return self._first.popleft()
+        batch, entries = next(iter(self._turns.items()))
+        entry = entries.popleft()
+        if entries:
+            self._turns.move_to_end(batch)
+        else:
+            del self._turns[batch]
+        return entry
+
+    def drop(self, batch: Batch) -> None:
+        """Takes out all entries of a batch."""
+        self._length -= len(self._turns.pop(batch, ()))
+        kept = [entry for entry in self._first if entry.batch is not batch]
+        self._length -= len(self._first) - len(kept)
+        self._first = deque(kept)
+
+    def batches(self) -> set[Batch]:
+        """The batches that have entries here."""
+        return {*self._turns, *(entry.batch for entry in self._first)}

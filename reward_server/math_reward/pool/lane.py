@@ -1,0 +1,127 @@
+"""Items that wait for a worker, and who gets them."""
+
+import asyncio
+import math
+from collections import deque
+from typing import Any
+
+from math_reward.pool.batch import Entry
+from math_reward.pool.fair_queue import FairQueue
+from math_reward.pool.item import Graded
+from math_reward.pool.worker import Limits
+from math_reward.pool.worker_process import WorkerProcess
+
+CHUNK_CHARACTERS = 500_000
+"""A chunk ends with the item that makes it longer than this."""
+
+
+class NoWorkers(Exception):
+    """No worker can be started at present; the message is one sentence that says why."""
+
+
+class Lane:
+    """A queue and the workers that take from it.
+
+    Args:
+        limits: what its workers allow each item.
+        chunk_items: the most items that a worker gets at once.
+        low_water: a worker gets more when it has no more items than this.
+        on_demand: workers are started only when items wait.
+    """
+
+    def __init__(self, limits: Limits, chunk_items: int, low_water: int, on_demand: bool) -> None:
+        self.limits = limits
+        self.on_demand = on_demand
+        self.queue = FairQueue()
+        self.in_flight: dict[WorkerProcess, deque[Entry]] = {}
+        """What each worker has been given and has not graded, in order."""
+        self._chunk_items = chunk_items
+        self._low_water = low_water
+        self._retired: dict[WorkerProcess, deque[Entry]] = {}
+        self._waiting = asyncio.Event()
+        self._dispatching = False
+        self._down: str | None = None
+        """Why it takes nothing at present."""
+
+    def join(self, worker: WorkerProcess) -> None:
+        """The worker takes part from now on."""
+        self._down = None
+        self.in_flight[worker] = deque()
+        self.dispatch()
+
+    def retire(self, worker: WorkerProcess) -> None:
+        """The worker gets no more items, and ends when it has graded those that it has."""
+        if worker in self.in_flight:
+            self._retired[worker] = self.in_flight.pop(worker)
+            if not self._retired[worker]:
+                worker.close()
+
+    def leave(self, worker: WorkerProcess) -> deque[Entry]:
+        """The worker is no more; these are the entries that it did not finish."""
+        return self.in_flight.pop(worker, None) or self._retired.pop(worker, None) or deque()
+
+    def graded(self, worker: WorkerProcess, grades: list[Graded]) -> None:
+        """Hands over what the worker graded, and gives it more where there is more."""
+        retired = worker in self._retired
+        entries = self._retired[worker] if retired else self.in_flight[worker]
+        for graded in grades:
+            entries.popleft().finish(graded)
+        if not entries:
+            worker.idle()
+            if retired:
+                worker.close()
+        self.dispatch()
+
+    def put(self, entries: list[Entry], *, first: bool = False) -> None:
+        """Queues entries, with ``first`` before those that wait already."""
+        self.queue.put(entries, first=first)
+        if self._down is not None:
+            self.give_up(self._down)
+        self.dispatch()
+
+    def give_up(self, why: str) -> None:
+        """Refuses what waits, and what comes until a worker joins, with NoWorkers."""
+        self._down = why
+        for batch in self.queue.batches():
+            batch.refuse(NoWorkers(why))
+            self.queue.drop(batch)
+
+    def dispatch(self) -> None:
+        """Hands out what waits, after the present round of the event loop: what comes in meanwhile goes along."""
+        if not self._dispatching:
+            self._dispatching = True
+            asyncio.get_running_loop().call_soon(self._dispatch)
+
+    def _dispatch(self) -> None:
+        """Hands out what waits to the workers that have room, the emptiest first."""
+        self._dispatching = False
+        while self.queue and self.in_flight:
+            worker, entries = min(self.in_flight.items(), key=_length)
+            if len(entries) > self._low_water:
+                break
+            chunk = self._chunk()
+            entries.extend(chunk)
+            worker.send([entry.item for entry in chunk])
+        if self.queue:
+            self._waiting.set()
+
+    async def something_waits(self) -> None:
+        """Returns when something is in the queue."""
+        while not self.queue:
+            self._waiting.clear()
+            await self._waiting.wait()
+
+    def _chunk(self) -> list[Entry]:
+        # Small where little waits, so that every worker gets some of it.
+        size = min(self._chunk_items, math.ceil(len(self.queue) / (2 * len(self.in_flight))))
+        chunk: list[Entry] = []
+        characters = 0
+        while self.queue and len(chunk) < size and characters < CHUNK_CHARACTERS:
+            entry = self.queue.pop()
+            chunk.append(entry)
+            characters += len(entry.item.completion)
+        return chunk
+
+
+def _length(worker_and_entries: tuple[Any, deque[Entry]]) -> int:
+    return len(worker_and_entries[1])

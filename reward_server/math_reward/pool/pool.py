@@ -1,0 +1,331 @@
+"""Grading in processes that can be killed: who grades what, and what becomes of the items of a worker that died.
+
+Grading may take for ever or crash, and no thread can be stopped in the middle of a big power. So items are graded in
+worker processes, in two lanes:
+
+* The fast lane has one worker per core. Its workers get chunks of items, the next one before they have done the last,
+  and each item has a head start of so much CPU time. What takes longer costs its worker, which is replaced at once
+  from a fork server that has the grader loaded; the item moves to the slow lane, and those behind it go back to the
+  front of the queue. So one slow item holds up the others for no longer than a head start.
+* The slow lane has as many workers, each grades one item at a time, and an item may take its whole deadline there.
+
+In both the requests take turns, item by item, and a request that nobody waits for any more leaves the queues.
+
+The deadline is CPU time, which a busy machine does not use up, so a ``timeout`` is the item's own doing. It is
+remembered: the same item is a ``timeout`` at once when it comes again. Everything else that can end a worker may be
+somebody else's doing. Its item is tried again, in the slow lane, and is an ``error`` after so many times: never
+remembered, and no judgement of the answer. Grades arrive one by one, so none is lost with its worker. A worker that
+cannot be started costs no item: there is another try, later and later, and where there has been no worker for long,
+what waits is refused.
+"""
+
+import asyncio
+import functools
+import logging
+import math
+import signal
+from collections import Counter, OrderedDict
+from collections.abc import Coroutine, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from math_reward.grader import Grade, Verdict, grade
+from math_reward.pool.batch import Batch, Entry
+from math_reward.pool.item import Graded, Grader, Item
+from math_reward.pool.lane import Lane
+from math_reward.pool.worker import Caches, Limits
+from math_reward.pool.worker_process import UNKNOWN_ENDING, CannotStart, WorkerProcess
+
+logger = logging.getLogger(__name__)
+
+HEAD_START_SECONDS = 0.05
+"""CPU time that an item may take in the fast lane; a hundred ordinary items take less."""
+
+CHUNK_ITEMS = 64
+"""The most items that a worker of the fast lane gets at once."""
+
+LOW_WATER_ITEMS = 16
+"""A worker of the fast lane gets its next chunk when it has no more than this left."""
+
+REMEMBERED_ITEMS = 4096
+"""How many items that ran into the deadline are remembered."""
+
+CLOCK_SECONDS_PER_CPU_SECOND = 30.0
+"""A worker that has not had its item's CPU time after so many times as much of the clock is given up."""
+
+TRIES = {"crash": 2, "held_up": 2, "killed": 10}
+"""How many workers an item may lose, by how, before it is an ``error``.
+
+``crash``: it ended by itself; most likely the item did it. ``held_up``: it had next to no CPU time. ``killed``: by
+somebody, or by nobody knows what. That can be the kernel, for the item's memory; but somebody who kills workers one
+after the other must not turn a right answer into an error.
+"""
+
+FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 2.0
+"""Between two tries to start a worker; doubled with every failure in a row."""
+
+NO_WORKER_SECONDS = 15.0
+"""After so long without a worker, and with starts that fail, a lane refuses what waits."""
+
+
+class QueueFull(Exception):
+    """Too many items wait already.
+
+    ``retry_after``: seconds until there may be room, a whole number, at least 1.
+    """
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__(f"too many items wait; there may be room in {retry_after} s")
+        self.retry_after = retry_after
+
+
+class PoolClosed(Exception):
+    """The pool was closed before the items were graded."""
+
+
+@dataclass
+class PoolCounters:
+    """What has happened since the pool was made; may be read at any time."""
+
+    restarts: "Counter[str]" = field(default_factory=Counter)
+    """Workers replaced, by reason: ``head_start``, ``deadline``, ``crash``, ``held_up``, ``unknown``,
+    ``recycled`` or ``could_not_start``."""
+    deadline_kills: int = 0
+    """Items that ran into the deadline; what was remembered is not counted again."""
+    cache_hits: "Counter[str]" = field(default_factory=Counter)
+    """By cache of the grader: ``verdict`` or ``reference``."""
+    cache_misses: "Counter[str]" = field(default_factory=Counter)
+
+
+class Pool:
+    """Worker processes that grade items, with a deadline for each. Lives in one event loop.
+
+    Args:
+        workers: processes in each lane.
+        deadline: CPU seconds that one item may take.
+        grader: what grades an item; importable by name in another process.
+        max_queued: items that may wait, None for any number.
+        clock_seconds: after so long a worker that does not use the CPU is given up; None for many times the deadline.
+
+    An async context manager: workers start on entry, in the background, and are dead after exit. Every item gets a
+    ``Graded``, in whatever way its worker ends; those that are not graded at exit raise PoolClosed.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        deadline: float,
+        grader: Grader = grade,
+        max_queued: int | None = None,
+        clock_seconds: float | None = None,
+    ) -> None:
+        self.counters = PoolCounters()
+        self._deadline = deadline
+        self._grader = grader
+        self._max_queued = max_queued
+        self._workers_per_lane = workers
+        self._clock_seconds = clock_seconds or CLOCK_SECONDS_PER_CPU_SECOND * deadline
+        head_start = Limits(min(HEAD_START_SECONDS, deadline), self._clock_seconds)
+        self._fast = Lane(head_start, CHUNK_ITEMS, LOW_WATER_ITEMS, on_demand=False)
+        self._slow = Lane(Limits(deadline, self._clock_seconds), chunk_items=1, low_water=0, on_demand=True)
+        self._timed_out: OrderedDict[int, None] = OrderedDict()
+        self._graded = 0
+        self._grading_seconds = 0.0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._workers: set[WorkerProcess] = set()
+        self._batches: set[Batch] = set()
+        self._closed = False
+
+    async def __aenter__(self) -> "Pool":
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="math-reward-processes")
+        for lane in (self._fast, self._slow):
+            for _ in range(self._workers_per_lane):
+                self._spawn(self._keep_filled(lane))
+        return self
+
+    def refuse(self) -> None:
+        """Raises PoolClosed wherever somebody waits for grades, and takes no more items."""
+        self._closed = True
+        for batch in self._batches:
+            batch.refuse(PoolClosed("The pool was closed before the items were graded."))
+
+    async def __aexit__(self, *_: object) -> None:
+        self.refuse()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for worker in self._workers:
+            worker.kill()
+            worker.close()
+        if self._workers:
+            await asyncio.wait([worker.ended for worker in self._workers], timeout=10)
+        await asyncio.get_running_loop().run_in_executor(None, self._executor.shutdown)
+
+    @property
+    def queued(self) -> int:
+        """Items that wait for a worker."""
+        return len(self._fast.queue) + len(self._slow.queue)
+
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of the workers that live."""
+        return [worker.pid for lane in (self._fast, self._slow) for worker in lane.in_flight]
+
+    async def grade(self, items: Iterable[Item], *, first: bool = False) -> list[Graded]:
+        """Grades items, in order; with ``first`` before all that wait already. Where it is cancelled, those of its
+        items that still wait are dropped.
+
+        Raises:
+            QueueFull: too many items wait; none of these was graded.
+            NoWorkers: no worker could be started for long.
+            PoolClosed: the pool was closed meanwhile.
+        """
+        items = list(items)
+        if self._closed:
+            raise PoolClosed("The pool is closed.")
+        if self._max_queued is not None and self.queued and self.queued + len(items) > self._max_queued and not first:
+            raise QueueFull(self._seconds_until_there_is_room())
+        if not items:
+            return []
+        batch = Batch(len(items))
+        entries = [Entry(item, batch, index) for index, item in enumerate(items)]
+        if self._timed_out:
+            entries = [entry for entry in entries if not self._is_remembered(entry)]
+        self._fast.put(entries, first=first)
+        self._batches.add(batch)
+        try:
+            await batch.done
+        finally:
+            self._batches.discard(batch)
+            if batch.left:
+                self._fast.queue.drop(batch)
+                self._slow.queue.drop(batch)
+        return [result for result in batch.results if result is not None]
+
+    def _seconds_until_there_is_room(self) -> int:
+        mean = self._grading_seconds / self._graded if self._graded else 0.0
+        return min(max(math.ceil(mean * self.queued / self._workers_per_lane), 1), 60)
+
+    # Workers
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _keep_filled(self, lane: Lane) -> None:
+        """Keeps one seat of a lane filled: with a worker, its successor, and so on."""
+        predecessor: WorkerProcess | None = None
+        pause = FIRST_PAUSE_SECONDS
+        failing_since: float | None = None
+        while True:
+            if lane.on_demand and failing_since is None:
+                await lane.something_waits()
+            worker = WorkerProcess(lane.limits, self._executor, functools.partial(self._receive, lane))
+            self._workers.add(worker)
+            try:
+                await worker.start(self._grader)
+            except CannotStart as error:
+                self._workers.discard(worker)
+                self.counters.restarts["could_not_start"] += 1
+                logger.error("%s", error)
+                now = asyncio.get_running_loop().time()
+                failing_since = failing_since or now
+                if now - failing_since > NO_WORKER_SECONDS and not lane.in_flight:
+                    lane.give_up(f"No grading process can be started: {error}.")
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+                continue
+            pause, failing_since = FIRST_PAUSE_SECONDS, None
+            self._spawn(self._attend(lane, worker))
+            lane.join(worker)
+            if predecessor is not None:
+                lane.retire(predecessor)
+            await asyncio.wait([worker.closed, worker.worn_out], return_when=asyncio.FIRST_COMPLETED)
+            # A worn-out worker goes on until its successor is there.
+            predecessor = None if worker.closed.done() else worker
+            if predecessor is not None:
+                self.counters.restarts["recycled"] += 1
+
+    def _receive(self, lane: Lane, worker: WorkerProcess, messages: list[Any]) -> None:
+        """Takes in what came from a worker."""
+        grades = []
+        for message in messages:
+            if isinstance(message, Caches):
+                self.counters.cache_hits.update(message.hits)
+                self.counters.cache_misses.update(message.misses)
+            else:
+                grades.append(message)
+                self._grading_seconds += message.seconds
+        self._graded += len(grades)
+        lane.graded(worker, grades)
+
+    async def _attend(self, lane: Lane, worker: WorkerProcess) -> None:
+        """Waits for a worker's end and sees to the items that it leaves."""
+        await asyncio.wait([worker.closed])
+        seconds = worker.seconds_on_item
+        entries = lane.leave(worker)
+        culprit = entries.popleft() if entries else None
+        lane.put(list(entries), first=True)
+        await asyncio.wait([worker.ended])
+        ending = worker.ended.result()
+        self._workers.discard(worker)
+        if culprit is not None:
+            self._after(lane, worker, ending, culprit, seconds)
+        elif not worker.worn_out.done():
+            self.counters.restarts["unknown" if ending is UNKNOWN_ENDING else "crash"] += 1
+            logger.warning("A worker that had nothing to do was lost (%s).", ending)
+
+    def _after(self, lane: Lane, worker: WorkerProcess, ending: str, entry: Entry, seconds: float) -> None:
+        """Decides on the item that a worker ended with."""
+        if ending == signal.SIGPROF.name and lane is self._fast:
+            self.counters.restarts["head_start"] += 1
+            self._slow.put([entry])
+        elif ending == signal.SIGPROF.name:
+            self.counters.restarts["deadline"] += 1
+            self.counters.deadline_kills += 1
+            detail = f"Grading did not end within {self._deadline:g} s of CPU time."
+            logger.warning("A worker was killed: %s", detail)
+            self._remember(entry.item)
+            entry.finish(_ungraded(Verdict.TIMEOUT, entry.item, detail, seconds))
+        elif ending == signal.SIGALRM.name or worker.late:
+            self.counters.restarts["held_up"] += 1
+            why = f"it had not had its CPU time after {self._clock_seconds:g} s of the clock"
+            self._try_again(entry, "held_up", why, seconds)
+        else:
+            self.counters.restarts["unknown" if ending is UNKNOWN_ENDING else "crash"] += 1
+            how = "killed" if ending in (signal.SIGKILL.name, UNKNOWN_ENDING) else "crash"
+            self._try_again(entry, how, f"its worker died ({ending})", seconds)
+
+    def _try_again(self, entry: Entry, how: str, why: str, seconds: float) -> None:
+        """Sends an item that lost its worker to the slow lane; makes it an ``error`` where that was once too often."""
+        logger.warning("A worker was lost: %s.", why)
+        entry.lost[how] += 1
+        if entry.lost[how] < TRIES[how]:
+            self._slow.put([entry])
+        else:
+            detail = f"Grading failed {entry.lost[how]} times: {why}."
+            entry.finish(_ungraded(Verdict.ERROR, entry.item, detail, seconds))
+
+    # Items that ran into the deadline
+
+    def _remember(self, item: Item) -> None:
+        self._timed_out[hash(item)] = None
+        if len(self._timed_out) > REMEMBERED_ITEMS:
+            self._timed_out.popitem(last=False)
+
+    def _is_remembered(self, entry: Entry) -> bool:
+        """Whether the same item ran into the deadline before; it is finished then."""
+        key = hash(entry.item)
+        if key not in self._timed_out:
+            return False
+        self._timed_out.move_to_end(key)
+        detail = f"Grading the same item did not end within {self._deadline:g} s of CPU time before."
+        entry.finish(_ungraded(Verdict.TIMEOUT, entry.item, detail, 0.0))
+        return True
+
+
+def _ungraded(verdict: Verdict, item: Item, detail: str, seconds: float) -> Graded:
+    return Graded(Grade(verdict, None, item.first_reference, detail), seconds)

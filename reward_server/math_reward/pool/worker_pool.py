@@ -1,0 +1,67 @@
+"""The worker processes for code that has no event loop."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+from types import TracebackType
+
+from math_reward.grader import grade
+from math_reward.pool.item import Graded, Grader, Item
+from math_reward.pool.pool import Pool
+
+__all__ = ["Graded", "Item", "WorkerPool"]
+
+
+class WorkerPool:
+    """A ``math_reward.pool.pool.Pool`` in a thread of its own: the same, without ``await``.
+
+    Args:
+        workers: how many processes; as many again where items take long.
+        deadline: seconds that one item may take.
+        grader: what grades an item; importable by name in another process.
+
+    A context manager: workers start on entry, in the background, and are dead after exit.
+    """
+
+    def __init__(self, workers: int, deadline: float, grader: Grader = grade) -> None:
+        self._new_pool = lambda: Pool(workers, deadline, grader)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="math-reward-pool", daemon=True)
+
+    def __enter__(self) -> "WorkerPool":
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    @property
+    def pids(self) -> list[int]:
+        """The process ids of the workers that live."""
+        return self._pool.pids
+
+    def submit(self, item: Item) -> "Future[Graded]":
+        """Queues an item. The future raises PoolClosed where the pool is left first."""
+        return asyncio.run_coroutine_threadsafe(self._grade(item), self._loop)
+
+    def submit_all(self, items: Sequence[Item]) -> "Future[list[Graded]]":
+        """Queues items whose grades come together, in order. The future raises PoolClosed as that of ``submit``."""
+        return asyncio.run_coroutine_threadsafe(self._pool.grade(items), self._loop)
+
+    async def _open(self) -> None:
+        self._pool = await self._new_pool().__aenter__()
+
+    async def _close(self) -> None:
+        await self._pool.__aexit__()
+        await self._loop.shutdown_default_executor()
+
+    async def _grade(self, item: Item) -> Graded:
+        (graded,) = await self._pool.grade([item])
+        return graded

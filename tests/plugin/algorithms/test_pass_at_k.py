@@ -1,0 +1,62 @@
+"""Pass@k against counting by hand, and its interval against what it must cover."""
+
+import itertools
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openrlhf_gtpo.algorithms.pass_at_k import bootstrap, pass_at_k
+
+
+@given(st.integers(1, 7), st.data())
+def test_it_is_the_share_of_all_choices_of_k_responses_that_have_a_correct_one(n: int, data: st.DataObject) -> None:
+    c, k = data.draw(st.integers(0, n)), data.draw(st.integers(1, n))
+    choices = list(itertools.combinations([True] * c + [False] * (n - c), k))
+    assert pass_at_k(n, c, k) == pytest.approx(sum(map(any, choices)) / len(choices))
+
+
+@pytest.mark.parametrize(
+    ("n", "c", "k", "value"), [(32, 8, 1, 0.25), (32, 0, 32, 0.0), (32, 1, 32, 1.0), (4, 1, 2, 0.5), (16, 16, 3, 1.0)]
+)
+def test_known_values(n: int, c: int, k: int, value: float) -> None:
+    assert pass_at_k(n, c, k) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(("n", "c", "k"), [(4, 5, 1), (4, -1, 1), (4, 1, 5), (4, 1, 0)])
+def test_what_cannot_be_estimated_is_refused(n: int, c: int, k: int) -> None:
+    with pytest.raises(ValueError, match=r"cannot be estimated from"):
+        pass_at_k(n, c, k)
+
+
+def test_the_interval_is_that_of_the_normal_distribution_where_there_are_many_prompts() -> None:
+    source = random.Random(1)
+    values = [source.random() for _ in range(400)]
+    estimate = bootstrap(values)
+    mean = sum(values) / 400
+    half = 1.96 * math.sqrt(sum((v - mean) ** 2 for v in values) / 400 / 400)
+    assert estimate.mean == pytest.approx(mean)
+    assert estimate.low == pytest.approx(mean - half, abs=0.2 * half)
+    assert estimate.high == pytest.approx(mean + half, abs=0.2 * half)
+
+
+def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+    source = random.Random(2)
+    covered = 0
+    for seed in range(60):
+        estimate = bootstrap([float(source.random() < 0.3) for _ in range(80)], seed=seed)
+        covered += estimate.low <= 0.3 <= estimate.high
+    assert covered >= 50
+
+
+def test_the_same_values_have_the_same_interval_and_no_spread_has_none() -> None:
+    assert bootstrap([0.0, 1.0, 0.5]) == bootstrap([0.0, 1.0, 0.5])
+    estimate = bootstrap([0.25] * 5)
+    assert (estimate.low, estimate.mean, estimate.high) == (0.25, 0.25, 0.25)
+
+
+def test_no_prompts_have_no_mean() -> None:
+    with pytest.raises(ValueError, match=r"at least one prompt"):
+        bootstrap([])

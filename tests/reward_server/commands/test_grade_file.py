@@ -1,0 +1,378 @@
+"""``math-reward grade --file``: the real command on real files."""
+
+import contextlib
+import fcntl
+import functools
+import gzip
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from math_reward.cli import main
+from math_reward.commands.grade_file import WINDOW_ROWS, WINDOWS
+from math_reward.pool.worker_pool import WorkerPool
+
+ROWS = [
+    {"question": "Half?", "response": r"\boxed{\frac12}", "answer": "0.5", "label": True},
+    {"question": "Seven?", "response": r"\boxed{8}", "answer": 7, "label": False},
+    {"question": "Six?", "response": "I cannot say.", "answer": "6", "label": False},
+    {"question": "Root?", "response": r"\boxed{2\sqrt{2}}", "answer": r"\sqrt{8}", "label": True},
+]
+
+
+@pytest.fixture
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """``math-reward grade`` with arguments, in this process: exit code, standard output, standard error."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["math-reward", "grade", "--workers", "1", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert isinstance(end.value.code, int)
+        return end.value.code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[..., str]:
+    """Writes rows, or lines that are no rows, to a file and gives its path."""
+
+    def rows(*rows: Any, name: str = "rows.jsonl") -> str:
+        lines = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
+        content = b"".join(line + b"\n" for line in lines)
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        return str(path)
+
+    return rows
+
+
+def test_a_file_is_graded_and_its_labels_are_checked(command: Any, write: Any):
+    code, printed, _ = command("--file", write(*ROWS), "--json")
+
+    report = json.loads(printed)
+    assert code == 0
+    assert report["rows"] == 4
+    assert report["verdicts"] == {"correct": 2, "wrong": 1, "no_answer": 1}
+    assert sum(report["stages"].values()) == 3
+    assert (report["labelled"], report["accuracy"]) == (4, 1.0)
+    assert report["keys"] == {"reference": "answer", "completion": "response", "prompt": "question", "label": "label"}
+
+
+def test_labels_that_the_grader_contradicts_are_listed_by_line(command: Any, write: Any):
+    turned = [{**row, "label": not row["label"]} for row in ROWS[:3]]
+    report = json.loads(command("--file", write(*turned, ROWS[3]), "--json")[1])
+
+    assert report["accuracy"] == 0.25
+    assert (report["false_accepts"], report["false_rejects"]) == ([1], [2, 3])
+
+
+def test_labels_may_be_numbers_or_words_or_missing(command: Any, write: Any):
+    rows = [{"output": "1", "gold": "1", "correct": label} for label in (1, 0, "correct", "wrong", "True", None)]
+    report = json.loads(command("--file", write(*rows), "--json")[1])
+
+    assert (report["labelled"], report["false_accepts"]) == (5, [2, 4])
+
+
+def test_the_printed_report_says_what_people_need(command: Any, write: Any):
+    code, printed, _ = command("--file", write(*ROWS, {**ROWS[0], "answer": r"\frac{1}{"}))
+
+    lines = printed.splitlines()
+    assert code == 1
+    assert lines[0] == "fields       reference 'answer', completion 'response', prompt 'question', label 'label'"
+    assert lines[1].startswith("rows         5 in ")
+    assert "verdicts     correct                  2   40.0%" in lines
+    assert "accuracy     0.8000 of 5 labelled rows: 0 false accepts, 1 false rejects" in lines
+    assert "  false rejects: lines 5" in lines
+    assert "references   1 cannot be used" in lines
+    assert lines[-1].startswith(r"  line 5: '\frac{1}{': ")
+    assert any(line.startswith("slowest      line ") for line in lines)
+
+
+def test_bad_references_are_listed_with_line_and_reason(command: Any, write: Any):
+    rows = [{"reference": one} for one in ("3", "", "x^2", r"\frac{1}{", None, "None", "7")]
+    code, printed, _ = command("--file", write(*rows), "--json")
+
+    report = json.loads(printed)
+    assert code == 1
+    assert report["rows"] == 7
+    assert [(fault["line"], fault["reference"]) for fault in report["bad_references"]] == [
+        (2, ""),
+        (4, r"\frac{1}{"),
+        (5, ""),
+        (6, "None"),
+    ]
+    assert report["bad_references"][0]["reason"] == "it is empty."
+    assert report["keys"]["completion"] is None
+
+
+def test_references_only_looks_at_no_completion(command: Any, write: Any):
+    code, printed, _ = command("--file", write({"output": 5, "answer": "4"}), "--references-only")
+
+    assert code == 0
+    assert printed.splitlines()[-1] == "references   all can be used"
+    assert "verdicts" not in printed
+
+
+def test_of_several_references_one_that_can_be_used_is_enough(command: Any, write: Any):
+    code, printed, _ = command("--file", write({"answer": ["", "4"]}, {"answer": ["", " "]}, {"answer": []}), "--json")
+
+    assert code == 1
+    assert [fault["line"] for fault in json.loads(printed)["bad_references"]] == [2, 3]
+
+
+def test_a_prompt_is_cut_off_a_completion_that_begins_with_it(command: Any, write: Any):
+    prompt = r"Example: \boxed{4}. Now you:"
+    report = json.loads(command("--file", write({"prompt": prompt, "output": prompt, "gold": "4"}), "--json")[1])
+
+    assert report["verdicts"] == {"no_answer": 1}
+
+
+def test_a_prompt_that_is_a_conversation_is_left_alone(command: Any, write: Any):
+    row = {"prompt": [{"role": "user", "content": "2+2?"}], "output": r"\boxed{4}", "gold": "4"}
+    report = json.loads(command("--file", write(row), "--json")[1])
+
+    assert report["verdicts"] == {"correct": 1}
+    assert report["keys"]["prompt"] is None
+
+
+def test_fields_can_be_named(command: Any, write: Any):
+    row = {"q": "Q: ", "r": r"Q: \boxed{1}", "a": "1", "answer": "2", "ok": False}
+    keys = ("--completion-key", "r", "--reference-key", "a", "--prompt-key", "q", "--label-key", "ok")
+    report = json.loads(command("--file", write(row), "--json", *keys)[1])
+
+    assert report["keys"] == {"reference": "a", "completion": "r", "prompt": "q", "label": "ok"}
+    assert (report["verdicts"], report["false_accepts"]) == ({"correct": 1}, [1])
+
+
+def test_the_options_reach_the_grader(command: Any, write: Any):
+    path = write({"output": "So 101.", "gold": "100"}, {"output": r"\boxed{101}", "gold": "100"})
+
+    assert json.loads(command("--file", path, "--json", "--rel-tol", "0.02")[1])["verdicts"] == {"correct": 2}
+    strict = json.loads(command("--file", path, "--json", "--rel-tol", "0.02", "--mode", "strict")[1])
+    assert strict["verdicts"] == {"no_answer": 1, "correct": 1}
+
+
+def test_bad_lines_are_one_sentence_each_and_the_others_are_graded(command: Any, write: Any):
+    code, printed, _ = command(
+        "--file",
+        write(b"{", ROWS[0], b"", b"[1]", b'{"answer": "1"}', b'{"response": 3, "answer": "1"}',
+              b'{"response": "1", "answer": {}}', b"\xff\xfe{", ROWS[0] | {"label": "maybe"}, ROWS[3]),
+        "--json",
+    )  # fmt: skip
+
+    report = json.loads(printed)
+    assert code == 1
+    assert report["verdicts"] == {"correct": 2}
+    assert [fault["line"] for fault in report["bad_lines"]] == [1, 4, 5, 6, 7, 8, 9]
+    reasons = [fault["reason"] for fault in report["bad_lines"]]
+    assert reasons[0].startswith("It is not JSON: ")
+    assert reasons[1:5] == [
+        "It is no JSON object, such as {...}.",
+        "It has no field 'response'; it has 'answer'.",
+        "Field 'response': Input should be a valid string.",
+        "Field 'answer': a reference answer is text, a number or a list of these.",
+    ]
+    assert reasons[6] == "Field 'label' is neither true nor false."
+    assert all(reason.endswith(".") and "\n" not in reason for reason in reasons)
+
+
+def test_the_output_has_a_verdict_per_row_in_order(command: Any, write: Any, tmp_path: Path):
+    output = tmp_path / "verdicts.jsonl"
+    count = WINDOW_ROWS * (WINDOWS + 1) + 7
+    rows = [{"output": rf"\boxed{{{n}}}", "gold": n if n % 3 else n + 1} for n in range(count)]
+    code, printed, _ = command("--file", write(b"{", *rows), "--output", str(output), "--json")
+
+    written = [json.loads(line) for line in output.read_text().splitlines()]
+    assert code == 1  # Of the bad line.
+    assert [row["line"] for row in written] == list(range(2, count + 2))
+    assert [row["answer"] for row in written] == [str(n) for n in range(count)]
+    assert [row["correct"] for row in written] == [n % 3 != 0 for n in range(count)]
+    assert set(written[0]) == {
+        "line", "reward", "correct", "verdict", "answer", "reference", "detail", "stage", "seconds",
+    }  # fmt: skip
+    assert json.loads(printed)["rows"] == count
+
+
+def test_a_compressed_file_and_standard_input_are_read_too(command: Any, write: Any, monkeypatch: pytest.MonkeyPatch):
+    compressed = command("--file", write(*ROWS, name="rows.jsonl.gz"), "--json")
+    with Path(write(*ROWS)).open() as file:
+        monkeypatch.setattr("sys.stdin", file)
+        piped = command("--file", "-", "--json")
+
+    assert compressed[0] == piped[0] == 0
+    assert json.loads(compressed[1])["verdicts"] == json.loads(piped[1])["verdicts"]
+    assert json.loads(piped[1])["rows"] == 4
+
+
+def test_a_byte_order_mark_windows_line_ends_and_numbers_are_read(command: Any, write: Any):
+    first = b"\xef\xbb\xbf" + json.dumps(ROWS[0]).encode()
+    rows = [{"response": "42", "answer": answer} for answer in (42, 42.0, "42")]
+    lines = [first, *(json.dumps(row).encode() for row in rows)]
+    code, printed, _ = command("--file", write(*(line + b"\r" for line in lines)), "--json")
+
+    assert code == 0
+    assert json.loads(printed)["verdicts"] == {"correct": 4}
+
+
+def test_a_row_that_hangs_is_a_timeout_and_the_rest_is_graded(
+    command: Any, write: Any, stub_graders: Any, monkeypatch: pytest.MonkeyPatch
+):
+    obedient = functools.partial(WorkerPool, grader=stub_graders.obey_or_grade)
+    monkeypatch.setattr("math_reward.commands.grade_file.WorkerPool", obedient)
+    rows = [{"output": "hang", "gold": "1"}, *({"output": str(n), "gold": str(n)} for n in range(9))]
+    code, printed, _ = command("--file", write(*rows), "--deadline", "0.5", "--json")
+
+    report = json.loads(printed)
+    assert code == 0
+    assert report["verdicts"] == {"correct": 9, "timeout": 1}
+    assert report["slowest"][0]["line"] == 1
+    assert report["slowest"][0]["verdict"] == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "sentence"),
+    [
+        (b"", [], "PATH has no row that can be used; it is empty."),
+        (b"\n\n", [], "PATH has no row that can be used; it is empty."),
+        (b"\xef\xbb\xbf\r\n", [], "PATH has no row that can be used; it is empty."),
+        (
+            '{"answer": "4"}\n'.encode("utf-16"),
+            [],
+            "PATH cannot be read: it is UTF-16 and has to be UTF-8: save it as that.",
+        ),
+        (
+            b"no json\n",
+            [],
+            "PATH has no row that can be used; line 1: It is not JSON: Expecting value at character 1.",
+        ),
+        (
+            b'{"text": "4"}\n',
+            [],
+            "The first row has no reference answer: it has 'text'. Name the field with --reference-key.",
+        ),
+        (
+            b'{"answer": "4"}\n',
+            ["--completion-key", "c"],
+            "The first row has no field 'c', the completion; it has 'answer'.",
+        ),
+        (b'{"answer": "4"}\n', ["--workers", "0"], "workers (MATH_REWARD_WORKERS): input should be greater than or"),
+        (b'{"answer": "4"}\n', ["--output", "/no/such/folder/x"], "/no/such/folder/x cannot be written: No such file"),
+        (b'{"answer": "4"}\n', ["1", "2"], "Give a completion and a reference, or --file, not both."),
+    ],
+)
+def test_what_cannot_be_graded_is_one_sentence_and_exit_code_2(
+    command: Any, tmp_path: Path, content: bytes, arguments: list[str], sentence: str
+):
+    path = tmp_path / "rows.jsonl"
+    path.write_bytes(content)
+
+    code, printed, complaint = command("--file", str(path), *arguments)
+
+    assert (code, printed) == (2, "")
+    assert complaint.startswith("math-reward: " + sentence.replace("PATH", str(path)))
+    assert complaint.count("\n") == 1
+
+
+def test_a_file_that_is_not_there_or_is_damaged_is_one_sentence(command: Any, write: Any, tmp_path: Path):
+    damaged = Path(write(*ROWS * 2000, name="rows.jsonl.gz"))
+    damaged.write_bytes(damaged.read_bytes()[:-40])
+    plain = tmp_path / "plain.jsonl.gz"
+    plain.write_text(json.dumps(ROWS[0]))
+
+    for path, sentence in (
+        (tmp_path / "none.jsonl", "cannot be read: No such file or directory."),
+        (damaged, "cannot be read to its end: "),
+        (plain, "cannot be read to its end: Not a gzipped file"),
+    ):
+        code, printed, complaint = command("--file", str(path))
+        assert (code, printed) == (2, "")
+        assert complaint.startswith(f"math-reward: {path} {sentence}")
+
+
+@pytest.mark.parametrize(
+    "option", [["--output", "x"], ["--references-only"], ["--label-key", "x"], ["--workers", "2"]]
+)
+def test_options_for_files_are_refused_without_a_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: list[str]
+):
+    monkeypatch.setattr("sys.argv", ["math-reward", "grade", *option, "1", "1"])
+    with pytest.raises(SystemExit) as end:
+        main()
+
+    assert end.value.code == 2
+    assert capsys.readouterr().err == f"math-reward: {option[0]} is for --file.\n"
+
+
+def test_half_a_surrogate_pair_in_a_reference_can_be_printed(write: Any):
+    path = write(b'{"answer": "\\ud800 ("}')
+    result = subprocess.run(
+        [sys.executable, "-m", "math_reward", "grade", "--file", path], capture_output=True, timeout=60
+    )
+
+    assert result.returncode in (0, 1)
+    assert result.stdout.startswith(b"fields       reference 'answer'\n")
+    assert b"Traceback" not in result.stderr
+
+
+def test_without_a_terminal_there_is_no_progress_bar(write: Any):
+    result = subprocess.run(
+        [sys.executable, "-m", "math_reward", "grade", "--file", write(*ROWS)], capture_output=True, timeout=60
+    )
+
+    assert (result.returncode, result.stderr) == (0, b"")
+
+
+def test_on_a_terminal_there_is_a_progress_bar_on_standard_error(write: Any):
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))  # It would have no columns.
+    with subprocess.Popen(
+        [sys.executable, "-m", "math_reward", "grade", "--file", write(*ROWS)], stdout=subprocess.PIPE, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # Linux's way to say that the other end is closed.
+            while part := os.read(ours, 4096):
+                shown += part
+        assert process.wait(timeout=60) == 0
+    os.close(ours)
+    assert b"100%" in shown
+    assert b"4 rows" in shown
+
+
+def test_ctrl_c_ends_it_and_all_its_workers():
+    with subprocess.Popen(
+        [sys.executable, "-m", "math_reward", "grade", "--file", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # What a shell runs in the background ignores it, tests and their children too.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(b'{"answer": "4", "output": "4"}\n' * 2 * WINDOW_ROWS)
+        process.stdin.flush()
+        limit = time.monotonic() + 120
+        while len(everything := psutil.Process(process.pid).children(recursive=True)) < 3:
+            assert time.monotonic() < limit, everything
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=120) == 130
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
+    _, alive = psutil.wait_procs(everything, timeout=120)
+    assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []

@@ -1,0 +1,35 @@
+"""What docs/grader.md says in its tables is so."""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+from math_reward.grader import Mode, grade
+from math_reward.grader.extract import final_answer
+
+TEXT = (Path(__file__).resolve().parents[3] / "docs" / "grader.md").read_text("utf-8")
+
+
+def table(heading: str) -> list[list[str]]:
+    lines = TEXT[TEXT.index(f"| {heading} |") :].splitlines()[2:]
+    rows = itertools.takewhile(lambda line: line.startswith("|"), lines)
+    return [
+        [cell.strip().strip("`").replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", row)[1:-1]] for row in rows
+    ]
+
+
+@pytest.mark.parametrize(("completion", "strict", "lenient"), table("completion"))
+def test_a_completion_states_what_the_table_says(completion: str, strict: str, lenient: str):
+    for mode, expected in ((Mode.STRICT, strict), (Mode.LENIENT, lenient)):
+        found = final_answer(completion, mode)
+
+        assert (found.text.rstrip(".") if found else "-") == expected
+
+
+@pytest.mark.parametrize("row", table("reference"), ids=" | ".join)
+def test_a_convention_is_as_the_table_says(row: list[str]):
+    reference, answer, ours = row[:3]
+
+    assert grade(rf"So it is $\boxed{{{answer}}}$.", reference).correct is (ours == "paid")

@@ -1,0 +1,461 @@
+"""The service's page in a real browser: paste, grade, see; and the two routes behind it.
+
+To take the picture anew:
+``GRADER_PAGE_PICTURE=docs/grader_page.png pytest tests/reward_server/page/test_page.py -k picture``.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from selenium import webdriver
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.wait import WebDriverWait
+
+from math_reward.grader import Grade, Verdict
+from math_reward.http.recent import KEPT, SHOWN_CHARACTERS, Recent
+from math_reward.http.routes.page import page_routes
+from math_reward.pool.item import Graded, Item
+from math_reward.pool.pool import Pool, PoolClosed, QueueFull
+from math_reward.settings import Settings
+
+TOKEN = "the token of the page's tests"
+HALF = {"completion": r"So \boxed{\frac{1}{2}}.", "reference": "0.5"}
+
+
+@pytest.fixture(scope="module")
+def server(serve: Callable[..., Any]) -> Any:
+    """A service without a token."""
+    return serve("--workers", "1").when_ready()
+
+
+@pytest.fixture(scope="module")
+def guarded(serve: Callable[..., Any]) -> Any:
+    """A service with a token."""
+    return serve("--workers", "1", MATH_REWARD_TOKEN=TOKEN).when_ready()
+
+
+class Page:
+    """The page as a person sees it."""
+
+    def __init__(self, driver: webdriver.Chrome, url: str) -> None:
+        self.driver = driver
+        driver.get_log("browser")  # Forgets what earlier tests left.
+        driver.get(url)
+        driver.execute_script("sessionStorage.clear()")
+        driver.refresh()
+
+    def find(self, selector: str) -> Any:
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def find_all(self, selector: str) -> list[Any]:
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def until(self, condition: Callable[[], Any]) -> Any:
+        return WebDriverWait(self.driver, 20, poll_frequency=0.05).until(lambda _: condition())
+
+    def recent(self) -> list[str]:
+        """The rows of the table of last verdicts: the texts of a row's cells with tabs between them."""
+        # In one go: the table changes while one looks.
+        script = "return [...document.querySelectorAll('#recent tr')].map((row) => row.innerText)"
+        return self.driver.execute_script(script)
+
+    def fill(self, completion: str, reference: str) -> None:
+        for selector, text in (("#completion", completion), ("#reference", reference)):
+            self.find(selector).clear()
+            self.find(selector).send_keys(text)
+
+    def grade(self, completion: str, reference: str) -> str:
+        """Pastes, presses the button and gives the verdict's word."""
+        self.fill(completion, reference)
+        return self.word_after(self.find("#grade").click)
+
+    def word_after(self, action: Callable[[], None]) -> str:
+        # The word of the verdict before must not be taken for this one.
+        self.driver.execute_script("document.getElementById('word').textContent = ''")
+        action()
+        return self.until(lambda: self.find("#word").text)
+
+    def colours(self, selector: str) -> tuple[list[float], list[float]]:
+        """The colours (red, green, blue; 0 to 255) of an element's text and of what is behind it."""
+        script = """
+            const numbers = (colour) => colour.match(/[\\d.]+/g).map(Number);
+            let element = document.querySelector(arguments[0]);
+            const text = numbers(getComputedStyle(element).color);
+            let behind = numbers(getComputedStyle(element).backgroundColor);
+            while (behind[3] === 0) {
+              element = element.parentElement;
+              behind = numbers(getComputedStyle(element).backgroundColor);
+            }
+            return [text.slice(0, 3), behind.slice(0, 3)];
+        """
+        text, behind = self.driver.execute_script(script, selector)
+        return text, behind
+
+
+@pytest.fixture
+def page(driver: webdriver.Chrome, server: Any) -> Page:
+    return Page(driver, server.url)
+
+
+def test_a_pasted_completion_is_graded_and_both_sides_are_drawn(page: Page):
+    assert page.grade(r"Half is left: \boxed{\frac{1}{2}}.", "0.5") == "Correct"
+
+    fraction = page.find("#answer-formula math mfrac")
+    assert fraction.size["height"] > 20
+    assert [part.text for part in fraction.find_elements(By.CSS_SELECTOR, "mn")] == ["1", "2"]
+    assert page.find("#reference-formula math mn").text == "0.5"
+    assert page.find("#answer-text").text == r"\frac{1}{2}"
+    assert page.find("#stage").text == "exact numbers"
+    assert page.find("#seconds").text.endswith(" ms")
+    assert page.find("#reward").text == "1.0"
+
+
+def test_the_fraction_is_drawn_as_a_fraction(page: Page):
+    page.grade(r"\boxed{\frac{1}{2}}", "0.5")
+
+    # Both at one moment: a scroll bar that appears between two looks moves the second.
+    above, below = page.driver.execute_script(
+        "return Array.from(document.querySelectorAll('#answer-formula mfrac mn'),"
+        " part => part.getBoundingClientRect())"
+    )
+    assert above["bottom"] <= below["top"] + 1
+    assert abs(above["left"] - below["left"]) < 3
+
+
+def test_a_wrong_answer_is_shown_as_wrong(page: Page):
+    assert page.grade(r"\boxed{41}", "42") == "Wrong"
+    assert page.find("#verdict").get_attribute("class") == "wrong"
+    assert page.find("#reward").text == "0.0"
+
+
+def test_a_reference_that_cannot_be_used_says_why(page: Page):
+    assert page.grade(r"\boxed{42}", "") == "Bad reference"
+    assert "empty" in page.find("#detail").text
+
+
+def test_the_options_reach_the_grader(page: Page):
+    assert page.grade("The answer is 3.", "3") == "Correct"
+    page.find("summary").click()
+    page.find("#mode option[value=strict]").click()
+    assert page.word_after(page.find("#grade").click) == "No answer"
+
+    page.find("#mode option[value=lenient]").click()
+    assert page.grade(r"\boxed{101}", "100") == "Wrong"
+    page.find("#rel_tol").clear()
+    page.find("#rel_tol").send_keys("0.02")
+    assert page.word_after(page.find("#grade").click) == "Correct"
+
+
+EXAMPLES = {
+    "A fraction": "Correct",
+    "A root": "Correct",
+    "An interval": "Correct",
+    "A set": "Correct",
+    "A matrix": "Correct",
+    "A wrong sign": "Wrong",
+    "Two guesses": "Ambiguous",
+    "No answer": "No answer",
+}
+
+
+def test_each_example_gets_the_verdict_that_its_name_promises(page: Page):
+    buttons = page.find_all("#examples button")
+
+    assert {button.text: page.word_after(button.click) for button in buttons} == EXAMPLES
+
+
+def test_a_hostile_completion_stays_text(page: Page):
+    hostile = "<script>window.attacked = 1</script><img src=x onerror='window.attacked = 1'><b>bold</b>"
+    elements = "return document.querySelectorAll('script, img, b').length"
+    before = page.driver.execute_script(elements)
+
+    page.grade(rf"\boxed{{\text{{{hostile}}}}}", "7")
+    assert hostile in page.find("#answer-text").text
+    page.grade(r"\boxed{7}", hostile)
+    assert page.find("#reference-text").text == hostile
+    page.until(lambda: sum(hostile in row for row in page.recent()) == 2)
+
+    assert page.driver.execute_script(elements) == before
+    assert page.driver.execute_script("return window.attacked") is None
+
+
+def test_words_that_look_like_markup_are_drawn_as_words(page: Page):
+    assert page.grade(r"\boxed{\text{a<b>c}}", r"\text{a<b>c}") == "Correct"
+    assert page.find_all("#outcome b") == []
+
+
+def test_the_keyboard_is_enough(page: Page):
+    def press(*keys: str) -> None:
+        ActionChains(page.driver).send_keys(*keys).perform()
+
+    page.driver.execute_script("document.body.focus()")
+    press(Keys.TAB)
+    assert page.driver.switch_to.active_element == page.find("#completion")
+    press(r"\boxed{7}", Keys.TAB, "7")
+    ctrl_enter = ActionChains(page.driver).key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL)
+    assert page.word_after(ctrl_enter.perform) == "Correct"
+
+    while page.driver.switch_to.active_element != page.find("#grade"):
+        press(Keys.TAB)
+        assert page.driver.switch_to.active_element != page.find("body"), "the button was never reached"
+    assert page.word_after(lambda: press(Keys.SPACE)) == "Correct"
+
+
+def test_the_verdicts_that_a_trainer_asks_for_appear_by_themselves(page: Page, server: Any):
+    query = {"query": [r"Q: 6 times 7? \boxed{43}"], "prompts": ["Q: 6 times 7?"], "labels": ["42.0001"]}
+    assert server.client.post("/get_reward", json=query).status_code == 200
+
+    row = page.until(lambda: next((row for row in page.recent() if "42.0001" in row), None))
+    assert "Wrong" in row
+    assert "43" in row
+
+
+def test_the_page_needs_nothing_from_elsewhere_and_nothing_goes_wrong_in_it(page: Page, server: Any):
+    page.grade(r"\boxed{\sqrt{2}}", r"\sqrt 2")
+
+    urls = page.driver.execute_script("return performance.getEntriesByType('resource').map((entry) => entry.name)")
+    assert len(urls) >= 3
+    assert all(url.startswith((server.url, "data:")) for url in urls)
+    assert [entry for entry in page.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+
+
+def test_the_page_says_so_when_the_service_has_gone(driver: webdriver.Chrome, serve: Callable[..., Any]):
+    server = serve("--workers", "1").when_ready()
+    page = Page(driver, server.url)
+    page.fill(r"\boxed{1}", "1")
+    server.process.kill()
+    server.process.wait()
+
+    page.find("#grade").click()
+
+    assert page.until(lambda: page.find("#problem").text) == "The service cannot be reached."
+
+
+def test_a_service_with_a_token_shows_nothing_until_the_page_has_it(driver: webdriver.Chrome, guarded: Any):
+    bearer = {"Authorization": f"Bearer {TOKEN}"}
+    assert guarded.client.post("/v1/explain", json=HALF, headers=bearer).status_code == 200
+    page = Page(driver, guarded.url)
+
+    page.until(lambda: page.find("#token-field").is_displayed())
+    assert "wants its token" in page.find("#recent-state").text
+    assert page.recent() == []
+    page.fill(HALF["completion"], HALF["reference"])
+    page.find("#grade").click()
+    assert "wants its token" in page.until(lambda: page.find("#problem").text)
+    assert not page.find("#outcome").is_displayed()
+
+    page.find("#token").send_keys("wrong", Keys.TAB)
+    page.find("#grade").click()
+    page.until(lambda: "does not accept this token" in page.find("#problem").text)
+
+    page.find("#token").clear()
+    page.find("#token").send_keys(TOKEN, Keys.TAB)
+    assert page.word_after(page.find("#grade").click) == "Correct"
+    page.until(lambda: len(page.recent()) >= 2)
+    assert not page.find("#problem").is_displayed()
+
+    page.driver.refresh()
+    page.until(page.recent)
+
+
+def _contrast(one: list[float], other: list[float]) -> float:
+    """The contrast ratio of WCAG 2.2, 1 to 21."""
+
+    def luminance(colour: list[float]) -> float:
+        linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_can_be_read_in_the_light_and_in_the_dark(page: Page, scheme: str):
+    feature = [{"name": "prefers-color-scheme", "value": scheme}]
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": feature})
+    texts = [
+        "header p",
+        "#completion",
+        "#grade",
+        "#verdict",
+        "#meaning",
+        "#answer-text",
+        "math",
+        ".help",
+        "footer a",
+        "dt",
+    ]
+    for word, completion, reference in (
+        ("Correct", r"\boxed{1}", "1"),
+        ("Wrong", r"\boxed{2}", "1"),
+        ("Bad reference", r"\boxed{1}", ""),
+    ):
+        assert page.grade(completion, reference) == word
+        found = [text for text in texts if page.find_all(text)]
+        contrasts = {text: _contrast(*page.colours(text)) for text in found}
+        assert {text: ratio for text, ratio in contrasts.items() if ratio < 4.5} == {}
+    assert (sum(page.colours("body")[1]) < 200) == (scheme == "dark")
+
+
+def test_nothing_is_wider_than_a_phone(page: Page):
+    phone = {"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": True}
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    try:
+        assert page.grade(r"\boxed{" + "+".join(f"x_{{{i}}}" for i in range(40)) + "}", "y" * 300) == "Wrong"
+        page.until(page.recent)
+        assert page.driver.execute_script("return document.documentElement.scrollWidth") <= 360
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_a_picture_of_the_page_can_be_taken(driver: webdriver.Chrome, serve: Callable[..., Any], tmp_path: Path):
+    page = Page(driver, serve("--workers", "1").when_ready().url)
+    light = [{"name": "prefers-color-scheme", "value": "light"}]
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": light})
+    for name in ("No answer", "Two guesses", "A wrong sign", "An interval", "A set", "A matrix", "A root"):
+        button = next(button for button in page.find_all("#examples button") if button.text == name)
+        page.word_after(button.click)
+    page.until(lambda: len(page.recent()) == 7)
+    height = driver.execute_script("return document.documentElement.scrollHeight")
+    driver.execute_script("document.activeElement.blur()")
+    picture = Path(os.environ.get("GRADER_PAGE_PICTURE", tmp_path / "page.png"))
+    viewport = {"width": 1120, "height": height, "deviceScaleFactor": 1.25, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", viewport)
+    try:
+        driver.save_screenshot(picture)
+    finally:
+        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert 20_000 < picture.stat().st_size < 200_000
+
+
+# The routes behind the page.
+
+
+def test_explain_gives_the_grade_and_both_sides_as_mathml(server: Any):
+    result = server.client.post("/v1/explain", json=HALF).json()
+
+    assert (result["verdict"], result["answer"], result["stage"]) == ("correct", r"\frac{1}{2}", "exact")
+    shown = [
+        "".join(ElementTree.fromstring(result[side]).itertext()) for side in ("answer_mathml", "reference_mathml")
+    ]
+    assert shown == ["12", "0.5"]
+
+
+def test_explain_and_grade_say_the_same(server: Any):
+    item = {**HALF, "completion": r"\boxed{0.51}", "options": {"rel_tol": 0.05}}
+    explained = server.client.post("/v1/explain", json=item).json()
+    (graded,) = server.client.post("/v1/grade", json={"items": [item]}).json()["results"]
+
+    same = set(graded) - {"seconds"}
+    assert {name: explained[name] for name in same} == {name: graded[name] for name in same}
+    assert explained["verdict"] == "correct"
+
+
+def test_what_is_no_mathematics_has_no_mathml(server: Any):
+    result = server.client.post("/v1/explain", json={"completion": r"\boxed{\frac{1}{}", "reference": "("}).json()
+
+    assert (result["verdict"], result["answer_mathml"], result["reference_mathml"]) == ("bad_reference", None, None)
+
+
+def test_half_a_surrogate_pair_is_answered(server: Any):
+    body = b'{"completion": "\\\\boxed{\\ud800}", "reference": "\\ud800"}'
+    response = server.client.post("/v1/explain", content=body, headers={"Content-Type": "application/json"})
+
+    assert response.status_code == 200
+    assert response.json()["verdict"] in {v.value for v in Verdict}
+    assert server.client.get("/v1/recent").status_code == 200
+
+
+def test_a_field_that_is_missing_is_one_sentence(server: Any):
+    response = server.client.post("/v1/explain", json={"completion": "1"})
+
+    assert response.status_code == 422
+    assert response.json() == {"detail": "Field 'reference': field required."}
+
+
+def test_recent_verdicts_are_bounded_and_newest_first(server: Any):
+    items = [{"completion": rf"\boxed{{{n}}}", "reference": "-1"} for n in range(3 * KEPT)]
+    assert server.client.post("/v1/grade", json={"items": items}).status_code == 200
+
+    verdicts = server.client.get("/v1/recent").json()["verdicts"]
+
+    assert [one["answer"] for one in verdicts] == [str(n) for n in reversed(range(2 * KEPT, 3 * KEPT))]
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/v1/recent"), ("POST", "/v1/explain")])
+def test_without_the_token_there_is_nothing_to_see(guarded: Any, method: str, path: str):
+    for headers in ({}, {"Authorization": "Bearer wrong"}):
+        response = httpx.request(method, guarded.url + path, json=HALF, headers=headers)
+        assert response.status_code == 401
+        assert "needs its token" in response.json()["detail"]
+
+
+def test_the_page_itself_needs_no_token_and_forbids_everything_from_elsewhere(guarded: Any):
+    for path in ("/", "/page.css", "/page.js"):
+        response = httpx.get(guarded.url + path)
+        assert response.status_code == 200
+        policy = response.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'")
+        assert "unsafe" not in policy
+        assert "http" not in response.text.replace("http://www.w3.org/2000/svg", "")
+
+
+async def ask_page(explainer: Any, item: dict[str, str]) -> httpx.Response:
+    """What the page's routes alone answer, whatever it is that explains."""
+    app = FastAPI()
+    app.include_router(page_routes(Settings(insecure=True), explainer, Recent()))
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as client:
+        return await client.post("/v1/explain", json=item, timeout=60)
+
+
+async def test_a_completion_that_hangs_is_a_timeout_without_formulas(stub_graders: Any):
+    async with Pool(1, 0.5, grader=stub_graders.obey_or_grade) as explainer:
+        result = (await ask_page(explainer, {"completion": "hang", "reference": "1"})).json()
+
+    assert (result["verdict"], result["answer_mathml"], result["reference_mathml"]) == ("timeout", None, None)
+
+
+class Busy:
+    """A pool that takes nothing."""
+
+    queued = 9
+
+    def __init__(self, refusal: Exception) -> None:
+        self._refusal = refusal
+
+    async def grade(self, items: list[Item]) -> list[Graded]:
+        raise self._refusal
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status", "wait", "sentence"),
+    [
+        (QueueFull(7), 429, "7", "9 items wait already: try again in 7 s."),
+        (PoolClosed(), 503, "1", "The service is draining: it stops and takes no new work."),
+    ],
+)
+async def test_what_cannot_be_explained_now_says_when_to_come_again(
+    refusal: Exception, status: int, wait: str, sentence: str
+):
+    response = await ask_page(Busy(refusal), HALF)
+
+    assert (response.status_code, response.headers["Retry-After"]) == (status, wait)
+    assert response.json() == {"detail": sentence}
+
+
+def test_a_long_answer_is_kept_short():
+    recent = Recent()
+    recent.add([Graded(Grade(Verdict.WRONG, "1" * 9999, "2" * 9999), 0.001)])
+
+    (one,) = recent.newest_first()
+    assert (len(one["answer"]), len(one["reference"])) == (SHOWN_CHARACTERS, SHOWN_CHARACTERS)

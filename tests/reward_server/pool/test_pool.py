@@ -1,0 +1,422 @@
+"""The worker processes: hard deadlines, crashes, replacement and clean ends, with real processes and real signals."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable
+from multiprocessing import forkserver
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import psutil
+import pytest
+
+import math_reward.pool.pool
+from math_reward.grader import Mode, Options, Verdict
+from math_reward.pool.item import Graded, Item
+from math_reward.pool.lane import NoWorkers
+from math_reward.pool.pool import Pool, PoolClosed, QueueFull
+from math_reward.pool.worker_process import CannotStart, WorkerProcess
+
+WaitFor = Callable[[Callable[[], bool]], None]
+
+
+def verdicts(results: list[Graded]) -> list[Verdict]:
+    return [result.grade.verdict for result in results]
+
+
+def calls_of(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def kill_fork_server(wait_for: WaitFor) -> None:
+    """That of multiprocessing in this process; other tests here may have started servers, which have their own."""
+    pid = forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
+    fork_server = psutil.Process(pid)
+    assert fork_server.children(), "its children are the workers"
+    fork_server.kill()
+    # It stays a zombie until multiprocessing asks for its exit code.
+    wait_for(lambda: fork_server.status() == psutil.STATUS_ZOMBIE)
+
+
+def lives(pid: int) -> bool:
+    # An orphan that has ended stays a zombie where process 1 does not collect it.
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+async def until(wait_for: WaitFor, condition: Callable[[], bool]) -> None:
+    await asyncio.to_thread(wait_for, condition)
+
+
+async def test_a_hanging_item_is_a_timeout_and_the_others_are_answered_in_order(
+    stub_graders: ModuleType, tmp_path: Path
+):
+    calls = str(tmp_path / "calls")
+    commands = ["ok", "hang in C code", "ok", "hang in C code", "ok", "ok"]
+
+    async with Pool(2, deadline=0.5, grader=stub_graders.obey) as pool:
+        results = await pool.grade(Item(command, calls) for command in commands)
+
+    ok, late = Verdict.CORRECT, Verdict.TIMEOUT
+    assert verdicts(results) == [ok, late, ok, late, ok, ok]
+    assert results[1].grade.detail == "Grading did not end within 0.5 s of CPU time."
+    assert all(results[i].seconds >= 0.45 for i in (1, 3))
+    assert pool.counters.deadline_kills == pool.counters.restarts["deadline"] == 2
+
+
+async def test_time_in_the_queue_does_not_count_for_the_deadline(stub_graders: ModuleType, tmp_path: Path):
+    calls, others = str(tmp_path / "calls"), str(tmp_path / "others")
+
+    async with Pool(1, deadline=0.5, grader=stub_graders.obey) as pool:
+        results = await pool.grade([Item("hang in C code", calls), Item("hang in C code", others), Item("ok", calls)])
+
+    assert verdicts(results) == [Verdict.TIMEOUT, Verdict.TIMEOUT, Verdict.CORRECT]
+
+
+@pytest.mark.parametrize("command", ["hang without using the CPU", "hang and ignore the alarm"])
+async def test_an_item_that_uses_no_cpu_is_given_up_in_the_end_and_is_not_judged(
+    stub_graders: ModuleType, tmp_path: Path, command: str
+):
+    calls = tmp_path / "calls"
+
+    async with Pool(1, deadline=20, clock_seconds=0.3, grader=stub_graders.obey) as pool:
+        (alive,) = await pool.grade([Item("ok", str(tmp_path / "others"))])
+        results = await pool.grade([Item(command, str(calls))])
+
+        assert verdicts(results) == [Verdict.ERROR]
+        why = "it had not had its CPU time after 0.3 s of the clock"
+        assert results[0].grade.detail == f"Grading failed 2 times: {why}."
+        assert results[0].seconds >= 0.25
+        assert pool.counters.deadline_kills == 0
+        assert pool.counters.restarts == {"held_up": 2}
+        assert not psutil.pid_exists(int(alive.grade.answer or 0))
+        assert verdicts(await pool.grade([Item(command, str(calls))])) == [Verdict.ERROR]
+    assert len(calls_of(calls)) == 4  # Nothing was remembered.
+
+
+async def test_a_machine_that_gives_no_cpu_makes_no_timeout(
+    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
+):
+    """A worker that is stopped is what a worker under load is, only worse."""
+    calls = tmp_path / "calls"
+
+    async with Pool(1, deadline=0.5, grader=stub_graders.obey) as pool:
+        long = asyncio.ensure_future(pool.grade([Item("take long", str(calls))]))
+        await until(wait_for, lambda: len(calls_of(calls)) == 2)
+        worker = psutil.Process(int(calls_of(calls)[1]))
+        worker.suspend()
+        await asyncio.sleep(1)
+        worker.resume()
+
+        assert verdicts(await long) == [Verdict.CORRECT]
+    assert pool.counters.restarts == {"head_start": 1}
+
+
+async def test_what_a_chunk_has_before_and_behind_a_hanging_item_is_graded_once(
+    stub_graders: ModuleType, tmp_path: Path
+):
+    others, hanging = tmp_path / "others", tmp_path / "hanging"
+    items = [Item("ok", str(others)) for _ in range(30)]
+    items[10] = Item("hang in C code", str(hanging))
+
+    async with Pool(1, deadline=2, grader=stub_graders.obey) as pool:
+        await pool.grade([Item("ok", str(tmp_path / "warm"))])
+        results = await pool.grade(items)
+
+    assert verdicts(results) == [Verdict.TIMEOUT if i == 10 else Verdict.CORRECT for i in range(30)]
+    assert len(calls_of(others)) == 29
+    assert len(calls_of(hanging)) == 2  # Once with a head start, once with the whole deadline.
+
+
+async def test_an_item_that_takes_long_is_graded_and_does_not_hold_up_those_behind_it(
+    stub_graders: ModuleType, tmp_path: Path
+):
+    calls = str(tmp_path / "calls")
+
+    async with Pool(1, deadline=20, grader=stub_graders.obey) as pool:
+        long = asyncio.ensure_future(pool.grade([Item("take long", calls)]))
+        await asyncio.sleep(0)
+        others = await pool.grade(Item("ok", calls) for _ in range(50))
+
+        assert not long.done()
+        assert verdicts(others) == [Verdict.CORRECT] * 50
+        assert verdicts(await long) == [Verdict.CORRECT]
+    assert pool.counters.restarts == {"head_start": 1}
+
+
+async def test_an_item_that_ran_into_the_deadline_is_remembered(stub_graders: ModuleType, tmp_path: Path):
+    calls = tmp_path / "calls"
+    hangs = Item("hang in C code", str(calls))
+
+    async with Pool(1, deadline=2, grader=stub_graders.obey) as pool:
+        await pool.grade([hangs])
+        before = len(calls_of(calls))
+        (again, other) = await pool.grade([hangs, Item("ok", str(calls))])
+
+    assert verdicts([again, other]) == [Verdict.TIMEOUT, Verdict.CORRECT]
+    assert again.grade.detail == "Grading the same item did not end within 2 s of CPU time before."
+    assert len(calls_of(calls)) == before + 1
+
+
+async def test_an_item_that_crashes_its_worker_is_tried_twice_and_is_then_an_error(
+    stub_graders: ModuleType, tmp_path: Path
+):
+    calls, others = tmp_path / "calls", tmp_path / "others"
+
+    async with Pool(2, deadline=20, grader=stub_graders.obey) as pool:
+        results = await pool.grade(
+            [Item("ok", str(others)), Item("exit", str(calls)), *[Item("ok", str(others)) for _ in range(20)]]
+        )
+
+    assert verdicts(results) == [Verdict.CORRECT, Verdict.ERROR, *[Verdict.CORRECT] * 20]
+    assert results[1].grade.detail == "Grading failed 2 times: its worker died (exit code 7)."
+    assert len(set(calls_of(calls))) == 2  # Two calls, in two processes.
+    assert len(calls_of(others)) == 21
+    assert pool.counters.restarts == {"crash": 2}
+
+
+async def test_an_item_that_lost_nine_workers_to_kills_from_outside_is_graded_by_the_tenth(
+    stub_graders: ModuleType, tmp_path: Path
+):
+    async with Pool(1, deadline=20, grader=stub_graders.obey) as pool:
+        items = [Item(f"be killed {n}", str(tmp_path / f"calls {n}")) for n in (9, 10)]
+        results = [*await pool.grade(items[:1]), *await pool.grade(items[1:])]
+
+    assert verdicts(results) == [Verdict.CORRECT, Verdict.ERROR]
+    assert results[1].grade.detail == "Grading failed 10 times: its worker died (SIGKILL)."
+
+
+async def test_an_item_whose_worker_is_killed_is_graded_by_another(
+    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
+):
+    calls = tmp_path / "calls"
+
+    async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
+        grading = asyncio.ensure_future(pool.grade([Item("wait for the file 'go'", str(calls))]))
+        await until(wait_for, lambda: len(calls_of(calls)) == 1)
+        first = int(calls_of(calls)[0])
+        os.kill(first, signal.SIGKILL)
+        (tmp_path / "go").touch()
+        (result,) = await grading
+
+    assert result.grade.verdict is Verdict.CORRECT
+    assert result.grade.answer not in (None, str(first))
+
+
+async def test_workers_that_were_killed_while_idle_are_replaced(
+    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
+):
+    async with Pool(2, deadline=20, grader=stub_graders.obey) as pool:
+        await until(wait_for, lambda: len(pool.pids) == 2)
+        killed = pool.pids
+        for pid in killed:
+            os.kill(pid, signal.SIGKILL)
+        results = await pool.grade(Item("ok", str(tmp_path / "calls")) for _ in range(10))
+        await until(wait_for, lambda: len(pool.pids) >= 2)
+
+        assert verdicts(results) == [Verdict.CORRECT] * 10
+        assert not {int(result.grade.answer or 0) for result in results} & set(killed)
+        assert not set(pool.pids) & set(killed)
+
+
+async def test_a_worker_is_replaced_after_many_items_and_none_of_them_is_lost(
+    stub_graders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("math_reward.pool.worker_process.RECYCLE_ITEMS", 20)
+
+    async with Pool(1, deadline=20, grader=stub_graders.obey) as pool:
+        results: list[Graded] = []
+        while pool.counters.restarts["recycled"] < 3:
+            results += await pool.grade([Item("ok", str(tmp_path / "calls"))] * 5)
+
+    assert verdicts(results) == [Verdict.CORRECT] * len(results)
+    assert len({result.grade.answer for result in results}) >= 3
+    assert set(pool.counters.restarts) == {"recycled"}
+    assert len(calls_of(tmp_path / "calls")) == len(results)
+
+
+async def test_a_worker_has_only_so_much_memory(stub_graders: ModuleType, tmp_path: Path):
+    async with Pool(1, deadline=20, grader=stub_graders.obey) as pool:
+        results = await pool.grade([Item("allocate", str(tmp_path / "calls"))])
+
+    assert verdicts(results) == [Verdict.TOO_COMPLEX]
+
+
+async def test_an_urgent_item_overtakes_the_queue(stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor):
+    calls = tmp_path / "calls"
+    async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
+        busy = asyncio.ensure_future(pool.grade([Item("wait for the file 'go'", str(calls))] * 20))
+        await until(wait_for, lambda: len(calls_of(calls)) == 1)
+        later = asyncio.ensure_future(pool.grade([Item("ok", str(calls))] * 30))
+        await asyncio.sleep(0.1)
+        urgent = asyncio.ensure_future(pool.grade([Item("ok", str(calls))], first=True))
+        (tmp_path / "go").touch()
+
+        assert verdicts(await urgent) == [Verdict.CORRECT]
+        assert not later.done()
+        await asyncio.gather(busy, later)
+
+
+async def test_more_items_than_may_wait_are_refused_and_none_of_them_is_graded(
+    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
+):
+    calls, refused = tmp_path / "calls", tmp_path / "refused"
+    async with Pool(1, deadline=60, grader=stub_graders.obey, max_queued=100) as pool:
+        busy = asyncio.ensure_future(pool.grade([Item("wait for the file 'go'", str(calls))] * 200))
+        await until(wait_for, lambda: len(calls_of(calls)) == 1)
+
+        with pytest.raises(QueueFull) as refusal:
+            await pool.grade([Item("ok", str(refused))])
+
+        assert refusal.value.retry_after >= 1
+        (tmp_path / "go").touch()
+        assert verdicts(await busy) == [Verdict.CORRECT] * 200  # More than may wait, but nothing waited.
+        assert verdicts(await pool.grade([Item("ok", str(calls))])) == [Verdict.CORRECT]
+    assert not refused.exists()
+
+
+async def test_leaving_the_pool_ends_every_process_and_nobody_waits_for_ever(
+    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
+):
+    calls = tmp_path / "calls"
+    async with Pool(2, deadline=60, grader=stub_graders.obey) as pool:
+        await until(wait_for, lambda: len(pool.pids) == 2)
+        grading = asyncio.ensure_future(pool.grade([Item("hang without using the CPU", str(calls))] * 5))
+        await until(wait_for, lambda: len(calls_of(calls)) == 2)
+        pids = pool.pids
+
+    assert len(pids) == 2
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+    with pytest.raises(PoolClosed):
+        await grading
+    with pytest.raises(PoolClosed):
+        await pool.grade([Item("ok", str(calls))])
+
+
+async def test_a_grader_that_no_worker_can_load_refuses_what_waits_and_what_comes(
+    stub_graders: ModuleType, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(math_reward.pool.pool, "NO_WORKER_SECONDS", 0.2)
+
+    async with Pool(1, deadline=1, grader=stub_graders.ExitsWhenLoaded()) as pool:
+        with pytest.raises(NoWorkers) as refusal:
+            await pool.grade([Item("1", "1"), Item("2", "2")])
+        with pytest.raises(NoWorkers):
+            await pool.grade([Item("3", "3")])
+
+        assert str(refusal.value) == "No grading process can be started: a worker could not start (exit code 9)."
+        assert pool.queued == 0
+
+
+async def test_starts_that_fail_cost_no_item_and_the_first_that_succeeds_takes_up_the_work(
+    stub_graders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    start, failures = WorkerProcess.start, iter(range(4))
+
+    async def fails_at_first(worker: WorkerProcess, grader: Any) -> None:
+        if next(failures, None) is not None:
+            raise CannotStart("no process could be started (EOFError())")
+        await start(worker, grader)
+
+    monkeypatch.setattr(WorkerProcess, "start", fails_at_first)
+
+    async with Pool(1, deadline=20, grader=stub_graders.obey) as pool:
+        results = await pool.grade(Item("ok", str(tmp_path / "calls")) for _ in range(5))
+
+    assert verdicts(results) == [Verdict.CORRECT] * 5
+    assert pool.counters.restarts == {"could_not_start": 4}
+
+
+async def test_a_fork_server_that_is_killed_again_and_again_costs_no_item(
+    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
+):
+    """Each round: the fork server dies, then an item needs a new worker, and is slow as well."""
+    async with Pool(1, deadline=20, grader=stub_graders.obey) as pool:
+        for turn in range(3):
+            results = await pool.grade([Item("ok", str(tmp_path / "ok"))])
+            kill_fork_server(wait_for)
+            results += await pool.grade([Item("take long", str(tmp_path / f"long {turn}"))])
+
+            assert verdicts(results) == [Verdict.CORRECT] * 2
+    # How a worker ended whose fork server had died is unknown, and no crash.
+    assert set(pool.counters.restarts) <= {"unknown", "head_start", "could_not_start"}
+    assert pool.counters.restarts["unknown"] >= 3
+
+
+async def test_a_worker_that_outlived_its_fork_server_can_still_be_killed(
+    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
+):
+    calls = tmp_path / "calls"
+    async with Pool(1, deadline=20, clock_seconds=1, grader=stub_graders.obey) as pool:
+        await pool.grade([Item("ok", str(tmp_path / "ok"))])
+        kill_fork_server(wait_for)
+        multiprocessing.active_children()  # It notes the exit code that it takes the worker to have.
+
+        results = await pool.grade([Item("hang and ignore the alarm", str(calls))])
+
+    assert verdicts(results) == [Verdict.ERROR]
+    assert not any(lives(int(pid)) for pid in calls_of(calls))
+
+
+async def test_what_nobody_waits_for_any_more_is_dropped(stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor):
+    calls, abandoned = tmp_path / "calls", tmp_path / "abandoned"
+    async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
+        busy = asyncio.ensure_future(pool.grade([Item("wait for the file 'go'", str(calls))] * 40))
+        await until(wait_for, lambda: len(calls_of(calls)) == 1)
+        gone = asyncio.ensure_future(pool.grade([Item("hang in C code", str(abandoned))] * 60))
+        await asyncio.sleep(0.1)
+        waited = pool.queued
+        gone.cancel()
+        await asyncio.sleep(0.1)
+
+        assert waited - pool.queued == 60
+        (tmp_path / "go").touch()
+        assert verdicts(await busy) == [Verdict.CORRECT] * 40
+        assert verdicts(await pool.grade([Item("ok", str(calls))])) == [Verdict.CORRECT]
+    assert not abandoned.exists()
+
+
+async def test_slow_items_of_one_request_do_not_come_before_those_of_another(stub_graders: ModuleType, tmp_path: Path):
+    many, other = tmp_path / "many", tmp_path / "other"
+    async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
+        greedy = asyncio.ensure_future(pool.grade([Item("take long", str(many))] * 12))
+        await asyncio.sleep(0)
+        modest = await pool.grade([Item("take long", str(other))])
+
+        assert verdicts(modest) == [Verdict.CORRECT]
+        assert not greedy.done()
+        greedy.cancel()
+    # Twelve had a head start at most; few of them had more before the other's turn came.
+    assert len(calls_of(many)) < 12 + 6
+
+
+async def test_an_item_travels_whole(stub_graders: ModuleType):
+    options = Options(Mode.STRICT, rel_tol=0.25, allow_rounded=True)
+
+    async with Pool(1, deadline=20, grader=stub_graders.repeat) as pool:
+        results = await pool.grade(
+            [
+                Item("P and A\ud800", ("1", "2"), "P", options),
+                Item("P and A", "1", "P", prompt_may_be_absent=True),
+                Item("just A", "1", "P", prompt_may_be_absent=True),
+            ]
+        )
+
+    assert [result.grade.answer for result in results] == [
+        repr(("P and A\ud800", ("1", "2"), "P", options)),
+        repr(("P and A", "1", "P", Options())),
+        repr(("Pjust A", "1", "P", Options())),
+    ]
+
+
+async def test_the_caches_of_the_workers_are_counted(wait_for: WaitFor):
+    async with Pool(1, deadline=20) as pool:
+        for _ in range(3):
+            await pool.grade([Item(r"\boxed{\frac{271}{829}}", "271/829")])
+        # A worker tells of its caches after the grades.
+        await until(wait_for, lambda: pool.counters.cache_hits["verdict"] >= 2)
+
+    assert pool.counters.cache_hits["verdict"] == 2
+    assert pool.counters.cache_misses["verdict"] == 1
