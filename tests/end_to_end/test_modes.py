@@ -91,6 +91,6 @@ def test_an_engine_of_two_workers_agrees_with_the_policy_on_every_token(adapted:
 
 def test_an_agent_of_two_turns(adapted: Run) -> None:
     check_steps(adapted, 4)
-    assert all(1 < line["turns"] <= 2 for line in adapted.metrics), "some answers got a second try, some were right at once"
+    assert all(1 < line["turns"] <= 2 for line in adapted.metrics), "some answers were wrong at first"
     lines = [json.loads(line) for line in (adapted.folder / "rollouts.jsonl").read_text().splitlines()]
     assert not any("user" in line["tokens"] for line in lines), "what the environment said is no token of the policy"
