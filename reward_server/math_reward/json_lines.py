@@ -1,7 +1,7 @@
 """The one reader of files with a JSON object a line, and of reference answers.
 
-The plugin has its own, ``openrlhf_gtpo/json_lines.py``, which reads the same files in the same way; one test feeds
-both. A file is UTF-8, with or without a byte order mark, and its lines end with LF or CRLF.
+The plugin has its own, ``openrlhf_gtpo/data/json_lines.py``, which reads the same files in the same way; one test
+feeds both. A file is UTF-8, with or without a byte order mark, and its lines end with LF or CRLF.
 """
 
 import json
