@@ -34,8 +34,8 @@ def test_an_error_that_was_raised_to_say_why_is_its_own_sentence() -> None:
 def test_with_a_checkpoint_the_sentence_says_how_to_go_on(tmp_path: Path) -> None:
     said = one_sentence(UserError("No reward could be had."), checkpoint(tmp_path, 40))
     assert said == (
-        "No reward could be had. The same command with --ckpt.load_enable continues after step 40, the last checkpoint "
-        f"in {tmp_path}."
+        "No reward could be had. The same command with --ckpt.load_enable continues after step 40, the last "
+        f"checkpoint in {tmp_path}."
     )
 
 
