@@ -71,7 +71,7 @@ def save_rollouts(
 
 
 def _significant(values: torch.Tensor) -> list[float]:
-    """Rounded to float32's seven digits. A fixed number of decimals would lose small entropies, whose inverse is used."""
+    """Rounded to float32's seven digits. Fixed decimals would lose small entropies, whose inverse is used."""
     return [float(f"{value:.7g}") for value in values.tolist()]
 
 

@@ -68,7 +68,7 @@ class PolicyActor(plain_class(ppo_actor.PolicyModelActor)):  # type: ignore[misc
     """OpenRLHF's policy actor with our trainer and the objective of the chosen estimator."""
 
     def init_model_from_pretrained(self, strategy: Any, *args: Any, **kwargs: Any) -> Any:
-        """As OpenRLHF's; then sets GRPO-S's loss if that is the estimator (Eq. 10-11), and the guide's ratio shaping."""
+        """As OpenRLHF's; then sets GRPO-S's loss (Eq. 10-11) and the guide's ratio shaping, where they are chosen."""
         ppo_actor.ActorPPOTrainer = PolicyTrainer  # OpenRLHF's method creates the trainer by this name
         result = super().init_model_from_pretrained(strategy, *args, **kwargs)
         guide = GuideSettings.of(strategy.args)

@@ -46,7 +46,7 @@ def test_a_missing_or_wrong_token_is_told(service: EmbeddedService, monkeypatch:
     monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
     (found,), working = check(service.url)
     assert (found.state, working) == ("fault", None)
-    assert found.sentence.startswith("It wants a token: set MATH_REWARD_TOKEN to ")
+    assert found.sentence.startswith("It requires a token: set MATH_REWARD_TOKEN to ")
     monkeypatch.setenv(TOKEN_VARIABLE, "a-guess")
     (found,), _ = check(service.url)
     assert found.sentence.startswith("It refuses the token of MATH_REWARD_TOKEN: use the one")
