@@ -149,7 +149,7 @@ class Generator(SamplesGenerator):
         samples = self._whole_groups(samples, **kwargs)
         if drawn and not samples:
             raise RewardsFailed(
-                f"Each group of a rollout batch ({drawn} responses) lost a reward, so training stops: "
+                f"No group of a whole rollout batch ({drawn} responses) got all its rewards, so training stops: "
                 f"{self.tally.last_error}"
             )
         for _ in range(REPLACEMENT_ROUNDS):

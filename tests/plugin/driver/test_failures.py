@@ -45,7 +45,7 @@ def test_a_process_that_died_is_named(tmp_path: Path) -> None:
     error.args = (DEATH,)
     said = one_sentence(error, checkpoint(tmp_path, 7))
     assert said is not None
-    assert said.startswith("The process of RolloutActor (pid 4711) died (SYSTEM_ERROR), so training stopped;")
+    assert said.startswith("The process of RolloutActor (pid 4711) died (SYSTEM_ERROR), so training stopped.")
     assert "continues after step 7" in said
     said = one_sentence(error, {"ckpt.path": str(tmp_path / "none")})
     assert said is not None

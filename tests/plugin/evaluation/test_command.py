@@ -70,4 +70,4 @@ def test_two_benchmarks_of_one_name_are_refused(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["eval", "--model", "m", "--data", str(data), str(data), "--out", str(tmp_path / "out")]) == 2
-    assert "--data names two files of one name: rename one." in capsys.readouterr().err
+    assert "--data names two files of the same name, which names the benchmark: rename one." in capsys.readouterr().err
