@@ -15,7 +15,7 @@ COMMANDS = {
     "doctor": ("openrlhf_gtpo.doctor.command", "what to fix before training"),
     "selftest": (
         "openrlhf_gtpo.selftest.command",
-        "what only running on this machine can show: kernel, hook, three steps with a GPU's flags, LoRA, a resume",
+        "run the parts on this machine: kernel, hook, three training steps with a GPU's flags, LoRA, a resume",
     ),
 }
 

@@ -4,8 +4,8 @@ __all__ = ["SettingsError", "UserError"]
 
 
 class UserError(RuntimeError):
-    """Its text is one sentence that says what is wrong and what to do. The driver prints it and stops."""
+    """One sentence says what is wrong and what to do. The driver prints it and stops, without a traceback."""
 
 
 class SettingsError(ValueError):
-    """The command line asks for something that cannot be; one sentence a line, each naming a flag and the mend."""
+    """The command line cannot be run. One sentence a line, each with the flag at fault and the fix."""

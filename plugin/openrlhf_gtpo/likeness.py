@@ -1,4 +1,4 @@
-"""Which of the names that there are somebody may have meant by one that does not exist."""
+"""Suggests existing names for a mistyped one."""
 
 import difflib
 import re
@@ -8,14 +8,14 @@ __all__ = ["did_you_mean", "nearest"]
 
 NAMED = 3
 LIKE = 0.7
-"""From here up, on a scale to 1, a name counts as like another."""
+"""A name is suggested from this similarity up; 1 is equality."""
 
 
 def nearest(typed: str, known: Iterable[str]) -> list[str]:
-    """Those of the known names that are most like what was typed, at most three, the likeliest first.
+    """The known names most like what was typed: at most three, the most similar first.
 
-    Names are compared as a whole and by their last parts (``--n_samples_per_prompt`` for
-    ``--rollout.n_samples_per_prompt``), dots, dashes and underscores being alike (``--train_batch_size``).
+    Names are compared whole and by their last part, so ``--n_samples_per_prompt`` finds
+    ``--rollout.n_samples_per_prompt``. Dots, dashes and underscores count as equal (``--train_batch_size``).
     """
     scores = {name: _likeness(typed, name) for name in known}
     best = max(scores.values(), default=(0.0, 0.0))[0]
@@ -24,14 +24,14 @@ def nearest(typed: str, known: Iterable[str]) -> list[str]:
 
 
 def did_you_mean(typed: str, known: Iterable[str], otherwise: str) -> str:
-    """``: did you mean A or B?``, or ``: `` and ``otherwise`` and a full stop where nothing is like it."""
+    """The end of an error message: ``: did you mean A or B?``, or ``: {otherwise}.`` where no name is similar."""
     close = nearest(typed, known)
     return f": did you mean {' or '.join(close)}?" if close else f": {otherwise}."
 
 
 def _likeness(typed: str, name: str) -> tuple[float, float]:
-    """From 0 to 1: of whole names, of last parts or of a word that a last part begins or ends with, whichever is
-    highest; and of whole names alone."""
+    """Two similarities from 0 to 1: the highest of three (whole names; last parts; a last part that begins or ends
+    with the word typed), and that of the whole names, which breaks ties."""
     part, other = _plain(typed.rpartition(".")[2]), _plain(name.rpartition(".")[2])
     whole = difflib.SequenceMatcher(None, _plain(typed), _plain(name)).ratio()
     contained = 0.92 if len(part) >= 3 and (other.startswith(part) or other.endswith(part)) else 0.0

@@ -1,10 +1,9 @@
-"""The seam: every internal of OpenRLHF 0.11 that the plugin leans on, in one place, checked at start-up (a test holds
-the list against the plugin's code).
+"""Every internal of OpenRLHF 0.11 that the plugin uses, in one list that is checked at start-up. A test compares the
+list with the plugin's code.
 
-OpenRLHF has no registry for estimators, losses or rollout actors. What it has are ``@ray.remote`` classes whose
-names are looked up in the driver, a parser that stands in its ``__main__``, and plain attributes. The plugin
-subclasses the classes behind ``@ray.remote``, rebinds their names in the driver and lets OpenRLHF's own command
-line run (`openrlhf_gtpo.train`)."""
+OpenRLHF has no registry for estimators, losses or rollout actors. It has ``@ray.remote`` classes, which the driver
+looks up by name, and a parser in its ``__main__`` block. So the plugin subclasses the classes behind ``@ray.remote``,
+rebinds their names in the driver and runs OpenRLHF's own command line (`openrlhf_gtpo.train`)."""
 
 import argparse
 import importlib
@@ -22,7 +21,7 @@ from openrlhf_gtpo.errors import UserError
 __all__ = ["CLI", "SUPPORTED", "OpenRLHFMismatch", "check", "hierarchize", "plain_class", "rebuilt_as", "source_of"]
 
 SUPPORTED = ((0, 11, 0), (0, 12, 0))
-"""Versions of OpenRLHF from the first (included) to the second (excluded)."""
+"""Supported versions of OpenRLHF: from the first (included) to the second (excluded)."""
 
 CLI = "openrlhf.cli.train_ppo_ray"
 
@@ -126,17 +125,17 @@ _INTERNALS = {
 
 
 class OpenRLHFMismatch(UserError):
-    """The installed OpenRLHF is missing, outside the supported range, or not what its version says."""
+    """OpenRLHF is missing, outside the supported range, or differs from the release of its version."""
 
 
 def check() -> str:
-    """Make sure that the installed OpenRLHF is one the plugin fits.
+    """Make sure that the plugin fits the installed OpenRLHF.
 
     Returns:
-        Its version.
+        The version of OpenRLHF.
 
     Raises:
-        OpenRLHFMismatch: found version, expected version and what to install, in one sentence.
+        OpenRLHFMismatch: it does not fit. The sentence says the version found, those supported and what to install.
     """
     low, high = (".".join(map(str, bound)) for bound in SUPPORTED)
     install = f'install one with `pip install "openrlhf>={low},<{high}"`.'
@@ -179,7 +178,7 @@ def _look_up(module: Any, attribute: str, found: str, install: str) -> None:
 
 
 def _is_set_by(target: Any, name: str) -> bool:
-    """Whether the code of a class, in the module that it stands in, gives its objects this attribute."""
+    """Whether the source of a class's module assigns ``self.<name>``."""
     if not isinstance(target, type):
         return False
     source = Path(str(sys.modules[target.__module__].__file__)).read_text(encoding="utf-8")
@@ -187,32 +186,32 @@ def _is_set_by(target: Any, name: str) -> bool:
 
 
 def source_of(module: str) -> Path:
-    """The file of one of OpenRLHF's modules. It is not imported, nor are the packages above it, which take seconds.
+    """The file of one of OpenRLHF's modules, found without importing it or its packages, which would take seconds.
 
     Raises:
         OpenRLHFMismatch: OpenRLHF is not installed.
     """
     spec = importlib.util.find_spec("openrlhf")
     if spec is None or not spec.submodule_search_locations:
-        raise OpenRLHFMismatch("OpenRLHF is not installed, which trains: the README says how to install it.")
+        raise OpenRLHFMismatch("OpenRLHF is not installed, and training needs it: the README says how to install it.")
     return Path(spec.submodule_search_locations[0], *module.split(".")[1:]).with_suffix(".py")
 
 
 def hierarchize(args: argparse.Namespace) -> SimpleNamespace:
-    """OpenRLHF's function of this name: ``args.algo.kl.init_coef`` for ``vars(args)["algo.kl.init_coef"]``.
+    """OpenRLHF's function of this name: turns ``vars(args)["algo.kl.init_coef"]`` into ``args.algo.kl.init_coef``.
 
-    It is run from its source, which needs nothing, because its package imports DeepSpeed.
+    It runs from its source file, since importing its package would import DeepSpeed.
     """
     return runpy.run_path(str(source_of("openrlhf.utils.config")))["hierarchize"](args)
 
 
 def plain_class(remote_class: Any) -> type:
-    """The plain class behind an ``@ray.remote`` class, to be subclassed."""
+    """The class behind an ``@ray.remote`` class, which can be subclassed."""
     return remote_class.__ray_metadata__.modified_class
 
 
 def rebuilt_as(cls: type, instance: Any) -> Any:
-    """An object of a subclass of ``type(instance)`` with the same state, whatever this version keeps in it."""
+    """A copy of an object as an instance of a subclass, with the same attributes."""
     new: Any = object.__new__(cls)
     new.__dict__.update(instance.__dict__)
     return new

@@ -1,4 +1,4 @@
-"""What our commands' parsers have in common: for a flag or a sub-command that does not exist they name the nearest."""
+"""The parser of our commands: for a flag or a sub-command that does not exist it suggests the nearest."""
 
 import argparse
 import importlib
@@ -11,7 +11,7 @@ __all__ = ["Parser", "dispatch", "unknown"]
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's, which says of an unknown flag which one may have been meant."""
+    """argparse's, with a suggestion for an unknown flag."""
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # argparse has overloads
         found, rest = self.parse_known_args(args, namespace)
@@ -24,8 +24,8 @@ def unknown(words: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
     """One sentence for each flag of these words, and for each value that follows none.
 
     Args:
-        words: what the parser did not know: flags with their values, in their order.
-        parser: knows all flags that there are.
+        words: flags with their values that the parser did not recognise, in order.
+        parser: has all the flags that exist.
     """
     known = [option for action in parser._actions for option in action.option_strings]
     sentences = []
@@ -46,16 +46,16 @@ def dispatch(program: str, description: str, commands: Mapping[str, tuple[str, s
 
     Args:
         program: its name, as people type it.
-        description: what it is, for its help.
-        commands: name -> the module whose ``main`` takes the rest of the command line, and what that does. No other
-            module is imported.
-        argv: the command's name and what belongs to it.
+        description: one line for its help.
+        commands: name -> the module whose ``main`` takes the rest of the command line, and a line for the help. Only
+            the module of the chosen command is imported.
+        argv: the command's name and its arguments.
 
     Returns:
         The command's exit status.
 
     Raises:
-        SystemExit: 0 after ``--help``, 2 with a sentence where there is no such command.
+        SystemExit: 0 after ``--help``; 2, with a sentence, for a command that does not exist.
     """
     parser = argparse.ArgumentParser(
         prog=program, description=description, epilog=f"{program} COMMAND --help says what a command takes."

@@ -1,5 +1,5 @@
-"""What flags mean to the processes of a run: read at the edge, from OpenRLHF's flat flags in the driver and from its
-nested ``args`` elsewhere, and passed on as values. The flags themselves are in `openrlhf_gtpo.driver.flags`."""
+"""Turns flags into the settings that the processes of a run use: from OpenRLHF's flat flags in the driver, from its
+nested ``args`` elsewhere. The flags themselves are in `openrlhf_gtpo.driver.flags`."""
 
 import argparse
 import functools
@@ -26,12 +26,12 @@ __all__ = [
 ]
 
 MOST_AT_ONCE = 1024
-"""Responses of an engine at once that nobody has to ask for: vLLM's own number for batches on large GPUs."""
+"""The default of ``--vllm.max_num_seqs`` is never higher: vLLM's own limit for batches on large GPUs."""
 
 
 @dataclass(frozen=True)
 class RolloutSettings:
-    """What a rollout actor must know beyond what OpenRLHF tells it.
+    """Settings of a rollout actor that OpenRLHF does not pass to it.
 
     ``reward`` is None when rewards come from a Python function, from an agent or from a reward model.
     """
@@ -39,9 +39,9 @@ class RolloutSettings:
     reward: RewardClientSettings | None
     worker_extension_cls: str
     dtype: str | None = None
-    """vLLM's name of the engine's precision; None leaves it to OpenRLHF, whose engines compute in bfloat16."""
+    """The engine's precision by vLLM's name. None leaves it to OpenRLHF, whose engines compute in bfloat16."""
     max_num_seqs: int | None = None
-    """Responses that an engine works on at once; None is vLLM's own, which is 128 in an engine of OpenRLHF's kind."""
+    """Responses that an engine generates at once. None is vLLM's default, 128 in an engine like OpenRLHF's."""
 
 
 def estimator_options(args: Any, estimator: Estimator) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def estimator_options(args: Any, estimator: Estimator) -> dict[str, Any]:
 
 
 def rewards_are_embedded(flags: dict[str, Any]) -> bool:
-    """Whether nobody else gives rewards, so that the trainer starts the reward service itself."""
+    """Whether the flags name no other source of rewards, so that the trainer starts the built-in service."""
     return not (flags["reward.remote_url"] or flags["train.agent_func_path"] or flags["reward.model_name_or_path"])
 
 
@@ -72,7 +72,7 @@ def rollout_settings(args: argparse.Namespace, worker_extension_cls: str, token:
 
 
 def reward_client_settings(flags: Mapping[str, Any], token: str | None = None) -> RewardClientSettings | None:
-    """How the rollout actors ask the reward services; None where rewards come from elsewhere.
+    """How the rollout actors call the reward services; None where rewards come from elsewhere.
 
     Args:
         flags: OpenRLHF's flat flags.
@@ -92,7 +92,7 @@ def reward_client_settings(flags: Mapping[str, Any], token: str | None = None) -
 
 
 def responses_at_once(flags: Mapping[str, Any]) -> int:
-    """Responses that an engine works on at once, from OpenRLHF's flat flags: by default its share of a batch."""
+    """Responses that an engine generates at once, from OpenRLHF's flat flags; by default its share of a batch."""
     if flags["vllm.max_num_seqs"] is not None:
         return flags["vllm.max_num_seqs"]
     prompts = flags["rollout.vllm_generate_batch_size"] or flags["rollout.batch_size"]

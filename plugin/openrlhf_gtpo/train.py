@@ -2,10 +2,10 @@
 
     python -m openrlhf_gtpo.train <any flags of openrlhf.cli.train_ppo_ray> [--shaping.* --reward.* --device ...]
 
-The command line is read and checked first (`command_line`, `checks`), before anything heavy is imported. Then
-OpenRLHF's script is run as it is. Before, names are rebound in this process to subclasses (the controller, the policy
-actor, the rollout actor, the strategy; a further pair serves asynchronous training), and the script's parser gives the
-command line as it was checked. Ray carries the subclasses to the workers by their import path.
+1. The command line is read and checked (`command_line`, `checks`) before anything heavy is imported.
+2. OpenRLHF's names are rebound in this process to our subclasses: the controller, the policy actor, the rollout actor,
+   the strategy, and a second pair for asynchronous training. Ray finds the subclasses in its workers by import path.
+3. OpenRLHF's own script runs, unchanged. Its parser returns the command line that was checked.
 """
 
 import argparse
@@ -40,14 +40,14 @@ ORPHAN_SECONDS = 10
 
 @dataclass(frozen=True)
 class Prepared:
-    """A command line that was checked and may run."""
+    """A checked command line."""
 
     args: argparse.Namespace
-    """OpenRLHF's flat namespace, every default in its place."""
+    """OpenRLHF's flat namespace, with all defaults."""
     device: str
     """``cpu`` or ``gpu``."""
     precision: str
-    """Of the weights, for people."""
+    """The precision of the weights, as a text for people."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,18 +57,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the command line without the program's name; by default this process's.
 
     Returns:
-        Exit status: 0 when training ended, 1 when it stopped with a sentence, 2 for a command line that is
-        refused, 130 after Ctrl-C.
+        Exit status: 0 when training ended, 1 when an error stopped it, 2 for a command line that is refused, 130
+        after Ctrl-C.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    # A terminated driver cleans up like an interrupted one: nothing of a run outlives it.
+    # SIGTERM cleans up as Ctrl-C does: no process of a run outlives the driver.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, _interrupted)
     status, last_words = 0, ""
     flags: dict[str, Any] = {}  # once they are known
     with contextlib.ExitStack() as cleanup:
-        cleanup.callback(faulthandler.cancel_dump_traceback_later)  # the last to be called
-        locks = cleanup.enter_context(contextlib.ExitStack())  # held until nothing of the run is left
+        cleanup.callback(faulthandler.cancel_dump_traceback_later)  # called last
+        locks = cleanup.enter_context(contextlib.ExitStack())  # held until every process of the run is gone
         try:
             prepared = prepare(arguments)
             if prepared is not None:
@@ -92,7 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             if sentence is None:
                 raise
             status, last_words = 1, sentence
-    # Ray is down by now: what its workers still had to log comes first, also where standard output is buffered.
+    # Ray is down, so its workers' logs are complete: print them before our last words, also where stdout is buffered.
     sys.stdout.flush()
     for line in last_words.splitlines():
         print(f"{PROGRAM}: {'' if status == 130 else 'error: '}{line}", file=sys.stderr)
@@ -105,17 +105,16 @@ def _interrupted(*_: Any) -> None:
 
 
 def _limit_clean_up() -> None:
-    """End this process if it is still there in a while: Ray's shutdown may wait for ever for workers that a Ctrl-C
-    reached too.
+    """End this process after `CLEAN_UP_SECONDS`, whatever it waits for.
 
-    What was started then sees that its parent is gone and ends by itself. The timer is faulthandler's because that
-    one works while C++ code holds Python's lock.
+    Ray's shutdown may wait for ever for workers that the same Ctrl-C reached. Child processes see that their parent is
+    gone and end by themselves. The timer is faulthandler's, since it works while C++ code holds Python's lock.
     """
     faulthandler.dump_traceback_later(CLEAN_UP_SECONDS, exit=True, file=open(os.devnull, "w"))  # noqa: SIM115
 
 
 def prepare(arguments: Sequence[str]) -> Prepared | None:
-    """Read and check a command line. Nothing is started; torch is imported once the flags are known to be right.
+    """Read and check a command line. Starts nothing, and imports torch only once the flags are known to be right.
 
     Args:
         arguments: without the program's name.
@@ -124,7 +123,7 @@ def prepare(arguments: Sequence[str]) -> Prepared | None:
         None where there is nothing to run: after ``--show`` and ``--dry-run``.
 
     Raises:
-        SettingsError: what is wrong, one sentence a line.
+        SettingsError: the command line is refused; one sentence a line.
         SystemExit: after ``--help``.
     """
     expanded = presets.expand(arguments)
@@ -169,7 +168,7 @@ def _tell(sentence: str) -> None:
 
 
 def _lock_folders(flags: dict[str, Any], locks: contextlib.ExitStack) -> None:
-    """Take the folders that the run writes its policy and its checkpoints into."""
+    """Lock the folders that the run writes its policy and its checkpoints to."""
     names = ["ckpt.output_dir"]
     keeps_best = flags["eval.dataset"] and flags["ckpt.best_metric_key"].lower() != "none"
     if flags["ckpt.save_steps"] > 0 or flags["ckpt.load_enable"] or keeps_best:
@@ -186,8 +185,7 @@ def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
     if platform is None and (nodes := _nodes_of_ray_address()):
         check_cluster(vars(args), nodes, logical=False)
     openrlhf_internals.check()
-    # A variable that a Ray job brings and OpenRLHF hands to Ray too would be a conflict, though OpenRLHF hands on the
-    # job's own value.
+    # OpenRLHF passes on variables of a Ray job with the job's own values; without this Ray would call that a conflict.
     os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
     bindings.bind_actors(device)
     bindings.bind_engines(GuideSettings.of_flags(vars(args)))
@@ -209,7 +207,8 @@ def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
 
 
 def choose_device(wanted: str) -> str:
-    """``cpu`` or ``gpu``: what ``--device`` says; for ``auto``, whether this machine or the Ray cluster has a GPU."""
+    """``cpu`` or ``gpu``: the value of ``--device``; for ``auto``, whether this machine or the Ray cluster has a
+    GPU."""
     if wanted != "auto":
         return wanted
     if _torch_knows_gpus() or any(node["Resources"].get("GPU") for node in _nodes_of_ray_address()):
@@ -218,8 +217,11 @@ def choose_device(wanted: str) -> str:
 
 
 def _torch_knows_gpus() -> bool:
-    """Whether torch finds a GPU. Its CPU build is known by its name and not imported: OpenMP reads how many threads it
-    may start when torch is, and the CPU platform has yet to say so."""
+    """Whether torch finds a GPU.
+
+    A CPU build is recognised by its version, without an import: OpenMP reads its number of threads when torch is
+    imported, and the CPU platform has not set it yet.
+    """
     if importlib.metadata.version("torch").endswith("+cpu"):
         return False
     import torch
@@ -228,7 +230,7 @@ def _torch_knows_gpus() -> bool:
 
 
 def _nodes_of_ray_address() -> list[dict[str, Any]]:
-    """The living nodes of the cluster that RAY_ADDRESS names, as a Ray job's environment does; none without it."""
+    """The living nodes of the cluster of RAY_ADDRESS, which Ray sets for its jobs; none without that variable."""
     if not os.environ.get("RAY_ADDRESS"):
         return []
     import ray
@@ -245,7 +247,7 @@ def _nodes_of_ray_address() -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def _parsed(args: argparse.Namespace) -> Iterator[None]:
-    """Let OpenRLHF's parser, and no other, give these flags."""
+    """Make OpenRLHF's parser, and no other, return these flags."""
     parse: Any = argparse.ArgumentParser.parse_args
 
     def parse_args(self: argparse.ArgumentParser, arguments: Any = None, namespace: Any = None) -> Any:
@@ -272,8 +274,8 @@ def _start_embedded_service(args: argparse.Namespace, cleanup: contextlib.ExitSt
 
     if len(_nodes_of_ray_address()) > 1:
         raise UserError(
-            "The built-in reward service listens on this machine alone, but the Ray cluster has several: start "
-            "`math-reward serve` where all of them reach it and pass --reward.remote_url http://HOST:PORT."
+            "The built-in reward service listens on this machine alone, but the Ray cluster has several machines: "
+            "start `math-reward serve` where all of them reach it and pass --reward.remote_url http://HOST:PORT."
         )
     log = metrics_path_of_flags(vars(args)).with_name("reward_service.log")
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -6,9 +6,10 @@
     entropies(output.outputs[0])        # one number per sampled token, nats
 
 The entropy is that of the distribution each token was sampled from: after temperature, penalties, min-p, top-k and
-top-p. (A greedy request, temperature 0, has no such distribution; it is given that of temperature 1.) It comes at
-the price of one column: in such an engine the entry beside a sampled token's log-probability is the entropy, not
-the most likely token. ``vllm serve`` takes the same settings: ``--worker-extension-cls
+top-p. A greedy request (temperature 0) samples from no distribution; it gets the entropy at temperature 1.
+
+The entropy takes the place of one log-probability: in such an engine the entry beside a sampled token holds its
+entropy, not the most likely token. ``vllm serve`` takes the same settings: ``--worker-extension-cls
 openrlhf_gtpo.vllm_worker.EntropyWorkerExtension --logprobs-mode processed_logprobs --max-logprobs 1``."""
 
 import math
@@ -22,11 +23,11 @@ __all__ = ["EntropyMissing", "check_hook", "engine_kwargs", "entropies", "logpro
 
 
 class EntropyMissing(UserError):
-    """An engine that was to return entropies does not; one sentence says why and what to do."""
+    """An engine returned no entropies, or cannot. One sentence says why and what to do."""
 
 
 def engine_kwargs() -> dict[str, Any]:
-    """What an engine needs: keyword arguments for ``vllm.LLM``, ``vllm.EngineArgs`` and ``vllm.AsyncEngineArgs``."""
+    """Arguments of an engine that returns entropies: ``vllm.LLM``, ``vllm.EngineArgs`` or ``vllm.AsyncEngineArgs``."""
     return {
         "worker_extension_cls": "openrlhf_gtpo.vllm_worker.EntropyWorkerExtension",
         "logprobs_mode": "processed_logprobs",
@@ -35,9 +36,9 @@ def engine_kwargs() -> dict[str, Any]:
 
 
 def sampling_kwargs() -> dict[str, Any]:
-    """What a request needs: keyword arguments for ``vllm.SamplingParams``.
+    """Arguments of a request that returns entropies: ``vllm.SamplingParams``.
 
-    Flat log-probabilities are lists of numbers instead of two objects for each token: much less work for vLLM.
+    Flat log-probabilities are lists of numbers instead of two objects per token, which is much less work for vLLM.
     """
     return {"logprobs": 1, "flat_logprobs": True}
 
@@ -46,17 +47,16 @@ def check_hook(reports: Iterable[Mapping[str, Any]]) -> None:
     """Make sure that every worker of an engine has the hook.
 
     Args:
-        reports: what ``collective_rpc("entropy_hook_report")`` returned: one mapping per worker.
+        reports: one mapping per worker, as ``collective_rpc("entropy_hook_report")`` returned them.
 
     Raises:
-        EntropyMissing: a worker samples with something that the hook does not cover.
+        EntropyMissing: a worker uses a sampler that the hook does not cover.
     """
     for report in reports:
         if not report["hooked"]:
             raise EntropyMissing(
-                f"vLLM {report['vllm']} samples with {report['sampler']}, which the entropy hook does not cover, "
-                f"so GTPO and "
-                f"GRPO-S cannot be computed: {INSTALL_TESTED}, or set VLLM_USE_V2_MODEL_RUNNER=0."
+                f"vLLM {report['vllm']} samples with {report['sampler']}, which the entropy hook does not cover, so "
+                f"GTPO and GRPO-S cannot be computed: {INSTALL_TESTED}, or set VLLM_USE_V2_MODEL_RUNNER=0."
             )
 
 
@@ -65,14 +65,14 @@ def entropies(completion: Any) -> list[float]:
 
     Args:
         completion: a ``vllm.outputs.CompletionOutput`` of a request with `sampling_kwargs` to an engine with
-        `engine_kwargs`.
+            `engine_kwargs`.
 
     Returns:
         One float per entry of ``completion.token_ids``, in nats, >= 0.
 
     Raises:
-        EntropyMissing: the request did not ask for them, the hook is not in the worker that answered, or a token was
-            sampled from logits that are no numbers.
+        EntropyMissing: the request did not ask for entropies, the worker that answered has no hook, or a token was
+            sampled from logits that are NaN or infinite.
     """
     if completion.logprobs is None:
         raise EntropyMissing(
@@ -88,18 +88,20 @@ def entropies(completion: Any) -> list[float]:
         )
     if found is None or not all(value >= 0.0 for value in found):
         raise EntropyMissing(
-            "vLLM returned log-probabilities without entropies: start the engine with **engine_kwargs(), on a "
-            "vLLM whose "
-            "sampler the hook covers (check_hook tells)."
+            "vLLM returned log-probabilities without entropies: start the engine with **engine_kwargs(), on a vLLM "
+            "whose sampler the hook covers (check_hook says whether it does)."
         )
     return found
 
 
 def logprobs(completion: Any) -> list[float]:
-    """The log-probability of each sampled token of one completion, of the distribution that it was sampled from.
+    """The log-probability of each sampled token of one completion, in the distribution that it was sampled from.
 
     Args:
         completion: as for `entropies`.
+
+    Returns:
+        One float per entry of ``completion.token_ids``, in nats, <= 0.
     """
     if _is_flat(completion.logprobs):
         return [completion.logprobs.logprobs[start] for start in completion.logprobs.start_indices]
@@ -111,7 +113,7 @@ def _is_flat(logprobs: Any) -> bool:
 
 
 def _beside(completion: Any) -> list[float] | None:
-    """What stands beside each sampled token's log-probability; None where it is not exactly one entry."""
+    """The entry beside each sampled token's log-probability; None unless each token has exactly one."""
     tokens, given = list(completion.token_ids), completion.logprobs
     if _is_flat(given):
         # The sampled token's entry is the first of each position's.

@@ -1,6 +1,7 @@
-"""vLLM's worker with the entropy hook. vLLM imports this module in each of its workers, on whatever node, because
-`openrlhf_gtpo.vllm_entropy.engine_kwargs` names the class below as ``worker_extension_cls``; importing it installs
-the hook there, before the first token, and nowhere else.
+"""vLLM's worker with the entropy hook.
+
+`openrlhf_gtpo.vllm_entropy.engine_kwargs` names the class below as ``worker_extension_cls``, so vLLM imports this
+module in each of its workers, on every node. The import installs the hook before the first token.
 """
 
 import threading
@@ -12,8 +13,8 @@ from openrlhf_gtpo.engine import hook as vllm_hook
 
 vllm_hook.install()
 
-# A progress bar's lock is one between processes, unless told otherwise. Nobody shares it here, and Ray kills an engine
-# at the end of a run, so that the semaphore of such a lock would be left in shared memory for ever.
+# By default tqdm's lock is a semaphore in shared memory, which would stay there when Ray kills the engine at the end
+# of a run. No other process uses it here, so a lock between threads is enough.
 tqdm.set_lock(threading.RLock())
 
 
@@ -24,8 +25,8 @@ class EntropyWorkerExtension:
         """Which sampler this worker uses and whether the hook covers it.
 
         Returns:
-            ``{"sampler": dotted name or None, "hooked": bool, "vllm": version}``. A worker without a sampler (no last
-            pipeline stage) counts as hooked: it samples nothing.
+            ``{"sampler": dotted name or None, "hooked": bool, "vllm": version}``. A worker without a sampler (not the
+            last pipeline stage) counts as hooked: it samples nothing.
         """
         sampler = getattr(self.model_runner, "sampler", None)  # type: ignore[attr-defined]
         name = None if sampler is None else f"{type(sampler).__module__}.{type(sampler).__qualname__}"

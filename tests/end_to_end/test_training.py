@@ -233,7 +233,7 @@ def test_training_stops_with_one_sentence_when_no_reward_can_be_had(policy: Path
     assert run.status == 1, run.log[-3000:]
     last = run.log.strip().splitlines()[-1]
     assert last.startswith(
-        "openrlhf-gtpo train: error: No reward could be had for a whole rollout batch (128 responses)"
+        "openrlhf-gtpo train: error: No group of a whole rollout batch (128 responses) got all its rewards"
     )
     assert url in last
     assert run.metrics == [], "nothing was trained on missing rewards"

@@ -217,7 +217,7 @@ def test_what_cannot_be_is_refused_in_one_sentence_before_python_starts(
         (
             [],
             {"MODEL": "/no/such/model"},
-            "--actor.model_name_or_path: There is no folder /no/such/model, and '/no/such/model' is no hub id "
+            "--actor.model_name_or_path: There is no folder /no/such/model, and '/no/such/model' is not a hub id "
             "(NAME or OWNER/NAME).",
         ),
         (

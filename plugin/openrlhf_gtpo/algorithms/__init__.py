@@ -1,2 +1,2 @@
-"""Pure tensor mathematics: imports torch, and knows no OpenRLHF, no vLLM and no process. What turns a rollout batch's
-rewards and entropies into advantages is a line of `table`."""
+"""Pure tensor mathematics: imports torch, but not OpenRLHF or vLLM, and runs in any process. Each estimator, which
+turns a rollout batch's rewards and entropies into advantages, is a line of `table`."""

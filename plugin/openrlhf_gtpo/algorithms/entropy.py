@@ -18,13 +18,13 @@ import torch
 __all__ = ["token_entropy"]
 
 BLOCK, WARPS = 16384, 16
-"""Logits that a program takes at once, and its warps: 32 logits a thread. Each block costs a dozen float64 operations,
-which many GPUs do at a 64th of their float32 rate, and few rows leave a GPU idle unless each has many threads. No
-register is spilled (tests/plugin/test_entropy_compiled.py)."""
+"""Logits per block of a Triton program, and its warps: 32 logits a thread. Blocks are large because each costs a dozen
+float64 operations, which many GPUs do at a 64th of their float32 rate; warps are many because few rows would leave a
+GPU idle otherwise. No register is spilled (tests/plugin/algorithms/test_entropy_compiled.py)."""
 
 # Scratch of the eager path, in float32 elements (1 MiB): rows are taken as many at a time as fit.
 _SCRATCH_ELEMENTS = 1 << 18
-# e^-1e4 is 0 in float32 and 1e4 * 0 is 0: stands for -inf, whose product with 0 would be NaN.
+# Replaces -inf, whose product with 0 would be NaN: e^-1e4 is 0 in float32, and -1e4 * 0 is 0.
 _FLOOR = -1.0e4
 
 
@@ -63,7 +63,7 @@ def _eager(logits: torch.Tensor) -> torch.Tensor:
     for start in range(0, rows, step):
         chunk = logits[start : start + step]
         largest = chunk.amax(dim=-1, keepdim=True).to(torch.float32)
-        # A copy to be worked on in place: `to` alone would hand back the caller's own float32 logits.
+        # A copy that may be overwritten: `to` alone would return the caller's own float32 logits.
         x = chunk.to(torch.float32, copy=True).sub_(largest).clamp_(min=_FLOOR)
         weight = x.exp()
         s = weight.sum(dim=-1, dtype=torch.float64)
@@ -74,7 +74,7 @@ def _eager(logits: torch.Tensor) -> torch.Tensor:
 
 @functools.cache
 def _triton_function() -> Any:
-    """The kernel, one program a row. Triton is imported only where a GPU needs it, or a test."""
+    """The kernel, one program a row. Triton is imported here, so only where a GPU or a test needs it."""
     import triton
     import triton.language as tl
 
@@ -89,13 +89,12 @@ def _triton_function() -> Any:
             column = start + tl.arange(0, BLOCK)
             z = tl.load(row_ptr + column, mask=column < vocabulary, other=float("-inf")).to(tl.float32)
             largest_yet = tl.maximum(largest, tl.max(z, axis=0))
-            # Nothing but -inf so far: any finite number serves as the maximum.
+            # While all logits are -inf, any finite number can be the maximum.
             reference = tl.where(largest_yet == float("-inf"), 0.0, largest_yet)
-            alive = z != float("-inf")  # a NaN is alive, and stays visible in the result
-            x = tl.where(alive, z - reference, 0.0)
-            weight = tl.where(alive, tl.exp(x), 0.0)
-            # The sums so far were taken around another maximum: sum e^(x+d) = e^d s, sum (x+d) e^(x+d) = e^d (t +
-            # d s).
+            possible = z != float("-inf")  # True for a NaN, which so reaches the result
+            x = tl.where(possible, z - reference, 0.0)
+            weight = tl.where(possible, tl.exp(x), 0.0)
+            # Move the sums so far to the new maximum: sum e^(x+d) = e^d s and sum (x+d) e^(x+d) = e^d (t + d s).
             shift = tl.where(largest == float("-inf"), 0.0, largest - reference).to(tl.float64)
             scale = tl.exp(shift)
             t = scale * (t + shift * s) + tl.sum(weight * x, axis=0).to(tl.float64)
@@ -108,7 +107,7 @@ def _triton_function() -> Any:
 
 @functools.cache
 def _triton_kernel() -> Callable[[torch.Tensor], torch.Tensor]:
-    """Starts the kernel; it is compiled when it is first needed."""
+    """A function that starts the kernel, which Triton compiles at its first call."""
     kernel = _triton_function()
 
     def launch(logits: torch.Tensor) -> torch.Tensor:

@@ -1,5 +1,4 @@
-"""How each estimator of our `table` turns a rollout batch into advantages: functions from `Rollouts` and options to an
-`Estimate`."""
+"""The estimators of our `table`: functions that turn `Rollouts` and options into an `Estimate` with advantages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,19 +29,19 @@ class Rollouts:
     reward: torch.Tensor
     """(N,) float, with every penalty."""
     penalty: torch.Tensor
-    """(N,) float, the part of it that is penalties (length, overlong punishment)."""
+    """(N,) float, the part of the reward that is penalties (length, overlong punishment)."""
     reward_clip: tuple[float, float] = (-torch.inf, torch.inf)
     """OpenRLHF's bounds of a normalised reward (``--reward.clip_range``)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """What an estimator makes of it."""
+    """What an estimator returns."""
 
     advantages: torch.Tensor
     """(N, T) float, 0 off the mask."""
     returns: torch.Tensor
-    """(N,) float, what is logged as each response's return."""
+    """(N,) float, each response's return, for the log."""
     shaped_rewards: torch.Tensor | None = None
     """(N, T) float, where the estimator shapes rewards token by token."""
 
@@ -90,7 +89,10 @@ def grpo_s(rollouts: Rollouts, **options: Any) -> Estimate:
 
 
 def group_norm(rollouts: Rollouts) -> Estimate:
-    """GRPO: a reward less its group's mean, over its standard deviation (arXiv 2402.03300), for groups of any sizes.
+    """GRPO: reward minus the group's mean, divided by its standard deviation (arXiv 2402.03300); groups of any size.
+
+    Args:
+        rollouts: the batch.
 
     Raises:
         ValueError: a reward is not finite.

@@ -8,12 +8,12 @@ __all__ = ["forking_tokens"]
 def forking_tokens(entropy: torch.Tensor, mask: torch.Tensor, share: float) -> torch.Tensor:
     """Which tokens keep their advantage: the given share of a batch's response tokens with the highest entropy.
 
-    The others' advantages are set to 0, and with them their term of the clipped objective and its gradient; the number
-    of tokens that the objective is divided by stays, as in that paper. Of tokens with equal entropy at the threshold
-    all are kept.
+    The caller sets the other advantages to 0, which removes those tokens from the clipped objective and its gradient.
+    The objective is still divided by the number of all tokens, as in that paper. Tokens whose entropy equals the
+    threshold are all kept.
 
     Args:
-        entropy: (N, T) nats; what stands off the mask is ignored.
+        entropy: (N, T) nats; values off the mask are ignored.
         mask: (N, T), 1 on response tokens.
         share: above 0, at most 1.
 

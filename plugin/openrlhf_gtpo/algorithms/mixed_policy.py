@@ -1,25 +1,28 @@
 """Mixed-policy DAPO (Tan & Li, arXiv 2507.12931): responses of a frozen guiding policy beside the policy's own.
 
-It is a reconstruction: the paper's printed objectives could not be obtained.
-
-What is reconstructed from its abstract, with pi_theta in training, pi_old its rollouts' and pi_phi the guide:
+This is a reconstruction from the paper's abstract: its printed objectives could not be obtained. Below, pi_theta is
+the policy in training, pi_old the policy that generated the rollouts, and pi_phi the guide.
 
 * Mixed groups. A group has G responses of the policy, with the ratio pi_theta / pi_old, and G' of the guide, with the
-  ratio pi_theta / pi_phi. Both ratios are clipped alike, advantages are taken over the union, one token mean over all.
-* Zero-reward groups. Where all of the policy's own responses are wrong, which dynamic sampling throws away, the group
-  gets G' responses of the guide and joins a second batch with a token mean and a weight lambda of its own:
+  ratio pi_theta / pi_phi. Both ratios get the same clip, advantages are computed over the union, and the loss is one
+  mean over all tokens.
+* Zero-reward groups. Dynamic sampling drops a group whose responses are all wrong. Here such a group gets G' responses
+  of the guide and joins a second batch, with its own token mean and a weight lambda:
 
       J = 1/n1 * sum over batch 1 of L_it + lambda * 1/n2 * sum over batch 2 of L_it          n: tokens of the batch
 
-  with L_it = min(ratio * A, clip(ratio) * A). Groups that the guide cannot solve either are dropped, elsewhere.
+  with L_it = min(ratio * A, clip(ratio) * A). Groups that the guide does not solve either are dropped elsewhere.
 
-J needs no loss of its own in OpenRLHF. L_it is linear in positive multiples of A, so that a batch's normaliser and
-weight go into the advantages as one factor for each response (`batch_factors`), behind everything that normalises
-advantages. And pi_phi's log-probabilities stand in the place of the old ones, so that OpenRLHF's ratio is
-pi_theta / pi_phi. Where the rollouts are used up in several updates, the factors are still those of all rollouts
-together: not each update is J then, but the mean of them, weighed by their tokens, is.
+OpenRLHF's loss computes J without changes:
 
-Pure tensor mathematics: nothing here knows OpenRLHF.
+* Scaling A by a positive factor scales L_it by the same factor. So a batch's 1/n and weight become one factor for the
+  advantages of each response (`batch_factors`), applied after all normalisation of advantages.
+* The guide's log-probabilities replace the old ones on its tokens, so OpenRLHF's ratio is pi_theta / pi_phi there.
+
+Where a step makes several updates, the factors are still computed from the whole step. A single update's objective
+then differs from J, but the mean of the updates' objectives, weighted by their tokens, equals J.
+
+Pure tensor mathematics: nothing here imports OpenRLHF.
 """
 
 import math
@@ -49,11 +52,11 @@ Unit = Literal["token", "response"]
 
 
 def group_norm(rewards: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
-    """Rewards less their group's mean, divided by its standard deviation: GRPO's advantages for groups of any sizes.
+    """Rewards minus their group's mean, divided by its standard deviation: GRPO's advantages for groups of any size.
 
-    For groups of one size these are the very bits of OpenRLHF's group_norm estimator, whose standard deviation is
-    Bessel's (n - 1), with one exception: a group of equal rewards gets 0, where that estimator can divide the rounding
-    of the mean by the rounding of the deviation (eight rewards of 0.1 get -0.83 each).
+    For groups of one size the result equals that of OpenRLHF's group_norm estimator bit for bit; the standard
+    deviation is the sample's (n - 1). There is one exception: a group of equal rewards gets 0, where that estimator
+    can divide one rounding error by another (eight rewards of 0.1 get -0.83 each).
 
     Args:
         rewards: (N,) float, finite.
@@ -77,7 +80,7 @@ def group_norm(rewards: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
     result = torch.zeros_like(values)
     for responses in sizes.unique().tolist():
         if responses == 1:
-            continue  # no deviation: its 0 stands
+            continue  # no deviation, so it keeps 0
         rows = order[size == responses].reshape(-1, responses)  # (groups of this size, responses)
         of_groups = values[rows]
         centred = of_groups - of_groups.mean(-1, keepdim=True)
@@ -88,11 +91,10 @@ def group_norm(rewards: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
 
 
 def zero_reward_groups(correct: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
-    """Which responses are of a group without any correct response.
+    """Which responses belong to a group without any correct response.
 
     Args:
-        correct: (N,) bool; of the policy's own responses alone, when the question is which groups dynamic sampling
-            would throw away.
+        correct: (N,) bool. Pass the policy's own responses alone to find the groups that dynamic sampling would drop.
         group: (N,) integers, which prompt each response answers: any ids, in any order.
 
     Returns:
@@ -110,20 +112,20 @@ def zero_reward_groups(correct: torch.Tensor, group: torch.Tensor) -> torch.Tens
 
 
 def batch_factors(mask: torch.Tensor, second: torch.Tensor, *, weight: float, unit: Unit) -> torch.Tensor:
-    """By what the advantages of each response are multiplied, so that a mean over both batches together is J.
+    """A factor for the advantages of each response, with which one mean over both batches equals J.
 
-    With n1 and n2 the units of the batches that is (n1 + n2) / n1 in the first and weight * (n1 + n2) / n2 in the
-    second. Where one batch has no units, the other's mean stays as it is: 1 in the first, weight in the second.
+    With n1 and n2 units in the two batches, the factor is (n1 + n2) / n1 in the first and weight * (n1 + n2) / n2 in
+    the second. Where one batch has no units, it is 1 in the first or weight in the second.
 
     Args:
         mask: (N, T) bool or 0/1, 1 on response tokens.
         second: (N,) bool, the responses of the second batch.
         weight: lambda, at least 0.
-        unit: what the loss takes its mean over: ``"token"`` (PolicyLoss with the token mean) or ``"response"``, those
-            with tokens (GRPO-S's SequenceRatioLoss).
+        unit: what the loss averages over: ``"token"`` (PolicyLoss with the token mean) or ``"response"``, counting
+            those with tokens (GRPO-S's SequenceRatioLoss).
 
     Returns:
-        (N,) float32; 1 for a response without tokens. Without units in the second batch exactly 1 everywhere.
+        (N,) float32; 1 for a response without tokens. Exactly 1 everywhere if the second batch has no units.
 
     Raises:
         ValueError: an argument has the wrong shape, type or value.
@@ -140,7 +142,7 @@ def batch_factors(mask: torch.Tensor, second: torch.Tensor, *, weight: float, un
     units = length if unit == "token" else (length > 0).long()
     n2 = int(units[second].sum())
     n1 = int(units.sum()) - n2
-    # In Python's float64: n / n is exactly 1. A batch without units has no response that its factor could reach.
+    # In float64, n / n is exactly 1. A batch without units has no responses with tokens, so its factor is not used.
     first_factor = (n1 + n2) / max(n1, 1)
     second_factor = weight * ((n1 + n2) / max(n2, 1))
     factors = torch.ones(len(mask), dtype=torch.float32, device=mask.device)
@@ -150,20 +152,20 @@ def batch_factors(mask: torch.Tensor, second: torch.Tensor, *, weight: float, un
 
 
 def shaped_log_ratio(log_ratio: torch.Tensor, gamma: float) -> torch.Tensor:
-    """log f(r) of f(r) = r / (r + gamma), the policy shaping of LUFFY (arXiv 2504.14945), which takes gamma = 0.1.
+    """log f(r) with f(r) = r / (r + gamma), the policy shaping of LUFFY (arXiv 2504.14945), where gamma is 0.1.
 
-    In the place of the guide's ratio it gives tokens that the policy holds for unlikely more weight in the gradient:
+    In place of the guide's ratio, f(r) gives tokens that the policy finds unlikely more weight in the gradient:
     f'(r) = gamma / (r + gamma)^2 is largest at r = 0.
 
-    It is -softplus(log gamma - log_ratio), or log sigmoid(log_ratio - log gamma), for which no ratio is computed:
-    value and gradient are finite and precise for any finite log_ratio.
+    It is computed as log sigmoid(log_ratio - log gamma), without the ratio itself, so value and gradient are finite
+    and precise for any finite log_ratio.
 
     Args:
         log_ratio: float, any shape: log r. The gradient flows through it.
         gamma: above 0.
 
     Returns:
-        What log_ratio is in shape and dtype; below 0, or 0 where a ratio is so large that f(r) rounds to 1.
+        A tensor of log_ratio's shape and dtype; below 0, or 0 where the ratio is so large that f(r) rounds to 1.
 
     Raises:
         ValueError: log_ratio is not floating point, or gamma is not a finite number above 0.
@@ -178,20 +180,20 @@ def shaped_log_ratio(log_ratio: torch.Tensor, gamma: float) -> torch.Tensor:
 def clip_share(
     log_ratio: torch.Tensor, advantages: torch.Tensor, mask: torch.Tensor, *, low: float, high: float
 ) -> float:
-    """The share of tokens at which PPO's clip takes the gradient away.
+    """The share of tokens whose gradient PPO's clip removes.
 
-    These have a ratio above 1 + high and a positive advantage, or one below 1 - low and a negative advantage. (PPO's
-    dual clip is not counted.)
+    These have a ratio above 1 + high and a positive advantage, or a ratio below 1 - low and a negative advantage.
+    PPO's dual clip is not counted.
 
     Args:
-        log_ratio: (N, T) float, log of the policy's probability over that of the policy that the token is from.
+        log_ratio: (N, T) float, log of the policy's probability over the probability under which it was sampled.
         advantages: (N, T) float.
-        mask: (N, T) bool or 0/1, 1 on the tokens to be counted; what stands off it is ignored.
+        mask: (N, T) bool or 0/1, 1 on the tokens that count; values off it are ignored.
         low: at least 0.
         high: at least 0.
 
     Returns:
-        From 0 to 1; 0 without tokens.
+        The share, from 0 to 1; 0 without tokens.
 
     Raises:
         ValueError: the shapes disagree, or low or high is out of bounds.
@@ -223,15 +225,15 @@ def guide_statistics(
     Args:
         policy_log_probs: (N, T) float, nats: log pi_theta of the tokens.
         guide_log_probs: (N, T) float, nats: log pi_phi of the tokens, of the distribution that they were sampled from.
-        mask: (N, T) bool or 0/1, 1 on the tokens of the guide's responses; what stands off it is ignored.
+        mask: (N, T) bool or 0/1, 1 on the tokens of the guide's responses; values off it are ignored.
         advantages: (N, T) float.
         clip_low: at least 0.
         clip_high: at least 0.
 
     Returns:
-        Metric name -> value; empty without tokens. With r = pi_theta / pi_phi, whose logarithm is clamped to +-20:
+        Metric name -> value; empty without tokens. With r = pi_theta / pi_phi and log r clamped to +-20:
 
-        * ``guide/ratio_mean``, ``guide/ratio_q10``, ``guide/ratio_q50``, ``guide/ratio_q90``: of r
+        * ``guide/ratio_mean``, ``guide/ratio_q10``, ``guide/ratio_q50``, ``guide/ratio_q90``: mean and quantiles of r
         * ``guide/clip_share``: see `clip_share`
         * ``guide/kl``: nats a token, the mean of (r - 1) - log r: Schulman's k3, an estimate of KL(pi_phi || pi_theta)
           from samples of pi_phi that is never negative
@@ -248,7 +250,7 @@ def guide_statistics(
     guide = guide_log_probs.detach()[on].double()  # (tokens,)
     log_ratio = (policy_log_probs.detach()[on].double() - guide).clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
     ratio = log_ratio.exp()
-    # Of a ratio near 1, expm1 keeps the digits that r - 1 loses; what rounding may leave below 0 is 0.
+    # Near a ratio of 1, expm1 keeps the digits that r - 1 would lose. The clamp removes rounding below 0.
     k3 = (log_ratio.expm1() - log_ratio).clamp(min=0)
     found = {
         "guide/clip_share": _clip_share(ratio, advantages[on], clip_low, clip_high),

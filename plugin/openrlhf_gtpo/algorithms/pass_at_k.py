@@ -20,8 +20,13 @@ class Estimate:
 
 
 def pass_at_k(n: int, c: int, k: int) -> float:
-    """Probability that at least one of k responses is correct, estimated without bias from n responses with c correct
-    ones: 1 - C(n - c, k) / C(n, k) (Chen et al., arXiv 2107.03374, Eq. 1). For k = 1 it is c / n, the mean.
+    """Probability that at least one of k responses is correct, estimated without bias from n responses of which c are
+    correct: 1 - C(n - c, k) / C(n, k) (Chen et al., arXiv 2107.03374, Eq. 1). For k = 1 it is c / n, the mean.
+
+    Args:
+        n: responses.
+        c: correct responses.
+        k: from 1 to n.
 
     Raises:
         ValueError: there are fewer than k responses, or more correct ones than responses.
@@ -36,14 +41,14 @@ def bootstrap(
 ) -> Estimate:
     """The mean of one value per prompt, with its percentile bootstrap interval.
 
-    Prompts are resampled, not responses: responses to one prompt are not independent of each other, and it is the
-    choice of the prompts that another benchmark would change.
+    Prompts are resampled, not responses: responses to one prompt are not independent, and another benchmark would have
+    other prompts.
 
     Args:
         values: one number per prompt.
-        weights: how much each of them counts, above 0; by default all count the same.
+        weights: of the values, above 0; by default all equal.
         level: confidence, between 0 and 1.
-        seed: of the resampling, so that the same values give the same interval.
+        seed: of the resampling; the same values and seed give the same interval.
 
     Raises:
         ValueError: there are no values.
@@ -64,5 +69,5 @@ def bootstrap(
 
 
 def _mean(pairs: Sequence[tuple[float, float]]) -> float:
-    """Of weighted values and their weights."""
+    """The weighted mean, from pairs of (value * weight, weight)."""
     return math.fsum(value for value, _ in pairs) / math.fsum(weight for _, weight in pairs)

@@ -6,19 +6,21 @@ import torch
 __all__ = ["EASY_SHARE", "overlong_punishment"]
 
 EASY_SHARE = 0.75
-"""Share of correct responses from which a group is easy, and from one minus which down it is hard. The paper calls it
-gamma_1 and does not give it."""
+"""A group is easy if at least this share of its responses is correct, and hard if at most one minus this share is. The
+paper's gamma_1, for which it gives no value."""
 
 
 def overlong_punishment(
     length: torch.Tensor, correct: torch.Tensor, group: torch.Tensor, *, easy_share: float = EASY_SHARE
 ) -> torch.Tensor:
-    """What is added to the reward of each response for being long beside the others of its group.
+    """A penalty, added to the reward, for each response that is long compared with the others of its group.
 
-    With L = max((shortest + longest) / 2, mean length), a response shorter than L loses nothing, one of 2 L or more
-    loses 1/2, and in between it is linear: -(length - L) / (2 L). In an easy group L is that of the correct responses
-    and they alone are punished; in a hard group nobody is; in between L is that of the whole group, and the larger
-    class is punished, the wrong responses where both are of one size.
+    With L = max((shortest + longest) / 2, mean length), a response of up to L tokens loses nothing, one of 2 L or more
+    loses 1/2, and in between it is linear: -(length - L) / (2 L).
+
+    * Easy group: L is that of the correct responses, and only these are punished.
+    * Hard group: nobody is punished.
+    * Other groups: L is that of the whole group, and the larger class is punished; of equal classes, the wrong one.
 
     Args:
         length: (N,) tokens of each response.
@@ -57,7 +59,7 @@ def overlong_punishment(
 
 
 def _limit(length: torch.Tensor, rows: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
-    """L of every group, over the responses that count in it; 0 where none does."""
+    """L of every group, over the responses that are counted; 0 where none is."""
     number = _per_group(counted.to(length.dtype), rows, "sum").clamp(min=1)
     mean = _per_group(torch.where(counted, length, 0.0), rows, "sum") / number
     longest = _per_group(torch.where(counted, length, 0.0), rows, "amax")

@@ -1,4 +1,4 @@
-"""Statistics that several metrics have in common."""
+"""Statistics that several metrics share."""
 
 import math
 
@@ -7,7 +7,7 @@ import torch
 __all__ = ["spread"]
 
 QUANTILES = (0.1, 0.5, 0.9)
-# torch.quantile sorts; of a larger batch this many values, evenly spaced, are taken.
+# torch.quantile sorts, so of a larger batch only this many values, evenly spaced, are used.
 QUANTILE_SAMPLE = 1_000_000
 
 
@@ -15,6 +15,8 @@ def spread(found: dict[str, float], prefix: str, values: torch.Tensor) -> None:
     """Add mean and quantiles to ``found``, as ``{prefix}mean``, ``{prefix}q10``, ``{prefix}q50`` and ``{prefix}q90``.
 
     Args:
+        found: metric name -> value; changed in place.
+        prefix: of the four names.
         values: (n,) float, at least one.
     """
     found[f"{prefix}mean"] = values.mean().item()

@@ -1,8 +1,8 @@
-"""The table of estimators: what ``--algo.advantage.estimator`` may name beside OpenRLHF's own.
+"""The table of estimators: the values of ``--algo.advantage.estimator`` besides OpenRLHF's own.
 
-A further estimator is a function (`openrlhf_gtpo.algorithms.estimators` has three) and a line in `ESTIMATORS`: its
-flags, its help and its metrics follow from that. docs/extending.md has one. The driver reads the table before it
-imports torch, so a line names its function."""
+To add an estimator, write a function (`openrlhf_gtpo.algorithms.estimators` has three) and a line in `ESTIMATORS`; its
+flags, help and metrics follow from these. docs/extending.md shows one. The driver reads the table before it imports
+torch, so a line gives its function by name."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -14,12 +14,12 @@ __all__ = ["ESTIMATORS", "Estimator", "Flag", "ours"]
 
 @dataclass(frozen=True)
 class Flag:
-    """A flag of an estimator, whose value is handed to it by the last part of its name."""
+    """A flag of an estimator, which gets the value as an argument named by the last part of the flag's name."""
 
     name: str
     """As on the command line, without the dashes: ``shaping.alpha1``."""
     options: Mapping[str, Any]
-    """What ``argparse`` is told: type, default, help, ..."""
+    """Arguments of ``add_argument``: type, default, help, ..."""
 
     @property
     def option(self) -> str:
@@ -31,18 +31,18 @@ class Estimator:
     """A line of the table."""
 
     title: str
-    """Its name in sentences."""
+    """Its name in messages."""
     sentence: str
-    """What it is, with its source; shown by ``--help``."""
+    """Its definition in one sentence, with its source; shown by ``--help``."""
     function: str
     """``module:name`` of a function that takes `estimators.Rollouts` and the value of each of ``flags`` by name, and
     returns an `estimators.Estimate`. A ValueError stops the run with its text."""
     needs_correctness: bool = True
-    """Whether it tells correct from wrong responses, so that scores have to be binary."""
+    """Whether it treats correct and wrong responses differently, so that scores have to be binary."""
     openrlhfs_own: bool = False
-    """Whether OpenRLHF has it too, whose own is used but for groups of different sizes."""
+    """Whether OpenRLHF has it too. Then OpenRLHF's is used, and ours only for groups of different sizes."""
     per_response: bool = False
-    """Whether its objective is a mean over responses, with one clip for each (`openrlhf_gtpo.policy.loss`)."""
+    """Whether its objective is a mean over responses, with one clip per response (`openrlhf_gtpo.policy.loss`)."""
     flags: tuple[Flag, ...] = ()
 
     def load(self) -> Callable[..., Any]:
@@ -67,8 +67,8 @@ SHAPING = (
         {
             "choices": ["group", "class"],
             "default": "group",
-            "help": "set whose mean and std normalise the shaped rewards (Eq. 6): everything in the scope with the "
-            "other class counting as 0, or each class by itself, which loses the difference between right and wrong "
+            "help": "mean and std that normalise the shaped rewards (Eq. 6): of the whole scope, with 0 for the other "
+            "class, or of each class by itself, which removes the difference between correct and wrong "
             "(default: group)",
         },
     ),
@@ -91,7 +91,7 @@ SHAPING = (
         },
     ),
 )
-"""What GTPO and GRPO-S have in common; the arguments of `openrlhf_gtpo.shaping.gtpo` and `grpo_s`."""
+"""Flags of both GTPO and GRPO-S; the arguments of `openrlhf_gtpo.shaping.gtpo` and `grpo_s`."""
 
 ESTIMATORS: dict[str, Estimator] = {
     "gtpo": Estimator(
@@ -109,7 +109,7 @@ ESTIMATORS: dict[str, Estimator] = {
     ),
     "group_norm": Estimator(
         "GRPO",
-        "a reward less its group's mean, over its standard deviation (arXiv 2402.03300)",
+        "reward minus the group's mean, divided by its standard deviation (arXiv 2402.03300)",
         f"{_HERE}:group_norm",
         needs_correctness=False,
         openrlhfs_own=True,

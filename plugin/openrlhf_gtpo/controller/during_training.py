@@ -1,4 +1,4 @@
-"""What OpenRLHF's ``--eval.*`` flags measure during training, extended from pass1 and passN to every k."""
+"""Extends OpenRLHF's evaluations during training (``--eval.*``) from pass1 and passN to every k."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -14,10 +14,13 @@ Measure = Callable[[Any, Sequence[Any], int], dict[str, float]]
 def with_every_k(measure: Measure) -> Measure:
     """Wrap OpenRLHF's ``compute_eval_metrics(eval_dataloader, samples, n)``.
 
-    Its logs are kept. They gain, for each data source D of the evaluation's prompts, ``eval_D_pass{k}`` (unbiased
-    Pass@k) for k = 1, 2, 4, ... and n, with ``_low`` and ``_high``, the 95 % interval over prompts, and
-    ``eval_D_entropy_token_mean`` and ``eval_D_entropy_response_mean`` (nats). Where scores are not binary nothing can
-    be passed, and the logs stay as they are.
+    The result has OpenRLHF's logs and, for each data source D of the evaluation's prompts:
+
+    * ``eval_D_pass{k}``: unbiased Pass@k for k = 1, 2, 4, ... and n, with the 95 % interval over prompts as
+      ``eval_D_pass{k}_low`` and ``eval_D_pass{k}_high``
+    * ``eval_D_entropy_token_mean`` and ``eval_D_entropy_response_mean``, nats
+
+    Where scores are not binary, Pass@k is not defined and nothing is added.
     """
 
     @functools.wraps(measure)
@@ -61,5 +64,5 @@ def _more(eval_dataloader: Any, samples: Sequence[Any], n: int) -> dict[str, flo
 
 
 def _score(sample: Any) -> float:
-    """Verified correctness where the reward service tells it, else the reward."""
+    """Verified correctness if the reward service returns it, else the reward."""
     return float((sample.rewards if sample.scores is None else sample.scores).flatten()[0])

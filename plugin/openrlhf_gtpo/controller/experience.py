@@ -1,4 +1,4 @@
-"""Lives in the controller: turns whole groups into advantages."""
+"""Runs in the controller: computes the advantages of a rollout batch."""
 
 import time
 from typing import Literal
@@ -22,11 +22,11 @@ from openrlhf_gtpo.settings import estimator_options
 
 
 class ShapingFailed(UserError):
-    """The entropies or scores of a rollout batch cannot be right; the estimator's sentence says which."""
+    """An estimator refused the entropies or scores of a rollout batch; its sentence says why."""
 
 
 class PolicyBroken(UserError):
-    """The policy's log-probabilities are no numbers, so an update would spoil every weight."""
+    """The policy's log-probabilities are NaN, so an update would make every weight NaN."""
 
 
 class ExperienceMaker(RemoteExperienceMaker):
@@ -35,12 +35,12 @@ class ExperienceMaker(RemoteExperienceMaker):
     metrics: dict[str, float]
     guide: GuideSettings | None
     step = 0
-    """The global step that the next batch belongs to; told by the trainer."""
+    """The global step of the next batch; the trainer sets it."""
     _batch: WholeBatch
 
     @classmethod
     def like(cls, maker: RemoteExperienceMaker) -> "ExperienceMaker":
-        """Take over from OpenRLHF's own experience maker."""
+        """Build one from OpenRLHF's own experience maker."""
         new = rebuilt_as(cls, maker)
         new.metrics = {}
         new.guide = GuideSettings.of(maker.args)
@@ -48,9 +48,10 @@ class ExperienceMaker(RemoteExperienceMaker):
 
     @torch.no_grad()
     def compute_advantages_and_returns(self, experiences: list[Experience]) -> list[Experience]:
-        """Advantages of a whole rollout batch, whatever its micro-batches.
+        """Advantages of a rollout batch, computed over all of its micro-batches.
 
-        The batch is put together once, every step works on all of it, (N, T), and it is handed out once.
+        The micro-batches are joined once into (N, T) tensors, every step works on these, and the advantages are
+        split again at the end.
         """
         begin = time.perf_counter()
         self._batch = batch = self._put_together(experiences)
@@ -86,10 +87,10 @@ class ExperienceMaker(RemoteExperienceMaker):
         return experiences
 
     def of_the_policy(self, experiences: list[Experience]) -> list[Experience]:
-        """What OpenRLHF's statistics of a rollout batch are taken over: the policy's own responses in the first batch.
+        """The responses for OpenRLHF's statistics of a rollout batch: the policy's own in the first batch.
 
         Args:
-            experiences: those that `compute_advantages_and_returns` has returned last.
+            experiences: as `compute_advantages_and_returns` returned them last.
         """
         if self.guide is None:
             return experiences
@@ -108,13 +109,13 @@ class ExperienceMaker(RemoteExperienceMaker):
         batch = whole_batch(experiences, self.args.rollout.n_samples_per_prompt)
         if batch.actor_logprob[batch.mask].isnan().any():
             raise PolicyBroken(
-                f"The policy's log-probabilities of step {self.step}'s responses are NaN, so training stops before it "
-                "spoils the weights: go on from the last checkpoint, with a lower learning rate if it happens again."
+                f"The policy's log-probabilities of step {self.step}'s responses are NaN, so training stops before "
+                "the update: continue from the last checkpoint, with a lower learning rate if it happens again."
             )
         return batch
 
     def _own_estimator(self) -> Estimator | None:
-        """The line of our table; None for what is left to OpenRLHF, whose group_norm needs groups of one size."""
+        """The line of our table; None for an estimator of OpenRLHF, such as its group_norm for groups of one size."""
         estimator = ESTIMATORS.get(self.args.algo.advantage.estimator)
         if estimator is None or (estimator.openrlhfs_own and self.guide is None):
             return None
@@ -133,7 +134,7 @@ class ExperienceMaker(RemoteExperienceMaker):
     def _overlong_punishment(
         self, batch: WholeBatch, correct: torch.Tensor | None
     ) -> tuple[torch.Tensor, dict[str, float]]:
-        """Group Relative Overlong Punishment: (N,) what it adds to the rewards, and its metrics."""
+        """Group Relative Overlong Punishment: (N,) penalties to add to the rewards, and the metrics."""
         if not self.args.shaping.grop:
             return torch.zeros_like(batch.rewards), {}
         assert correct is not None
@@ -145,7 +146,7 @@ class ExperienceMaker(RemoteExperienceMaker):
         }
 
     def _forking_tokens(self, batch: WholeBatch) -> tuple[torch.Tensor, dict[str, float]]:
-        """(N, T) bool, the tokens that keep their advantage, and with it a gradient; and their metrics."""
+        """(N, T) bool, the tokens that keep their advantage and so their gradient; and the metrics."""
         share = self.args.shaping.top_entropy_share
         if share == 1:
             return torch.ones_like(batch.mask), {}
@@ -163,7 +164,7 @@ class ExperienceMaker(RemoteExperienceMaker):
         correct: torch.Tensor | None,
         punishment: torch.Tensor,
     ) -> Estimate:
-        """By our table; hands out what OpenRLHF logs of rewards and returns."""
+        """The estimate of an estimator of our table; also sets the rewards and returns that OpenRLHF logs."""
         reward = self._with_length_penalties(batch, batch.rewards + punishment)
         rollouts = Rollouts(
             entropy=batch.entropy,
@@ -193,7 +194,7 @@ class ExperienceMaker(RemoteExperienceMaker):
     def _openrlhfs_estimate(
         self, experiences: list[Experience], batch: WholeBatch, punishment: torch.Tensor
     ) -> Estimate:
-        """By OpenRLHF, which works on its micro-batches."""
+        """The estimate of OpenRLHF's own estimator, which works on micro-batches."""
         for experience, reward in zip(experiences, batch.rows(batch.rewards + punishment), strict=True):
             experience.rewards = reward
         super().compute_advantages_and_returns(experiences)
@@ -201,7 +202,7 @@ class ExperienceMaker(RemoteExperienceMaker):
         return Estimate(advantages, returns=batch.rewards)
 
     def _with_length_penalties(self, batch: WholeBatch, rewards: torch.Tensor) -> torch.Tensor:
-        """(N,) the rewards with OpenRLHF's own penalties, which it takes off of micro-batches: here one of all."""
+        """(N,) rewards with OpenRLHF's own length penalties, computed on the batch as one micro-batch."""
         everything = Experience(
             rewards=rewards.clone(), response_length=batch.response_length, truncated=batch.truncated, info={}
         )
@@ -209,8 +210,8 @@ class ExperienceMaker(RemoteExperienceMaker):
         return everything.rewards
 
     def _mixed(self, experiences: list[Experience], batch: WholeBatch, advantages: torch.Tensor) -> torch.Tensor:
-        """Let OpenRLHF's loss be that of both policies and both batches: the guide's log-probabilities take the place
-        of the old ones on its tokens, and the second batch's own mean and weight are folded into the advantages."""
+        """Prepare the batch so that OpenRLHF's loss is the one of `openrlhf_gtpo.algorithms.mixed_policy`: the guide's
+        log-probabilities replace the old ones on its tokens, and the advantages get the factors of both batches."""
         assert self.guide is not None
         low, high = self.args.actor.eps_clip_low_high
         self.metrics |= guide_statistics(
@@ -225,7 +226,7 @@ class ExperienceMaker(RemoteExperienceMaker):
         factors = batch_factors(batch.mask, batch.is_second, weight=self.guide.weight, unit=unit)
         fillers = int(batch.is_filler.sum())
         counted = int(batch.mask.sum() if unit == "token" else batch.mask.any(-1).sum())
-        if counted:  # OpenRLHF's mean counts the fillers too, one token each
+        if counted:  # the fillers are in OpenRLHF's mean too, one token each
             factors *= (counted + fillers) / counted
         logprobs = batch.columns(batch.rollout_logprob, experiences)
         for experience, guide, logprob in zip(experiences, batch.rows(batch.is_guide), logprobs, strict=True):

@@ -1,5 +1,5 @@
-"""Lives in the controller: keeps what each response brings (entropies, failed rewards), drops groups that lost a
-reward and draws other prompts for them, and lets a guide answer beside the policy. A group is whole or gone."""
+"""Runs in the controller: keeps each response's entropies and reward errors, drops groups that lost a reward and draws
+other prompts for them, and adds a guide's responses. A group is whole or dropped."""
 
 import logging
 from dataclasses import dataclass
@@ -16,20 +16,20 @@ from openrlhf_gtpo.openrlhf_internals import rebuilt_as
 logger = logging.getLogger(__name__)
 
 REPLACEMENT_ROUNDS = 3
-"""How often other prompts are drawn for groups that lost a reward before a smaller batch has to do."""
+"""How often other prompts are drawn for groups that lost a reward; after that the batch is smaller."""
 
 
 class RewardsFailed(UserError):
-    """Rewards could not be had, and going on without them would train on nothing."""
+    """Rewards failed, and there is nothing to train on without them."""
 
 
 class GroupBroken(UserError):
-    """What should be one group is not: responses of different prompts, or too few of them."""
+    """A group has responses to different prompts, or too few responses."""
 
 
 @dataclass
 class RewardTally:
-    """What became of the rewards of one rollout batch."""
+    """Counts and waiting times of the rewards of one rollout batch."""
 
     failed_responses: int = 0
     dropped_groups: int = 0
@@ -52,10 +52,10 @@ class RewardTally:
             self.last_error = response["reward_error"]
 
     def metrics(self) -> dict[str, float]:
-        """Under the names that are logged; waiting times are from a response's last token to its reward.
+        """Metric name -> value. Waiting times are from a response's last token to its reward.
 
-        ``reward/wait_after_generation`` is from the last token of the whole batch to its last reward: the time that
-        grading adds to a step, since before it grades while others are still generated.
+        ``reward/wait_after_generation`` is from the last token of the whole batch to its last reward. That is the time
+        that grading adds to a step; before, it runs beside generation.
         """
         return {
             "reward/failed_responses": float(self.failed_responses),
@@ -67,32 +67,34 @@ class RewardTally:
 
 
 class Generator(SamplesGenerator):
-    """OpenRLHF's samples generator whose groups are whole or gone: a failed reward is never 0 or None."""
+    """OpenRLHF's samples generator, which drops the whole group of a failed reward: no reward is ever 0 or None for
+    a failure."""
 
     tally: RewardTally
     guide: Guide | None = None
     steps = 0
-    """Batches that were generated, those before a resumption included."""
+    """Batches generated, including those before the run was resumed."""
     prompts_consumed = 0
-    """Prompts that were drawn for them, those that dynamic filtering threw away included."""
+    """Prompts drawn for them, including those that dynamic filtering dropped."""
     _evaluating = False
 
     @classmethod
     def like(cls, generator: SamplesGenerator) -> "Generator":
-        """Take over from OpenRLHF's own generator."""
+        """Build one from OpenRLHF's own generator."""
         new = rebuilt_as(cls, generator)
         new.tally = RewardTally()
         return new
 
     def generate_samples(self, **generate_kwargs: Any) -> Any:
-        """As OpenRLHF's, with a fresh tally; after ``--train.max_steps`` batches there are no more prompts."""
+        """As OpenRLHF's, with a new tally. After ``--train.max_steps`` batches it reports that the prompts are used
+        up."""
         self.tally = RewardTally()
         most = self.args.train.max_steps
         if most is not None and self.steps >= most:
             return [], None, 0, True
         samples, pass_rate, consumed, exhausted = super().generate_samples(**generate_kwargs)
         self.prompts_consumed += consumed
-        if self.guide is not None:  # a second batch may be all there is
+        if self.guide is not None:  # also without samples: there may still be a second batch
             samples = self.guide.join(
                 samples, self._sample_buffer, lambda response: self._experience_of(response, **generate_kwargs)
             )
@@ -101,12 +103,12 @@ class Generator(SamplesGenerator):
         return samples, pass_rate, consumed, exhausted or (most is not None and self.steps >= most)
 
     def metrics(self) -> dict[str, float]:
-        """Of the last batch, under the names that are logged."""
+        """Metric name -> value, of the last batch."""
         guide = {} if self.guide is None else self.guide.tally.metrics()
         return {**self.tally.metrics(), "rollout/prompts_consumed": float(self.prompts_consumed), **guide}
 
     def generate_eval_samples(self, **generate_kwargs: Any) -> Any:
-        """As OpenRLHF's; groups that lost a reward are left out and told, since evaluation has no prompts to spare."""
+        """As OpenRLHF's. Groups that lost a reward are left out with a warning: evaluation has no other prompts."""
         kept, self.tally, self._evaluating = self.tally, RewardTally(), True
         try:
             return super().generate_eval_samples(**generate_kwargs)
@@ -142,12 +144,12 @@ class Generator(SamplesGenerator):
         group_size: int,
         **kwargs: Any,
     ) -> tuple[list[Experience], int, bool]:
-        """The groups that have all their rewards, with groups of other prompts in the place of those that have not."""
+        """The groups that have all their rewards, and groups of other prompts in place of those that do not."""
         drawn = len(samples)
         samples = self._whole_groups(samples, **kwargs)
         if drawn and not samples:
             raise RewardsFailed(
-                f"No reward could be had for a whole rollout batch ({drawn} responses), so training stops: "
+                f"No group of a whole rollout batch ({drawn} responses) got all its rewards, so training stops: "
                 f"{self.tally.last_error}"
             )
         for _ in range(REPLACEMENT_ROUNDS):
@@ -169,11 +171,11 @@ class Generator(SamplesGenerator):
         return experience
 
     def _experience_of(self, response: dict[str, Any], **generate_kwargs: Any) -> Experience:
-        """As OpenRLHF's method above, whoever the response is from; with entropies, and a failed reward told."""
+        """As OpenRLHF's method above, for the policy's and the guide's responses; adds entropies, counts failures."""
         self.tally.add(response)
-        if response["reward_refused"]:  # so it is with every other: nothing is gained by dropping groups
+        if response["reward_refused"]:  # every other request would be refused too, so dropping groups does not help
             raise RewardsFailed(
-                f"The reward service refuses whatever it is asked, so training stops: {response['reward_error']}"
+                f"The reward service refuses every request, so training stops: {response['reward_error']}"
             )
         if response["reward_error"] is not None and self.args.reward.on_failure == "stop":
             raise RewardsFailed(f"A reward failed and --reward.on_failure is stop: {response['reward_error']}")
@@ -181,22 +183,22 @@ class Generator(SamplesGenerator):
         # Aligned as OpenRLHF aligns rollout_log_probs: entry t belongs to token t + 1 of the sequence.
         width = experience.action_mask.shape[-1]
         for name in ("entropy", "logprob"):
-            # A copy: what Ray hands on cannot be written to.
+            # A copy, since Ray's arrays are read-only.
             values = torch.tensor(response[name][1 : width + 1], dtype=torch.float32)
             experience.info[name] = values.unsqueeze(0)  # (1, A)
         return experience
 
     def _whole_groups(self, samples: list[Experience], **kwargs: Any) -> list[Experience]:
-        """Leave out every group with a response that has no reward."""
+        """Drop every group with a response that has no reward."""
         size = kwargs.get("n_samples_per_prompt", self.args.rollout.n_samples_per_prompt)
         kept: list[Experience] = []
         for start in range(0, len(samples), size):
             group = samples[start : start + size]
             if len(group) != size or len({sample.prompts[0] for sample in group}) != 1:
                 raise GroupBroken(
-                    f"Responses {start} to {start + len(group) - 1} of a rollout batch do not form a group of "
-                    f"{size} to one "
-                    "prompt, so no statistic over groups can be trusted; please report this with your command line."
+                    f"Responses {start} to {start + len(group) - 1} of a rollout batch are not {size} responses to "
+                    "one prompt, so no statistic over groups can be trusted: please report this with your command "
+                    "line."
                 )
             if all(sample.rewards is not None for sample in group):
                 kept += group
@@ -208,9 +210,9 @@ class Generator(SamplesGenerator):
     def _whole_updates(self, samples: list[Experience], group_size: int) -> list[Experience]:
         """As many groups as fill optimiser updates.
 
-        What is left over, because rewards failed or the prompts ran out, would stay in DeepSpeed's gradient
-        accumulation and shift every later update; and it would leave the ranks with unequal numbers of micro-batches,
-        on which they wait for each other for ever.
+        Responses may be left over, because rewards failed or the prompts ran out. They would stay in DeepSpeed's
+        gradient accumulation and shift every later update. And the ranks would get unequal numbers of micro-batches
+        and wait for each other for ever.
         """
         kept = len(samples)
         while kept % self.args.train.batch_size:
@@ -221,7 +223,7 @@ class Generator(SamplesGenerator):
         return samples[:kept]
 
     def _same_logs(self, samples: list[Experience]) -> list[Experience]:
-        """Keep the extra_logs that every response has: OpenRLHF cannot batch a key that some lack."""
+        """Keep the extra_logs that every response has: OpenRLHF cannot batch a key that some responses lack."""
         if samples:
             common = set.intersection(*(set(sample.info) for sample in samples))
             for name in {name for sample in samples for name in sample.info} - common:

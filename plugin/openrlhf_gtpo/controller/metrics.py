@@ -1,7 +1,7 @@
-"""What is logged per step: statistics of one rollout batch, and the file that they go to.
+"""The metrics of a step: statistics of one rollout batch, and the file that they are written to.
 
-Names are ``subject/what``; a class is ``correct`` or ``wrong``. They reach tensorboard, wandb and metrics.jsonl
-under the same name."""
+Names are ``subject/metric``; a class is ``correct`` or ``wrong``. The names are the same in tensorboard, wandb and
+metrics.jsonl."""
 
 import json
 import math
@@ -32,15 +32,15 @@ def rollout_metrics(
     Args:
         entropy: (N, T) float, nats.
         mask: (N, T), 1 on response tokens.
-        correct: (N,) bool, or None where scores are not binary: then nothing is told apart by class.
+        correct: (N,) bool, or None where scores are not binary; then there are no metrics by class.
         group: (N,) int, which prompt each response answers.
         advantages: (N, T) float.
         shaped_rewards: (N, T) float, or None with an estimator of OpenRLHF's own.
         logprob_gap: (N, T) float, |log-probability in vLLM - in the policy actor| of each sampled token.
 
     Returns:
-        Metric name -> value. A statistic of no tokens (no wrong response, say) is left out. ``entropy/token_*`` are
-        over tokens; ``entropy/response_mean`` is over responses with tokens, of each one's mean.
+        Metric name -> value. A class without tokens (no wrong response, say) has no metrics. ``entropy/token_*`` are
+        over tokens; ``entropy/response_mean`` is the mean over responses of each response's mean.
     """
     mask = mask.bool()
     classes = {"": torch.ones_like(group, dtype=torch.bool)}
@@ -85,11 +85,11 @@ class MetricsFile:
         self.path = path
 
     def begin(self, step: int) -> None:
-        """Prepare the file for a run that goes on after ``step``.
+        """Prepare the file for a run that continues after ``step``.
 
         Args:
-            step: 0 for a run from the start: the file of an earlier run is moved aside, never mixed with. Else that of
-                the checkpoint: what was written after it will be done again, so it is taken out.
+            step: 0 for a run from the start: the file of an earlier run is renamed, so that two runs never share one.
+                Otherwise the checkpoint's step: later lines are removed, since those steps are done again.
         """
         if not self.path.exists():
             return
@@ -104,7 +104,8 @@ class MetricsFile:
         part.replace(self.path)
 
     def write(self, step: int, metrics: Mapping[str, Any]) -> None:
-        """Append one step. What is not a number is left out; NaN and infinities, which JSON has not, become null."""
+        """Append one step. Values that are not numbers are left out. JSON has no NaN and no infinity: null is
+        written."""
         line: dict[str, Any] = {"step": step, "time": round(time.time(), 3)}
         for name, value in metrics.items():
             if isinstance(value, torch.Tensor) and value.numel() == 1:
@@ -116,7 +117,7 @@ class MetricsFile:
 
 
 def _step_of(line: str) -> float:
-    """The step of a line; infinite for one that a kill cut off."""
+    """The step of a line; infinite for a line that is cut off."""
     try:
         return json.loads(line)["step"]
     except (ValueError, KeyError):

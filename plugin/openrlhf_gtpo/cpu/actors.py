@@ -1,4 +1,4 @@
-"""OpenRLHF's training actors on a CPU. Importing this module, as each Ray worker that runs one does, prepares its
+"""OpenRLHF's training actors on a CPU. Each Ray worker that runs one imports this module, which prepares its
 process."""
 
 from typing import Any
@@ -11,10 +11,10 @@ torch_cuda.install()
 
 
 class CpuModel:
-    """A training actor on a logical GPU whose model attends in plain torch, packed or not.
+    """A training actor on a logical GPU, with attention in plain torch, for packed samples too.
 
-    transformers builds the mask that keeps packed sequences apart. Until it is here, OpenRLHF lets nothing but
-    flash-attention's name stand beside packing.
+    transformers builds the mask that separates packed sequences. The implementation is set here, since OpenRLHF's
+    checks of the command line accept only flash-attention with packing.
     """
 
     def init_model_from_pretrained(self, strategy: Any, *args: Any, **kwargs: Any) -> Any:
@@ -24,7 +24,7 @@ class CpuModel:
 
 
 class CpuPolicyActor(CpuModel, PolicyActor):
-    """The policy actor; the class stands here so that unpickling it imports this module."""
+    """The policy actor. The class is in this module so that unpickling it imports the module."""
 
 
 class CpuReferenceActor(CpuModel, ReferenceActor):

@@ -9,11 +9,11 @@ __all__ = ["CpuRolloutActor"]
 
 
 class CpuRolloutActor(RolloutActor):
-    """The rollout actor with an engine as a CPU can have it."""
+    """The rollout actor with an engine that runs on a CPU."""
 
     async def __init__(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[misc]
         name_gpu()
-        kwargs["enable_sleep_mode"] = False  # vLLM refuses it here; ``cpu/sleep.py`` emulates it
+        kwargs["enable_sleep_mode"] = False  # vLLM refuses it on a CPU; ``cpu/sleep.py`` emulates it
         if kwargs["tensor_parallel_size"] > 1:
-            kwargs["distributed_executor_backend"] = "mp"  # Ray's would look for a GPU for each worker
+            kwargs["distributed_executor_backend"] = "mp"  # Ray's executor would need a GPU for each worker
         await super().__init__(*args, **kwargs)

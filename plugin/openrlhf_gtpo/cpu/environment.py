@@ -8,7 +8,7 @@ from pathlib import Path
 __all__ = ["STUBS", "cpu_environment"]
 
 STUBS = Path(__file__).parent / "stubs"
-"""Folder that holds the stand-in for flash-attn; belongs on the path of a CPU run."""
+"""Folder with replacements for flash-attn, for the Python path of a CPU run."""
 
 _SETTINGS = {
     "DS_ACCELERATOR": "cpu",
@@ -32,7 +32,7 @@ def cpu_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The variables that a CPU run sets in the driver and in every Ray worker.
 
     Args:
-        environ: what is set already. The user's own values win, and ``PYTHONPATH`` is extended, not replaced.
+        environ: the present environment. Its values take precedence, and ``PYTHONPATH`` is extended, not replaced.
     """
     settings = {name: environ.get(name, value) for name, value in _SETTINGS.items()}
     paths = [path for path in environ.get("PYTHONPATH", "").split(os.pathsep) if path]

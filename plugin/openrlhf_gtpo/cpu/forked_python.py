@@ -1,8 +1,8 @@
 """Runs a Python command line in a fork of the process that listens on a socket: python forked_python.py SOCKET ARGS...
 
-``zygote.py`` is the other side. This side has to start in milliseconds, so it imports nothing but a part of the
-standard library, is run as a file, and stays only to pass signals on and to end as the fork ends. Where nobody listens
-it becomes an ordinary Python.
+``zygote.py`` is the other side. This side has to start in milliseconds, so it imports only a part of the standard
+library and is run as a file. It passes signals on to the fork and ends with the fork's exit code. If nobody listens on
+the socket, it becomes an ordinary Python.
 """
 
 import json
@@ -17,10 +17,10 @@ def main(path: str, arguments: list[str]) -> int:
     """Ask for the fork and wait for its end.
 
     Returns:
-        The fork's exit code; that of a shell, 128 + signal, where a signal ended it.
+        The fork's exit code, or 128 + signal, as in a shell, if a signal ended it.
     """
     numbers = sorted(int(name) for name in os.listdir("/proc/self/fd"))
-    numbers = [number for number in numbers if _is_open(number)]  # the listing's own is closed by now
+    numbers = [number for number in numbers if _is_open(number)]  # listdir's own descriptor is closed by now
     request = {"arguments": arguments, "environment": dict(os.environ), "folder": os.getcwd(), "numbers": numbers}
     body = json.dumps(request).encode()
     try:

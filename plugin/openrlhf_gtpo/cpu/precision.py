@@ -2,8 +2,8 @@
 
 Without such instructions torch multiplies bfloat16 element by element, ten times as slowly as float32.
 
-torch is imported where it is needed and no earlier: the driver imports this module before it has set the environment
-that torch reads."""
+torch is imported inside the functions, since the driver imports this module before it sets the environment that torch
+reads."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _VLLM_NAMES = {"bf16": "bfloat16", "fp32": "float32"}
 
 
 def has_native_bf16() -> bool:
-    """Whether this CPU has matrix products in bfloat16, and oneDNN, which computes them for torch, may use them.
+    """Whether this CPU has instructions for matrix products in bfloat16, and oneDNN, torch's library, may use them.
 
-    On x86-64 that takes AVX512_BF16 or AMX, on aarch64 the BF16 extension. ``ONEDNN_MAX_CPU_ISA=AVX2`` forbids them to
-    oneDNN, as on a CPU that has none.
+    These are AVX512_BF16 or AMX on x86-64, and the BF16 extension on aarch64. ``ONEDNN_MAX_CPU_ISA=AVX2`` switches
+    them off.
     """
     import torch
 
     try:
         allowed = torch.ops.mkldnn._is_mkldnn_bf16_supported()
-        # With AVX-512 alone oneDNN takes bfloat16 too, but computes it in float32 after a conversion.
+        # With AVX-512 alone oneDNN accepts bfloat16, but converts it and computes in float32.
         native = platform.machine() != "x86_64" or (
             torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
         )
-    except (AttributeError, RuntimeError):  # a torch without oneDNN, or one that answers by other names
+    except (AttributeError, RuntimeError):  # a torch without oneDNN, or with other names
         return False
     return bool(allowed and native)
 
 
 def param_dtype(wanted: str) -> str:
-    """``bf16`` or ``fp32``: what was asked for, or for ``auto`` what suits this CPU."""
+    """``bf16`` or ``fp32``: the given one, or for ``auto`` the faster on this CPU."""
     if wanted != "auto":
         return wanted
     return "bf16" if has_native_bf16() else "fp32"

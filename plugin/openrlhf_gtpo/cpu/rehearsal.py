@@ -2,9 +2,8 @@
 
     python -m openrlhf_gtpo.cpu.rehearsal --nodes 2 --gpus 1 -- bash launch/train_gtpo.sh
 
-Each node is a raylet of its own, so placement groups, fractions of GPUs and the way from one node to another are
-Ray's. Before the command runs, a table says who will sit where. ``REHEARSE=1 bash launch/train_gtpo.sh`` is the way
-in.
+Each node is a raylet of its own, so placement groups, fractions of GPUs and transfers between nodes are Ray's. Before
+the command runs, a table shows the placement of the actors. ``REHEARSE=1 bash launch/train_gtpo.sh`` starts it.
 """
 
 import argparse
@@ -20,7 +19,7 @@ from openrlhf_gtpo.errors import UserError
 __all__ = ["main", "placement"]
 
 ONE_MACHINE = "OPENRLHF_GTPO_ONE_MACHINE"
-"""Set where every node of the cluster of RAY_ADDRESS is on this machine."""
+"""Environment variable, set if every node of the cluster of RAY_ADDRESS is on this machine."""
 
 WAIT_SECONDS = 120
 
@@ -38,13 +37,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--gpus", type=int, default=1, help="logical GPUs of each node")
     parser.add_argument("--engine-gpus", type=int, default=1, help="GPUs of each vLLM engine")
-    parser.add_argument("--placement-only", action="store_true", help="print who would sit where and run nothing")
+    parser.add_argument("--placement-only", action="store_true", help="print the placement and run nothing")
     parser.add_argument("command", nargs="*")
     arguments = parser.parse_args(argv)
 
     from ray.cluster_utils import Cluster
 
-    # As on a cluster's nodes, nothing is started before somebody needs it.
+    # Start workers only when they are needed, as on the nodes of a cluster.
     os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
     node = {"num_gpus": arguments.gpus, "num_cpus": arguments.gpus + 6, "object_store_memory": 200 * 2**20}
     cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
@@ -66,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def placement(address: str, gpus: int, engine_gpus: int) -> list[str]:
-    """Who sits where when engines and policy share all GPUs, by OpenRLHF's own placement group and bundles.
+    """The placement of engines and policy when they share all GPUs, by OpenRLHF's own placement group and bundles.
 
     Args:
         address: of the Ray cluster.
@@ -87,7 +86,10 @@ def placement(address: str, gpus: int, engine_gpus: int) -> list[str]:
     try:
         group = placement_group([{"GPU": 1, "CPU": 1}] * gpus, strategy="PACK")
         if not group.wait(WAIT_SECONDS):
-            raise UserError(f"{gpus} GPUs are needed, but the cluster has {ray.cluster_resources().get('GPU', 0):g}.")
+            raise UserError(
+                f"The run needs {gpus} GPUs, but the cluster has {ray.cluster_resources().get('GPU', 0):g}: set NODES "
+                "and GPUS."
+            )
         nodes: dict[int, str] = placement_group_table(group)["bundles_to_node_id"]
         engines = [
             get_bundle_indices(group, place, engine_gpus) if engine_gpus > 1 else [place]

@@ -1,7 +1,7 @@
-"""Lives in the policy's actors and in vLLM's workers: sleeping, so that engine and policy can share a GPU.
+"""Runs in the policy's actors and in vLLM's workers: emulates sleep, with which engine and policy share a GPU.
 
-On a CPU there is no memory to free. What is emulated is what others can see of it: who sleeps says so in one line, a
-sleeping engine generates nothing, and its cache is gone when it wakes up.
+On a CPU there is no GPU memory to free. The visible effects are emulated: each change is logged in one line, a
+sleeping engine refuses to generate, and its cache is lost when it wakes up.
 """
 
 import functools
@@ -14,17 +14,17 @@ __all__ = ["gpu_id", "install_engine_sleep", "name_gpu", "told"]
 
 PARTS = ("weights", "kv_cache")
 GARBAGE = 1000.0
-"""What stands in the cache after a sleep: finite, since attention multiplies the places it leaves out by 0."""
+"""Value of the cache after a sleep. It is finite, since attention multiplies masked positions by 0."""
 
 
 NAME = "OPENRLHF_GTPO_LOGICAL_GPU"
 
 
 def name_gpu() -> None:
-    """In a Ray actor: keep which logical GPU of which node it was given, also for the processes that it starts.
+    """In a Ray actor: store its node and logical GPU in the environment, also for the processes that it starts.
 
-    An engine of several workers has its GPUs through placement groups that these workers are not in on a CPU; its name
-    is empty.
+    The name is empty for an engine of several workers: its GPUs belong to placement groups, and on a CPU the workers
+    are not in these.
     """
     import ray
 
@@ -33,12 +33,12 @@ def name_gpu() -> None:
 
 
 def gpu_id() -> str:
-    """What ``name_gpu`` kept."""
+    """The name that ``name_gpu`` stored."""
     return os.environ.get(NAME, "")
 
 
 def told(who: str, what: str, do: Callable[..., Any]) -> Callable[..., Any]:
-    """``do`` with a line when it is done: seconds since the epoch, GPU, who, what."""
+    """``do``, followed by a line of log: seconds since the epoch, GPU, who, what."""
 
     @functools.wraps(do)
     def done(*args: Any, **kwargs: Any) -> Any:
@@ -54,7 +54,7 @@ def _tell(who: str, what: str) -> None:
 
 
 def install_engine_sleep(worker: type[Any]) -> None:
-    """Let vLLM's CPU worker, which ignores that it shall sleep, do so.
+    """Make vLLM's CPU worker sleep, a call that it would ignore.
 
     Args:
         worker: ``vllm.v1.worker.cpu_worker.CPUWorker``; changed in place, once.

@@ -1,5 +1,5 @@
-"""What OpenRLHF's training actors ask of CUDA, answered on a CPU: a device, barriers that need none, a mesh, a
-weight-sync group; and float32, which OpenRLHF does not offer."""
+"""Replaces on a CPU what OpenRLHF's training actors use of CUDA: the device, synchronisation, the device mesh and the
+weight-sync group. It also adds float32, which OpenRLHF does not offer."""
 
 import functools
 import importlib
@@ -16,7 +16,7 @@ __all__ = ["install"]
 
 
 class CpuDevice(str):
-    """What ``torch.cuda.current_device()`` gives here: ``cpu`` as a device, 0 inside ``f"cuda:{...}"``."""
+    """The result of ``torch.cuda.current_device()``: ``cpu`` as a device, but 0 inside ``f"cuda:{...}"``."""
 
     def __new__(cls) -> "CpuDevice":
         return super().__new__(cls, "cpu")
@@ -44,11 +44,11 @@ def install() -> None:
     ipc.install_sender()
     ppo_actor.offload_deepspeed_states = told("policy", "sleeps", _whatever_adam(ppo_actor.offload_deepspeed_states))
     ppo_actor.reload_deepspeed_states = told("policy", "is awake", ppo_actor.reload_deepspeed_states)
-    # OpenRLHF knows bf16 and fp16; DeepSpeed, told of neither, computes in float32.
+    # OpenRLHF has bf16 and fp16 only. Without either setting DeepSpeed computes in float32.
     openrlhf_utils.convert_to_torch_dtype = to_torch_dtype
     mesh = deepspeed_strategy.init_device_mesh
     deepspeed_strategy.init_device_mesh = lambda device_type, *args, **kwargs: mesh("cpu", *args, **kwargs)
-    # Without this and torch_adam DeepSpeed would compile C++ at run time: shared-memory collectives, fused Adam.
+    # Without this and torch_adam, DeepSpeed would compile C++ at run time: shared-memory collectives and fused Adam.
     setattr(importlib.import_module("deepspeed.comm.torch"), "build_shm_op", lambda: None)  # noqa: B010 (a submodule)
     for name in ("get_train_ds_config", "get_eval_ds_config"):
         setattr(deepspeed_strategy, name, _for_a_cpu(getattr(deepspeed_strategy, name)))
@@ -56,8 +56,8 @@ def install() -> None:
 
 
 def _whatever_adam(offload: Callable[..., None]) -> Callable[..., None]:
-    """OpenRLHF's function that moves DeepSpeed's states to host memory; ZeRO-3 asks for the fused Adam by its class
-    before it does, and a CPU has torch's."""
+    """OpenRLHF's function that moves DeepSpeed's states to host memory. ZeRO-3 first checks that the optimizer is the
+    fused Adam; on a CPU it is torch's, so the check is given that class."""
 
     @functools.wraps(offload)
     def offloaded(model: Any, *args: Any, **kwargs: Any) -> None:
@@ -70,15 +70,15 @@ def _whatever_adam(offload: Callable[..., None]) -> Callable[..., None]:
 
 
 def _for_a_cpu(make: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
-    """DeepSpeed's configuration as ``make`` makes it, with what a CPU does another way."""
+    """DeepSpeed's configuration from ``make``, changed for a CPU."""
 
     @functools.wraps(make)
     def made_for_a_cpu(*args: Any, **kwargs: Any) -> dict[str, Any]:
         config = make(*args, **kwargs)
         if "optimizer" in config:
             config["optimizer"]["params"]["torch_adam"] = True
-        # Where ZeRO-3 gathers several parameters at once it waits for the last one alone. On a GPU's stream that means
-        # all of them; gloo works with two threads, and a late one overwrites weights that were loaded meanwhile.
+        # When ZeRO-3 gathers several parameters at once, it waits for the last one only. On a GPU's stream the others
+        # are done by then. gloo uses two threads, and a late one overwrites weights that were loaded meanwhile.
         config["zero_optimization"]["stage3_allgather_sequential"] = True
         return config
 

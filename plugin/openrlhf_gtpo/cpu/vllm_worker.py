@@ -1,4 +1,4 @@
-"""vLLM's worker on a CPU: the entropy hook, and OpenRLHF's weight sync by way of `StoreGroup`."""
+"""vLLM's worker on a CPU: the entropy hook, and OpenRLHF's weight sync through `StoreGroup`."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -33,10 +33,10 @@ class CpuWorkerExtension(EntropyWorkerExtension):
         self._sync_group = StoreGroup(master_address, master_port, rank, world_size)
 
     def update_weight(self, name: str, dtype: torch.dtype, shape: Any, empty_cache: bool = False) -> None:
-        """Receive one parameter; ``empty_cache`` marks the last one, with which all are put in place.
+        """Receive one parameter. After the last one, marked by ``empty_cache``, all are loaded.
 
-        On a CPU vLLM packs its linear weights, so a parameter cannot be overwritten: the model takes them in again
-        as it took the checkpoint.
+        On a CPU vLLM packs its linear weights, so a parameter cannot be overwritten. The model loads all parameters
+        again, as from a checkpoint.
         """
         weight = torch.empty(shape, dtype=dtype)
         self._sync_group.broadcast(weight, src=0)
@@ -45,8 +45,8 @@ class CpuWorkerExtension(EntropyWorkerExtension):
     def update_weight_cuda_ipc(
         self, name: str, dtype: torch.dtype, shape: Any, ipc_handles: Any = None, empty_cache: bool = False
     ) -> None:
-        """Receive one parameter from the policy on the same GPU. OpenRLHF's own method opens the handle; see
-        ``cpu/torch_cuda.py`` for what it holds here."""
+        """Receive one parameter from the policy on the same GPU. OpenRLHF's own method opens the handle, which
+        ``cpu/ipc.py`` describes."""
         if "weights" in self._asleep:  # type: ignore[attr-defined]
             raise RuntimeError("The policy's weights were sent while the engine's weights sleep.")
         received: list[tuple[str, torch.Tensor]] = []
@@ -61,7 +61,7 @@ class CpuWorkerExtension(EntropyWorkerExtension):
         self._take(received, last=empty_cache)
 
     def _take(self, weights: list[tuple[str, torch.Tensor]], last: bool) -> None:
-        """Keep what was received, and put all of it in place with the last."""
+        """Keep the parameters, and load all of them after the last."""
         self._received = [*getattr(self, "_received", []), *weights]
         if last:
             received, self._received = self._received, []

@@ -1,9 +1,9 @@
-"""Lives in the driver and a child of it: Ray's workers and vLLM's engines begin as forks of one process that has
+"""Runs in the driver and a child of it: starts Ray's workers and vLLM's engines as forks of one process that has
 imported everything already.
 
-Each of a run's actors and engines imports torch, transformers, DeepSpeed and vLLM: eight seconds or more of a core,
-and a run on a laptop has four of them. The driver needs the same modules. So it imports them, forks a *zygote* before
-it starts anything else, and Ray runs its workers with a program that asks the zygote for a fork. The fork then runs
+Every actor and engine imports torch, transformers, DeepSpeed and vLLM, which takes eight seconds or more of a core,
+and a run on a laptop has four of them. The driver needs the same modules. So it imports them and forks a *zygote*
+before it starts anything else. Ray runs its workers with a program that asks the zygote for a fork. The fork then runs
 the worker's command line, with the worker's own environment, folder and open files.
 """
 
@@ -47,23 +47,23 @@ PRELOADED = (
     "vllm.v1.engine.core",
     "vllm.v1.worker.cpu_worker",
 )
-"""What takes seconds to import, in the policy's actor, the rollout's, the controller or an engine. Neither Ray nor
-what imports Ray: Ray reads its worker's environment when it is imported."""
+"""Modules that take seconds to import in the policy's actor, the rollout actor, the controller or an engine. Not Ray,
+nor modules that import it, since Ray reads its worker's environment when it is imported."""
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _MANY = 253  # open files that one message may carry (SCM_MAX_FD)
 
 
 class Zygote:
-    """A child of this process that forks itself on demand; a context that ends it.
+    """A child of this process that forks itself on demand. A context manager that stops it.
 
     Attributes:
-        python: path of a program that takes Python's command line and runs it in such a fork.
+        python: path of a program that takes Python's command line and runs it in a fork.
     """
 
     def __init__(self, modules: Sequence[str] = PRELOADED) -> None:
         _import_without_ray(modules)
-        self._folder = Path(tempfile.mkdtemp(prefix="openrlhf_gtpo_"))  # nobody else may enter it
+        self._folder = Path(tempfile.mkdtemp(prefix="openrlhf_gtpo_"))  # no other user can enter it
         path = self._folder / "socket"
         self.python = str(self._folder / "python")
         client = [sys.executable, "-I", "-S", forked_python.__file__, str(path)]
@@ -93,7 +93,7 @@ class Zygote:
 
 
 class _NoRay:
-    """A finder of modules that finds no Ray and notes who asked for it."""
+    """A module finder that hides Ray and records the modules that tried to import it."""
 
     def __init__(self) -> None:
         self.askers: set[str] = set()
@@ -109,7 +109,7 @@ class _NoRay:
 
 
 def _import_without_ray(modules: Sequence[str]) -> None:
-    """Import them; one that went on without Ray is forgotten, so that who needs it imports it again."""
+    """Import the modules. Those that tried to import Ray are removed again, so that a fork imports them with Ray."""
     if "ray" in sys.modules:
         raise RuntimeError("Ray is imported already: start the zygote before.")
     finder = _NoRay()
@@ -126,20 +126,20 @@ def _import_without_ray(modules: Sequence[str]) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Have this process killed when its parent ends, however that comes."""
+    """Make the kernel kill this process when its parent ends, in whatever way."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 
 
 class _Forks:
-    """The zygote's side: takes requests, forks, and tells how each fork ended."""
+    """The zygote's side: takes requests, forks, and reports how each fork ended."""
 
     def __init__(self, listener: socket.socket, python: str) -> None:
         self._listener = listener
         self._python = python
         self._askers: dict[int, socket.socket] = {}
-        """Whoever waits for a fork, by the fork's process id."""
+        """Process id of a fork -> connection of the process that asked for it."""
 
     def serve(self) -> NoReturn:
         woken, wake = socket.socketpair()
@@ -158,7 +158,7 @@ class _Forks:
                     asker, _ = self._listener.accept()
                     try:
                         self._fork(asker, [selector, woken, wake])
-                    except (OSError, ValueError):  # It hung up.
+                    except (OSError, ValueError):  # it closed the connection
                         self._forsaken(asker)
                     else:
                         selector.register(asker, selectors.EVENT_READ)
@@ -168,7 +168,7 @@ class _Forks:
                     for asker in self._ended():
                         selector.unregister(asker)
                         asker.close()
-                else:  # It says nothing after its request: it is gone.
+                else:  # a process sends nothing after its request, so it has ended
                     selector.unregister(key.fileobj)
                     self._forsaken(key.fileobj)
 
@@ -185,7 +185,7 @@ class _Forks:
         zygote = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _end_with(zygote)  # who kills the driver leaves nothing behind
+            _end_with(zygote)  # so that no fork outlives a killed driver
             signal.set_wakeup_fd(-1)
             for thing in [*ours, self._listener, asker, *self._askers.values()]:
                 thing.close()
@@ -209,7 +209,7 @@ class _Forks:
         return told
 
     def _forsaken(self, asker: Any) -> None:
-        """A fork ends with the process that asked for it, as if they were one."""
+        """Kill the fork of a process that has ended."""
         for pid in [pid for pid, waiting in self._askers.items() if waiting is asker]:
             del self._askers[pid]
             with contextlib.suppress(ProcessLookupError):
@@ -218,7 +218,7 @@ class _Forks:
 
 
 def _become(request: dict[str, Any], files: list[int], python: str) -> NoReturn:
-    """Run a Python command line in this process as a new one would, and end."""
+    """Run a Python command line in this process as a new process would, and exit."""
     status = 1
     try:
         for number in (signal.SIGTERM, signal.SIGCHLD):
@@ -230,14 +230,14 @@ def _become(request: dict[str, Any], files: list[int], python: str) -> NoReturn:
         paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
         sys.path[:0] = [path for path in paths if path and path not in sys.path]
         _seed()
-        multiprocessing.set_executable(python)  # An engine is a child of its actor.
+        multiprocessing.set_executable(python)  # an actor starts its engine by multiprocessing
         status = _run(request["arguments"])
     except SystemExit as stop:
         status = _exit_code(stop.code)
     except BaseException:
         traceback.print_exc()
     finally:
-        # Returning would unwind the driver's own stack.
+        # A return would continue in the driver's code.
         with contextlib.suppress(BaseException):
             threading._shutdown()  # type: ignore[attr-defined]
             atexit._run_exitfuncs()
@@ -247,7 +247,7 @@ def _become(request: dict[str, Any], files: list[int], python: str) -> NoReturn:
 
 
 def _take_files(files: list[int], numbers: list[int]) -> None:
-    """Give each open file the number that it had where it came from."""
+    """Give each open file the number that it has in the process that asked."""
     above = max([*numbers, *files]) + 1
     moved = [fcntl.fcntl(file, fcntl.F_DUPFD, above) for file in files]
     for file in files:
@@ -258,7 +258,7 @@ def _take_files(files: list[int], numbers: list[int]) -> None:
 
 
 def _take_environment(environment: dict[str, str]) -> None:
-    """Change what differs and no more: where all were set anew, setproctitle would not find the process's title."""
+    """Change only the variables that differ: if all were set again, setproctitle would not find the title's memory."""
     for name in set(os.environ) - set(environment):
         del os.environ[name]
     for name, value in environment.items():
@@ -267,14 +267,14 @@ def _take_environment(environment: dict[str, str]) -> None:
 
 
 def _seed() -> None:
-    """Forks would draw the same numbers; Python's own generator is seeded anew at a fork already."""
+    """Seed NumPy, since all forks would draw the same numbers; Python seeds its own generator at a fork."""
     import numpy
 
     numpy.random.seed(random.SystemRandom().randrange(2**32))
 
 
 def _run(arguments: list[str]) -> int:
-    """Do what ``python ARGUMENTS...`` does, for a file, ``-c`` and ``-m``."""
+    """Run ``python ARGUMENTS...``, for a file, ``-c`` or ``-m``."""
     rest = list(arguments)
     while rest and rest[0].startswith("-") and rest[0] not in ("-c", "-m"):
         option = rest.pop(0)

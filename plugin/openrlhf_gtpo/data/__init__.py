@@ -1,1 +1,1 @@
-"""Data sets as OpenRLHF trains on them: prompts that ask for a boxed answer, references that can be graded."""
+"""Data sets for OpenRLHF: prompts that ask for a boxed answer, and reference answers that can be graded."""

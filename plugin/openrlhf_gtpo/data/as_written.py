@@ -1,7 +1,8 @@
-"""Lets OpenRLHF train on what stands in a JSON-lines file.
+"""Lets OpenRLHF train on the exact values in a JSON-lines file.
 
-Its own loader reads a column as of one type: a text such as ``2024-01-01`` becomes a date and is graded as
-``2024-01-01 00:00:00``, 42 beside 0.5 becomes 42.0, and the text ``0.50`` beside a number becomes 0.5.
+Its own loader gives each column one type: the text ``2024-01-01`` becomes a date and is graded as
+``2024-01-01 00:00:00``, 42 in a column with 0.5 becomes 42.0, and the text ``0.50`` in a column with numbers becomes
+0.5.
 """
 
 import functools
@@ -20,7 +21,7 @@ class DataUnusable(UserError):
 
 
 def reading_as_written(prepare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """OpenRLHF's ``prepare_datasets``, whose JSON lines are read by `json_lines`; other sources as ever."""
+    """OpenRLHF's ``prepare_datasets``, changed to read JSON lines by `json_lines`; other sources as before."""
 
     @functools.wraps(prepare)
     def prepare_datasets(strategy: Any, tokenizer: Any) -> Any:
@@ -47,11 +48,17 @@ def reading_as_written(prepare: Callable[[Any, Any], Any]) -> Callable[[Any, Any
 
 
 def table(path: Path, input_key: str, label_key: str | None, image_key: str | None) -> Any:
-    """The columns that training uses, as a split ``train`` of a `datasets.DatasetDict`; None for prompts of which
-    Arrow can make no column, such as chats with texts and pictures mixed.
+    """The columns that training uses, as a split ``train`` of a `datasets.DatasetDict`; None for prompts that Arrow
+    cannot store in one column, such as chats that mix texts and pictures.
+
+    Args:
+        path: a file of JSON lines.
+        input_key: column of the prompt.
+        label_key: column of the reference answer, if any.
+        image_key: column of the images, if any.
 
     Raises:
-        DataUnusable: a line is no object, or has no prompt or no label.
+        DataUnusable: a line is not an object, or has no prompt or no label.
     """
     import datasets
     import pyarrow  # type: ignore[import-untyped]
@@ -67,7 +74,7 @@ def table(path: Path, input_key: str, label_key: str | None, image_key: str | No
                 raise DataUnusable(f"{path}, line {line.number}: its {label_key!r} is {kind}, not a text.") from None
     except Unreadable as error:
         raise DataUnusable(f"{path} cannot be read: {error}.") from None
-    if any(isinstance(row[input_key], list) for row in rows):  # what OpenRLHF makes of a text beside them, too
+    if any(isinstance(row[input_key], list) for row in rows):  # then OpenRLHF turns texts into chats too
         for row in rows:
             if isinstance(row[input_key], str):
                 row[input_key] = [{"role": "user", "content": row[input_key]}]

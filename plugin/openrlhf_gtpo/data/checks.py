@@ -1,4 +1,4 @@
-"""The data set: every line's form, and of prompts and references what the tokenizer and the grader say."""
+"""Checks a data set: the form of every line, the prompts with the tokenizer, the references with the grader."""
 
 import asyncio
 import dataclasses
@@ -24,29 +24,29 @@ ROWS, LABELS, REPEATS, LENGTHS, REFERENCES = NAMES = (
 )
 
 SAMPLE = 2000
-"""Rows that are shown to the tokenizer and to the grader at most."""
+"""Most rows that the tokenizer and the grader check."""
 
 GRADING_SECONDS = 120.0
 
 
 def check_rows(path: Path, input_key: str, label_key: str) -> tuple[Finding, Survey | None]:
-    """The form of every line and its prompt, and what else is to be known of the file; None if it is not readable."""
+    """Check the form of every line and its prompt; also returns the survey of the file, None if it is not readable."""
     try:
         found = survey(path, input_key, label_key)
     except Unreadable as error:
-        said = str(error) if "save it" in str(error) else f"{error}: mend the path or its permissions"
+        said = str(error) if "save it" in str(error) else f"{error}: fix the path or its permissions"
         return fault(ROWS, f"{path} cannot be read: {said}."), None
     if not found.rows:
-        return fault(ROWS, f"{path} is empty: give a file with a JSON object a line."), None
+        return fault(ROWS, f"{path} is empty: give a file with one JSON object per line."), None
     if found.columns and input_key not in found.columns and len(found.bad_rows[f"has no {input_key!r}"]) == found.rows:
         return fault(ROWS, f"{path} has no {input_key!r} in any line: {_columns(found, '--input_key')}."), found
     if any(found.bad_rows.values()):
-        return fault(ROWS, f"{path}: {_listed(found.bad_rows)}: mend these lines or leave them out."), found
-    return ok(ROWS, f"{path}: every one of {found.rows:,} rows is an object with a prompt in {input_key!r}."), found
+        return fault(ROWS, f"{path}: {_listed(found.bad_rows)}: fix or remove these lines."), found
+    return ok(ROWS, f"{path}: each of {found.rows:,} rows is an object with a prompt in {input_key!r}."), found
 
 
 def check_labels(path: Path, found: Survey, label_key: str) -> Finding:
-    """Whether each row has a reference answer, a text or a number."""
+    """Check that each row has a reference answer, a text or a number."""
     if len(found.bad_labels[f"has no {label_key!r}"]) == found.rows and label_key not in found.columns:
         return fault(LABELS, f"{path} has no {label_key!r} in any line: {_columns(found, '--label_key')}.")
     if any(found.bad_labels.values()):
@@ -55,14 +55,14 @@ def check_labels(path: Path, found: Survey, label_key: str) -> Finding:
 
 
 def check_repeats(path: Path, found: Survey) -> Finding:
-    """Prompts that come again."""
+    """Look for repeated prompts."""
     if not found.repeated:
-        return ok(REPEATS, f"{path}: no prompt comes twice.")
+        return ok(REPEATS, f"{path}: no prompt occurs twice.")
     said = f"{path}: {_rows(len(found.repeated))} a prompt, in {places(found.repeated)}"
     if found.contradictory:
         said += f", with another label in {places(found.contradictory)}: keep each prompt once, with the right label."
     else:
-        said += ": keep each once, as `openrlhf-gtpo data prepare` does, unless some are to weigh more."
+        said += ": keep each once, as `openrlhf-gtpo data prepare` does, unless some should count more."
     return warning(REPEATS, said)
 
 
@@ -71,20 +71,22 @@ def _rows(n: int) -> str:
 
 
 def sample(path: Path, found: Survey, input_key: str, label_key: str) -> list[Row]:
-    """The rows that the tokenizer and the grader are shown."""
+    """The rows that the tokenizer and the grader check."""
     return list(read_rows(path, found, SAMPLE, input_key, label_key))
 
 
 def check_lengths(
     path: Path, found: Survey, rows: Sequence[Row], tokenizer: Any, max_len: int, max_new_tokens: int | None
 ) -> Finding:
-    """Prompts that leave no room for the response, of which OpenRLHF would cut off the beginning.
+    """Look for prompts that leave no room for the response; OpenRLHF would cut off their beginning.
 
     Args:
+        path: the file.
+        found: its survey.
         rows: of `sample`.
         tokenizer: as transformers loads it.
         max_len: tokens of prompt and response together.
-        max_new_tokens: of the response; None leaves it whatever the prompt does not take, and at least 1.
+        max_new_tokens: of the response; None stands for the rest after the prompt, at least 1.
     """
     most = max_len - (1 if max_new_tokens is None else max_new_tokens)
     lengths: dict[int, int] = {}
@@ -94,12 +96,12 @@ def check_lengths(
         try:
             text = rendered(tokenizer, row.prompt)
             lengths[row.line] = len(tokenizer(text, add_special_tokens=False)["input_ids"])
-        except Exception as error:  # a chat template is a program of somebody else's
+        except Exception as error:  # a chat template is a program, which may raise anything
             broken.append(row.line)
             why = why or reason(error)
     if broken:
         return fault(
-            LENGTHS, f"{path}: {places(broken)} cannot be rendered by the chat template ({why}): mend these prompts."
+            LENGTHS, f"{path}: {places(broken)} cannot be rendered by the chat template ({why}): fix these prompts."
         )
     room = f"--max_len {max_len}" + (f" less --max_new_tokens {max_new_tokens}" if max_new_tokens else " less 1")
     longest = max(lengths, key=lengths.__getitem__)
@@ -119,11 +121,13 @@ def check_lengths(
 
 
 def check_references(path: Path, found: Survey, rows: Sequence[Row], service: RewardClientSettings) -> Finding:
-    """Whether the grader can read the labels.
+    """Check that the grader can read the labels.
 
     Args:
+        path: the file.
+        found: its survey.
         rows: of `sample`.
-        service: one that speaks the protocol of the project's own.
+        service: settings of a reward service with the project's own protocol.
     """
     lines: dict[str, list[int]] = {}
     for row in rows:
@@ -131,7 +135,7 @@ def check_references(path: Path, found: Survey, rows: Sequence[Row], service: Re
     try:
         bad = asyncio.run(_unreadable(list(lines), service))
     except RewardError as error:
-        return fault(REFERENCES, f"The references were not all graded ({str(error).rstrip('.')}): mend the service.")
+        return fault(REFERENCES, f"The references were not all graded ({str(error).rstrip('.')}): fix the service.")
     if not bad:
         return ok(REFERENCES, f"{path}: the grader can read each of {_shown(found, rows)} references.")
     where = sorted(line for reference in bad for line in lines[reference])
@@ -139,13 +143,12 @@ def check_references(path: Path, found: Survey, rows: Sequence[Row], service: Re
     return fault(
         REFERENCES,
         f"{path}: the grader cannot read {len(where):,} of {_shown(found, rows)} references, in {places(where)} (such "
-        f"as {_short(first)}), so that no response to these prompts would ever count as correct: mend or leave out "
-        "these rows.",
+        f"as {_short(first)}), so no response to these prompts would ever count as correct: fix or remove these rows.",
     )
 
 
 async def _unreadable(references: list[str], service: RewardClientSettings) -> set[str]:
-    """Those that the service refuses to grade against; raises RewardError when it does not answer."""
+    """The references that the service cannot read; raises RewardError if it does not answer."""
     client = RewardClient(dataclasses.replace(service, deadline=GRADING_SECONDS))
     try:
         asked = (client.reward(RewardRequest("", reference, "", "")) for reference in references)
@@ -154,7 +157,7 @@ async def _unreadable(references: list[str], service: RewardClientSettings) -> s
         await client.aclose()
     bad = set()
     for reference, answer in zip(references, answers, strict=True):
-        if isinstance(answer, RewardError) and answer.permanent:  # about this reference: the service does answer
+        if isinstance(answer, RewardError) and answer.permanent:  # the service answered, and refused this reference
             bad.add(reference)
         elif isinstance(answer, BaseException):
             raise answer
@@ -174,7 +177,7 @@ def _columns(found: Survey, flag: str) -> str:
 
 
 def _shown(found: Survey, rows: Sequence[Row]) -> str:
-    """``1,200``, or of a sample that it is one."""
+    """The number of rows, such as ``1,200``; a sample is marked as one."""
     if len(rows) == len(found.offsets):
         return f"{len(rows):,}"
     return f"{len(rows):,} sampled (of {len(found.offsets):,})"

@@ -1,4 +1,4 @@
-"""``openrlhf-gtpo data``: what it does with data sets."""
+"""``openrlhf-gtpo data``: commands for data sets."""
 
 from collections.abc import Sequence
 

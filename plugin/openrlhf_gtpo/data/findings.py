@@ -1,4 +1,4 @@
-"""What a check finds: a name, a state and one sentence."""
+"""The result of a check: a name, a state and one sentence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ __all__ = ["Finding", "State", "fault", "ok", "places", "reason", "skipped", "wa
 State = Literal["ok", "warning", "fault", "skipped"]
 
 NAMED = 5
-"""How many lines of a file a sentence names."""
+"""Most line numbers in a sentence."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """``sentence`` says what was found, and for a fault or a warning what to do."""
+    """The result of a check. ``sentence`` says what was found, and for a fault or a warning what to do."""
 
     name: str
     state: State
@@ -41,7 +41,7 @@ def skipped(name: str, sentence: str) -> Finding:
 
 
 def reason(error: BaseException) -> str:
-    """What an exception says, as a part of a sentence: its first line, or its class where it says nothing."""
+    """The text of an exception as a part of a sentence: its first line, or its class if it has no text."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0].rstrip(".:") if lines else type(error).__name__
 

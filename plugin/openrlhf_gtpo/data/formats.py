@@ -1,4 +1,4 @@
-"""What the rows of well-known data sets look like, and how one becomes a question and a reference answer."""
+"""Formats of well-known data sets: finds the question and the reference answer in a row."""
 
 import re
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ FORMATS = {
     "dapo17k": "DAPO-Math-17k, which repeats each problem a hundred times",
     "other": "any rows with a question and an answer under usual names",
 }
-"""Names that ``openrlhf-gtpo data prepare`` takes. A name says which rows are kept; columns are found by theirs."""
+"""Names that ``openrlhf-gtpo data prepare`` accepts. The name selects the rows; columns are found by their names."""
 
 _YEAR = {"aime24": 2024, "aime25": 2025}
 
@@ -42,7 +42,7 @@ _DAPO = re.compile(
 
 
 class UnknownFormat(ValueError):
-    """A row has no question or no reference answer; the message is half a sentence that says which."""
+    """A row has no question or no reference answer. The message is a part of a sentence that says which."""
 
 
 def question_and_reference(name: str, row: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -1,7 +1,7 @@
-"""The one reader of files with a JSON object a line: for data prepare, the doctor, eval, solutions and training.
+"""The reader of files with one JSON object per line, for data prepare, the doctor, eval, solutions and training.
 
 The reward service has its own, ``math_reward/json_lines.py``, which reads the same files in the same way; one test
-feeds both. A file is UTF-8, with or without a byte order mark, and its lines end with LF or CRLF.
+runs both. A file is UTF-8, with or without a byte order mark, and its lines end with LF or CRLF.
 """
 
 import json
@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 __all__ = ["Line", "NoAnswer", "NoRow", "Unreadable", "is_lines", "label_text", "lines_of", "object_of"]
 
 WHOLE_FLOATS = 2**53
-"""Below it every whole number is a float of its own: 42.0 is 42."""
+"""Below this, floats represent every whole number exactly, so 42.0 can be written as 42."""
 
 
 class Unreadable(ValueError):
-    """A file cannot be opened, or is no UTF-8 at all; half a sentence says why."""
+    """A file cannot be opened, or is not UTF-8. The message is a part of a sentence that says why."""
 
 
 class NoRow(ValueError):
-    """A line is no JSON object; half a sentence says why: "it ..."."""
+    """A line is not a JSON object. The message is a part of a sentence that says why, after "it"."""
 
 
 class NoAnswer(ValueError):
-    """A value is no reference answer; half a sentence says what it is."""
+    """A value cannot be a reference answer. The message is a part of a sentence that says what it is."""
 
 
 class Line(NamedTuple):
@@ -41,11 +41,11 @@ class Line(NamedTuple):
 def lines_of(path: Path) -> Iterator[Line]:
     """The lines of a file.
 
-    A line ends with a line feed and nothing else: a text in a JSON object may hold other characters that
-    ``str.splitlines`` takes for the end of a line (U+2028, U+0085, a form feed).
+    Only a line feed ends a line: texts in a JSON object may contain other characters at which ``str.splitlines`` would
+    split (U+2028, U+0085, a form feed).
 
     Raises:
-        Unreadable: with the first line.
+        Unreadable: when the first line is read.
     """
     offset = 0
     try:
@@ -65,7 +65,7 @@ def object_of(content: bytes) -> dict[str, Any]:
     """The JSON object of a line.
 
     Raises:
-        NoRow: it is none.
+        NoRow: it is not an object.
     """
     try:
         row = json.loads(content.decode("utf-8-sig"))
@@ -79,7 +79,7 @@ def object_of(content: bytes) -> dict[str, Any]:
 
 
 def label_text(label: Any) -> str:
-    """A reference answer as the text that is graded against: a number as it is usually written, 42.0 as 42.
+    """A reference answer as a text for the grader; a number as it is usually written, 42.0 as 42.
 
     Raises:
         NoAnswer: it is neither a text nor a number.
@@ -95,8 +95,8 @@ def label_text(label: Any) -> str:
 
 
 def is_lines(path: Path) -> bool:
-    """Whether a file is JSON lines by its name or its beginning: a .json file may be an array as well, which begins
-    with a bracket."""
+    """Whether a file is JSON lines, by its name or its first character: a .json file may also be an array, which
+    begins with a bracket."""
     if path.suffix == ".jsonl":
         return True
     with path.open("rb") as file:

@@ -1,7 +1,7 @@
-"""Whether the models, data sets and Python files that a command line names are there, read as OpenRLHF reads them.
+"""Checks that the models, data sets and Python files that a command line names exist, by OpenRLHF's own rules.
 
-Nothing is fetched. A hub id is looked for in Hugging Face's cache where the hub is switched off (``HF_HUB_OFFLINE``),
-and is believed elsewhere."""
+Nothing is downloaded. A hub id is looked up in Hugging Face's cache if the hub is switched off (``HF_HUB_OFFLINE``);
+otherwise any valid id is accepted."""
 
 import glob
 import os
@@ -11,32 +11,32 @@ from pathlib import Path
 __all__ = ["data_faults", "is_offline", "model_fault", "python_fault"]
 
 READ_AS_FILES = (".json", ".jsonl", ".csv", ".parquet", ".arrow")
-"""Endings of the files that OpenRLHF reads as data, in small letters."""
+"""Endings of the files that OpenRLHF reads as data."""
 
 
 def is_offline(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether transformers and datasets are told to ask no hub."""
+    """Whether the environment tells transformers and datasets not to use the hub."""
     wanted = environ.get("HF_HUB_OFFLINE") or environ.get("TRANSFORMERS_OFFLINE") or ""
     return wanted.upper() in ("1", "ON", "YES", "TRUE")
 
 
 def model_fault(flag: str, name: str, *, offline: bool) -> str | None:
-    """One sentence where a model is neither a folder with a model nor a hub id; None where it is one of them.
+    """One sentence if a name is neither a folder with a model nor a hub id, else None.
 
     Args:
-        flag: that names it, such as ``--actor.model_name_or_path``.
+        flag: the flag that names it, such as ``--actor.model_name_or_path``.
         name: a folder or a hub id.
         offline: as `is_offline`.
     """
     if os.path.isdir(name):
         if os.path.isfile(os.path.join(name, "config.json")):
             return None
-        return f"{flag}: the folder {name} has no config.json, so it holds no model that transformers can load."
+        return f"{flag}: the folder {name} has no config.json, so transformers cannot load a model from it."
     if os.path.isfile(name):
         return f"{flag}: {name} is a file, but a model is a folder with a config.json, or a hub id."
     fault = _no_hub_id(name)
     if fault:
-        return f"{flag}: {_nothing_there(name, 'folder')}, and {name!r} is no hub id{fault}."
+        return f"{flag}: {_nothing_there(name, 'folder')}, and {name!r} is not a hub id{fault}."
     if not offline or _has_cached_model(name):
         return None
     return (
@@ -46,14 +46,14 @@ def model_fault(flag: str, name: str, *, offline: bool) -> str | None:
 
 
 def data_faults(flag: str, listed: str, *, offline: bool, probabilities: str | None = None) -> list[str]:
-    """One sentence for each data set that cannot be there.
+    """One sentence for each data set that does not exist.
 
     Args:
-        flag: that names them, such as ``--data.prompt_dataset``.
-        listed: data sets with commas between them, each a file, a folder or a hub id, with ``@`` and a folder inside
-            of it where only that is meant.
+        flag: the flag that names them, such as ``--data.prompt_dataset``.
+        listed: data sets separated by commas, each a file, a folder or a hub id, optionally with ``@`` and a folder
+            inside it.
         offline: as `is_offline`.
-        probabilities: of ``--data.prompt_probs``, one for each data set, with commas between them.
+        probabilities: of ``--data.prompt_probs``, one for each data set, separated by commas.
     """
     names = [part.strip() for part in listed.split(",")]
     found = [fault for name in names if (fault := _data_fault(flag, name, offline))]
@@ -69,14 +69,14 @@ def data_faults(flag: str, listed: str, *, offline: bool, probabilities: str | N
 
 
 def python_fault(flag: str, name: str) -> str | None:
-    """One sentence where a file with Python code is not there.
+    """One sentence if a file with Python code does not exist, else None.
 
     Args:
-        flag: that names it, such as ``--train.agent_func_path``.
-        name: path of the file, which OpenRLHF wants to end with ``.py``.
+        flag: the flag that names it, such as ``--train.agent_func_path``.
+        name: path of the file, which has to end with ``.py`` for OpenRLHF.
     """
     if not name.endswith(".py"):
-        return f"{flag}: {name} is no Python file: its name has to end with .py."
+        return f"{flag}: {name} is not a Python file: its name has to end with .py."
     if not os.path.isfile(name):
         return f"{flag}: {_nothing_there(name, 'file')}."
     return None
@@ -84,19 +84,19 @@ def python_fault(flag: str, name: str) -> str | None:
 
 def _data_fault(flag: str, name: str, offline: bool) -> str | None:
     if not name:
-        return f"{flag} names an empty data set: leave out the comma too many, or name a file or a hub id."
+        return f"{flag} names an empty data set: remove the extra comma, or name a file or a hub id."
     where, at, inside = (part.strip() for part in name.partition("@"))
     inside = inside.split("@")[0].strip()
     ending = os.path.splitext(where)[1]
     if "://" in where:  # datasets reads URLs too
         return None
     if ending == ".py":
-        return f"{flag}: {where} is a program, which `datasets` does not run any more: give its rows as a .jsonl file."
+        return f"{flag}: {where} is a script, which `datasets` no longer runs: give its rows as a .jsonl file."
     if ending in READ_AS_FILES:
         if glob.glob(where, recursive=True) if glob.has_magic(where) else os.path.isfile(where):
             return None
         if os.path.isdir(where):
-            return f"{flag}: {where} is a folder, but a name that ends with {ending} is read as a file's: rename it."
+            return f"{flag}: {where} is a folder, but OpenRLHF reads names with {ending} as files: rename it."
         return f"{flag}: {_nothing_there(where, 'file')}."
     if os.path.isdir(where):
         if at and inside and not os.path.isdir(os.path.join(where, inside)):
@@ -108,7 +108,7 @@ def _data_fault(flag: str, name: str, offline: bool) -> str | None:
         return f"{flag}: {where} is a file that OpenRLHF does not read: its name has to end with one of {endings}."
     fault = _no_hub_id(where)
     if fault:
-        return f"{flag}: {_nothing_there(where, 'file or folder')}, and {where!r} is no hub id{fault}."
+        return f"{flag}: {_nothing_there(where, 'file or folder')}, and {where!r} is not a hub id{fault}."
     if not offline or _has_cached_data(where):
         return None
     return (
@@ -118,13 +118,13 @@ def _data_fault(flag: str, name: str, offline: bool) -> str | None:
 
 
 def _nothing_there(name: str, kind: str) -> str:
-    """``There is no file data/x.jsonl``; a relative path is told with the folder that it was looked for in."""
+    """``There is no file data/x.jsonl``; for a relative path, with the folder that it is relative to."""
     at = "" if os.path.isabs(name) else f" in {os.getcwd()}"
     return f"There is no {kind} {name}{at}"
 
 
 def _no_hub_id(name: str) -> str | None:
-    """Why a name cannot be a hub id, to be put behind "is no hub id"; None where it can be one."""
+    """The form of a hub id, to follow "is not a hub id", if a name cannot be one; else None."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id
 

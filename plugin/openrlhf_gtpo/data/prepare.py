@@ -1,4 +1,4 @@
-"""``openrlhf-gtpo data prepare``: a data set as OpenRLHF's prompts and labels, each reference checked."""
+"""``openrlhf-gtpo data prepare``: writes a data set as OpenRLHF's prompts and labels, every reference checked."""
 
 import argparse
 import json
@@ -20,7 +20,11 @@ INSTRUCTION = r"Please reason step by step, and put your final answer within \bo
 
 
 def main(argv: Sequence[str]) -> int:
-    """Prepare; exit status 0, 1 where a reference cannot be graded, 2 for a command line that is refused."""
+    """Run the command.
+
+    Returns:
+        Exit status: 0, 1 if a reference cannot be graded, 2 for a command line that is refused.
+    """
     args = _parser().parse_args(argv)
     try:
         return prepare(args.name, args.source, args.out, args.instruction, split=args.split, drop=args.drop_ungradable)
@@ -45,13 +49,13 @@ def _parser() -> argparse.ArgumentParser:
         help="a file (.jsonl, .json, .parquet, .csv) or the id of a data set on the Hugging Face hub",
     )
     parser.add_argument("--out", type=Path, required=True, help="folder; the file is NAME.jsonl there")
-    parser.add_argument("--split", default=None, help="of a hub data set (its only one, else test for benchmarks)")
-    parser.add_argument("--instruction", default=INSTRUCTION, help=f"put after each question ({INSTRUCTION})")
+    parser.add_argument("--split", default=None, help="split of a hub data set (its only one, else test)")
+    parser.add_argument("--instruction", default=INSTRUCTION, help=f"text after each question ({INSTRUCTION})")
     parser.add_argument(
         "--drop-ungradable",
         dest="drop_ungradable",
         action="store_true",
-        help="leave out the rows whose reference cannot be graded, instead of ending with status 1",
+        help="leave out rows whose reference cannot be graded, instead of ending with status 1",
     )
     return parser
 
@@ -59,12 +63,23 @@ def _parser() -> argparse.ArgumentParser:
 def prepare(
     name: str, source: str, out: Path, instruction: str, *, split: str | None = None, drop: bool = False
 ) -> int:
-    """Write ``out/name.jsonl`` with ``{"input": question and instruction, "label": reference}`` a line.
+    """Write ``out/name.jsonl``, with ``{"input": question and instruction, "label": reference}`` on each line.
 
-    A question that comes again is kept once. Returns 0, or 1 where a reference cannot be graded and is not dropped.
+    A repeated question is kept once.
+
+    Args:
+        name: a key of `FORMATS`.
+        source: a file or a hub id.
+        out: folder.
+        instruction: text after each question.
+        split: of a hub data set.
+        drop: whether to leave out rows whose reference cannot be graded.
+
+    Returns:
+        0, or 1 if a reference cannot be graded and is not dropped.
 
     Raises:
-        SettingsError: the source cannot be read, or a row is not understood.
+        SettingsError: the source cannot be read, or a row has no question or reference.
     """
     rows: dict[str, str] = {}
     repeated = 0
@@ -125,7 +140,7 @@ def _rows(source: str, split: str | None) -> Iterator[dict[str, Any]]:
         )
     except SettingsError:
         raise
-    except Exception as error:  # the library has no base class for what the network and the files can do to it
+    except Exception as error:  # the library has no base class for its errors
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise SettingsError(
             f"--from {source} cannot be loaded ({reason}): without internet access, give a file that you downloaded "
@@ -161,7 +176,7 @@ def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
     except (ValueError, RecursionError):
         rows = None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise SettingsError(f"{path} is no JSON array of objects.")
+        raise SettingsError(f"{path} is not a JSON array of objects: give that, or one object per line.")
     yield from rows
 
 
@@ -181,6 +196,7 @@ def _bad_references(path: Path) -> dict[int, str]:
     except ValueError:
         last = (result.stderr.strip().splitlines() or ["no output"])[-1]
         raise SettingsError(
-            f"The references cannot be checked, because the grader said: {last} (pip install 'openrlhf-gtpo[server]')."
+            f"The references cannot be checked, because the grader failed: {last}. Is it installed? "
+            "pip install 'openrlhf-gtpo[server]'"
         ) from None
     return {row["line"]: row["reason"] for row in report["bad_references"]}

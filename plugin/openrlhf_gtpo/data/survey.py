@@ -1,4 +1,4 @@
-"""Reads a JSON-lines file of prompts and labels once, and notes the lines that training could not use as they are."""
+"""Reads a JSON-lines file of prompts and labels once, and lists the lines that training cannot use."""
 
 import hashlib
 import json
@@ -16,23 +16,23 @@ __all__ = ["Row", "Survey", "read_rows", "survey"]
 
 @dataclass
 class Survey:
-    """What a file has. Lists hold line numbers, counted from 1."""
+    """The rows and faults of a file. Lists hold line numbers, counted from 1."""
 
     rows: int = 0
     """Lines that are not blank."""
     columns: tuple[str, ...] = ()
-    """Of the first row."""
+    """The keys of the first row."""
     offsets: "array[int]" = field(default_factory=lambda: array("Q"))
     lines: "array[int]" = field(default_factory=lambda: array("Q"))
-    """Byte offset and line number of each row with a prompt and a label that can be used."""
+    """Byte offset and line number of each row with a usable prompt and label."""
     bad_rows: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """What is wrong with a row or its prompt -> lines."""
+    """Fault of a row or its prompt -> lines."""
     bad_labels: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    """What is wrong with a label -> lines."""
+    """Fault of a label -> lines."""
     repeated: list[int] = field(default_factory=list)
-    """Prompts that an earlier line has too."""
+    """Lines whose prompt an earlier line has too."""
     contradictory: list[int] = field(default_factory=list)
-    """Those of them with another label."""
+    """Those of `repeated` with another label."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _digest(value: Any) -> bytes:
 
 
 def read_rows(path: Path, found: Survey, most: int, input_key: str, label_key: str) -> Iterator[Row]:
-    """The rows that can be used; of more than ``most``, as many spread over the whole file."""
+    """The usable rows; if there are more than ``most``, that many, spread over the file."""
     with path.open("rb") as file:
         for i in _spread(len(found.offsets), most):
             file.seek(found.offsets[i])

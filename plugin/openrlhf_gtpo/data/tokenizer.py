@@ -13,7 +13,7 @@ QUESTION = "What is 6 times 7?"
 
 
 def load(model: str) -> Any:
-    """The tokenizer of a folder or a hub id; whatever transformers raises where there is none."""
+    """The tokenizer of a folder or a hub id. Raises whatever transformers raises if there is none."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from transformers import AutoTokenizer
 
@@ -21,9 +21,10 @@ def load(model: str) -> Any:
 
 
 def rendered(tokenizer: Any, prompt: Any) -> str:
-    """A prompt as OpenRLHF hands it to the engine: by the chat template, where there is one.
+    """A prompt as OpenRLHF passes it to the engine: rendered by the chat template, if there is one.
 
     Args:
+        tokenizer: as transformers loads it.
         prompt: a text or a list of chat messages.
     """
     if tokenizer.chat_template is None:
@@ -39,7 +40,7 @@ def prompt_ids(model: str, prompts: Sequence[str]) -> list[list[int]]:
 
 
 def check_template(tokenizer: Any, model: str) -> Finding:
-    """Whether a question can be rendered so that the model answers it and ends."""
+    """Check that the template renders a question so that the model answers it and its response can end."""
     if tokenizer.eos_token_id is None:
         return fault(
             NAME,
@@ -56,24 +57,24 @@ def check_template(tokenizer: Any, model: str) -> Finding:
         chat = [{"role": "user", "content": QUESTION}]
         prompt = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
         closed = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=False)
-    except Exception as error:  # a template is a program of somebody else's
+    except Exception as error:  # a template is a program, which may raise anything
         return fault(
-            NAME, f"The chat template of {model} cannot render a question ({reason(error)}): mend the template."
+            NAME, f"The chat template of {model} cannot render a question ({reason(error)}): fix the template."
         )
     if QUESTION not in prompt:
-        return fault(NAME, f"The chat template of {model} leaves the question out of the prompt: mend the template.")
+        return fault(NAME, f"The chat template of {model} leaves the question out of the prompt: fix the template.")
     back = tokenizer.decode(tokenizer(prompt, add_special_tokens=False)["input_ids"])
     if "".join(QUESTION.split()) not in "".join(back.split()):
         return fault(
             NAME,
-            f"The tokenizer of {model} does not give a question back that it turned into tokens ({back[:60]!r}): see "
-            "that the folder has the tokenizer files and the tokenizer_class that belong to the model.",
+            f"The tokenizer of {model} turns a question into tokens that decode to another text ({back[:60]!r}): "
+            "check that the folder has the tokenizer files and the tokenizer_class that belong to the model.",
         )
     opening = prompt[len(closed) :]
     if not prompt.startswith(closed) or not opening:
         return fault(
             NAME,
-            f"The chat template of {model} does not end a prompt with the opening of the model's answer: let it heed "
+            f"The chat template of {model} does not end a prompt with the opening of the model's answer: make it use "
             "add_generation_prompt.",
         )
     return ok(

@@ -1,4 +1,4 @@
-"""Every check, in the order in which they are shown; none of them raises."""
+"""All checks of the doctor, in the order in which they are shown. None raises."""
 
 import contextlib
 import queue
@@ -20,7 +20,7 @@ __all__ = ["Announce", "Question", "examine"]
 
 @dataclass(frozen=True)
 class Question:
-    """What is to be examined, as the command line says; None is not given."""
+    """The command line of the doctor; None for a flag that was not given."""
 
     model: str | None = None
     data: Path | None = None
@@ -31,35 +31,34 @@ class Question:
     reward_urls: tuple[str, ...] = ()
     out: Path | None = None
     device: str = "auto"
-    """``auto``, ``cpu`` or ``gpu``, as asked for."""
+    """``auto``, ``cpu`` or ``gpu``, as given."""
     takes: str = "cpu"
-    """``cpu`` or ``gpu``, as training would take it."""
+    """``cpu`` or ``gpu``, as training would choose."""
     gpus: int | None = None
-    """That train; None is as many as there are here."""
+    """GPUs that train; None for all of this machine."""
     ray_address: str | None = None
     cluster: machine.Cluster | None = None
-    """What the cluster at that address has, where it was asked before."""
+    """The cluster at that address, if it was asked before."""
     engine: bool = False
 
 
 Announce = Callable[[str, str, float], None]
-"""Is told the name of a check that takes a while, what it waits for, and after how many seconds it is given up."""
+"""Called before a slow check with its name, what it waits for, and its timeout in seconds."""
 
 MOMENT = 30.0
-"""Seconds for a check that has nothing to wait for."""
+"""Timeout in seconds of a check that waits for nothing."""
 MARGIN = 30.0
-"""Seconds more than a check that ends by itself takes at most."""
+"""Seconds added to the time limit that a check has itself."""
 FILE_SECONDS = 900.0
-"""For a look at every row of a large file on a slow disk."""
+"""Timeout for reading every row of a large file on a slow disk."""
 HUB_SECONDS = 300.0
-"""For a tokenizer that may have to be downloaded."""
+"""Timeout for a tokenizer that may have to be downloaded."""
 SERVICE_SECONDS = 120.0
-"""For the start of the built-in reward service, or for each that is named."""
+"""Timeout for the start of the built-in reward service, or for each service that is named."""
 
 
 def examine(asked: Question, announce: Announce = lambda *_: None) -> Iterator[Finding]:
-    """The findings, one check after the other. Whatever a check raises becomes a fault, and so does one that is not
-    done in its time."""
+    """The findings, one check after the other. A check that raises or exceeds its timeout becomes a fault."""
     look = _Look(announce)
     imports = packages.IMPORT_SECONDS + MARGIN
     yield from look("Python", MOMENT, "", packages.check_python)
@@ -84,7 +83,7 @@ def examine(asked: Question, announce: Announce = lambda *_: None) -> Iterator[F
 
 
 def _service_and_data(asked: Question, cleanup: contextlib.ExitStack, look: "_Look") -> Iterator[Finding]:
-    """What needs a model's tokenizer or a reward service."""
+    """The checks that need a model's tokenizer or a reward service."""
     service: Any = None
 
     def rewards() -> list[Finding]:
@@ -107,7 +106,7 @@ def _service_and_data(asked: Question, cleanup: contextlib.ExitStack, look: "_Lo
             return fault(
                 "chat template",
                 f"The tokenizer of {asked.model} cannot be loaded ({reason(error)}): give a folder with the model and "
-                "its tokenizer, or the id of one that is in the cache of the Hugging Face hub.",
+                "its tokenizer, or the id of a model in the Hugging Face cache.",
             )
         return tokenizer.check_template(loaded, asked.model)
 
@@ -159,7 +158,7 @@ def _data(asked: Question, path: Path, loaded: Any, service: Any, look: "_Look")
     elif not reward.says_verdicts(service.urls[0]):
         yield skipped(
             dataset.REFERENCES,
-            "Not checked: OpenRLHF's protocol has no word for a bad reference, so give the URL of a service that "
+            "Not checked: OpenRLHF's protocol cannot report a bad reference, so give the URL of a service that "
             f"ends in {GRADE_PATH}.",
         )
     else:
@@ -169,7 +168,7 @@ def _data(asked: Question, path: Path, loaded: Any, service: Any, look: "_Look")
 
 
 class _Look:
-    """Runs a check in its time."""
+    """Runs a check with a timeout."""
 
     def __init__(self, announce: Announce) -> None:
         self.announce = announce
@@ -177,13 +176,14 @@ class _Look:
     def __call__(
         self, name: str, seconds: float, waits: str, check: Callable[..., Finding | list[Finding]], *arguments: Any
     ) -> list[Finding]:
-        """What a check finds; an exception that nobody thought of is a fault with a sentence, too.
+        """The findings of a check. An exception becomes a fault with one sentence.
 
         Args:
             name: of the check.
-            seconds: after which it is given up; its thread may go on.
-            waits: what it waits for; "" where that is nothing.
+            seconds: timeout, after which its thread is left running.
+            waits: what the check waits for; "" if for nothing.
             check: called with ``arguments``.
+            arguments: of the check.
         """
         if waits:
             self.announce(name, waits, seconds)
@@ -200,14 +200,14 @@ class _Look:
             found = answer.get(timeout=seconds)
         except queue.Empty:
             doing = f" ({waits})" if waits else ""
-            return [fault(name, f"The check was not done within {seconds:g} s{doing}: see what it waits for.")]
+            return [fault(name, f"The check did not end within {seconds:g} s{doing}: see what it waits for.")]
         if isinstance(found, Exception):
             at = traceback.extract_tb(found.__traceback__)[-1]
             return [
                 fault(
                     name,
                     f"The check itself failed ({type(found).__name__}: {reason(found)}, in {Path(at.filename).name}, "
-                    f"line {at.lineno}): mend what it names, or report it.",
+                    f"line {at.lineno}): fix what it names, or report it.",
                 )
             ]
         return [found] if isinstance(found, Finding) else found

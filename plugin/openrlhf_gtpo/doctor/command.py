@@ -1,7 +1,7 @@
-"""``openrlhf-gtpo doctor``: what is to be mended before training, in plain sentences.
+"""``openrlhf-gtpo doctor``: finds what to fix before training, one sentence each.
 
-It looks at versions, GPUs, the entropy hook, Ray, the reward service, the disk, the chat template and the data set.
-Exit status: 0 if nothing has to be mended, 1 if something has, 2 for a command line that is refused."""
+It checks versions, GPUs, the entropy hook, Ray, the reward service, the disk, the chat template and the data set.
+Exit status: 0 if nothing has to be fixed, 1 if something has to, 2 for a command line that is refused."""
 
 import argparse
 import contextlib
@@ -28,14 +28,18 @@ PROGRAM = "openrlhf-gtpo doctor"
 
 
 def main(argv: Sequence[str]) -> int:
-    """Examine; exit status 0, 1 where something is to be mended, 2 for a command line that is refused."""
+    """Run the checks.
+
+    Returns:
+        Exit status: 0, 1 if something has to be fixed, 2 for a command line that is refused.
+    """
     args = _parser().parse_args(argv)
     try:
         asked = _question(args)
     except SettingsError as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2
-    # The client's log says of each failure what the finding says.
+    # The client would log each failure that the findings report anyway.
     logging.getLogger("openrlhf_gtpo").addHandler(logging.NullHandler())
     try:
         findings = _examined(asked, in_words=not args.json)
@@ -57,13 +61,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--reward_url",
         metavar="URL[,URL]",
-        help=f"reward services, their token in {TOKEN_VARIABLE}, or in a file named by {TOKEN_FILE_VARIABLE} "
-        "(the built-in one is started)",
+        help=f"reward services; their token is read from {TOKEN_VARIABLE}, or from the file that "
+        f"{TOKEN_FILE_VARIABLE} names (without a URL the built-in service is started)",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="where checkpoints will go")
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="as for training (auto)")
-    parser.add_argument("--gpus", type=int, help="GPUs that train and generate, for the memory check (those here)")
-    parser.add_argument("--ray_address", default=None, help="of the Ray cluster (RAY_ADDRESS)")
+    parser.add_argument("--gpus", type=int, help="number of GPUs, for the memory check (those of this machine)")
+    parser.add_argument("--ray_address", default=None, help="address of the Ray cluster (RAY_ADDRESS)")
     parser.add_argument(
         "--engine",
         action="store_true",
@@ -85,7 +89,7 @@ def _question(args: argparse.Namespace) -> Question:
         )
     address: str | None = args.ray_address or os.environ.get("RAY_ADDRESS") or None
     if address == "local":
-        raise SettingsError("--ray_address is local, which is no cluster's address: leave it out.")
+        raise SettingsError("--ray_address is local, which is not the address of a cluster: leave it out.")
     urls = _urls(args.reward_url)
     takes, cluster = _takes(args.device, address)
     return Question(
@@ -118,8 +122,8 @@ def _urls(text: str | None) -> tuple[str, ...]:
 
 
 def _takes(device: str, ray_address: str | None) -> tuple[str, Cluster | None]:
-    """``cpu`` or ``gpu``, as training would choose here and in that cluster; a CPU without torch, which is a fault.
-    And what the cluster said, where it was asked."""
+    """``cpu`` or ``gpu``, as training would choose here and in that cluster (``cpu`` if torch is missing, which is a
+    fault of its own); and the cluster, if it was asked."""
     cluster = None
     if device == "auto":
         if importlib.util.find_spec("torch") is None:
@@ -138,7 +142,7 @@ def _takes(device: str, ray_address: str | None) -> tuple[str, Cluster | None]:
     if device == "cpu":
         from openrlhf_gtpo.cpu.environment import cpu_environment
 
-        os.environ.update(cpu_environment())  # read by vLLM, torch and the checks' own processes
+        os.environ.update(cpu_environment())  # for vLLM, torch and the processes of the checks
     return device, cluster
 
 
@@ -147,7 +151,7 @@ def _announce(name: str, waits: str, seconds: float) -> None:
 
 
 def _examined(asked: Question, *, in_words: bool) -> list[Finding]:
-    """All findings, each written as it comes: for people to standard output, else to standard error."""
+    """All findings, each printed at once: as a sentence to standard output, or as progress to standard error."""
     output = sys.stdout
     terminal = output.isatty()
     width = shutil.get_terminal_size().columns if terminal else None

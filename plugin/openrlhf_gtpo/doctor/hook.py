@@ -1,4 +1,4 @@
-"""The entropy hook: does it cover the installed vLLM's samplers, and do its entropies agree with transformers?"""
+"""Checks that the entropy hook covers the installed vLLM's samplers and that its entropies agree with transformers."""
 
 from openrlhf_gtpo.data.findings import Finding, fault, ok, skipped, warning
 from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
@@ -8,36 +8,36 @@ from openrlhf_gtpo.engine.versions import INSTALL_TESTED
 __all__ = ["check_engine", "check_hook"]
 
 ENGINE_SECONDS = 1800.0
-"""For an engine with a large model from a slow disk."""
+"""Timeout for an engine with a large model on a slow disk."""
 
 TOLERANCE = {"cpu": 1e-3, "gpu": 5e-2}
-"""Nats, mean over the tokens: float32 against float32 on a CPU, bfloat16 against float32 on a GPU."""
+"""Nats, mean over the tokens: for float32 against float32 on a CPU, and bfloat16 against float32 on a GPU."""
 
 
 def check_hook() -> Finding:
-    """Looks at vLLM's code; no engine is started."""
+    """Check the hook against vLLM's classes, without starting an engine."""
     name = "entropy hook"
     try:
         found = isolated("samplers", {}, IMPORT_SECONDS)
     except ProbeFailed as error:
-        mend = "" if "install a vLLM" in str(error) else ": mend the installation of vLLM"
-        return fault(name, f"{error}{mend}.")
+        fix = "" if "install a vLLM" in str(error) else ": fix the installation of vLLM"
+        return fault(name, f"{error}{fix}.")
     foreign = [sampler["name"] for sampler in found if sampler["hooked"] is False]
     if foreign:
         return warning(
             name,
             f"vLLM also has {', '.join(foreign)}, which the hook does not cover: give --engine with --model to see "
-            f"whether it is in use here, and if so {INSTALL_TESTED}.",
+            f"whether it is used here, and if so {INSTALL_TESTED}.",
         )
     said = "It covers " + " and ".join(sampler["name"] for sampler in found if sampler["hooked"])
     absent = [
-        f"{s['name']} cannot be imported here ({s['problem']}), hence not be in use" for s in found if s["problem"]
+        f"{s['name']} cannot be imported here ({s['problem']}), so it is not used" for s in found if s["problem"]
     ]
     return ok(name, "; ".join([said, *absent]) + ".")
 
 
 def check_engine(model: str | None, device: str, wanted: bool, graphs: bool = False) -> Finding:
-    """Samples a few tokens with vLLM and compares their entropies with those of a forward pass in float32.
+    """Sample a few tokens with vLLM and compare their entropies with those of a forward pass in float32.
 
     Args:
         model: folder or hub id.
@@ -51,15 +51,15 @@ def check_engine(model: str | None, device: str, wanted: bool, graphs: bool = Fa
     try:
         sampled = isolated("sample", {"model": model, "device": device, "graphs": graphs}, ENGINE_SECONDS)
     except ProbeFailed as error:
-        return fault(name, f"An engine with {model} gave no entropies ({error}): mend that before training.")
+        return fault(name, f"An engine with {model} gave no entropies ({error}): fix that before training.")
     try:
         given = {"prompts": sampled["prompts"], "tokens": sampled["tokens"]}
         expected = isolated("forward", {"model": model, "device": device, **given}, ENGINE_SECONDS)
     except ProbeFailed as error:
         return warning(
             name,
-            f"vLLM sampled with entropies, but transformers could not compute them again with {model} ({error}): "
-            "look whether the memory holds it in float32.",
+            f"vLLM returned entropies, but transformers could not compute them again with {model} ({error}): check "
+            "that the model fits into memory in float32.",
         )
     pairs = [
         (is_, should)

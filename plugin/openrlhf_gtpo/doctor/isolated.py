@@ -1,4 +1,4 @@
-"""Runs a probe in a process of its own: what hangs, crashes or prints there does so without the doctor."""
+"""Runs a probe in its own process, so that a hang, a crash or output there does not affect the doctor."""
 
 import json
 import os
@@ -13,7 +13,7 @@ __all__ = ["ProbeFailed", "isolated", "last_line"]
 
 
 class ProbeFailed(RuntimeError):
-    """A probe gave no answer; the text is a part of a sentence that says why."""
+    """A probe gave no answer. The text is a part of a sentence that says why."""
 
 
 def isolated(probe: str, arguments: dict[str, Any], seconds: float) -> Any:
@@ -21,8 +21,8 @@ def isolated(probe: str, arguments: dict[str, Any], seconds: float) -> Any:
 
     Args:
         probe: its name.
-        arguments: its keyword arguments, of kinds that JSON knows.
-        seconds: after which it is ended, with every process that it started.
+        arguments: its keyword arguments, of JSON's types.
+        seconds: timeout, after which it is killed with every process that it started.
 
     Raises:
         ProbeFailed: it raised, crashed or took too long.
@@ -35,7 +35,7 @@ def isolated(probe: str, arguments: dict[str, Any], seconds: float) -> Any:
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # so that its own children can be ended with it
+                start_new_session=True,  # so that its children can be killed with it
             )
             try:
                 process.communicate(json.dumps(arguments).encode(), timeout=seconds)
@@ -54,13 +54,13 @@ def isolated(probe: str, arguments: dict[str, Any], seconds: float) -> Any:
 
 
 def _ending(code: int) -> str:
-    """How a process ended, of Popen's return code: a negative one is a signal."""
+    """How a process ended, from Popen's return code; a negative one is a signal."""
     if code < 0:
-        return f"the process that looked was ended by {signal.Signals(-code).name}"
-    return f"the process that looked ended with exit code {code}"
+        return f"the process of the check was killed by {signal.Signals(-code).name}"
+    return f"the process of the check ended with exit code {code}"
 
 
 def last_line(log: Path) -> str:
-    """The last line of a log that says something."""
+    """The last line of a log that is not blank."""
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
     return next((line.strip()[:200] for line in reversed(lines) if line.strip()), "(nothing)")

@@ -1,4 +1,4 @@
-"""GPUs, the Ray cluster and the disk."""
+"""Checks the GPUs, the Ray cluster and the disk."""
 
 import json
 import math
@@ -18,16 +18,16 @@ __all__ = ["RAY_SECONDS", "Cluster", "ask_cluster", "check_disk", "check_gpu", "
 RAY_SECONDS = 45.0
 CONNECT_SECONDS = 5.0
 CHECKPOINTS = 3
-"""What OpenRLHF keeps of each kind by itself (--ckpt.max_num)."""
+"""Checkpoints of each kind that OpenRLHF keeps by default (--ckpt.max_num)."""
 GIB = 2**30
 
 
 def check_gpu(device: str, ray_address: str | None) -> Finding:
-    """The GPUs that torch sees here.
+    """Check the GPUs that torch finds on this machine.
 
     Args:
-        device: ``auto``, ``cpu`` or ``gpu``, as asked for.
-        ray_address: of a cluster that may have them instead.
+        device: ``auto``, ``cpu`` or ``gpu``, as given.
+        ray_address: of a cluster that may have GPUs instead.
     """
     if device == "cpu":
         return ok("GPU", "None is needed for --device cpu.")
@@ -38,18 +38,18 @@ def check_gpu(device: str, ray_address: str | None) -> Finding:
         listed = ", ".join(f"{card.name} with {card.total_memory / GIB:.0f} GiB" for card in cards)
         return ok("GPU", f"{count} visible: {listed}.")
     if ray_address is not None:
-        return ok("GPU", "This machine has none; the cluster's stand in the line about Ray.")
+        return ok("GPU", "This machine has none; those of the cluster are in the line about Ray.")
     if torch.version.cuda is None and torch.version.hip is None:
         if device == "gpu":
             return fault(
                 "GPU",
                 f"torch {torch.__version__} is a build for CPUs: install one for CUDA, or give --device cpu.",
             )
-        return ok("GPU", f"None, and torch {torch.__version__} is a build for CPUs: training takes the CPU platform.")
+        return ok("GPU", f"None, and torch {torch.__version__} is a build for CPUs: training uses the CPU platform.")
     return fault(
         "GPU",
-        f"torch {torch.__version__} is built for GPUs but sees none ({_why_no_gpu()}): mend the driver or "
-        "CUDA_VISIBLE_DEVICES, go to a machine that has one, or give --device cpu.",
+        f"torch {torch.__version__} is built for GPUs but finds none ({_why_no_gpu()}): fix the driver or "
+        "CUDA_VISIBLE_DEVICES, use a machine with a GPU, or give --device cpu.",
     )
 
 
@@ -67,7 +67,7 @@ def _why_no_gpu() -> str:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What a Ray cluster has; or the part of a sentence that says why it cannot be joined."""
+    """The resources of a Ray cluster, or why it cannot be joined."""
 
     nodes: float = 0
     cpus: float = 0
@@ -75,10 +75,11 @@ class Cluster:
     """Logical ones included."""
     free_gpus: float = 0
     problem: str = ""
+    """Part of a sentence; "" if the cluster was joined."""
 
 
 def ask_cluster(address: str) -> Cluster:
-    """Join a cluster for a moment; takes at most CONNECT_SECONDS and RAY_SECONDS."""
+    """Join a cluster for a moment; takes at most CONNECT_SECONDS + RAY_SECONDS."""
     if problem := _unreachable(address):
         return Cluster(problem=problem)
     try:
@@ -88,13 +89,13 @@ def ask_cluster(address: str) -> Cluster:
 
 
 def _unreachable(address: str) -> str | None:
-    """Why there is no connection to the address; None where there is, or where it names no port. Ray itself tries for
-    a minute or more."""
+    """Why the address cannot be reached; None if it can, or if it names no port. Ray itself would try for a minute or
+    more."""
     try:
         parts = urlsplit(address if "//" in address else f"//{address}")
         host, port = parts.hostname, parts.port
     except ValueError:
-        return "it is no HOST:PORT"
+        return "it is not HOST:PORT"
     if host is None or port is None:
         return None
     try:
@@ -109,12 +110,12 @@ def _unreachable(address: str) -> str | None:
 
 
 def check_ray(address: str | None, device: str, cluster: Cluster | None = None) -> list[Finding]:
-    """Whether Ray can be imported, and what the cluster has, if there is one.
+    """Check that Ray can be imported, and that the cluster, if there is one, has what training needs.
 
     Args:
         address: of the cluster, or None.
         device: ``cpu`` or ``gpu``.
-        cluster: what it said, where it was asked before.
+        cluster: its resources, if it was asked before.
     """
     if problem := _import_fault():
         return [fault("Ray", f"It cannot be imported ({problem}): install the Ray that OpenRLHF asks for.")]
@@ -137,13 +138,13 @@ def _cluster(address: str, device: str, found: Cluster | None) -> Finding:
     if address.startswith(("http://", "https://")):
         return fault(
             name,
-            f"{address} is the address of Ray's dashboard, which takes jobs: give that of the cluster, such as "
-            "HOST:6379 or ray://HOST:10001.",
+            f"{address} is the address of Ray's dashboard, which is for jobs: give the address of the cluster, such "
+            "as HOST:6379 or ray://HOST:10001.",
         )
     found = found or ask_cluster(address)
     if found.problem:
         what = f"The cluster at {address} cannot be joined ({found.problem})"
-        return fault(name, f"{what}: start it by `ray start --head`, or mend the address or the firewall.")
+        return fault(name, f"{what}: start it by `ray start --head`, or fix the address or the firewall.")
     size = f"{found.nodes:g} nodes" if found.nodes != 1 else "1 node"
     has = f"{address} has {size}, {found.cpus:g} CPUs and {found.gpus:g} GPUs"
     if found.gpus == 0 and device == "gpu":
@@ -151,23 +152,23 @@ def _cluster(address: str, device: str, found: Cluster | None) -> Finding:
     if found.gpus == 0:
         return warning(
             name,
-            f"{has}, and actors are placed on GPUs, on a CPU on logical ones: start its nodes with --num-gpus.",
+            f"{has}, but actors need GPUs, logical ones on a CPU: start its nodes with --num-gpus.",
         )
     if found.free_gpus < found.gpus:
         return warning(
             name,
-            f"{has}, of which {found.free_gpus:g} are free: training waits for those that others hold, so end "
-            "their jobs first or ask for fewer.",
+            f"{has}, of which {found.free_gpus:g} are free: training would wait for the others, so end the jobs that "
+            "hold them or ask for fewer.",
         )
     return ok(name, f"{has}, all free.")
 
 
 def check_disk(out: Path | None, model: str | None) -> Finding:
-    """Whether the folder can be written and holds the checkpoints of the policy.
+    """Check that the folder can be written and has space for the policy's checkpoints.
 
     Args:
-        out: need not exist yet; nothing is left in it.
-        model: folder or hub id of the policy; None where it was not given.
+        out: may not exist yet; nothing is left in it.
+        model: folder or hub id of the policy, or None.
     """
     if out is None:
         return skipped("disk", "Not checked: give --out.")
@@ -185,9 +186,9 @@ def check_disk(out: Path | None, model: str | None) -> Finding:
     has = f"{out} can be written, and {free / GIB:,.1f} GiB are free there"
     weights = 0 if model is None else parameters(Path(model))
     if not weights:
-        return ok("disk", f"{has}; with --model as a local folder they are compared with what checkpoints need.")
-    # OpenRLHF writes weights in bfloat16. What DeepSpeed writes to resume from also has the weights and Adam's two
-    # moments in float32: 14 bytes a parameter instead of 2.
+        return ok("disk", f"{has}; give --model as a local folder to compare that with what checkpoints need.")
+    # OpenRLHF writes weights in bfloat16. DeepSpeed's checkpoints for resuming also have the weights and Adam's two
+    # moments in float32: 14 bytes per parameter instead of 2.
     models, states = CHECKPOINTS * 2 * weights, CHECKPOINTS * 14 * weights
     if free < models:
         return fault(
@@ -205,7 +206,7 @@ def check_disk(out: Path | None, model: str | None) -> Finding:
 
 
 def parameters(folder: Path) -> int:
-    """How many parameters the weights of a local folder have; 0 where it has none."""
+    """The number of parameters in the weights of a local folder; 0 without weights."""
     return sum(map(_in_safetensors, folder.glob("*.safetensors"))) or sum(
         path.stat().st_size // 2
         for path in folder.glob("pytorch_model*.bin")  # 2 bytes each, as usual
@@ -213,7 +214,7 @@ def parameters(folder: Path) -> int:
 
 
 def _in_safetensors(path: Path) -> int:
-    """Parameters of one file, of its header: 8 bytes of length, then JSON with the shape of each tensor."""
+    """Parameters of one file, from its header: 8 bytes of length, then JSON with the shape of each tensor."""
     with path.open("rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
     return sum(math.prod(tensor["shape"]) for name, tensor in header.items() if name != "__metadata__")

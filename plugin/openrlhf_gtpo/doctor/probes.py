@@ -1,7 +1,7 @@
-"""What the doctor looks at in processes of its own (`openrlhf_gtpo.doctor.isolated`).
+"""Probes that the doctor runs in their own processes (`openrlhf_gtpo.doctor.isolated`).
 
-As a program, ``python -m openrlhf_gtpo.doctor.probes NAME FILE``, it calls the function NAME with the keyword
-arguments that standard input has as JSON, and writes ``{"value": ...}`` or ``{"error": sentence}`` to FILE.
+As a program, ``python -m openrlhf_gtpo.doctor.probes NAME FILE``, it reads keyword arguments as JSON from standard
+input, calls the function NAME, and writes ``{"value": ...}`` or ``{"error": sentence}`` to FILE.
 """
 
 import importlib
@@ -16,21 +16,21 @@ from openrlhf_gtpo.data.findings import reason
 from openrlhf_gtpo.errors import UserError
 
 TEMPERATURE = 0.7
-"""Not 1, so that entropies of the raw logits are told from those of what was sampled from."""
+"""Not 1, so that entropies of the raw logits differ from those of the distribution that was sampled from."""
 
 PROMPTS = ("What is 6 times 7?", "Name a prime number above 100.")
 NEW_TOKENS = 16
 
 
 def openrlhf() -> str:
-    """The version of OpenRLHF, with all that the plugin leans on."""
+    """The version of OpenRLHF, once every internal that the plugin uses was found."""
     from openrlhf_gtpo import openrlhf_internals
 
     return openrlhf_internals.check()
 
 
 def ray_cluster(address: str | None) -> dict[str, float] | None:
-    """Nodes, CPUs and GPUs of a Ray cluster; None without an address, when only the import is tried."""
+    """Nodes, CPUs and GPUs of a Ray cluster. Without an address it only imports Ray and returns None."""
     import ray
 
     if address is None:
@@ -49,7 +49,7 @@ def samplers() -> list[dict[str, Any]]:
     """Every class named Sampler in the installed vLLM, and whether the hook covers it.
 
     Returns:
-        One mapping each: ``name``; ``hooked``, None where it cannot be imported; ``problem``, why not.
+        One mapping each: ``name``; ``hooked``, None if it cannot be imported; ``problem``, why not.
     """
     from openrlhf_gtpo.engine import hook as vllm_hook
 
@@ -59,7 +59,7 @@ def samplers() -> list[dict[str, Any]]:
         entry: dict[str, Any] = {"name": f"{module}.Sampler", "hooked": None, "problem": None}
         try:
             sampler = importlib.import_module(module).Sampler
-        except Exception as error:  # whatever a module for other hardware does when it is imported here
+        except Exception as error:  # a module for other hardware may raise anything
             entry["problem"] = reason(error)
         else:
             entry["hooked"] = vllm_hook.is_hooked(object.__new__(sampler))
@@ -80,13 +80,15 @@ def _modules_with_a_sampler() -> list[str]:
 
 
 def sample(model: str, device: str, graphs: bool = False) -> dict[str, Any]:
-    """A few tokens of a vLLM engine with the hook.
+    """A few tokens sampled by a vLLM engine with the hook.
 
     Args:
-        graphs: with CUDA graphs, which take minutes to capture.
+        model: folder or hub id.
+        device: ``cpu`` or ``gpu``.
+        graphs: whether to capture CUDA graphs, which takes minutes.
 
     Returns:
-        ``prompts`` and ``tokens``: lists of token ids; ``entropies``: nats, one for each of the tokens.
+        ``prompts`` and ``tokens``: lists of token ids; ``entropies``: nats, one per sampled token.
     """
     import vllm
 
@@ -94,7 +96,7 @@ def sample(model: str, device: str, graphs: bool = False) -> dict[str, Any]:
     from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, sampling_kwargs
 
     prompts = prompt_ids(model, PROMPTS)
-    # On the CPU in the precision of the comparison; on a GPU as training samples.
+    # On a CPU the precision of the comparison; on a GPU that of training.
     engine: dict[str, Any] = {"dtype": "bfloat16"}
     if device == "cpu":
         engine = {"dtype": "float32", "gpu_memory_utilization": 0.1}
@@ -142,9 +144,9 @@ def main(name: str, answer: Path) -> None:
         found = {"value": globals()[name](**arguments)}
     except UserError as error:
         found = {"error": str(error).rstrip(".")}
-    except Exception as error:  # the text is all that is wanted of it
+    except Exception as error:  # the doctor shows its text
         found = {"error": f"{type(error).__name__}: {reason(error)}"}
-    # In one step: a process that is ended while it writes leaves no half answer.
+    # Renamed at the end, so that a process killed while it writes leaves no partial answer.
     part = answer.with_suffix(".part")
     part.write_text(json.dumps(found), encoding="utf-8")
     part.rename(answer)

@@ -1,4 +1,4 @@
-"""The reward service: a round trip with a known right and a known wrong answer, by the protocol of training."""
+"""Checks the reward services: sends each a correct and a wrong answer, by the protocol of training."""
 
 import contextlib
 import os
@@ -18,15 +18,14 @@ __all__ = ["check_rewards", "says_verdicts"]
 def check_rewards(
     urls: tuple[str, ...], cleanup: contextlib.ExitStack
 ) -> tuple[list[Finding], RewardClientSettings | None]:
-    """One finding for each URL; without any, the built-in service is started and asked.
+    """One finding for each URL; without URLs, the built-in service is started and checked.
 
     Args:
-        urls: where ``--reward_url`` says.
+        urls: of ``--reward_url``.
         cleanup: stops the built-in service when it is closed.
 
     Returns:
-        The findings, and how to ask a service that grades as it should, if possible one that gives verdicts; None if
-        there is no such.
+        The findings; and the settings of a service that passed, if possible one with verdicts, or None.
     """
     if not urls:
         return _embedded(cleanup)
@@ -39,8 +38,8 @@ def check_rewards(
     for url in urls:
         try:
             settings = RewardClientSettings((url,), token=token, deadline=0.0)
-        except ValueError as error:  # the URL was looked at before
-            findings.append(fault(f"reward {url}", f"{source} cannot be used ({reason(error)}): set it anew."))
+        except ValueError as error:  # about the token, since the URL was checked before
+            findings.append(fault(f"reward {url}", f"{source} cannot be used ({reason(error)}): set it again."))
             continue
         found = _round_trip(f"reward {url}", settings)
         findings.append(found)
@@ -50,7 +49,7 @@ def check_rewards(
 
 
 def says_verdicts(url: str) -> bool:
-    """Whether a URL speaks the protocol of the project's own service, as the client decides it."""
+    """Whether the client uses the protocol of the project's own service for a URL."""
     path = urlsplit(url).path.rstrip("/")
     return not path or path.endswith(GRADE_PATH)
 

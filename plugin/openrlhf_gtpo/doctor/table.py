@@ -1,4 +1,4 @@
-"""Findings for people and for programs."""
+"""Prints findings, as lines for people or as JSON for programs."""
 
 import json
 import textwrap
@@ -10,9 +10,9 @@ from openrlhf_gtpo.data.findings import Finding, State
 __all__ = ["as_json", "line", "summary"]
 
 COLOURS: dict[State, str] = {"ok": "32", "warning": "33", "fault": "31", "skipped": "2"}
-"""By ANSI's numbers: green, yellow, red, faint."""
+"""ANSI codes: green, yellow, red, faint."""
 NARROWEST = 30
-"""Characters of a sentence in a line at least, however narrow the terminal is."""
+"""Least width of the column of sentences, however narrow the terminal is."""
 
 
 STATES = max(map(len, COLOURS))
@@ -22,9 +22,9 @@ def line(finding: Finding, names: int, *, width: int | None, colour: bool) -> st
     """State, name and sentence in columns.
 
     Args:
-        finding: what is shown.
-        names: characters of the column of names; a longer name takes more.
-        width: characters of a terminal, to which sentences are wrapped; None writes each on one line.
+        finding: the finding.
+        names: width of the column of names.
+        width: of the terminal, to which sentences are wrapped; None does not wrap.
         colour: whether states are coloured.
     """
     state = f"{finding.state:<{STATES}}"
@@ -43,9 +43,9 @@ def summary(findings: Sequence[Finding]) -> str:
     count = Counter(finding.state for finding in findings)
     checked = len(findings) - count["skipped"]
     if count["fault"]:
-        said = f"{_number(count['fault'], 'fault')} to mend"
+        said = f"{_number(count['fault'], 'fault')} to fix"
     elif count["warning"]:
-        said = "Nothing has to be mended"
+        said = "Nothing has to be fixed"
     else:
         said = "All is well"
     if count["warning"]:

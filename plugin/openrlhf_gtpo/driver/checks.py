@@ -1,6 +1,7 @@
-"""Every check between the command line and Ray's start, in the order in which they run. A new one belongs here: into
-`of_flags` if it looks at flags and names alone, into `of_content` if it reads files, into `of_services` if it asks
-somebody."""
+"""Every check between the command line and Ray's start, in the order in which they run.
+
+Add a new one to `of_flags` if it looks only at flags and names, to `of_content` if it reads files, and to
+`of_services` if it calls a service."""
 
 import argparse
 from collections.abc import Callable
@@ -41,13 +42,13 @@ def of_flags(args: argparse.Namespace, platform_refusals: Callable[[argparse.Nam
 
 
 def of_content(args: argparse.Namespace) -> tuple[list[str], list[str]]:
-    """What is wrong with what the command line names, where that is on this machine; a dry run does this too.
+    """Faults in the content of the files that the command line names and this machine has; a dry run does it too.
 
     Args:
         args: OpenRLHF's flat namespace, without faults of `of_flags`.
 
     Returns:
-        Sentences for which the run is refused, and sentences that are only told.
+        Sentences for which the run is refused, and warnings.
     """
     faults, warnings = poison(vars(args))
     faults += _unknown_schedulers(vars(args))
@@ -55,16 +56,16 @@ def of_content(args: argparse.Namespace) -> tuple[list[str], list[str]]:
 
 
 def of_services(args: argparse.Namespace) -> list[str]:
-    """Ask the reward services for known verdicts: not in a dry run, which may be made where none can be reached.
+    """Ask the reward services to grade two known answers. A dry run skips this, since it may run without a network.
 
     Args:
         args: OpenRLHF's flat namespace.
 
     Returns:
-        One sentence for each service that does not answer, where another one does, or that does not grade mathematics.
+        One warning for each service that does not answer or does not grade mathematics.
 
     Raises:
-        ServiceUnusable: none can.
+        ServiceUnusable: no service answers.
     """
     from openrlhf_gtpo.rewards.probe import doubtful_services
 
@@ -73,8 +74,8 @@ def of_services(args: argparse.Namespace) -> list[str]:
 
 
 def _unknown_schedulers(flags: dict[str, Any]) -> list[str]:
-    """Learning rate schedules that transformers does not have; only a name that is not the default is looked up, for
-    transformers takes seconds to import."""
+    """Learning rate schedules that transformers does not have. Imports transformers, which takes seconds, only for a
+    name other than the default."""
     named = {f"--{role}.lr_scheduler": flags[f"{role}.lr_scheduler"] for role in ("actor", "critic")}
     others = {flag: name for flag, name in named.items() if name != "cosine_with_min_lr"}
     if not others:
@@ -91,7 +92,7 @@ def _unknown_schedulers(flags: dict[str, Any]) -> list[str]:
 
 
 def _missing_files(flags: dict[str, Any]) -> list[str]:
-    """Models, data and Python files that are not there, as far as this run would use them."""
+    """Models, data and Python files that this run would use and that do not exist."""
     offline = is_offline() and not flags["use_ms"]  # ModelScope has a cache of its own
     models = {"actor": flags["actor.model_name_or_path"]}
     if flags["algo.advantage.estimator"] == "gae":
@@ -115,7 +116,7 @@ def _missing_files(flags: dict[str, Any]) -> list[str]:
     if flags["eval.dataset"]:
         found += data_faults("--eval.dataset", flags["eval.dataset"], offline=offline)
     programs = {"--train.agent_func_path": flags["train.agent_func_path"]}
-    first = (flags["reward.remote_url"] or "").split(",")[0]  # the one that OpenRLHF looks at
+    first = (flags["reward.remote_url"] or "").split(",")[0]  # OpenRLHF looks at the first only
     if first.endswith(".py"):
         programs["--reward.remote_url"] = first
     return found + [fault for flag, name in programs.items() if name and (fault := python_fault(flag, name))]

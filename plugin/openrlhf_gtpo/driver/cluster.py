@@ -1,6 +1,6 @@
-"""Whether a Ray cluster can ever place a run: what OpenRLHF's actors ask for, and what the nodes have.
+"""Compares what OpenRLHF's actors ask for with what a Ray cluster has, before the run starts.
 
-Ray waits for ever for resources that nobody has, since a node may still come."""
+Ray itself waits for ever for resources that no node has, since another node may join."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from openrlhf_gtpo.guide.settings import GuideSettings
 __all__ = ["GROWS", "ClusterTooSmall", "check_cluster", "gpus_by_role", "shares_gpus"]
 
 GROWS = "OPENRLHF_GTPO_CLUSTER_GROWS"
-"""Environment variable for clusters that add nodes by themselves: nothing is refused for the nodes that there are."""
+"""Environment variable for clusters that add nodes by themselves: set, it switches this check off."""
 
 
 class ClusterTooSmall(UserError):
@@ -25,13 +25,13 @@ def shares_gpus(flags: Mapping[str, Any]) -> bool:
 
 
 def gpus_by_role(flags: Mapping[str, Any]) -> dict[str, int]:
-    """The GPUs that a command line places actors on; Ray is asked for a CPU beside each.
+    """The GPUs that a command line asks for, by role. Each comes with a request for one CPU.
 
     Args:
         flags: OpenRLHF's flat namespace as a mapping.
 
     Returns:
-        A number for each role that has GPUs of its own.
+        Number of GPUs for each role that has its own.
     """
 
     def of(role: str) -> int:
@@ -61,7 +61,7 @@ def check_cluster(flags: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]], 
     Args:
         flags: OpenRLHF's flat namespace as a mapping.
         nodes: the living ones, as ``ray.nodes()`` describes them.
-        logical: the GPUs are numbers that Ray was told (the CPU platform).
+        logical: whether Ray's GPUs are logical ones (the CPU platform).
 
     Raises:
         ClusterTooSmall: the nodes have too few GPUs or CPUs, and ``GROWS`` is not set.

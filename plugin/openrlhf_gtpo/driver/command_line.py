@@ -1,9 +1,9 @@
-"""The command line of training, read without what OpenRLHF imports, so that a mistyped flag is told at once.
+"""The command line of training, read without OpenRLHF's imports, so that a mistyped flag is reported at once.
 
-OpenRLHF's parser stands in the ``__main__`` block of its script, behind imports of torch, DeepSpeed and vLLM that take
-a quarter of a minute. The parser's own statements need the standard library alone: they are taken out of the script's
-source and run by themselves. A test compares the result with the parser of the whole script, and `check_same` does at
-the start of a run."""
+OpenRLHF's parser is in the ``__main__`` block of its script, after imports of torch, DeepSpeed and vLLM that take a
+quarter of a minute. The statements that build the parser need the standard library alone, so they are taken from the
+script's source and run by themselves. A test compares the result with the parser of the whole script, and `check_same`
+does so at the start of each run."""
 
 import argparse
 import ast
@@ -47,7 +47,7 @@ class FlagError(SettingsError):
 
 @dataclass(frozen=True)
 class CommandLine:
-    """What was asked for."""
+    """A parsed command line."""
 
     args: argparse.Namespace
     """OpenRLHF's flat namespace: ``vars(args)["algo.kl.init_coef"]``."""
@@ -59,11 +59,10 @@ def parse(arguments: Sequence[str]) -> CommandLine:
     """Read OpenRLHF's flags and ours.
 
     Args:
-        arguments: without the program's name, a preset in its place already.
+        arguments: without the program's name, with a preset expanded to its flags.
 
     Raises:
-        FlagError: one sentence for each flag that does not exist, with the nearest that do; or argparse's own about a
-            value.
+        FlagError: flags do not exist, one sentence each with the nearest that do; or a value is refused by argparse.
         SystemExit: after ``--help``.
     """
     made = parser()
@@ -80,7 +79,7 @@ def parser() -> argparse.ArgumentParser:
     """OpenRLHF's parser with our flags; every flag's help shows its default.
 
     Raises:
-        OpenRLHFMismatch: OpenRLHF's script has no parser where 0.11 has it.
+        OpenRLHFMismatch: OpenRLHF's script has no parser in the place where 0.11 has it.
     """
     made = openrlhfs_parser()
     add_flags(made)
@@ -92,38 +91,38 @@ def parser() -> argparse.ArgumentParser:
 
 
 def defaults() -> dict[str, Any]:
-    """What an empty command line means: OpenRLHF's flat flags and ours."""
+    """The flags of an empty command line: OpenRLHF's flat flags and ours."""
     return vars(parser().parse_args([]))
 
 
 def check_same(other: argparse.ArgumentParser) -> None:
-    """Make sure that the flags are those of OpenRLHF's own script.
+    """Make sure that the parser taken from the source has the flags of the one that OpenRLHF's script built.
 
     Args:
-        other: as the script made it, without our flags.
+        other: the script's parser, without our flags.
 
     Raises:
-        OpenRLHFMismatch: it has other flags than the one that was read out of the source.
+        OpenRLHFMismatch: the flags differ.
     """
     different = set(_options(other)) ^ set(_options(openrlhfs_parser()))
     if different:
         raise OpenRLHFMismatch(
-            f"The parser of {CLI} was changed before it ran ({', '.join(sorted(different))}), so the command line "
-            "would not mean what was checked: install OpenRLHF's released version."
+            f"The parser of {CLI} has other flags at run time than in its source ({', '.join(sorted(different))}), so "
+            "the checked command line would mean something else: install OpenRLHF's released version."
         )
 
 
 def openrlhfs_refusal(args: argparse.Namespace) -> str | None:
-    """What OpenRLHF's script would end with an AssertionError for, by the script's own statements; None where it would
-    train. Its warnings are left to the script.
+    """The sentence of the AssertionError with which OpenRLHF's script would refuse this command line; None where it
+    would train. Runs the script's own checks; its warnings come later, from the script itself.
 
     Args:
-        args: OpenRLHF's flat namespace, which stays as it is.
+        args: OpenRLHF's flat namespace, not changed.
     """
     flags = copy.deepcopy(vars(args))
     if rewards_are_embedded(flags):
-        flags["reward.remote_url"] = "http://127.0.0.1"  # as it will be
-    flags["use_ms"] = False  # which would import and change the hub's client
+        flags["reward.remote_url"] = "http://127.0.0.1"  # set when the service starts
+    flags["use_ms"] = False  # else the script would import ModelScope and patch the hub's client
     script = _script()
     names: dict[str, Any] = {"args": argparse.Namespace(**flags), "hierarchize": hierarchize}
     script.run(script.imports, names)
@@ -137,7 +136,7 @@ def openrlhfs_refusal(args: argparse.Namespace) -> str | None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """One that raises what argparse prints below its usage."""
+    """A parser that raises a FlagError where argparse would print its usage and exit."""
 
     def error(self, message: str) -> NoReturn:
         raise FlagError(f"{message}.")
@@ -149,11 +148,11 @@ class _Script:
 
     path: str
     imports: list[ast.stmt]
-    """Of the standard library."""
+    """Imports of the standard library."""
     parser: list[ast.stmt]
-    """What makes the parser."""
+    """Statements that build the parser."""
     checks: list[ast.stmt]
-    """What is asked of the command line when it is parsed, before training."""
+    """Statements between parsing and training, which check the flags."""
 
     def run(self, statements: list[ast.stmt], names: dict[str, Any]) -> None:
         exec(compile(ast.Module(statements, []), self.path, "exec"), names)
@@ -173,7 +172,8 @@ def _script() -> _Script:
         parsed, trained = written.index("args = parser.parse_args()"), written.index("train(args)")
     except ValueError as error:
         raise OpenRLHFMismatch(
-            f"The main block of {path} does not parse and train as OpenRLHF 0.11's does: {error}."
+            f"The main block of {path} does not parse and train as OpenRLHF 0.11's does ({error}): install OpenRLHF's "
+            "released version."
         ) from None
     imports = [statement for statement in tree.body if _of_the_standard_library(statement)]
     return _Script(str(path), imports, main[:parsed], main[parsed + 1 : trained])
@@ -199,7 +199,7 @@ def _options(made: argparse.ArgumentParser) -> list[str]:
 
 
 def _shown(action: argparse.Action) -> str:
-    """A flag's default as help shows it, in which % stands twice."""
+    """A flag's default, as ``--help`` shows it; argparse needs % doubled."""
     value = action.default
     if action.nargs == 0:
         text = "on" if value == action.const else "off"

@@ -1,5 +1,5 @@
-"""Says in one sentence why a run ended and how it goes on: an error that was raised to say so, a process that died,
-a full disk."""
+"""Says in one sentence why a run stopped and how to continue it: one of our own errors, a process that died, a full
+disk."""
 
 import errno
 import re
@@ -13,12 +13,12 @@ __all__ = ["last_checkpoint", "one_sentence", "way_on"]
 
 
 def one_sentence(error: BaseException, flags: dict[str, Any]) -> str | None:
-    """The sentence for what ended a run; None for an error that nobody expected, whose traceback is wanted.
+    """The sentence for the error that stopped a run; None for an unexpected one, whose traceback should be shown.
 
     Args:
-        error: as it reached the driver. A worker's exception arrives wrapped by Ray; one of an actor's constructor
-            arrives as text.
-        flags: OpenRLHF's flat flags; empty when the run ended before they were known.
+        error: as it reached the driver. Ray wraps the exception of a worker, and passes on that of an actor's
+            constructor as text.
+        flags: OpenRLHF's flat flags; empty if the run stopped before they were known.
     """
     for link in _chain(error):
         if isinstance(link, UserError) and getattr(link, "cause", None) is None:
@@ -28,7 +28,7 @@ def one_sentence(error: BaseException, flags: dict[str, Any]) -> str | None:
         return found[-1]
     full = f"[Errno {errno.ENOSPC}]"
     if any(isinstance(link, OSError) and link.errno == errno.ENOSPC for link in _chain(error)) or full in str(error):
-        return f"A disk is full, so training stopped: make room where the run writes. {way_on(flags)}"
+        return f"A disk is full, so training stopped: free space where the run writes. {way_on(flags)}"
     died = _died(error)
     return None if died is None else f"{died} {way_on(flags)}"
 
@@ -37,12 +37,12 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
     seen: BaseException | None = error
     while seen is not None:
         yield seen
-        # ``cause`` is what Ray wraps in a RayTaskError, which is an instance of its cause's class too.
+        # Ray's RayTaskError holds the original exception as ``cause``, and is an instance of its class too.
         seen = getattr(seen, "cause", None) or seen.__cause__
 
 
 def _died(error: BaseException) -> str | None:
-    """Which of the run's processes died, if one did."""
+    """A sentence about the process of the run that died; None if none did."""
     import ray.exceptions
 
     death = next((link for link in _chain(error) if isinstance(link, ray.exceptions.RayActorError)), None)
@@ -53,25 +53,24 @@ def _died(error: BaseException) -> str | None:
     why = re.search(r"Worker exit type: (\w+)", text)
     who = f"The process of {name[1]}" if name else "A process of the run"
     return (
-        f"{who}{f' (pid {pid[1]})' if pid else ''} died{f' ({why[1]})' if why else ''}, so training stopped; what it "
-        "said last stands above, and Ray's logs of all processes are in the session's folder under /tmp/ray on its "
-        "node."
+        f"{who}{f' (pid {pid[1]})' if pid else ''} died{f' ({why[1]})' if why else ''}, so training stopped. Its last "
+        "output is above; Ray's logs of all processes are in the session's folder under /tmp/ray on its node."
     )
 
 
 def way_on(flags: dict[str, Any]) -> str:
-    """How to go on after a run that ended."""
+    """A sentence on how to continue a run that stopped."""
     step = last_checkpoint(flags)
     if step is not None:
         return (
-            f"The same command with --ckpt.load_enable goes on after step {step}, the last checkpoint in "
+            f"The same command with --ckpt.load_enable continues after step {step}, the last checkpoint in "
             f"{flags['ckpt.path']}."
         )
-    return "There is no checkpoint to go on from: --ckpt.save_steps N writes one every N steps."
+    return "There is no checkpoint to continue from: --ckpt.save_steps N writes one every N steps."
 
 
 def last_checkpoint(flags: dict[str, Any]) -> int | None:
-    """The step of the checkpoint that a resumed run would begin with, None where there is none."""
+    """The step of the checkpoint that a resumed run would continue from; None if there is none."""
     if not flags.get("ckpt.path"):
         return None
     latest = Path(flags["ckpt.path"]) / "_actor" / "latest"  # DeepSpeed's pointer to the newest

@@ -1,8 +1,7 @@
 """Our command-line flags: names, bounds, defaults, help, and the combinations that are refused.
 
-They join OpenRLHF's parser, so that its ``--help`` shows them in a group of their own and its ``args`` carries them:
-``--shaping.alpha1`` is ``args.shaping.alpha1`` in every process. Everything is checked once, here, before anything
-starts."""
+They are added to OpenRLHF's parser: ``--help`` shows them in a group of their own, and ``--shaping.alpha1`` is
+``args.shaping.alpha1`` in every process. All are checked here, before anything starts."""
 
 import argparse
 import math
@@ -35,7 +34,7 @@ AT_LEAST_ONE = (
     "reward.batch_size",
     "reward.max_in_flight",
 )
-"""Flags that count something there has to be one of."""
+"""Flags that have to be at least 1."""
 
 ON_FAILURE = ("retry", "drop_group", "stop")
 
@@ -50,7 +49,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
             action.choices, action.default = ["auto", *(action.choices or []), "fp32"], "auto"
             action.help = "precision of the weights; auto is bf16, but fp32 on a CPU without bf16 (default: auto)"
         if action.dest == "vllm.num_engines":
-            action.help = "vLLM engines that generate, at least 1 (default: none, which is refused; on a CPU 1)"
+            action.help = "vLLM engines that generate, at least 1 (required; default on a CPU: 1)"
         if action.dest.endswith(".num_gpus_per_node"):
             action.help = f"{action.help} (default: {action.default}; on a CPU 1 logical GPU)"
     group = parser.add_argument_group(
@@ -67,30 +66,30 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--preset",
         metavar="NAME",
         default=None,
-        help=f"the settings of an algorithm: {', '.join(presets.names())}; flags beside it win, --no-FLAG takes a "
-        "switch back, --show prints it and ends (default: none)",
+        help=f"the flags of an algorithm: {', '.join(presets.names())}. Your own flags override it, --no-FLAG removes "
+        "a switch of it, --show prints it (default: none)",
     )
     group.add_argument(
         "--dry-run",
         dest="dry_run",
         action="store_true",
-        help="parse and check the command line, print what it would do, and start nothing",
+        help="check the command line, print the plan of the run, and start nothing",
     )
     for flag in {flag.name: flag for estimator in ESTIMATORS.values() for flag in estimator.flags}.values():
         group.add_argument(f"--{flag.name}", **flag.options)
     group.add_argument(
         "--shaping.grop",
         action="store_true",
-        help="Group Relative Overlong Punishment (Appendix D): take up to 1/2 off the reward of responses that are "
-        "long beside those of their group; with any estimator (default: off)",
+        help="Group Relative Overlong Punishment (Appendix D): subtract up to 1/2 from the reward of responses that "
+        "are long compared with their group; with any estimator (default: off)",
     )
     group.add_argument(
         "--shaping.top_entropy_share",
         type=float,
         default=1.0,
         metavar="SHARE",
-        help="forking tokens (Wang et al., arXiv 2506.01939): only this share of a rollout batch's tokens, those of "
-        "the highest entropy, keep their gradient; with any estimator but grpo_s; 0.2 there (default: 1.0, all)",
+        help="forking tokens (Wang et al., arXiv 2506.01939, which uses 0.2): train on this share of a rollout "
+        "batch's tokens, those of the highest entropy; with any estimator but grpo_s (default: 1.0, all)",
     )
     group.add_argument(
         "--shaping.save_rollouts",
@@ -105,26 +104,26 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=None,
         metavar="N",
-        help="end after N steps (rollout batches), however many prompts dynamic filtering takes for them; the "
-        "learning rate's schedule ends there too (default: when the prompts of all episodes are used up)",
+        help="stop after N steps (rollout batches), however many prompts dynamic filtering needs; the learning rate's "
+        "schedule ends there too (default: when the prompts of all episodes are used up)",
     )
     group.add_argument(
         "--vllm.max_num_seqs",
         type=int,
         default=None,
         metavar="N",
-        help="responses that an engine works on at once; the rest of a batch waits (default: all that an engine gets "
-        f"of a batch, but no more than {MOST_AT_ONCE:,})",
+        help="responses that an engine generates at once; the rest of a batch waits (default: an engine's whole share "
+        f"of a batch, at most {MOST_AT_ONCE:,})",
     )
     group.add_argument(
         "--reward.on_failure",
         choices=ON_FAILURE,
         default="retry",
-        help="when a reward cannot be had: retry until --reward.deadline, then drop the whole group and draw another "
-        "prompt; drop_group at the first failure; or stop the run once the deadline is over (default: retry)",
+        help="if a request for a reward fails: retry until --reward.deadline, then drop the whole group and draw "
+        "another prompt; drop_group at the first failure; or retry and stop the run at the deadline (default: retry)",
     )
     group.add_argument(
-        "--reward.deadline", type=float, default=300.0, help="seconds until a reward is given up (default: 300)"
+        "--reward.deadline", type=float, default=300.0, help="seconds of retries for one reward (default: 300)"
     )
     group.add_argument(
         "--reward.timeout",
@@ -132,20 +131,18 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         default=60.0,
         help="seconds for one request to the reward service (default: 60)",
     )
-    group.add_argument(
-        "--reward.batch_size", type=int, default=64, help="responses in one request at most (default: 64)"
-    )
+    group.add_argument("--reward.batch_size", type=int, default=64, help="most responses in one request (default: 64)")
     group.add_argument(
         "--reward.max_in_flight",
         type=int,
         default=8,
-        help="requests of one rollout engine under way at once at most (default: 8)",
+        help="most requests that a rollout engine has open at once (default: 8)",
     )
     group.add_argument(
         "--logger.metrics_path",
         type=str,
         default=None,
-        help="file for one JSON object of metrics a step (default: metrics.jsonl in --ckpt.output_dir)",
+        help="file for the metrics, one JSON object per step (default: metrics.jsonl in --ckpt.output_dir)",
     )
     add_guide_flags(parser)
 
@@ -157,7 +154,7 @@ def refusals(args: argparse.Namespace) -> list[str]:
         args: OpenRLHF's flat namespace, before it is nested: ``vars(args)["algo.kl.init_coef"]``.
 
     Returns:
-        One sentence for each fault, naming the flag and the mend; empty when there is none.
+        One sentence for each fault, with the flag and the fix; empty if there is none.
     """
     flags = vars(args)
     found = _own_faults(flags) + guide_refusals(flags)
@@ -167,7 +164,7 @@ def refusals(args: argparse.Namespace) -> list[str]:
 
 
 def gpu_refusals(args: argparse.Namespace) -> list[str]:
-    """What a command line asks for that only the CPU platform has: one sentence each.
+    """Settings that only the CPU platform has: one sentence each.
 
     Args:
         args: OpenRLHF's flat namespace.
@@ -178,7 +175,7 @@ def gpu_refusals(args: argparse.Namespace) -> list[str]:
 
 
 def openrlhfs_precision(args: argparse.Namespace) -> str:
-    """Settle ``--ds.param_dtype`` where OpenRLHF runs on GPUs: auto is its own default.
+    """Replace ``--ds.param_dtype auto`` by OpenRLHF's default on GPUs, bf16.
 
     Args:
         args: OpenRLHF's flat namespace, changed in place.
@@ -197,8 +194,8 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     engines = flags["vllm.num_engines"] or 0  # none is OpenRLHF's default
     if engines < 1:
         found.append(f"--vllm.num_engines is {engines}, but vLLM engines generate the responses: set it to 1 or more.")
-    if flags["preset"] is not None:  # Written out, it was taken out of the command line before it was parsed.
-        found.append(f"--preset {flags['preset']} was abbreviated, and would do nothing: write --preset out.")
+    if flags["preset"] is not None:  # The full --preset never reaches the parser: `presets.expand` removes it.
+        found.append(f"--preset {flags['preset']} was abbreviated, and would do nothing: write --preset in full.")
     for name in ("shaping.alpha1", "shaping.alpha2"):
         if not (math.isfinite(flags[name]) and flags[name] >= 0):
             found.append(f"--{name} is {flags[name]}, but a weight is a number from 0 up.")
@@ -207,8 +204,8 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
         found.append(f"--shaping.entropy_clip is {clip[0]} {clip[1]}, but needs 0 <= LOW < HIGH, in nats.")
     if not 0 < flags["shaping.top_entropy_share"] <= 1:
         found.append(
-            f"--shaping.top_entropy_share is {flags['shaping.top_entropy_share']}, but a share is above 0 and at most "
-            "1."
+            f"--shaping.top_entropy_share is {flags['shaping.top_entropy_share']}, but a share is above 0 and at "
+            "most 1."
         )
     if flags["shaping.save_rollouts"] < 0:
         found.append(
@@ -219,7 +216,7 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
         found.append(f"--train.max_steps is {steps}, but training takes at least 1 step.")
     if steps is not None and flags["train.async_enable"] and flags["ckpt.load_enable"]:
         found.append(
-            "--train.max_steps cannot count the steps of before in an asynchronous run that is resumed: leave it out."
+            "--train.max_steps cannot count the earlier steps of an asynchronous run that is resumed: leave it out."
         )
     for name in ("reward.timeout", "reward.deadline"):
         if not (math.isfinite(flags[name]) and flags[name] > 0):
@@ -239,20 +236,19 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     if flags["rollout.top_p"] < 1 and _corrects(flags):
         found.append(
             f"--rollout.top_p is {flags['rollout.top_p']} with --algo.advantage.is_correction_*: vLLM's probabilities "
-            "are among the tokens that it kept and the policy's among all, so every ratio would be too small by the "
-            "share that was kept. Set --rollout.top_p 1.0 or leave the correction out."
+            "are over the top-p tokens and the policy's over all, so every ratio would be too small. Set "
+            "--rollout.top_p 1.0 or leave the correction out."
         )
     if rewards_are_embedded(flags) and flags.get("data.label_key") is None:
         found.append(
-            "No --data.label_key: the built-in reward service compares each response with a reference answer, so "
-            "name the "
-            "column that holds it (or give your own rewards by --reward.remote_url)."
+            "No --data.label_key: the built-in reward service compares each response with a reference answer, so name "
+            "the column that holds it (or give your own rewards by --reward.remote_url)."
         )
     return found
 
 
 def _batch_faults(flags: dict[str, Any]) -> list[str]:
-    """A batch of an optimiser update that cannot be shared out evenly, of which DeepSpeed says so in the actors."""
+    """A --train.batch_size that the ranks cannot share evenly; DeepSpeed would report it only once the actors run."""
     ranks = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
     shards = ranks // max(1, flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"])
     at_once = flags["train.micro_batch_size"] * shards
@@ -265,7 +261,7 @@ def _batch_faults(flags: dict[str, Any]) -> list[str]:
 
 
 def _placement_faults(flags: dict[str, Any]) -> list[str]:
-    """Models that share GPUs but are not of one size, of which OpenRLHF says so once Ray is up."""
+    """Models that share GPUs but have different numbers of them; OpenRLHF would report it only once Ray is up."""
 
     def size(role: str) -> tuple[int, int]:
         return flags[f"{role}.num_nodes"], flags[f"{role}.num_gpus_per_node"]
@@ -303,14 +299,14 @@ def _nodes(size: tuple[int, int]) -> str:
 
 
 def _corrects(flags: dict[str, Any]) -> bool:
-    """Whether importance correction weighs the loss by the ratio of policy to rollout; its flag had another name up to
-    OpenRLHF 0.11.1."""
+    """Whether importance correction is on, which weights the loss by the ratio of policy to rollout. Up to OpenRLHF
+    0.11.1 its flag had another name."""
     level = flags.get("algo.advantage.is_correction_level", "off")
     return level != "off" or bool(flags.get("algo.advantage.is_correction_enable", False))
 
 
 def _meaningless(flags: dict[str, Any]) -> list[str]:
-    """Options of OpenRLHF that have no meaning with our own estimators: refused, never ignored."""
+    """Options of OpenRLHF that mean nothing with our estimators. They are refused, not ignored."""
     name = flags["algo.advantage.estimator"]
     estimator = ESTIMATORS[name]
     title = estimator.title
@@ -319,7 +315,7 @@ def _meaningless(flags: dict[str, Any]) -> list[str]:
         (
             flags["algo.advantage.gamma"] != 1,
             f"--algo.advantage.gamma is {flags['algo.advantage.gamma']}, but {title} does not discount: leave it "
-            f"at 1.",
+            "at 1.",
         ),
         (
             flags["algo.advantage.lambd"] != 1,
@@ -327,10 +323,9 @@ def _meaningless(flags: dict[str, Any]) -> list[str]:
         ),
         (
             flags["algo.kl.init_coef"] > 0 and not flags["algo.kl.use_loss"],
-            f"--algo.kl.init_coef is {flags['algo.kl.init_coef']} without --algo.kl.use_loss, which would "
-            f"subtract KL from "
-            f"the reward that {title} shapes: set --algo.kl.init_coef 0 (as the paper does) or add "
-            f"--algo.kl.use_loss.",
+            f"--algo.kl.init_coef is {flags['algo.kl.init_coef']} without --algo.kl.use_loss, which would subtract KL "
+            f"from the reward that {title} shapes: set --algo.kl.init_coef 0 (as the paper does) or add "
+            "--algo.kl.use_loss.",
         ),
         (
             flags["reward.normalize_enable"],
@@ -343,8 +338,7 @@ def _meaningless(flags: dict[str, Any]) -> list[str]:
         (
             flags["rollout.n_samples_per_prompt"] < 2,
             f"--rollout.n_samples_per_prompt is {flags['rollout.n_samples_per_prompt']}, but {title} compares the "
-            f"responses "
-            "of a group: use 2 or more (the paper uses 16).",
+            "responses of a group: use 2 or more (the paper uses 16).",
         ),
         (
             flags["critic.model_name_or_path"] is not None,
@@ -353,49 +347,46 @@ def _meaningless(flags: dict[str, Any]) -> list[str]:
         (
             flags["algo.advantage.no_std_norm"],
             f"--algo.advantage.no_std_norm contradicts Eq. 6 of {title}, which divides by the standard deviation: "
-            f"leave it "
-            "out.",
+            "leave it out.",
         ),
         (
             flags["actor.policy_loss_type"] != "ppo",
-            f"--actor.policy_loss_type {flags['actor.policy_loss_type']} is another method's objective, and "
-            f"{title} brings "
-            "its own: leave it out.",
+            f"--actor.policy_loss_type {flags['actor.policy_loss_type']} is another method's objective, and {title} "
+            "has its own: leave it out.",
         ),
         (
             flags.get("actor.loss_agg_mode", "token-mean") != "token-mean",
-            f"--actor.loss_agg_mode {flags.get('actor.loss_agg_mode')} contradicts the objective of {title}: "
-            f"leave it out.",
+            f"--actor.loss_agg_mode {flags.get('actor.loss_agg_mode')} contradicts the objective of {title}: leave it "
+            "out.",
         ),
         (
             flags["reward.model_name_or_path"] is not None and not flags["reward.remote_url"],
-            f"--reward.model_name_or_path gives scores of a model, but {title} needs verified correctness: use "
+            f"--reward.model_name_or_path gives a model's scores, but {title} needs verified correctness: use "
             "--reward.remote_url, or leave both out for the built-in reward service.",
         ),
         (
             estimator.per_response and flags["shaping.top_entropy_share"] != 1,
             f"--shaping.top_entropy_share is {flags['shaping.top_entropy_share']}, but {title} has one ratio and one "
-            "advantage for each response, of which no single token can be left out: leave it at 1.",
+            "advantage per response, so it cannot leave out single tokens: leave it at 1.",
         ),
         (
             estimator.per_response and correction,
-            f"--algo.advantage.is_correction_* weighs single tokens, but {title} has one ratio for each response: "
-            "leave it out.",
+            f"--algo.advantage.is_correction_* weights single tokens, but {title} has one ratio per response: leave "
+            "it out.",
         ),
     ]
     return [sentence for broken, sentence in rules if broken]
 
 
 def make_paths_absolute(args: argparse.Namespace) -> None:
-    """Let the folders that a run writes to mean the same in every process: Ray's workers have other working
-    directories than the driver.
+    """Make the paths that a run writes to absolute: Ray's workers have another working directory than the driver.
 
     Args:
         args: OpenRLHF's flat namespace, changed in place.
     """
     flags = vars(args)
     names = ["ckpt.output_dir", "ckpt.path", "logger.metrics_path", "logger.tensorboard_dir", "guide.solutions"]
-    if os.path.isdir(str(flags["guide.model"])):  # else it is a hub id
+    if os.path.isdir(str(flags["guide.model"])):  # not a hub id
         names.append("guide.model")
     for name in names:
         if flags[name]:

@@ -1,14 +1,15 @@
-"""What a run needs of each GPU's memory and of each node's, reckoned before it starts.
+"""An estimate of the memory that a run needs on each GPU and on each node, made before it starts.
 
-Bytes a parameter follow ZeRO (Rajbhandari et al., arXiv 1910.02054, section 3): 2 for the weight and 2 for the
-gradient in bfloat16, 12 for Adam's float32 copy and two moments; at an update DeepSpeed holds the gradient in float32
-besides, 4. Stage 1 shards the optimizer over the ranks, stage 2 the gradients too, stage 3 the weights. Activations
-with checkpointing are one input for each layer and all of one layer (Chen et al., arXiv 1604.06174). Logits are as
-OpenRLHF handles them (``openrlhf/models/actor.py``): in bfloat16 and, copied, in float32; in the backward pass their
-float32 gradient and its bfloat16 copy are there beside them. vLLM takes its share of a GPU and fills with a KV cache
-what weights, sampling and CUDA graphs leave.
+* Parameters (ZeRO: Rajbhandari et al., arXiv 1910.02054, section 3): 2 bytes for the weight and 2 for the gradient in
+  bfloat16, 12 for Adam's float32 copy and two moments, and during an update 4 for DeepSpeed's float32 gradient.
+  Stage 1 shards the optimizer over the ranks, stage 2 the gradients too, stage 3 the weights too.
+* Activations, with checkpointing: one input for each layer, and everything of one layer (Chen et al., arXiv
+  1604.06174).
+* Logits, as OpenRLHF handles them (``openrlhf/models/actor.py``): in bfloat16 with a float32 copy; in the backward
+  pass also their float32 gradient and its bfloat16 copy.
+* An engine: vLLM takes its share of a GPU, and uses as KV cache what weights, sampling and CUDA graphs leave.
 
-These are upper ends: every response is as long as allowed. Fragmentation and NCCL's buffers come under `OVERHEAD`."""
+All are upper bounds, for responses of full length. `OVERHEAD` stands for fragmentation and NCCL's buffers."""
 
 import json
 import math
@@ -39,11 +40,11 @@ __all__ = [
 
 GIB = 2**30
 GPU_VARIABLE = "GPU_GB"
-"""Environment variable with the memory of a GPU in GiB, for a plan on a machine that has none."""
+"""Environment variable with the memory of a GPU in GiB, for a plan on a machine without one."""
 OVERHEAD = 2 * GIB
 """A CUDA context, NCCL's buffers and fragmentation on a training GPU; CUDA graphs and scratch in an engine."""
 LIVE_PARAMETERS = 10**9
-"""Parameters that ZeRO-3 gathers ahead of their use at most: DeepSpeed's default ``stage3_max_live_parameters``."""
+"""Most parameters that ZeRO-3 gathers before their use: DeepSpeed's default ``stage3_max_live_parameters``."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Model:
     vocabulary: int
     tied: bool
     attention_bias: bool = True
-    """Whether query, key and value have one, as in Qwen2."""
+    """Whether query, key and value have a bias, as in Qwen2."""
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> "Model | None":
@@ -83,7 +84,7 @@ class Model:
 
     @property
     def parameters(self) -> int:
-        """Embedding, layers and head; norms of single heads, which some models have, are too small to count."""
+        """Parameters of embedding, layers and head, without the small norms of single heads that some models have."""
         queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
         attention = 2 * self.hidden * queries + 2 * self.hidden * keys
         if self.attention_bias:
@@ -99,9 +100,8 @@ class Model:
 
     @property
     def layer_bytes(self) -> int:
-        """Activations of one token in one layer, in bfloat16: two norms, residual, query, attention and its output
-        take 8 times the hidden size; then key and value; and gate, up, activation and product of the feed-forward
-        part."""
+        """Activations of one token in one layer, in bfloat16: 8 times the hidden size for two norms, residual, query,
+        attention and its output; key and value; and gate, up, activation and product of the feed-forward part."""
         return 2 * (8 * self.hidden + 2 * self.kv_heads * self.head_dim + 4 * self.intermediate)
 
 
@@ -111,11 +111,11 @@ KNOWN = {
     "Qwen2.5-7B": Model(3584, 18944, 28, 28, 4, 128, 152_064, tied=False),
     "Qwen2.5-32B": Model(5120, 27648, 64, 40, 8, 128, 152_064, tied=False),
 }
-"""What the launch scripts train, for a plan on a machine that has not downloaded it."""
+"""The models of the launch scripts, for a plan on a machine that has not downloaded them."""
 
 
 def model_named(name: str) -> Model | None:
-    """The model of a folder, of a hub id whose files are here, or one of `KNOWN`; None where its shape is not known.
+    """The model in a folder, of a hub id in the cache, or in `KNOWN`; None where its shape is not known.
 
     Args:
         name: as ``--actor.model_name_or_path``.
@@ -136,17 +136,17 @@ def model_named(name: str) -> Model | None:
 
 @dataclass(frozen=True)
 class Setup:
-    """The machines and who shares them."""
+    """The machines, and how trainer and engines share them."""
 
     nodes: int
     gpus: int
-    """Of each node, that train."""
+    """Training GPUs of each node."""
     gpu_memory: float
     """Bytes of each GPU."""
     stage: int
-    """ZeRO's."""
+    """ZeRO stage."""
     tensor_parallel: int
-    """GPUs of an engine."""
+    """GPUs of each engine."""
     utilization: float
     """Share of a GPU that an engine takes."""
     colocated: bool
@@ -154,33 +154,33 @@ class Setup:
     trainer_sleeps: bool
     adam_offload: bool
     reference: bool = False
-    """Whether a reference model for the KL term is there, with the policy's precision and sharding."""
+    """Whether there is a reference model for the KL term, with the policy's precision and sharding."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What is done at once."""
+    """Lengths and batch sizes."""
 
     length: int
     """Tokens of a prompt and its response."""
     train_batch: int
-    """Responses of a training micro-batch on one GPU."""
+    """Responses in a training micro-batch on one GPU."""
     forward_batch: int
     """Responses whose log-probabilities are computed at once on one GPU."""
     at_once: int
-    """Responses that an engine works on at once."""
+    """Responses that an engine generates at once."""
     checkpointing: bool
 
 
 @dataclass(frozen=True)
 class Need:
-    """Bytes: of one GPU, but for the host's."""
+    """Bytes on one GPU; `host` is on a node."""
 
     weights: float
     gradients: float
     optimizer: float
     gathered: float
-    """Layers that ZeRO-3 holds whole for a while."""
+    """Layers that ZeRO-3 has gathered at a time."""
     reference: float
     activations: float
     train_logits: float
@@ -190,25 +190,25 @@ class Need:
     forward: float
     """Activations and logits of the responses whose log-probabilities are computed at once."""
     training: float
-    """All of a training GPU at its worst: in the backward pass, or while log-probabilities are computed."""
+    """The peak of a training GPU: in the backward pass, or while log-probabilities are computed."""
     resident: float
-    """What of the trainer stays on the GPU while the engine works there too; 0 where they have different GPUs."""
+    """Memory that the trainer keeps on the GPU while the engine generates there; 0 if they have different GPUs."""
     engine_weights: float
     sampling: float
-    """Logits of the responses that an engine works on at once, in float32 and sorted or copied once."""
+    """Logits of the responses that an engine generates at once, in float32, plus one copy."""
     cache: float
-    """What is left for the KV cache; below 0 where there is none."""
+    """Memory left for the KV cache; below 0 if the rest does not fit."""
     full_length: float
-    """Responses of full length whose KV cache an engine has room for."""
+    """Responses of full length that fit into an engine's KV cache."""
     host: float
-    """Memory of a node that sleeping engines, a sleeping trainer and an offloaded optimizer take."""
+    """Memory of a node for sleeping engines, a sleeping trainer and an offloaded optimizer."""
 
 
 def gpu_bytes() -> float:
-    """Memory of a GPU: of this machine's smallest one, else what GPU_GB says, else 80 GiB.
+    """Memory of a GPU: of this machine's smallest, else the value of GPU_GB, else 80 GiB.
 
     Raises:
-        SettingsError: GPU_GB is no number above 0.
+        SettingsError: GPU_GB is not a number above 0.
     """
     import torch
 
@@ -221,9 +221,10 @@ def gpu_bytes() -> float:
 
 
 def setup_of(flags: Mapping[str, Any], gpu_memory: float) -> Setup:
-    """From OpenRLHF's flat flags.
+    """The setup of a run.
 
     Args:
+        flags: OpenRLHF's flat flags.
         gpu_memory: bytes of each GPU.
     """
     return Setup(
@@ -243,7 +244,7 @@ def setup_of(flags: Mapping[str, Any], gpu_memory: float) -> Setup:
 
 
 def workload_of(flags: Mapping[str, Any]) -> Workload:
-    """From OpenRLHF's flat flags."""
+    """The workload of a run, from OpenRLHF's flat flags."""
     return Workload(
         length=flags["data.max_len"],
         train_batch=flags["train.micro_batch_size"],
@@ -254,7 +255,7 @@ def workload_of(flags: Mapping[str, Any]) -> Workload:
 
 
 def need(model: Model, setup: Setup, work: Workload) -> Need:
-    """Reckon a run."""
+    """Estimate the memory of a run."""
     count, ranks = model.parameters, setup.nodes * setup.gpus
     weights = 2 * count / (ranks if setup.stage >= 3 else 1)
     gradients = 2 * count / (ranks if setup.stage >= 2 else 1)
@@ -278,13 +279,13 @@ def need(model: Model, setup: Setup, work: Workload) -> Need:
     training = states + max(backward, forward) + OVERHEAD
 
     engine_weights = 2 * count / setup.tensor_parallel
-    # DeepSpeed's sleep leaves the weights; the optimizer's scratch for an update is not there between updates.
+    # DeepSpeed's sleep leaves the weights. The optimizer's memory for an update is free between updates.
     between = (
         weights + reference if setup.trainer_sleeps else states - gathered - (0.0 if setup.adam_offload else update)
     )
     resident = between if setup.colocated else 0.0
     sampling = 2 * 4.0 * work.at_once * model.vocabulary / setup.tensor_parallel
-    # An engine may take its share only of what is there.
+    # An engine cannot take more than the trainer leaves.
     room = min(setup.utilization * setup.gpu_memory, setup.gpu_memory - resident)
     cache = room - engine_weights - sampling - OVERHEAD
     full_length = max(0.0, cache) * setup.tensor_parallel / (model.cache_bytes * work.length)
@@ -292,7 +293,7 @@ def need(model: Model, setup: Setup, work: Workload) -> Need:
     host = setup.gpus * engine_weights if setup.colocated and setup.engine_sleeps else 0.0
     host += setup.gpus * adam if setup.adam_offload else 0.0
     host += setup.gpus * (gradients + adam) if setup.trainer_sleeps and not setup.adam_offload else 0.0
-    # An engine of the same GPU that does not sleep is there while the policy learns.
+    # An engine on the same GPU that does not sleep keeps its memory while the policy trains.
     beside = 0.0 if setup.engine_sleeps or not setup.colocated else setup.utilization * setup.gpu_memory
     return Need(
         weights=weights,
@@ -316,7 +317,7 @@ def need(model: Model, setup: Setup, work: Workload) -> Need:
 
 
 def rows(found: Need, setup: Setup, work: Workload) -> list[tuple[str, str]]:
-    """The reckoning for people: name and sentence."""
+    """The estimate for people: names and sentences."""
     parts = [
         (found.weights, "weights"),
         (found.gradients, "gradients"),
@@ -329,12 +330,12 @@ def rows(found: Need, setup: Setup, work: Workload) -> list[tuple[str, str]]:
         ("memory", f"at most {_gib(found.training)} GiB of a GPU's {_gib(setup.gpu_memory)} for training: {listed};"),
         (
             "",
-            f"{_gib(found.backward)} of activations and logits while it learns from {work.train_batch} responses at "
-            f"once, or {_gib(found.forward)} for log-probabilities of {work.forward_batch}",
+            f"{_gib(found.backward)} of activations and logits for micro-batches of {work.train_batch} responses in "
+            f"training, or {_gib(found.forward)} of {work.forward_batch} for log-probabilities",
         ),
         (
             "",
-            f"{_gib(found.engine_weights)} GiB of weights in an engine's GPU and {_gib(max(0.0, found.cache))} of KV "
+            f"{_gib(found.engine_weights)} GiB of weights on an engine's GPU and {_gib(max(0.0, found.cache))} of KV "
             f"cache: room for {math.floor(found.full_length):,} responses of {work.length:,} tokens",
         ),
     ]
@@ -344,7 +345,7 @@ def rows(found: Need, setup: Setup, work: Workload) -> list[tuple[str, str]]:
 
 
 def warnings(found: Need, setup: Setup, work: Workload) -> list[str]:
-    """Where it cannot fit: one sentence each, with what helps."""
+    """One sentence for each part that does not fit, with the flags that help."""
     told = []
     has = _gib(setup.gpu_memory)
     states = found.weights + found.gradients + found.optimizer + found.gathered + found.reference
@@ -364,8 +365,8 @@ def warnings(found: Need, setup: Setup, work: Workload) -> list[str]:
     if found.full_length < 1:
         told.append(
             f"An engine has {_gib(max(0.0, found.cache))} GiB for its KV cache, too little for one response of "
-            f"{work.length:,} tokens: raise --vllm.gpu_memory_utilization or --vllm.tensor_parallel_size, or let what "
-            "shares the GPU sleep."
+            f"{work.length:,} tokens: raise --vllm.gpu_memory_utilization or --vllm.tensor_parallel_size, or add "
+            "--ds.enable_sleep if the trainer shares the GPU."
         )
     return told
 

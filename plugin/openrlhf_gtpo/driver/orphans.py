@@ -1,7 +1,8 @@
-"""Lives in the driver: ends of processes that nobody waits for.
+"""Runs in the driver: waits for processes whose parents have ended.
 
-Ray's workers, and vLLM's engine below one, outlive their parents by a moment when a run ends. Whoever adopts them has
-to wait for them, or each stays in the process table as a zombie; the first process of a container often does not."""
+When a run ends, Ray's workers and vLLM's engines outlive their parents by a moment. The process that adopts them has
+to wait for them, or they stay in the process table as zombies. The first process of a container often does not wait,
+so the driver adopts them."""
 
 import contextlib
 import ctypes
@@ -16,18 +17,17 @@ PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
 def adopt_orphans() -> None:
-    """From now on, descendants of this process that lose their parent become its children (Linux; elsewhere nothing
-    changes)."""
+    """Make this process the parent of descendants that lose their parent (on Linux; elsewhere nothing happens)."""
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:
         prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def reap(seconds: float) -> None:
-    """Wait for children until there is none. For the very end: their exit codes are lost.
+    """Wait until this process has no children. Call it last, since it drops their exit codes.
 
     Args:
-        seconds: how long they may take to end by themselves; then they are killed.
+        seconds: after this time the children that are left are killed.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -39,7 +39,7 @@ def reap(seconds: float) -> None:
             continue
         if time.monotonic() > deadline:
             children = _children()
-            if not children:  # a kernel that does not list them
+            if not children:  # this kernel does not list them
                 return
             for child in children:
                 with contextlib.suppress(ProcessLookupError):

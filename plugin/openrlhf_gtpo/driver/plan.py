@@ -1,4 +1,4 @@
-"""What a command line would do: the resolved plan that ``--dry-run`` prints."""
+"""The plan of a run that ``--dry-run`` prints."""
 
 import argparse
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ def plan(
     Args:
         args: OpenRLHF's flat namespace, as checked.
         device: ``cpu`` or ``gpu``.
-        precision: of the weights, for people.
+        precision: of the weights, as a text for people.
         preset: name of the preset, if one was used.
-        overridden: its flags that the command line sets itself.
+        overridden: flags of the preset that the command line sets itself.
     """
     flags = vars(args)
     rows = [("preset", _preset(preset, overridden)), *_algorithm(flags), *_batch(flags)]
@@ -43,7 +43,7 @@ def plan(
 def _preset(preset: str | None, overridden: Sequence[str]) -> str:
     if preset is None:
         return "none"
-    return preset + (f", but for {', '.join(overridden)}" if overridden else "")
+    return preset + (f", except {', '.join(overridden)}" if overridden else "")
 
 
 def _algorithm(flags: dict[str, Any]) -> list[tuple[str, str]]:
@@ -96,7 +96,7 @@ def _guide(flags: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _learning(flags: dict[str, Any]) -> list[tuple[str, str]]:
-    """How long the run is and what its learning rate is on the way."""
+    """The number of steps and updates, and the learning rate along them."""
     most, highest = flags["train.max_steps"], f"{flags['actor.adam.lr']:g}"
     found = schedule(hierarchize(argparse.Namespace(**flags)))
     if found is None:
@@ -131,10 +131,10 @@ def _machines(flags: dict[str, Any], device: str, precision: str) -> list[tuple[
 
 
 def _memory(flags: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the run needs of the GPUs that are here, of those that GPU_GB describes, or else of 80 GiB each."""
+    """The memory that the run needs on this machine's GPUs, else on GPUs of GPU_GB, else of 80 GiB."""
     model = memory.model_named(str(flags["actor.model_name_or_path"]))
     if model is None:
-        return [("memory", "not known: the model's config.json is not here, or it is of another kind")]
+        return [("memory", "not known: the model's config.json is not on this machine, or not of a supported kind")]
     reckoned = memory.setup_of(flags, memory.gpu_bytes())
     work = memory.workload_of(flags)
     found = memory.need(model, reckoned, work)

@@ -1,7 +1,7 @@
-"""``--preset NAME``: an algorithm's settings as flags, one small file each in ``presets/``.
+"""``--preset NAME``: the flags of an algorithm, from one small file in ``presets/``.
 
-What the command line says itself wins: ``--preset dapo --actor.eps_clip_low_high 0.2 0.2`` has a symmetric clip, and
-``--no-algo.dynamic_filtering_enable`` takes a switch of the preset back. ``--show`` prints the file and ends.
+Flags of the command line override the preset's: ``--preset dapo --actor.eps_clip_low_high 0.2 0.2`` has a symmetric
+clip. ``--no-algo.dynamic_filtering_enable`` removes a switch of the preset. ``--show`` prints the file and exits.
 """
 
 import shlex
@@ -16,19 +16,19 @@ __all__ = ["Expanded", "expand", "flags", "names", "text"]
 
 @dataclass(frozen=True)
 class Expanded:
-    """A command line whose preset has been put in its place."""
+    """A command line whose preset was replaced by its flags."""
 
     arguments: list[str]
     """The preset's flags that are not overridden, then the rest of the command line."""
     preset: str | None
     overridden: tuple[str, ...] = ()
-    """Flags of the preset that the command line sets itself or takes back."""
+    """Flags of the preset that the command line sets or removes."""
     show: bool = False
-    """Whether the preset is only to be printed."""
+    """Whether to print the preset and exit."""
 
 
 def names() -> list[str]:
-    """The presets there are."""
+    """All presets."""
     return sorted(entry.name.removesuffix(".flags") for entry in _folder().iterdir() if entry.name.endswith(".flags"))
 
 
@@ -54,10 +54,13 @@ def flags(name: str) -> list[list[str]]:
 
 
 def expand(arguments: Sequence[str]) -> Expanded:
-    """Take ``--preset NAME``, ``--show`` and ``--no-FLAG`` out of a command line and put the preset's flags in.
+    """Replace ``--preset NAME``, ``--show`` and ``--no-FLAG`` in a command line by the preset's flags.
+
+    Args:
+        arguments: the command line without the program's name.
 
     Raises:
-        SettingsError: the preset does not exist or is named twice, or --show or --no-FLAG stands without one.
+        SettingsError: the preset does not exist or is given twice, or --show or --no-FLAG is given without one.
     """
     rest: list[str] = []
     preset: str | None = None
@@ -68,7 +71,7 @@ def expand(arguments: Sequence[str]) -> Expanded:
         if argument == "--preset" or argument.startswith("--preset="):
             name = argument.partition("=")[2] if "=" in argument else next(given, "")
             if preset is not None:
-                raise SettingsError(f"--preset is named twice, {preset} and {name}: keep one.")
+                raise SettingsError(f"--preset is given twice, {preset} and {name}: keep one.")
             preset = name
         elif argument == "--show":
             show = True
@@ -79,7 +82,7 @@ def expand(arguments: Sequence[str]) -> Expanded:
     if preset is None:
         if show or taken_back:
             left = "--show" if show else taken_back[0].replace("--", "--no-", 1)
-            raise SettingsError(f"{left} is about a preset, and there is none: add --preset NAME or leave it out.")
+            raise SettingsError(f"{left} needs a preset, and none is given: add --preset NAME or leave it out.")
         return Expanded(rest, None)
 
     lines = flags(preset)
@@ -87,12 +90,13 @@ def expand(arguments: Sequence[str]) -> Expanded:
     for name in taken_back:
         if name not in known:
             raise SettingsError(
-                f"{name.replace('--', '--no-', 1)} takes back what --preset {preset} does not set: leave it out."
+                f"{name.replace('--', '--no-', 1)} would remove a switch that --preset {preset} does not set: leave "
+                "it out."
             )
     explicit = {argument.partition("=")[0] for argument in rest if argument.startswith("--")} | set(taken_back)
     kept = [word for line in lines if line[0] not in explicit for word in line]
     return Expanded([*kept, *rest], preset, tuple(line[0] for line in lines if line[0] in explicit), show)
 
 
-def _folder():  # type: ignore[no-untyped-def]  # Traversable has another home in each Python
+def _folder():  # type: ignore[no-untyped-def]  # Python versions import Traversable from different modules
     return files("openrlhf_gtpo") / "driver" / "presets"

@@ -1,7 +1,7 @@
-"""A run's lock on a folder that it writes into, so that no second run writes there too.
+"""A lock on a folder that a run writes to, so that no second run writes there too.
 
-The lock is the kernel's on an open file (POSIX, ``fcntl.lockf``): it ends with the process that holds it, however that
-ends, no child inherits it, and over NFS it holds between machines. What the file says is for people."""
+It is a kernel lock on an open file (POSIX, ``fcntl.lockf``). It ends with the process that holds it, in whatever way
+that ends; children do not inherit it; over NFS it works between machines. The content of the file is for people."""
 
 import contextlib
 import errno
@@ -21,20 +21,21 @@ __all__ = ["FILE", "held"]
 FILE = "run.lock"
 
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-"""What a file system says that has no locks: the run goes on, and what the file says is told."""
+"""Errors of file systems without locks. The run continues, with a warning if the file names another run."""
 
 
 @contextlib.contextmanager
 def held(folder: Path, flag: str, warn: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock of a folder, which is made if it is not there.
+    """Hold the lock of a folder, which is created if necessary.
 
     Args:
-        folder: that a run writes into.
-        flag: that names it, for the sentences.
-        warn: told where a run on another machine, or on a file system without locks, may be at work still.
+        folder: the folder that a run writes to.
+        flag: the flag that names it, for messages.
+        warn: called with a sentence if another run may still be active: on another machine, or on a file system
+            without locks.
 
     Raises:
-        SettingsError: another run holds it, or the folder cannot be written to.
+        SettingsError: another run holds the lock, or the folder cannot be written to.
     """
     path = folder / FILE
     try:
@@ -47,13 +48,13 @@ def held(folder: Path, flag: str, warn: Callable[[str], None]) -> Iterator[None]
         ) from None
     except OSError as error:
         raise SettingsError(f"{flag} {folder} cannot be written to: {error.strerror}.") from None
-    # Through this descriptor: closing another one of the file would end the lock.
+    # Read through this descriptor: closing any other descriptor of the file would release the lock.
     left = os.pread(file, 1000, 0)
     here = socket.gethostname()
     if left and not (has_lock and _holder(left).get("host") == here):
         warn(
-            f"{path} is of a run that did not end by itself ({_told(left)}): if it is still there, stop it, since two "
-            "runs in one folder spoil each other's files."
+            f"{path} was left by a run that did not end by itself ({_told(left)}): if it is still running, stop it, "
+            "since two runs in one folder overwrite each other's files."
         )
     own = {"host": here, "pid": os.getpid(), "start": datetime.now().astimezone().isoformat(" ", "seconds")}
     os.truncate(file, 0)
@@ -61,17 +62,17 @@ def held(folder: Path, flag: str, warn: Callable[[str], None]) -> Iterator[None]
     try:
         yield
     finally:
-        # Whoever opened it in the meantime finds that it is gone and makes a new one.
+        # A run that opened it in the meantime sees that it is gone and creates a new one.
         path.unlink(missing_ok=True)
         os.close(file)
 
 
 def _locked(path: Path) -> tuple[int, bool]:
-    """An open file at this path with the lock on it; or without, where the file system has no locks.
+    """An open file at this path, and whether it is locked; it is not where the file system has no locks.
 
     Raises:
         BlockingIOError: another process has the lock.
-        OSError: it cannot be opened.
+        OSError: the file cannot be opened.
     """
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
@@ -98,7 +99,7 @@ def _is_at(file: int, path: Path) -> bool:
 
 
 def _holder(content: bytes) -> dict[str, Any]:
-    """What a run wrote of itself; nothing where it has yet to."""
+    """What a run wrote about itself; empty if it has not written yet."""
     try:
         found = json.loads(content)
     except ValueError:

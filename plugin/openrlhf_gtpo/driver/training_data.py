@@ -1,5 +1,5 @@
-"""Data and models that would poison or end a run, found before anything starts: the doctor's checks of a data set,
-for a file that the driver can read, and what a guide has to have in common with the policy."""
+"""Checks of the training data and the guide, before anything starts: the doctor's checks of a data set, for files that
+the driver can read, and whether the guide's vocabulary or solutions fit the policy."""
 
 import re
 from pathlib import Path
@@ -20,20 +20,20 @@ DOCTORS_FLAGS = {
     "--max_len": "--data.max_len",
     "--max_new_tokens": "--rollout.max_new_tokens",
 }
-"""Flag of the doctor -> the same of training."""
+"""Flag of the doctor -> flag of training."""
 
 
 def poison(flags: dict[str, Any]) -> tuple[list[str], list[str]]:
-    """What is wrong with the JSON-lines files of ``--data.prompt_dataset`` and ``--eval.dataset``; nothing is said of
-    other sources, such as a hub id.
+    """Faults in the JSON-lines files of ``--data.prompt_dataset`` and ``--eval.dataset``. Other sources, such as a hub
+    id, are not checked.
 
     Args:
         flags: OpenRLHF's flat flags.
 
     Returns:
-        Sentences for which the run is refused: lines that are no object or lack a prompt or label, empty labels and
-        labels that are neither text nor number, prompts that leave no room for a response. And sentences that are
-        only told: prompts that come twice.
+        Sentences for which the run is refused: lines that are not an object or lack a prompt or label, empty labels,
+        labels that are neither text nor number, prompts that leave no room for a response. And warnings: repeated
+        prompts.
     """
     faults: list[str] = []
     warnings: list[str] = []
@@ -48,7 +48,7 @@ def poison(flags: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def _findings(path: Path, flags: dict[str, Any]) -> list[Finding]:
-    """What the doctor says of one file."""
+    """The doctor's findings on one file."""
     rows, found = check_rows(path, flags["data.input_key"], flags["data.label_key"] or "")
     findings = [rows]
     if found is not None and rows.state != "fault":
@@ -56,7 +56,7 @@ def _findings(path: Path, flags: dict[str, Any]) -> list[Finding]:
             findings.append(check_labels(path, found, flags["data.label_key"]))
         findings.append(check_repeats(path, found))
         model = Path(str(flags["actor.model_name_or_path"]))
-        # A model that is not on this machine yet is not fetched for this: the doctor does it where it is asked to.
+        # A model that is not on this machine is not downloaded for this check; the doctor does that on request.
         if model.is_dir() and flags["data.apply_chat_template"] and flags["data.label_key"]:
             shown = sample(path, found, flags["data.input_key"], flags["data.label_key"])
             if shown:
@@ -66,12 +66,12 @@ def _findings(path: Path, flags: dict[str, Any]) -> list[Finding]:
 
 
 def _in_trainings_words(sentence: str) -> str:
-    """A sentence of the doctor's with the flags as training has them; the names of files in it stay as they are."""
+    """A sentence of the doctor with training's names of the flags. File names in it are not changed."""
     return re.sub(rf"(?<=[ (])({'|'.join(DOCTORS_FLAGS)})\b", lambda found: DOCTORS_FLAGS[found[1]], sentence)
 
 
 def guide_faults(flags: dict[str, Any]) -> list[str]:
-    """What is wrong with the guide that the flags name: its vocabulary, or its file of solutions.
+    """Faults of the guide that the flags name: in its vocabulary, or in its file of solutions.
 
     Args:
         flags: OpenRLHF's flat flags.

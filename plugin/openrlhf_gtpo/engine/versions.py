@@ -5,4 +5,4 @@ __all__ = ["FIRST", "INSTALL_TESTED", "LAST"]
 FIRST, LAST = "0.27", "0.32"
 
 INSTALL_TESTED = f"install a vLLM from {FIRST} to {LAST}, each of which was tested"
-"""What a sentence about a vLLM that the hook does not fit ends with."""
+"""The fix in messages about a vLLM that the hook does not fit."""

@@ -19,17 +19,22 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Its name is that of its file, without the ending."""
+    """A benchmark, named after its file without the ending."""
 
     name: str
     prompts: tuple[Prompt, ...]
 
 
 def load(path: Path, input_key: str, label_key: str) -> Benchmark:
-    """Read a file such as OpenRLHF trains on: an object a line, with a text or a list of chat messages as prompt.
+    """Read a file of JSON lines, in the form that OpenRLHF trains on: the prompt is a text or a list of chat messages.
+
+    Args:
+        path: the file.
+        input_key: column of the prompt.
+        label_key: column of the reference answer.
 
     Raises:
-        SettingsError: the file cannot be read, or a line lacks what it needs; one sentence that names the line.
+        SettingsError: the file cannot be read, or a line has no prompt or reference; the sentence names the line.
     """
     try:
         prompts = tuple(

@@ -1,7 +1,7 @@
 """``openrlhf-gtpo eval``: Mean@n and Pass@k of a policy on benchmarks, with confidence intervals.
 
-vLLM samples, the reward service grades. What is done is kept after every few prompts, so that the same command goes
-on where an interrupted one stopped."""
+vLLM samples, the reward service grades. Results are saved after every few prompts, so the same command continues
+where an interrupted one stopped."""
 
 import argparse
 import asyncio
@@ -30,11 +30,15 @@ __all__ = ["main"]
 
 PROGRAM = "openrlhf-gtpo eval"
 RESPONSES_AT_ONCE = 1024
-"""How many responses are sampled, graded and written together: what an interruption costs at most."""
+"""Responses that are sampled, graded and saved together; an interruption loses at most these."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Evaluate; exit status 0, 1 when it stopped with a sentence, 2 for a command line that is refused."""
+    """Run the evaluation.
+
+    Returns:
+        Exit status: 0, 1 if an error stopped it, 2 for a command line that is refused.
+    """
     args = _parser().parse_args(argv)
     try:
         _evaluate(args)
@@ -56,16 +60,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, required=True, help="folder for eval.json and eval.jsonl")
     parser.add_argument("--n", type=int, default=32, help="responses to each prompt (32)")
     parser.add_argument("--k", default="1,2,4,8,16,32", help="the k of Pass@k, each at most n (1,2,4,8,16,32)")
-    parser.add_argument("--temperature", type=float, default=1.0, help="0 is greedy (1.0)")
-    parser.add_argument("--top_p", type=float, default=1.0, help="(1.0)")
-    parser.add_argument("--max_new_tokens", type=int, default=4096, help="(4096)")
-    parser.add_argument("--max_prompts", type=int, default=None, help="only the first so many of each benchmark")
+    parser.add_argument("--temperature", type=float, default=1.0, help="sampling temperature; 0 is greedy (1.0)")
+    parser.add_argument("--top_p", type=float, default=1.0, help="sample from this share of the probability (1.0)")
+    parser.add_argument("--max_new_tokens", type=int, default=4096, help="most tokens of a response (4096)")
+    parser.add_argument("--max_prompts", type=int, default=None, help="first N prompts of each benchmark (all)")
     parser.add_argument("--input_key", default="input", help="column of the prompt, a text or chat messages (input)")
     parser.add_argument("--label_key", default="label", help="column of the reference answer (label)")
     parser.add_argument(
         "--reward_url",
         default=None,
-        help=f"reward service, its token in {TOKEN_VARIABLE}; without it one is started",
+        help=f"reward service; its token is read from {TOKEN_VARIABLE} (without a URL one is started)",
     )
     parser.add_argument("--tensor_parallel_size", type=int, default=1, help="GPUs of the engine (1)")
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="where vLLM runs (auto)")
@@ -75,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
         default="auto",
         help="precision: auto is the model's own, on a CPU bf16 where it has that, else fp32 (auto)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="(0)")
+    parser.add_argument("--seed", type=int, default=0, help="of the sampling (0)")
     return parser
 
 
@@ -84,7 +88,7 @@ def _evaluate(args: argparse.Namespace) -> None:
     _check(args)
     benchmarks = [load(path, args.input_key, args.label_key) for path in args.data]
     if len({benchmark.name for benchmark in benchmarks}) < len(benchmarks):
-        raise SettingsError("--data names two files of one name: rename one.")
+        raise SettingsError("--data names two files of the same name, which names the benchmark: rename one.")
     device = _device(args.device)
     environment = cpu_environment() if device == "cpu" else os.environ
     if fault := model_fault("--model", args.model, offline=is_offline(environment)):
@@ -155,7 +159,7 @@ def _device(wanted: str) -> str:
 
 @contextlib.contextmanager
 def _rewards(url: str | None) -> Iterator[RewardClientSettings]:
-    """Where to ask for rewards; a service of our own lives as long as the context."""
+    """Settings of the reward client. Without a URL, a built-in service runs as long as the context."""
     if url is not None:
         yield RewardClientSettings(urls=tuple(part.strip() for part in url.split(",")), token=reward_token())
         return
@@ -172,7 +176,7 @@ def _fill(
     n: int,
     bar: "tqdm[None]",
 ) -> None:
-    """Sample, grade and write the prompts that are left of one benchmark, some at a time."""
+    """Sample, grade and save the prompts of one benchmark that are not done yet, some at a time."""
     size = max(1, RESPONSES_AT_ONCE // n)
     for start in range(0, len(prompts), size):
         part = prompts[start : start + size]

@@ -1,5 +1,5 @@
-"""What an evaluation leaves behind: eval.jsonl with a line for each response, from which it goes on after an
-interruption, and eval.json with the figures."""
+"""The files of an evaluation: eval.jsonl with a line for each response, from which it continues after an interruption,
+and eval.json with the figures."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -33,10 +33,10 @@ class Response:
 
 
 class Record:
-    """The responses that are done, on disk.
+    """The finished responses, on disk.
 
     Raises:
-        SettingsError: the folder holds an evaluation with other settings, or something that is none.
+        SettingsError: the folder holds an evaluation with other settings, or a file that cannot be read.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
@@ -51,7 +51,7 @@ class Record:
         self.responses = self._read(settings["n"])
 
     def _read(self, n: int) -> list[Response]:
-        """What is there, without the prompts that an interruption left incomplete; the file is cut to that."""
+        """The responses in the file. Prompts that an interruption left incomplete are removed from it."""
         if not self._path.exists():
             return []
         lines = list(lines_of(self._path))
@@ -60,7 +60,7 @@ class Record:
             try:
                 responses.append(Response(**json.loads(line.content)))
             except (ValueError, TypeError):
-                if line is not lines[-1]:  # Only the last line may have been cut off.
+                if line is not lines[-1]:  # only the last line can be cut off
                     raise SettingsError(f"{self._path} cannot be read from line {line.number}: remove it.") from None
         count: dict[tuple[str, int], int] = {}
         for response in responses:

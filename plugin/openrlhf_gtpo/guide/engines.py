@@ -1,4 +1,4 @@
-"""Lives in the driver: starts the guide's vLLM engines where OpenRLHF starts the policy's, by the same function."""
+"""Runs in the driver: starts the guide's vLLM engines, by the function with which OpenRLHF starts the policy's."""
 
 import inspect
 import itertools
@@ -13,17 +13,21 @@ from openrlhf_gtpo.guide.settings import GuideSettings
 __all__ = ["guide_engines", "with_guide_engines"]
 
 NAME = "openrlhf_gtpo_guide"
-SEED_OFFSET = 10_000  # the guide samples other tokens than the policy where both are the same model
+SEED_OFFSET = 10_000  # so that the guide samples other tokens than the policy even if both are the same model
 
-_kept: list[Any] = []  # an actor lives as long as somebody holds the handle that made it
+_kept: list[Any] = []  # Ray ends an actor when its original handle is gone
 
 
 def with_guide_engines(create: Callable[..., list[Any]], guide: GuideSettings | None) -> Callable[..., list[Any]]:
-    """OpenRLHF's ``create_vllm_engines`` that starts the guide's engines too, where there is a guide.
+    """OpenRLHF's ``create_vllm_engines``, which also starts the guide's engines if there is a guide.
 
-    They take every setting of the policy's but the model and the number of GPUs; where OpenRLHF hands over the
-    placement group that the policy is trained on (``--train.colocate_all``), they share it. They are Ray actors
-    with names, by which the controller finds them: it is given the policy's engines alone.
+    They have the settings of the policy's engines, except the model and the number of GPUs. With
+    ``--train.colocate_all`` they share the policy's placement group. They are named Ray actors, since OpenRLHF passes
+    only the policy's engines to the controller, which finds the guide's by name.
+
+    Args:
+        create: OpenRLHF's function.
+        guide: None without a guide.
     """
 
     def create_all(*args: Any, **kwargs: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Lives in the controller: asks the guide while the policy still answers, and joins what both said into groups."""
+"""Runs in the controller: asks the guide while the policy still generates, and joins both responses in groups."""
 
 import dataclasses
 import time
@@ -17,13 +17,13 @@ from openrlhf_gtpo.guide.sources import Source
 __all__ = ["MARKS", "Guide", "GuideTally"]
 
 MARKS = ("guide/group", "guide/second_batch", "guide/filler", "guide/share")
-"""What `Guide.join` writes into ``info`` of every response, (1,) float: the number of its group; 1 in the second
+"""Entries that `Guide.join` adds to ``info`` of every response, (1,) float: the number of its group; 1 in the second
 batch; 1 for a filler; 1 for a response of the guide."""
 
 
 @dataclass
 class GuideTally:
-    """What became of the guide's responses in one rollout batch."""
+    """Counts of the guide's responses and groups in one rollout batch."""
 
     asked: int = 0
     responses: int = 0
@@ -36,7 +36,7 @@ class GuideTally:
     wait_seconds: float = 0.0
 
     def metrics(self) -> dict[str, float]:
-        """Under the names that are logged."""
+        """Metric name -> value."""
         return {
             "guide/asked_groups": float(self.asked),
             "guide/responses": float(self.responses),
@@ -53,19 +53,25 @@ class GuideTally:
 
 @dataclass
 class _Asked:
-    """A group of the policy's responses and what the guide was asked for it."""
+    """A group of the policy's responses, and the guide's answer to its prompt."""
 
     policy: list[Experience]
     is_zero_reward: bool
     answer: Any = None
-    """A Ray reference, or None where there is nothing to come, or nothing has been asked for yet."""
+    """A Ray reference; None if the guide was not asked yet, or has no answer."""
 
 
 @dataclass
 class Guide:
-    """Asks a guide for the groups of one rollout batch after the other.
+    """Asks a guide for responses, one rollout batch after the other.
 
-    ``args``: OpenRLHF's nested arguments. ``tally``: of the batch that was joined last.
+    For each batch, `see` is called with every response of the policy, then `join` once.
+
+    Attributes:
+        settings: the flags ``--guide.*``.
+        source: gives the responses.
+        args: OpenRLHF's nested arguments.
+        tally: of the batch that was joined last.
     """
 
     settings: GuideSettings
@@ -75,20 +81,25 @@ class Guide:
 
     def __post_init__(self) -> None:
         self._open: list[Experience] = []
-        self._asked: dict[int, _Asked] = {}  # by the identity of a group's first response, which it holds
+        self._asked: dict[int, _Asked] = {}  # by id() of the group's first response, which the value keeps alive
         self._generate_kwargs: dict[str, Any] = {}
-        # An engine that shares a GPU sleeps while the policy's are awake: it is asked when they are done.
+        # An engine that shares a GPU sleeps while the policy's are awake, so it is asked afterwards.
         self._at_once = not self.args.vllm.enable_sleep
 
     def see(self, experience: Experience, generate_kwargs: dict[str, Any]) -> None:
-        """Take note of a response of the policy's; those of one group come one after the other. The guide is asked as
-        soon as a group is complete, so that it works while others are still being answered."""
+        """Take a response of the policy; those of one group have to come one after the other. The guide is asked as
+        soon as a group is complete, so that it generates while the policy does.
+
+        Args:
+            experience: the response.
+            generate_kwargs: OpenRLHF's, for the guide's generation.
+        """
         self._open.append(experience)
         if len(self._open) < self.args.rollout.n_samples_per_prompt:
             return
         group, self._open = self._open, []
         if any(sample.scores is None for sample in group):
-            return  # a reward failed: the group will be left out
+            return  # a reward failed, so the group will be dropped
         self._generate_kwargs = generate_kwargs
         scores = [sample.scores.item() for sample in group]
         is_zero_reward = not any(score == 1 for score in scores)
@@ -112,16 +123,15 @@ class Guide:
         waiting: list[Experience],
         experience_of: Callable[[dict[str, Any]], Experience],
     ) -> list[Experience]:
-        """The rollout batch with the guide's responses: whole groups of the first batch, of the second, fillers.
+        """The rollout batch with the guide's responses: groups of the first batch, groups of the second, fillers.
 
         Args:
             samples: the policy's responses of this step, group after group.
-            waiting: those that are kept for later steps.
-            experience_of: makes an Experience of a rollout actor's response.
+            waiting: the policy's responses that are kept for later steps.
+            experience_of: turns a rollout actor's response into an Experience.
 
         Returns:
-            Responses with `MARKS`, so many that they fill optimiser updates on every rank; none where nothing is
-            left.
+            Responses with `MARKS`, in a number that fills optimiser updates on every rank; empty if there are none.
         """
         begin = time.monotonic()
         self.tally = GuideTally()
@@ -133,13 +143,13 @@ class Guide:
         for start in range(0, len(samples), size):
             group = samples[start : start + size]
             asked = self._asked.pop(id(group[0]), None)
-            if asked is not None and asked.is_zero_reward:  # kept by OpenRLHF, which does not filter
+            if asked is not None and asked.is_zero_reward:  # still here if OpenRLHF does not filter
                 second.append(asked)
             else:
                 first.append(group + (self._answers(asked, experience_of) if asked else []))
         kept = {id(sample) for sample in waiting}
         later = {key: asked for key, asked in self._asked.items() if key in kept}
-        # What dynamic filtering threw away.
+        # Groups that dynamic filtering dropped.
         second += [asked for key, asked in self._asked.items() if asked.is_zero_reward and key not in kept]
         self._asked = later
         rescued = [group for asked in second if (group := self._rescued(asked, experience_of))]
@@ -153,7 +163,7 @@ class Guide:
         return found + self._fillers(found, len(joined))
 
     def _ask_after_the_policy(self) -> None:
-        """Where engines sleep: wake the guide's, have everything answered, and put them back to sleep."""
+        """If engines sleep: wake the guide's, get all answers, and put them to sleep again."""
         engines = self.source.engines
         pending = [asked for asked in self._asked.values() if asked.answer is None]
         if not pending:
@@ -167,7 +177,7 @@ class Guide:
             batch_vllm_engine_call(engines, "sleep")
 
     def _answers(self, asked: _Asked, experience_of: Callable[[dict[str, Any]], Experience]) -> list[Experience]:
-        """The guide's responses to a group's prompt; none where a reward of theirs failed."""
+        """The guide's responses to a group's prompt; none if one of their rewards failed."""
         if asked.answer is None:
             return []
         found = [experience_of(response) for response in ray.get(asked.answer)]
@@ -180,7 +190,7 @@ class Guide:
         return found
 
     def _rescued(self, asked: _Asked, experience_of: Callable[[dict[str, Any]], Experience]) -> list[Experience]:
-        """A group that the guide solved, with its responses; empty where it did not."""
+        """The group with the guide's responses if one of these is correct, else empty."""
         self.tally.zero_reward += 1
         failed = self.tally.failed
         answers = self._answers(asked, experience_of)
@@ -191,18 +201,17 @@ class Guide:
         return []
 
     def _fillers(self, samples: list[Experience], groups: int) -> list[Experience]:
-        """What is missing to whole optimiser updates and to equal numbers of micro-batches on every rank, which would
-        wait for each other for ever.
+        """Fillers up to whole optimiser updates and equal numbers of micro-batches on every rank; with unequal ones
+        the ranks would wait for each other for ever.
 
-        A filler is the beginning of a response, up to its first token. It has no advantage and is in none of our
-        statistics; OpenRLHF's own means over what was trained on count it, and so does a KL or entropy term of the
-        loss, one token each.
+        A filler is a response cut after its first token. Its advantage is 0, and our metrics leave it out. OpenRLHF's
+        own means over the trained responses include it, and so do KL and entropy terms of the loss, with one token.
         """
         missing = -len(samples) % whole_updates(self.args)
         self.tally.fillers = missing
         if not missing:
             return []
-        # A response that has no token cannot lend its first one: its filler would count as one token, but have none.
+        # A filler counts as one token, so it has to come from a response with tokens, if there is one.
         spoken = [sample for sample in samples if sample.action_mask.any()] or samples
         beginning = min((_beginning(sample) for sample in spoken), key=lambda sample: sample.total_length.item())
         return [_marked(_copy(beginning), groups, False, False, filler=True) for _ in range(missing)]
@@ -216,13 +225,13 @@ def _marked(sample: Experience, group: int, second: bool, guide: bool, filler: b
 
 def _beginning(sample: Experience) -> Experience:
     """A response cut after its first token."""
-    columns = int(sample.action_mask[0].long().argmax()) + 1  # actions are counted from the second token on
+    columns = int(sample.action_mask[0].long().argmax()) + 1  # column t is token t + 1 of the sequence
     changes: dict[str, Any] = {}
     for name in (f.name for f in dataclasses.fields(Experience) if Experience.is_step_tensor_field(f.name)):
         value = getattr(sample, name)
         if value is not None:
             changes[name] = value[:, : columns + (name in ("sequences", "attention_mask"))]
-    # One value for each response, (1,), or for each of its tokens, (1, A).
+    # One value per response, (1,), or per token, (1, A).
     info = {key: value if value.dim() == 1 else value[:, :columns] for key, value in sample.info.items()}
     return dataclasses.replace(
         sample,

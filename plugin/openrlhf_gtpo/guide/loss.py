@@ -1,4 +1,4 @@
-"""LUFFY's policy shaping of the guide's tokens behind the interface of OpenRLHF's PolicyLoss."""
+"""LUFFY's policy shaping of the guide's tokens, with the interface of OpenRLHF's PolicyLoss."""
 
 from typing import Any
 
@@ -10,12 +10,13 @@ __all__ = ["ShapedGuideLoss"]
 
 
 class ShapedGuideLoss(torch.nn.Module):
-    """Another loss in which the guide's responses have f(r) = r / (r + gamma) in the place of the ratio r.
+    """Wraps a loss so that the guide's responses have f(r) = r / (r + gamma) in place of the ratio r.
 
-    f(r) stays below 1, so that a positive advantage is never clipped, as in LUFFY (arXiv 2504.14945); a negative one
-    is clipped where f(r) is below 1 - clip_eps_low, as on the policy's own responses.
+    f(r) is below 1, so a positive advantage is never clipped, as in LUFFY (arXiv 2504.14945). A negative advantage is
+    clipped where f(r) is below 1 - clip_eps_low, as on the policy's own responses.
 
-    ``guide``: (N,) bool, which responses of the next call are the guide's; set before every call.
+    Attributes:
+        guide: (N,) bool, which responses of the next call are the guide's. Set it before every call.
     """
 
     guide: torch.Tensor
@@ -34,7 +35,7 @@ class ShapedGuideLoss(torch.nn.Module):
         rollout_log_probs: torch.Tensor | None = None,
         **batch: Any,
     ) -> Any:
-        """Takes and returns what the loss does; shapes as there, (N, T)."""
+        """As the wrapped loss: the same arguments, shapes (N, T) and results."""
         guide = self.guide.to(log_probs.device)[:, None]
         shaped = shaped_log_ratio(log_probs - old_log_probs, self.gamma)
         if rollout_log_probs is not None:

@@ -1,4 +1,4 @@
-"""The flags ``--guide.*``: a frozen guide beside the policy, and when and how its responses are trained on."""
+"""The flags ``--guide.*``: a frozen guide beside the policy, and how training uses its responses."""
 
 import argparse
 import math
@@ -23,7 +23,7 @@ OF_A_MODEL = ("guide.engines", "guide.tensor_parallel_size")
 
 @dataclass(frozen=True)
 class GuideSettings:
-    """A guide that is asked; see `add_guide_flags` for what each setting does."""
+    """Settings of a guide; `add_guide_flags` describes each."""
 
     model: str | None
     solutions: str | None
@@ -39,7 +39,7 @@ class GuideSettings:
 
     @classmethod
     def of_flags(cls, flags: dict[str, Any]) -> "GuideSettings | None":
-        """From OpenRLHF's flat flags; None without a guide, which is also one of 0 samples."""
+        """From OpenRLHF's flat flags; None without a guide, or with one of 0 samples."""
         model, solutions, samples = (flags[f"guide.{name}"] for name in ("model", "solutions", "samples"))
         if samples == 0 or not (model or solutions):
             return None
@@ -66,16 +66,16 @@ def add_guide_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags to OpenRLHF's parser."""
     group = parser.add_argument_group(
         "openrlhf-gtpo guide",
-        "Mixed-policy DAPO (Tan & Li, arXiv 2507.12931). It is a reconstruction: the paper's printed objectives could "
-        "not be obtained.",
+        "Mixed-policy DAPO (Tan & Li, arXiv 2507.12931), a reconstruction: the paper's printed objectives could not "
+        "be obtained.",
     )
     group.add_argument(
         "--guide.model",
         type=str,
         default=None,
         metavar="DIR_OR_ID",
-        help="a frozen model with the policy's tokenizer that answers prompts too, on vLLM engines of its own; its "
-        "tokens are trained on with the ratio of the policy's probability to the guide's (default: none)",
+        help="a frozen model with the policy's tokenizer that answers prompts too, on its own vLLM engines; on its "
+        "tokens the loss uses the ratio of the policy's probability to the guide's (default: none)",
     )
     group.add_argument(
         "--guide.solutions",
@@ -91,22 +91,22 @@ def add_guide_flags(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=DEFAULTS["guide.samples"],
         metavar="G'",
-        help="guide responses to each prompt that the guide is asked for; 0 is a run without a guide (default: 1)",
+        help="guide responses for each prompt that gets any; 0 runs without a guide (default: 1)",
     )
     group.add_argument(
         "--guide.when",
         nargs="+",
         choices=WHEN,
         default=DEFAULTS["guide.when"],
-        help="all: every group that is trained on gets guide responses (M1); zero_reward: groups whose responses are "
-        "all wrong get them, and form a second batch instead of being thrown away (M2); or both words (default: all)",
+        help="all: every group in training gets guide responses (M1); zero_reward: groups whose responses are all "
+        "wrong get them, and form a second batch instead of being dropped (M2); give one or both (default: all)",
     )
     group.add_argument(
         "--guide.weight",
         type=float,
         default=DEFAULTS["guide.weight"],
         metavar="LAMBDA",
-        help="weight of the second batch, whose mean is taken over its own tokens (default: 1.0)",
+        help="weight of the second batch, whose loss is a mean over its own tokens (default: 1.0)",
     )
     group.add_argument(
         "--guide.engines", type=int, default=DEFAULTS["guide.engines"], help="vLLM engines of the guide (default: 1)"
@@ -115,20 +115,20 @@ def add_guide_flags(parser: argparse.ArgumentParser) -> None:
         "--guide.tensor_parallel_size",
         type=int,
         default=DEFAULTS["guide.tensor_parallel_size"],
-        help="GPUs of each of them (default: as --vllm.tensor_parallel_size)",
+        help="GPUs of each engine of the guide (default: as --vllm.tensor_parallel_size)",
     )
     group.add_argument(
         "--guide.ratio_shaping",
         type=float,
         default=DEFAULTS["guide.ratio_shaping"],
         metavar="GAMMA",
-        help="put r / (r + GAMMA) in the place of the ratio r of guide tokens (LUFFY's policy shaping, 0.1 there), so "
-        "that tokens which the policy holds for unlikely are learned too (default: 0, off)",
+        help="replace the ratio r of guide tokens by r / (r + GAMMA), so that tokens unlikely under the policy are "
+        "learned too (LUFFY's policy shaping, which uses 0.1; default: 0, off)",
     )
 
 
 def guide_refusals(flags: dict[str, Any]) -> list[str]:
-    """What is wrong with the guide's flags: one sentence each, from OpenRLHF's flat namespace."""
+    """Faults of the guide's flags, one sentence each, from OpenRLHF's flat namespace."""
     found = _bounds(flags)
     if not (flags["guide.model"] or flags["guide.solutions"]):
         idle = [f"--{name}" for name, default in DEFAULTS.items() if flags[name] != default]
@@ -136,7 +136,7 @@ def guide_refusals(flags: dict[str, Any]) -> list[str]:
             found.append(f"{', '.join(idle)} would do nothing: name a guide by --guide.model or --guide.solutions.")
         return found
     if flags["guide.model"] and flags["guide.solutions"]:
-        found.append("--guide.model and --guide.solutions are two guides: name one.")
+        found.append("--guide.model and --guide.solutions are two guides: give one.")
     if flags["guide.samples"] == 0:
         return found
     estimator = flags["algo.advantage.estimator"]
@@ -146,8 +146,8 @@ def guide_refusals(flags: dict[str, Any]) -> list[str]:
     rules = [
         (
             estimator not in ESTIMATORS,
-            f"--algo.advantage.estimator {estimator} has no advantages over the policy's and the guide's responses "
-            f"together: use one of {', '.join(ESTIMATORS)} with a guide.",
+            f"--algo.advantage.estimator {estimator} cannot compute advantages over the policy's and the guide's "
+            f"responses together: use one of {', '.join(ESTIMATORS)} with a guide.",
         ),
         (
             flags["algo.kl.init_coef"] > 0 and not flags["algo.kl.use_loss"],
@@ -156,42 +156,43 @@ def guide_refusals(flags: dict[str, Any]) -> list[str]:
         ),
         (
             flags["train.async_enable"],
-            "--train.async_enable does not go with a guide: responses of a step would be trained on at another one "
-            "than the guide's. Leave it out.",
+            "--train.async_enable does not work with a guide: the policy's and the guide's responses would reach "
+            "training in different steps. Leave it out.",
         ),
         (
             flags["train.dynamic_batch_enable"],
-            "--train.dynamic_batch_enable leaves out what goes beyond --rollout.batch_size, which the guide's "
-            "responses do: leave it out.",
+            "--train.dynamic_batch_enable drops responses beyond --rollout.batch_size, such as the guide's: leave it "
+            "out.",
         ),
         (
             flags["reward.model_name_or_path"] is not None and not flags["reward.remote_url"],
-            "--reward.model_name_or_path gives scores of a model, but a guide is asked by verified correctness: use "
+            "--reward.model_name_or_path gives a model's scores, but a guide needs verified correctness: use "
             "--reward.remote_url, or leave both out for the built-in reward service.",
         ),
         (
             bool(flags["guide.solutions"] and flags["train.agent_func_path"]),
-            "--guide.solutions are answers to a single turn, but --train.agent_func_path may take several: use "
+            "--guide.solutions are answers in a single turn, but --train.agent_func_path may take several: use "
             "--guide.model.",
         ),
         (
             bool(flags["guide.solutions"]) and flags.get("data.max_images_per_prompt", 0) > 0,
-            "--guide.solutions are texts, which cannot be put behind a prompt with images: leave out "
+            "--guide.solutions are texts, which cannot follow a prompt with images: leave out "
             "--data.max_images_per_prompt, or use --guide.model.",
         ),
         (
             flags["guide.ratio_shaping"] > 0 and flags["actor.policy_loss_type"] == "gspo",
-            "--guide.ratio_shaping shapes the ratios of single tokens, but --actor.policy_loss_type gspo has one for "
-            "each response: leave it out.",
+            "--guide.ratio_shaping shapes the ratios of single tokens, but --actor.policy_loss_type gspo has one "
+            "ratio per response: leave it out.",
         ),
         (
             flags["guide.weight"] != DEFAULTS["guide.weight"] and "zero_reward" not in flags["guide.when"],
-            "--guide.weight is of the second batch, which --guide.when zero_reward makes: add that word or leave the "
-            "weight out.",
+            "--guide.weight weights the second batch, which only --guide.when zero_reward makes: add zero_reward or "
+            "leave the weight out.",
         ),
         (
             bool(flags["guide.solutions"]) and any(flags[name] != DEFAULTS[name] for name in OF_A_MODEL),
-            f"--{' and --'.join(OF_A_MODEL)} are of a --guide.model, and --guide.solutions need none: leave them out.",
+            f"--{' and --'.join(OF_A_MODEL)} belong to --guide.model, and --guide.solutions need no engines: leave "
+            "them out.",
         ),
         (
             bool(flags["guide.model"]) and colocated and gpus > bundles,
@@ -203,8 +204,8 @@ def guide_refusals(flags: dict[str, Any]) -> list[str]:
 
 
 def whole_updates(args: Any) -> int:
-    """The number of responses of which a batch has to be a multiple: optimiser updates of ``--train.batch_size``, and
-    as many micro-batches on every rank.
+    """The number of responses that has to divide a batch, so that it fills optimiser updates of ``--train.batch_size``
+    and gives every rank the same number of micro-batches.
 
     Args:
         args: OpenRLHF's nested ``args``.
@@ -215,14 +216,14 @@ def whole_updates(args: Any) -> int:
 
 
 def guide_warnings(flags: dict[str, Any]) -> list[str]:
-    """What a run with these flags should know: one sentence each."""
+    """Warnings about these flags, one sentence each."""
     guide = GuideSettings.of_flags(flags)
     if guide is None or not guide.rescues or flags["actor.min_lr_ratio"] >= 1:
         return []
     return [
-        "The second batch of --guide.when zero_reward brings updates that nobody can count before, so the learning "
-        "rate, which falls with the updates, reaches its end before the run does: --actor.min_lr_ratio 1 keeps it "
-        "flat."
+        "The second batch of --guide.when zero_reward adds updates whose number is not known in advance, so the "
+        "learning rate, which falls with every update, reaches its end before the run does: --actor.min_lr_ratio 1 "
+        "keeps it flat."
     ]
 
 

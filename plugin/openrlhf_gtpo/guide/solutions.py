@@ -1,4 +1,4 @@
-"""Worked solutions as a guide: a file of them, checked in the driver and read in the controller."""
+"""Worked solutions as a guide, from a file that the driver checks and the controller reads."""
 
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,15 @@ class SolutionsUnusable(UserError):
 
 
 def read_solutions(path: str, input_key: str) -> list[tuple[Any, list[str]]]:
-    """The prompt, as it stands under ``input_key``, and the solutions of each row.
+    """The prompt and the solutions of each row.
+
+    Args:
+        path: a file of JSON lines.
+        input_key: column of the prompt.
 
     Raises:
-        SolutionsUnusable: the file cannot be read or is empty; lines are no objects, have no prompt, or have something
-            other than a text, or a list of texts, that is not blank under ``solution``.
+        SolutionsUnusable: the file cannot be read or is empty; or lines are not an object, have no prompt, or have no
+            text or list of texts under ``solution``, or a blank one.
     """
     found, broken = [], []
     try:
@@ -40,7 +44,7 @@ def read_solutions(path: str, input_key: str) -> list[tuple[Any, list[str]]]:
             f"object with a prompt under {input_key!r} and a text, or a list of texts, under {KEY!r}."
         )
     if not found:
-        raise SolutionsUnusable(f"--guide.solutions: {path} is empty: give a file with a JSON object a line.")
+        raise SolutionsUnusable(f"--guide.solutions: {path} is empty: give a file with one JSON object per line.")
     return found
 
 
@@ -59,10 +63,10 @@ def _row(line: bytes, input_key: str) -> tuple[Any, list[str]] | None:
 
 
 def solutions_by_prompt(args: Any, tokenizer: Any) -> dict[str, list[str]]:
-    """Prompt, as it is put to the policy -> its worked solutions.
+    """Prompt, as the policy gets it -> its worked solutions.
 
     Args:
-        args: OpenRLHF's nested arguments; its ``data`` says how a row becomes a prompt.
+        args: OpenRLHF's nested arguments; ``args.data`` says how a row becomes a prompt.
         tokenizer: the policy's.
     """
     from openrlhf.datasets.prompts_dataset import preprocess_data

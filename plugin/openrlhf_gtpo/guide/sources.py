@@ -1,4 +1,4 @@
-"""Where the guide's responses come from: engines of its own, or a file of worked solutions."""
+"""The sources of the guide's responses: its own engines, or a file of worked solutions."""
 
 import itertools
 import random
@@ -10,13 +10,13 @@ __all__ = ["ModelSource", "SolutionSource", "Source"]
 
 
 class Source(Protocol):
-    """Answers a prompt of the policy's."""
+    """Answers the policy's prompts."""
 
     engines: list[Any]
-    """Engines of its own, which sleep where the policy's do."""
+    """The source's own engines, which sleep if the policy's do."""
 
     def ask(self, sample: Experience, generate_kwargs: dict[str, Any]) -> Any:
-        """A Ray reference to responses as a rollout actor returns them, or None where there will be none.
+        """A Ray reference to responses in the form of a rollout actor's, or None if there is no answer.
 
         Args:
             sample: one of the policy's responses to the prompt.
@@ -25,9 +25,9 @@ class Source(Protocol):
 
 
 class ModelSource:
-    """A frozen model on vLLM engines of its own.
+    """A frozen model on its own vLLM engines.
 
-    It is sampled at temperature 1 without any truncation, whatever the policy is sampled with: only then are vLLM's
+    It always samples at temperature 1 without top-k or top-p, whatever the policy's settings are: only then are vLLM's
     log-probabilities those of pi_phi itself.
     """
 
@@ -45,7 +45,7 @@ class ModelSource:
             max_tokens=generate_kwargs.get("max_new_tokens"),
             min_tokens=generate_kwargs.get("min_new_tokens", 1),
             skip_special_tokens=False,
-            # OpenRLHF's executor reads this one to return log-probabilities in its own way, where the policy's are.
+            # With it OpenRLHF's executor returns log-probabilities, as it does for the policy's responses.
             logprobs=None if sample.rollout_log_probs is None else 1,
         )
         return next(self._turn).generate_responses.remote(
@@ -60,7 +60,7 @@ class ModelSource:
 
 
 class SolutionSource:
-    """Worked solutions, graded like any response; the policy's engines lend their reward clients."""
+    """Worked solutions, graded like any response by the reward clients of the policy's rollout actors."""
 
     def __init__(self, solutions: dict[str, list[str]], graders: list[Any], samples: int, tokenizer: Any) -> None:
         self.engines: list[Any] = []

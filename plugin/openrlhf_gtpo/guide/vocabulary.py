@@ -1,4 +1,4 @@
-"""Whether the guide speaks in the policy's tokens: what it samples is trained on token by token."""
+"""Checks that guide and policy have the same vocabulary, since the policy trains on the guide's tokens."""
 
 from pathlib import Path
 from typing import Any
@@ -9,8 +9,8 @@ __all__ = ["ending_fault", "vocabulary_fault"]
 
 
 def vocabulary_fault(policy: str, guide: str) -> str | None:
-    """One sentence where the two models' tokenizers differ in a token; None where they agree, or where one of the
-    models is not a folder of this machine: nothing is fetched for this."""
+    """One sentence if the two models' tokenizers differ in a token; None if they agree, or if a model is not a folder
+    on this machine, since nothing is downloaded for this check."""
     if not (Path(policy).is_dir() and Path(guide).is_dir()):
         return None
     ours, theirs = _tokens(policy), _tokens(guide)
@@ -27,15 +27,15 @@ def vocabulary_fault(policy: str, guide: str) -> str | None:
 
 
 def ending_fault(policy: str, guide: str) -> str | None:
-    """One sentence where the guide ends its responses with another token than the policy; models as above."""
+    """One sentence if the guide ends its responses with another token than the policy; models as above."""
     if not (Path(policy).is_dir() and Path(guide).is_dir()):
         return None
     ours, theirs = load(policy).eos_token, load(guide).eos_token
     if ours == theirs:
         return None
     return (
-        f"--guide.model {guide} ends its responses with {theirs!r}, and the policy with {ours!r}: the policy would "
-        "learn to end with a token that does not end its own responses; give both the same eos_token in their "
+        f"--guide.model {guide} ends its responses with {theirs!r}, but the policy with {ours!r}, so the policy would "
+        "learn an end that does not end its own responses: give both the same eos_token in their "
         "tokenizer_config.json."
     )
 

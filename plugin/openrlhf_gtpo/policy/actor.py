@@ -1,7 +1,7 @@
-"""Lives in the training actors (DeepSpeed): the policy's makes sure of the engines that it is to feed, and puts
-GRPO-S's objective in place, and the shaped ratio of a guide's tokens.
+"""Runs in the training actors (DeepSpeed). The policy's actor checks the engines' entropy hook, and sets GRPO-S's
+objective or the shaped ratio of a guide's tokens.
 
-GTPO uses OpenRLHF's token-level loss as it is.
+GTPO uses OpenRLHF's token-level loss unchanged.
 """
 
 from types import SimpleNamespace
@@ -22,16 +22,16 @@ from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 from openrlhf_gtpo.policy.rotary import PreciseActor
 from openrlhf_gtpo.vllm_entropy import check_hook
 
-# The name that OpenRLHF makes policy and reference by; each of their processes imports this module.
+# OpenRLHF creates policy and reference by this name; each of their processes imports this module.
 ppo_actor.Actor = launcher.Actor = PreciseActor
 
 
 class PolicyTrainer(ppo_actor.ActorPPOTrainer):
-    """OpenRLHF's policy trainer, which asks every engine for its entropy hook before it opens the weight sync with it.
+    """OpenRLHF's policy trainer, which checks every engine's entropy hook before it opens the weight sync with it.
 
-    Asked here, an engine without the hook, or one that died at its start, ends the run at once; OpenRLHF would
-    wait five minutes for it to join the group. Elsewhere the question would make engines and policy start one
-    after the other."""
+    At this place an engine without the hook, or one that died at its start, ends the run at once; OpenRLHF would wait
+    five minutes for it to join the group. An earlier check would make engines and policy start one after the other.
+    """
 
     actor: Any
 
@@ -42,21 +42,21 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
         super().__init__(*args, vllm_engines=vllm_engines, **kwargs)
 
     def training_step(self, experience: Experience, *args: Any, **kwargs: Any) -> Any:
-        """As OpenRLHF's; a loss that treats a guide's responses in its own way is told which they are."""
+        """As OpenRLHF's; also passes `ShapedGuideLoss` which responses are the guide's."""
         if isinstance(self.actor_loss_fn, ShapedGuideLoss):
             self.actor_loss_fn.guide = torch.stack(list(experience.info["guide/share"])).flatten() > 0
         return super().training_step(experience, *args, **kwargs)
 
     def broadcast_to_vllm(self) -> None:
-        """As OpenRLHF's. With LoRA vLLM gets the merged weights by the names that it knows; OpenRLHF would send it the
-        adapters' matrices, of which its model has none."""
+        """As OpenRLHF's. With LoRA it sends the merged weights by the names that vLLM knows; OpenRLHF would send the
+        adapters' matrices, which vLLM's model does not have."""
         actor = self.actor
         model = actor.model.module
         if not has_adapters(model):
             super().broadcast_to_vllm()
             return
         plain = SimpleNamespace(named_parameters=lambda: iter(plain_names(model)))
-        self.actor = SimpleNamespace(model=SimpleNamespace(module=plain))  # what the method reads of it
+        self.actor = SimpleNamespace(model=SimpleNamespace(module=plain))  # the method reads only this
         try:
             with gathers_merged(ppo_actor, model):
                 super().broadcast_to_vllm()
@@ -68,8 +68,8 @@ class PolicyActor(plain_class(ppo_actor.PolicyModelActor)):  # type: ignore[misc
     """OpenRLHF's policy actor with our trainer and the objective of the chosen estimator."""
 
     def init_model_from_pretrained(self, strategy: Any, *args: Any, **kwargs: Any) -> Any:
-        """As OpenRLHF's; afterwards the trainer's loss is GRPO-S's where that is the estimator (Eq. 10-11)."""
-        ppo_actor.ActorPPOTrainer = PolicyTrainer  # the name that OpenRLHF's method makes the trainer by
+        """As OpenRLHF's; then sets GRPO-S's loss (Eq. 10-11) and the guide's ratio shaping, where they are chosen."""
+        ppo_actor.ActorPPOTrainer = PolicyTrainer  # OpenRLHF's method creates the trainer by this name
         result = super().init_model_from_pretrained(strategy, *args, **kwargs)
         guide = GuideSettings.of(strategy.args)
         estimator = ESTIMATORS.get(strategy.args.algo.advantage.estimator)
@@ -81,4 +81,4 @@ class PolicyActor(plain_class(ppo_actor.PolicyModelActor)):  # type: ignore[misc
 
 
 class ReferenceActor(plain_class(launcher.ReferenceModelActor)):  # type: ignore[misc]
-    """OpenRLHF's reference actor; the class stands here so that unpickling it imports this module."""
+    """OpenRLHF's reference actor. The class is in this module so that unpickling it imports the module."""

@@ -1,8 +1,9 @@
-"""LoRA adapters on their way to vLLM, which gets each weight with its adapter merged, one layer after the other.
+"""Weight sync of a policy with LoRA adapters: vLLM gets each weight with its adapter merged, layer by layer.
 
-A layer is merged while its weight is handed on and is what it was afterwards, bit by bit: taking the adapter's product
-off again would leave rounding errors, which add up over the steps. So no more than one layer is held twice, and under
-ZeRO-3, where a parameter is empty until it is gathered, base weight and adapter are whole when they meet."""
+A layer is merged only while its weight is sent, and its base weight is then restored from a reference, bit for bit:
+subtracting the adapter's product would leave rounding errors, which add up over the steps. So only one layer is in
+memory twice. Under ZeRO-3 a parameter is empty until it is gathered, so base weight and adapter are gathered together.
+"""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ def has_adapters(model: Any) -> bool:
 
 
 def plain_names(model: Any) -> list[tuple[str, torch.nn.Parameter]]:
-    """The parameters of a PEFT model but for its adapters, named as in the model without them."""
+    """The parameters of a PEFT model without its adapters, named as in the plain model."""
     return [
         (name.removeprefix("base_model.model.").replace(".base_layer.", "."), parameter)
         for name, parameter in model.named_parameters()
@@ -32,12 +33,11 @@ def plain_names(model: Any) -> list[tuple[str, torch.nn.Parameter]]:
 
 @contextlib.contextmanager
 def gathers_merged(module: ModuleType, model: Any) -> Iterator[None]:
-    """While it lasts, the code of a module that gathers a weight of this PEFT model by
-    ``deepspeed.zero.GatheredParameters([weight], ...)`` finds it merged.
+    """A context in which ``deepspeed.zero.GatheredParameters([weight], ...)`` in a module yields merged weights.
 
     Args:
         module: one of OpenRLHF's that imports ``deepspeed``.
-        model: whose adapters are merged.
+        model: the PEFT model whose adapters are merged.
     """
     adapted = (module for module in model.modules() if isinstance(module, BaseTunerLayer))
     layers: dict[int, Any] = {id(layer.get_base_layer().weight): layer for layer in adapted}

@@ -1,7 +1,7 @@
-"""GRPO-S's objective behind the interface of OpenRLHF's PolicyLoss.
+"""GRPO-S's objective, with the interface of OpenRLHF's PolicyLoss.
 
 GTPO needs no loss of its own: Eq. 7 of the paper (Tan et al., arXiv 2508.04349) is OpenRLHF's PolicyLoss with the
-token mean. GRPO-S weighs each response by one ratio and takes one clip decision for it (Eq. 10, 11).
+token mean. GRPO-S has one ratio and one clip per response (Eq. 10, 11).
 """
 
 from typing import Any
@@ -21,8 +21,8 @@ class SequenceRatioLoss(PolicyLoss):
         ratio_i = mean over t of exp(log_probs_it - old_log_probs_it)
         loss = mean over i of -min(ratio_i * A_i, clip(ratio_i, 1 - clip_eps_low, 1 + clip_eps_high) * A_i)
 
-    GSPO's ratio is the geometric mean, which is something else. The advantage A_i of a response is the mean along it,
-    where GRPO-S's is constant. With dual_clip = c, a negative A_i costs at most c * |A_i|.
+    GSPO's ratio is the geometric mean instead. The advantage A_i is the mean of the response's advantages, which are
+    all equal in GRPO-S. With dual_clip = c, a negative A_i costs at most c * |A_i|.
 
     Takes the arguments of PolicyLoss. token_level_loss has no effect: the mean is over responses that have tokens.
 
@@ -37,14 +37,14 @@ class SequenceRatioLoss(PolicyLoss):
 
     @classmethod
     def like(cls, loss: PolicyLoss) -> "SequenceRatioLoss":
-        """A SequenceRatioLoss with the settings of another loss, under whatever names this OpenRLHF keeps them.
+        """A SequenceRatioLoss with all attributes of another loss, whose names depend on OpenRLHF's version.
 
         Raises:
             ValueError: as for the class.
         """
         _refuse_other_ratios(loss)
         new = cls()
-        # PolicyLoss has no parameters or buffers; what begins with an underscore is nn.Module's own.
+        # PolicyLoss has no parameters or buffers; attributes with an underscore are nn.Module's own.
         new.__dict__.update({name: value for name, value in vars(loss).items() if not name.startswith("_")})
         return new
 
@@ -59,18 +59,18 @@ class SequenceRatioLoss(PolicyLoss):
         batch_num_tokens: torch.Tensor | float | None = None,
         global_batch_size: torch.Tensor | float | None = None,
     ) -> tuple[torch.Tensor | None, ...]:
-        """What PolicyLoss returns, with the loss and the clip ratio of GRPO-S.
+        """GRPO-S's loss and clip ratio, in the tuple that PolicyLoss returns.
 
         Args:
             log_probs: (N, T) of the policy in training; the gradient flows through it.
             old_log_probs: (N, T) of the rollout policy.
             advantages: (N, T), constant along a response.
-            action_mask: (N, T), 1 on response tokens; all ones unless given.
+            action_mask: (N, T), 1 on response tokens; by default all ones.
             rollout_log_probs: (N, T), passed on to PolicyLoss.
             dp_size: data-parallel ranks, over which the gradient will be averaged.
             batch_num_tokens: passed on to PolicyLoss.
-            global_batch_size: number of non-empty responses over all ranks and micro-batches of the step, by which
-                the sum is divided; the number in this call unless given.
+            global_batch_size: number of non-empty responses over all ranks and micro-batches of the step, the divisor
+                of the sum; by default their number in this call.
 
         Returns:
             The scalar loss, the share of non-empty responses whose ratio was clipped, and the rest as PolicyLoss
@@ -112,5 +112,5 @@ def _refuse_other_ratios(loss: PolicyLoss) -> None:
     if getattr(loss, "is_correction_level", "off") != "off" or getattr(loss, "enable_vllm_is_correction", False):
         raise ValueError(
             "GRPO-S cannot be combined with the importance-sampling correction of rollout log-probabilities, which "
-            "weighs single tokens: switch the correction off or use GTPO"
+            "weights single tokens: switch the correction off or use GTPO"
         )

@@ -1,8 +1,8 @@
-"""Rotary frequencies in float32, as transformers means them and vLLM computes them.
+"""Keeps the policy's rotary frequencies in float32, as transformers defines them and vLLM computes them.
 
-While DeepSpeed's ZeRO-3 loads a model in bfloat16, it rounds every floating-point tensor that is made, and with them
-the frequencies: 0.7499 becomes 0.75. Position times frequency is an angle, so that at position 4,096 a policy would
-turn by radians more or less than the engine that sampled its responses, without a word."""
+While DeepSpeed's ZeRO-3 loads a model in bfloat16, it rounds every new floating-point tensor, so the frequencies too:
+0.7499 becomes 0.75. An angle is position times frequency. At position 4,096 the policy's angles would differ by
+radians from those of the engine that sampled its responses, without any error."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ __all__ = ["FrequenciesRounded", "PreciseActor", "restore_frequencies"]
 
 
 class FrequenciesRounded(UserError):
-    """A model's rotary frequencies were rounded, and the model has no way to make them anew."""
+    """A model's rotary frequencies were rounded, and the model cannot compute them again."""
 
 
 class PreciseActor(Actor):
-    """OpenRLHF's model for policy and reference, with its rotary frequencies in float32 however it was loaded."""
+    """OpenRLHF's model of policy and reference, with rotary frequencies in float32."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -28,10 +28,13 @@ class PreciseActor(Actor):
 
 
 def restore_frequencies(model: torch.nn.Module) -> None:
-    """Make the rotary frequencies of a transformers model anew where they are not in float32.
+    """Compute the rotary frequencies of a transformers model again where they were rounded.
+
+    Args:
+        model: changed in place.
 
     Raises:
-        FrequenciesRounded: the model's own initialisation leaves them out.
+        FrequenciesRounded: the model's own initialisation does not set them.
     """
     _restore(model, None)
 
@@ -52,7 +55,7 @@ def _restore(module: torch.nn.Module, owner: PreTrainedModel | None) -> None:
             if getattr(module, name).isnan().any():
                 raise FrequenciesRounded(
                     f"ZeRO-3 rounded the rotary frequencies of this model ({type(module).__name__}.{name}) and they "
-                    "cannot be made anew, so that policy and engine would differ at long positions: train it with "
+                    "cannot be computed again, so policy and engine would differ at long positions: train it with "
                     "--ds.zero_stage 2."
                 )
     for child in module.children():

@@ -1,6 +1,6 @@
-"""Lives in the driver, the controller and the training actors: OpenRLHF's strategy, which says less.
+"""Runs in the driver, the controller and the training actors: OpenRLHF's strategy with a shorter log.
 
-OpenRLHF's strategy prints all flags and the layers of every model before the first step, hundreds of lines. The flags
+Before the first step, OpenRLHF's strategy prints all flags and the layers of every model, hundreds of lines. The flags
 are in run.json, and a model's layers in its config.json."""
 
 from typing import Any
@@ -13,14 +13,14 @@ __all__ = ["Strategy", "with_few_words"]
 
 
 class Strategy(DeepspeedStrategy):
-    """OpenRLHF's, which prints sentences and no objects. It travels to the actors as it is."""
+    """OpenRLHF's strategy, which prints texts but no objects. It is pickled to the actors."""
 
     def print(self, *msg: Any) -> None:
-        """As OpenRLHF's, for what is a text."""
+        """As OpenRLHF's, if all parts are texts."""
         if all(isinstance(part, str) for part in msg):
             super().print(*msg)
 
 
 def with_few_words(get_strategy: Any) -> Any:
-    """OpenRLHF's ``get_strategy``, which returns a `Strategy`."""
+    """OpenRLHF's ``get_strategy``, changed to return a `Strategy`."""
     return lambda args: rebuilt_as(Strategy, get_strategy(args))

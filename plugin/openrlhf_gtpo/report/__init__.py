@@ -1,1 +1,1 @@
-"""A report on one or several runs: one HTML file that needs nothing else."""
+"""A report on one or several runs, as one HTML file without further files."""

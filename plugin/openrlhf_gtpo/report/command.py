@@ -1,8 +1,8 @@
-"""``openrlhf-gtpo report``: what one or several runs were worth, their curves and the token view, in one HTML file.
+"""``openrlhf-gtpo report``: the verdict on one or several runs, their curves and the token view, in one HTML file.
 
-The verdict is taken from RUN/before/eval.json and RUN/after/eval.json, which `openrlhf-gtpo eval --out RUN/before` of
-the model before training and `--out RUN/after` of the one after it leave there; else from the evaluations during
-training (--eval.*).
+The verdict compares RUN/before/eval.json with RUN/after/eval.json. Write them with `openrlhf-gtpo eval --out
+RUN/before` of the model before training, and `--out RUN/after` of the trained model. Without these files, the
+evaluations during training (--eval.*) are compared.
 """
 
 import argparse
@@ -21,7 +21,11 @@ PROGRAM = "openrlhf-gtpo report"
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the report; exit status 0, or 2 where something is no run."""
+    """Write the report.
+
+    Returns:
+        Exit status: 0, or 2 if a folder has no run or the file cannot be written.
+    """
     parser = Parser(prog=PROGRAM, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "runs", type=Path, nargs="+", metavar="RUN", help="folder with metrics.jsonl, as --ckpt.output_dir"
@@ -31,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         runs = [read(folder) for folder in args.runs]
         if len({run.name for run in runs}) < len(runs):
-            raise SettingsError("Two runs have one name: rename a folder, its name is the run's.")
+            raise SettingsError("Two runs have the same name, that of their folder: rename one of the folders.")
         document = page(runs)
         path = args.out or args.runs[0] / "report.html"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Curves over training steps, several series of runs in one picture, with a band where a series has several seeds."""
+"""Draws curves over training steps: several series in one picture, with a band for a series of several seeds."""
 
 import io
 import itertools
@@ -33,19 +33,19 @@ CURVES: tuple[Curve, ...] = (
     ("timing/ppo_train", "of it training", "seconds"),
     ("timing/broadcast", "of it weights to vLLM", "seconds"),
 )
-"""What no run has is left out."""
+"""Curves that no run has are left out."""
 
 SMOOTHED_FROM = 40
-"""Points from which on a curve is drawn as a running mean: single rollout batches are noisy."""
+"""A curve of at least this many points is drawn as a running mean, since single rollout batches are noisy."""
 
-# Okabe and Ito's palette, told apart by colour-blind eyes too; a line style of its own for each run besides.
+# Okabe and Ito's palette, which colour-blind people can distinguish; each run also has its own line style.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _STYLES = ("-", "--", "-.", ":")
 _INK = "#808080"  # a page's own colour takes its place
 
 
 def curves_of(runs: Sequence[Run]) -> list[Curve]:
-    """All curves that the runs have values for: those of training, and Pass@k of each data source of an evaluation."""
+    """All curves that the runs have values for: those of training, and Pass@k for each data source of evaluations."""
     keys = {key for run in runs for row in (*run.metrics, *run.evaluations) for key in row if row[key] is not None}
     passes = [re.fullmatch(r"eval_(.+)_pass(\d+)", key) for key in sorted(keys)]
     found = [match for match in passes if match]
@@ -57,10 +57,13 @@ def curves_of(runs: Sequence[Run]) -> list[Curve]:
 
 
 def width(lengths: Collection[int]) -> int:
-    """Points in the running mean of curves with so many points: a tenth of the longest's, at most half of the
-    shortest's, and odd; 1, which is no mean, where all are short.
+    """The number of points in the running mean: a tenth of the longest curve, at most half of the shortest, and odd.
+    It is 1, so no mean, if all curves are short.
 
-    Curves in one picture have one width, so that they are equally noisy.
+    All curves in one picture have the same width, so that they are equally noisy.
+
+    Args:
+        lengths: number of points of each curve.
     """
     longest, shortest = max(lengths), min(lengths)
     if longest < SMOOTHED_FROM:
@@ -71,7 +74,7 @@ def width(lengths: Collection[int]) -> int:
 def smoothed(points: Sequence[tuple[int, float]], width: int) -> list[tuple[int, float]]:
     """The running mean over ``width`` points, an odd number, at the step in the middle of each.
 
-    Only whole windows have one: a mean over fewer points at the ends would end in single, noisy batches.
+    Only whole windows are used: at the ends of the curve, a mean over fewer points would be noisy.
     """
     sums = [0.0, *itertools.accumulate(value for _, value in points)]
     half = width // 2
@@ -84,8 +87,8 @@ def smoothed(points: Sequence[tuple[int, float]], width: int) -> list[tuple[int,
 def draw(axes: Any, all_series: Sequence[Series], curve: Curve, ink: str) -> None:
     """One curve of every series on matplotlib axes.
 
-    A series of several runs is drawn as their mean, with a band from lowest to highest, over the steps that all of
-    them have; where some went on, thin lines do too. One run's single values are drawn thin behind a running mean.
+    A series of several runs is drawn as their mean with a band from lowest to highest, over the steps that all of them
+    have, and longer runs continue as thin lines. The single values of one run are a thin line behind the running mean.
     """
     key, _, unit = curve
     points = {run.name: run.points(key) for series in all_series for run in series.runs}
@@ -112,7 +115,7 @@ def draw(axes: Any, all_series: Sequence[Series], curve: Curve, ink: str) -> Non
         elif span > 1:
             axes.plot(*_columns(runs[0]), **thin)
     if all(value == 0 for found in points.values() for _, value in found):
-        axes.set_ylim(-0.05, 1)  # not some thousandths around 0
+        axes.set_ylim(-0.05, 1)  # matplotlib would show a tiny range around 0
     axes.set_xlabel("step" if span == 1 else f"step; line: mean over {span} steps", color=ink)
     axes.set_ylabel(unit, color=ink)
     axes.xaxis.get_major_locator().set_params(integer=True)
@@ -179,7 +182,7 @@ def _matplotlib() -> tuple[Any, Any]:
     try:
         import matplotlib
     except ImportError:
-        raise SettingsError("The report is drawn by matplotlib: pip install 'openrlhf-gtpo[quickstart]'.") from None
+        raise SettingsError("The report needs matplotlib: pip install 'openrlhf-gtpo[quickstart]'.") from None
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 

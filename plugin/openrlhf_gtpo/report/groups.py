@@ -1,4 +1,4 @@
-"""Saved rollouts as groups for the token view: Figure 1 of the paper, made of one's own data."""
+"""Turns saved rollouts into groups for the token view: Figure 1 of the paper with one's own data."""
 
 import statistics
 from collections.abc import Sequence
@@ -8,21 +8,24 @@ from typing import Any
 __all__ = ["MAX_GROUPS", "VALUES", "groups"]
 
 MAX_GROUPS = 40
-"""Groups that a report holds, spread over the steps: more would make the file slow to open."""
+"""Most groups in a report, spread over the steps; more would make the file slow to open."""
 
 VALUES = ("entropy", "shaped_reward", "advantage")
-"""What a token has; the shaped reward only with our estimators."""
+"""Values of a token; it has a shaped reward only with our estimators."""
 
 ROUNDING = 1e-5
-"""Differences from a mean up to this share of it, or of 1 where it is smaller, are rounding: rollouts.jsonl has seven
+"""Relative difference from a mean (absolute for means below 1) that counts as rounding: rollouts.jsonl has seven
 digits."""
 
 
 def groups(rollouts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The groups, each with its responses, with how many correct (d) and wrong (h) ones are alive at each position,
-    and with what the tokens of each class are on average.
+    """The groups, each with its responses, the numbers of correct (d) and wrong (h) responses that are active at each
+    position, and the mean values of the tokens of each class.
 
     ``d[t]`` is the paper's d_{t+1}: the number of correct responses with more than t tokens.
+
+    Args:
+        rollouts: the lines of rollouts.jsonl.
     """
     found = []
     for (step, group), lines in groupby(rollouts, key=lambda line: (line["step"], line["group"])):
@@ -34,8 +37,8 @@ def groups(rollouts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 "group": group,
                 "prompt": responses[0]["prompt"],
                 "label": responses[0]["label"],
-                "d": _alive(responses, True, longest),
-                "h": _alive(responses, False, longest),
+                "d": _active(responses, True, longest),
+                "h": _active(responses, False, longest),
                 "classes": {
                     name: _class([line for line in responses if line["correct"] is correct])
                     for name, correct in (("correct", True), ("wrong", False), ("ungraded", None))
@@ -43,7 +46,7 @@ def groups(rollouts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
                 "responses": [
                     {
                         **{key: line[key] for key in ("correct", "tokens", *VALUES)},
-                        "guide": line.get("guide", False),  # files of runs before there were guides
+                        "guide": line.get("guide", False),  # missing in files of early versions
                     }
                     for line in responses
                 ],
@@ -54,14 +57,14 @@ def groups(rollouts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [found[round(i * (len(found) - 1) / (MAX_GROUPS - 1))] for i in range(MAX_GROUPS)]
 
 
-def _alive(responses: list[dict[str, Any]], correct: bool, longest: int) -> list[int]:
+def _active(responses: list[dict[str, Any]], correct: bool, longest: int) -> list[int]:
     lengths = [len(line["tokens"]) for line in responses if line["correct"] is correct]
     return [sum(length > t for length in lengths) for t in range(longest)]
 
 
 def _class(responses: list[dict[str, Any]]) -> dict[str, dict[str, float] | None]:
-    """Of each value: the mean over the class's tokens, how far a token is from it at most (0 where that is rounding),
-    and up to which difference it is. None where there are no tokens, or none with a value."""
+    """For each value: the mean over the class's tokens, the largest distance from it (0 if that is rounding), and the
+    distance up to which it is rounding. None if no token has the value."""
     found: dict[str, dict[str, float] | None] = {}
     for name in VALUES:
         values = [value for line in responses for value in line[name] or []]

@@ -1,4 +1,4 @@
-"""What a run was worth: evaluations before and after it, and one line on whether it got better."""
+"""The outcome of a run: compares evaluations before and after it, and says in one line whether it got better."""
 
 import re
 import statistics
@@ -11,14 +11,14 @@ from openrlhf_gtpo.report.run import Run, Series
 __all__ = ["Change", "Figure", "changes", "verdict"]
 
 REWARD_STEPS = 10
-"""Steps over whose mean the reward in training is told where nothing was evaluated."""
+"""Without evaluations, the mean reward of this many first steps is compared with that of the last."""
 
 JUDGED = "pass@1"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A mean over prompts and its 95 % interval, where the evaluation told one."""
+    """A mean over prompts and its 95 % interval, if the evaluation has one."""
 
     mean: float
     low: float | None = None
@@ -34,11 +34,11 @@ class Change:
     before: Figure
     after: Figure
     when: tuple[str, str]
-    """What the two are called: before and after, or the steps of the evaluations during training."""
+    """Names of the two: before and after, or the steps of the evaluations during training."""
 
     @property
     def word(self) -> str:
-        """``better``, ``worse`` or ``no clear change``: whether the intervals lie apart. Without intervals
+        """``better`` or ``worse`` if the intervals do not overlap, else ``no clear change``. Without intervals
         ``higher``, ``lower`` or ``the same``."""
         before, after = self.before, self.after
         if before.low is None or before.high is None or after.low is None or after.high is None:
@@ -47,10 +47,11 @@ class Change:
 
 
 def changes(runs: Sequence[Run]) -> list[Change]:
-    """Every figure that both evaluations of a run have, run after run.
+    """Every figure that both evaluations of a run have, run by run.
 
-    They are those of ``before/eval.json`` and ``after/eval.json`` where runs have both; else the first and the last
-    during training, at steps that all runs evaluated at. None where there are not two over the same number of prompts.
+    The evaluations are ``before/eval.json`` and ``after/eval.json`` if runs have both. Otherwise they are the first
+    and the last during training, among the steps at which all runs evaluated. Figures over different numbers of
+    prompts are left out.
     """
     if measured := [run for run in runs if run.before and run.after]:
         return [change for run in measured for change in _before_and_after(run)]
@@ -84,7 +85,7 @@ def _pairs(
 
 
 def _measured(figures: Mapping[str, Any]) -> dict[str, Figure]:
-    """Of one benchmark in eval.json: Pass@k, entropy and length."""
+    """Pass@k, entropy and length of one benchmark in eval.json."""
     return {
         name: Figure(value["mean"], value.get("low"), value.get("high"))
         for name, value in figures.items()
@@ -95,7 +96,7 @@ def _measured(figures: Mapping[str, Any]) -> dict[str, Figure]:
 
 
 def _during_training(row: Mapping[str, Any]) -> dict[str, dict[str, Figure]]:
-    """Of one line of evaluations.jsonl: benchmark -> figures."""
+    """The figures of one line of evaluations.jsonl, by benchmark."""
     found: dict[str, dict[str, Figure]] = {}
     matches = [match for key in row if (match := re.fullmatch(r"eval_(.+)_pass(\d+)", key)) and row[key] is not None]
     for match in sorted(matches, key=lambda match: int(match[2])):
@@ -107,7 +108,7 @@ def _during_training(row: Mapping[str, Any]) -> dict[str, dict[str, Figure]]:
 def verdict(series: Series) -> str:
     """One line: whether Pass@1 changed by more than the noise over prompts, on each benchmark.
 
-    Where nothing was evaluated, what became of the reward in training, and how to measure.
+    Without evaluations it gives the change of the reward in training, and says how to evaluate.
     """
     by_benchmark: dict[str, list[Change]] = {}
     for change in changes(series.runs):

@@ -1,5 +1,5 @@
-"""The report as one HTML file: what the runs were and were worth, curves, the token view, settings, environment, and
-what each metric means."""
+"""The report as one HTML file: the runs and their verdicts, curves, the token view, settings, environment, and the
+meaning of each metric."""
 
 import html
 import json
@@ -17,25 +17,25 @@ from openrlhf_gtpo.report.run import OWN, Run, Series, series
 __all__ = ["page", "table"]
 
 NOT_RECORDED = "not recorded"
-"""Of a run of an earlier version, which has no run.json."""
+"""For runs of early versions, which have no run.json."""
 
 LAST_STEPS = 10
-"""Steps whose mean stands in the table."""
+"""The table has the mean of this many last steps."""
 
 ALGORITHMS = {"gtpo": "GTPO", "grpo_s": "GRPO-S", "group_norm": "GRPO"}
-"""Names of estimators; others are called as their flag is."""
+"""Names of estimators; others are shown by their value of the flag."""
 
 FIGURES = {"entropy_token_mean": ("entropy", "nats a token"), "response_length": ("response length", "tokens")}
-"""Names of an evaluation's figures, and their units; others are called as they are."""
+"""Names and units of an evaluation's figures; others are shown by their key."""
 
 
 def page(runs: Sequence[Run], *, title: str | None = None, introduction: str = "") -> str:
-    """A document that works without a network and without a server.
+    """A document that needs no network and no server.
 
     Args:
-        runs: those with the same settings but for the seed are drawn as one curve with a band.
+        runs: runs that differ only in their seed are drawn as one curve with a band.
         title: by default the names of the series.
-        introduction: HTML that stands after the head.
+        introduction: HTML after the head.
     """
     folder = files("openrlhf_gtpo.report")
     all_series = series(runs)
@@ -64,7 +64,7 @@ def page(runs: Sequence[Run], *, title: str | None = None, introduction: str = "
 
 
 def table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """An HTML table of cells that are HTML already; each row begins with its name."""
+    """An HTML table. Cells are HTML; each row is a name and its cells."""
     heads = "".join(f'<th scope="col">{cell}</th>' for cell in head)
     body = "".join(
         f"<tr><th scope=row>{name}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>" for name, cells in rows
@@ -80,7 +80,7 @@ def _verdicts(all_series: Sequence[Series]) -> str:
 
 
 def _head(all_series: Sequence[Series]) -> str:
-    """What was trained with what on what, for how long, and the evaluations before and after."""
+    """The table of algorithm, model, data, steps and seed, and of the evaluations before and after."""
 
     def told(flag: str) -> list[str]:
         return [
@@ -110,7 +110,7 @@ def _shared(values: Sequence[str]) -> str:
 
 
 def _change(found: Sequence[Change]) -> str:
-    """The figures before and after, of one run with their intervals, of several the means."""
+    """The figures before and after: with intervals for one run, means for several."""
     if not found:
         return ""
     told = []
@@ -125,8 +125,8 @@ def _change(found: Sequence[Change]) -> str:
 
 
 def _at_one_step(all_series: Sequence[Series], curves: Sequence[Curve], first: int, last: int) -> str:
-    """The mean over the steps from ``first`` to ``last``, which every run has, or the last evaluation until then that
-    all have."""
+    """The table of means over the steps from ``first`` to ``last``, which every run has; for evaluations, of the last
+    one by then that all runs have."""
     rows = []
     for key, name, unit in curves:
         points = [[dict(run.points(key)) for run in one.runs] for one in all_series]
@@ -159,7 +159,7 @@ def _caption(all_series: Sequence[Series], last: int) -> str:
     if (seeds := max(len(one.runs) for one in all_series)) > 1:
         told.append(
             f"Lines are means over up to {seeds} seeds, at the steps that all of them have, and bands reach from the "
-            "lowest to the highest; small figures in the table do too. A seed that went on is a thin line."
+            "lowest to the highest, as do the small figures in the table. Longer runs continue as a thin line."
         )
     told.append("The name of a figure leads to what it means.")
     return f"<p>{html.escape(' '.join(told))}</p>"

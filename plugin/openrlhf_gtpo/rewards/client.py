@@ -1,12 +1,12 @@
 """The reward client: completions in, checked rewards out, over HTTP.
 
 It replaces the reward client of OpenRLHF's single-turn executor, which sends one POST per sample, never batches, and
-hands on ``None`` when a server is gone. Here many concurrent callers share batches and connections, outages are waited
-out, several servers stand in for each other, and a caller gets either a finite reward or a :class:`RewardError` that
-says why not.
+returns ``None`` when a server is down. Here many concurrent callers share batches and connections, requests are
+retried until a deadline, and another server takes over from one that fails. A caller gets either a finite reward or a
+:class:`RewardError` that says why not.
 
-Two protocols are spoken, chosen by the path of the URL: ``/v1/grade`` (also for a URL without a path) is the project's
-own, any other path OpenRLHF's. `openrlhf_gtpo.rewards.protocols` defines them.
+The path of the URL chooses the protocol: ``/v1/grade`` (also for a URL without a path) is the project's own, any other
+path is OpenRLHF's. `openrlhf_gtpo.rewards.protocols` defines both.
 
 One client belongs to one event loop and is not thread-safe. Standard library and httpx only: the vLLM rollout actors
 import this module.
@@ -37,21 +37,24 @@ from openrlhf_gtpo.rewards.protocols import (
 logger = logging.getLogger("openrlhf_gtpo.rewards.client")
 
 FIRST_BACKOFF = 0.25  # seconds; doubled with every failure in a row
-CONNECT_TIMEOUT = 5.0  # seconds; a host that swallows packets must not cost a whole request timeout
-KEEPALIVE = 1.0  # seconds; less than servers keep idle connections, so that a reused one is not closed under a request
-LOG_INTERVAL = 60.0  # seconds between two reports of the same URL being down
+CONNECT_TIMEOUT = 5.0  # seconds; a host that drops packets must not cost a whole request timeout
+KEEPALIVE = 1.0  # seconds; shorter than servers keep idle connections, so that none is closed during a request
+LOG_INTERVAL = 60.0  # seconds between two warnings that the same URL is down
 MAX_ANSWER_BYTES = 64 * 2**20
 
 
 class RewardError(RuntimeError):
-    """A completion got no reward. The message is one sentence that names the URL and what was wrong.
+    """A completion got no reward. The message is one sentence with the URL and the fault.
 
-    ``url``: the last URL that was asked, without its query; ``attempts``: POSTs that carried the completion;
-    ``seconds``: from the call to the failure; ``permanent``: True when asking again cannot help; ``of_client``: True
-    when the server refuses whatever this client asks, with a wrong token for instance.
+    Attributes:
+        url: the last URL that was asked, without its query.
+        attempts: POSTs that contained the completion.
+        seconds: from the call to the failure.
+        permanent: whether another attempt cannot help.
+        of_client: whether the server refuses every request of this client, because of a wrong token for instance.
     """
 
-    # The defaults let pickle rebuild it (Ray sends exceptions between processes): attributes travel in __dict__.
+    # The defaults let pickle rebuild it, for Ray sends exceptions between processes; __dict__ has the attributes.
     def __init__(
         self,
         message: str,
@@ -71,19 +74,21 @@ class RewardError(RuntimeError):
 
 @dataclass(frozen=True)
 class RewardClientSettings:
-    """Where the rewards come from and how patient the client is.
+    """The URLs of the reward servers, and the client's limits.
 
-    ``urls``: one or more http(s) URLs; see the module for the protocol that each speaks.
-    ``token``: sent as ``Authorization: Bearer``.
-    ``timeout``: seconds per HTTP request.
-    ``deadline``: seconds until a reward is given up, counted from the first attempt; a completion that only queues
-    behind others is not given up while rewards still arrive. 0 means a single attempt.
-    ``batch_size``: completions per POST at most.
-    ``batch_wait``: seconds to wait for more completions before a batch that is not full is sent.
-    ``max_in_flight``: HTTP requests at once, all URLs together.
-    ``max_backoff``: seconds between two attempts at most, unless a server asks for more by Retry-After.
+    Attributes:
+        urls: one or more http(s) URLs; the module says which protocol each uses.
+        token: sent as ``Authorization: Bearer``.
+        timeout: seconds per HTTP request.
+        deadline: seconds of retries for one reward, from its first attempt; 0 means a single attempt. A completion
+            that waits in the queue does not fail while other rewards still arrive.
+        batch_size: most completions in one POST.
+        batch_wait: seconds to wait for more completions before a batch that is not full is sent.
+        max_in_flight: most HTTP requests at once, over all URLs.
+        max_backoff: most seconds between two attempts, unless a server asks for more by Retry-After.
 
-    Raises ValueError, one sentence, for a value out of bounds.
+    Raises:
+        ValueError: a value is out of bounds; one sentence.
     """
 
     urls: tuple[str, ...]
@@ -100,7 +105,7 @@ class RewardClientSettings:
             raise ValueError("urls must be a tuple of at least one reward URL.")
         for url in self.urls:
             _check_url(url)
-        # Anything else would be refused by the HTTP library, in an error that quotes the token.
+        # The HTTP library would refuse anything else too, but its error quotes the token.
         if self.token is not None and not (
             self.token and self.token.isascii() and self.token.isprintable() and " " not in self.token
         ):
@@ -118,11 +123,15 @@ class RewardClientSettings:
 
 @dataclass
 class RewardClientStats:
-    """Counters since the client was made; they may be read at any time.
+    """Counters since the client was created; they may be read at any time.
 
-    ``requests``: HTTP requests sent; ``items``: rewards delivered; ``retries``: completions sent once more;
-    ``failures``: completions that ended in a RewardError; ``failovers``: retries that went to another URL than the one
-    that failed; ``seconds_waited``: summed over completions, from the call to the reward or the error.
+    Attributes:
+        requests: HTTP requests sent.
+        items: rewards delivered.
+        retries: completions sent again.
+        failures: completions that ended in a RewardError.
+        failovers: retries that went to another URL than the one that failed.
+        seconds_waited: from the call to the reward or the error, summed over completions.
     """
 
     requests: int = 0
@@ -134,7 +143,7 @@ class RewardClientStats:
 
 
 class _Endpoint:
-    """One URL: the protocol it speaks and how it has been doing lately. Times are the event loop's."""
+    """One URL: its protocol and its health. Times are the event loop's."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -147,21 +156,21 @@ class _Endpoint:
             self.protocol = OpenRLHFProtocol
         self.url = urlunsplit(parts._replace(path=path, fragment=""))
         self.label = urlunsplit(parts._replace(path=path, query="", fragment=""))  # a query may hold a secret
-        self.single_only = False  # a multi-item POST was refused: one item per POST from now on
+        self.single_only = False  # set once a POST with several items was refused: one item per POST from then on
         self.in_flight = 0
         self.failures_in_a_row = 0
         self.held_until = 0.0
-        self.news_at = -math.inf  # nothing that was sent before this says anything new about the URL's health
-        self.down_since: float | None = None  # set only when it was reported as down
+        self.news_at = -math.inf  # outcomes of requests sent before this time do not count for the URL's health
+        self.down_since: float | None = None  # set when a warning said that it is down
         self.reported_at = -math.inf
 
     def is_free(self, now: float) -> bool:
-        """Whether it may be asked now; one that failed gets a single request at a time until one succeeds."""
+        """Whether it may get a request now. After a failure it gets one at a time until one succeeds."""
         return self.held_until <= now and not (self.failures_in_a_row and self.in_flight)
 
 
 class _Item:
-    """One completion on its way to a reward."""
+    """One completion that waits for its reward."""
 
     def __init__(self, request: RewardRequest, now: float, future: "asyncio.Future[Reward]") -> None:
         self.request = request
@@ -171,13 +180,13 @@ class _Item:
         self.first_sent_at: float | None = None
         self.attempts = 0
         self.failures = 0
-        self.largest_batch: float = math.inf  # halved when a batch it was in failed: a bad item ends up alone
+        self.largest_batch: float = math.inf  # halved when its batch fails, so that a bad item ends up alone
         self.endpoint: _Endpoint | None = None  # the last one asked
         self.problem = ""
 
 
 class RewardClient:
-    """Asks reward servers for rewards: :class:`RewardClientSettings` has its knobs, ``stats`` its counters."""
+    """Asks reward servers for rewards. :class:`RewardClientSettings` has its settings, ``stats`` its counters."""
 
     def __init__(self, settings: RewardClientSettings) -> None:
         self.settings = settings
@@ -194,10 +203,14 @@ class RewardClient:
         self._random = random.Random()  # its own, so that jitter does not disturb the run's seeded generators
 
     async def reward(self, request: RewardRequest) -> Reward:
-        """The reward of one completion; made to be called many times at once, what is asked together is sent together.
+        """The reward of one completion. Concurrent calls share requests.
 
-        Raises :class:`RewardError` when a server refuses the request, when no server gave a valid reward within the
-        deadline, or when the client is closed.
+        Args:
+            request: the completion and its reference answer.
+
+        Raises:
+            RewardError: a server refused the request, no server gave a valid reward within the deadline, or the client
+                is closed.
         """
         if self._closed:
             raise RewardError("The reward client is closed.", permanent=True)
@@ -222,7 +235,7 @@ class RewardClient:
             self.stats.seconds_waited += loop.time() - item.asked_at
 
     async def aclose(self) -> None:
-        """Ends every request and every wait; callers that still wait get a :class:`RewardError`."""
+        """End all requests. Callers that still wait get a :class:`RewardError`."""
         self._closed = True
         for item in list(self._waiting):
             self._fail(item, "The reward client was closed while this reward was being waited for.", permanent=True)
@@ -238,7 +251,7 @@ class RewardClient:
     # Sending
 
     def _pump(self) -> None:
-        """Sends every batch that is due and sets the alarm for the next one; called whenever something has changed."""
+        """Send every batch that is due and set the alarm for the next. Called after every change."""
         assert self._loop is not None
         if self._alarm is not None:
             self._alarm.cancel()
@@ -248,7 +261,7 @@ class RewardClient:
             endpoint = self._choose(now)
             if endpoint is None:
                 held = [e.held_until for e in self._endpoints if e.held_until > now]
-                if held:  # else a probe is under way, and its end pumps again
+                if held:  # else a single request is under way, and its end calls this method again
                     self._alarm = self._loop.call_at(min(held), self._pump)
                 return
             limit = 1 if endpoint.single_only else self.settings.batch_size
@@ -261,14 +274,14 @@ class RewardClient:
                 self._send(endpoint, batch)
 
     def _choose(self, now: float) -> _Endpoint | None:
-        """The free URL with the fewest requests under way, in turn; None when all are held."""
+        """The free URL with the fewest open requests, in turn; None if none is free."""
         free = [e for e in self._endpoints if e.is_free(now)]
         if not free and not self.settings.deadline:
-            free = self._endpoints  # a single attempt is made now or never
+            free = self._endpoints  # with a single attempt there is no later
         return min(free, key=lambda e: e.in_flight, default=None)
 
     def _take(self, limit: float) -> list[_Item]:
-        """The next batch off the queue, without items whose callers are gone."""
+        """Take the next batch from the queue, without items whose callers are gone."""
         batch: list[_Item] = []
         while self._queue:
             item = self._queue[0]
@@ -292,7 +305,7 @@ class RewardClient:
             item.attempts += 1
             item.endpoint = endpoint
         self.stats.requests += 1
-        # In turn: among equals the one that was asked longest ago comes first.
+        # URLs take turns: of equally busy ones, that asked longest ago comes first.
         self._endpoints.remove(endpoint)
         self._endpoints.append(endpoint)
         endpoint.in_flight += 1
@@ -307,11 +320,11 @@ class RewardClient:
             self._pump()
 
     async def _post(self, endpoint: _Endpoint, batch: list[_Item], sent_at: float) -> None:
-        """One POST, whatever comes of it: every item of the batch is rewarded, queued again or given up."""
+        """One POST. Afterwards every item of the batch has its reward, is queued again, or has failed."""
         try:
             outcomes = await self._ask(endpoint, [item.request for item in batch])
         except Exception as error:
-            # Whatever else the HTTP stack raises counts as a broken connection: no caller may be left hanging.
+            # Any other error of the HTTP library counts as a broken connection, so that no caller waits for ever.
             failure = error if isinstance(error, Failure) else Failure(f"could not be asked ({_sentence(error)})")
             self._batch_failed(endpoint, batch, failure, sent_at)
             return
@@ -330,7 +343,7 @@ class RewardClient:
         self._retry(endpoint, failed)
 
     async def _ask(self, endpoint: _Endpoint, batch: list[RewardRequest]) -> list[Reward | Failure]:
-        """Raises :class:`Failure` when the POST as a whole failed."""
+        """The outcome for each item; raises :class:`Failure` when the POST as a whole failed."""
         timeout = self.settings.timeout
         body = json.dumps(endpoint.protocol.question(batch)).encode()
         try:
@@ -339,7 +352,7 @@ class RewardClient:
             raise Failure("could not be reached in time") from error
         except (asyncio.TimeoutError, httpx.TimeoutException) as error:
             raise Failure(f"did not answer within {timeout:g} s", divisible=True) from error
-        except (httpx.RemoteProtocolError, httpx.ReadError) as error:  # perhaps one item of the batch crashed it
+        except (httpx.RemoteProtocolError, httpx.ReadError) as error:  # one item of the batch may have crashed it
             raise Failure("hung up without an answer", divisible=True) from error
         if status >= 400:
             raise refused(status, retry_after, endpoint.protocol is OpenRLHFProtocol)
@@ -381,7 +394,7 @@ class RewardClient:
 
     def _batch_failed(self, endpoint: _Endpoint, batch: list[_Item], failure: Failure, sent_at: float) -> None:
         if len(batch) > 1 and failure.divisible:
-            # Whether it failed for its size or for one bad item: smaller batches find out.
+            # The cause is the batch's size or one bad item; smaller batches find out which.
             if failure.answered and endpoint.protocol is OpenRLHFProtocol:
                 if not endpoint.single_only:
                     endpoint.single_only = True
@@ -407,9 +420,9 @@ class RewardClient:
         self._retry(endpoint, dict.fromkeys(batch, failure))
 
     def _retry(self, endpoint: _Endpoint, failed: dict[_Item, Failure]) -> None:
-        """Queues items again: at once for the next URL, after a pause when every URL has had its turn.
+        """Queue items again: at once for the next URL, or after a pause if every URL has had its turn.
 
-        What failed together pauses together, so that it is sent in one batch again.
+        Items that failed together wait for the same time, so that they are sent in one batch again.
         """
         assert self._loop is not None
         rounds_of: defaultdict[int, list[_Item]] = defaultdict(list)
@@ -438,7 +451,7 @@ class RewardClient:
             item.future.set_result(reward)
 
     def _expire(self, item: _Item) -> None:
-        """Gives the item up if its deadline is over; one that was never sent waits as long as others are served."""
+        """Fail the item if its deadline is over. An item that was never sent waits as long as others get rewards."""
         assert self._loop is not None
         if item.future.done():
             return
@@ -483,9 +496,9 @@ class RewardClient:
             logger.warning("The reward server %s is back after %.1f s.", endpoint.label, seconds)
 
     def _mark_down(self, endpoint: _Endpoint, failure: Failure, sent_at: float) -> None:
-        """Holds the URL back for a while, longer with every failure in a row.
+        """Send nothing to the URL for a while, longer with every failure in a row.
 
-        Requests that were under way together fail together: that is one failure, not many.
+        Requests that were open at the same time count as one failure.
         """
         assert self._loop is not None
         now = self._loop.time()
@@ -499,13 +512,14 @@ class RewardClient:
         endpoint.held_until = max(endpoint.held_until, now + failure.retry_after)
 
     def _backoff(self, failures: int) -> float:
-        """Seconds to wait after so many failures in a row: exponential, and jittered against marching in step."""
+        """Seconds to wait after this many failures in a row: exponential, with jitter so that clients do not retry at
+        the same moment."""
         longest = min(self.settings.max_backoff, FIRST_BACKOFF * 2.0 ** min(failures - 1, 30))
         return longest * self._random.uniform(0.5, 1.0)
 
 
 def _check_url(url: str) -> None:
-    """Raises ValueError unless it is an http(s) URL with a host and without credentials."""
+    """Raise ValueError unless this is an http(s) URL with a host and without credentials."""
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
@@ -516,9 +530,9 @@ def _check_url(url: str) -> None:
             f"urls must hold http:// or https:// URLs such as http://127.0.0.1:8000/v1/grade, not {url!r}."
         )
     if "@" in parts.netloc:
-        raise ValueError(f"urls must not hold credentials ({parts.hostname}): pass the token by the setting for it.")
+        raise ValueError(f"urls must not hold credentials ({parts.hostname}): pass a token by its own setting.")
 
 
 def _sentence(error: Exception) -> str:
-    """What an exception says, on one line; its class where it says nothing."""
+    """The text of an exception on one line; its class if it has no text."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -1,8 +1,7 @@
 """The embedded reward service: the project's own service beside the trainer, for runs that name no other.
 
-The service is started by its command line and talked to over loopback HTTP; nothing of it is imported here. It lives
-as long as the process that started it: it watches its standard input, whose other end the kernel closes in whatever
-way that process ends.
+It is started by its command line and called over loopback HTTP; nothing of it is imported here. It ends with the
+process that started it: it watches its standard input, and the kernel closes the other end when that process ends.
 """
 
 import logging
@@ -29,19 +28,20 @@ POLL_SECONDS = 0.05
 LISTENING = re.compile(r"math-reward listening on (http://\S+)")
 MISSING = re.compile(r"No module named '?([\w.]+)")
 
-# Set for a service of the user's own: they would open this one to the network or clash with its token.
+# Settings of the user's own service. Here they would open this one to the network or replace its token.
 NOT_INHERITED = {f"MATH_REWARD_{name}" for name in ("HOST", "PORT", "INSECURE", "TOKEN", "TOKEN_FILE")}
 
 
 class EmbeddedServiceError(RuntimeError):
-    """The embedded reward service could not be started; the message is one sentence that says why."""
+    """The embedded reward service could not be started. The message is one sentence that says why."""
 
 
 class EmbeddedService:
-    """A reward service that runs as a child process; made by :func:`start_embedded_service`.
+    """A reward service in a child process, started by :func:`start_embedded_service`. A context manager that stops it.
 
-    ``url``: where it grades, ends in ``/v1/grade``; ``token``: what requests must send as bearer token.
-    As a context manager it is stopped on exit.
+    Attributes:
+        url: where it grades; ends in ``/v1/grade``.
+        token: the bearer token that requests must send.
     """
 
     def __init__(self, process: "subprocess.Popen[bytes]", token: str, log: IO[bytes] | None) -> None:
@@ -58,9 +58,9 @@ class EmbeddedService:
         return self._process.poll() is None
 
     def stop(self) -> None:
-        """Ends the service with SIGTERM, and with SIGKILL for it and its workers where that is not enough.
+        """Stop the service with SIGTERM, then if necessary it and its workers with SIGKILL.
 
-        Returns when the process is gone; may be called again.
+        Returns when the process is gone. May be called again.
         """
         if self.alive():
             self._process.terminate()
@@ -82,7 +82,7 @@ class EmbeddedService:
         self.stop()
 
     def _drain_output(self) -> None:
-        """Reads the output for as long as there is any: a service whose output nobody reads comes to a halt."""
+        """Read the output until it ends: the service would block if nobody read it."""
         assert self._process.stdout is not None
         with self._process.stdout as output:
             for line in output:
@@ -103,11 +103,11 @@ class EmbeddedService:
             self._log.write(line)
             self._log.flush()
         except OSError as error:
-            logger.warning("The log of the embedded reward service ends here, it cannot be written: %s.", error)
+            logger.warning("The log of the embedded reward service cannot be written any more: %s.", error)
             self._log = None
 
     def _wait_until_ready(self) -> None:
-        """Raises :class:`EmbeddedServiceError` if the service ends, or is not ready within ``START_SECONDS``."""
+        """Raise :class:`EmbeddedServiceError` if the service ends, or is not ready within ``START_SECONDS``."""
         give_up_at = time.monotonic() + START_SECONDS
         problem = "did not say where it listens"
         headers = {"Authorization": f"Bearer {self.token}"}
@@ -141,13 +141,17 @@ class EmbeddedService:
 
 
 def start_embedded_service(workers: int | None = None, log_path: Path | None = None) -> EmbeddedService:
-    """Starts a reward service on a free loopback port and returns when it is ready to grade.
+    """Start a reward service on a free loopback port, and return when it is ready to grade.
 
-    ``workers``: grading processes, None for one per core. ``log_path``: the file its output is appended to; None keeps
-    only what error messages need.
+    The service has its own session, so that a Ctrl-C in the terminal reaches the trainer alone. Its random token is
+    passed in its environment, never on its command line.
 
-    The service has a session of its own, so that a Ctrl-C in the terminal reaches the trainer alone, and a random
-    token that it is handed in its environment, never on its command line. Raises :class:`EmbeddedServiceError`.
+    Args:
+        workers: grading processes; None for one per core.
+        log_path: file to which its output is appended; None keeps only the last line, for error messages.
+
+    Raises:
+        EmbeddedServiceError: it did not start.
     """
     command = [sys.executable, "-m", "math_reward", "serve", "--port", "0", "--exit-on-stdin-close"]
     if workers is not None:

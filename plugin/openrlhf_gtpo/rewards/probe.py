@@ -1,5 +1,5 @@
-"""A round trip to a reward service with a known right and a known wrong answer, by the protocol of training: what the
-doctor and the driver ask before anything starts."""
+"""A test request to a reward service, with one correct and one wrong answer, by the protocol of training. The doctor
+and the driver send it before anything starts."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ __all__ = ["Answers", "ServiceUnusable", "ask_known_answers", "doubtful_services
 
 CONNECT_SECONDS = 5.0
 PROBE_SECONDS = 15.0
-"""For the answer to two completions, before a run."""
+"""Timeout of the test request before a run."""
 
 QUESTION, REFERENCE = "What is 6 times 7?", "42"
 RIGHT, WRONG = (f"6 times 7 is \\boxed{{{answer}}}." for answer in (42, 41))
@@ -29,7 +29,7 @@ class ServiceUnusable(UserError):
 
 @dataclass(frozen=True)
 class Answers:
-    """What a service said of the two answers."""
+    """A service's rewards for the two answers."""
 
     right: Reward
     wrong: Reward
@@ -38,25 +38,25 @@ class Answers:
 
     @property
     def fault(self) -> str | None:
-        """What is wrong with them for GTPO, in one sentence."""
+        """One sentence if GTPO cannot use these rewards; None if it can."""
         for answer, reward, wanted in (("right", self.right, 1.0), ("wrong", self.wrong, 0.0)):
-            # Some servers give -1 for a wrong answer, which training takes too.
+            # Some servers give -1 for a wrong answer, which training accepts too.
             if reward.score != wanted and not (wanted == 0.0 and reward.score == -1.0):
                 return (
                     f"It gave a {answer} answer the score {reward.score:g} instead of {wanted:g}, and GTPO needs "
-                    "verified correctness: ask a service that grades, such as `math-reward serve`."
+                    "verified correctness: use a service that grades, such as `math-reward serve`."
                 )
         return None
 
 
 def ask_known_answers(settings: RewardClientSettings) -> Answers:
-    """Ask a service once.
+    """Send the test request once.
 
     Args:
-        settings: one URL, and a deadline of 0: nothing is tried again.
+        settings: with one URL and a deadline of 0, so that nothing is retried.
 
     Raises:
-        ServiceUnusable: with what to do about it.
+        ServiceUnusable: there was no valid answer. The sentence says what to do.
     """
     try:
         return asyncio.run(_ask(settings))
@@ -65,13 +65,13 @@ def ask_known_answers(settings: RewardClientSettings) -> Answers:
 
 
 def doubtful_services(settings: RewardClientSettings) -> list[str]:
-    """One sentence for each URL of a run that does not answer, or not as a service that grades mathematics does.
+    """One sentence for each URL of a run that does not answer, or that does not grade mathematics.
 
     Args:
-        settings: of the run's reward client; each URL is asked once, and waited for `PROBE_SECONDS` at most.
+        settings: of the run's reward client. Each URL is asked once, for at most `PROBE_SECONDS`.
 
     Raises:
-        ServiceUnusable: no URL answers at all.
+        ServiceUnusable: no URL answers.
     """
     silent, others = [], []
     seconds = min(settings.timeout, PROBE_SECONDS)
@@ -83,7 +83,7 @@ def doubtful_services(settings: RewardClientSettings) -> list[str]:
             silent.append(f"The reward service {url} cannot be used. {fault}")
             continue
         if answers.fault:
-            others.append(f"The reward service {url} grades something else than mathematics. {answers.fault}")
+            others.append(f"The reward service {url} does not grade mathematics. {answers.fault}")
     if len(silent) == len(settings.urls):
         raise ServiceUnusable("\n".join(silent))
     return silent + others
@@ -108,11 +108,11 @@ async def _ask(settings: RewardClientSettings) -> Answers:
 
 
 def _what_to_do(settings: RewardClientSettings, error: RewardError) -> str:
-    """The client's sentence, with what a look at the socket adds to it."""
+    """A sentence with the fix, from the client's error and an attempt to connect."""
     if "HTTP 401" in str(error) or "HTTP 403" in str(error):
         if settings.token is None:
             return (
-                f"It wants a token: set {TOKEN_VARIABLE} to the one that the service was started with, or "
+                f"It requires a token: set {TOKEN_VARIABLE} to the one that the service was started with, or "
                 f"{TOKEN_FILE_VARIABLE} to a file that holds it."
             )
         source = TOKEN_FILE_VARIABLE if os.environ.get(TOKEN_FILE_VARIABLE) else TOKEN_VARIABLE

@@ -1,11 +1,11 @@
-"""The two protocols of reward servers: what is asked, what an answer must be, and what is wrong with one that is not.
+"""The two protocols of reward servers: requests, valid answers, and the faults of other answers.
 
 * ``POST .../v1/grade``, the project's own reward service:
   ``{"items": [{"completion", "reference", "prompt"}]}`` -> ``{"results": [{"reward", "correct", "verdict", ...}]}``.
 * any other path, OpenRLHF's remote reward models: ``{"query": [...], "prompts": [...], "labels": [...]}`` ->
   ``{"rewards": ..., "scores": ..., "extra_logs": {...}}``.
 
-Nothing here touches a socket; `openrlhf_gtpo.rewards.client` does.
+This module opens no connections; `openrlhf_gtpo.rewards.client` does.
 """
 
 import math
@@ -29,7 +29,7 @@ STATUS_HINTS = {
 
 @dataclass(frozen=True)
 class RewardRequest:
-    """One completion to be rewarded.
+    """One completion that needs a reward.
 
     ``query`` is prompt and completion decoded together with special tokens, as OpenRLHF sends it to a reward model.
     """
@@ -42,7 +42,7 @@ class RewardRequest:
 
 @dataclass(frozen=True)
 class Reward:
-    """What a reward server said about one completion; every number is finite.
+    """A reward server's answer on one completion; every number is finite.
 
     ``score`` is verified correctness: 0 or 1 from ``/v1/grade``, ``scores`` in OpenRLHF's protocol, else the reward.
     ``verdict`` is the grader's word (``correct``, ``wrong``, ``timeout`` ...), None in OpenRLHF's protocol.
@@ -57,9 +57,13 @@ class Reward:
 class Failure(Exception):
     """Why a POST, or one item of its answer, gave no reward. ``str()`` continues a sentence that begins with the URL.
 
-    ``permanent``: asking again cannot help. ``divisible``: a smaller batch may succeed where this one did not.
-    ``answered``: the server read the batch and refused it or answered it wrongly, as servers that handle one query do.
-    ``retry_after``: seconds the server asked to be left alone. ``of_client``: it refuses whatever this client asks.
+    Attributes:
+        permanent: whether another attempt cannot help.
+        divisible: whether a smaller batch may succeed.
+        answered: whether the server read the batch and refused it or answered it wrongly, as a server for single
+            queries does.
+        retry_after: seconds for which the server asked for no requests.
+        of_client: whether the server refuses every request of this client.
     """
 
     def __init__(
@@ -110,20 +114,20 @@ class GradeProtocol:
 
 
 NO_JUDGEMENT = ("error", "bad_reference")
-"""Verdicts of the project's service that say nothing about the completion: no reward, and above all not 0."""
+"""Verdicts of the project's service that do not judge the completion: a failure, never a reward of 0."""
 
 
 def _refuse_no_judgement(verdict: str, request: RewardRequest) -> None:
-    """Raises Failure for a verdict that is no judgement."""
+    """Raise Failure for a verdict that does not judge the completion."""
     if verdict == "bad_reference":
-        reference = str(request.reference)[:80]  # a data set may hold a number or nothing
+        reference = str(request.reference)[:80]  # a data set may have a number or nothing here
         raise Failure(f"cannot read the reference answer {reference!r}, fix this row of the data", permanent=True)
     if verdict == "error":
         raise Failure("could not grade the completion (verdict 'error')")
 
 
 class OpenRLHFProtocol:
-    """POST to a remote reward model as OpenRLHF's own client does it."""
+    """POST to a remote reward model, as OpenRLHF's own client sends it."""
 
     @staticmethod
     def question(batch: Sequence[RewardRequest]) -> dict[str, Any]:
@@ -156,7 +160,7 @@ class OpenRLHFProtocol:
 
     @staticmethod
     def _reward(reward: Any, score: Any, logs: dict[str, Any], request: RewardRequest) -> Reward:
-        for verdict in NO_JUDGEMENT:  # The project's service tells of it there.
+        for verdict in NO_JUDGEMENT:  # the project's service reports these in extra_logs
             if logs.get(f"verdict_{verdict}") == 1:
                 _refuse_no_judgement(verdict, request)
         return Reward(
@@ -168,7 +172,13 @@ class OpenRLHFProtocol:
 
 
 def refused(status: int, retry_after: str | None, stock: bool) -> Failure:
-    """The failure that an HTTP status of 400 or more stands for; ``stock``: the server speaks OpenRLHF's protocol."""
+    """The failure for an HTTP status of 400 or more.
+
+    Args:
+        status: of the answer.
+        retry_after: the header of this name, if any.
+        stock: whether the server speaks OpenRLHF's protocol.
+    """
     if status in (408, 429) or status >= 500:
         overloaded_or_gone = status in (408, 429, 502, 503, 504)
         return Failure(
@@ -190,7 +200,7 @@ def refused(status: int, retry_after: str | None, stock: bool) -> Failure:
 
 
 def _seconds_of(retry_after: str | None) -> float:
-    """Seconds from now that a Retry-After header means: a number, or an HTTP date (RFC 9110, 10.2.3); 0 if neither."""
+    """A Retry-After header, a number or an HTTP date (RFC 9110, 10.2.3), as seconds from now; 0 if it is neither."""
     if retry_after is None:
         return 0.0
     try:
@@ -211,7 +221,7 @@ def malformed(reason: str) -> Failure:
 
 
 def _each(parse: Any, *arguments: Any) -> Reward | Failure:
-    """Parses one item of an answer; a failure belongs to this item and not to its neighbours."""
+    """Parse one item of an answer. A failure concerns this item only."""
     try:
         return parse(*arguments)
     except Failure as failure:
@@ -248,6 +258,6 @@ def _number(value: Any, name: str, bool_allowed: bool = False) -> float:
 
 
 def _kind(value: Any) -> str:
-    """The JSON name of a value's type; never the value itself, which may quote a completion."""
+    """The JSON name of a value's type. Messages never show the value, which may be part of a completion."""
     names = {type(None): "null", bool: "a boolean", str: "a string", list: "a list", dict: "an object"}
     return names.get(type(value), "a number")

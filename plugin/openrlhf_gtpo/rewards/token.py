@@ -29,7 +29,7 @@ def reward_token() -> str | None:
         token = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise SettingsError(f"{TOKEN_FILE_VARIABLE}, {path}, cannot be read: {reason}.") from None
+        raise SettingsError(f"{path}, the file of {TOKEN_FILE_VARIABLE}, cannot be read: {reason}.") from None
     if not token:
-        raise SettingsError(f"{TOKEN_FILE_VARIABLE}, {path}, is empty: write the reward service's token into it.")
+        raise SettingsError(f"{path}, the file of {TOKEN_FILE_VARIABLE}, is empty: write the service's token into it.")
     return token

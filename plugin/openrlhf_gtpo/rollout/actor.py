@@ -1,11 +1,16 @@
-"""Lives in the rollout actors: generate with vLLM, collect each token's entropy, ask for the reward.
+"""Runs in the rollout actors: generates with vLLM, collects each token's entropy, and fetches the reward.
 
-OpenRLHF's own executor (or the user's agent) still generates. It is handed a recorder in place of the engine,
-which asks for entropies and keeps them; rewards are then fetched here instead of inside the executor, whose client
-turns an outage into ``None``. A response gains: ``entropy`` and ``logprob`` (float32 arrays, one number per
-observation token, 0 off the response), ``reward_error`` (one sentence, or None), ``reward_refused`` (whether the
-reward service refuses whatever it is asked), ``generated_at`` (Unix time of its last token) and ``reward_seconds``
-(from then to its reward).
+OpenRLHF's own executor (or the user's agent) still generates. It gets a recorder in place of the engine, which asks
+for entropies and keeps them. Rewards are fetched here, not in the executor, whose client turns an outage into
+``None``.
+
+A response gains these entries:
+
+* ``entropy`` and ``logprob``: float32 arrays, one number per observation token, 0 outside the response
+* ``reward_error``: one sentence, or None
+* ``reward_refused``: whether the reward service refuses every request
+* ``generated_at``: Unix time of its last token
+* ``reward_seconds``: from then to its reward
 """
 
 import asyncio
@@ -28,14 +33,13 @@ from openrlhf_gtpo.vllm_entropy import engine_kwargs, entropies, logprobs, sampl
 
 
 class AgentMismatch(UserError):
-    """An agent's action ranges do not match what it generated, so entropies cannot be put to their tokens."""
+    """An agent's action ranges do not match its calls of the engine, so entropies cannot be assigned to tokens."""
 
 
 class EntropyRecorder:
-    """Stands in for the engine during one rollout: asks for entropies with every request and keeps them in order.
+    """Replaces the engine during one rollout: asks for entropies with every request and keeps them in order.
 
-    ``text``: whether anyone reads the generated text. Where nobody does vLLM is spared from making it, and from
-    looking up a text for each log-probability.
+    ``text``: whether anyone reads the generated text. If not, vLLM does not have to decode tokens.
     """
 
     def __init__(self, engine: Any, *, text: bool = True) -> None:
@@ -48,10 +52,10 @@ class EntropyRecorder:
         return getattr(self._engine, name)
 
     async def generate(self, prompt_token_ids: list[int], sampling_params: Any, multi_modal_data: Any = None) -> Any:
-        """As the engine's own `generate`; the answer is passed on unchanged."""
+        """As the engine's own `generate`, whose output it returns unchanged."""
         for name, value in sampling_kwargs().items():
             setattr(sampling_params, name, value)
-        # OpenRLHF reads the last output alone; else vLLM makes one, and wakes this process, for every token.
+        # OpenRLHF reads the last output only. By default vLLM would send one, and wake this process, for every token.
         sampling_params.output_kind = RequestOutputKind.FINAL_ONLY
         sampling_params.detokenize = sampling_params.detokenize and (self._text or bool(sampling_params.stop))
         output = await self._engine.generate(prompt_token_ids, sampling_params, multi_modal_data=multi_modal_data)
@@ -63,25 +67,24 @@ class EntropyRecorder:
 def aligned(response: dict[str, Any], calls: list[tuple[list[float], list[float]]]) -> tuple[np.ndarray, np.ndarray]:
     """Entropies and log-probabilities at the places of their tokens.
 
-    They are arrays because they travel to the controller: lists of numbers are nine bytes each and pickled one by one.
+    They are arrays, since they are sent to the controller: a list takes nine bytes per number and is pickled slowly.
 
     Args:
-        response: has ``observation_tokens`` (the whole sequence) and ``action_ranges`` (start, end of each
-        generated part). calls: what an `EntropyRecorder` kept.
+        response: has ``observation_tokens`` (the whole sequence) and ``action_ranges`` (start and end of each
+            generated part).
+        calls: the `calls` of an `EntropyRecorder`.
 
     Returns:
         Two float32 arrays as long as ``observation_tokens``, 0.0 outside the action ranges.
 
     Raises:
-        AgentMismatch: the ranges are not those of the calls. It can happen only with an agent of the user's own.
+        AgentMismatch: the ranges do not match the calls; possible only with a user's own agent.
     """
     ranges = response["action_ranges"]
     if [end - start for start, end in ranges] != [len(entropy) for entropy, _ in calls]:
         raise AgentMismatch(
-            f"The agent of --train.agent_func_path reports action ranges {ranges}, but generated "
-            f"{[len(entropy) for entropy, _ in calls]} tokens in its calls: each call of generate() must be one "
-            f"action range, "
-            "in order."
+            f"The agent of --train.agent_func_path reports action ranges {ranges}, but its calls of generate() gave "
+            f"{[len(entropy) for entropy, _ in calls]} tokens: each call must be one action range, in order."
         )
     entropy_T = np.zeros(len(response["observation_tokens"]), dtype=np.float32)
     logprob_T = np.zeros_like(entropy_T)
@@ -92,7 +95,7 @@ def aligned(response: dict[str, Any], calls: list[tuple[list[float], list[float]
 
 
 def completion_text(response: dict[str, Any], tokenizer: Any) -> str:
-    """What the policy wrote, without the prompt and without the end-of-sequence and padding tokens at its end."""
+    """The policy's text, without the prompt and without end-of-sequence and padding tokens at its end."""
     start = response["action_ranges"][0][0] if response["action_ranges"] else len(response["observation_tokens"])
     tokens = list(response["observation_tokens"][start:])
     while tokens and tokens[-1] in (tokenizer.eos_token_id, tokenizer.pad_token_id):
@@ -101,10 +104,14 @@ def completion_text(response: dict[str, Any], tokenizer: Any) -> str:
 
 
 def number(value: Any, name: str) -> float:
-    """A reward as one finite float: from a number, a tensor of one element or (nested) lists of one.
+    """A reward as one finite float.
+
+    Args:
+        value: a number, a tensor of one element, or (nested) lists of one.
+        name: for the message.
 
     Raises:
-        ValueError: it is missing, not a single number, or not finite.
+        ValueError: the value is missing, not a single number, or not finite.
     """
     value = value.tolist() if hasattr(value, "tolist") else value
     while isinstance(value, (list, tuple)) and len(value) == 1:
@@ -115,14 +122,14 @@ def number(value: Any, name: str) -> float:
 
 
 class RewardingExecutor(AgentExecutorBase):
-    """Generates with another executor, then fetches the reward so that a failure is told, never swallowed."""
+    """Generates with another executor, then fetches the reward and reports every failure."""
 
     def __init__(self, inner: AgentExecutorBase, client: RewardClient | None, reward_function: bool) -> None:
         """
         Args:
-            inner: generates; gives the reward itself if it is an agent.
-            client: asks a reward service, or None.
-            reward_function: ``inner`` is OpenRLHF's single-turn executor with a user's ``reward_func``.
+            inner: the executor that generates; an agent returns the reward too.
+            client: of the reward service, or None.
+            reward_function: whether ``inner`` is OpenRLHF's single-turn executor with a user's ``reward_func``.
         """
         self.inner = inner
         self.client = client
@@ -138,8 +145,8 @@ class RewardingExecutor(AgentExecutorBase):
         llm_engine: Any,
         images: Any = None,
     ) -> dict[str, Any]:
-        """One rollout; see the module for the entries that it adds to OpenRLHF's response."""
-        # OpenRLHF's own executor reads tokens only; a user's agent may read the text.
+        """One rollout. The module's docstring lists the entries that it adds to OpenRLHF's response."""
+        # OpenRLHF's own executor reads only the tokens; a user's agent may read the text.
         recorder = EntropyRecorder(llm_engine, text=type(self.inner) is not SingleTurnAgentExecutor)
         response = await self.inner.execute(
             prompt=prompt,
@@ -156,14 +163,18 @@ class RewardingExecutor(AgentExecutorBase):
     async def worked_solution(
         self, prompt: str, label: str, solution: str, max_length: int, hf_tokenizer: Any, log_probs: bool
     ) -> dict[str, Any]:
-        """A worked solution as if it had been generated with certainty: every probability is 1, every entropy 0.
+        """A worked solution as a response that was certain to be generated: every probability is 1, every entropy 0.
 
         Args:
-            solution: the text; the end-of-sequence token is put behind it. What goes beyond ``max_length`` tokens is
-                cut off, which makes it a truncated response.
+            prompt: as the policy gets it.
+            label: the reference answer.
+            solution: the text; the end-of-sequence token is appended. Tokens beyond ``max_length`` are cut off, and
+                the response then counts as truncated.
+            max_length: tokens of prompt and solution.
+            hf_tokenizer: the policy's tokenizer or processor.
             log_probs: whether OpenRLHF's executor returns log-probabilities in this run.
         """
-        # Of a model that can see OpenRLHF's tokenizer is a processor, whose first argument is images.
+        # For a vision model this is a processor, whose first argument is images.
         tokenizer = getattr(hf_tokenizer, "tokenizer", hf_tokenizer)
         start = tokenizer(prompt, add_special_tokens=False)["input_ids"]
         tokens = start + tokenizer(solution, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id]
@@ -187,7 +198,7 @@ class RewardingExecutor(AgentExecutorBase):
         return await self._rewarded(response, prompt, label, hf_tokenizer)
 
     async def _rewarded(self, response: dict[str, Any], prompt: str, label: str, hf_tokenizer: Any) -> dict[str, Any]:
-        """The response with its reward, or with the sentence that says why it has none."""
+        """The response with its reward, or with a sentence that says why it has none."""
         response["reward_error"], response["reward_refused"] = None, False
         response["generated_at"], started = time.time(), time.monotonic()
         try:
@@ -220,7 +231,7 @@ class RewardingExecutor(AgentExecutorBase):
                 extra_logs=found.get("extra_logs") or {},
             )
         elif isinstance(self.inner, SingleTurnAgentExecutor):
-            return  # a reward model gives the rewards later, in OpenRLHF's own way
+            return  # OpenRLHF asks a reward model later
         response["reward"] = number(response["reward"], "the reward")
         response["scores"] = number(response["scores"], "the score")
         response["extra_logs"] = {
@@ -229,12 +240,12 @@ class RewardingExecutor(AgentExecutorBase):
 
 
 class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[misc]
-    """OpenRLHF's rollout actor whose engine returns entropies and whose rewards come from our client."""
+    """OpenRLHF's rollout actor, with an engine that returns entropies and rewards from our client."""
 
     executor: Any
     llm: Any
 
-    # Ray awaits it: an asynchronous constructor, as OpenRLHF's own class has one.
+    # An asynchronous constructor, as in OpenRLHF's own class; Ray awaits it.
     async def __init__(  # type: ignore[misc]
         self, *args: Any, rollout: RolloutSettings, remote_rm_url: Any = None, **kwargs: Any
     ) -> None:
@@ -246,8 +257,7 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
             kwargs["max_num_seqs"] = rollout.max_num_seqs
         urls = [remote_rm_url] if isinstance(remote_rm_url, str) else list(remote_rm_url or [])
         reward_function = bool(urls) and urls[0].endswith(".py")
-        # OpenRLHF's executor is not told of any URL, so it leaves the reward to us; from a .py file it loads the
-        # function.
+        # Without a URL OpenRLHF's executor fetches no reward, and we do. From a .py file it loads the reward function.
         await super().__init__(*args, remote_rm_url=urls if reward_function else None, **kwargs)
         if reward_function:
             self.executor.reward_endpoints = []
@@ -255,13 +265,13 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
         self.executor = RewardingExecutor(self.executor, self.reward_client, reward_function)
 
     async def entropy_hook_report(self) -> list[dict[str, Any]]:
-        """What each of this engine's workers says of the entropy hook; for `openrlhf_gtpo.vllm_entropy.check_hook`."""
+        """Each worker's report on the entropy hook, for `openrlhf_gtpo.vllm_entropy.check_hook`."""
         return await self.llm.collective_rpc("entropy_hook_report")
 
     async def worked_solutions(
         self, prompt: str, label: str, solutions: list[str], max_length: int, hf_tokenizer: Any, log_probs: bool
     ) -> list[dict[str, Any]]:
-        """Solutions of somebody else to one prompt, graded; see `RewardingExecutor.worked_solution`."""
+        """Worked solutions of one prompt, graded; see `RewardingExecutor.worked_solution`."""
         return await asyncio.gather(
             *(
                 self.executor.worked_solution(prompt, label, solution, max_length, hf_tokenizer, log_probs)
@@ -270,15 +280,17 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
         )
 
     async def reward_stats(self) -> dict[str, float]:
-        """Counters of this actor's reward client since its start; empty without one."""
+        """Counters of this actor's reward client since its start; empty without a client."""
         return {} if self.reward_client is None else dataclasses.asdict(self.reward_client.stats)
 
 
 class ConfiguredRolloutActor:
-    """What `openrlhf.trainer.ray.vllm_engine.RolloutRayActor` is bound to in the driver: the Ray class of
-    `RolloutActor`, started with our settings beside OpenRLHF's own arguments. They travel as an argument, because
-    a rollout actor sees no flags, and because the reward service's token must not stand in an environment or a
-    printed list of flags."""
+    """Replaces `openrlhf.trainer.ray.vllm_engine.RolloutRayActor` in the driver: starts `RolloutActor` with our
+    settings besides OpenRLHF's own arguments.
+
+    The settings are an argument, because a rollout actor gets no flags, and because the reward service's token must
+    not be in an environment or a printed list of flags.
+    """
 
     def __init__(self, remote_class: Any, rollout: RolloutSettings, names: Iterator[str] | None = None) -> None:
         self._remote_class = remote_class
@@ -286,11 +298,11 @@ class ConfiguredRolloutActor:
         self._names = names
 
     def named(self, names: Iterator[str]) -> "ConfiguredRolloutActor":
-        """The same class whose actors get these names in Ray, one after the other."""
+        """The same class, whose actors take their names in Ray from this iterator."""
         return ConfiguredRolloutActor(self._remote_class, self._rollout, names)
 
     def options(self, **options: Any) -> "ConfiguredRolloutActor":
-        """As Ray's own: the same class with other resources."""
+        """As Ray's: the same class with other resources."""
         name = {} if self._names is None else {"name": next(self._names)}
         return ConfiguredRolloutActor(self._remote_class.options(**options, **name), self._rollout)
 

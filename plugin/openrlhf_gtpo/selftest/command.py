@@ -27,7 +27,11 @@ PAIRS = {"cpu": 3, "gpu": 9}
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the parts; exit status 0, 1 where one failed, 2 for a command line that is refused."""
+    """Run the parts.
+
+    Returns:
+        Exit status: 0, 1 if a part failed, 2 for a command line that is refused.
+    """
     parser = Parser(prog=PROGRAM, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="as for training (auto)")
     parser.add_argument("--out", type=Path, default=Path("selftest"), metavar="DIR", help="(selftest)")
@@ -56,12 +60,12 @@ def main(argv: Sequence[str]) -> int:
     write(args.out, device, results)
     states = [result.state for result in results.values()]
     counts = ", ".join(f"{states.count(state)} {state}" for state in ("passed", "failed", "not possible here"))
-    print(f"\n{counts}. Please attach {args.out / 'selftest.json'} to an issue: it says how this machine does.")
+    print(f"\n{counts}. Please attach {args.out / 'selftest.json'} to an issue.")
     return int("failed" in states)
 
 
 def parts(device: str, out: Path) -> list[Part]:
-    """What there is to run, in order.
+    """All parts, in order.
 
     Args:
         device: ``cpu`` or ``gpu``.
@@ -72,7 +76,7 @@ def parts(device: str, out: Path) -> list[Part]:
     from openrlhf_gtpo.selftest.policy import make
 
     task = make(out / "policy", device)
-    shared = out / f"loop-{time.time_ns()}"  # of its own: a run goes on from the checkpoints that it finds
+    shared = out / f"loop-{time.time_ns()}"  # a new folder, since a run continues from checkpoints that it finds
     saved = (*loop.SHARED, "--ckpt.save_steps=1")
     again = partial(loop.train, task, shared, device, 4, *saved, "--ckpt.load_enable")
     return [
@@ -86,7 +90,7 @@ def parts(device: str, out: Path) -> list[Part]:
 
 
 def check_hook(model: str, device: str) -> Result:
-    """Entropies of a real engine against a float32 forward pass, as the doctor compares them; on a GPU with graphs."""
+    """Compare a real engine's entropies with a float32 forward pass, as the doctor does; on a GPU with CUDA graphs."""
     from openrlhf_gtpo.doctor.hook import check_engine
 
     finding = check_engine(model, device, wanted=True, graphs=device == "gpu")
@@ -94,14 +98,14 @@ def check_hook(model: str, device: str) -> Result:
 
 
 def check_cost(model: str, device: str, log: Path) -> Result:
-    """Throughput with the hook over throughput without, in pairs."""
+    """Measure the throughput with the hook divided by that without."""
     from openrlhf_gtpo.selftest.hook_cost import pairs
 
     runs = pairs(model, device, PAIRS[device], prompts=16, n=8, tokens=64, log=log)
     try:
         ratios = [without / with_hook for with_hook, without in runs]
     except EOFError:
-        return failed(f"An engine ended by itself; its last words are in {log}.")
+        return failed(f"An engine ended by itself: see the end of {log}.")
     median = statistics.median(ratios)
     return passed(
         f"Generation with the hook has {median:.2f} of the throughput without (pairs from {min(ratios):.2f} to "
@@ -112,7 +116,7 @@ def check_cost(model: str, device: str, log: Path) -> Result:
 
 def _resumed(run: partial[Result], folder: Path) -> Result:
     if not (folder / "state").exists():
-        return impossible("There is no checkpoint to go on from: the part `loop` has to run before.")
+        return impossible("There is no checkpoint to resume from: the part `loop` has to run before.")
     return run()
 
 
@@ -131,7 +135,7 @@ def _timed(part: Part) -> Result:
     begin = time.monotonic()
     try:
         result = part.run()
-    except Exception as error:  # the other parts still say what they find
+    except Exception as error:  # the other parts still run
         result = failed(f"{type(error).__name__}: {error}")
     return dataclasses.replace(result, seconds=time.monotonic() - begin)
 

@@ -1,7 +1,8 @@
-"""What the entropy hook costs of vLLM's generation throughput, in pairs of runs beside each other.
+"""The cost of the entropy hook in vLLM's generation throughput, measured in pairs of runs.
 
-Two engines of the same model in processes of their own take turns: one with the hook and the entropies read from
-every response, asked as a rollout actor of ours asks; one without. ``tests/benchmarks/bench_hook.py`` is the command.
+Two engines of the same model, each in its own process, take turns. One has the hook, gets requests as our rollout
+actor sends them, and reads the entropies of every response; the other has no hook. ``tests/benchmarks/bench_hook.py``
+is the command.
 """
 
 import asyncio
@@ -17,12 +18,12 @@ from typing import Any
 __all__ = ["WITHOUT", "pairs"]
 
 WITHOUT = {
-    "same": "asked for the same: what the hook itself costs",
-    "every_token": "an output for every token, as OpenRLHF takes it, where ours takes one at the end",
-    "correction": "as OpenRLHF asks where it corrects for importance, which takes log-probabilities",
-    "nothing": "as OpenRLHF asks elsewhere: tokens alone",
+    "same": "the same requests: the cost of the hook itself",
+    "every_token": "one output per token, as OpenRLHF requests; ours requests one at the end",
+    "correction": "as OpenRLHF with importance correction, which needs log-probabilities",
+    "nothing": "as OpenRLHF otherwise: tokens alone",
 }
-"""How the engine without the hook is asked."""
+"""The requests to the engine without the hook."""
 
 
 def pairs(
@@ -35,7 +36,7 @@ def pairs(
     without: str = "same",
     log: Path | None = None,
 ) -> Iterator[tuple[float, float]]:
-    """Seconds with the hook and seconds without, for one pair after the other; one more pair warms up.
+    """Seconds with the hook and seconds without, pair by pair, after one pair of warm-up.
 
     Args:
         model: folder or hub id.
@@ -57,7 +58,7 @@ def pairs(
         pipes[hook], theirs = context.Pipe()
         engines.append(context.Process(target=_engine, args=(model, hook, work, theirs)))
         engines[-1].start()
-        theirs.close()  # so that an engine that ends is noticed
+        theirs.close()  # so that recv() fails when an engine ends
     try:
         for pipe in pipes.values():
             pipe.recv()  # the engine is up
@@ -79,7 +80,7 @@ def pairs(
 
 
 def _engine(model: str, hook: bool, work: dict[str, Any], pipe: Connection) -> None:
-    """Generate whenever asked; answers with the seconds it took."""
+    """Generate on each request and answer with the seconds it took."""
     if work["log"]:
         with Path(work["log"]).open("ab") as output:
             for stream in (1, 2):
@@ -96,7 +97,7 @@ def _engine(model: str, hook: bool, work: dict[str, Any], pipe: Connection) -> N
 
     extra = {"enforce_eager": True, "dtype": vllm_dtype(param_dtype("auto"))} if work["cpu"] else {}
     arguments = vllm.AsyncEngineArgs(model=model, seed=0, **extra, **(engine_kwargs() if hook else {}))
-    # As a rollout actor asks: nobody reads the text, and only the end of each response is of interest.
+    # As our rollout actor requests: no text, and one output at the end of each response.
     ours = {**sampling_kwargs(), "detokenize": False, "output_kind": RequestOutputKind.FINAL_ONLY}
     others = {
         "same": ours,

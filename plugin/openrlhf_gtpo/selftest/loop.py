@@ -1,4 +1,4 @@
-"""Training runs of a few steps with the flags of a GPU's command line, and what their metrics have to show."""
+"""Runs a few training steps with the flags of a GPU's command line, and checks their metrics."""
 
 import json
 import math
@@ -17,12 +17,12 @@ SHARED = ("--ds.packing_samples", "--train.colocate_all", "--vllm.enable_sleep",
 LORA = ("--ds.lora.rank=8", "--ds.lora.alpha=16")
 SECONDS = 600
 GAP = {"cpu": 5e-3, "gpu": 2e-2}
-"""By how much log-probabilities of rollout and policy may differ on average, nats a token: two implementations of the
-same weights in bfloat16."""
+"""Largest mean difference between log-probabilities of rollout and policy, nats per token: both compute with the same
+weights in bfloat16, with different code."""
 
 
 def train(task: Task, folder: Path, device: str, steps: int, *flags: str) -> Result:
-    """A run up to its step ``steps``; one whose checkpoints are in ``folder`` goes on."""
+    """Run training up to step ``steps``; with --ckpt.load_enable it continues from the checkpoints in ``folder``."""
     command = [
         *[sys.executable, "-m", "openrlhf_gtpo.train", f"--device={device}", "--algo.advantage.estimator=gtpo"],
         *[f"--actor.model_name_or_path={task.model}", f"--data.prompt_dataset={task.data}"],
@@ -45,13 +45,13 @@ def train(task: Task, folder: Path, device: str, steps: int, *flags: str) -> Res
         except subprocess.TimeoutExpired:
             return failed(f"It did not end within {SECONDS} s; its log is {log}.")
     if status:
-        return failed(f"It ended with exit code {status}: {last_line(log)} (all of it in {log}).")
+        return failed(f"It ended with exit code {status}: {last_line(log)} (its log is {log}).")
     lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return judged([json.loads(line) for line in lines], steps, device)
 
 
 def judged(metrics: list[dict[str, Any]], steps: int, device: str) -> Result:
-    """Whether every step's metrics are those of a loop whose parts agree."""
+    """Check every step's metrics: the number of steps, entropies above 0, agreeing log-probabilities, a gradient."""
     found = [line["step"] for line in metrics]
     if found != list(range(1, steps + 1)):
         return failed(f"Its steps are {found}, not those from 1 to {steps}.")

@@ -1,4 +1,4 @@
-"""A policy with random weights, prompts and a reward function: a training run that needs no download."""
+"""Makes a policy with random weights, prompts and a reward function, for a training run without a download."""
 
 import json
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ SIZES = {
     "cpu": {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2},
     "gpu": {"hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12, "num_attention_heads": 12},
 }
-"""A GPU's has 0.1 billion parameters; a CPU's is as small as vLLM takes it."""
+"""On a GPU 0.1 billion parameters; on a CPU the smallest model that vLLM accepts."""
 
 REWARD = '''"""Rewards whatever has an odd number of characters: about half of what random weights write."""
 
@@ -39,12 +39,12 @@ class Task:
 
 
 def make(folder: Path, device: str, prompts: int = 64) -> Task:
-    """Write the three into a folder.
+    """Write policy, prompts and reward function to a folder.
 
     Args:
-        folder: made where it is not there.
-        device: ``cpu`` or ``gpu``, the size of the policy.
-        prompts: how many.
+        folder: created if necessary.
+        device: ``cpu`` or ``gpu``, which decides the size of the policy.
+        prompts: number of prompts.
     """
     import torch
 
@@ -71,7 +71,7 @@ def make(folder: Path, device: str, prompts: int = 64) -> Task:
 
 
 def _tokenizer() -> PreTrainedTokenizerFast:
-    """A byte-level BPE without merges: no text is out of it."""
+    """A byte-level BPE without merges, which can encode any text."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokenizer = Tokenizer(models.BPE(vocab={token: place for place, token in enumerate(alphabet)}, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -1,4 +1,4 @@
-"""What a part of the self-test found."""
+"""The result of a part of the self-test."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,14 @@ State = Literal["passed", "failed", "not possible here"]
 
 @dataclass(frozen=True)
 class Result:
-    """``figures``: by name, with the unit in it; ``seconds``: what the part took."""
+    """The result of a part.
+
+    Attributes:
+        state: passed, failed, or not possible here.
+        sentence: for people.
+        figures: numbers by name; the name has the unit.
+        seconds: the time that the part took.
+    """
 
     state: State
     sentence: str
@@ -21,7 +28,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Part:
-    """``run`` gives the result; whatever it raises is a failure of the part, and the others go on."""
+    """A part of the self-test. If ``run`` raises, this part has failed and the others still run."""
 
     name: str
     run: Callable[[], Result]

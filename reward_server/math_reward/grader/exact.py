@@ -86,7 +86,7 @@ def _power(node: Power) -> Fraction | None:
 
 
 def power(base: Fraction, exponent: Fraction) -> Fraction | None:
-    """``base ** exponent`` where that is rational and of a size that can be had."""
+    """``base ** exponent`` if that is rational and not too large, else None."""
     if base == 0:
         if exponent <= 0:
             raise Undefined("zero to a power that is not positive")

@@ -344,7 +344,7 @@ def test_saved_rollouts_hold_each_tokens_entropy_reward_and_advantage(tmp_path: 
 def test_a_score_that_is_neither_right_nor_wrong_stops_training_with_a_sentence(score: float) -> None:
     responses = rollout()
     responses[5]["reward"] = responses[5]["scores"] = score
-    with pytest.raises(NotBinary, match="let the reward service return 'scores' of 0 or 1"):
+    with pytest.raises(NotBinary, match="make the reward service return 'scores' of 0 or 1"):
         advantages_by_response(arguments(), responses)
 
 
@@ -472,7 +472,7 @@ def test_an_evaluation_has_no_prompts_to_spare(monkeypatch: pytest.MonkeyPatch) 
 
 def test_responses_of_different_prompts_are_never_taken_for_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
     mixed = whole("a")[:3] + whole("b")[:1]
-    with pytest.raises(GroupBroken, match="do not form a group of 4"):
+    with pytest.raises(GroupBroken, match="are not 4 responses to one prompt"):
         Rollouts(monkeypatch, arguments(), [mixed]).run(1)
 
 

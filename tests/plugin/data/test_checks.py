@@ -52,15 +52,15 @@ def test_a_line_that_cannot_be_used_is_named(written: Write, row: Any, words: st
     found, _ = check_rows(path, "input", "label")
     assert found.state == "fault"
     assert found.sentence.startswith(f"{path}: line 3 {words}")
-    assert found.sentence.endswith(": mend these lines or leave them out.")
+    assert found.sentence.endswith(": fix or remove these lines.")
 
 
 def test_many_bad_lines_are_counted_and_the_first_five_named(written: Write) -> None:
     path = written(*["oops"] * 7, GOOD, {"label": "42"}, {"label": "43"})
     found, _ = check_rows(path, "input", "label")
     assert found.sentence == (
-        f"{path}: lines 1, 2, 3, 4, 5 and 2 more: it is no JSON object; lines 9 and 10: it has no 'input': mend these "
-        "lines or leave them out."
+        f"{path}: lines 1, 2, 3, 4, 5 and 2 more: it is no JSON object; lines 9 and 10: it has no 'input': fix or "
+        "remove these lines."
     )
 
 
@@ -84,7 +84,7 @@ def test_texts_and_chats_are_prompts(written: Write) -> None:
     found, _ = check_rows(path, "input", "label")
     assert (found.state, found.sentence) == (
         "ok",
-        f"{path}: every one of 2 rows is an object with a prompt in 'input'.",
+        f"{path}: each of 2 rows is an object with a prompt in 'input'.",
     )
 
 
@@ -103,7 +103,7 @@ def test_a_column_of_another_name_is_told_with_the_names_that_are_there(written:
 def test_a_file_that_is_missing_or_empty_is_told(tmp_path: Path, written: Write) -> None:
     found, looked = check_rows(tmp_path / "none.jsonl", "input", "label")
     assert (found.state, looked) == ("fault", None)
-    assert "none.jsonl cannot be read: No such file or directory: mend the path" in found.sentence
+    assert "none.jsonl cannot be read: No such file or directory: fix the path" in found.sentence
     found, _ = check_rows(written("", ""), "input", "label")
     assert (found.state, "is empty" in found.sentence) == ("fault", True)
 
@@ -213,7 +213,7 @@ def test_a_chat_that_the_template_refuses_is_named(written: Write, tokenizer: An
     found = lengths(path, tokenizer, 100, 20)
     assert (found.state, found.sentence) == (
         "fault",
-        f"{path}: line 2 cannot be rendered by the chat template (no system): mend these prompts.",
+        f"{path}: line 2 cannot be rendered by the chat template (no system): fix these prompts.",
     )
 
 

@@ -49,7 +49,7 @@ def test_a_name_that_is_neither_a_folder_nor_a_hub_id_is_refused_online_too(
     found = model(name, offline)
     assert found is not None
     assert found.startswith(f"--actor.model_name_or_path: There is no folder {name}")
-    assert f"and {name!r} is no hub id (NAME or OWNER/NAME)." in found
+    assert f"and {name!r} is not a hub id (NAME or OWNER/NAME)." in found
 
 
 def test_a_relative_name_is_told_with_the_folder_that_it_was_looked_for_in(here: Path) -> None:
@@ -112,14 +112,17 @@ def test_data_is_taken_as_openrlhf_reads_it(here: Path, listed: str) -> None:
         ("data/nothing.jsonl", "There is no file data/nothing.jsonl in {here}."),
         ("data/*.csv", "There is no file data/*.csv in {here}."),
         ("/x/y.parquet@sub", "There is no file /x/y.parquet."),
-        ("nowhere/a/b", "There is no file or folder nowhere/a/b in {here}, and 'nowhere/a/b' is no hub id (NAME or"),
+        (
+            "nowhere/a/b",
+            "There is no file or folder nowhere/a/b in {here}, and 'nowhere/a/b' is not a hub id (NAME or",
+        ),
         ("owner/name@sub", "without a data set owner/name in its cache: give a file, or set HF_HUB_OFFLINE=0."),
         ("data@nothing", "There is no folder data/nothing in {here}."),
         ("empty", "the folder empty has no files."),
         ("folder.json", "folder.json is a folder, but a name that ends with .json is read as a file's: rename it."),
         ("rows.txt", "rows.txt is a file that OpenRLHF does not read: its name has to end with one of .json .jsonl "),
         ("rows.JSONL", "rows.JSONL is a file that OpenRLHF does not read"),
-        ("agent.py", "agent.py is a program, which `datasets` does not run any more"),
+        ("agent.py", "agent.py is a script, which `datasets` no longer runs"),
         ("", "--data.prompt_dataset names an empty data set"),
         ("data/train.jsonl,", "--data.prompt_dataset names an empty data set"),
     ],

@@ -24,7 +24,7 @@ from openrlhf_gtpo.doctor.checks import Question
             ["--max_len", "512", "--max_new_tokens", "512"],
             "--max_new_tokens is 512, but --max_len 512 has to hold the prompt too: make it larger.",
         ),
-        (["--ray_address", "local"], "--ray_address is local, which is no cluster's address: leave it out."),
+        (["--ray_address", "local"], "--ray_address is local, which is not the address of a cluster: leave it out."),
         (["--reward_url", "localhost:8000"], "not 'localhost:8000'."),
         (["--reward_url", ","], "urls must be a tuple of at least one reward URL."),
     ],
@@ -92,7 +92,7 @@ def test_a_whole_examination_as_a_program_reads_it(policy: Path, written: Callab
     said = {check["name"]: check["sentence"] for check in found["checks"]}
     assert f"{data}: 1 of 4 prompts have more than 20 tokens" in said["data: lengths"]
     assert f"{data}: the grader cannot read 1 of 4 references, in line 3" in said["data: references"]
-    assert found["summary"] == "2 faults to mend, 1 warning to look at, in 18 checks; 3 skipped."
+    assert found["summary"] == "2 faults to fix, 1 warning to look at, in 18 checks; 3 skipped."
     assert "Traceback" not in done.stderr
 
 
@@ -105,10 +105,10 @@ def answers(*findings: Finding) -> Callable[[Question, object], list[Finding]]:
     [
         ([ok("a", "Fine.")], 0),
         ([ok("a", "Fine."), warning("b", "Look: look.")], 0),
-        ([ok("a", "Fine."), fault("b", "Bad: mend it."), warning("c", "Look: look.")], 1),
+        ([ok("a", "Fine."), fault("b", "Bad: fix it."), warning("c", "Look: look.")], 1),
     ],
 )
-def test_the_exit_status_says_whether_something_is_to_be_mended(
+def test_the_exit_status_says_whether_something_has_to_be_fixed(
     findings: list[Finding], status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(command, "examine", answers(*findings))
@@ -149,7 +149,7 @@ def test_a_check_that_is_not_done_in_its_time_is_a_fault_and_the_next_one_begins
     (found,) = look("bus", 0.25, "waiting for a bus", bus.wait)
     assert (found.state, found.sentence) == (
         "fault",
-        "The check was not done within 0.25 s (waiting for a bus): see what it waits for.",
+        "The check did not end within 0.25 s (waiting for a bus): see what it waits for.",
     )
     assert announced == [("bus", "waiting for a bus", 0.25)]
     bus.set()

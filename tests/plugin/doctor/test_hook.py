@@ -26,7 +26,7 @@ def test_a_sampler_that_cannot_be_imported_is_not_said_to_be_covered(monkeypatch
     found = check_hook()
     assert (found.state, found.sentence) == (
         "ok",
-        "It covers v1.Sampler; v2.Sampler cannot be imported here (No module named 'triton'), hence not be in use.",
+        "It covers v1.Sampler; v2.Sampler cannot be imported here (No module named 'triton'), so it is not used.",
     )
 
 
@@ -50,7 +50,7 @@ def test_a_sampler_that_the_hook_does_not_know_is_a_warning(monkeypatch: pytest.
             "It does not fit vLLM 0.20: install a vLLM from 0.27",
             "It does not fit vLLM 0.20: install a vLLM from 0.27.",
         ),
-        ("ImportError: libcudart.so", "ImportError: libcudart.so: mend the installation of vLLM."),
+        ("ImportError: libcudart.so", "ImportError: libcudart.so: fix the installation of vLLM."),
     ],
 )
 def test_a_vllm_that_does_not_fit_is_a_fault(said: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,7 @@ def test_a_build_for_gpus_that_sees_none_is_a_fault(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(torch.cuda, "init", init)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     found = check_gpu("auto", None)
-    assert (found.state, "sees none (Found no NVIDIA driver on your system): mend" in found.sentence) == (
+    assert (found.state, "finds none (Found no NVIDIA driver on your system): fix" in found.sentence) == (
         "fault",
         True,
     )
@@ -165,7 +165,7 @@ def test_an_address_where_nothing_listens_is_told_without_ray_which_tries_for_mi
     assert (found.state, found.sentence) == (
         "fault",
         f"The cluster at {form.format(port)} cannot be joined (nothing listens on port {port} of 127.0.0.1): start it "
-        "by `ray start --head`, or mend the address or the firewall.",
+        "by `ray start --head`, or fix the address or the firewall.",
     )
 
 
@@ -173,7 +173,7 @@ def test_an_address_where_nothing_listens_is_told_without_ray_which_tries_for_mi
     ("address", "problem"),
     [
         ("no-such-host.invalid:6379", "the host name no-such-host.invalid is not known here"),
-        ("127.0.0.1:99999", "it is no HOST:PORT"),
+        ("127.0.0.1:99999", "it is not HOST:PORT"),
         ("auto", None),
     ],
 )
@@ -203,7 +203,7 @@ def test_an_address_that_never_answers_does_not_hold_the_doctor_up(monkeypatch: 
     assert (found.state, found.sentence) == (
         "fault",
         f"The cluster at {address} cannot be joined (there was no answer within 3 s): start it by `ray start "
-        "--head`, or mend the address or the firewall.",
+        "--head`, or fix the address or the firewall.",
     )
 
 

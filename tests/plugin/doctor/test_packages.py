@@ -53,7 +53,7 @@ def test_openrlhf_is_imported_and_its_internals_are_looked_at() -> None:
     found = check_openrlhf()
     assert (found.state, found.sentence) == (
         "ok",
-        f"It is {version('openrlhf')}, and every internal that the plugin leans on is there.",
+        f"It is {version('openrlhf')}, and every internal that the plugin uses is there.",
     )
 
 

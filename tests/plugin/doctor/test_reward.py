@@ -46,7 +46,7 @@ def test_a_missing_or_wrong_token_is_told(service: EmbeddedService, monkeypatch:
     monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
     (found,), working = check(service.url)
     assert (found.state, working) == ("fault", None)
-    assert found.sentence.startswith("It wants a token: set MATH_REWARD_TOKEN to ")
+    assert found.sentence.startswith("It requires a token: set MATH_REWARD_TOKEN to ")
     monkeypatch.setenv(TOKEN_VARIABLE, "a-guess")
     (found,), _ = check(service.url)
     assert found.sentence.startswith("It refuses the token of MATH_REWARD_TOKEN: use the one")
@@ -71,7 +71,9 @@ def test_a_token_in_a_file_is_read_as_training_reads_it(
     monkeypatch.setenv(TOKEN_FILE_VARIABLE, str(tmp_path / "none"))
     (found,), working = check(service.url)
     assert (found.state, found.name, working) == ("fault", "reward token", None)
-    assert found.sentence.endswith("none, cannot be read: No such file or directory.")
+    assert found.sentence.endswith(
+        "none, the file of MATH_REWARD_TOKEN_FILE, cannot be read: No such file or directory."
+    )
 
 
 def test_without_a_url_the_built_in_service_is_started_asked_and_stopped() -> None:

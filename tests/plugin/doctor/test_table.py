@@ -31,8 +31,8 @@ def test_on_a_terminal_states_are_coloured_and_sentences_wrapped() -> None:
 
 
 def test_the_summary_counts() -> None:
-    assert summary(FINDINGS) == "1 fault to mend, 1 warning to look at, in 3 checks; 1 skipped."
-    assert summary(FINDINGS[:2]) == "Nothing has to be mended, 1 warning to look at, in 2 checks."
+    assert summary(FINDINGS) == "1 fault to fix, 1 warning to look at, in 3 checks; 1 skipped."
+    assert summary(FINDINGS[:2]) == "Nothing has to be fixed, 1 warning to look at, in 2 checks."
     assert summary(FINDINGS[:1]) == "All is well, in 1 check."
 
 

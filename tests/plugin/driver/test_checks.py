@@ -142,7 +142,7 @@ def test_a_token_file_that_is_not_there_is_refused_before_ray_starts(
     monkeypatch.delenv("MATH_REWARD_TOKEN", raising=False)
     monkeypatch.setenv("MATH_REWARD_TOKEN_FILE", "/no/token")
     assert refused(prepare, "--dry-run") == [
-        "MATH_REWARD_TOKEN_FILE, /no/token, cannot be read: No such file or directory."
+        "/no/token, the file of MATH_REWARD_TOKEN_FILE, cannot be read: No such file or directory."
     ]
 
 

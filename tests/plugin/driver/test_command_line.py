@@ -54,7 +54,7 @@ def test_the_parser_read_from_the_source_is_that_of_the_whole_script(real: argpa
 def test_a_parser_with_another_flag_than_was_read_is_refused(real: argparse.ArgumentParser) -> None:
     other = argparse.ArgumentParser(parents=[real], add_help=False, conflict_handler="resolve")
     other.add_argument("--actor.new")
-    with pytest.raises(OpenRLHFMismatch, match=r"was changed before it ran \(--actor\.new\)"):
+    with pytest.raises(OpenRLHFMismatch, match=r"has other flags at run time than in its source \(--actor\.new\)"):
         command_line.check_same(other)
 
 

@@ -34,8 +34,8 @@ def test_an_error_that_was_raised_to_say_why_is_its_own_sentence() -> None:
 def test_with_a_checkpoint_the_sentence_says_how_to_go_on(tmp_path: Path) -> None:
     said = one_sentence(UserError("No reward could be had."), checkpoint(tmp_path, 40))
     assert said == (
-        "No reward could be had. The same command with --ckpt.load_enable goes on after step 40, the last checkpoint "
-        f"in {tmp_path}."
+        "No reward could be had. The same command with --ckpt.load_enable continues after step 40, the last "
+        f"checkpoint in {tmp_path}."
     )
 
 
@@ -45,8 +45,8 @@ def test_a_process_that_died_is_named(tmp_path: Path) -> None:
     error.args = (DEATH,)
     said = one_sentence(error, checkpoint(tmp_path, 7))
     assert said is not None
-    assert said.startswith("The process of RolloutActor (pid 4711) died (SYSTEM_ERROR), so training stopped;")
-    assert "goes on after step 7" in said
+    assert said.startswith("The process of RolloutActor (pid 4711) died (SYSTEM_ERROR), so training stopped.")
+    assert "continues after step 7" in said
     said = one_sentence(error, {"ckpt.path": str(tmp_path / "none")})
     assert said is not None
     assert said.endswith("--ckpt.save_steps N writes one every N steps.")
@@ -58,7 +58,7 @@ def test_a_full_disk_is_called_so_wherever_it_was_met() -> None:
     for error in (here, in_a_worker):
         said = one_sentence(error, {})
         assert said is not None
-        assert said.startswith("A disk is full, so training stopped: make room where the run writes.")
+        assert said.startswith("A disk is full, so training stopped: free space where the run writes.")
 
 
 def test_what_nobody_expected_keeps_its_traceback() -> None:

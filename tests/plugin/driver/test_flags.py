@@ -99,7 +99,7 @@ def test_importance_correction_goes_with_gtpo_but_not_with_one_ratio_per_respons
     flags = ["--algo.advantage.is_correction_level", "token"]
     assert refusals(parse(parser, *flags)) == []
     (sentence,) = refusals(parse(parser, *flags, estimator="grpo_s"))
-    assert "GRPO-S has one ratio for each response" in sentence
+    assert "GRPO-S has one ratio per response" in sentence
 
 
 @pytest.mark.parametrize("estimator", ["gtpo", "group_norm", "reinforce_baseline"])
@@ -143,7 +143,7 @@ def test_forking_tokens_go_with_gtpo_but_not_with_one_ratio_per_response(parser:
     flags = ["--shaping.top_entropy_share", "0.2"]
     assert refusals(parse(parser, *flags)) == []
     (sentence,) = refusals(parse(parser, *flags, estimator="grpo_s"))
-    assert "GRPO-S has one ratio and one advantage for each response" in sentence
+    assert "GRPO-S has one ratio and one advantage per response" in sentence
 
 
 @pytest.mark.parametrize(

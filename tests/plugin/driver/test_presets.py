@@ -77,10 +77,13 @@ def test_a_command_line_without_a_preset_stays_as_it_is() -> None:
         (["--preset", "ppo"], "--preset ppo does not exist: choose one of dapo, dapo_forking, grpo, grpo_s, gtpo."),
         (["--preset"], "--preset  does not exist: choose one of"),
         (["--preset", "../secret"], "--preset ../secret does not exist"),
-        (["--preset", "dapo", "--preset", "gtpo"], "--preset is named twice, dapo and gtpo: keep one."),
-        (["--show"], "--show is about a preset, and there is none"),
-        (["--no-shaping.grop"], "--no-shaping.grop is about a preset, and there is none"),
-        (["--preset", "dapo", "--no-shaping.grop"], "--no-shaping.grop takes back what --preset dapo does not set"),
+        (["--preset", "dapo", "--preset", "gtpo"], "--preset is given twice, dapo and gtpo: keep one."),
+        (["--show"], "--show needs a preset, and none is given"),
+        (["--no-shaping.grop"], "--no-shaping.grop needs a preset, and none is given"),
+        (
+            ["--preset", "dapo", "--no-shaping.grop"],
+            "--no-shaping.grop would remove a switch that --preset dapo does not set",
+        ),
     ],
 )
 def test_what_has_no_meaning_is_refused_in_one_sentence(arguments: list[str], sentence: str) -> None:
@@ -93,7 +96,7 @@ def test_what_has_no_meaning_is_refused_in_one_sentence(arguments: list[str], se
 def test_an_abbreviated_preset_is_refused_and_not_ignored(parser: argparse.ArgumentParser) -> None:
     expanded = presets.expand(["--pres", "dapo", "--data.label_key", "label", "--vllm.num_engines", "1"])
     (sentence,) = refusals(parser.parse_args(expanded.arguments))
-    assert sentence == "--preset dapo was abbreviated, and would do nothing: write --preset out."
+    assert sentence == "--preset dapo was abbreviated, and would do nothing: write --preset in full."
 
 
 def test_the_plan_says_what_would_run(parser: argparse.ArgumentParser) -> None:
@@ -113,7 +116,7 @@ def test_the_plan_says_what_would_run(parser: argparse.ArgumentParser) -> None:
         ).splitlines()
     )
     told = {name.strip(): value.strip() for name, value in rows.items()}
-    assert told["preset"] == "gtpo, but for --shaping.alpha2"
+    assert told["preset"] == "gtpo, except --shaping.alpha2"
     assert told["estimator"] == "gtpo, alpha1 1.0, alpha2 0.2, over group, scope group"
     assert told["clip"] == "0.2 below, 0.28 above"
     assert told["rollout"] == "128 prompts x 16 responses = 2,048 a step"

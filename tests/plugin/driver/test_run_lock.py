@@ -127,7 +127,7 @@ def test_what_a_run_on_another_machine_left_is_told_and_not_refused(tmp_path: Pa
     with held(tmp_path, "--ckpt.output_dir", told.append):
         assert json.loads((tmp_path / FILE).read_text())["pid"] == os.getpid()
     (sentence,) = told
-    assert "(process 4711 on node-7 since 2026-01-02 03:04:05+00:00): if it is still there, stop it" in sentence
+    assert "(process 4711 on node-7 since 2026-01-02 03:04:05+00:00): if it is still running, stop it" in sentence
 
 
 @pytest.mark.parametrize("name", ["ENOLCK", "ENOSYS", "EOPNOTSUPP"])

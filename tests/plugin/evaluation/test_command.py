@@ -44,9 +44,9 @@ def test_what_has_no_meaning_is_refused_in_one_sentence(
     [
         (
             "{folder}/no",
-            "There is no folder {folder}/no, and '{folder}/no' is no hub id (NAME or OWNER/NAME).",
+            "There is no folder {folder}/no, and '{folder}/no' is not a hub id (NAME or OWNER/NAME).",
         ),
-        ("{folder}", "the folder {folder} has no config.json, so it holds no model that transformers can load."),
+        ("{folder}", "the folder {folder} has no config.json, so transformers cannot load a model from it."),
         (
             "{folder}/aime.jsonl",
             "aime.jsonl is a file, but a model is a folder with a config.json, or a hub id.",
@@ -70,4 +70,4 @@ def test_two_benchmarks_of_one_name_are_refused(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["eval", "--model", "m", "--data", str(data), str(data), "--out", str(tmp_path / "out")]) == 2
-    assert "--data names two files of one name: rename one." in capsys.readouterr().err
+    assert "--data names two files of the same name, which names the benchmark: rename one." in capsys.readouterr().err

@@ -35,18 +35,18 @@ REFUSED = [
     ([*MODEL, "--guide.samples", "-1"], "--guide.samples is -1"),
     ([*MODEL, "--guide.when", "zero_reward", "--guide.weight", "-0.5"], "--guide.weight is -0.5"),
     ([*MODEL, "--guide.when", "zero_reward", "--guide.weight", "nan"], "--guide.weight is nan"),
-    ([*MODEL, "--guide.weight", "0.5"], "--guide.weight is of the second batch"),
+    ([*MODEL, "--guide.weight", "0.5"], "--guide.weight weights the second batch"),
     ([*SOLUTIONS, "--guide.engines", "2"], "--guide.engines and --guide.tensor_parallel_size are of a --guide.model"),
     ([*MODEL, "--guide.ratio_shaping", "inf"], "--guide.ratio_shaping is inf"),
     ([*MODEL, "--guide.ratio_shaping", "-1"], "--guide.ratio_shaping is -1.0"),
     ([*MODEL, "--guide.engines", "0"], "--guide.engines is 0"),
     ([*MODEL, "--guide.tensor_parallel_size", "0"], "--guide.tensor_parallel_size is 0"),
     ([*MODEL, "--algo.kl.init_coef", "0.01"], "--algo.kl.init_coef is 0.01 without --algo.kl.use_loss"),
-    ([*MODEL, "--train.async_enable"], "--train.async_enable does not go with a guide"),
+    ([*MODEL, "--train.async_enable"], "--train.async_enable does not work with a guide"),
     ([*MODEL, "--train.dynamic_batch_enable"], "--train.dynamic_batch_enable leaves out"),
-    ([*MODEL, "--reward.model_name_or_path", "judge"], "--reward.model_name_or_path gives scores of a model"),
+    ([*MODEL, "--reward.model_name_or_path", "judge"], "--reward.model_name_or_path gives a model's scores"),
     ([*SOLUTIONS, "--train.agent_func_path", "agent.py"], "--guide.solutions are answers to a single turn"),
-    ([*SOLUTIONS, "--data.max_images_per_prompt", "1"], "--guide.solutions are texts, which cannot be put behind"),
+    ([*SOLUTIONS, "--data.max_images_per_prompt", "1"], "--guide.solutions are texts, which cannot follow"),
     (
         [*MODEL, "--guide.ratio_shaping", "0.1", "--actor.policy_loss_type", "gspo"],
         "--guide.ratio_shaping shapes the ratios of single tokens",
@@ -74,7 +74,7 @@ def test_an_estimator_that_is_not_over_groups_of_any_size_is_refused(
     parser: argparse.ArgumentParser, estimator: str
 ) -> None:
     (sentence,) = refusals(parse(parser, *MODEL, estimator=estimator))
-    assert sentence.startswith(f"--algo.advantage.estimator {estimator} has no advantages over")
+    assert sentence.startswith(f"--algo.advantage.estimator {estimator} cannot compute advantages over")
     assert refusals(parse(parser, *MODEL, "--guide.samples", "0", estimator=estimator)) == []
 
 

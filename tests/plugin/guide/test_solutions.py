@@ -78,7 +78,7 @@ def test_a_file_that_is_not_there_is_a_folder_is_no_text_or_is_empty_is_refused(
         (gone, "cannot be read: No such file or directory."),
         (tmp_path, "cannot be read: Is a directory."),
         (binary, "cannot be read: it is UTF-16 and has to be UTF-8: save it as that."),
-        (Path(write(tmp_path, "", " ")), "is empty: give a file with a JSON object a line."),
+        (Path(write(tmp_path, "", " ")), "is empty: give a file with one JSON object per line."),
     ]:
         with pytest.raises(SolutionsUnusable) as refused:
             read_solutions(str(path), "q")

@@ -58,7 +58,10 @@ def test_what_is_no_run_is_refused_in_one_sentence(tmp_path: Path, capsys: pytes
         ([fractional], "line 1, has a 'step' that is no whole number: fix or remove it."),
         ([odd], "eval.json is no evaluation: it has no figures by benchmark; fix or remove it."),
         ([half], "rollouts.jsonl, line 1, has no 'prompt': fix or remove it."),
-        ([run(tmp_path / "a"), other], "Two runs have one name: rename a folder, its name is the run's."),
+        (
+            [run(tmp_path / "a"), other],
+            "Two runs have the same name, that of their folder: rename one of the folders.",
+        ),
         ([other, "--out", "/proc/nothing/report.html"], "cannot be written: "),
     ):
         assert main(["report", *map(str, arguments)]) == 2

@@ -57,7 +57,7 @@ def test_one_of_two_services_that_is_down_is_told_and_the_run_goes_on(service: E
 def test_a_service_that_grades_something_else_is_told_and_the_run_goes_on() -> None:
     with FakeRewardServer(always=graded(0, 0)) as server:
         (said,) = ask(server.url)
-    assert said.startswith(f"The reward service {server.url} grades something else than mathematics. It gave a right")
+    assert said.startswith(f"The reward service {server.url} does not grade mathematics. It gave a right")
     assert len(server.posts) == 1
 
 

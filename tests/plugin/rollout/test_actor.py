@@ -231,7 +231,9 @@ async def test_vllm_is_told_how_many_responses_it_gets_at_once(
 
 def test_an_agent_whose_ranges_are_not_its_calls_is_refused() -> None:
     response = {"observation_tokens": [1, 2, 3, 4], "action_ranges": [(1, 3)]}
-    with pytest.raises(AgentMismatch, match=r"reports action ranges \[\(1, 3\)\], but generated \[1, 2\] tokens"):
+    with pytest.raises(
+        AgentMismatch, match=r"reports action ranges \[\(1, 3\)\], but its calls of generate\(\) gave \[1, 2\] tokens"
+    ):
         aligned(response, [([0.1], [0.0]), ([0.1, 0.2], [0.0, 0.0])])
 
 

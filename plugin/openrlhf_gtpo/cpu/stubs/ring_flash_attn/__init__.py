@@ -1,7 +1,7 @@
-"""Stands in for ring_flash_attn on a machine without CUDA: attention over sequences that are split over ranks.
+"""Replaces ring_flash_attn on a machine without CUDA: attention over sequences that are split over ranks.
 
-The real one passes keys and values around a ring, so that no rank holds all of them; here they are gathered. What each
-token attends to, and the gradient, are the same.
+The original passes keys and values around a ring, so that no rank holds all of them; here every rank gathers them. The
+attention and its gradient are the same.
 """
 
 from typing import Any
@@ -18,17 +18,22 @@ _bounds = torch.zeros(0, dtype=torch.int32)
 
 
 def update_ring_flash_attn_params(cu_seqlens: torch.Tensor, group: dist.ProcessGroup) -> None:
-    """Say how the next forward pass is packed: bounds of the sequences, int32 (sequences + 1,)."""
+    """Set the packing of the next forward pass.
+
+    Args:
+        cu_seqlens: bounds of the sequences, int32 (sequences + 1,).
+        group: not used.
+    """
     global _bounds
     _bounds = cu_seqlens
 
 
 def substitute_hf_flash_attn(group: dist.ProcessGroup, heads_k_stride: int) -> None:
-    """From now on transformers' plain attention attends over the group.
+    """Make transformers' plain attention attend over the group.
 
     Args:
         group: the ranks that share each sequence.
-        heads_k_stride: how many heads the real one sends at once; nothing is sent in parts here.
+        heads_k_stride: heads that the original sends at once; not used.
     """
 
     def attention(
