@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes launch/requirements-cpu.txt anew: every package of the CPU stack and of this project's extras, for Python 3.10
-# to 3.12, with hashes. Versions stay as they are where the old file has them and the requirements still allow them.
+# Writes launch/requirements-cpu.txt: every package of the CPU stack and of this project's extras, for Python 3.10 to
+# 3.12, with hashes. Versions in the old file are kept where the requirements still allow them.
 #
 #   bash launch/lock.sh              # after a change of requirements-cpu.in or of pyproject.toml
 #   bash launch/lock.sh --upgrade    # the newest versions that fit

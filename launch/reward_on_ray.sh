@@ -1,30 +1,29 @@
 #!/usr/bin/env bash
-# The reward service on a Ray cluster, beside the training: the application of `math-reward serve` in replicas of Ray
-# Serve, of which there are more while more is asked for. Run on the head node (or any other), or from anywhere:
+# The reward service on a Ray cluster, beside the training: Ray Serve runs replicas of the application of `math-reward
+# serve`, more of them under load. Run it on the head node (or any other), or from anywhere:
 #
 #   MATH_REWARD_TOKEN_FILE=/etc/reward.token bash launch/reward_on_ray.sh
 #   ray job submit --working-dir . -- env MATH_REWARD_TOKEN_FILE=/etc/reward.token bash launch/reward_on_ray.sh
 #   DETACH=1 bash launch/reward_on_ray.sh     # leaves it running
-#   bash launch/reward_on_ray.sh --stop       # takes it down, whoever started it
+#   bash launch/reward_on_ray.sh --stop       # stops it, whoever started it
 #
-# Waits until it is ready, prints the URLs for --reward.remote_url (any one of them will do, several stand in for each
-# other), and stays until Ctrl-C or SIGTERM: it then takes no new work, answers what is under way and is taken down. A
-# second signal does not wait. Where it is killed, as `ray job stop` does after 3 s, --stop does the rest.
+# It waits until the service is ready, prints the URLs for --reward.remote_url (one is enough; with several, one takes
+# over when another fails), and stays until Ctrl-C or SIGTERM. Then it accepts no new work, answers open requests and
+# stops. A second signal stops it at once. If it is killed, as `ray job stop` does after 3 s, run --stop.
 #
 # RAY_ADDRESS   HOST:PORT of the cluster (that of this node)
 # HOST, PORT    where Ray Serve's proxies listen, on the head node and on every node that has a replica (0.0.0.0, 8000)
-# MIN_REPLICAS, MAX_REPLICAS  between how many replicas there are (1, 4); Ray Serve adds and removes them
-# ONGOING_REQUESTS  requests under way per replica that Ray Serve aims at (16)
+# MIN_REPLICAS, MAX_REPLICAS  limits for the number of replicas, which Ray Serve changes with the load (1, 4)
+# ONGOING_REQUESTS  number of open requests per replica that Ray Serve aims at (16)
 # WORKERS       grading processes of a replica, and CPUs that it reserves, all on one node (2)
 # DETACH        1 leaves the service running
-# PYTHON        the interpreter that has math-reward and Ray Serve (python3), pip install '.[server,ray-serve]' on every
-#               node
-# MATH_REWARD_TOKEN, MATH_REWARD_TOKEN_FILE  what clients must send, or a file on this node that holds it. Needed unless
-#               HOST is 127.0.0.1 or --insecure is given. With `ray job submit` use the file: Ray shows a job's command
-#               line and its environment to everybody who sees the dashboard. Every MATH_REWARD_* of `math-reward serve`
-#               counts too, such as MATH_REWARD_DEADLINE
+# PYTHON        interpreter with math-reward and Ray Serve (python3): pip install '.[server,ray-serve]' on every node
+# MATH_REWARD_TOKEN, MATH_REWARD_TOKEN_FILE  token that clients must send, or a file on this node with the token. Required
+#               unless HOST is 127.0.0.1 or --insecure is given. With `ray job submit` use the file: Ray's dashboard shows
+#               a job's command line and environment. The other MATH_REWARD_* variables of `math-reward serve` work too,
+#               such as MATH_REWARD_DEADLINE
 #
-# Flags after the script's name are passed on and win.
+# Flags after the script's name are passed on and override the script's.
 set -euo pipefail
 
 python=${PYTHON:-python3}

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Makes .venv in the repository's root: OpenRLHF's loop for a machine without a GPU, and both packages of this project.
 #
-#   bash launch/setup.sh                                   # with the first of python3.11, 3.12, 3.10 that there is
+#   bash launch/setup.sh                                   # uses the first of python3.11, 3.12, 3.10 that exists
 #   PYTHON=/path/to/python3.11 bash launch/setup.sh
 #
-# Needs Linux, 6 GB of disk and a connection to a package index. Downloads 1.1 GB the first time: half a minute to some
-# minutes, as the line is fast. Takes no time when nothing has changed. May be interrupted and run again. uv installs what
-# launch/requirements-cpu.txt lists, with hashes; where there is no uv, pip does. The log is .venv/setup.log.
+# Needs Linux, 6 GB of disk and a connection to a package index. The first time it downloads 1.1 GB, which takes half a
+# minute to some minutes. It does nothing when nothing has changed. You can interrupt it and run it again. uv, or else
+# pip, installs the packages of launch/requirements-cpu.txt, with hashes. The log is .venv/setup.log.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -15,15 +15,15 @@ requirements=launch/requirements-cpu.txt
 venv=.venv
 python=$venv/bin/python
 log=$venv/setup.log
-stamp=$venv/setup.stamp           # written last: hash of everything that decides what is installed
-unfinished=$venv/setup.unfinished # there while pip works: a folder in which it is found is not trusted
+stamp=$venv/setup.stamp           # written last: a hash of everything that determines the installed packages
+unfinished=$venv/setup.unfinished # exists during the installation; if a later run finds it, that run removes .venv
 
 on_the_path="\`source $venv/bin/activate\` puts openrlhf-gtpo and math-reward on this shell's PATH."
 
 torch=2.13.0
 free_gb=6
 
-exec 3>&2 # the terminal, also while a step's output goes to the log
+exec 3>&2 # the terminal, even while a step's output goes to the log
 
 fail() {
     echo "launch/setup.sh: $*" >&3
@@ -35,7 +35,7 @@ python_version() { # of an interpreter that runs and is of a supported version; 
 (3, 10) <= sys.version_info < (3, 13) and print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null
 }
 
-find_python() { # the interpreter behind a shim or an activated environment, since .venv itself may be remade
+find_python() { # the interpreter behind a shim or an activated environment, since .venv itself may be removed
     local candidate
     for candidate in ${PYTHON:-$python python3.11 python3.12 python3.10 python3 python}; do
         if [ -n "$(python_version "$candidate")" ]; then
@@ -46,7 +46,7 @@ find_python() { # the interpreter behind a shim or an activated environment, sin
     return 1
 }
 
-stamp_of() { # of what an interpreter of this version would get installed now
+stamp_of() { # the hash for an interpreter of this version
     { python_version "$1" && cat pyproject.toml "$requirements" launch/setup.sh; } | sha256sum | cut -d' ' -f1
 }
 
@@ -55,7 +55,7 @@ is_done() {
         [ "$(cat "$stamp" 2>/dev/null)" = "$(stamp_of "${PYTHON:-$python}")" ]
 }
 
-step() { # step "what it does" command...: runs the command, its output goes to the log; a terminal sees how far it is
+step() { # step "what it does" command...: runs the command with its output in the log; a terminal shows the progress
     local what=$1 begin=$SECONDS reason
     shift
     printf '  %-64s' "$what"
@@ -78,7 +78,7 @@ step() { # step "what it does" command...: runs the command, its output goes to 
     fail "the step '$what' failed (${reason:0:200}): see $log, then run it again."
 }
 
-ticker() { # ticker "what it does": every second, how long it takes and the log's last line, in the terminal's last line
+ticker() { # ticker "what it does": every second shows the time and the log's last line in the terminal's last line
     local begin=$SECONDS
     while sleep 1 && kill -0 $$ 2>/dev/null; do
         printf '\r\033[K  %.40s  %d s: %.50s' "$1" $((SECONDS - begin)) "$(tail -n 1 "$log" | tr -d '\r\033')"
@@ -93,16 +93,16 @@ stop_ticker() {
 
 pip() { "$python" -m pip --disable-pip-version-check "$@"; }
 
-of_pip() { # of_pip SETTING: what pip's configuration says of it, from files or the environment
+of_pip() { # of_pip SETTING: its value in pip's configuration, from files or the environment
     pip config list | sed -n "s/^[^.]*\.$1='\(.*\)'$/\1/p" | tail -n 1
 }
 
-find_uv() { # sets uv; and what pip is configured with, which uv does not read, holds for it too
+find_uv() { # sets uv, and gives it pip's configuration, which it does not read by itself
     if ! uv=$(command -v uv); then
         uv=$venv/bin/uv
         pip install uv || {
             uv=
-            echo "uv cannot be installed: pip takes its place"
+            echo "uv cannot be installed: pip is used instead"
             return
         }
     fi
@@ -118,9 +118,9 @@ install_torch() { # the CPU build; plain pip or uv would take gigabytes of CUDA
     local cpu_build="torch==$torch+cpu"
     if [ -z "$uv" ]; then
         pip install --no-deps "$cpu_build" ||
-            fail "pip knows no CPU build of PyTorch $torch: install uv, which does, or name PyTorch's index of CPU" \
-                "builds in PIP_EXTRA_INDEX_URL."
-    # Where a folder or an index of CPU builds is configured, this one is there as +cpu; else uv knows PyTorch's own.
+            fail "pip finds no CPU build of PyTorch $torch: install uv, which does, or set PIP_EXTRA_INDEX_URL to" \
+                "PyTorch's index of CPU builds."
+    # A configured folder or index of CPU builds has this one as +cpu; without one, uv knows PyTorch's own index.
     elif echo "$cpu_build" | "$uv" pip compile --quiet --no-deps --python "$python" - >/dev/null; then
         "$uv" pip install --python "$python" --no-deps "$cpu_build"
     else
@@ -128,7 +128,7 @@ install_torch() { # the CPU build; plain pip or uv would take gigabytes of CUDA
     fi
 }
 
-# Everything is in the list with its version and its hash: nothing is resolved. DeepSpeed's operators are not compiled.
+# The list has every package with version and hash, so nothing is resolved. DeepSpeed's operators are not compiled.
 install_packages() {
     if [ -n "$uv" ]; then
         DS_BUILD_OPS=0 "$uv" pip install --python "$python" --no-deps --require-hashes -r "$requirements"
@@ -166,11 +166,11 @@ base=$(find_python) ||
     fail "needs Python 3.10, 3.11 or 3.12${PYTHON:+, which PYTHON=$PYTHON is not}: install one, or name it" \
         "with PYTHON=/path/to/python3.11."
 
-# Two at once: the second waits for the first, and then mostly finds nothing left to do.
+# If two run at once, the second waits for the first and then usually has nothing left to do.
 if command -v flock >/dev/null; then
     exec 9<"$root/launch/setup.sh"
     if ! flock -n 9; then
-        echo "Another launch/setup.sh is at work in this folder: waiting for it."
+        echo "Another launch/setup.sh is running in this folder: waiting for it."
         flock 9
     fi
     is_done && exit 0
@@ -179,7 +179,7 @@ ticker_pid=
 trap stop_ticker EXIT
 interrupted() {
     stop_ticker
-    printf '\nlaunch/setup.sh: interrupted; run it again to go on.\n' >&3
+    printf '\nlaunch/setup.sh: interrupted; run it again to continue.\n' >&3
     exit "$1"
 }
 trap 'interrupted 130' INT
@@ -187,12 +187,12 @@ trap 'interrupted 143' TERM
 
 if [ -e "$unfinished" ] ||
     { [ -x "$python" ] && [ "$(python_version "$python")" != "$(python_version "$base")" ]; }; then
-    echo "Removing $venv: it is of an interrupted run or of another Python."
+    echo "Removing $venv: it comes from an interrupted run or another Python."
     rm -rf "$venv"
 fi
 free_kb=$(df -Pk . | awk 'NR == 2 { print $4 }')
 [ -x "$python" ] || [ "$free_kb" -ge $((free_gb * 1024 * 1024)) ] ||
-    fail "needs $free_gb GB of free disk, and there are $((free_kb / 1024 / 1024)) GB where this folder is."
+    fail "needs $free_gb GB of free disk space, but the disk of this folder has $((free_kb / 1024 / 1024)) GB."
 
 echo "Setting up $venv with Python $(python_version "$base"): 1.1 GB to download, 4 GB on disk (log: $log)"
 mkdir -p "$venv"

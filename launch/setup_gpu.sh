@@ -5,16 +5,15 @@
 #   bash launch/setup_gpu.sh --dry-run     # prints the versions that it would install, and installs nothing
 #   FLASH_ATTN=flash_attn-2.8.3-cp312-cp312-linux_x86_64.whl bash launch/setup_gpu.sh
 #
-# The order matters: pip fails on everything at once, because OpenRLHF needs flash-attn, whose build needs torch and does
-# not say so. So first vLLM with the torch that it pins, OpenRLHF and the rest; then flash-attn, against that torch; then
-# this project.
+# pip cannot install everything at once: OpenRLHF needs flash-attn, whose build needs torch but does not declare it. So
+# the script installs vLLM with its torch, OpenRLHF and the rest; then flash-attn, against that torch; then this project.
 #
 # PYTHON      an interpreter of Python 3.10, 3.11 or 3.12 (the first of python3.12, python3.11, python3.10, python3)
 # VENV        where the environment goes (.venv)
-# FLASH_ATTN  a wheel of flash-attn that fits torch, CUDA and Python; without it flash-attn is compiled, which takes nvcc
-#             of torch's CUDA, and with few cores an hour. MAX_JOBS limits how many compilers run at once
+# FLASH_ATTN  a wheel of flash-attn that fits torch, CUDA and Python. Without it flash-attn is compiled, which needs the
+#             nvcc of torch's CUDA, and an hour with few cores. MAX_JOBS limits how many compilers run at once
 #
-# Needs Linux, uv (or pip, to install it), 25 GB of disk and a package index; uv's own settings (UV_*) count.
+# Needs Linux, uv (or pip, to install it), 25 GB of disk and a package index. uv's own settings (UV_*) are used.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs everything that is tested: style and types, the fast tests, then all that starts engines and the real loop.
+# Runs all checks: style and types, the fast tests, then the tests that start engines and the real loop.
 #
-#   bash launch/test.sh                 # all of it; how long that takes is in the README
-#   bash launch/test.sh fast            # what needs no engine: before each commit
-#   bash launch/test.sh tests/plugin    # only these, with any further flags of pytest
+#   bash launch/test.sh                 # everything
+#   bash launch/test.sh fast            # checks without an engine, before each commit
+#   bash launch/test.sh tests/plugin    # only these tests; further flags go to pytest
 #
-# Sets up what is missing first.
+# Runs launch/setup.sh first.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -31,7 +31,7 @@ style() {
     .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
 }
 
-# Each worker would take every core for torch's threads otherwise.
+# By default torch would use every core in each worker.
 export OMP_NUM_THREADS=1
 phase 1 "style and types" style
 phase 2 "fast tests, 2 at a time" \

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# One of the paper's algorithms with the paper's settings on a Ray cluster with GPUs: what train_gtpo.sh, train_grpo_s.sh
-# and train_dapo.sh have in common. Run on the head node, or from anywhere:
+# Trains with one of the paper's algorithms and settings on a Ray cluster with GPUs; train_gtpo.sh, train_grpo_s.sh and
+# train_dapo.sh call it. Run it on the head node, or from anywhere:
 #
 #   ray job submit --working-dir . -- bash launch/train_gtpo.sh
 #   SIZE=32b DATA=/data/dapo17k/train.jsonl bash launch/train_grpo_s.sh --logger.wandb.key KEY
-#   bash launch/train_dapo.sh --dry-run        # parses, checks and prints the plan; starts nothing, needs no GPU
+#   bash launch/train_dapo.sh --dry-run        # checks the flags and prints the plan; starts nothing, needs no GPU
 #
 # PRESET  gtpo, grpo_s, dapo, dapo_forking or grpo
 # SIZE    7b: Qwen2.5-7B on one node of 8 GPUs (default); 32b: Qwen2.5-32B on 8 nodes of 8 GPUs
@@ -13,21 +13,21 @@
 # INPUT_KEY, LABEL_KEY  its columns (input, label)
 # NODES, GPUS  machines, and GPUs of each (1 and 8, or 8 and 8)
 # GPU_GB  memory of a GPU in GiB (80); with less, log-probabilities are computed for fewer responses at once
-# REWARD_URL   reward services, comma-separated; without it one is started, for a single node only
-# REWARD_URL's token: MATH_REWARD_TOKEN_FILE, a file on the node where this runs; see launch/runtime_env.yaml
-# OUT     where checkpoints and metrics go, a folder that every node sees (~/checkpoints/PRESET-SIZE; a Ray job's own
-#         working directory is thrown away)
-# PYTHON  the interpreter that has openrlhf-gtpo (python3)
-# DEVICE  gpu (default), or cpu to try the way through a cluster with a small policy: three small steps, without what
-#         needs a GPU; launch/runtime_env_cpu.yaml has a job's settings for that
-# REHEARSE  1: all of this script's flags on this machine's CPU, three small steps on a Ray cluster of NODES raylets (2)
-#         with GPUS logical GPUs each (1), MODEL and DATA those of the quickstart; SIZE=32b: 8 and 8, where every actor
-#         would sit and no more
+# REWARD_URL   reward services, separated by commas; without it one is started, on a single node only
+# MATH_REWARD_TOKEN_FILE  file with their token, on the node where this runs; see launch/runtime_env.yaml
+# OUT     folder for checkpoints and metrics that every node can reach (~/checkpoints/PRESET-SIZE). Not in a Ray job's
+#         working directory, which Ray deletes
+# PYTHON  interpreter with openrlhf-gtpo (python3)
+# DEVICE  gpu (default), or cpu to test a cluster with a small policy: three small steps, without the flags that need a
+#         GPU; launch/runtime_env_cpu.yaml has a job's settings for that
+# REHEARSE  1: run all of this script's flags on this machine's CPU, for three small steps, on a Ray cluster of NODES
+#         raylets (2) with GPUS logical GPUs each (1); MODEL and DATA are those of the quickstart. With SIZE=32b (8 nodes
+#         of 8) it only prints where every actor would be placed
 #
-# Flags after the script's name are passed on and win.
+# Flags after the script's name are passed on and override the script's.
 #
-# The paper says "global batch 128, G = 16, about 210 steps". Read here as 128 prompts a step with 16 responses each, in
-# four optimiser updates of 512 responses, without which the ratio's clip would never act.
+# The paper says "global batch 128, G = 16, about 210 steps". We take that as 128 prompts a step with 16 responses each,
+# in four optimiser updates of 512 responses; with a single update the ratio's clip would never act.
 set -euo pipefail
 
 python=${PYTHON:-python3}
@@ -50,7 +50,7 @@ fi
 case ${SIZE:=7b} in
     7b)
         nodes=${NODES:-1}
-        engine_gpus=1 # 15 GiB of weights: eight engines of one GPU do not wait for each other at every layer
+        engine_gpus=1 # 15 GiB of weights fit on one GPU, and eight such engines need not synchronise at every layer
         model=${MODEL:-Qwen/Qwen2.5-7B}
         ;;
     32b)
@@ -64,7 +64,7 @@ case ${SIZE:=7b} in
         ;;
 esac
 gpus=${GPUS:-8}
-# OpenRLHF makes logits of these in bfloat16 and again in float32: 5 GiB for each response of 6,144 tokens.
+# OpenRLHF holds their logits in bfloat16 and in float32: 5 GiB for each response of 6,144 tokens.
 [[ ${GPU_GB:=80} =~ ^[1-9][0-9]*$ ]] || {
     echo "launch/train_cluster.sh: GPU_GB is $GPU_GB, but needs to be the memory of a GPU in GiB, a whole number." >&2
     exit 2
@@ -99,8 +99,8 @@ flags=(
     --train.batch_size 512
     --train.micro_batch_size 2
     --train.max_epochs 1
-    --train.max_steps 210   # the learning rate's schedule is laid out over these, not over all episodes
-    --train.num_episodes 100 # enough prompts for them, whatever dynamic filtering throws away
+    --train.max_steps 210   # the learning rate's schedule ends here, not after all episodes
+    --train.num_episodes 100 # enough prompts for all steps, however many dynamic filtering drops
     --data.max_samples 1000000
     --actor.adam.lr 1e-6
     --actor.gradient_checkpointing_enable

@@ -1,29 +1,31 @@
 #!/usr/bin/env bash
-# GTPO on one GPU: Qwen2.5-0.5B-Instruct or 1.5B-Instruct learns GSM8K or MATH, with vLLM and the trainer on the same GPU
-# in turn and the reward service that the trainer starts.
+# GTPO on one GPU: Qwen2.5-0.5B-Instruct or 1.5B-Instruct learns GSM8K or MATH. vLLM and the trainer take turns on the
+# GPU; the trainer starts the reward service.
 #
 #   bash launch/setup_gpu.sh && source .venv/bin/activate
-#   openrlhf-gtpo data prepare gsm8k --from gsm8k_train.jsonl --out data    # its rows as they are published
+#   openrlhf-gtpo data prepare gsm8k --from gsm8k_train.jsonl --out data    # the rows as published
 #   bash launch/train_one_gpu.sh --dry-run                                  # the plan, and whether it fits
 #   bash launch/train_one_gpu.sh
 #   openrlhf-gtpo report ~/checkpoints/gtpo-0.5b-gsm8k                      # curves and tokens, one HTML file
 #
-# GPU_GB  memory of the GPU in GiB (what nvidia-smi says): 24, 48 or 80; what lies between counts as the smaller
-# SIZE    0.5b (default with less than 40 GiB) or 1.5b (with more; with less Adam's state lies in the node's memory)
+# GPU_GB  memory of the GPU in GiB (default: nvidia-smi's): 24, 48 or 80; other sizes count as the next smaller one
+# SIZE    0.5b (default below 40 GiB) or 1.5b (default above; below, Adam's state is in the node's memory)
 # TASK    gsm8k: answers of up to 1,024 tokens (default); math: up to 2,048
 # DATA    prompts and references, as `data prepare` writes them (data/gsm8k.jsonl; for math data/other.jsonl, of
 #         `data prepare other --from MATH.jsonl`)
 # PRESET  gtpo (default), grpo_s, grpo, dapo
-# STEPS   of 64 prompts with 8 responses each, in four updates (100)
+# STEPS   number of steps, each of 64 prompts with 8 responses in four updates (100)
 # OUT     ~/checkpoints/PRESET-SIZE-TASK
-# PYTHON  the interpreter that has openrlhf-gtpo (python3)
+# PYTHON  interpreter with openrlhf-gtpo (python3)
 #
-# Hours for 100 steps, reckoned and not measured: 0.5b on 24 GiB 1 to 2, 1.5b on 48 GiB 2 to 4, 1.5b on 80 GiB 1 to 2;
-# with math twice that. What to look at, in metrics.jsonl and the report: rollout/pass_rate rises within 20 steps;
-# entropy/token_mean falls slowly (at once and to 0: the learning rate is too high); mismatch/logprob_gap stays below
-# 0.02 (above: policy and engine are not the same model); groups/uninformative_share is what a step learns nothing from.
+# Hours for 100 steps, estimated and not measured: 0.5b on 24 GiB 1 to 2, 1.5b on 48 GiB 2 to 4, 1.5b on 80 GiB 1 to 2;
+# with math twice that. In metrics.jsonl and the report, look at these:
+#   rollout/pass_rate           rises within 20 steps
+#   entropy/token_mean          falls slowly; if it falls to 0 at once, the learning rate is too high
+#   mismatch/logprob_gap        stays below 0.02; above, policy and engine have different weights
+#   groups/uninformative_share  share of groups from which a step learns nothing
 #
-# Flags after the script's name are passed on and win.
+# Flags after the script's name are passed on and override the script's.
 set -euo pipefail
 
 fail() {
@@ -33,12 +35,12 @@ fail() {
 
 if [ -z "${GPU_GB:-}" ]; then
     mib=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits 2>/dev/null | head -n 1) ||
-        fail "nvidia-smi finds no GPU: set GPU_GB to the memory of the one that is meant, such as GPU_GB=24."
+        fail "nvidia-smi finds no GPU: set GPU_GB to the memory of the GPU in GiB, such as GPU_GB=24."
     GPU_GB=$(((mib + 512) / 1024))
 fi
 [[ $GPU_GB =~ ^[1-9][0-9]*$ ]] ||
     fail "GPU_GB is $GPU_GB, but needs to be the memory of the GPU in GiB, a whole number."
-((GPU_GB >= 22)) || fail "GPU_GB is $GPU_GB, but the smallest GPU that this was reckoned for has 24 GiB."
+((GPU_GB >= 22)) || fail "GPU_GB is $GPU_GB, but the smallest supported GPU has 24 GiB."
 export GPU_GB
 
 [ -n "${SIZE:-}" ] || SIZE=$( ((GPU_GB >= 40)) && echo 1.5b || echo 0.5b)
@@ -52,7 +54,7 @@ case ${TASK:=gsm8k} in
     math) length=3072 answer=2048 data=data/other.jsonl ;;
     *) fail "TASK is $TASK, but needs to be gsm8k or math." ;;
 esac
-# Responses at once: those that are learnt from, and those whose log-probabilities are computed.
+# Responses in a micro-batch of training, and of computing log-probabilities.
 if ((GPU_GB >= 78)); then
     micro=8 forward=16
 elif ((GPU_GB >= 46)); then

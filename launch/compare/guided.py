@@ -1,12 +1,12 @@
-"""Trains a policy that is hardly ever right with DAPO and with mixed-policy DAPO, several seeds each; compares them.
+"""Trains a policy that is rarely right with DAPO and with mixed-policy DAPO, several seeds each, and compares them.
 
     python launch/compare/guided.py [--long] [--seeds 3] [--steps N] [--out runs/guided]
 
-A second policy, which is right more often, is the guide. M1 puts two of its responses into each group; M2 makes a
-second batch of the groups without a right response, which dynamic sampling throws away, and two of the guide's. All
-runs begin with the same warm-started policy, see the same prompts in the same order where their seeds are the same
-(DAPO draws more of them), and differ in --guide.when alone. Each is measured during training and, more closely, at
-its end. What is finished is kept, so an interrupted study goes on where it was.
+A second policy, which is right more often, is the guide. M1 adds two of its responses to each group. M2 makes a second
+batch of the groups without a right response, which dynamic sampling drops, with two responses of the guide each. All
+runs begin with the same warm-started policy; runs of the same seed see the same prompts in the same order (DAPO draws
+more of them); and runs differ only in --guide.when. Each is evaluated during training and, on more prompts, at its
+end. Finished runs are kept, so an interrupted study continues where it stopped.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from results import ENTROPY, Column, Layout, Table
 from runs import GUIDE, MAX_NEW_TOKENS, Arm, Design, main
 
 LEVELS = (0.10, 0.20, 0.40)
-"""Of held-out pass@1; named before any arm ran."""
+"""Levels of held-out pass@1, fixed before any arm ran."""
 GUIDE_SAMPLES = 2
 
-# M2 makes as many updates a step as its second batch needs, so that a learning rate that falls with the updates would
-# fall faster there: it stays where it is in all arms.
+# M2 makes more updates a step, so a learning rate that falls with every update would fall faster there. It is constant
+# in all arms.
 FLAT = ("--actor.min_lr_ratio", "1.0")
 DAPO = ("--preset", "dapo", "--reward.overlong_buffer_len", str(MAX_NEW_TOKENS // 4), *FLAT)
 

@@ -1,7 +1,7 @@
-"""What a study found: intervals over seeds, differences to a baseline on the same seeds, what is read from the course
+"""The results of a study: intervals over seeds, differences to a baseline with the same seeds, figures of the course
 of training, the report.
 
-Everything is computed from the files of the runs, so that a finished study can be looked at again.
+Everything is computed from the files of the runs, so the report of a finished study can be written again.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from openrlhf_gtpo.report.run import Run, read, series
 T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
 FIGURES = ("pass@1", "pass@4", "pass@8", "pass@32", "entropy_response_mean", "response_length")
-"""Columns of the table, from the last measurement; pass@1 is the mean over the samples, Mean@32."""
+"""Columns of the table, from the final evaluation; pass@1 is the mean over the samples, Mean@32."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over seeds and half the width of its 95 % interval (Student's t); one seed has no width."""
+    """A mean over seeds and half the width of its 95 % interval (Student's t); None for one seed."""
 
     mean: float
     half: float | None
@@ -80,17 +80,17 @@ class Entropy:
 
     @property
     def rebound(self) -> float:
-        """How far it has come up again since its lowest point."""
+        """The last value minus the lowest."""
         return self.last - self.lowest
 
 
 def seconds_a_step(run: Run) -> float:
-    """Wall time, evaluations left out; the first steps, in which everything warms up, are too."""
+    """Wall time of a step, without evaluations and without the first steps, which are slower."""
     return statistics.fmean(row["timing/step_total"] for row in run.metrics[5:] or run.metrics)
 
 
 def responses(run: Run) -> float:
-    """Responses that were generated, those that dynamic filtering threw away included."""
+    """Responses that were generated, including those that dynamic filtering dropped."""
     last = run.metrics[-1]
     measured = sum(row.get("eval_num_samples", 0) for row in run.evaluations if row["step"] < last["step"])
     return last["reward/items_total"] - measured
@@ -105,9 +105,9 @@ def level_reached(run: Run, level: float) -> int | None:
 
 
 def prompts_consumed(run: Run, until: int | None = None) -> float | None:
-    """Prompts that the steps took, up to and with step `until`, those that dynamic filtering threw away included.
+    """Prompts that the steps up to and including `until` took, with those that dynamic filtering dropped.
 
-    The metric counts from the run's beginning.
+    The metric counts from the beginning of the run.
     """
     so_far = [value for step, value in run.points("rollout/prompts_consumed") if until is None or step <= until]
     return so_far[-1] if so_far else None
@@ -120,7 +120,13 @@ def prompts_to(run: Run, level: float) -> float | None:
 
 
 def average(run: Run, key: str, of: str) -> float | None:
-    """The mean of a share over the steps, each with the weight of the number that it is a share of."""
+    """The mean of a share over the steps, weighted by the number that it is a share of.
+
+    Args:
+        run: the run.
+        key: metric of the share.
+        of: metric of that number.
+    """
     values, weights = dict(run.points(key)), dict(run.points(of))
     total = sum(weights.values())
     return sum(value * weights[step] for step, value in values.items()) / total if total else None
@@ -128,16 +134,16 @@ def average(run: Run, key: str, of: str) -> float | None:
 
 @dataclass(frozen=True)
 class Column:
-    """A figure of a run, read from what was logged during training; None where the run has none."""
+    """A figure from a run's log of training; None if the run does not have it."""
 
     title: str
     value: Callable[[Run], float | None]
     missing: str = ""
-    """What stands in the table where no run has one."""
+    """The cell if no run has the figure."""
     every_seed: bool = False
-    """Whether the runs' figures stand side by side; else their interval."""
+    """Whether the cell lists every run's figure instead of their interval."""
     whole: bool = False
-    """Whether only the mean is told, as a whole number."""
+    """Whether the cell has only the mean, as a whole number."""
 
     def cell(self, runs: Sequence[Run]) -> str:
         values = [value for run in runs if (value := self.value(run)) is not None]
@@ -151,7 +157,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Figures of the course of training, an algorithm a row."""
+    """A table of figures of the course of training, with a row for each algorithm."""
 
     title: str
     columns: tuple[Column, ...]
@@ -171,19 +177,19 @@ ENTROPY = Table(
 
 @dataclass(frozen=True)
 class Layout:
-    """What is tabulated and drawn."""
+    """The tables and pictures of a study."""
 
     baseline: str
-    """The algorithm to which the differences are taken."""
+    """The algorithm with which the others are compared."""
     figures: tuple[str, ...]
-    """Of the last measurement."""
+    """Figures of the final evaluation."""
     columns: tuple[Column, ...]
-    """Of training, in the same table."""
+    """Figures of training, in the same table."""
     tables: tuple[Table, ...]
     picture: tuple[str, ...]
-    """How the keys of the curves in curves.png end."""
+    """Ends of the keys of the curves in curves.png."""
     measured: tuple[str, ...] = ("start",)
-    """Folders with measurements of policies that were there before: the first rows of the table."""
+    """Folders with evaluations of policies from before the runs: the first rows of the table."""
 
 
 COMPARISON = Layout(
@@ -212,11 +218,10 @@ def write(
     """Write summary.json, table.md, curves.png and report.html.
 
     Args:
-        out: the study's folder; the folders in it that layout.measured names have measurements of policies from
-            before, start/ of the one that all runs began with.
+        out: the study's folder, with the folders of layout.measured; start/ is the policy with which all runs began.
         names: key of an algorithm -> its name.
-        folders: key -> the folders of its runs, a seed each.
-        layout: what is tabulated.
+        folders: key -> the folders of its runs, one for each seed.
+        layout: tables and pictures.
         title: of the report.
 
     Returns:
@@ -252,13 +257,13 @@ def write(
     text = f"{markdown(head, rows)}\n\nMean over seeds ± half a 95 % interval (Student's t over seeds).\n"
     if differences:
         text += (
-            f"\nDifference to {names[base]} with the same seed; bold where the interval leaves out 0 "
+            f"\nDifference to {names[base]} with the same seed; bold where the interval excludes 0 "
             f"({len(differences) * len(layout.figures)} comparisons: one in twenty is bold by chance).\n\n"
             f"{markdown(['', *layout.figures], differences)}\n"
         )
     text += "".join(f"\n{markdown(*course)}\n" for course in courses)
     (out / "table.md").write_text(text, encoding="utf-8")
-    columns = list(layout.columns)  # the entropy's course has a place of its own
+    columns = list(layout.columns)  # entropy has its own entry below
     columns += [column for course in layout.tables if course is not ENTROPY for column in course.columns]
     summary = {
         **before,

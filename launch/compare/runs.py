@@ -1,8 +1,8 @@
-"""Trains one policy in several ways with several seeds, measures what came of it, and compares.
+"""Trains one policy in several ways with several seeds, evaluates the results, and compares them.
 
-A study is data (`Design`); this is what all studies share. Runs begin with the same policy, see the same prompts in
-the same order where their seeds are the same, and differ in their arm's flags alone. Each is measured during training
-and, more closely, at its end. What is finished is kept, so an interrupted study goes on where it was.
+A study is data (`Design`); this is the code that all studies share. Runs begin with the same policy, runs of the same
+seed see the same prompts in the same order, and runs differ only in their arm's flags. Each is evaluated during
+training and, on more prompts, at its end. Finished runs are kept, so an interrupted study continues where it stopped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_NEW_TOKENS = 64
 FINAL_SAMPLES = 32
 HELD_OUT_PROMPTS = 400  # what the warm start writes
 GUIDE = "{guide}"
-"""Stands for the guiding policy's model in an arm's flags."""
+"""Placeholder for the guide's model in an arm's flags."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class Arm:
     """One way to train."""
 
     key: str
-    """Begins the names of its runs' folders."""
+    """Prefix of its runs' folders."""
     title: str
     flags: tuple[str, ...]
-    """What sets it apart from the other arms."""
+    """Flags that distinguish it from the other arms."""
 
 
 @dataclass(frozen=True)
@@ -59,18 +59,18 @@ class Design:
     """A module of launch/laptop."""
     arms: tuple[Arm, ...]
     batch_size: int
-    """Responses of an optimiser update; the same for all arms, so it divides the responses of a step of each."""
+    """Responses of an optimiser update. The same for all arms, so it divides the responses of each arm's step."""
     prompts_for_filtering: int
-    """Times as many prompts as steps need: dynamic filtering throws some away, and a run ends with its prompts."""
+    """Factor for the number of prompts: dynamic filtering drops some, and a run ends when its prompts are used up."""
     evaluations: int
     """During training."""
     evaluation_prompts: int
     evaluation_samples: int
     layout: results.Layout
     steps: int = 120
-    """Of each run, where nothing else is said."""
+    """Default number of steps of each run."""
     has_guide: bool = False
-    """Whether there is a second policy, of the task's strong skill."""
+    """Whether there is a second policy, with the task's strong skill."""
 
     def arm(self, key: str) -> Arm:
         return next(arm for arm in self.arms if arm.key == key)
@@ -78,12 +78,12 @@ class Design:
 
 @dataclass(frozen=True)
 class Study:
-    """What is run, and where."""
+    """The runs of a study, and their folder."""
 
     design: Design
     out: Path
     arms: tuple[str, ...]
-    """Keys of those of the design that are run."""
+    """Keys of the design's arms that are run."""
     seeds: int
     steps: int
     jobs: int
@@ -95,7 +95,7 @@ class Study:
     final_prompts: int
 
     def settings(self) -> dict[str, Any]:
-        """What decides a run's outcome; a folder holds runs of one study only."""
+        """The settings that determine a run's outcome; all runs in a folder have the same."""
         found = {
             "steps": self.steps,
             "learning_rate": self.learning_rate,
@@ -123,7 +123,7 @@ class Job:
 
 
 def training(study: Study, job: Job) -> list[str]:
-    """The command line: the arm's flags, and what is the same for all."""
+    """The command line: the arm's flags, and those of all arms."""
     folder, design = job.folder(study), study.design
     flags: dict[str, Any] = {
         "device": "cpu",
@@ -155,7 +155,7 @@ def training(study: Study, job: Job) -> list[str]:
     command = [sys.executable, "-m", "openrlhf_gtpo", "train", "--data.apply_chat_template"]
     guide = "" if study.guide is None else str(study.guide / "model")
     command += [flag.replace(GUIDE, guide) for flag in job.arm.flags]
-    # OpenRLHF keeps a checkpoint of each best evaluation unless it is told not to.
+    # By default OpenRLHF would keep a checkpoint of each best evaluation.
     command += ["--ckpt.best_metric_key", "none"]
     return command + [part for name, value in flags.items() for part in (f"--{name}", str(value))]
 
@@ -168,7 +168,7 @@ def evaluation(study: Study, model: Path, out: Path, seed: int) -> list[str]:
 
 
 class Runner:
-    """Runs commands, each with its log, and takes all of them down with itself."""
+    """Runs commands, each with its log, and stops all of them when it stops."""
 
     def __init__(self) -> None:
         self.running: dict[subprocess.Popen[bytes], str] = {}
@@ -182,7 +182,7 @@ class Runner:
         return process
 
     def finish(self, process: subprocess.Popen[bytes]) -> None:
-        """Forget a process that has ended; one that failed ends the study with the end of its log."""
+        """Remove a process that has ended. If it failed, stop the study and print the end of its log."""
         log = self.running.pop(process)
         if process.returncode:
             lines = re.split(r"[\r\n]+", Path(log).read_text(errors="replace"))
@@ -196,7 +196,7 @@ class Runner:
         self.finish(process)
 
     def stop(self) -> None:
-        """End what is running: asked first, killed after 20 s."""
+        """Stop all commands: terminate them, and kill them after 20 s."""
         for process in self.running:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
@@ -208,7 +208,7 @@ class Runner:
 
 
 def prepare(study: Study, runner: Runner) -> None:
-    """The shared policy, the guide, the prompts, and how good both policies are to begin with."""
+    """Make the shared policy, the guide and the prompts, and evaluate both policies."""
     prompts = study.steps * PROMPTS * study.design.prompts_for_filtering
     if study.start == study.out / "warm_start":
         print("== warm start", flush=True)
@@ -217,7 +217,7 @@ def prepare(study: Study, runner: Runner) -> None:
         print("== warm start of the guide", flush=True)
         warm_start(study, study.guide, "strong", 1)
     held_out = (study.start / "heldout.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    # Other prompts than those of the final measurement, so that nothing is chosen by what is measured at the end.
+    # Other prompts than those of the final evaluation, so that no choice can depend on its results.
     small = held_out[study.final_prompts : study.final_prompts + study.design.evaluation_prompts]
     (study.out / "heldout.jsonl").write_text("".join(small), encoding="utf-8")
     measure(study, runner, study.start, "start", "the policy that all begin with")
@@ -232,7 +232,7 @@ def warm_start(study: Study, out: Path, skill: str, prompts: int) -> None:
 
 
 def measure(study: Study, runner: Runner, policy: Path, name: str, what: str) -> None:
-    """Evaluate a policy that was there before, once."""
+    """Evaluate a policy from before the runs, once."""
     print(f"== {what}, on {study.final_prompts} held-out prompts", flush=True)
     if not (study.out / name / "eval.json").is_file():
         runner.call(evaluation(study, policy / "model", study.out / name, 0), study.out / f"{name}.log")
@@ -251,7 +251,7 @@ def steps_done(folder: Path) -> int:
 
 
 def run(study: Study, jobs: list[Job], runner: Runner) -> None:
-    """All runs, some at a time; each trains and is then measured."""
+    """Train and then evaluate every run, some at a time."""
     waiting = [job for job in jobs if not job.is_done(study)]
     done = len(jobs) - len(waiting)
     print(f"== {len(jobs)} runs of {study.steps} steps, {study.jobs} at a time; {done} are done already", flush=True)
@@ -262,10 +262,10 @@ def run(study: Study, jobs: list[Job], runner: Runner) -> None:
         while waiting or active:
             while waiting and len(active) < study.jobs:
                 job = waiting.pop(0)
-                shutil.rmtree(job.folder(study), ignore_errors=True)  # of a run that was broken off
+                shutil.rmtree(job.folder(study), ignore_errors=True)  # left by an interrupted run
                 job.folder(study).mkdir(parents=True)
                 active[runner.start(training(study, job), job.folder(study) / "log")] = (job, "training")
-                time.sleep(5)  # two Ray clusters that start at once would look for ports at once
+                time.sleep(5)  # two Ray clusters that start at the same time could choose the same ports
             time.sleep(1)
             for process, (job, phase) in list(active.items()):
                 if process.poll() is None:
@@ -292,7 +292,7 @@ def parse(design: Design) -> tuple[Study, list[Job]]:
         description=design.description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, default=ROOT / "runs" / design.name, help=f"(runs/{design.name})")
-    parser.add_argument("--long", action="store_true", help="5 seeds and 400 steps where nothing else is said")
+    parser.add_argument("--long", action="store_true", help="defaults of 5 seeds and 400 steps")
     parser.add_argument(
         "--start",
         type=Path,
@@ -305,11 +305,9 @@ def parse(design: Design) -> tuple[Study, list[Job]]:
     parser.add_argument("--seeds", type=int, default=None, help="seeds of each algorithm, 1 to 10 (3)")
     parser.add_argument("--steps", type=int, default=None, help=f"steps of each run ({design.steps})")
     everything = ",".join(arm.key for arm in design.arms)
-    parser.add_argument("--algorithms", default=everything, help=f"({everything})")
-    parser.add_argument("--learning_rate", type=float, default=1e-4, help="(1e-4)")
-    parser.add_argument(
-        "--final_prompts", type=int, default=200, help="held-out prompts of the last measurement (200)"
-    )
+    parser.add_argument("--algorithms", default=everything, help=f"separated by commas ({everything})")
+    parser.add_argument("--learning_rate", type=float, default=1e-4, help="of the policy (1e-4)")
+    parser.add_argument("--final_prompts", type=int, default=200, help="prompts of the final evaluation (200)")
     parser.add_argument(
         "--jobs", type=int, default=max(1, min(8, (os.cpu_count() or 1))), help="runs at a time (cores)"
     )
@@ -319,7 +317,7 @@ def parse(design: Design) -> tuple[Study, list[Job]]:
     arms = tuple(args.algorithms.split(","))
     for key in arms:
         if key not in everything.split(","):
-            parser.error(f"--algorithms has {key!r}: choose among {everything.replace(',', ', ')}")
+            parser.error(f"--algorithms has {key!r}: choose from {everything.replace(',', ', ')}")
     bounds = (("seeds", seeds, 10), ("steps", steps, 600), ("jobs", args.jobs, 64))
     most_prompts = HELD_OUT_PROMPTS - design.evaluation_prompts
     for flag, value, most in (*bounds, ("final_prompts", args.final_prompts, most_prompts)):

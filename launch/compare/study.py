@@ -2,9 +2,9 @@
 
     python launch/compare/study.py [--long] [--seeds 3] [--steps N] [--out runs/compare]
 
-All runs begin with the same warm-started policy, see the same prompts in the same order where their seeds are the
-same, and differ in their preset alone. Each is measured during training and, more closely, at its end. What is
-finished is kept, so an interrupted study goes on where it was.
+All runs begin with the same warm-started policy, runs of the same seed see the same prompts in the same order, and
+runs differ only in their preset. Each is evaluated during training and, on more prompts, at its end. Finished runs are
+kept, so an interrupted study continues where it stopped.
 """
 
 from __future__ import annotations

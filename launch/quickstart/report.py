@@ -1,9 +1,9 @@
-"""Draws and prints what a quickstart run did.
+"""Draws and prints the results of a quickstart run.
 
     python launch/quickstart/report.py --run runs/quickstart --algorithm gtpo
 
-Reads before/eval.json, after/eval.json, phases.json, metrics.jsonl and rollouts.jsonl of the run's folder; writes
-curves.png and summary.json there, and prints the table of before and after and one group of responses, token by token.
+Reads before/eval.json, after/eval.json, phases.json, metrics.jsonl and rollouts.jsonl in the run's folder. Writes
+curves.png and summary.json there. Prints a table of before and after, and one group of responses token by token.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def table(before: dict[str, float], after: dict[str, float]) -> str:
 
 
 def choose_group(rollouts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The responses of the group that shows most.
+    """The responses of the most instructive group.
 
-    Best is one with two or more different correct responses and as many wrong ones, because entropies share out the
-    reward among several of a class; next one with both; then any. Of the best it is the latest step's, and of these
-    the one with the longest correct response.
+    Best is a group with two or more different correct responses and as many wrong ones, because entropy divides the
+    reward among several responses of a class. Next is a group with both classes, then any. Among equals it is the
+    latest step's, and then the one with the longest correct response.
     """
     groups: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for response in rollouts:
@@ -65,7 +65,7 @@ def choose_group(rollouts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def choose_responses(group: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Up to SHOWN different ones, wrong and correct in turn, so that both can be compared."""
+    """Up to SHOWN different responses, correct and wrong in turn."""
     distinct = list({tuple(response["tokens"]): response for response in group}.values())
     ranked = {flag: [response for response in distinct if bool(response["correct"]) is flag] for flag in (True, False)}
     turns = [pair[i] for i in range(len(distinct)) for pair in ranked.values() if i < len(pair)]
@@ -111,7 +111,7 @@ def main() -> None:
     for name in ("warm_start/task.json", "before/eval.json", "after/eval.json", "phases.json"):
         if not (args.run / name).is_file():
             raise SettingsError(
-                f"{args.run / name} is missing: the run did not get so far, or --run names another folder."
+                f"{args.run / name} is missing: the run stopped before it was written, or --run names another folder."
             )
     run = read(args.run)
     before, after = means(run.before), means(run.after)

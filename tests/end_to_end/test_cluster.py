@@ -131,7 +131,7 @@ def test_a_job_over_several_nodes_without_a_reward_service_is_told_to_start_one(
     assert done.returncode != 0
     assert (
         "openrlhf-gtpo train: error: The built-in reward service listens on this machine alone, but the Ray cluster "
-        "has several: start `math-reward serve`" in done.stdout
+        "has several machines: start `math-reward serve`" in done.stdout
     ), done.stdout[-3000:]
     assert not (tmp_path / "out" / "model" / "metrics.jsonl").exists()
 

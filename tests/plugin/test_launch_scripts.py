@@ -158,12 +158,12 @@ def test_one_gpu_is_given_what_fits_it(environment: dict[str, str], policy: str,
 @pytest.mark.parametrize(
     ("environment", "sentence"),
     [
-        ({"GPU_GB": "16"}, "GPU_GB is 16, but the smallest GPU that this was reckoned for has 24 GiB."),
+        ({"GPU_GB": "16"}, "GPU_GB is 16, but the smallest supported GPU has 24 GiB."),
         ({"GPU_GB": "large"}, "GPU_GB is large, but needs to be the memory of the GPU in GiB, a whole number."),
         ({"GPU_GB": "24", "SIZE": "7b"}, "SIZE is 7b, but needs to be 0.5b or 1.5b."),
         ({"GPU_GB": "24", "TASK": "chess"}, "TASK is chess, but needs to be gsm8k or math."),
         ({"GPU_GB": "24", "STEPS": "0"}, "STEPS is 0, but needs to be a whole number from 1 up."),
-        ({}, "nvidia-smi finds no GPU: set GPU_GB to the memory of the one that is meant, such as GPU_GB=24."),
+        ({}, "nvidia-smi finds no GPU: set GPU_GB to the memory of the GPU in GiB, such as GPU_GB=24."),
     ],
 )
 def test_one_gpu_that_will_not_do_is_refused_in_one_sentence(

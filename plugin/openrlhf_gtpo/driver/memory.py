@@ -330,8 +330,8 @@ def rows(found: Need, setup: Setup, work: Workload) -> list[tuple[str, str]]:
         ("memory", f"at most {_gib(found.training)} GiB of a GPU's {_gib(setup.gpu_memory)} for training: {listed};"),
         (
             "",
-            f"{_gib(found.backward)} of activations and logits for micro-batches of {work.train_batch} responses in "
-            f"training, or {_gib(found.forward)} of {work.forward_batch} for log-probabilities",
+            f"{_gib(found.backward)} of activations and logits while it learns from {work.train_batch} responses at "
+            f"once, or {_gib(found.forward)} for log-probabilities of {work.forward_batch}",
         ),
         (
             "",

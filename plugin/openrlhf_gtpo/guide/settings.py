@@ -66,8 +66,8 @@ def add_guide_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags to OpenRLHF's parser."""
     group = parser.add_argument_group(
         "openrlhf-gtpo guide",
-        "Mixed-policy DAPO (Tan & Li, arXiv 2507.12931), a reconstruction: the paper's printed objectives could not "
-        "be obtained.",
+        "Mixed-policy DAPO (Tan & Li, arXiv 2507.12931). It is a reconstruction: the paper's printed objectives could "
+        "not be obtained.",
     )
     group.add_argument(
         "--guide.model",

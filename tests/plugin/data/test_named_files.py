@@ -119,7 +119,7 @@ def test_data_is_taken_as_openrlhf_reads_it(here: Path, listed: str) -> None:
         ("owner/name@sub", "without a data set owner/name in its cache: give a file, or set HF_HUB_OFFLINE=0."),
         ("data@nothing", "There is no folder data/nothing in {here}."),
         ("empty", "the folder empty has no files."),
-        ("folder.json", "folder.json is a folder, but a name that ends with .json is read as a file's: rename it."),
+        ("folder.json", "folder.json is a folder, but OpenRLHF reads names with .json as files: rename it."),
         ("rows.txt", "rows.txt is a file that OpenRLHF does not read: its name has to end with one of .json .jsonl "),
         ("rows.JSONL", "rows.JSONL is a file that OpenRLHF does not read"),
         ("agent.py", "agent.py is a script, which `datasets` no longer runs"),

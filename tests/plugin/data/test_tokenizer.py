@@ -50,7 +50,10 @@ def test_a_tokenizer_that_loses_the_question_is_a_fault(tokenizer: Any) -> None:
         tokenizer_object=words, unk_token="<unk>", eos_token="<end>", chat_template=tokenizer.chat_template
     )
     found = check_template(forgetful, "m")
-    assert (found.state, "does not give a question back" in found.sentence) == ("fault", True)
+    assert (found.state, "turns a question into tokens that decode to another text" in found.sentence) == (
+        "fault",
+        True,
+    )
 
 
 def test_prompts_become_tokens_as_openrlhf_makes_them(policy: Path) -> None:

@@ -104,7 +104,8 @@ def test_flash_attn_is_told_with_the_order_that_works(installed: dict[str, str])
     assert check_flash_attn() == Finding(
         "flash-attn",
         "fault",
-        "It is not installed, and pip cannot build it before torch is there: run `bash launch/setup_gpu.sh`, or after "
+        "It is not installed, and pip cannot build it before torch is installed: "
+        "run `bash launch/setup_gpu.sh`, or after "
         'torch `pip install --no-build-isolation "flash-attn==2.8.3"`.',
     )
     installed["flash-attn"] = "2.8.3"

@@ -28,7 +28,7 @@ def test_what_cannot_fit_is_a_warning_with_what_helps(monkeypatch: pytest.Monkey
     [
         (("Qwen/Qwen2.5-7B", "cpu", None, 6144), "Not checked: it is about GPUs."),
         ((None, "gpu", 8, None), "Not checked: give --model and --max_len."),
-        (("nobody/has-this", "gpu", 8, 6144), "Not checked: the config.json of nobody/has-this is not here, or it is"),
+        (("nobody/has-this", "gpu", 8, 6144), "Not checked: nobody/has-this has no config.json here, or is"),
     ],
 )
 def test_what_is_not_known_is_asked_for(arguments: tuple[str | None, str, int | None, int], sentence: str) -> None:

@@ -71,7 +71,7 @@ def test_a_guide_that_ends_its_responses_otherwise_is_refused(saved: Callable[..
     config.write_text(json.dumps(settings))
     sentence = ending_fault(policy, guide)
     assert sentence is not None
-    assert f"ends its responses with '<user>', and the policy with {ours!r}" in sentence
+    assert f"ends its responses with '<user>', but the policy with {ours!r}" in sentence
     flags = {"actor.model_name_or_path": policy, "guide.model": guide, "guide.solutions": None}
     assert guide_faults(flags) == [sentence]
 
