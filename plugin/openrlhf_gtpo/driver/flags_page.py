@@ -1,6 +1,7 @@
 """Writes the page of all flags out of the parser: python -m openrlhf_gtpo.driver.flags_page docs/flags.md"""
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -61,6 +62,7 @@ def _table(actions: Sequence[argparse.Action]) -> Iterator[str]:
         value = "" if action.nargs == 0 else f" {_value(action)}"
         flags = ", ".join(f"`{option}{value}`" for option in action.option_strings)
         text = " ".join((action.help or "").replace("%%", "%").split())
+        text = re.sub(r"\d{4}T\d\d:\d\d", "MMDDThh:mm", text)  # a default that is the time of day
         yield f"| {_cell(flags)} | {_cell(text)} |"
 
 
