@@ -249,7 +249,7 @@ def test_references_that_the_real_grader_cannot_read_are_named(written: Write, s
     found = references(path, service)
     assert found.state == "fault"
     assert found.sentence.startswith(
-        f"{path}: the grader cannot read 2 of 4 references, in lines 2 and 4 (such as {bad!r}), so that"
+        f"{path}: the grader cannot read 2 of 4 references, in lines 2 and 4 (such as {bad!r}), so no"
     )
 
 

@@ -46,7 +46,7 @@ def test_an_answer_comes_back_whatever_else_is_printed(stand_in: Callable[[str],
 
 def test_a_crash_is_told_with_the_last_line(stand_in: Callable[[str], None]) -> None:
     stand_in("import os, signal; print('one'); print('two\\n', flush=True); os.kill(os.getpid(), signal.SIGSEGV)")
-    with pytest.raises(ProbeFailed, match=r"ended by SIGSEGV; its last line was: two$"):
+    with pytest.raises(ProbeFailed, match=r"killed by SIGSEGV; its last line was: two$"):
         isolated("look", {}, 60)
     stand_in("raise SystemExit(3)")
     with pytest.raises(ProbeFailed, match=r"exit code 3; its last line was: \(nothing\)$"):
