@@ -1,5 +1,6 @@
 """A Ray cluster as `ray start` makes it: raylets on this machine, with ports and a folder of their own."""
 
+import contextlib
 import json
 import os
 import secrets
@@ -26,6 +27,13 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
+ATTEMPTS = 3
+
+
+class NodeEnded(Exception):
+    """`ray start --block` came back."""
+
+
 class RayCluster:
     """Running while the context is open.
 
@@ -34,44 +42,55 @@ class RayCluster:
     """
 
     def __init__(self, *nodes: Sequence[str]) -> None:
-        self.temporary = Path("/tmp") / f"ray-{secrets.token_hex(4)}"  # Ray's socket paths must be short
-        self._port, dashboard = free_ports(2)
-        self.dashboard = f"http://127.0.0.1:{dashboard}"
         self._nodes = nodes
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> "RayCluster":
+        # Ray gives a node's parts some seconds to start, which a busy machine may not have.
+        for attempt in range(ATTEMPTS):
+            try:
+                self._start()
+                return self
+            except NodeEnded:
+                self.__exit__()
+                if attempt == ATTEMPTS - 1:
+                    raise
+            except BaseException:
+                self.__exit__()
+                raise
+        raise AssertionError("unreachable")
+
+    def _start(self) -> None:
+        self.temporary = Path("/tmp") / f"ray-{secrets.token_hex(4)}"  # Ray's socket paths must be short
+        port, dashboard = free_ports(2)
+        self.dashboard = f"http://127.0.0.1:{dashboard}"
+        self._processes = []
         environment = {**os.environ, "RAY_prestart_worker_first_driver": "0", "RAY_USAGE_STATS_ENABLED": "0"}
         environment.pop("RAY_ADDRESS", None)
-        head = ["--head", "--node-ip-address=127.0.0.1", f"--port={self._port}", f"--temp-dir={self.temporary}"]
-        head += ["--include-dashboard=true", "--dashboard-host=127.0.0.1"]
-        head += [f"--dashboard-port={self.dashboard.rpartition(':')[2]}"]
+        head = ["--head", "--node-ip-address=127.0.0.1", f"--port={port}", f"--temp-dir={self.temporary}"]
+        head += ["--include-dashboard=true", "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}"]
         names = ("dashboard-agent-listen-port", "dashboard-agent-grpc-port")
         names += ("metrics-export-port", "runtime-env-agent-port")
-        try:
-            for number, flags in enumerate(self._nodes):
-                ports = [f"--{name}={port}" for name, port in zip(names, free_ports(len(names)), strict=True)]
-                joins = [f"--address=127.0.0.1:{self._port}"] if number else head
-                flags = [*joins, *ports, *(flag for flag in flags if flag != "--head")]
-                flags += ["--object-store-memory=200000000", "--block", "--disable-usage-stats"]
-                self._processes.append(
-                    subprocess.Popen(
-                        [RAY, "start", *flags],
-                        env=environment,
-                        stdout=subprocess.DEVNULL,
-                        stderr=subprocess.DEVNULL,
-                        start_new_session=True,
-                    )
+        for number, own in enumerate(self._nodes):
+            ports = [f"--{name}={port}" for name, port in zip(names, free_ports(len(names)), strict=True)]
+            joins = [f"--address=127.0.0.1:{port}"] if number else head
+            flags = [*joins, *ports, *(flag for flag in own if flag != "--head")]
+            flags += ["--object-store-memory=200000000", "--block", "--disable-usage-stats"]
+            self._processes.append(
+                subprocess.Popen(
+                    [RAY, "start", *flags],
+                    env=environment,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
                 )
-                self._wait_for_nodes(number + 1)
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
+            )
+            self._wait_for_nodes(number + 1)
 
     def __exit__(self, *_: object) -> None:
         for process in reversed(self._processes):
-            os.killpg(process.pid, signal.SIGTERM)
+            with contextlib.suppress(ProcessLookupError):  # it has ended by itself
+                os.killpg(process.pid, signal.SIGTERM)
         for process in self._processes:
             try:
                 process.wait(60)
@@ -82,7 +101,8 @@ class RayCluster:
     def _wait_for_nodes(self, count: int) -> None:
         deadline = time.monotonic() + 300
         while True:
-            assert self._processes[-1].poll() is None, "a node ended"
+            if self._processes[-1].poll() is not None:
+                raise NodeEnded
             assert time.monotonic() < deadline, "the cluster did not come up"
             try:
                 with urllib.request.urlopen(f"{self.dashboard}/nodes?view=summary", timeout=60) as answer:
