@@ -79,6 +79,7 @@ _INTERNALS = {
     ],
     "openrlhf.trainer.ray.launcher": [
         "Actor",
+        "BaseDistributedActor._get_free_port",
         "BaseModelActor.init_model_from_pretrained",
         "ReferenceModelActor.init_model_from_pretrained",
     ],

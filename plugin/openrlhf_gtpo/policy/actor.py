@@ -19,6 +19,7 @@ from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.openrlhf_internals import plain_class
 from openrlhf_gtpo.policy.lora import gathers_merged, has_adapters, plain_names
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
+from openrlhf_gtpo.policy.ports import LowPort
 from openrlhf_gtpo.policy.rotary import PreciseActor
 from openrlhf_gtpo.vllm_entropy import check_hook
 
@@ -64,7 +65,7 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
             self.actor = actor
 
 
-class PolicyActor(plain_class(ppo_actor.PolicyModelActor)):  # type: ignore[misc]
+class PolicyActor(LowPort, plain_class(ppo_actor.PolicyModelActor)):  # type: ignore[misc]
     """OpenRLHF's policy actor with our trainer and the objective of the chosen estimator."""
 
     def init_model_from_pretrained(self, strategy: Any, *args: Any, **kwargs: Any) -> Any:
@@ -80,5 +81,5 @@ class PolicyActor(plain_class(ppo_actor.PolicyModelActor)):  # type: ignore[misc
         return result
 
 
-class ReferenceActor(plain_class(launcher.ReferenceModelActor)):  # type: ignore[misc]
+class ReferenceActor(LowPort, plain_class(launcher.ReferenceModelActor)):  # type: ignore[misc]
     """OpenRLHF's reference actor. The class is in this module so that unpickling it imports the module."""

@@ -1,0 +1,47 @@
+"""The port on which the ranks of DeepSpeed meet.
+
+OpenRLHF asks the kernel for a free port when an actor is created, and listens on it only when every actor is up. In
+between, the kernel may give it to an outgoing connection of any process: the run then ends with EADDRINUSE."""
+
+import random
+import socket
+from pathlib import Path
+
+__all__ = ["LowPort", "free_low_port"]
+
+FIRST = 10_000
+EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+"""The ports of outgoing connections, as Linux says."""
+ATTEMPTS = 100
+
+
+def free_low_port() -> int | None:
+    """A free port that no outgoing connection gets; None where there is none."""
+    try:
+        end = int(EPHEMERAL.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        end = 32_768
+    if end <= FIRST:
+        return None
+    for port in random.Random().choices(range(FIRST, end), k=ATTEMPTS):
+        with socket.socket() as candidate:
+            try:
+                candidate.bind(("", port))
+            except OSError:
+                continue
+            return port
+    return None
+
+
+class LowPort:
+    """Mixin of OpenRLHF's training actors."""
+
+    @staticmethod
+    def _get_free_port() -> int:
+        """As OpenRLHF's, below the ports of outgoing connections where possible."""
+        port = free_low_port()
+        if port is not None:
+            return port
+        with socket.socket() as any_free:
+            any_free.bind(("", 0))
+            return int(any_free.getsockname()[1])
