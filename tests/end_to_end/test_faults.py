@@ -113,9 +113,22 @@ class Trouble:
 
 
 def process_of(training: Training, name: str) -> psutil.Process:
-    """The Ray actor of a class, which Ray gives the title ray::CLASS..."""
-    (found,) = [p for p in training.processes() if re.match(rf"ray::{name}\b", " ".join(p.cmdline()))]
-    return found
+    """The Ray actor of a class, which Ray gives the title ray::CLASS... anew with every task: while it is written, it
+    cannot be read."""
+    limit = time.monotonic() + 120
+    while True:
+        found = [p for p in training.processes() if re.match(rf"ray::{name}\b", title(p))]
+        if len(found) == 1:
+            return found[0]
+        assert time.monotonic() < limit, (name, [title(p) for p in training.processes()])
+        time.sleep(0.05)
+
+
+def title(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
 
 
 def stopped_with(training: Training) -> str:
