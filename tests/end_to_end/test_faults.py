@@ -151,7 +151,7 @@ class Story:
     end: Run
 
 
-STEPS = 11
+STEPS = 30  # more than a quick machine makes before the last of the faults
 
 
 @pytest.fixture(scope="module")
