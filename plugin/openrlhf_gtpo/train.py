@@ -11,6 +11,7 @@
 import argparse
 import contextlib
 import faulthandler
+import functools
 import importlib
 import importlib.metadata
 import os
@@ -231,8 +232,13 @@ def _torch_knows_gpus() -> bool:
 
 def _nodes_of_ray_address() -> list[dict[str, Any]]:
     """The living nodes of the cluster of RAY_ADDRESS, which Ray sets for its jobs; none without that variable."""
-    if not os.environ.get("RAY_ADDRESS"):
-        return []
+    address = os.environ.get("RAY_ADDRESS")
+    return _living_nodes(address) if address else []
+
+
+@functools.cache  # a driver looks up to three times, and joining a cluster takes seconds
+def _living_nodes(address: str) -> list[dict[str, Any]]:
+    """Those of the cluster that ``ray.init`` joins, which is the one at this address."""
     import ray
 
     joined = not ray.is_initialized()

@@ -10,11 +10,15 @@
 <!-- needs WHAT -->                 cannot be run here; its commands, files and flags exist
 """
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 TESTED = ("bash", "python")
 WAYS = ("run with the service", "run in the loop", "run as a cluster", "run", "is", "tested by", "needs")
@@ -79,3 +83,43 @@ def scratch(folder: Path, policy: Path | None = None) -> Path:
         (folder / "runs" / "quickstart").mkdir()
         (folder / "runs" / "quickstart" / "warm_start").symlink_to(policy)
     return folder
+
+
+# What tests/conftest.py sets for its own process and a user's shell does not have.
+OF_THE_TESTS = (
+    "HF_HUB_OFFLINE",
+    "PYTHONPATH",
+    "RAY_ADDRESS",
+    "VLLM_CPU_KVCACHE_SPACE",
+    "VLLM_ENABLE_V1_MULTIPROCESSING",
+)
+
+
+def run_block(
+    block: Block, folder: Path, text: str | None = None, timeout: float = 280, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a block as its reader would, with the project's commands on the PATH.
+
+    Args:
+        block: its commands are run, or its Python.
+        folder: where; made by `scratch`.
+        text: shell commands to run in its place.
+        timeout: seconds.
+        environment: variables besides those of this process.
+    """
+    commands = text or block.commands
+    if block.language == "python" and commands == block.text:
+        (folder / "example.py").write_text(commands, encoding="utf-8")
+        command = [str(BIN / "python"), "example.py"]
+    else:
+        command = ["bash", "-euo", "pipefail", "-c", commands]
+    shell = {name: value for name, value in os.environ.items() if name not in OF_THE_TESTS}
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**shell, "PATH": path, **environment},
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+    )

@@ -3,15 +3,13 @@
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from ..reward_server.conftest import LiveServer
-from .blocks import PAGES, ROOT, TESTED, Block, blocks, scratch
+from .blocks import BIN, PAGES, ROOT, TESTED, Block, blocks, run_block, scratch
 
-BIN = Path(sys.executable).parent
 README_LINES, README_WIDTH = 150, 120
 
 
@@ -41,21 +39,9 @@ def test_commands_can_be_read_by_the_shell_and_their_scripts_exist(block: Block)
         assert (ROOT / script).exists(), f"{block} names {script}"
 
 
-def run(block: Block, folder: Path, timeout: float = 280) -> subprocess.CompletedProcess[str]:
-    if block.language == "python" and not block.argument:
-        (folder / "example.py").write_text(block.commands, encoding="utf-8")
-        command = [str(BIN / "python"), "example.py"]
-    else:
-        command = ["bash", "-euo", "pipefail", "-c", block.commands]
-    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    return subprocess.run(
-        command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=timeout
-    )
-
-
 @pytest.mark.parametrize("block", blocks("run"), ids=str)
 def test_what_is_printed_can_be_run(block: Block, tmp_path: Path) -> None:
-    done = run(block, scratch(tmp_path))
+    done = run_block(block, scratch(tmp_path))
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     said = [line.split("# ", 1)[1] for line in block.commands.splitlines() if re.match(r"print\(.*\)  # ", line)]
     assert done.stdout.split() == said if said else done.stdout
@@ -68,7 +54,7 @@ def test_what_is_printed_can_be_run_beside_the_service(block: Block, tmp_path: P
     server = LiveServer("--workers", "1").when_ready()
     try:
         text = "\n".join(lines).replace("localhost:8000", f"127.0.0.1:{server.port}")
-        done = run(Block(block.page, block.line, block.language, text, "run"), scratch(tmp_path))
+        done = run_block(block, scratch(tmp_path), text)
     finally:
         server.stop()
     assert done.returncode == 0, done.stderr[-2000:]

@@ -47,18 +47,15 @@ class RayCluster:
 
     def __enter__(self) -> "RayCluster":
         # Ray gives a node's parts some seconds to start, which a busy machine may not have.
-        for attempt in range(ATTEMPTS):
+        for left in reversed(range(ATTEMPTS)):
             try:
                 self._start()
-                return self
-            except NodeEnded:
+                break
+            except BaseException as error:
                 self.__exit__()
-                if attempt == ATTEMPTS - 1:
+                if not (left and isinstance(error, NodeEnded)):
                     raise
-            except BaseException:
-                self.__exit__()
-                raise
-        raise AssertionError("unreachable")
+        return self
 
     def _start(self) -> None:
         self.temporary = Path("/tmp") / f"ray-{secrets.token_hex(4)}"  # Ray's socket paths must be short

@@ -1,44 +1,25 @@
 """The commands and snippets of README and docs that need engines or a cluster, run as they are printed."""
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ..docs.blocks import ROOT, Block, blocks, scratch
+from ..docs.blocks import ROOT, Block, blocks, run_block, scratch
 from .ray_cluster import RayCluster
 
 pytestmark = pytest.mark.engine
-BIN = Path(sys.executable).parent
 FIRST = "python -m openrlhf_gtpo.train"
 """What the block begins with that trains on a CPU; the others are run after it."""
 
 
-def run(block: Block, folder: Path, text: str | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    if block.language == "python":
-        (folder / "example.py").write_text(block.text, encoding="utf-8")
-        command = [str(BIN / "python"), "example.py"]
-    else:
-        command = ["bash", "-euo", "pipefail", "-c", text or block.commands]
-    clean = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
-    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    # A user's shell has none of what the CPU platform sets for the tests' own process.
-    for name in ("HF_HUB_OFFLINE", "VLLM_ENABLE_V1_MULTIPROCESSING", "VLLM_CPU_KVCACHE_SPACE", "PYTHONPATH"):
-        clean.pop(name, None)
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env={**clean, "PATH": path, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=800,
-    )
+def run(block: Block, folder: Path, text: str | None = None, **environment: str) -> tuple[int, str]:
+    """Exit status and all that was said."""
+    done = run_block(block, folder, text, timeout=800, **environment)
+    return done.returncode, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +32,8 @@ def folder(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def first_run(folder: Path) -> Path:
     """The folder after the README's command for a CPU, whose metrics stand for the quickstart's too."""
     (block,) = (block for block in blocks("run in the loop") if FIRST in block.text and "runs/first" in block.text)
-    done = run(block, folder)
-    assert done.returncode == 0, done.stdout[-4000:]
+    status, said = run(block, folder)
+    assert status == 0, said[-4000:]
     for file in (folder / "runs" / "first").glob("*.json*"):
         shutil.copy(file, folder / "runs" / "quickstart")
     return folder
@@ -67,8 +48,8 @@ OTHERS = [block for block in blocks("run in the loop") if "runs/first" not in bl
 
 @pytest.mark.parametrize("block", OTHERS, ids=str)
 def test_what_is_printed_can_be_run_after_a_quickstart(block: Block, first_run: Path) -> None:
-    done = run(block, first_run)
-    assert done.returncode == 0, done.stdout[-4000:]
+    status, said = run(block, first_run)
+    assert status == 0, said[-4000:]
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +63,8 @@ def head() -> Iterator[RayCluster]:
 def test_a_job_is_submitted_to_a_cluster_of_cpus_as_printed(head: RayCluster, first_run: Path) -> None:
     (block,) = blocks("run as a cluster")
     text = "\n".join(line for line in block.text.splitlines() if not line.startswith(("ray start ", "ray stop")))
-    done = run(block, first_run, text, RAY_ADDRESS=head.dashboard)
-    assert done.returncode == 0, done.stdout[-4000:]
+    status, said = run(block, first_run, text, RAY_ADDRESS=head.dashboard)
+    assert status == 0, said[-4000:]
     assert len((first_run / "runs" / "cluster" / "model" / "metrics.jsonl").read_text().splitlines()) == 3
 
 
@@ -91,21 +72,21 @@ def test_a_job_that_the_cluster_can_never_place_is_refused_at_once(head: RayClus
     (block,) = blocks("run as a cluster")
     text = "\n".join(line for line in block.text.splitlines() if not line.startswith(("ray start ", "ray stop")))
     text = text.replace("runs/cluster", "runs/refused") + " --vllm.num_engines 2"
-    done = run(block, first_run, text, RAY_ADDRESS=head.dashboard)
-    assert done.returncode != 0
+    status, said = run(block, first_run, text, RAY_ADDRESS=head.dashboard)
+    assert status != 0
     assert (
         "openrlhf-gtpo train: error: The Ray cluster can never place this run, which needs 3 logical GPUs (1 for "
         "trainers, 2 for engines) and as many CPUs; its node has 2 and 2: start Ray with more (ray start --head "
         "--num-gpus 3)"
-    ) in done.stdout, done.stdout[-3000:]
+    ) in said, said[-3000:]
 
 
 def test_a_task_of_ones_own_goes_through_the_whole_quickstart(folder: Path) -> None:
     """docs/examples/counting.py through launch/quickstart.sh, as docs/extending.md prints it, with two steps."""
     (block,) = (block for block in blocks("tested by") if "docs/examples/counting.py" in block.text)
     subprocess.run(["bash", str(ROOT / "launch" / "setup.sh")], check=True)  # else the quickstart would, from here
-    done = run(block, folder, block.text, STEPS="2")
-    assert done.returncode == 0, done.stdout[-4000:]
+    status, said = run(block, folder, block.text, STEPS="2")
+    assert status == 0, said[-4000:]
     summary = json.loads((folder / "runs" / "counting" / "summary.json").read_text())
     assert 0.1 <= summary["before"]["pass@1"] <= 0.9
     assert {"pass@1", "pass@8"} <= summary["after"].keys()

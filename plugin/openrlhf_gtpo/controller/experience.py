@@ -62,8 +62,7 @@ class ExperienceMaker(RemoteExperienceMaker):
             estimate = self._openrlhfs_estimate(experiences, batch, punishment)
         else:
             estimate = self._estimate(estimator, experiences, batch, correct, punishment)
-        kept, forked = self._forking_tokens(batch)
-        advantages = estimate.advantages * kept
+        advantages, forked = self._only_forking_tokens(batch, estimate.advantages)
         seconds = time.perf_counter() - begin
 
         self.metrics = self._measured(batch, correct, advantages, estimate.shaped_rewards)
@@ -145,13 +144,15 @@ class ExperienceMaker(RemoteExperienceMaker):
             "overlong/punishment_mean": own.mean().item(),
         }
 
-    def _forking_tokens(self, batch: WholeBatch) -> tuple[torch.Tensor, dict[str, float]]:
-        """(N, T) bool, the tokens that keep their advantage and so their gradient; and the metrics."""
+    def _only_forking_tokens(
+        self, batch: WholeBatch, advantages: torch.Tensor
+    ) -> tuple[torch.Tensor, dict[str, float]]:
+        """(N, T) the advantages of the tokens that keep their gradient, 0 elsewhere; and the metrics."""
         share = self.args.shaping.top_entropy_share
         if share == 1:
-            return torch.ones_like(batch.mask), {}
+            return advantages, {}
         kept = forking_tokens(batch.entropy, batch.mask, share)
-        return kept, {
+        return advantages * kept, {
             "forking/kept_share": (kept.sum() / batch.mask.sum()).item(),
             "forking/entropy_threshold": batch.entropy[kept].min().item(),
         }
@@ -181,13 +182,13 @@ class ExperienceMaker(RemoteExperienceMaker):
         except ValueError as error:
             raise ShapingFailed(f"The rollout batch of step {self.step} cannot be shaped: {error}") from error
         deviation = _group_std(reward, batch.group)
-        for place, experience in enumerate(experiences):
-            rows = batch.order[place]
+        returns = batch.columns(found.advantages, experiences)
+        for experience, rows, own in zip(experiences, batch.order, returns, strict=True):
             experience.rewards = reward[rows]
             experience.info |= {"group_reward_std": deviation[rows], "return": found.returns[rows]}
             if "reward" in experience.info:
                 experience.info["reward"] = reward[rows]
-            experience.returns = found.advantages[rows, : experience.action_mask.shape[1]]
+            experience.returns = own
             experience.kl = None
         return found
 

@@ -10,7 +10,7 @@ from typing import Any
 from openrlhf_gtpo.data.named_files import data_faults, is_offline, model_fault, python_fault
 from openrlhf_gtpo.driver.command_line import openrlhfs_refusal
 from openrlhf_gtpo.driver.flags import refusals
-from openrlhf_gtpo.driver.training_data import guide_faults, poison
+from openrlhf_gtpo.driver.training_data import check_training_data, guide_faults
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_warnings
 from openrlhf_gtpo.likeness import did_you_mean
@@ -50,7 +50,7 @@ def of_content(args: argparse.Namespace) -> tuple[list[str], list[str]]:
     Returns:
         Sentences for which the run is refused, and warnings.
     """
-    faults, warnings = poison(vars(args))
+    faults, warnings = check_training_data(vars(args))
     faults += _unknown_schedulers(vars(args))
     return faults + guide_faults(vars(args)), warnings + guide_warnings(vars(args))
 

@@ -12,7 +12,7 @@ from openrlhf_gtpo.data.tokenizer import load
 from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions
 from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
 
-__all__ = ["guide_faults", "poison"]
+__all__ = ["check_training_data", "guide_faults"]
 
 DOCTORS_FLAGS = {
     "--input_key": "--data.input_key",
@@ -23,7 +23,7 @@ DOCTORS_FLAGS = {
 """Flag of the doctor -> flag of training."""
 
 
-def poison(flags: dict[str, Any]) -> tuple[list[str], list[str]]:
+def check_training_data(flags: dict[str, Any]) -> tuple[list[str], list[str]]:
     """Faults in the JSON-lines files of ``--data.prompt_dataset`` and ``--eval.dataset``. Other sources, such as a hub
     id, are not checked.
 

@@ -27,7 +27,7 @@ BACKLOG = 4096
 """Connections that may wait to be accepted; the kernel may allow fewer."""
 
 ACCEPTED_AT_ONCE = 16
-"""Connections that are accepted in one round of the event loop. asyncio takes it from the backlog that it is told."""
+"""Connections that are accepted in one round of the event loop. asyncio uses the backlog that it is given for both."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -30,7 +30,7 @@ START_SECONDS = 120.0
 
 
 UNKNOWN_ENDING = "unknown, since its fork server had died before it"
-"""How a worker ended of which nobody knows: the fork server is its parent, and the only one who is told."""
+"""How a worker ended if its fork server is gone: only that process, its parent, learns the exit code."""
 
 _FORK_SERVER_DIED = 255
 """What multiprocessing gives as the exit code of such a process."""

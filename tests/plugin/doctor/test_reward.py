@@ -2,7 +2,6 @@
 
 import contextlib
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -14,23 +13,12 @@ from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.rewards.embedded import EmbeddedService
 from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 
-from ..rewards.fake_reward_server import Answer, FakeRewardServer, Post
+from ..rewards.fake_reward_server import Answer, FakeRewardServer, Post, graded
 
 
 def check(*urls: str) -> tuple[list[Finding], RewardClientSettings | None]:
     with contextlib.ExitStack() as cleanup:
         return check_rewards(urls, cleanup)
-
-
-def graded(right: float, wrong: float) -> Callable[[Post], Answer]:
-    """A service of the project's protocol with these rewards for the completions with 42 and with 41."""
-
-    def answer(post: Post) -> Answer:
-        rewards = [right if "42" in text else wrong for text in post.texts]
-        results = [{"reward": r, "correct": r == 1, "verdict": "correct" if r == 1 else "wrong"} for r in rewards]
-        return Answer(body={"results": results})
-
-    return answer
 
 
 def test_the_real_service_grades_both_answers(service: EmbeddedService, monkeypatch: pytest.MonkeyPatch) -> None:

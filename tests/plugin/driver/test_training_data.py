@@ -1,4 +1,4 @@
-"""Data that would poison a run is told before anything starts, with its line."""
+"""Rows that would spoil a run are named, with their lines, before anything starts."""
 
 import argparse
 import json
@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from openrlhf_gtpo.driver.training_data import poison
+from openrlhf_gtpo.driver.training_data import check_training_data
 
 GOOD = [{"input": "What is 1+1?", "label": "2"}, {"input": "What is 2+2?", "label": "4"}]
 
 
 def said(parser: argparse.ArgumentParser, path: Path, *flags: str) -> tuple[list[str], list[str]]:
     given = ["--data.prompt_dataset", str(path), "--data.label_key", "label", *flags]
-    return poison(vars(parser.parse_args(given)))
+    return check_training_data(vars(parser.parse_args(given)))
 
 
 def write(path: Path, rows: list[Any]) -> Path:
@@ -70,7 +70,7 @@ def test_each_file_of_a_mixture_and_the_evaluations_file_are_looked_at(
     good = write(tmp_path / "good.jsonl", GOOD)
     bad, worse = (write(tmp_path / f"{name}.jsonl", ["oops"]) for name in ("bad", "worse"))
     given = ["--data.prompt_dataset", f"{good}, {bad}", "--data.label_key", "label", "--eval.dataset", str(worse)]
-    faults, warnings = poison(vars(parser.parse_args(given)))
+    faults, warnings = check_training_data(vars(parser.parse_args(given)))
     assert [fault.partition(":")[0] for fault in faults] == [str(bad), str(worse)]
     assert warnings == []
 
@@ -84,12 +84,12 @@ def test_a_prompt_that_comes_twice_is_told_and_not_refused(parser: argparse.Argu
 
 def test_without_a_label_key_no_labels_are_asked_for(parser: argparse.ArgumentParser, tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", [{"input": "Say hello."}])
-    assert poison(vars(parser.parse_args(["--data.prompt_dataset", str(path)]))) == ([], [])
+    assert check_training_data(vars(parser.parse_args(["--data.prompt_dataset", str(path)]))) == ([], [])
 
 
 @pytest.mark.parametrize("source", ["org/dataset-on-a-hub", "data/a.jsonl,data/b.jsonl", "no/such.jsonl"])
 def test_what_is_no_file_here_is_left_to_openrlhf(parser: argparse.ArgumentParser, source: str) -> None:
-    assert poison(vars(parser.parse_args(["--data.prompt_dataset", source]))) == ([], [])
+    assert check_training_data(vars(parser.parse_args(["--data.prompt_dataset", source]))) == ([], [])
 
 
 def test_a_json_array_is_left_to_openrlhf(parser: argparse.ArgumentParser, tmp_path: Path) -> None:

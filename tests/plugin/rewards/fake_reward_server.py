@@ -11,6 +11,7 @@ As a program it can be killed: ``python fake_reward_server.py PORT SECONDS_PER_A
 """
 
 import json
+import socket
 import sys
 import threading
 import time
@@ -52,6 +53,24 @@ class Post:
         if "items" in self.payload:
             return [item["completion"] for item in self.payload["items"]]
         return self.payload["query"]
+
+
+def free_port() -> int:
+    """A port where nothing listens."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def graded(right: float, wrong: float) -> Callable[[Post], Answer]:
+    """A service of the project's protocol with these rewards for the completions with 42 and with 41."""
+
+    def answer(post: Post) -> Answer:
+        rewards = [right if "42" in text else wrong for text in post.texts]
+        results = [{"reward": r, "correct": r == 1, "verdict": "correct" if r == 1 else "wrong"} for r in rewards]
+        return Answer(body={"results": results})
+
+    return answer
 
 
 def right_answer(post: Post) -> dict[str, Any]:

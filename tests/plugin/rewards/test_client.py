@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import pickle
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -18,7 +17,7 @@ import pytest
 from openrlhf_gtpo.rewards import client as rewards
 from openrlhf_gtpo.rewards.client import Reward, RewardClient, RewardClientSettings, RewardError, RewardRequest
 
-from .fake_reward_server import Answer, FakeRewardServer, Post
+from .fake_reward_server import Answer, FakeRewardServer, Post, free_port
 
 FAST = {"timeout": 5.0, "deadline": 20.0, "max_backoff": 0.02, "batch_wait": 0.02}
 
@@ -45,12 +44,6 @@ async def error_of(client: RewardClient, request: RewardRequest) -> RewardError:
     with pytest.raises(RewardError) as caught:
         await client.reward(request)
     return caught.value
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -1,38 +1,22 @@
 """What training asks of its reward services before it starts anything."""
 
-import socket
-from collections.abc import Callable
-
 import pytest
 
 from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.rewards.embedded import EmbeddedService
 from openrlhf_gtpo.rewards.probe import ServiceUnusable, doubtful_services
 
-from .fake_reward_server import Answer, FakeRewardServer, Post
+from .fake_reward_server import FakeRewardServer, free_port, graded
 
 
 def ask(*urls: str, token: str | None = None) -> list[str]:
     return doubtful_services(RewardClientSettings(urls, token=token))
 
 
-def graded(right: float, wrong: float) -> Callable[[Post], Answer]:
-    """A service of the project's protocol with these rewards for the completions with 42 and with 41."""
-
-    def answer(post: Post) -> Answer:
-        rewards = [right if "42" in text else wrong for text in post.texts]
-        results = [{"reward": r, "correct": r == 1, "verdict": "correct" if r == 1 else "wrong"} for r in rewards]
-        return Answer(body={"results": results})
-
-    return answer
-
-
 @pytest.fixture
 def nobody() -> str:
     """A URL where nothing listens."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{held.getsockname()[1]}"
+    return f"http://127.0.0.1:{free_port()}"
 
 
 def test_a_service_that_grades_is_asked_once_and_nothing_is_said(service: EmbeddedService) -> None:
