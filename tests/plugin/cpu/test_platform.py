@@ -108,3 +108,14 @@ def test_no_engine_is_refused_wherever_one_was_not_filled_in(engines: list[str])
     assert sentence == f"--vllm.num_engines is {count}, but vLLM engines generate the responses: set it to 1 or more."
     platform.fill_in(line.args, line.given)
     assert refusals(line.args) == ([sentence] if engines else [])
+
+
+def test_what_is_set_already_is_not_set_again_or_ray_could_not_name_its_processes(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    platform.prepare_process()
+    again: list[bytes] = []
+    monkeypatch.setattr(os, "putenv", lambda name, value: again.append(name))
+
+    platform.prepare_process()
+
+    assert again == []
