@@ -1,6 +1,6 @@
-"""The errors that end a run with one sentence instead of a traceback."""
+"""The errors that end a run with one sentence instead of a traceback, and the words of other errors in a sentence."""
 
-__all__ = ["SettingsError", "UserError"]
+__all__ = ["SettingsError", "UserError", "reason"]
 
 
 class UserError(RuntimeError):
@@ -9,3 +9,9 @@ class UserError(RuntimeError):
 
 class SettingsError(ValueError):
     """The command line cannot be run. One sentence a line, each with the flag at fault and the fix."""
+
+
+def reason(error: BaseException) -> str:
+    """The text of an exception as a part of a sentence: its first line, or its class if it has no text."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0].rstrip(".:") if lines else type(error).__name__

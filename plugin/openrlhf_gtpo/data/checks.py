@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.data.findings import Finding, fault, ok, places, reason, skipped, warning
+from openrlhf_gtpo.data.findings import Finding, fault, ok, places, skipped, warning
 from openrlhf_gtpo.data.json_lines import Unreadable
 from openrlhf_gtpo.data.survey import Row, Survey, read_rows, survey
 from openrlhf_gtpo.data.tokenizer import rendered
+from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError
 from openrlhf_gtpo.rewards.protocols import RewardRequest
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Finding", "State", "fault", "ok", "places", "reason", "skipped", "warning"]
+__all__ = ["Finding", "State", "fault", "ok", "places", "skipped", "warning"]
 
 State = Literal["ok", "warning", "fault", "skipped"]
 
@@ -38,12 +38,6 @@ def fault(name: str, sentence: str) -> Finding:
 def skipped(name: str, sentence: str) -> Finding:
     """Not checked; never counts as passed."""
     return Finding(name, "skipped", sentence)
-
-
-def reason(error: BaseException) -> str:
-    """The text of an exception as a part of a sentence: its first line, or its class if it has no text."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".:") if lines else type(error).__name__
 
 
 def places(lines: Sequence[int]) -> str:

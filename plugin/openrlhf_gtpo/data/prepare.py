@@ -10,7 +10,7 @@ from typing import Any
 
 from openrlhf_gtpo.data.formats import FORMATS, UnknownFormat, question_and_reference
 from openrlhf_gtpo.data.json_lines import Line, NoRow, Unreadable, is_lines, lines_of, object_of
-from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.errors import SettingsError, reason
 from openrlhf_gtpo.parsing import Parser
 
 __all__ = ["INSTRUCTION", "main", "prepare"]
@@ -100,8 +100,8 @@ def prepare(
     lines = [{"input": f"{question}\n\n{instruction}".strip(), "label": label} for question, label in rows.items()]
     _write(path, lines)
     bad = _bad_references(path)
-    for number, reason in bad.items():
-        print(f"{path}, line {number}: {lines[number - 1]['label']!r} cannot be graded: {reason}", file=sys.stderr)
+    for number, why in bad.items():
+        print(f"{path}, line {number}: {lines[number - 1]['label']!r} cannot be graded: {why}", file=sys.stderr)
     if bad and drop:
         lines = [line for number, line in enumerate(lines, 1) if number not in bad]
         _write(path, lines)
@@ -141,10 +141,9 @@ def _rows(source: str, split: str | None) -> Iterator[dict[str, Any]]:
     except SettingsError:
         raise
     except Exception as error:  # the library has no base class for its errors
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise SettingsError(
-            f"--from {source} cannot be loaded ({reason}): without internet access, give a file that you downloaded "
-            "elsewhere."
+            f"--from {source} cannot be loaded ({reason(error)}): without internet access, give a file that you "
+            "downloaded elsewhere."
         ) from None
     yield from found
 

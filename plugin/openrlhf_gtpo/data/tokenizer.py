@@ -4,7 +4,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from openrlhf_gtpo.data.findings import Finding, fault, ok, reason
+from openrlhf_gtpo.data.findings import Finding, fault, ok
+from openrlhf_gtpo.errors import reason
 
 __all__ = ["check_template", "load", "prompt_ids", "rendered"]
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from openrlhf_gtpo.data import checks as dataset
 from openrlhf_gtpo.data import tokenizer
-from openrlhf_gtpo.data.findings import Finding, fault, reason, skipped
+from openrlhf_gtpo.data.findings import Finding, fault, skipped
 from openrlhf_gtpo.doctor import hook, machine, packages, reward, room
+from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.rewards.protocols import GRADE_PATH
 
 __all__ = ["Announce", "Question", "examine"]

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from openrlhf_gtpo.data.findings import Finding, fault, ok, reason, skipped, warning
+from openrlhf_gtpo.data.findings import Finding, fault, ok, skipped, warning
 from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
+from openrlhf_gtpo.errors import reason
 
 __all__ = ["RAY_SECONDS", "Cluster", "ask_cluster", "check_disk", "check_gpu", "check_ray", "parameters"]
 

@@ -12,8 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.data.findings import reason
-from openrlhf_gtpo.errors import UserError
+from openrlhf_gtpo.errors import UserError, reason
 
 TEMPERATURE = 0.7
 """Not 1, so that entropies of the raw logits differ from those of the distribution that was sampled from."""

@@ -4,8 +4,8 @@ import contextlib
 import os
 from urllib.parse import urlsplit
 
-from openrlhf_gtpo.data.findings import Finding, fault, ok, reason
-from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.data.findings import Finding, fault, ok
+from openrlhf_gtpo.errors import SettingsError, reason
 from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.rewards.embedded import EmbeddedServiceError, start_embedded_service
 from openrlhf_gtpo.rewards.probe import ServiceUnusable, ask_known_answers

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.data.tokenizer import load
+from openrlhf_gtpo.errors import reason
 
 __all__ = ["ending_fault", "vocabulary_fault"]
 
@@ -45,9 +46,5 @@ def _tokens(model: str) -> dict[str, int] | str:
     try:
         tokenizer: Any = load(model)
     except Exception as error:  # whatever transformers raises for a folder that holds no tokenizer
-        return f"{model} has no tokenizer that can be loaded ({_reason(error)})"
+        return f"{model} has no tokenizer that can be loaded ({reason(error)})"
     return tokenizer.get_vocab()
-
-
-def _reason(error: Exception) -> str:
-    return (str(error) or type(error).__name__).splitlines()[0][:200]

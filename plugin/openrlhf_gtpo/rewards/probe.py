@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from openrlhf_gtpo.errors import UserError
+from openrlhf_gtpo.errors import UserError, reason
 from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError
 from openrlhf_gtpo.rewards.protocols import Reward, RewardRequest
 from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
@@ -127,7 +127,7 @@ def _what_to_do(settings: RewardClientSettings, error: RewardError) -> str:
     except socket.gaierror:
         return f"The host name {host} is not known here: fix the URL or the name service."
     except OSError as problem:
-        why = problem.strerror or str(problem) or type(problem).__name__
+        why = problem.strerror or reason(problem)
         return f"{host} cannot be reached on port {port} ({why}): fix the URL or the firewall."
     said = str(error).rstrip(".")
     return f"{said}." if "check " in said else f"{said}: check its log."

@@ -2,6 +2,8 @@
 
 * ``POST .../v1/grade``, the project's own reward service:
   ``{"items": [{"completion", "reference", "prompt"}]}`` -> ``{"results": [{"reward", "correct", "verdict", ...}]}``.
+  A service whose answers have the header ``Accept-Prompts: shared`` gets each prompt once a request: ``"prompts"``
+  beside ``"items"`` has the texts, and an item's ``"prompt"`` is the place of its own there, from 0.
 * any other path, OpenRLHF's remote reward models: ``{"query": [...], "prompts": [...], "labels": [...]}`` ->
   ``{"rewards": ..., "scores": ..., "extra_logs": {...}}``.
 
@@ -17,6 +19,9 @@ from typing import Any
 
 GRADE_PATH = "/v1/grade"
 
+ACCEPT_PROMPTS, SHARED = "Accept-Prompts", "shared"
+"""The header of an answer, and its value, by which a service says that items of a request may share a prompt."""
+
 STATUS_HINTS = {
     401: "check the token",
     403: "check the token",
@@ -31,7 +36,9 @@ STATUS_HINTS = {
 class RewardRequest:
     """One completion that needs a reward.
 
-    ``query`` is prompt and completion decoded together with special tokens, as OpenRLHF sends it to a reward model.
+    ``completion`` is the policy's text alone; the grader gets ``prompt`` too, so that it pays no repetition of the
+    question. ``query`` is prompt and completion decoded together with special tokens, as OpenRLHF sends it to a reward
+    model.
     """
 
     completion: str
@@ -64,6 +71,7 @@ class Failure(Exception):
             queries does.
         retry_after: seconds for which the server asked for no requests.
         of_client: whether the server refuses every request of this client.
+        rewritten_may_succeed: whether the same items may succeed as the protocol's older form writes them.
     """
 
     def __init__(
@@ -75,9 +83,11 @@ class Failure(Exception):
         answered: bool = False,
         retry_after: float = 0.0,
         of_client: bool = False,
+        rewritten_may_succeed: bool = False,
     ) -> None:
         super().__init__(reason)
         self.of_client = of_client
+        self.rewritten_may_succeed = rewritten_may_succeed
         self.permanent = permanent
         self.divisible = divisible
         self.answered = answered
@@ -88,8 +98,15 @@ class GradeProtocol:
     """POST /v1/grade of the project's reward service."""
 
     @staticmethod
-    def question(batch: Sequence[RewardRequest]) -> dict[str, Any]:
-        return {"items": [{"completion": r.completion, "reference": r.reference, "prompt": r.prompt} for r in batch]}
+    def question(batch: Sequence[RewardRequest], *, shared_prompts: bool = False) -> dict[str, Any]:
+        """The body of a request; with ``shared_prompts`` it has each prompt once."""
+        if not shared_prompts:
+            return {
+                "items": [{"completion": r.completion, "reference": r.reference, "prompt": r.prompt} for r in batch]
+            }
+        place = {prompt: i for i, prompt in enumerate(dict.fromkeys(r.prompt for r in batch))}
+        items = [{"completion": r.completion, "reference": r.reference, "prompt": place[r.prompt]} for r in batch]
+        return {"prompts": list(place), "items": items}
 
     @staticmethod
     def rewards(answer: Any, batch: Sequence[RewardRequest]) -> "list[Reward | Failure]":
@@ -130,7 +147,8 @@ class OpenRLHFProtocol:
     """POST to a remote reward model, as OpenRLHF's own client sends it."""
 
     @staticmethod
-    def question(batch: Sequence[RewardRequest]) -> dict[str, Any]:
+    def question(batch: Sequence[RewardRequest], *, shared_prompts: bool = False) -> dict[str, Any]:
+        """The body of a request. OpenRLHF's protocol has no shared prompts."""
         return {
             "query": [r.query for r in batch],
             "prompts": [r.prompt for r in batch],

@@ -2,8 +2,9 @@
 
 import json
 
-from openrlhf_gtpo.data.findings import Finding, fault, ok, places, reason, skipped, warning
+from openrlhf_gtpo.data.findings import Finding, fault, ok, places, skipped, warning
 from openrlhf_gtpo.doctor.table import as_json, line, summary
+from openrlhf_gtpo.errors import reason
 
 FINDINGS = [
     ok("Python", "It is 3.11.7."),
