@@ -11,6 +11,8 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from math_reward.app import create_app
 from math_reward.grader import Verdict
@@ -118,6 +120,45 @@ def test_a_prompt_is_never_graded_whether_the_completion_begins_with_it_or_not(a
     assert [result["verdict"] for result in results] == ["correct", "correct", "correct", "no_answer"]
     paid = ask.post("/v1/grade", json={"items": [{**items[3], "reference": "2"}]}).json()["results"]
     assert paid[0]["reward"] == 0
+
+
+PROMPTS = ["6*7=", r"1+1=\boxed{2}. What are six sevens in all, written as a number? A:", "", "6*7 or 7*6?"]
+COMPLETIONS = [r"\boxed{42}", r"\boxed{6*7}", "6*7=42", "42", *PROMPTS, PROMPTS[1] + r"\boxed{42}", r"\boxed{2}"]
+
+
+@given(asked=st.lists(st.tuples(st.sampled_from(COMPLETIONS), st.sampled_from([*PROMPTS, None])), max_size=8))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_a_prompt_that_items_share_is_as_if_each_item_had_it(ask: httpx.Client, asked: list[tuple[str, str | None]]):
+    own = [{"completion": text, "reference": "42", "prompt": prompt} for text, prompt in asked]
+    places = [item | {"prompt": PROMPTS.index(item["prompt"])} if item["prompt"] is not None else item for item in own]
+
+    bodies = ({"items": own}, {"items": places, "prompts": PROMPTS})
+    answers = [ask.post("/v1/grade", json=body).json()["results"] for body in bodies]
+
+    of_own, of_shared = ([{**result, "seconds": 0} for result in answer] for answer in answers)
+    assert of_own == of_shared
+    assert len(of_own) == len(asked)
+
+
+def test_answers_say_that_items_may_share_prompts(ask: httpx.Client):
+    assert ask.post("/v1/grade", json={"items": []}).headers["Accept-Prompts"] == "shared"
+
+
+def test_shared_prompts_get_nobody_more_than_the_largest_body_could_hold(guarded_server: Any):
+    """3 items share 700 characters, which are 2,100, and 2,000 bytes may come; 2 items are 1,400."""
+    items = [{"completion": "1", "reference": "1", "prompt": 0}] * 3
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+
+    fits, too_many = (
+        guarded_server.client.post("/v1/grade", json={"prompts": ["p" * 700], "items": some}, headers=headers)
+        for some in (items[:2], items)
+    )
+
+    assert (fits.status_code, len(fits.json()["results"])) == (200, 2)
+    assert (too_many.status_code, too_many.json()["detail"]) == (
+        413,
+        "The prompts of all items have more than the 2,000 characters that are allowed: send fewer items.",
+    )
 
 
 def test_text_that_is_no_valid_unicode_is_graded_all_the_same(ask: httpx.Client):
@@ -244,6 +285,23 @@ async def test_openrlhfs_own_client_gets_lists_for_several_queries(open_server: 
             "/v1/grade",
             {"items": [{"completion": "7", "reference": True}]},
             "Item 0, field 'reference': a reference answer is text, a number or a list of these.",
+        ),
+        *(
+            (
+                "/v1/grade",
+                {"items": [{"completion": "7", "reference": "1", "prompt": prompt}], "prompts": ["6+1?"]},
+                f"Item 0, field 'prompt': {words}.",
+            )
+            for prompt, words in [
+                (1, "there is no place 1 in 'prompts', which has 1"),
+                *((wrong, "a prompt is text, or its place in 'prompts', from 0") for wrong in (-1, True, 0.0, [], {})),
+            ]
+        ),
+        ("/v1/grade", {"items": [], "prompts": [0]}, "Field 'prompts', item 0: input should be a valid string."),
+        (
+            "/v1/explain",
+            {"completion": "7", "reference": "1", "prompt": 0},
+            "Field 'prompt': input should be a valid string.",
         ),
         (
             "/v1/grade",

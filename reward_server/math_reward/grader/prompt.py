@@ -57,6 +57,11 @@ def after_prefix(text: str, prompt: str) -> str | None:
     return _after(text, position, len(wanted)) if content.startswith(wanted) else None
 
 
+def with_prompt(text: str, prompt: str | None) -> str:
+    """``text`` with its prompt before it, unless it has it there already or there is none."""
+    return text if prompt is None or after_prefix(text, prompt) is not None else prompt + text
+
+
 def without_quote(response: str, prompt: str) -> str:
     """The part of a response after the last place where it repeats the prompt's end, or all of it."""
     wanted, _ = _content(prompt[-4 * TAIL_CHARACTERS :])

@@ -123,6 +123,28 @@ class GradeItem(Body):
         return Item(self.completion, self.reference, self.prompt, options, prompt_may_be_absent=True)
 
 
+def _text_or_place(prompt: Any) -> Any:
+    if prompt is None or isinstance(prompt, str):
+        return prompt
+    if isinstance(prompt, int) and not isinstance(prompt, bool) and prompt >= 0:
+        return prompt
+    raise ValueError("a prompt is text, or its place in 'prompts', from 0")
+
+
+class RequestItem(GradeItem):
+    """One of a request's completions, whose prompt other items may share."""
+
+    prompt: Annotated[
+        str | int | None,
+        PlainValidator(_text_or_place),
+        WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 0}, {"type": "null"}]}),
+    ] = Field(  # type: ignore[assignment]
+        default=None,
+        description="What the completion answers, or its place in the request's `prompts`, from 0; never graded: a "
+        "completion that begins with it loses it first.",
+    )
+
+
 class GradeRequest(Body):
     """Completions to grade."""
 
@@ -141,8 +163,29 @@ class GradeRequest(Body):
     )
 
     # Not more than the first fault is looked for: there could be one for each value in the body.
-    items: Annotated[list[GradeItem], FailFast()]
+    items: Annotated[list[RequestItem], FailFast()]
+    prompts: Annotated[list[str], FailFast()] = Field(
+        default=[],
+        description="Prompts that several items answer, each once; an item has the place of its own as its `prompt`.",
+    )
     options: GradeOptions | None = Field(default=None, description="For all items that do not say otherwise.")
+
+    @model_validator(mode="after")
+    def _each_place_is_there(self) -> "GradeRequest":
+        for index, item in enumerate(self.items):
+            if isinstance(item.prompt, int):
+                if item.prompt >= len(self.prompts):
+                    raise ValueError(
+                        f"Item {index}, field 'prompt': there is no place {item.prompt} in 'prompts', which has "
+                        f"{len(self.prompts)}"
+                    )
+                item.prompt = self.prompts[item.prompt]
+        return self
+
+    @property
+    def prompt_characters(self) -> int:
+        """Of the prompts of all items, a shared one counted for each."""
+        return sum(len(item.prompt) for item in self.items if isinstance(item.prompt, str))
 
     def to_grade(self) -> Iterator[Item]:
         options = DEFAULT_OPTIONS if self.options is None else self.options.over(DEFAULT_OPTIONS)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from math_reward.grader import cache_info
-from math_reward.grader.prompt import after_prefix
+from math_reward.grader.prompt import with_prompt
 from math_reward.pool.item import Graded, Grader, Item
 
 LENGTH = struct.Struct("!I")
@@ -87,10 +87,8 @@ def work(channel: socket.socket, grader: Grader, limits: Limits) -> None:
 def _grade(grader: Grader, item: Item, limits: Limits) -> Graded:
     start = time.perf_counter()
     _set_timers(limits.cpu_seconds, limits.clock_seconds)
-    completion, prompt = item.completion, item.prompt
-    if prompt is not None and item.prompt_may_be_absent and after_prefix(completion, prompt) is None:
-        completion = prompt + completion
-    result = grader(completion, item.reference, prompt, item.options)
+    completion = with_prompt(item.completion, item.prompt) if item.prompt_may_be_absent else item.completion
+    result = grader(completion, item.reference, item.prompt, item.options)
     _set_timers(0, 0)
     return Graded(result, time.perf_counter() - start)
 

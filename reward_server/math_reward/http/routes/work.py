@@ -32,6 +32,15 @@ from math_reward.settings import Settings
 SLICE_RESULTS = 256
 """Results that are written as JSON before the event loop gets its turn."""
 
+ACCEPT_PROMPTS = {"Accept-Prompts": "shared"}
+"""Tells a client that it may send each prompt once; it cannot know this of a service that may be an older one."""
+_ACCEPT_PROMPTS_DOCUMENTED = {
+    "Accept-Prompts": {
+        "description": "`shared`: items of a request may share `prompts`",
+        "schema": {"type": "string", "enum": ["shared"]},
+    }
+}
+
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     400: {"model": Problem, "description": "The body cannot be read"},
     401: {"model": Problem, "description": "No token, or a wrong one"},
@@ -77,16 +86,23 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
         recent.add(graded)
         return graded
 
-    @router.post("/v1/grade", response_model=GradeResponse)
+    @router.post("/v1/grade", response_model=GradeResponse, responses={200: {"headers": _ACCEPT_PROMPTS_DOCUMENTED}})
     async def grade_completions(request: Request, body: GradeRequest) -> Response:
         """Grades completions; the results have the order and the number of the items."""
+        # So that sharing saves bytes and not limits: no request weighs more than one without shared prompts can.
+        if body.prompt_characters > settings.max_body_bytes:
+            raise HTTPException(
+                413,
+                f"The prompts of all items have more than the {settings.max_body_bytes:,} characters that are "
+                "allowed: send fewer items.",
+            )
         graded = await grade(request, body.to_grade())
         slices = []
         for begin in range(0, len(graded), SLICE_RESULTS):
             if begin:
                 await asyncio.sleep(0)
             slices.append(json.dumps([grade_result(g) for g in graded[begin : begin + SLICE_RESULTS]])[1:-1])
-        return _json(f'{{"results": [{", ".join(slices)}]}}')
+        return _json(f'{{"results": [{", ".join(slices)}]}}', ACCEPT_PROMPTS)
 
     @router.post("/get_reward", response_model=RewardResponse)
     async def get_reward(request: Request, body: RewardRequest, on_no_judgement: _OnNoJudgement = "zero") -> Response:
@@ -127,6 +143,6 @@ def _refuse_what_is_no_judgement(graded: list[Graded]) -> None:
             raise HTTPException(503, f"Item {index}: {one.grade.detail}", headers={"Retry-After": "1"})
 
 
-def _json(text: str) -> Response:
+def _json(text: str, headers: dict[str, str] | None = None) -> Response:
     # All ASCII: half a surrogate pair, which a completion may well have, has no other form in UTF-8.
-    return Response(text, media_type="application/json")
+    return Response(text, media_type="application/json", headers=headers)
