@@ -16,6 +16,9 @@ from openrlhf_gtpo.guide.sources import Source
 
 __all__ = ["MARKS", "Guide", "GuideTally"]
 
+PROMPT = "guide/prompt"
+"""Entry of `Guide.see` in ``info`` of the policy's responses until `Guide.join`, (1,) int: the index of the prompt."""
+
 MARKS = ("guide/group", "guide/second_batch", "guide/filler", "guide/share")
 """Entries that `Guide.join` adds to ``info`` of every response, (1,) float: the number of its group; 1 in the second
 batch; 1 for a filler; 1 for a response of the guide."""
@@ -65,7 +68,9 @@ class _Asked:
 class Guide:
     """Asks a guide for responses, one rollout batch after the other.
 
-    For each batch, `see` is called with every response of the policy, then `join` once.
+    For each batch, `see` gets every response of the policy as it arrives, then `join` gets those that are left, once.
+    In between OpenRLHF may drop whole groups, change their order and keep some for later batches: `see` numbers the
+    prompts and writes each response's number into its ``info``, by which `join` finds what the guide was asked.
 
     Attributes:
         settings: the flags ``--guide.*``.
@@ -81,23 +86,27 @@ class Guide:
 
     def __post_init__(self) -> None:
         self._open: list[Experience] = []
-        self._asked: dict[int, _Asked] = {}  # by id() of the group's first response, which the value keeps alive
+        self._prompts = 0  # seen so far
+        self._asked: dict[int, _Asked] = {}  # by the index of the prompt
         self._generate_kwargs: dict[str, Any] = {}
         # An engine that shares a GPU sleeps while the policy's are awake, so it is asked afterwards.
         self._at_once = not self.args.vllm.enable_sleep
 
     def see(self, experience: Experience, generate_kwargs: dict[str, Any]) -> None:
-        """Take a response of the policy; those of one group have to come one after the other. The guide is asked as
-        soon as a group is complete, so that it generates while the policy does.
+        """Take a response of the policy. The guide is asked as soon as a group is complete, so that it generates while
+        the policy does.
 
         Args:
-            experience: the response.
+            experience: the response. Those to one prompt come one after the other, as OpenRLHF processes them.
             generate_kwargs: OpenRLHF's, for the guide's generation.
         """
+        index = self._prompts
+        experience.info[PROMPT] = torch.tensor([index])
         self._open.append(experience)
         if len(self._open) < self.args.rollout.n_samples_per_prompt:
             return
         group, self._open = self._open, []
+        self._prompts += 1
         if any(sample.scores is None for sample in group):
             return  # a reward failed, so the group will be dropped
         self._generate_kwargs = generate_kwargs
@@ -109,7 +118,7 @@ class Guide:
             asked = _Asked(group, False)
         else:
             return
-        self._asked[id(group[0])] = asked
+        self._asked[index] = asked
         if self._at_once:
             asked.answer = self.source.ask(group[0], generate_kwargs)
 
@@ -126,7 +135,7 @@ class Guide:
         """The rollout batch with the guide's responses: groups of the first batch, groups of the second, fillers.
 
         Args:
-            samples: the policy's responses of this step, group after group.
+            samples: the policy's responses of this step, group after group, all of which `see` had.
             waiting: the policy's responses that are kept for later steps.
             experience_of: turns a rollout actor's response into an Experience.
 
@@ -142,15 +151,16 @@ class Guide:
         second: list[_Asked] = []
         for start in range(0, len(samples), size):
             group = samples[start : start + size]
-            asked = self._asked.pop(id(group[0]), None)
+            (index,) = {int(sample.info[PROMPT]) for sample in group}
+            asked = self._asked.pop(index, None)
             if asked is not None and asked.is_zero_reward:  # still here if OpenRLHF does not filter
                 second.append(asked)
             else:
                 first.append(group + (self._answers(asked, experience_of) if asked else []))
-        kept = {id(sample) for sample in waiting}
-        later = {key: asked for key, asked in self._asked.items() if key in kept}
+        kept = {int(sample.info[PROMPT]) for sample in waiting}
+        later = {index: asked for index, asked in self._asked.items() if index in kept}
         # Groups that dynamic filtering dropped.
-        second += [asked for key, asked in self._asked.items() if asked.is_zero_reward and key not in kept]
+        second += [asked for index, asked in self._asked.items() if asked.is_zero_reward and index not in kept]
         self._asked = later
         rescued = [group for asked in second if (group := self._rescued(asked, experience_of))]
         joined = [(group, False) for group in first] + [(group, True) for group in rescued]
@@ -220,6 +230,7 @@ class Guide:
 def _marked(sample: Experience, group: int, second: bool, guide: bool, filler: bool = False) -> Experience:
     values = zip(MARKS, (group, second, filler, guide), strict=True)
     sample.info = {**sample.info, **{name: torch.tensor([float(value)]) for name, value in values}}
+    sample.info.pop(PROMPT, None)  # OpenRLHF would log it
     return sample
 
 

@@ -1,9 +1,14 @@
 """The policy's groups and what a guide adds to them: who is asked, who joins which batch, who is left out."""
 
+import dataclasses
+import itertools
+from random import Random
 from typing import Any
 
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from openrlhf.trainer.ppo_utils.experience import (
     Experience,
 )
@@ -17,6 +22,7 @@ from .tables import (
     MAX_LEN,
     Engine,
     G,
+    Reference,
     TableSource,
     generator,
     guided,
@@ -345,3 +351,50 @@ def test_a_mixture_goes_through_openrlhfs_batches_and_replay_buffer(monkeypatch:
     assert sum(int(batch.action_mask.sum()) for batch in batches[-2:]) == 4
     assert all(batch.advantages.shape == batch.action_mask.shape for batch in batches)
     assert (batches[-1].advantages == 0).all()
+
+
+# ── whose answer is whose ──
+
+
+@given(
+    groups=st.lists(st.tuples(st.sampled_from([MIXED, WRONG, RIGHT]), st.sampled_from(["now", "later", "never"]))),
+    order=st.randoms(use_true_random=False),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_however_openrlhf_drops_keeps_copies_and_reorders_groups_each_gets_the_answer_to_its_own_prompt(
+    groups: list[tuple[list[float], str]], order: Random
+) -> None:
+    """All prompts have the same text, as where one is drawn twice; labels are numbers, which the guide repeats."""
+    generate = generator(guided(guide__when=["all", "zero_reward"]), TableSource({}))
+
+    def repeated(sample: Experience, generate_kwargs: Any) -> Reference:
+        return Reference([{**one, "label": sample.labels[0]} for one in said("same", [1.0], "guide")])
+
+    generate.guide.source.ask = repeated
+    left: dict[str, list[list[Experience]]] = {"now": [], "later": [], "never": []}
+    for number, (scores, fate) in enumerate(groups):
+        own = [
+            generate._process_response_into_experience({**one, "label": str(number)}, max_len=MAX_LEN)
+            for one in said("same", scores)
+        ]
+        left[fate].append([dataclasses.replace(sample) for sample in own])
+    for some in left.values():
+        order.shuffle(some)
+    now, later = (list(itertools.chain(*left[fate])) for fate in ("now", "later"))
+
+    def experience_of(one: dict[str, Any]) -> Experience:
+        return generate._experience_of(one, max_len=MAX_LEN)
+
+    batches = [generate.guide.join(now, later, experience_of), generate.guide.join(later, [], experience_of)]
+
+    for fate, batch in zip(("now", "later"), batches, strict=True):
+        found: dict[int, list[Experience]] = {}
+        for sample in batch:
+            assert "guide/prompt" not in sample.info, "OpenRLHF would log it"
+            found.setdefault(int(marks(sample)[0]), []).append(sample)
+        assert all(len({sample.labels[0] for sample in group}) == 1 for group in found.values())
+        assert all([marks(sample)[3] for sample in group] == [0] * G + [1] for group in found.values())
+        # Groups that are never handed out come back in the second batch if they are all wrong.
+        back = {str(i) for i, (scores, of) in enumerate(groups) if (fate, of, scores) == ("now", "never", WRONG)}
+        kept = {str(i) for i, (_, of) in enumerate(groups) if of == fate}
+        assert {group[0].labels[0] for group in found.values()} == kept | back
