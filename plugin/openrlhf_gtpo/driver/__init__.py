@@ -1,1 +1,4 @@
-"""The process that the user started: its flags, the checks before anything starts, the plan, and what ends with it."""
+"""Flags, presets, the checks before anything starts, the plan, names rebound in OpenRLHF, and what ends with the run.
+
+Runs in the process that the user started, which starts all others.
+"""
