@@ -16,7 +16,7 @@ from openrlhf_gtpo.guide.sources import Source
 
 __all__ = ["MARKS", "Guide", "GuideTally"]
 
-PROMPT = "guide/prompt"
+PROMPT = "_guide_prompt"
 """Entry of `Guide.see` in ``info`` of the policy's responses until `Guide.join`, (1,) int: the index of the prompt."""
 
 MARKS = ("guide/group", "guide/second_batch", "guide/filler", "guide/share")

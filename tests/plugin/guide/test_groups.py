@@ -390,7 +390,7 @@ def test_however_openrlhf_drops_keeps_copies_and_reorders_groups_each_gets_the_a
     for fate, batch in zip(("now", "later"), batches, strict=True):
         found: dict[int, list[Experience]] = {}
         for sample in batch:
-            assert "guide/prompt" not in sample.info, "OpenRLHF would log it"
+            assert "_guide_prompt" not in sample.info, "OpenRLHF would log it"
             found.setdefault(int(marks(sample)[0]), []).append(sample)
         assert all(len({sample.labels[0] for sample in group}) == 1 for group in found.values())
         assert all([marks(sample)[3] for sample in group] == [0] * G + [1] for group in found.values())
