@@ -156,7 +156,7 @@ def _data(asked: Question, path: Path, loaded: Any, service: Any, look: "_Look")
         )
     if service is None:
         yield skipped(dataset.REFERENCES, "Not checked: no reward service grades, see the line about it.")
-    elif not reward.says_verdicts(service.urls[0]):
+    elif not reward.speaks_grade(service.urls[0]):
         yield skipped(
             dataset.REFERENCES,
             "Not checked: OpenRLHF's protocol cannot report a bad reference, so give the URL of a service that "

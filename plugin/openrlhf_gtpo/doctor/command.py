@@ -17,6 +17,7 @@ from openrlhf_gtpo.data.findings import Finding
 from openrlhf_gtpo.doctor.checks import Question, examine
 from openrlhf_gtpo.doctor.machine import RAY_SECONDS, Cluster, ask_cluster
 from openrlhf_gtpo.doctor.table import as_json, line, summary
+from openrlhf_gtpo.driver.device import torch_finds_gpu
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.rewards.client import RewardClientSettings
@@ -129,9 +130,7 @@ def _takes(device: str, ray_address: str | None) -> tuple[str, Cluster | None]:
         if importlib.util.find_spec("torch") is None:
             return "cpu", None
         print(f"{PROGRAM}: importing torch, to see whether there is a GPU", file=sys.stderr, flush=True)
-        import torch
-
-        if torch.cuda.is_available():
+        if torch_finds_gpu():
             device = "gpu"
         elif ray_address is not None:
             _announce("Ray cluster", f"asking {ray_address} for its GPUs", RAY_SECONDS)

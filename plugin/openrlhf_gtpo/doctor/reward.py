@@ -2,17 +2,16 @@
 
 import contextlib
 import os
-from urllib.parse import urlsplit
 
 from openrlhf_gtpo.data.findings import Finding, fault, ok
 from openrlhf_gtpo.errors import SettingsError, reason
 from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.rewards.embedded import EmbeddedServiceError, start_embedded_service
 from openrlhf_gtpo.rewards.probe import ServiceUnusable, ask_known_answers
-from openrlhf_gtpo.rewards.protocols import GRADE_PATH
+from openrlhf_gtpo.rewards.protocols import speaks_grade
 from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE, reward_token
 
-__all__ = ["check_rewards", "says_verdicts"]
+__all__ = ["check_rewards", "speaks_grade"]
 
 
 def check_rewards(
@@ -43,15 +42,9 @@ def check_rewards(
             continue
         found = _round_trip(f"reward {url}", settings)
         findings.append(found)
-        if found.state == "ok" and (working is None or (says_verdicts(url) and not says_verdicts(working.urls[0]))):
+        if found.state == "ok" and (working is None or (speaks_grade(url) and not speaks_grade(working.urls[0]))):
             working = settings
     return findings, working
-
-
-def says_verdicts(url: str) -> bool:
-    """Whether the client uses the protocol of the project's own service for a URL."""
-    path = urlsplit(url).path.rstrip("/")
-    return not path or path.endswith(GRADE_PATH)
 
 
 def _embedded(cleanup: contextlib.ExitStack) -> tuple[list[Finding], RewardClientSettings | None]:

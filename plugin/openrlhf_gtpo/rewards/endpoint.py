@@ -10,7 +10,7 @@ import math
 import random
 from urllib.parse import urlsplit, urlunsplit
 
-from openrlhf_gtpo.rewards.protocols import GRADE_PATH, Failure, GradeProtocol, OpenRLHFProtocol
+from openrlhf_gtpo.rewards.protocols import GRADE_PATH, Failure, GradeProtocol, OpenRLHFProtocol, speaks_grade
 
 __all__ = ["Backoff", "Endpoint"]
 
@@ -47,13 +47,9 @@ class Endpoint:
 
     def __init__(self, url: str, backoff: Backoff) -> None:
         parts = urlsplit(url)
-        path = parts.path.rstrip("/")
-        if not path or path.endswith(GRADE_PATH):
-            path = path or GRADE_PATH
-            self.protocol: type[GradeProtocol] | type[OpenRLHFProtocol] = GradeProtocol
-        else:
-            path = parts.path
-            self.protocol = OpenRLHFProtocol
+        grades = speaks_grade(url)
+        path = parts.path.rstrip("/") or GRADE_PATH if grades else parts.path
+        self.protocol: type[GradeProtocol] | type[OpenRLHFProtocol] = GradeProtocol if grades else OpenRLHFProtocol
         self.url = urlunsplit(parts._replace(path=path, fragment=""))
         self.label = urlunsplit(parts._replace(path=path, query="", fragment=""))
         self.single_only = False

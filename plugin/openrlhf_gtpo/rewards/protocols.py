@@ -16,8 +16,16 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 GRADE_PATH = "/v1/grade"
+
+
+def speaks_grade(url: str) -> bool:
+    """Whether a URL is asked by the project's own protocol: its path ends in ``/v1/grade``, or it has none."""
+    path = urlsplit(url).path.rstrip("/")
+    return not path or path.endswith(GRADE_PATH)
+
 
 ACCEPT_PROMPTS, SHARED = "Accept-Prompts", "shared"
 """The header of an answer, and its value, by which a service says that items of a request may share a prompt."""

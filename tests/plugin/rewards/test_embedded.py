@@ -1,5 +1,6 @@
 """The embedded reward service: the real one as a real process, and badly behaved stand-ins for it."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -8,6 +9,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -16,6 +18,7 @@ import pytest
 from openrlhf_gtpo.rewards import embedded as embedded_reward
 from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError, RewardRequest
 from openrlhf_gtpo.rewards.embedded import EmbeddedService, EmbeddedServiceError, start_embedded_service
+from openrlhf_gtpo.rewards.posting import Connections
 
 
 def own_processes() -> set[psutil.Process]:
@@ -76,6 +79,30 @@ async def test_the_reward_client_gets_rewards_from_it(service: EmbeddedService):
         await client.aclose()
     assert (right.reward, right.score, right.verdict) == (1.0, 1.0, "correct")
     assert (wrong.reward, wrong.score, wrong.verdict) == (0.0, 0.0, "wrong")
+
+
+async def test_it_gets_a_groups_prompt_once_from_the_second_request_on_and_judges_by_it_all_the_same(
+    service: EmbeddedService, monkeypatch: pytest.MonkeyPatch
+):
+    """The prompt matters: an answer that only repeats its operation is not paid."""
+    bodies: list[bytes] = []
+    exchange = Connections._exchange
+
+    async def recorded(self: Connections, url: str, body: bytes) -> Any:
+        bodies.append(body)
+        return await exchange(self, url, body)
+
+    monkeypatch.setattr(Connections, "_exchange", recorded)
+    # A full batch is sent at once, however slow the machine is.
+    client = RewardClient(RewardClientSettings((service.url,), token=service.token, batch_size=3, batch_wait=60.0))
+    try:
+        group = [ask(text, "42") for text in (r"\boxed{42}", r"\boxed{6*7}", r"\boxed{41}")]
+        first, second = [await asyncio.gather(*map(client.reward, group)) for _ in range(2)]
+    finally:
+        await client.aclose()
+    assert [body.count(b"6*7?") for body in bodies] == [3, 1]
+    assert [reward.verdict for reward in first] == ["correct", "restated", "wrong"]
+    assert second == first
 
 
 async def test_openrlhfs_protocol_gives_the_same_rewards(service: EmbeddedService):
