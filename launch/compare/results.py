@@ -20,6 +20,7 @@ from typing import Any
 from openrlhf_gtpo.report.curves import curves_of, png, smoothed, width
 from openrlhf_gtpo.report.page import page, table
 from openrlhf_gtpo.report.run import Run, read, series
+from openrlhf_gtpo.tables import markdown
 
 # 97.5 % quantiles of Student's t by degrees of freedom.
 T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
@@ -295,11 +296,6 @@ def write(
     )
     (out / "report.html").write_text(page(everything, title=title, introduction=introduction), encoding="utf-8")
     return text
-
-
-def markdown(head: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
 def html_table(head: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:

@@ -37,6 +37,8 @@ from typing import Literal
 
 import torch
 
+from openrlhf_gtpo.algorithms.refusals import described
+
 __all__ = ["Shaped", "grpo_s", "gtpo"]
 
 SMALLEST_WRONG_ENTROPY = 1e-6
@@ -397,17 +399,17 @@ def _check(arguments: _Arguments) -> None:
     entropy, mask, correct, group = arguments.entropy, arguments.mask, arguments.correct, arguments.group
     penalty, entropy_clip = arguments.penalty, arguments.entropy_clip
     if entropy.dim() != 2 or not entropy.is_floating_point():
-        raise ValueError(f"entropy must be a float tensor of shape (N, T), got {_described(entropy)}")
+        raise ValueError(f"entropy must be a float tensor of shape (N, T), got {described(entropy)}")
     responses, device = len(entropy), entropy.device
     if mask.shape != entropy.shape:
-        raise ValueError(f"mask must have entropy's shape {tuple(entropy.shape)}, got {_described(mask)}")
+        raise ValueError(f"mask must have entropy's shape {tuple(entropy.shape)}, got {described(mask)}")
     if correct.shape != (responses,) or correct.dtype != torch.bool:
-        raise ValueError(f"correct must be a bool tensor of shape ({responses},), got {_described(correct)}")
+        raise ValueError(f"correct must be a bool tensor of shape ({responses},), got {described(correct)}")
     if group.shape != (responses,) or group.is_floating_point() or group.is_complex() or group.dtype == torch.bool:
-        raise ValueError(f"group must be an integer tensor of shape ({responses},), got {_described(group)}")
+        raise ValueError(f"group must be an integer tensor of shape ({responses},), got {described(group)}")
     if penalty is not None:
         if penalty.shape != (responses,) or not penalty.is_floating_point():
-            raise ValueError(f"penalty must be a float tensor of shape ({responses},), got {_described(penalty)}")
+            raise ValueError(f"penalty must be a float tensor of shape ({responses},), got {described(penalty)}")
         if not penalty.isfinite().all():
             raise ValueError("penalty must be finite, but it holds inf or NaN")
     if entropy_clip is not None:
@@ -467,7 +469,3 @@ def _read_batch(arguments: _Arguments, numbers: torch.Tensor) -> _Batch:
         informative=(seen > 0).all(dim=1)[compact],
         penalty=torch.zeros_like(length) if penalty is None else penalty.detach().double(),
     )
-
-
-def _described(tensor: torch.Tensor) -> str:
-    return f"{tensor.dtype} of shape {tuple(tensor.shape)}"

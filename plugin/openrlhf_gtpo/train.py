@@ -11,7 +11,6 @@
 import argparse
 import contextlib
 import faulthandler
-import functools
 import importlib
 import importlib.metadata
 import os
@@ -28,6 +27,7 @@ from openrlhf_gtpo.controller.run_record import differing
 from openrlhf_gtpo.driver import bindings, checks, command_line, presets, run_lock
 from openrlhf_gtpo.driver.cluster import check_cluster
 from openrlhf_gtpo.driver.command_line import PROGRAM, USAGE, FlagError
+from openrlhf_gtpo.driver.device import choose_device, nodes_of_ray_address
 from openrlhf_gtpo.driver.failures import one_sentence
 from openrlhf_gtpo.driver.flags import gpu_refusals, make_paths_absolute, openrlhfs_precision
 from openrlhf_gtpo.driver.orphans import adopt_orphans, reap
@@ -183,7 +183,7 @@ def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
     args, device = prepared.args, prepared.device
     platform: Any = importlib.import_module("openrlhf_gtpo.cpu.platform") if device == "cpu" else None
     python = platform.worker_python(cleanup) if platform else None
-    if platform is None and (nodes := _nodes_of_ray_address()):
+    if platform is None and (nodes := nodes_of_ray_address()):
         check_cluster(vars(args), nodes, logical=False)
     openrlhf_internals.check()
     # OpenRLHF passes on variables of a Ray job with the job's own values; without this Ray would call that a conflict.
@@ -205,50 +205,6 @@ def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
     with _parsed(args):
         sys.argv = [PROGRAM]
         runpy.run_module(openrlhf_internals.CLI, run_name="__main__")
-
-
-def choose_device(wanted: str) -> str:
-    """``cpu`` or ``gpu``: the value of ``--device``; for ``auto``, whether this machine or the Ray cluster has a
-    GPU."""
-    if wanted != "auto":
-        return wanted
-    if _torch_knows_gpus() or any(node["Resources"].get("GPU") for node in _nodes_of_ray_address()):
-        return "gpu"
-    return "cpu"
-
-
-def _torch_knows_gpus() -> bool:
-    """Whether torch finds a GPU.
-
-    A CPU build is recognised by its version, without an import: OpenMP reads its number of threads when torch is
-    imported, and the CPU platform has not set it yet.
-    """
-    if importlib.metadata.version("torch").endswith("+cpu"):
-        return False
-    import torch
-
-    return torch.cuda.is_available()
-
-
-def _nodes_of_ray_address() -> list[dict[str, Any]]:
-    """The living nodes of the cluster of RAY_ADDRESS, which Ray sets for its jobs; none without that variable."""
-    address = os.environ.get("RAY_ADDRESS")
-    return _living_nodes(address) if address else []
-
-
-@functools.cache  # a driver looks up to three times, and joining a cluster takes seconds
-def _living_nodes(address: str) -> list[dict[str, Any]]:
-    """Those of the cluster that ``ray.init`` joins, which is the one at this address."""
-    import ray
-
-    joined = not ray.is_initialized()
-    if joined:
-        ray.init(log_to_driver=False, logging_level="ERROR")
-    try:
-        return [node for node in ray.nodes() if node["Alive"]]
-    finally:
-        if joined:
-            ray.shutdown()
 
 
 @contextlib.contextmanager
@@ -278,7 +234,7 @@ def _start_embedded_service(args: argparse.Namespace, cleanup: contextlib.ExitSt
     from openrlhf_gtpo.rewards.embedded import start_embedded_service
     from openrlhf_gtpo.settings import metrics_path_of_flags
 
-    if len(_nodes_of_ray_address()) > 1:
+    if len(nodes_of_ray_address()) > 1:
         raise UserError(
             "The built-in reward service listens on this machine alone, but the Ray cluster has several machines: "
             "start `math-reward serve` where all of them reach it and pass --reward.remote_url http://HOST:PORT."

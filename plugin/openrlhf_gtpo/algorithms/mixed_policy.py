@@ -31,6 +31,8 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 
+from openrlhf_gtpo.algorithms.groups import per_group
+from openrlhf_gtpo.algorithms.refusals import described
 from openrlhf_gtpo.algorithms.statistics import spread
 
 __all__ = [
@@ -69,7 +71,7 @@ def group_norm(rewards: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
         ValueError: an argument has the wrong shape or type, or a reward is not finite.
     """
     if rewards.dim() != 1 or not rewards.is_floating_point():
-        raise ValueError(f"rewards must be a float tensor of shape (N,), got {_described(rewards)}")
+        raise ValueError(f"rewards must be a float tensor of shape (N,), got {described(rewards)}")
     _check_group(group, len(rewards))
     if not rewards.isfinite().all():
         raise ValueError("rewards must be finite, but they hold inf or NaN")
@@ -104,11 +106,12 @@ def zero_reward_groups(correct: torch.Tensor, group: torch.Tensor) -> torch.Tens
         ValueError: an argument has the wrong shape or type.
     """
     if correct.dim() != 1 or correct.dtype != torch.bool:
-        raise ValueError(f"correct must be a bool tensor of shape (N,), got {_described(correct)}")
+        raise ValueError(f"correct must be a bool tensor of shape (N,), got {described(correct)}")
     _check_group(group, len(correct))
-    ids, place = group.unique(return_inverse=True)
-    right = place.new_zeros(len(ids)).index_add_(0, place, correct.long())  # correct responses of each group
-    return right[place] == 0
+    if not len(group):
+        return correct
+    _, place = group.unique(return_inverse=True)
+    return per_group(correct.long(), place)[place] == 0
 
 
 def batch_factors(mask: torch.Tensor, second: torch.Tensor, *, weight: float, unit: Unit) -> torch.Tensor:
@@ -131,9 +134,9 @@ def batch_factors(mask: torch.Tensor, second: torch.Tensor, *, weight: float, un
         ValueError: an argument has the wrong shape, type or value.
     """
     if mask.dim() != 2:
-        raise ValueError(f"mask must be of shape (N, T), got {_described(mask)}")
+        raise ValueError(f"mask must be of shape (N, T), got {described(mask)}")
     if second.shape != (len(mask),) or second.dtype != torch.bool:
-        raise ValueError(f"second must be a bool tensor of shape ({len(mask)},), got {_described(second)}")
+        raise ValueError(f"second must be a bool tensor of shape ({len(mask)},), got {described(second)}")
     if not (math.isfinite(weight) and weight >= 0):
         raise ValueError(f"weight must be a finite number of at least 0, got {weight}")
     if unit not in ("token", "response"):
@@ -171,7 +174,7 @@ def shaped_log_ratio(log_ratio: torch.Tensor, gamma: float) -> torch.Tensor:
         ValueError: log_ratio is not floating point, or gamma is not a finite number above 0.
     """
     if not log_ratio.is_floating_point():
-        raise ValueError(f"log_ratio must be a float tensor, got {_described(log_ratio)}")
+        raise ValueError(f"log_ratio must be a float tensor, got {described(log_ratio)}")
     if not (math.isfinite(gamma) and gamma > 0):
         raise ValueError(f"gamma must be a finite number above 0, got {gamma}")
     return F.logsigmoid(log_ratio - math.log(gamma))
@@ -263,16 +266,16 @@ def guide_statistics(
 
 def _check_group(group: torch.Tensor, responses: int) -> None:
     if group.shape != (responses,) or group.is_floating_point() or group.is_complex() or group.dtype == torch.bool:
-        raise ValueError(f"group must be an integer tensor of shape ({responses},), got {_described(group)}")
+        raise ValueError(f"group must be an integer tensor of shape ({responses},), got {described(group)}")
 
 
 def _check_tokens(mask: torch.Tensor, **values: torch.Tensor) -> None:
     if mask.dim() != 2:
-        raise ValueError(f"mask must be of shape (N, T), got {_described(mask)}")
+        raise ValueError(f"mask must be of shape (N, T), got {described(mask)}")
     for name, tensor in values.items():
         if tensor.shape != mask.shape or not tensor.is_floating_point():
             raise ValueError(
-                f"{name} must be a float tensor of mask's shape {tuple(mask.shape)}, got {_described(tensor)}"
+                f"{name} must be a float tensor of mask's shape {tuple(mask.shape)}, got {described(tensor)}"
             )
 
 
@@ -280,7 +283,3 @@ def _check_clip(**bounds: float) -> None:
     for name, value in bounds.items():
         if not value >= 0:
             raise ValueError(f"{name} must be at least 0, got {value}")
-
-
-def _described(tensor: torch.Tensor) -> str:
-    return f"{tensor.dtype} of shape {tuple(tensor.shape)}"

@@ -3,6 +3,8 @@ arXiv 2508.04349). Pure tensor mathematics."""
 
 import torch
 
+from openrlhf_gtpo.algorithms.groups import per_group
+
 __all__ = ["EASY_SHARE", "overlong_punishment"]
 
 EASY_SHARE = 0.75
@@ -46,8 +48,8 @@ def overlong_punishment(
     correct = correct.bool()
     rows = group.unique(return_inverse=True)[1]
     length = length.to(torch.float64)
-    size = _per_group(torch.ones_like(length), rows, "sum")
-    right = _per_group(correct.to(length.dtype), rows, "sum")
+    size = per_group(torch.ones_like(length), rows)
+    right = per_group(correct.to(length.dtype), rows)
     is_easy = right >= easy_share * size
     is_hard = right <= (1 - easy_share) * size
 
@@ -60,13 +62,8 @@ def overlong_punishment(
 
 def _limit(length: torch.Tensor, rows: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
     """L of every group, over the responses that are counted; 0 where none is."""
-    number = _per_group(counted.to(length.dtype), rows, "sum").clamp(min=1)
-    mean = _per_group(torch.where(counted, length, 0.0), rows, "sum") / number
-    longest = _per_group(torch.where(counted, length, 0.0), rows, "amax")
-    shortest = _per_group(torch.where(counted, length, float("inf")), rows, "amin")
+    number = per_group(counted.to(length.dtype), rows).clamp(min=1)
+    mean = per_group(torch.where(counted, length, 0.0), rows) / number
+    longest = per_group(torch.where(counted, length, 0.0), rows, "amax")
+    shortest = per_group(torch.where(counted, length, float("inf")), rows, "amin")
     return torch.maximum((torch.where(shortest.isinf(), 0.0, shortest) + longest) / 2, mean)
-
-
-def _per_group(values: torch.Tensor, rows: torch.Tensor, reduce: str) -> torch.Tensor:
-    groups = int(rows.max()) + 1
-    return values.new_zeros(groups).scatter_reduce(0, rows, values, reduce, include_self=False)

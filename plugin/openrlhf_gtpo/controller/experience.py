@@ -9,6 +9,7 @@ from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker, a
 
 from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts
 from openrlhf_gtpo.algorithms.forking import forking_tokens
+from openrlhf_gtpo.algorithms.groups import per_group
 from openrlhf_gtpo.algorithms.mixed_policy import batch_factors, guide_statistics
 from openrlhf_gtpo.algorithms.punishment import overlong_punishment
 from openrlhf_gtpo.algorithms.table import ESTIMATORS, Estimator
@@ -268,6 +269,6 @@ class ExperienceMaker(RemoteExperienceMaker):
 def _group_std(values: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
     """(N,) the standard deviation, with Bessel's correction, of each response's group; 0 in a group of one."""
     size = group.bincount().clamp(min=1).to(values.dtype)
-    mean = torch.zeros_like(size).index_add_(0, group, values) / size
-    squares = torch.zeros_like(size).index_add_(0, group, (values - mean[group]).square())
+    mean = per_group(values, group, "mean")
+    squares = per_group((values - mean[group]).square(), group)
     return (squares / (size - 1).clamp(min=1)).sqrt()[group]

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from openrlhf_gtpo.algorithms.groups import per_group
 from openrlhf_gtpo.algorithms.statistics import spread
 
 __all__ = ["MetricsFile", "progress_line", "rollout_metrics"]
@@ -69,7 +70,7 @@ def rollout_metrics(
         found["mismatch/logprob_gap"] = logprob_gap[mask].mean().item()
     if correct is not None:
         _, place = group.unique(return_inverse=True)
-        share = torch.zeros(int(place.max()) + 1).index_add_(0, place, correct.float()) / place.bincount()
+        share = per_group(correct.float(), place, "mean")
         found["rollout/pass_rate"] = correct.float().mean().item()
         found["groups/all_correct_share"] = (share == 1).float().mean().item()
         found["groups/all_wrong_share"] = (share == 0).float().mean().item()

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 
+from openrlhf_gtpo.algorithms.groups import per_group
 from openrlhf_gtpo.controller.whole_batch import WholeBatch
 from openrlhf_gtpo.settings import metrics_path
 
@@ -44,7 +45,7 @@ def save_rollouts(
     sizes = batch.group[real].bincount()
     informative = torch.zeros_like(sizes, dtype=torch.bool)
     if correct is not None:
-        hits = torch.zeros_like(sizes).index_add_(0, batch.group[real], correct[real].long())
+        hits = per_group(correct[real].long(), batch.group[real])
         informative = (hits > 0) & (hits < sizes)
     chosen = informative.long().argsort(descending=True, stable=True)[:most].tolist()
     place = {int(row): (m, i) for m, rows in enumerate(batch.order) for i, row in enumerate(rows)}

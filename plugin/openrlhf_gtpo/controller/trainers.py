@@ -33,10 +33,25 @@ ppo_trainer.prepare_datasets = reading_as_written(ppo_trainer.prepare_datasets)
 ppo_trainer_async.prepare_datasets = reading_as_written(ppo_trainer_async.prepare_datasets)
 
 
-class MetricsMixin:
-    """Mixin of our trainers: logs the metrics of each batch to every logger of OpenRLHF and to metrics.jsonl."""
+class GeneratorMixin:
+    """Mixin of what generates: our generator in place of OpenRLHF's, and ``--train.max_steps``."""
 
-    def _take_over(self: Any) -> None:
+    samples_generator: Any
+    args: Any
+    max_steps: int
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.samples_generator = Generator.like(self.samples_generator)
+        self.max_steps = int(updates(self.args, self.max_steps))
+
+
+class MetricsMixin:
+    """Mixin of what trains: our experience maker in place of OpenRLHF's. It logs the metrics of each batch to every
+    logger of OpenRLHF and to metrics.jsonl."""
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.experience_maker = ExperienceMaker.like(self.experience_maker)
         path = metrics_path(self.args)
         self.metrics_file = MetricsFile(path)
@@ -107,17 +122,8 @@ def guide_of(args: Any, tokenizer: Any, policy_engines: list[Any]) -> Guide | No
     return Guide(settings, source, args)
 
 
-class Trainer(MetricsMixin, plain_class(ppo_trainer.PPOTrainer)):  # type: ignore[misc]
+class Trainer(MetricsMixin, GeneratorMixin, plain_class(ppo_trainer.PPOTrainer)):  # type: ignore[misc]
     """OpenRLHF's controller with our generator and experience maker."""
-
-    samples_generator: Any
-    max_steps: int
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.samples_generator = Generator.like(self.samples_generator)
-        self.max_steps = int(updates(self.args, self.max_steps))
-        self._take_over()
 
     def init_checkpoint_states(self) -> Any:
         """As OpenRLHF's, once every actor is up. The steps before a checkpoint count for ``--train.max_steps``."""
@@ -131,21 +137,9 @@ class Trainer(MetricsMixin, plain_class(ppo_trainer.PPOTrainer)):  # type: ignor
         return {**super()._reward_metrics(), **self.samples_generator.metrics()}
 
 
-class AsyncGenerator(plain_class(ppo_trainer_async.GenerateSamplesActor)):  # type: ignore[misc]
+class AsyncGenerator(GeneratorMixin, plain_class(ppo_trainer_async.GenerateSamplesActor)):  # type: ignore[misc]
     """The generating half of OpenRLHF's asynchronous training with our generator."""
-
-    samples_generator: Any
-    max_steps: int
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.samples_generator = Generator.like(self.samples_generator)
-        self.max_steps = int(updates(self.args, self.max_steps))
 
 
 class AsyncTrainer(MetricsMixin, plain_class(ppo_trainer_async.TrainingActor)):  # type: ignore[misc]
     """The training half of OpenRLHF's asynchronous training with our experience maker."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._take_over()

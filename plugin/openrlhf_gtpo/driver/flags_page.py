@@ -8,6 +8,7 @@ from pathlib import Path
 
 from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
 from openrlhf_gtpo.driver import command_line, presets
+from openrlhf_gtpo.tables import markdown as table
 
 __all__ = ["markdown"]
 
@@ -26,36 +27,31 @@ def markdown() -> str:
         "",
         "## Ours",
         "",
-        *_table(own),
+        table(["flag", "meaning"], _meanings(own)),
         "",
         "## Estimators",
         "",
         "Values of `--algo.advantage.estimator` that OpenRLHF does not have:",
         "",
-        "| name | what it is |",
-        "|---|---|",
-        *(f"| `{name}` | {ESTIMATORS[name].sentence} |" for name in ours()),
+        table(["name", "what it is"], [(f"`{name}`", ESTIMATORS[name].sentence) for name in ours()]),
         "",
         "## Presets",
         "",
         "`--preset NAME` stands for these flags. Flags beside it win, and `--no-FLAG` takes a switch back.",
         "",
-        "| name | flags |",
-        "|---|---|",
-        *(f"| `{name}` | {_preset(name)} |" for name in presets.names()),
+        table(["name", "flags"], [(f"`{name}`", _preset(name)) for name in presets.names()]),
         "",
         "## OpenRLHF's",
         "",
         "As in the version that this project is tested with.",
         "",
-        *_table(theirs),
+        table(["flag", "meaning"], _meanings(theirs)),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _table(actions: Sequence[argparse.Action]) -> Iterator[str]:
-    yield "| flag | meaning |"
-    yield "|---|---|"
+def _meanings(actions: Sequence[argparse.Action]) -> Iterator[tuple[str, str]]:
+    """Each flag and what it means, as Markdown."""
     for action in actions:
         if action.help is argparse.SUPPRESS:
             continue
@@ -63,7 +59,7 @@ def _table(actions: Sequence[argparse.Action]) -> Iterator[str]:
         flags = ", ".join(f"`{option}{value}`" for option in action.option_strings)
         text = " ".join((action.help or "").replace("%%", "%").split())
         text = re.sub(r"\d{4}T\d\d:\d\d", "MMDDThh:mm", text)  # a default that is the time of day
-        yield f"| {_cell(flags)} | {_cell(text)} |"
+        yield flags, text
 
 
 def _preset(name: str) -> str:
@@ -78,10 +74,6 @@ def _value(action: argparse.Action) -> str:
         return " ".join(action.metavar)
     name = action.metavar or (action.type.__name__ if isinstance(action.type, type) else "text")
     return f"{name} ..." if action.nargs in ("*", "+") else name
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def main(argv: Sequence[str]) -> int:

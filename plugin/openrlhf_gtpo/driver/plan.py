@@ -10,6 +10,7 @@ from openrlhf_gtpo.driver import memory
 from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.openrlhf_internals import hierarchize
 from openrlhf_gtpo.settings import responses_at_once
+from openrlhf_gtpo.tables import aligned
 
 __all__ = ["plan"]
 
@@ -36,8 +37,7 @@ def plan(
         ("rewards", _rewards(flags)),
         ("output", str(flags["ckpt.output_dir"])),
     ]
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+    return aligned(rows)
 
 
 def _preset(preset: str | None, overridden: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from openrlhf_gtpo.cpu.environment import cpu_environment
 from openrlhf_gtpo.data.named_files import is_offline, model_fault
+from openrlhf_gtpo.driver.device import torch_finds_gpu
 from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.evaluation.benchmark import Benchmark, Prompt, load
 from openrlhf_gtpo.evaluation.record import Record, Response, figures, table
@@ -89,7 +90,8 @@ def _evaluate(args: argparse.Namespace) -> None:
     benchmarks = [load(path, args.input_key, args.label_key) for path in args.data]
     if len({benchmark.name for benchmark in benchmarks}) < len(benchmarks):
         raise SettingsError("--data names two files of the same name, which names the benchmark: rename one.")
-    device = _device(args.device)
+    here = "gpu" if args.device == "auto" and torch_finds_gpu() else "cpu"
+    device = here if args.device == "auto" else args.device
     environment = cpu_environment() if device == "cpu" else os.environ
     if fault := model_fault("--model", args.model, offline=is_offline(environment)):
         raise SettingsError(fault)
@@ -147,14 +149,6 @@ def _check(args: argparse.Namespace) -> None:
 def _left(benchmark: Benchmark, record: Record, most: int | None) -> list[tuple[int, Prompt]]:
     done = record.done(benchmark.name)
     return [(i, prompt) for i, prompt in enumerate(benchmark.prompts[:most]) if i not in done]
-
-
-def _device(wanted: str) -> str:
-    if wanted != "auto":
-        return wanted
-    import torch
-
-    return "gpu" if torch.cuda.is_available() else "cpu"
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 from openrlhf_gtpo.algorithms.pass_at_k import Estimate, bootstrap, pass_at_k
 from openrlhf_gtpo.data.json_lines import lines_of
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.tables import aligned
 
 __all__ = ["Record", "Response", "figures", "table"]
 
@@ -132,10 +133,7 @@ def table(results: dict[str, dict[str, Any]]) -> str:
     for key in keys:
         rows.append([key, *(_cell(Estimate(**results[name][key])) for name in names)])
     rows.append(["prompts", *(str(results[name]["prompts"]) for name in names)])
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    return aligned(rows)
 
 
 def _cell(estimate: Estimate) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from openrlhf_gtpo.glossary.declared import GLOSSARY, OURS
 from openrlhf_gtpo.glossary.metric import Entry
+from openrlhf_gtpo.tables import markdown as table
 
 __all__ = ["markdown"]
 
@@ -33,13 +34,17 @@ def markdown() -> str:
             "",
             f"## {subject}",
             "",
-            "| name | what it is | unit | over | computed in |",
-            "|---|---|---|---|---|",
+            table(
+                ["name", "what it is", "unit", "over", "computed in"],
+                [_row(entry) for entry in everything if _subject(entry) == subject],
+            ),
         ]
-        for entry in (one for one in everything if _subject(one) == subject):
-            text = f"{entry.text} Logged {entry.when}." if entry.when else entry.text
-            lines.append(f"| `{entry.name}` | {text} | {entry.unit} | {entry.over} | `{entry.file}` |")
     return "\n".join(lines) + "\n"
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    text = f"{entry.text} Logged {entry.when}." if entry.when else entry.text
+    return f"`{entry.name}`", text, entry.unit, entry.over, f"`{entry.file}`"
 
 
 def _subject(entry: Entry) -> str:

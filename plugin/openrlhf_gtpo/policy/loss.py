@@ -9,10 +9,9 @@ from typing import Any
 import torch
 from openrlhf.models.loss import PolicyLoss
 
-__all__ = ["SequenceRatioLoss"]
+from openrlhf_gtpo.algorithms.mixed_policy import LOG_RATIO_BOUND
 
-LOG_RATIO_BOUND = 20.0
-"""Log ratios are clamped to +-20, as OpenRLHF's token-level loss does, so that their exponential stays finite."""
+__all__ = ["SequenceRatioLoss"]
 
 
 class SequenceRatioLoss(PolicyLoss):

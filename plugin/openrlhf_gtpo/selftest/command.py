@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     )
     args = parser.parse_args(argv)
 
-    from openrlhf_gtpo.train import choose_device
+    from openrlhf_gtpo.driver.device import choose_device
 
     device = choose_device(args.device)
     if device == "cpu":
