@@ -14,7 +14,7 @@ from openrlhf_gtpo.data import tokenizer
 from openrlhf_gtpo.data.findings import Finding, fault, skipped
 from openrlhf_gtpo.doctor import hook, machine, packages, reward, room
 from openrlhf_gtpo.errors import reason
-from openrlhf_gtpo.rewards.protocols import GRADE_PATH
+from openrlhf_gtpo.rewards.protocols import GRADE_PATH, speaks_grade
 
 __all__ = ["Announce", "Question", "examine"]
 
@@ -156,7 +156,7 @@ def _data(asked: Question, path: Path, loaded: Any, service: Any, look: "_Look")
         )
     if service is None:
         yield skipped(dataset.REFERENCES, "Not checked: no reward service grades, see the line about it.")
-    elif not reward.speaks_grade(service.urls[0]):
+    elif not speaks_grade(service.urls[0]):
         yield skipped(
             dataset.REFERENCES,
             "Not checked: OpenRLHF's protocol cannot report a bad reference, so give the URL of a service that "

@@ -11,7 +11,7 @@ from openrlhf_gtpo.rewards.probe import ServiceUnusable, ask_known_answers
 from openrlhf_gtpo.rewards.protocols import speaks_grade
 from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE, reward_token
 
-__all__ = ["check_rewards", "speaks_grade"]
+__all__ = ["check_rewards"]
 
 
 def check_rewards(

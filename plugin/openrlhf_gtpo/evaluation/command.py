@@ -90,8 +90,9 @@ def _evaluate(args: argparse.Namespace) -> None:
     benchmarks = [load(path, args.input_key, args.label_key) for path in args.data]
     if len({benchmark.name for benchmark in benchmarks}) < len(benchmarks):
         raise SettingsError("--data names two files of the same name, which names the benchmark: rename one.")
-    here = "gpu" if args.device == "auto" and torch_finds_gpu() else "cpu"
-    device = here if args.device == "auto" else args.device
+    device = args.device
+    if device == "auto":
+        device = "gpu" if torch_finds_gpu() else "cpu"
     environment = cpu_environment() if device == "cpu" else os.environ
     if fault := model_fault("--model", args.model, offline=is_offline(environment)):
         raise SettingsError(fault)
