@@ -92,7 +92,7 @@ def test_a_body_that_drips_in_is_given_up_and_the_others_are_served_meanwhile(na
     assert served.json()["results"][0]["verdict"] == "correct"
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 408 ")
-    assert body == b'{"detail":"The body did not arrive within 1 s."}'
+    assert body == b'{"detail":"The body did not arrive within 1 s: send it faster, or fewer items."}'
 
 
 @pytest.mark.parametrize(
