@@ -99,7 +99,7 @@ def test_a_body_that_drips_in_is_given_up_and_the_others_are_served_meanwhile(na
     ("body", "sentence"),
     [
         (b'{"items": [\xff]}', "The body is not JSON: it is not UTF-8 at character 11."),
-        (b"[" * 100_000, "The body is not JSON: it is nested too deep at character 0."),
+        (b"[" * 100_000, "The body is not JSON: it is nested too deeply at character 0."),
         (
             b'{"items": [' + b"9" * 5000 + b"]}",
             "The body is not JSON: it has an integer of more than 4,300 digits at character 0.",
