@@ -79,6 +79,10 @@ SERVICE = Rules(
     },
     exceptions={
         ("math_reward.commands.ray_serve", "ray"): "It deploys the service on Ray Serve; no other module imports it.",
+        (
+            "math_reward.commands.ray_replica",
+            "ray",
+        ): "It runs in the replicas of Ray Serve; only ray_serve imports it.",
     },
 )
 

@@ -22,13 +22,13 @@ from math_reward.pool.pool import Pool
 from math_reward.settings import Settings
 
 EXPLAINER_QUEUE = 64
-"""Items that may wait to be explained; people ask for that, one at a time."""
+"""Items that may wait for an explanation; people send these one at a time."""
 
 
 def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAPI:
     """The service as an ASGI application. Its worker processes start and end with its lifespan.
 
-    ``lifecycle`` is what the caller drains the service by.
+    The caller drains the service through ``lifecycle``.
     """
     lifecycle = lifecycle or Lifecycle()
     pool = Pool(settings.workers, settings.deadline, max_queued=settings.max_queued)
@@ -51,11 +51,11 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAP
         version=__version__,
         description="Grades math completions against reference answers.",
         lifespan=lifespan,
-        # They would load a script of somebody else's into the origin where the page keeps the token.
+        # Both pages load scripts from another site, which could then read the token that our page keeps.
         docs_url=None,
         redoc_url=None,
     )
-    # The last one added is the first to see a request.
+    # The middleware that is added last sees a request first.
     app.add_middleware(AuthAndLimits, settings=settings, lifecycle=lifecycle)
     app.add_middleware(Telemetry, metrics=metrics, access_log=access_log)
     app.add_exception_handler(RequestValidationError, invalid_request)

@@ -12,8 +12,8 @@ from math_reward.nearest import no_such
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Exit code 2 and two sentences, without the usage, which is as long as the list of flags."""
-        refuse(f"{message[0].upper()}{message[1:].rstrip('.')}. `{self.prog} --help` says what there is.")
+        """Ends with exit code 2 and two sentences. It leaves out the usage, which is as long as the list of flags."""
+        refuse(f"{message[0].upper()}{message[1:].rstrip('.')}. See `{self.prog} --help`.")
 
 
 def main() -> None:
@@ -37,11 +37,11 @@ def main() -> None:
 
 
 def _unknown(argument: str, flags: list[str], program: str) -> str:
-    """What is said of an argument that the parser has no place for."""
+    """The message for an argument that the parser does not know."""
     name = argument.partition("=")[0]
     if not name.startswith("--"):
-        end = ": write -- before what begins with a dash" if name.startswith("-") else ""
-        return f"{argument!r} is one argument too many{end}. `{program} --help` says what there is."
+        end = ": write -- before a text that begins with a dash" if name.startswith("-") else ""
+        return f"{argument!r} is one argument too many{end}. See `{program} --help`."
     said = no_such("flag", name, flags)
     return _sentence(said) if "did you mean" in said else f"There is no flag {name!r}. `{program} --help` lists them."
 

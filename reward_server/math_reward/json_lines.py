@@ -1,7 +1,7 @@
-"""The one reader of files with a JSON object a line, and of reference answers.
+"""Reads files with a JSON object on each line, and reference answers.
 
-The plugin has its own, ``openrlhf_gtpo/data/json_lines.py``, which reads the same files in the same way; one test
-feeds both. A file is UTF-8, with or without a byte order mark, and its lines end with LF or CRLF.
+The plugin, which cannot import the service, has ``openrlhf_gtpo/data/json_lines.py``, and one test holds both to the
+same readings. A file is UTF-8, with or without a byte order mark, and its lines end with LF or CRLF.
 """
 
 import json
@@ -12,23 +12,23 @@ from typing import Any
 __all__ = ["NoAnswer", "NoRow", "NotUTF8", "check_encoding", "label_text", "lines_of", "object_of"]
 
 WHOLE_FLOATS = 2**53
-"""Below it every whole number is a float of its own: 42.0 is 42."""
+"""Below it every whole number has a float of its own, so 42.0 is 42."""
 
 
 class NotUTF8(ValueError):
-    """A file is in another encoding; half a sentence says which."""
+    """A file has another encoding; the message is half a sentence that says which."""
 
 
 class NoRow(ValueError):
-    """A line is no JSON object; a sentence says why."""
+    """A line is not a JSON object; the message is a sentence that says why."""
 
 
 class NoAnswer(ValueError):
-    """A value is no reference answer; half a sentence says what it is."""
+    """A value is not a reference answer; the message is half a sentence that says what it is."""
 
 
 def check_encoding(head: bytes) -> None:
-    """Look at the first four bytes of a file.
+    """Checks the first four bytes of a file.
 
     Raises:
         NotUTF8: it is UTF-16 or UTF-32.
@@ -39,10 +39,10 @@ def check_encoding(head: bytes) -> None:
 
 
 def lines_of(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Number, from 1, and content of each line that is not blank.
+    """The number, from 1, and the content of each line that is not blank.
 
     Raises:
-        NotUTF8: with the first line.
+        NotUTF8: at the first line.
     """
     for number, content in enumerate(file, 1):
         if number == 1:
@@ -55,7 +55,7 @@ def object_of(content: bytes) -> dict[str, Any]:
     """The JSON object of a line.
 
     Raises:
-        NoRow: it is none.
+        NoRow: the line is not one.
     """
     try:
         row = json.loads(content.decode("utf-8-sig"))
@@ -63,17 +63,17 @@ def object_of(content: bytes) -> dict[str, Any]:
         raise NoRow("It is not UTF-8 text.") from None
     except json.JSONDecodeError as error:
         raise NoRow(f"It is not JSON: {error.msg} at character {error.colno}.") from None
-    except ValueError:  # Python reads no longer ones.
+    except ValueError:  # Python reads no longer integers.
         raise NoRow("It has an integer of more than 4,300 digits.") from None
     except RecursionError:
-        raise NoRow("Its JSON is nested too deep.") from None
+        raise NoRow("Its JSON is nested too deeply.") from None
     if not isinstance(row, dict):
-        raise NoRow("It is no JSON object, such as {...}.")
+        raise NoRow("It is not a JSON object, such as {...}.")
     return row
 
 
 def label_text(label: Any) -> str:
-    """A reference answer as the text that is graded against: a number as it is usually written, 42.0 as 42.
+    """A reference answer as text: a number as it is usually written, 42.0 as 42.
 
     Raises:
         NoAnswer: it is neither a text nor a number.

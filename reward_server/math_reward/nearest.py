@@ -1,4 +1,4 @@
-"""What somebody meant who mistyped a name."""
+"""Finds the name that somebody meant who mistyped one."""
 
 import difflib
 from collections.abc import Iterable
@@ -8,12 +8,12 @@ SHOWN_CHARACTERS = 40
 
 
 def no_such(what: str, name: str, known: Iterable[str]) -> str:
-    """A sentence without its full stop: that there is no ``name``, and the nearest that there is, or else all.
+    """A sentence, without its full stop, that there is no ``name``. It names the nearest known name, or else all.
 
     Args:
-        what: a field, a flag, ...
-        name: as it was given.
-        known: those that there are, at least one.
+        what: what the name is of: a field, a flag, ...
+        name: the name as it was given.
+        known: the names that exist, at least one.
     """
     names = list(known)
     said = f"There is no {what} {name[:SHOWN_CHARACTERS]!r}"

@@ -1,4 +1,4 @@
-"""What the service runs with: flags first, then MATH_REWARD_* environment variables, then the defaults below."""
+"""The service's settings: flags first, then MATH_REWARD_* environment variables, then the defaults below."""
 
 import ipaddress
 import os
@@ -16,7 +16,7 @@ def _cores() -> int:
 
 
 class Settings(BaseSettings):
-    """Frozen settings of the service. Raises SettingsError through ``load_settings`` only."""
+    """The frozen settings of the service. Make them with ``load_settings``, whose errors are sentences."""
 
     model_config = SettingsConfigDict(
         env_prefix="MATH_REWARD_", frozen=True, extra="forbid", hide_input_in_errors=True
@@ -32,18 +32,18 @@ class Settings(BaseSettings):
     max_queued: int = Field(default=32_768, ge=1, description="items that may wait for a worker")
     max_body_bytes: int = Field(default=16 * 2**20, ge=1024, description="size of a request body, in bytes")
     max_pending_bytes: int = Field(
-        default=64 * 2**20, ge=1024, description="size of the bodies of all requests under way, in bytes"
+        default=64 * 2**20, ge=1024, description="total size of the bodies of all requests under way, in bytes"
     )
     body_seconds: float = Field(
         default=30.0, gt=0, le=3600, description="seconds that a request body may take to arrive"
     )
     drain_seconds: float = Field(
-        default=8.0, ge=0, le=3600, description="seconds that requests under way have when the service is told to stop"
+        default=8.0, ge=0, le=3600, description="seconds that requests under way may still take when the service stops"
     )
     access_log: bool = Field(default=True, description="write a JSON line per request to standard error")
     insecure: bool = Field(default=False, description="listen without a token on an address that others can reach")
     allowed_hosts: str = Field(
-        default="", description="names by which browsers may ask for a service without a token, comma-separated"
+        default="", description="host names that a service without a token answers to, comma-separated"
     )
     token: SecretStr | None = Field(default=None, description="what clients must send as 'Authorization: Bearer ...'")
     token_file: Path | None = Field(default=None, description="a file that holds the token")
@@ -65,12 +65,12 @@ class Settings(BaseSettings):
     def _refuse_what_is_unsafe(self) -> "Settings":
         if self.token is not None and not self.bearer_token:
             raise ValueError(
-                "The token is empty: give MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE some content or unset it"
+                "The token is empty: put a token into MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, or unset it"
             )
         if self.max_pending_bytes < self.max_body_bytes:
             raise ValueError(
-                f"max_pending_bytes, {self.max_pending_bytes}, has no room for one body of max_body_bytes, "
-                f"{self.max_body_bytes}: raise MATH_REWARD_MAX_PENDING_BYTES"
+                f"max_pending_bytes, {self.max_pending_bytes}, is less than max_body_bytes, {self.max_body_bytes}: "
+                "raise MATH_REWARD_MAX_PENDING_BYTES, or lower MATH_REWARD_MAX_BODY_BYTES"
             )
         if self.token is None and not self.insecure and not _is_loopback(self.host):
             raise ValueError(
@@ -92,11 +92,11 @@ class Settings(BaseSettings):
 
 
 class SettingsError(ValueError):
-    """The settings are refused; the message is a sentence for each reason."""
+    """The settings are refused; the message has a sentence for each reason."""
 
 
 def load_settings(**flags: Any) -> Settings:
-    """Settings from the flags that are not None, the environment and the defaults.
+    """Settings from the flags that are not None, then the environment, then the defaults.
 
     Raises:
         SettingsError: a value is out of bounds, or the combination is unsafe.
@@ -108,7 +108,7 @@ def load_settings(**flags: Any) -> Settings:
 
 
 def _sentence(reason: Any) -> str:
-    """One reason of pydantic's as a sentence. Never has the value in it: it could be the token."""
+    """One of pydantic's reasons as a sentence, without the value, which could be the token."""
     message = reason["msg"].removeprefix("Value error, ")
     if not reason["loc"]:
         return f"{message}."

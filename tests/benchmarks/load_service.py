@@ -210,9 +210,9 @@ async def send_all(
 
 
 def probe(host: str, port: int, stop: Any, results: Any) -> None:
-    """Asks /healthz until it is told to stop; sends back the slowest answer's seconds, infinity if one failed."""
+    """Asks /healthz until it is told to stop; sends back each answer's seconds, infinity where one failed."""
     request = f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
-    slowest = 0.0
+    latencies = []
     while not stop.is_set():
         start = time.perf_counter()
         try:
@@ -221,9 +221,9 @@ def probe(host: str, port: int, stop: Any, results: Any) -> None:
                 answered = connection.recv(4096).startswith(b"HTTP/1.1 200")
         except OSError:
             answered = False
-        slowest = max(slowest, time.perf_counter() - start if answered else float("inf"))
+        latencies.append(time.perf_counter() - start if answered else float("inf"))
         time.sleep(PROBE_SECONDS)
-    results.put(slowest)
+    results.put(latencies)
 
 
 def load(
@@ -245,7 +245,7 @@ def load(
     latencies, statuses = _run(send_all(target, requests, connections, keep_alive))
     seconds = time.perf_counter() - start
     stop.set()
-    health = results.get()
+    health = max(results.get())
     prober.join()
     errors = sum(status != 200 for status in statuses)
     counted = latencies if counts is None else list(itertools.compress(latencies, counts))
@@ -281,10 +281,10 @@ def table(measured: list[Measured]) -> str:
 
 
 @contextlib.contextmanager
-def own_service() -> Iterator[Target]:
-    """Starts the service on a free port, without a token."""
+def own_service(command: list[str] | None = None) -> Iterator[tuple[Target, int]]:
+    """Starts the service (or ``command``, which takes its flags) on a free port, without a token; with its pid."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")}
-    command = [sys.executable, "-m", "math_reward", "serve", "--port", "0", "--exit-on-stdin-close"]
+    command = [*(command or [sys.executable, "-m", "math_reward"]), "serve", "--port", "0", "--exit-on-stdin-close"]
     process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with process:
         assert process.stdout is not None
@@ -292,7 +292,7 @@ def own_service() -> Iterator[Target]:
         if not url:
             sys.exit("load_service.py: the service did not start.")
         try:
-            yield target_of(url, None)
+            yield target_of(url, None), process.pid
         finally:
             process.terminate()
 
@@ -344,8 +344,8 @@ def main() -> None:
             mixed = [one if counts[i] else single(target, next(hostile_rows)) for i, one in enumerate(singles)]
             yield load("hostile", target, mixed, 1, args.connections, counts=counts)
 
-    service = contextlib.nullcontext(target_of(args.url, args.token)) if args.url else own_service()
-    with service as target:
+    service = contextlib.nullcontext((target_of(args.url, args.token), 0)) if args.url else own_service()
+    with service as (target, _):
         wait_until_ready(target)
         measured = list(measure(target))
     print(table(measured))

@@ -3,7 +3,8 @@
 <!-- run -->                        as printed, in a copy of the repository's folder
 <!-- run: COMMAND -->               this command instead, which does the same where the block needs more
 <!-- run with the service -->       beside a reward service, whose port takes the place of 8000
-<!-- run in the loop -->            with engines, after a quickstart (also with `: COMMAND`)
+<!-- run in the loop -->            with engines, after a quickstart (also with `: COMMAND`); beside a service where it
+                                    starts one
 <!-- run as a cluster -->           with a Ray cluster of its own in the place of the first line's
 <!-- is FILE -->                    the block is that file, which another test runs
 <!-- tested by FILE: WORDS -->      that test runs it: the file names the words
@@ -14,8 +15,12 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from ..reward_server.conftest import LiveServer
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -83,6 +88,22 @@ def scratch(folder: Path, policy: Path | None = None) -> Path:
         (folder / "runs" / "quickstart").mkdir()
         (folder / "runs" / "quickstart" / "warm_start").symlink_to(policy)
     return folder
+
+
+STARTS_SERVICE = "math-reward serve"
+
+
+@contextmanager
+def beside_a_service(block: Block) -> Iterator[str]:
+    """The block's commands without the line that starts a reward service: one runs on another port until the end."""
+    lines = block.commands.splitlines()
+    others = [line for line in lines if not line.startswith(STARTS_SERVICE)]
+    assert len(others) == len(lines) - 1, f"{block} starts one service"
+    server = LiveServer("--workers", "1").when_ready()
+    try:
+        yield "\n".join(others).replace("localhost:8000", f"127.0.0.1:{server.port}")
+    finally:
+        server.stop()
 
 
 # What tests/conftest.py sets for its own process and a user's shell does not have.

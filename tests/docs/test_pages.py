@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ..reward_server.conftest import LiveServer
-from .blocks import BIN, PAGES, ROOT, TESTED, Block, blocks, run_block, scratch
+from .blocks import BIN, PAGES, ROOT, TESTED, Block, beside_a_service, blocks, run_block, scratch
 
 README_LINES, README_WIDTH = 150, 120
 
@@ -49,14 +48,8 @@ def test_what_is_printed_can_be_run(block: Block, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("block", blocks("run with the service"), ids=str)
 def test_what_is_printed_can_be_run_beside_the_service(block: Block, tmp_path: Path) -> None:
-    lines = [line for line in block.text.splitlines() if not line.startswith("math-reward serve")]
-    assert len(lines) == len(block.text.splitlines()) - 1, "the block starts the service itself"
-    server = LiveServer("--workers", "1").when_ready()
-    try:
-        text = "\n".join(lines).replace("localhost:8000", f"127.0.0.1:{server.port}")
+    with beside_a_service(block) as text:
         done = run_block(block, scratch(tmp_path), text)
-    finally:
-        server.stop()
     assert done.returncode == 0, done.stderr[-2000:]
     assert '"reward": 1.0, "correct": true' in done.stdout
     for said in re.findall(r"^# (\{.*)$", block.text, re.M):

@@ -1,6 +1,8 @@
 """The commands and snippets of README and docs that need engines or a cluster, run as they are printed."""
 
 import json
+import math
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -8,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ..docs.blocks import ROOT, Block, blocks, run_block, scratch
+from ..docs.blocks import ROOT, STARTS_SERVICE, Block, beside_a_service, blocks, run_block, scratch
 from .ray_cluster import RayCluster
 
 pytestmark = pytest.mark.engine
@@ -43,13 +45,35 @@ def test_the_readmes_command_for_a_cpu_trains(first_run: Path) -> None:
     assert len((first_run / "runs" / "first" / "metrics.jsonl").read_text().splitlines()) == 3
 
 
-OTHERS = [block for block in blocks("run in the loop") if "runs/first" not in block.text or block.argument]
+LOOP = blocks("run in the loop")
+WITH_SERVICE = [block for block in LOOP if STARTS_SERVICE in block.commands]
+AFTER_FIRST = [block for block in LOOP if "runs/first" not in block.text or block.argument]
+OTHERS = [block for block in AFTER_FIRST if block not in WITH_SERVICE]
 
 
 @pytest.mark.parametrize("block", OTHERS, ids=str)
 def test_what_is_printed_can_be_run_after_a_quickstart(block: Block, first_run: Path) -> None:
     status, said = run(block, first_run)
     assert status == 0, said[-4000:]
+
+
+def test_the_example_draws_the_entropies_and_verdicts_of_a_group(first_run: Path) -> None:
+    (block,) = WITH_SERVICE
+    with beside_a_service(block) as text:
+        status, said = run(block, first_run, text)
+    assert status == 0, said[-4000:]
+    rows = re.findall(r"^(correct|wrong|no_answer) +(\S+) +(\d+) +([\d.]+) +([\d.]+)$", said, re.M)
+    assert len(rows) == 8, said[-4000:]
+    config = json.loads((first_run / "runs" / "quickstart" / "warm_start" / "model" / "config.json").read_text())
+    for verdict, answer, tokens, mean, highest in rows:
+        assert (answer == "-") == (verdict == "no_answer")
+        assert 0 < int(tokens) <= 40
+        assert 0 <= float(mean) <= float(highest) <= math.log(config["vocab_size"]) + 1e-3, (
+            "as much as a uniform choice"
+        )
+    assert [row[0] for row in rows] == sorted((row[0] for row in rows), key=lambda verdict: verdict != "correct")
+    picture = (first_run / "runs" / "group_entropies.png").read_bytes()
+    assert picture.startswith(b"\x89PNG")
 
 
 @pytest.fixture(scope="module")

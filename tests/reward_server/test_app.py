@@ -351,7 +351,7 @@ async def test_openrlhfs_own_client_gets_lists_for_several_queries(open_server: 
         (
             "/get_reward",
             {"query": ["a", "b"], "prompts": ["a"], "labels": ["1"]},
-            "query, prompts and labels have 2, 1 and 1 entries; give as many of each.",
+            "query, prompts and labels have 2, 1 and 1 entries: send the same number of each.",
         ),
         (
             "/get_reward",

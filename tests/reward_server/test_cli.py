@@ -107,7 +107,9 @@ def test_a_port_that_is_taken_is_one_sentence(server: Any):
 
     assert result.returncode == 2
     assert re.fullmatch(
-        r"math-reward: Cannot listen on 127\.0\.0\.1 port \d+: Address already in use\.\n", result.stderr
+        r"math-reward: Cannot listen on 127\.0\.0\.1 port \d+: Address already in use\. "
+        r"Choose another --host or --port\.\n",
+        result.stderr,
     )
 
 
@@ -237,12 +239,12 @@ def test_the_service_never_imports_torch():
         (["grade", "--zzzz", "1", "1"], "There is no flag '--zzzz'. `math-reward grade --help` lists them."),
         (
             ["grade", "-x", "1"],
-            "'-x' is one argument too many: write -- before what begins with a dash. `math-reward grade --help` says "
-            "what there is.",
+            "'-x' is one argument too many: write -- before a text that begins with a dash. See `math-reward grade "
+            "--help`.",
         ),
         (
             ["serve", "--port", "x"],
-            "Argument --port: invalid int value: 'x'. `math-reward serve --help` says what there is.",
+            "Argument --port: invalid int value: 'x'. See `math-reward serve --help`.",
         ),
     ],
 )

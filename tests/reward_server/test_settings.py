@@ -72,7 +72,7 @@ def test_the_token_is_never_shown(monkeypatch: pytest.MonkeyPatch):
         ({"DEADLINE": "0"}, "deadline (MATH_REWARD_DEADLINE): input should be greater than 0."),
         (
             {"TOKEN": " "},
-            "The token is empty: give MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE some content or unset it.",
+            "The token is empty: put a token into MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, or unset it.",
         ),
         ({"TOKEN": "x", "TOKEN_FILE": "y"}, "Set MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, not both."),
         (

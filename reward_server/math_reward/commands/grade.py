@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from math_reward.settings import Settings
 
 FILE_OPTIONS = ("output", "references_only", "completion_key", "reference_key", "prompt_key", "label_key", "workers")
-"""What makes sense with ``--file`` alone."""
+"""Options that need ``--file``."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -22,9 +22,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "grade",
         help="grade one completion, or a file",
         usage="math-reward grade [options] COMPLETION REFERENCE\n       math-reward grade [options] --file ROWS.jsonl",
-        description="Grades one completion: exit code 0 where it is correct, 1 where it is not. Or, with --file, "
-        "grades every row of a file and checks its references: exit code 0 where every line and every reference can "
-        "be used, 1 where some cannot. 2 is wrong usage.",
+        description="Grades one completion: exit code 0 if it is correct, 1 if it is not. Or, with --file, grades "
+        "every row of a file and checks its references: exit code 0 if every line and every reference can be used, "
+        "1 if some cannot. Exit code 2 means wrong usage.",
         epilog="Write -- before a completion or a reference that begins with a dash.",
     )
     parser.add_argument(
@@ -32,20 +32,18 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("reference", metavar="REFERENCE", nargs="?", help="the reference answer, such as 42")
     parser.add_argument("--mode", choices=[mode.value for mode in Mode], default=Mode.LENIENT.value,
-                        help="strict: only a box counts as an answer (lenient)")  # fmt: skip
+                        help="strict: only an answer in a box; lenient: also in prose (lenient)")  # fmt: skip
     parser.add_argument("--rel-tol", type=_fraction, default=0.0, help="relative tolerance, 0 to 1 (0)")
-    parser.add_argument(
-        "--allow-rounded", action="store_true", help="an answer that is the rounded reference is correct too"
-    )
+    parser.add_argument("--allow-rounded", action="store_true", help="accept an answer that is the reference, rounded")
     parser.add_argument(
         "--allow-unevaluated",
         action="store_true",
-        help="a sum, an integral or another operation that is left undone counts as what it comes to",
+        help="accept a sum, an integral or another operation that is left undone, by its value",
     )
     parser.add_argument(
         "--evaluated",
         action="store_true",
-        help="where the reference is a number, the answer has to be a number in lowest terms",
+        help="if the reference is a number, accept only a number in lowest terms",
     )
     parser.add_argument("--deadline", type=float, help="seconds that grading one completion may take (2)")
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -57,7 +55,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     file.add_argument(
         "--references-only",
         action="store_true",
-        help="look at the references alone; so it is where the rows have no completion",
+        help="check only the references; this is the default for rows without a completion",
     )
     for what, usual in (
         ("completion", "completion, response, output, solution ..."),
@@ -77,11 +75,11 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.file is None:
         for name in FILE_OPTIONS:
             if getattr(arguments, name):
-                refuse(f"--{name.replace('_', '-')} is for --file.")
+                refuse(f"--{name.replace('_', '-')} works only with --file ROWS.")
         if arguments.reference is None:
-            refuse("Give a completion and a reference, or --file.")
+            refuse("Give a completion and a reference, or --file ROWS.")
     elif arguments.completion is not None:
-        refuse("Give a completion and a reference, or --file, not both.")
+        refuse("Give a completion and a reference, or --file ROWS, but not both.")
     try:
         # Nothing is served here, so the address does not matter.
         settings = load_settings(deadline=arguments.deadline, workers=arguments.workers, host="127.0.0.1")
@@ -137,7 +135,7 @@ def _grade_file(arguments: argparse.Namespace, settings: "Settings", options: Op
     except FileRefused as error:
         refuse(str(error))
     except KeyboardInterrupt:
-        sys.exit(130)  # What shells say of a command that Ctrl-C has ended.
+        sys.exit(130)  # The exit code of a command that Ctrl-C ended.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # A reference may be text that the terminal cannot show.
     print(json.dumps(report.as_dict()) if arguments.json else report)

@@ -1,6 +1,6 @@
-"""Grades a file: one JSON object per line, with a completion and its reference answer or with a reference alone.
+"""Grades a file: one JSON object per line, with a completion and its reference answer, or only a reference.
 
-People look at a data set's references before they train on it: a reference that cannot be read is never paid.
+Check a data set with it before you train on it: no answer to a reference that cannot be read is ever rewarded.
 """
 
 import gzip
@@ -35,20 +35,20 @@ WINDOW_ROWS = 512
 """Rows that go to the workers together."""
 
 WINDOWS = 3
-"""Windows under way at once: no worker waits for the file, and no more of the file is in memory."""
+"""Windows in memory at once: enough to keep every worker busy while the file is read."""
 
 SLOWEST = 5
 """How many of the slowest rows are reported."""
 
 LISTED = 20
-"""The most lines of one kind that the printed report lists; the JSON report has all."""
+"""How many lines of one kind the printed report lists; the JSON report lists all."""
 
 SHOWN_CHARACTERS = 60
 """How much of a reference the printed report shows."""
 
 
 DETAIL_OF_A_BAD_REFERENCE = "The reference answer cannot be used: "
-"""How the grader begins; the report has said so already."""
+"""The start of the grader's message, which the report leaves out: its heading says the same."""
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Report:
         self.verdicts[verdict.value] += 1
         if grade.stage is not None:
             self.stages[grade.stage.value] += 1
-        # Without a completion, the best that can be said is that there is no answer.
+        # A row without a completion is graded as an empty one: if the reference is usable, there is no answer.
         expected_verdict = self.keys.completion is not None or verdict is Verdict.NO_ANSWER
         if verdict is Verdict.BAD_REFERENCE or not expected_verdict:
             reason = (grade.detail or f"the verdict is {verdict.value}.").removeprefix(DETAIL_OF_A_BAD_REFERENCE)
@@ -152,7 +152,7 @@ class Report:
         )
         yield from _faults(self.bad_references)
         if self.bad_lines:
-            yield f"bad lines    {len(self.bad_lines):,} were passed over"
+            yield f"bad lines    {len(self.bad_lines):,} were skipped"
             yield from _faults(self.bad_lines)
 
 
@@ -166,16 +166,16 @@ def grade_file(
     references_only: bool = False,
     output: str | None = None,
 ) -> Report:
-    """Grades every line of a file in worker processes; shows how far it is on standard error, if that is a terminal.
+    """Grades every line of a file in worker processes. Shows its progress on standard error if that is a terminal.
 
     Args:
         path: a ``.jsonl`` or ``.jsonl.gz`` file, or ``-`` for standard input.
         workers: how many worker processes.
-        deadline: seconds that one row may take.
-        options: where an answer may stand and how near is near enough.
+        deadline: CPU seconds that one row may take.
+        options: how to grade.
         named: the names of the fields, see ``math_reward.commands.rows.find_keys``.
-        references_only: look at the references and at nothing else.
-        output: a file that gets a JSON object per row, in order: its line and what ``/v1/grade`` says of it.
+        references_only: check only the references.
+        output: a file to write: for each row, in order, a JSON object with its line and the result of ``/v1/grade``.
 
     Raises:
         FileRefused: a file cannot be read or written, or the first row lacks a field that is needed.
@@ -197,7 +197,7 @@ def grade_file(
         keys = find_keys(first[1], named, references_only)
         report = Report(keys, bad_lines=faults)
         written = _created(stack, output) if output is not None else None
-        # One bar per file: its bytes are known beforehand, its rows are not.
+        # The bar counts bytes, since the number of rows is not known in advance.
         size = None if path == "-" else Path(path).stat().st_size
         bar = stack.enter_context(tqdm(total=size, unit="B", unit_scale=True, disable=None, file=sys.stderr))
 
@@ -251,7 +251,7 @@ def _opened(stack: ExitStack, path: str) -> IO[bytes]:
 
 
 class _StandardInput(io.RawIOBase):
-    """Standard input, read so that a Ctrl-C that comes just before a read begins does not wait for its end."""
+    """Standard input, which Ctrl-C ends at once: Python handles no signal that comes just before a blocking read."""
 
     def readable(self) -> bool:
         return True
@@ -259,7 +259,7 @@ class _StandardInput(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         number = sys.stdin.fileno()
         while not select.select([number], [], [], 0.2)[0]:
-            pass  # Between two looks Python handles its signals.
+            pass  # Python handles its signals here.
         content = os.read(number, len(buffer))
         buffer[: len(content)] = content
         return len(content)
@@ -302,7 +302,7 @@ def _faults(faults: list[Fault]) -> Iterator[str]:
         shown = ""
         if fault.reference is not None:
             long = len(fault.reference) > SHOWN_CHARACTERS
-            # With one backslash for each: it is what the file's people know their reference by.
+            # repr doubles each backslash; the report shows the reference as its author wrote it.
             shown = repr(fault.reference[:SHOWN_CHARACTERS]).replace("\\\\", "\\") + ("..." if long else "") + ": "
         yield f"  line {fault.line}: {shown}{fault.reason}"
     if len(faults) > LISTED:

@@ -1,4 +1,4 @@
-"""How a command refuses what it was told."""
+"""How a command ends when it refuses its arguments."""
 
 import sys
 from typing import NoReturn

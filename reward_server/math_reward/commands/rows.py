@@ -1,4 +1,4 @@
-"""Reads the lines of a file that is to be graded: which field is what, and what is wrong with a line."""
+"""Reads the lines of a file to grade: finds the fields, and says what is wrong with a line."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ CANDIDATES = {
     "prompt": ("prompt", "question", "problem", "query"),
     "label": ("label", "correct", "is_correct"),
 }
-"""Where to look for what, in this order, if it is not named."""
+"""The names of fields to look for, in this order, where the user names none."""
 
 _LABELS = {"true": True, "correct": True, "1": True, "false": False, "wrong": False, "incorrect": False, "0": False}
 
@@ -26,7 +26,7 @@ class FileRefused(ValueError):
 
 
 class Keys(NamedTuple):
-    """The name of each field; None for what the rows do not have."""
+    """The name of each field; None for a field that the rows do not have."""
 
     reference: str
     completion: str | None = None
@@ -35,16 +35,16 @@ class Keys(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One line that can be graded."""
+    """A line that can be graded."""
 
     line: int
     item: Item
     label: bool | None
-    """Whether the row says that its completion is correct; None where it says nothing."""
+    """Whether the row says that its completion is correct; None if it does not say."""
 
 
 class Fault(NamedTuple):
-    """One line that cannot be used."""
+    """A line that cannot be used."""
 
     line: int
     reason: str
@@ -57,7 +57,7 @@ class _Unusable(ValueError):
 
 
 def objects(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]] | Fault]:
-    """The JSON object of each line with the line's number, from 1; lines of white space are passed over.
+    """The JSON object of each line with the line's number, from 1. Blank lines are skipped.
 
     Raises:
         NotUTF8: with the first line.
@@ -70,12 +70,12 @@ def objects(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]] | Fau
 
 
 def find_keys(row: dict[str, Any], named: dict[str, str | None], references_only: bool) -> Keys:
-    """Which field of the first row is what.
+    """Finds the fields in the first row.
 
     Args:
         row: the first row.
-        named: names that were given, by what they are: a key of ``CANDIDATES``; None for what is to be looked for.
-        references_only: no completion is needed.
+        named: for each key of ``CANDIDATES`` the field that the user named, or None to look for one.
+        references_only: leave out the completion, the prompt and the label.
 
     Raises:
         FileRefused: a field that was named is not there, or there is no reference.
@@ -96,7 +96,7 @@ def find_keys(row: dict[str, Any], named: dict[str, str | None], references_only
 
 
 def read_row(line: int, row: dict[str, Any], keys: Keys, options: Options) -> Row | Fault:
-    """One row as an item to grade; without a completion, an item whose reference alone is looked at."""
+    """One row as an item to grade; without a completion, an item with an empty one, to check its reference."""
     try:
         fields = {"completion": "" if keys.completion is None else _field(row, keys.completion)}
         fields["reference"] = _field(row, keys.reference)
@@ -121,12 +121,12 @@ def _field(row: dict[str, Any], name: str) -> Any:
 
 
 def _first(row: dict[str, Any], what: str) -> str | None:
-    # Some data sets have a conversation where others have a prompt.
+    # In some data sets these fields hold a conversation, which is not text.
     return next((k for k in CANDIDATES[what] if k in row and (what == "reference" or isinstance(row[k], str))), None)
 
 
 def _label(value: object) -> bool | None:
-    """True, False or None for what is no label."""
+    """True or False, or None if ``value`` is not a label."""
     return _LABELS.get(str(value).lower()) if isinstance(value, bool | int | str) else None
 
 

@@ -21,13 +21,13 @@ KEEP_ALIVE_SECONDS = 75
 """How long an idle connection stays open, so that a client can use it again after a training step."""
 
 ANSWER_SECONDS = 1
-"""What requests have to be answered once they are given up; their connections are closed then."""
+"""How long the service, when it stops, has to answer the requests that it could not finish; then it closes them."""
 
 BACKLOG = 4096
-"""Connections that may wait to be accepted; the kernel may allow fewer."""
+"""Connections that may wait to be accepted; the kernel may lower it."""
 
 ACCEPTED_AT_ONCE = 16
-"""Connections that are accepted in one round of the event loop. asyncio uses the backlog that it is given for both."""
+"""Connections accepted in one round of the event loop. asyncio takes this number from the ``backlog`` it is given."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -36,9 +36,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "serve",
         help="run the reward service",
         description="Runs the reward service. Once it listens it prints: math-reward listening on http://HOST:PORT",
-        epilog="All but the last can also be set as MATH_REWARD_<NAME>. The token that clients must send is only ever "
-        "set as MATH_REWARD_TOKEN, or as MATH_REWARD_TOKEN_FILE, a file that holds it. SIGTERM and Ctrl-C drain the "
-        "service: it takes no new work, answers what is under way and exits with 0; a second one ends it at once.",
+        epilog="Every flag but the last can also be set as MATH_REWARD_<NAME>. The token that clients must send has "
+        "no flag: set MATH_REWARD_TOKEN, or MATH_REWARD_TOKEN_FILE to a file that holds it. SIGTERM and Ctrl-C drain "
+        "the service: it takes no new requests, answers those under way and exits with 0. A second signal ends it at "
+        "once.",
     )
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on; 0 picks a free one (8000)")
@@ -48,11 +49,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--max-queued", type=int, help="items that may wait for a worker (32768)")
     parser.add_argument("--max-body-bytes", type=int, help="size of a request body (16777216)")
     parser.add_argument(
-        "--max-pending-bytes", type=int, help="size of the bodies of all requests under way (67108864)"
+        "--max-pending-bytes", type=int, help="total size of the bodies of all requests under way (67108864)"
     )
     parser.add_argument("--body-seconds", type=float, help="seconds that a request body may take to arrive (30)")
     parser.add_argument(
-        "--drain-seconds", type=float, help="seconds that requests under way have when the service is to stop (8)"
+        "--drain-seconds", type=float, help="seconds that requests under way may still take when the service stops (8)"
     )
     parser.add_argument(
         "--access-log",
@@ -68,19 +69,19 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument(
         "--allowed-hosts",
-        help="names, comma-separated, by which a service without a token may be asked for; addresses, localhost and "
-        "names without a dot always may",
+        help="host names that a service without a token answers to, comma-separated; it always answers to addresses, "
+        "localhost and names without a dot",
     )
     parser.add_argument(
         "--exit-on-stdin-close",
         action="store_true",
-        help="stop when standard input ends, so as not to outlive the process that holds its other end",
+        help="stop when standard input closes, so that the service ends with the process that started it",
     )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Serves; returns when the service was told to stop and has."""
+    """Runs the service; returns when it has stopped."""
     import uvicorn
 
     from math_reward.app import create_app
@@ -92,7 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
 
     flags = {k: v for k, v in vars(arguments).items() if k not in ("command", "run", "exit_on_stdin_close")}
     if arguments.exit_on_stdin_close and "MATH_REWARD_ACCESS_LOG" not in os.environ and flags["access_log"] is None:
-        flags["access_log"] = False  # A part of something else, whose log this would fill.
+        flags["access_log"] = False  # Another program started the service; this would fill its log.
     try:
         settings = load_settings(**flags)
     except SettingsError as error:
@@ -100,9 +101,10 @@ def run(arguments: argparse.Namespace) -> None:
     try:
         listener = _listen(settings.host, settings.port)
     except socket.gaierror as error:
-        refuse(f"{settings.host!r} is no address to listen on: {error.strerror}.")
+        refuse(f"Cannot listen on {settings.host!r}: {error.strerror}. Set --host to an address of this machine.")
     except OSError as error:
-        refuse(f"Cannot listen on {settings.host} port {settings.port}: {os.strerror(error.errno or 0)}.")
+        reason = os.strerror(error.errno or 0)
+        refuse(f"Cannot listen on {settings.host} port {settings.port}: {reason}. Choose another --host or --port.")
     _allow_many_connections()
     lifecycle = Lifecycle()
     waiting = WaitingConnections()
@@ -118,7 +120,7 @@ def run(arguments: argparse.Namespace) -> None:
                 print(f"math-reward listening on {_url(listener)}", flush=True)
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            """The handler of SIGTERM and SIGINT. The listener stays open, so that new work is told why."""
+            """Handles SIGTERM and SIGINT. The listener stays open so that new requests get a 503 that says why."""
             self.drain_until = time.monotonic() + (0 if lifecycle.draining else settings.drain_seconds)
             lifecycle.draining = True
 
@@ -131,17 +133,17 @@ def run(arguments: argparse.Namespace) -> None:
             return await super().on_tick(counter) or lifecycle.drained or overdue
 
     print(_shown(settings), file=sys.stderr, flush=True)
-    # uvicorn takes these two over when it has started; before that there is nothing to drain.
+    # uvicorn handles these two signals once it has started; before that there is nothing to drain.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
-    # Standard output is for the line above alone, and the access log is the service's own.
+    # Standard output has only the line of startup(), and the service writes its own access log.
     config = uvicorn.Config(
         create_app(settings, lifecycle),
         access_log=False,
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=ANSWER_SECONDS,
-        # uvloop accepts one connection per round: two thousand that come together wait in front of a health check.
+        # uvloop accepts one connection in a round, so a health check would wait behind two thousand new connections.
         loop="asyncio",
         http=protocol_of(waiting),
         ws="none",
@@ -163,14 +165,14 @@ def _shown(settings: "Settings") -> str:
 
 
 def _stop_at_end_of_input(server: Any) -> None:
-    # os.read and not sys.stdin: a thread that waits inside sys.stdin holds a lock which the interpreter needs to exit.
+    # os.read, since a thread that waits inside sys.stdin holds a lock that the interpreter needs to exit.
     while os.read(0, 4096):
         pass
     server.should_exit = True
 
 
 def _allow_many_connections() -> None:
-    """Raises the soft limit on open files, often 1,024, to the hard one: every connection is one."""
+    """Raises the soft limit on open files, often 1,024, to the hard one: every connection is an open file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -180,8 +182,9 @@ def _allow_many_connections() -> None:
 def _listen(host: str, port: int) -> socket.socket:
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     listener = socket.create_server(address[:2], family=family, backlog=BACKLOG)
-    # By its number a socket learns that it speaks TCP, and so do the connections that it accepts: asyncio switches
-    # Nagle's algorithm off for those alone that know it. With it an answer's body waits 40 ms for the head's receipt.
+    # asyncio switches Nagle's algorithm off only for sockets whose ``proto`` is TCP. A socket that is made from a file
+    # descriptor finds that out, and so do the connections that it accepts. With Nagle's algorithm the body of an
+    # answer waits 40 ms until the client has acknowledged the head.
     return socket.socket(fileno=listener.detach())
 
 

@@ -1,4 +1,4 @@
-"""What binds tightest in an answer: numbers, variables, functions, powers and what stands behind them."""
+"""Parses what binds tightest in an answer: numbers, variables, powers, and commands with their arguments."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _SPLITTABLE = (
 
 
 class AtomParser(FunctionParser):
-    """Powers, factors and all that is tighter."""
+    """Reads powers and everything that binds tighter."""
 
     __slots__ = ()
 
@@ -108,7 +108,7 @@ class AtomParser(FunctionParser):
         raise TooComplex(f"it is nested more than {MAX_NESTING} deep")
 
     def _applied(self, primed: Node) -> Node:
-        """``f'(x)``, the derivative of a function at its argument, and not f' times x."""
+        """Reads ``f'(x)`` as the derivative of f at x, not as f' times x."""
         function = primed
         while isinstance(function, Call) and function.function == "prime":
             function = function.arguments[0]
@@ -212,7 +212,7 @@ class AtomParser(FunctionParser):
         return number
 
     def _braces(self, *, argument: bool = False) -> Node:
-        """A group; one of several, or one with groups in it, is a set whose backslashes were forgotten."""
+        """A group in braces. Braces in a list of others, or with others inside, are a set without its backslashes."""
         before = self.before().kind if self.mark() else ""
         self.advance()
         if self.top.kind == "}":
@@ -305,7 +305,7 @@ class AtomParser(FunctionParser):
         return Symbol(name)
 
     def _is_inverse(self) -> bool:
-        """Passes over the ``^{-1}`` of ``f^{-1}(x)``; False where it does not stand here."""
+        """Skips the ``^{-1}`` of ``f^{-1}(x)``; False if it is not next."""
         start = self.mark()
         if self.accept("^"):
             braced = self.accept("{")
@@ -335,7 +335,7 @@ class AtomParser(FunctionParser):
         return False
 
     def _raw_brackets(self) -> str:
-        """What stands in round brackets, as it is written."""
+        """The text in round brackets, as it is written."""
         self.expect("(")
         depth = 1
         parts: list[str] = []
@@ -424,7 +424,7 @@ class AtomParser(FunctionParser):
         return self._argument(), self._argument()
 
     def _argument(self, *, exponent: bool = False) -> Node:
-        """What stands in braces, or the next single thing."""
+        """The argument of a command: a group in braces, or the next single token."""
         if self.top.kind == "{":
             return self.below(lambda: self._braces(argument=True))
         if exponent and self.top.kind in ("-", "+"):
@@ -446,7 +446,7 @@ class AtomParser(FunctionParser):
         return negated(node) if negative else node
 
     def _starts_factor(self) -> bool:
-        """True where the next token is a factor that no sign of multiplication announces."""
+        """True where the next token is a factor without a sign of multiplication before it."""
         token = self.top
         kind = token.kind
         if kind == "number":
@@ -486,7 +486,7 @@ class AtomParser(FunctionParser):
 
 
 def function_prefix(word: str) -> str | None:
-    """``sin`` of ``sinx``: people forget the space."""
+    """The ``sin`` of ``sinx``: people forget the space."""
     for name in _SPLITTABLE:
         if word.startswith(name) and len(word) - len(name) in (1, 2):
             return name

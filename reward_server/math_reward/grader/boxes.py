@@ -1,6 +1,7 @@
 r"""Finds the boxes in a completion: ``\boxed{...}``, ``\fbox{...}`` and GLM's ``<|begin_of_box|>...<|end_of_box|>``.
 
-One pass from the end, whose work is bounded, however long the text is."""
+The work is bounded, however long the text is.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +9,9 @@ import re
 from typing import NamedTuple
 
 MAX_BOXES = 64
-"""How many boxes, from the last one backwards, are looked at."""
+"""How many boxes, counted from the end, are looked at."""
 MAX_GAP = 60
-"""Boxes with more characters between them are never one answer."""
+"""Two boxes with more characters between them are never one answer."""
 
 # "\\boxed" with a doubled backslash (LaTeX escaped once too often) contains "\boxed", so it is found too.
 BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
@@ -30,22 +31,22 @@ _APPROXIMATE = re.compile(r"[\s$]{0,4}(?:\\approx|≈|\\simeq|~)")
 
 
 class Boxes(NamedTuple):
-    """The last box and those joined to it."""
+    """The last box and the boxes joined to it."""
 
     contents: list[str]
-    """Without repetitions."""
+    """The text in each, without repetitions."""
     alternatives: bool
-    """Whether they are for choice."""
+    """Whether the completion offers them as alternatives, joined by "or"."""
     before: str
     """The text before the first of them."""
     after: str
-    """The text behind the last."""
+    """The text after the last."""
 
 
 def last_boxes(text: str) -> Boxes | None:
-    """The last box and those joined to it.
+    """The last box and the boxes joined to it, or None if no box is closed.
 
-    None where no box is closed. A box that holds an approximation goes with the one before it: √2, that is ≈ 1.414.
+    A box that holds an approximation belongs to the box before it: √2 ≈ 1.414.
     """
     if "begin_of_box" in text:
         text = _TOKEN_BOX.sub(lambda token: r"\boxed{" if token[1] == "begin" else "}", text)
@@ -71,8 +72,10 @@ def last_boxes(text: str) -> Boxes | None:
 
 
 def _closed_boxes(text: str, start: int) -> list[tuple[int, int, int]]:
-    """Per box that is closed and in no other: where it begins, where its content begins and where that ends."""
-    opened: list[tuple[int, int] | None] = []  # per open brace: its box and the content's begin, None if no box's
+    """For each closed box that is in no other: where it begins, where its content begins and where that ends."""
+    opened: list[
+        tuple[int, int] | None
+    ] = []  # for each open brace: where its box and its content begin, if it has one
     boxes: list[tuple[int, int, int]] = []
     for match in _BRACE.finditer(text, start):
         token = match[0]
@@ -91,6 +94,6 @@ def _closed_boxes(text: str, start: int) -> list[tuple[int, int, int]]:
 
 def _joined(gap: str) -> bool | None:
     """Whether the text between two boxes joins them: None if not, True for "or"."""
-    # The bound keeps the pattern, which may try each of the white space's ends, from taking long.
+    # Without the bound the pattern could try every way to divide the white space, which takes long.
     match = _SEPARATOR.fullmatch(gap) if len(gap) <= MAX_GAP else None
     return None if match is None else match["alternative"] is not None

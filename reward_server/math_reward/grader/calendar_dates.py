@@ -1,4 +1,4 @@
-"""Dates, in the forms that people write them: ``May 1, 2019``, ``1st of May``, ``2019-05-01``, ``2019年5月1日``."""
+"""Reads dates in the forms that people write: ``May 1, 2019``, ``1st of May``, ``2019-05-01``, ``2019年5月1日``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COMMAND = re.compile(r"\\(?:text|mathrm) ?\{|\\displaystyle|[{}$]|\\[ ,;]|~")
 
 
 class Date(NamedTuple):
-    """A day; ``year`` is None where it is not said."""
+    """A day; ``year`` is None if the text names none."""
 
     year: int | None
     month: int
@@ -31,7 +31,7 @@ class Date(NamedTuple):
 
 
 def date(text: str) -> Date | None:
-    """The date that ``text`` is, and nothing else; None where it is none."""
+    """``text`` as a date; None if it is not one, or more than one."""
     if not 5 <= len(text) <= 60:
         return None
     bare = " ".join(_COMMAND.sub(" ", text).split()).strip(" .")
@@ -55,6 +55,6 @@ def _month(name: str) -> int | None:
 
 
 def same_date(reference: Date, answer: Date) -> bool:
-    """The same day; a year that only one of them has is dropped."""
+    """Whether both are the same day. A year that only one of them names is dropped."""
     years = {reference.year, answer.year} - {None}
     return len(years) < 2 and (reference.month, reference.day) == (answer.month, answer.day)

@@ -1,8 +1,7 @@
-r"""What stands left of an answer and is said to be equal to it: ``so 41 = 42``, ``$41 = \boxed{42}$``, ``41 is 42``.
+r"""Finds false equations that end with the answer: ``so 41 = 42``, ``$41 = \boxed{42}$``, ``41 is 42``.
 
-A final statement that equates two different numbers is no answer, whichever of them is right. Only what is the whole
-left side is looked at: in "the sum of 40 and 2 is 42" and "20 % of 50 = 10" the number before the sign
-is a part of it.
+A final statement that equates two different numbers is no answer, even if one of them is right. A number counts only
+if it is the whole left side: in "the sum of 40 and 2 is 42" and "20 % of 50 = 10" it is only a part.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ __all__ = ["contradiction"]
 WINDOW_CHARACTERS = 240
 """How much of the text on either side of an answer is looked at."""
 MAX_SIDES = 8
-"""Sides of a chain of equations that are compared."""
+"""How many sides of a chain of equations are compared."""
 
 _NEAR = r"≈|\\approx|\\simeq|\\doteq"
 _SPACE = r"[^\S\n]"
 _DRESS = r"\s|[$*_`'\"“(\[&]|\\[,;( \[]|\\left|\\quad|\\displaystyle"
-"""What may stand between a sign and a number: spaces, emphasis, the beginning of a formula."""
-# Only "=" and "≈" make chains. "5 is 42" says that two are equal, "n = 5 is 42" does not.
+"""What may stand between a sign and a number: spaces, emphasis, the start of a formula."""
+# Only "=" and "≈" make chains: "5 is 42" equates two numbers, "n = 5 is 42" does not.
 _LINK = re.compile(
     rf"(?:==?&?|(?P<near>{_NEAR})"
     r"|(?P<verb>(?i:\b(?:is|are|equals|makes|(?:is |are )?(?:exactly )?equal to|is the same as))|等于|是|为))"
@@ -45,7 +44,7 @@ _CONNECTIVES = (
     "|finally|yield|yields|implies|see|know|find|found|show|shows|follows|namely|indeed|also|clearly|obviously|where"
     "|compute|computes|calculate|calculating|result|answer|write|note|check|consequently|accordingly|say|says"
 )
-"""Words before which no side begins that goes on behind them."""
+"""Words that no side contains: it begins after them."""
 _LEFT = re.compile(
     r"(?:^|\n|[.!?。；;]\s|[，：]|(?<!\\)&|⇒|→|∴|⟹|\\(?:Rightarrow|implies|therefore|Longrightarrow|to|Leftrightarrow|iff)\b"
     r"|\n[-*•]\s|所以|因此|故|即|得|则|于是|那么|因为|有"
@@ -78,12 +77,12 @@ class _Side(NamedTuple):
 
 
 def contradiction(before: str, answer: str, after: str) -> str | None:
-    """The equation that an answer ends, where its sides are different numbers; else None.
+    """The equation that ends with the answer, if its sides are different numbers; else None.
 
     Args:
         before: the text before the answer.
-        answer: an answer as the completion has it.
-        after: the text behind it.
+        answer: the answer as the completion has it.
+        after: the text after it.
     """
     right = None if _RELATION.search(answer) or _NO_EQUATION.match(after) else _side(answer)
     if right is None:
@@ -111,7 +110,7 @@ def contradiction(before: str, answer: str, after: str) -> str | None:
 
 
 def _left_of(text: str, *, is_verb: bool) -> tuple[int, _Side] | None:
-    """Where the side left of a sign begins and what it is; None where it is no number or only a part of a side."""
+    """Where the side before a sign begins, and its number; None if it is not a number, or only a part of a side."""
     found = _LEFT.search(text)
     while found is not None:
         joint = found["joint"] or ""
@@ -126,7 +125,7 @@ def _left_of(text: str, *, is_verb: bool) -> tuple[int, _Side] | None:
 
 
 def _words_left_of(text: str) -> tuple[int, _Side] | None:
-    """As `_left_of`, of a number in words: "so forty-one is forty-two"; "the larger one is seven" has none."""
+    """Like `_left_of`, for a number in words: "so forty-one is forty-two"; "the larger one is seven" has none."""
     found = _WORDS_LEFT.search(text)
     if found is None:
         return None
@@ -139,7 +138,7 @@ def _words_left_of(text: str) -> tuple[int, _Side] | None:
 
 
 def _side(text: str) -> _Side | None:
-    """The number that one side says; None where it says no number."""
+    """The number on one side; None if it is not a number."""
     words = number_in_words(text.lower().strip(" .!")) if text[:1].isalpha() else None
     if words is not None:
         return _Side(words, True, text)
@@ -156,7 +155,7 @@ def _side(text: str) -> _Side | None:
 
 
 def _same(left: _Side, right: _Side, rounded: bool) -> bool:
-    """Whether two sides are the same number, as far as they are written: 2/3 = 0.67 is, 2/3 = 1 is not."""
+    """Whether two sides are the same number, up to the digits that are written: 2/3 = 0.67, but not 2/3 = 1."""
     decimal = _DECIMAL.fullmatch(_DELIMITERS.sub("", right.text).strip())
     percent = decimal is not None and decimal["percent"] is not None
     is_exact = left.is_exact and right.is_exact
@@ -184,5 +183,5 @@ def _same(left: _Side, right: _Side, rounded: bool) -> bool:
 
 
 def _agree(left: Fraction, right: Fraction, is_exact: bool) -> bool:
-    """Whether two values are the same, those of floating point to nine digits."""
+    """Whether two values are the same; values of floating point are compared to nine digits."""
     return left == right if is_exact else abs(left - right) * 10**9 <= 1 + abs(left) + abs(right)

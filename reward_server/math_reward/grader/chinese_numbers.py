@@ -1,4 +1,4 @@
-"""Numbers in Chinese characters: 二十五, 三分之二, 负一百零五, 三点一四."""
+"""Reads numbers in Chinese characters: 二十五, 三分之二, 负一百零五, 三点一四."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_CHARACTERS = 24
 
 
 def number_in_characters(text: str) -> Fraction | None:
-    """The number that ``text`` says in Chinese characters; None where it says something else."""
+    """The number that ``text`` names in Chinese characters; None if it is something else."""
     if not 0 < len(text) <= MAX_CHARACTERS or not _CHARACTERS.issuperset(text):
         return None
     if text[0] == "负":
@@ -30,7 +30,7 @@ def number_in_characters(text: str) -> Fraction | None:
 
 
 def _whole(text: str) -> int | None:
-    """Digits, each with its unit; a group of them with 万 or 亿."""
+    """A whole number: digits, each with its unit (十, 百, 千), in groups with 万 or 亿."""
     total, group, digit = 0, 0, None
     for character in text:
         if character in _DIGITS:

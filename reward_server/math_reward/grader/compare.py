@@ -1,7 +1,7 @@
 r"""Decides whether an answer is the reference answer, in stages, the cheapest first.
 
-Both are trees of `syntax.py`. What the two sides are decides the rule: the first of ``rules.RULES`` that applies.
-What remains are single expressions: rational numbers exactly, others at points (`numeric.py`), then by SymPy.
+Both are trees of `syntax.py`. The first of ``rules.RULES`` that applies to the two kinds of trees decides. Single
+expressions come last: rational numbers exactly, others at points (`numeric.py`), then by SymPy.
 
 The comparison is not symmetric: the reference sets the form. A decimal reference of three significant digits or more
 is taken as rounded, so 27/59 is 0.458; a unit that only one side has is dropped; two different units are not equal.
@@ -23,9 +23,9 @@ _ORDER = (Stage.STRING, Stage.EXACT, Stage.STRUCTURE, Stage.NUMERIC, Stage.SYMPY
 class Comparison:
     """One comparison of a reference and an answer.
 
-    ``stage`` is the latest stage that it needed; ``undecided`` is True where something in it has no value that could
-    be compared, and was compared as it is written. ``rule`` is the one that decided about the whole, ``difference``
-    the innermost two parts that were found to differ first.
+    ``stage`` is the latest stage that it needed. ``undecided`` is True if a part has no value at points, so that it
+    was compared as it is written. ``rule`` is the rule that decided about the whole, and ``difference`` the first two
+    parts, innermost, that differ.
     """
 
     def __init__(self, options: Options) -> None:
@@ -36,17 +36,17 @@ class Comparison:
         self.difference: tuple[Node, Node] | None = None
 
     def reached(self, stage: Stage) -> None:
-        """The comparison needed this stage."""
+        """Records that the comparison needed this stage."""
         if _ORDER.index(stage) > _ORDER.index(self.stage):
             self.stage = stage
 
     def same(self, reference: Node, answer: Node) -> bool:
-        """True where the two are the same mathematically, labels such as ``x =`` apart.
+        """Whether the two are the same mathematically, apart from labels such as ``x =``.
 
         Raises:
             TooComplex: a number is too big to compute.
             Undefined: one of them has no value, such as 1/0.
-            Contradiction: one of them says two things.
+            Contradiction: one of them equates two different things.
         """
         if reference == answer:
             self.reached(Stage.STRUCTURE)
@@ -70,7 +70,7 @@ class Comparison:
         return same_relation(self, *equations)  # PV = nRT, solved for P
 
     def same_value(self, reference: Node, answer: Node) -> bool:
-        """As ``same``, of values without labels: by the first rule that applies."""
+        """Like ``same``, for values without labels: by the first rule that applies."""
         if reference == answer:
             self.reached(Stage.STRUCTURE)
             return True
@@ -86,7 +86,7 @@ class Comparison:
 
 
 def mentions(comparison: Comparison, reference: Node, answer: Node) -> bool:
-    """True where the answer has several values and the reference is one of them: a guess."""
+    """Whether the answer has several values of which the reference is one: a guess."""
     if isinstance(answer, Relation) and answer.operators == ("in",):
         answer = answer.operands[1]
     if isinstance(reference, (Collection, Bracketed, Matrix)) or not isinstance(answer, (Collection, PlusMinus)):

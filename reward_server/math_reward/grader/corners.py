@@ -1,4 +1,4 @@
-r"""Where a function may change its formula: the corners of absolute values, roots, maxima and the like.
+r"""Finds where a function may change its formula: the corners of absolute values, roots, maxima and the like.
 
 Two expressions that agree at ordinary points may differ behind a corner: ``x + \max(0, x - 100)`` is x up to 100.
 """
@@ -24,12 +24,12 @@ _GRID = sorted(sign * 1.37 * 2.0**power for power in range(-8, 34, 2) for sign i
 
 
 def has_steps(node: Node) -> bool:
-    """Whether it jumps: a floor, a remainder."""
+    """Whether ``node`` jumps, as a floor or a remainder does."""
     return _has(node, _STEPS)
 
 
 def has_branches(node: Node) -> bool:
-    """Whether more than one formula is in it, on different sides of something."""
+    """Whether ``node`` has different formulas on different sides of some point."""
     return _has(node, _STEPS | _CORNERS | _PERIODIC) or any(
         isinstance(part, Power) and not _whole(part.exponent) and symbols(part.base) for part in walk(node)
     )
@@ -46,9 +46,9 @@ def _whole(node: Node) -> bool:
 
 
 def points(left: Node, right: Node, names: Sequence[str]) -> list[dict[str, float]]:
-    """Points far away, at the corners of both expressions, between them and beyond; none where there are no branches.
+    """Points far away, at the corners of both expressions, between them and beside them; none without branches.
 
-    One variable moves at a time; the others stand still.
+    One variable moves at a time; the others stay fixed.
     """
     if not names or not (has_branches(left) or has_branches(right)):
         return []
@@ -65,7 +65,7 @@ def points(left: Node, right: Node, names: Sequence[str]) -> list[dict[str, floa
 
 
 def _switches(node: Node) -> Iterator[Node]:
-    """The expressions whose change of sign is a corner."""
+    """The expressions that change their sign at a corner."""
     for part in walk(node):
         if isinstance(part, Call) and part.function in _CORNERS and symbols(part):
             if part.function in ("max", "min"):
@@ -111,7 +111,7 @@ def _value(node: Node, point: dict[str, float]) -> float | None:
 
 
 def zeros(node: Node) -> Iterator[dict[str, float]]:
-    """Points where an expression changes its sign or is zero, one variable moving at a time."""
+    """Points where an expression changes its sign or is zero. One variable moves at a time."""
     names = sorted(symbols(node))
     values = {_value(node, dict.fromkeys(names, place)) for place in (0.31, -1.7, 2.9)}
     if len(values) == 1 and None not in values:

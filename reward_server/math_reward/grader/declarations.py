@@ -1,5 +1,6 @@
-r"""What a formula says of its parameters: ``4k + 1, k \in \mathbb{N}``, ``e^{k\pi i/3}, k = 0, 1, 2``, ``(t, 2t)
-\text{ for some real } t``. Their range is a part of the answer; their names are not."""
+r"""Reads what a formula says about its parameters: ``4k + 1, k \in \mathbb{N}``, ``e^{k\pi i/3}, k = 0, 1, 2``, ``(t,
+2t) \text{ for some real } t``. Their range is a part of the answer; their names are not.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ _INSIDE = (
     re.compile(rf" ?\( ?{_RANGES[0]} ?\)"),
     re.compile(rf" ?, ?{_RANGES[0]}(?= ?(?:,|;|\\text ?\{{ ?,? ?or|or ))"),
 )
-# What makes it worth to look.
+# A text without one of these declares nothing.
 _HINT = re.compile(
     r"\\in(?![a-z])|integer|real|natural|constant|complex|[i-np] ?= ?-?\d{1,3} ?,|\\[lg]e(?![a-z])|<=|>="
 )
@@ -61,14 +62,14 @@ Domain = str | tuple[int, ...]
 
 
 class Reading(NamedTuple):
-    """A tree, and the ranges of its parameters, by their names. A parameter of a few values is written out."""
+    """A tree, and the range of each parameter by its name. A parameter with a few values is written out as a list."""
 
     tree: Node
     domains: dict[str, Domain]
 
 
 def read(normal: str) -> Reading:
-    """The tree of a normalised text, and what it says of its parameters. Raises as ``parse_normalised``."""
+    """The tree of a normalised text, and the ranges of its parameters. Raises like ``parse_normalised``."""
     if _HINT.search(normal):
         found = _declared(normal)
         if found is not None:
@@ -77,7 +78,7 @@ def read(normal: str) -> Reading:
 
 
 def compatible(left: dict[str, Domain], right: dict[str, Domain]) -> bool:
-    """Whether the parameters of both may be the same; what only one side says of them does not count."""
+    """Whether the ranges of both agree; a range that only one side gives does not count."""
     if not left or not right:
         return True
     return _among(left, right) and _among(right, left)
@@ -187,7 +188,7 @@ def _values(text: str) -> tuple[int, ...] | None:
 
 
 def _is_parameter(name: str, tree: Node) -> bool:
-    """Whether ``name`` is in the formula, and not what an inequality or an equation is about."""
+    """Whether ``name`` is a parameter of the formula, and not the unknown of an inequality or an equation."""
     relations = tree.items if isinstance(tree, Collection) else (tree,)
     for relation in relations:
         if isinstance(relation, Relation):

@@ -1,4 +1,4 @@
-"""What an expression is, in floating point or to many digits, where its variables have values."""
+"""The value of an expression at a point, in floating point or to many digits."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from math_reward.grader.syntax import (
 from math_reward.grader.tokens import TooComplex
 
 MAX_TERMS = 2_000
-"""Of a sum or a product."""
+"""A sum or a product with more terms is not calculated."""
 
 MAX_MAGNITUDE_BITS = 100_000
-"""The exponent of the largest value that is computed to many digits."""
+"""The largest binary exponent of a value that is computed to many digits."""
 
 Value = Any
 """float or complex, or mpmath's mpf or mpc."""
@@ -106,7 +106,7 @@ class Floats:
 
 
 class Digits:
-    """mpmath with so many digits. ``spread`` is how large or small a number was on the way, in bits."""
+    """mpmath with ``digits`` digits. ``spread`` is the largest binary exponent, up or down, of a value on the way."""
 
     def __init__(self, digits: int) -> None:
         self._mp = mpmath.mp.clone()
@@ -117,7 +117,7 @@ class Digits:
         self.i: Value = self._mp.mpc(0, 1)
 
     def seen(self, value: Value) -> None:
-        """Takes account of a value on the way: next to 1 a number of 2^-300 shows in 300 bits alone."""
+        """Records a value on the way: a number of 2^-300 beside 1 shows only with 300 bits."""
         if value:
             self.spread = max(self.spread, abs(float(self._mp.mag(value))))
 
@@ -181,7 +181,7 @@ def _undefined() -> Value:
 
 
 def evaluate(node: Node, point: Mapping[str, Any], field: Any = FLOATS) -> Value:
-    """The value of ``node`` where its variables are as ``point`` says (floats, or Fractions for ``Digits``).
+    """The value of ``node`` at ``point``, which gives each variable a float (or a Fraction for ``Digits``).
 
     Raises:
         Unknown: a part of it has no value.
@@ -248,7 +248,7 @@ def _power(node: Power, point: Mapping[str, Any], field: Any) -> Value:
     if type(exponent) is Quotient or (type(exponent) is Number and exponent.value.denominator != 1):
         power = exact(exponent)
         if power is not None and power.denominator % 2 and 1 < power.denominator < 100 and symbols(node.base):
-            # x^{2/3} is the square of the real cube root, as people write it.
+            # People mean the square of the real cube root by x^{2/3}.
             root = field.root(evaluate(node.base, point, field), power.denominator)
             return field.power(root, field.number(Fraction(power.numerator)))
     return field.power(evaluate(node.base, point, field), evaluate(node.exponent, point, field))

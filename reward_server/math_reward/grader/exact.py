@@ -1,4 +1,4 @@
-"""Exact values: what integers, decimals, fractions, powers and factorials are as a rational number."""
+"""Exact values of integers, decimals, fractions, powers and factorials, as rational numbers."""
 
 import math
 from collections.abc import Callable
@@ -19,16 +19,16 @@ from math_reward.grader.syntax import (
 from math_reward.grader.tokens import TooComplex
 
 MAX_BITS = 25_000
-"""The size of a numerator or denominator; 2006! has 19,200 bits."""
+"""The largest size of a numerator or denominator; 2006! has 19,200 bits."""
 MAX_FACTORIAL = 2_500
 
 
 class Undefined(ArithmeticError):
-    """There is no such value: a division by zero, 0^0, the logarithm of zero, the factorial of -1."""
+    """The value does not exist: a division by zero, 0^0, the logarithm of zero, the factorial of -1."""
 
 
 def exact(node: Node) -> Fraction | None:
-    """The rational value of ``node``, or None where it has a variable, is irrational or this is not seen.
+    """The rational value of ``node``; None if it has a variable, is irrational, or needs more than arithmetic.
 
     Raises:
         Undefined: it has no value.
@@ -152,7 +152,7 @@ def _natural(value: Fraction, limit: int = MAX_FACTORIAL) -> int | None:
     if value < 0:
         raise Undefined("the factorial of a negative number")
     if value > limit:
-        raise TooComplex(f"a factorial in it is of a number beyond {limit:,}")
+        raise TooComplex(f"a factorial in it is of a number above {limit:,}")
     return value.numerator
 
 

@@ -1,8 +1,8 @@
-r"""Decides what a completion states: the content of its last box, or else what its last words say it is.
+r"""Finds the final answer of a completion: the content of its last box, or else what its last words state.
 
-In this order, and the first that finds something decides: a box; in lenient mode also ``<answer>`` tags; a completion
-that is nothing but an answer, which is that answer whole; what follows the last phrase such as "the answer is"; the
-letter of a choice; a last line that is nothing but an answer; the last formula or number, where the text ends with it.
+It takes the first that it finds of: a box; in lenient mode also ``<answer>`` tags; the whole completion, if it is only
+an answer; the text after the last phrase such as "the answer is"; the letter of a choice; the last line, if it is only
+an answer; the last formula or number, if the text ends with it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from math_reward.grader.verdict import Mode
 from math_reward.grader.vocabulary import FUNCTIONS, UNITS
 
 SCANNED_CHARACTERS = 100_000
-"""Only the end of a completion is searched for a box."""
+"""How much of a completion's end is searched for a box."""
 TAIL_CHARACTERS = 3_000
 """How much of the end is searched for an answer that is not in a box."""
 MAX_JOINED = 8
-"""Formulas that are one answer together."""
+"""How many formulas can be one answer together."""
 WHOLE_CHARACTERS = 400
-"""A longer text is not nothing but an answer."""
+"""A longer text is never only an answer."""
 
 _TOKENS = re.compile(SPECIAL_TOKEN)
 _TAG = re.compile(r"<answer>(.{1,2000}?)</answer>", re.IGNORECASE | re.DOTALL)
 _FORMULA = re.compile(
-    # A dollar sign that a space or a digit gives away is a currency's: "$5 + $6 = $11".
+    # A dollar sign beside a space or before a digit is a currency: "$5 + $6 = $11".
     r"\$\$(?P<display>.+?)\$\$|(?<!\\)\$(?P<inline>(?=\S)(?:[^$\n]|\\\$)+?(?<=[^\s\\])|(?=\s)[^$\n]+?\s)\$(?!\d)"
     # No formula begins within another, else a text of openings alone takes quadratic time; a matrix has \\( and \\[.
     r"|\\\((?P<round>(?:(?!(?<!\\)\\\().)+?)\\\)|\\\[(?P<square>(?:(?!(?<!\\)\\\[).)+?)\\\]",
@@ -62,7 +62,7 @@ _CLAUSE = re.compile(
     r"[,;:=]|\b(?:so|then|we|is|are|gives?|gets?|because|since|but|and|thus|hence|which|there)\b", re.IGNORECASE
 )
 _BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])")
-# "It is not 42", "42 is wrong": a number that is named to be denied.
+# "It is not 42", "42 is wrong": the text denies the number.
 _DENIED_BEFORE = re.compile(
     r"(?:\bnot|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly|\b(?:might|could|may|can) be|\bor|\bone of"
     r"|\beither|\bbetween|\b(?:less|more|fewer|greater|smaller|larger|other|higher|lower) than"
@@ -93,7 +93,7 @@ _AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")
 _COUNTED = re.compile(r"[\u3040-\u9fff]{1,20}(?<!第)(-?\d{1,12}(?:\.\d{1,12})?(?:/\d{1,12})?)[\u3040-\u9fff]{1,8}")
 _NUMBER_WORDS = re.compile(r"(?:\bis|\bare|\bequals|=)\s+([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$", re.IGNORECASE)
 _FENCE = re.compile(r"```\w{0,12}")
-# "15, not 16": what it is not is said after what it is.
+# "15, not 16": the second number is denied.
 _CONTRAST = re.compile(r",? (?:and )?not \$?-?[\d.]{1,12}\$?[.!\s]{0,3}$")
 _TRUTH = re.compile(
     r"(?:^|[.;,\n]\s?|\b(?:so|thus|hence|therefore)\s)(?:the|this)\s(?:statement|claim|proposition|assertion|conjecture)"
@@ -113,20 +113,20 @@ class Answer:
 
     text: str
     boxed: bool
-    r"""True for the content of a ``\boxed{...}`` or ``\fbox{...}``, False for what was found in prose."""
+    r"""True for the content of a ``\boxed{...}`` or ``\fbox{...}``, False for an answer found in prose."""
     alternatives: bool = False
-    """True where several boxes are offered for choice: ``\\boxed{1}`` or ``\\boxed{2}``."""
+    """True if the completion offers several boxes as alternatives: ``\\boxed{1}`` or ``\\boxed{2}``."""
     contradicts_itself: bool = False
-    """True where it is said to be equal to another number: ``41 = 42``, which the text has then."""
+    """True if the completion equates it with another number; ``text`` is then the equation, such as ``41 = 42``."""
 
 
 def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Answer | None:
-    r"""The final answer of a completion, or None where it has none.
+    r"""The final answer of a completion, or None if it has none.
 
-    What comes before the last ``</think>`` and after the next message of the user does not count. A box that was
-    opened and never closed is an answer cut off, so none.
+    Text before the last ``</think>`` and after the next message of the user does not count. A box that is never closed
+    was cut off, so there is no answer.
     """
-    text = completion.rpartition("</think>")[2].partition("<think>")[0]  # Thought that does not end is no answer.
+    text = completion.rpartition("</think>")[2].partition("<think>")[0]  # A thought that never ends has no answer.
     text = before_next_turn(text[-SCANNED_CHARACTERS:])
     boxes = last_boxes(text)
     if boxes is not None:
@@ -181,7 +181,7 @@ def _in_prose(text: str) -> str | None:
 
 
 def is_bare(text: str) -> bool:
-    """Whether a text is nothing but an answer: no words but functions, units and "or"."""
+    """Whether a text is only an answer: no words but functions, units and "or"."""
     if len(text) > WHOLE_CHARACTERS or not text:
         return False
     words = _PROSE_WORD.findall(_LATEX_WORD.sub(" ", text))
@@ -189,7 +189,7 @@ def is_bare(text: str) -> bool:
 
 
 def _choice(text: str) -> str | None:
-    """The letter of a choice at the end, or at the beginning of a short text; or a yes or no there."""
+    """The letter of a choice at the end; or a letter, yes or no at the start of a short text."""
     found = _CHOICE.search(text[-60:])
     if found and not _DENIED_BEFORE.search(text[-60:][: found.start("letter")]) and "n't be" not in text[-60:]:
         return found["letter"]
@@ -203,7 +203,7 @@ def _choice(text: str) -> str | None:
 
 
 def _last_line(text: str) -> str | None:
-    """The last line where it is nothing but an answer."""
+    """The last line, if it is only an answer."""
     before, _, line = text.rstrip().rpartition("\n")
     line = line.strip().strip("*").strip()
     letter = _LETTER_ALONE.fullmatch(line)
@@ -226,7 +226,7 @@ def _value_at_end(text: str) -> str | None:
         if _OPERATOR_AT_END.search(text[max(0, formula.start() - 2) : formula.start()]) or _OPERATOR_AT_BEGIN.match(
             text, formula.end()
         ):
-            return None  # It is a part of something.
+            return None  # The formula is part of a larger expression.
         return _joined(text, formula)
     spelled = _NUMBER_WORDS.search(text[-80:]) if last is None else None
     if spelled is not None and number_in_words(spelled[1].lower()) is not None:
@@ -237,7 +237,7 @@ def _value_at_end(text: str) -> str | None:
 
 
 def _is_denied(text: str, value: re.Match[str]) -> bool:
-    """Whether what stands around a value says that it is none: "not 42", "more than 42", "42?", "42 is wrong"."""
+    """Whether the text around a value denies or doubts it: "not 42", "more than 42", "42?", "42 is wrong"."""
     before = text[max(0, value.start() - 40) : value.start()].rstrip()
     return (
         text[value.end() : value.end() + 1] == "?"
@@ -278,7 +278,7 @@ def _last_number(text: str) -> re.Match[str] | None:
 
 
 def _stated(rest: str) -> str | None:
-    """The answer at the beginning of what follows "the answer is"."""
+    """The answer at the start of the text after "the answer is"."""
     rest = rest.strip()
     formula = _FORMULA.match(rest)
     if formula:
@@ -289,7 +289,7 @@ def _stated(rest: str) -> str | None:
     sentence = (rest[: end.start()] if end else rest).strip().strip("*").strip()
     sentence = ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip()
     if len(sentence) > 200 or (len(_IDEOGRAPHS.findall(sentence)) > 6 and _NUMBER.search(rest)):
-        return None  # It goes on with an explanation: what it ends with counts.
+        return None  # An explanation follows, and its last value counts.
     if sentence.endswith("}") and "{" not in sentence:
         sentence = sentence.rstrip('"} ')  # {"answer": 15}
     if (said := _YES_OR_NO.match(sentence)) and sentence[said.end("word") :][:1] in (",", ".", ""):

@@ -1,5 +1,6 @@
-"""What answers in Chinese, Japanese, Korean and Russian have between and behind their formulas, as LaTeX: 和, または,
-万, 度, units, counted things."""
+"""Turns the words between and after formulas into LaTeX, in Chinese, Japanese, Korean and Russian answers: 和, または,
+万, 度, units, counted things.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from math_reward.grader.chinese_numbers import number_in_characters
 
 IDEOGRAPH = "\u3400-\u9fff"
 _FOREIGN = re.compile(f"[{IDEOGRAPH}、\u3040-\u30ff\uac00-\ud7af\u0400-\u04ff]")
-# 42입니다, 42です: a sentence's end, where a value stands before it.
+# 42입니다, 42です: the end of a sentence, after a value.
 _COPULA = re.compile(r"(?<=[\d}\w)])[ ]?(?:\\text ?\{ ?)?(?:입니다|이다|です|である)\.?(?: ?\})?[ .]{0,2}$")
 _CIRCLED = re.compile("[①-⑳](?:[、,，和与]?[①-⑳]){0,19}")
 _CIRCLED_DIGIT = re.compile("[①-⑳]")
@@ -53,12 +54,12 @@ _UNITS = {
 _POWERED = {"平方": "^2", "立方": "^3"}
 _COUNTERS = frozenset("个只人本种次张条块名位棵页题支组岁分角户辆件双套朵枚颗粒头匹把家间层台架艘段排行列倍步")
 _AFTER_NUMBER = re.compile(rf"(?<=[\d}})])[ ]?([{IDEOGRAPH}]{{1,8}}(?:/[{IDEOGRAPH}]{{1,4}})?)(?![{IDEOGRAPH}])")
-# These say another number or another thing than the value before them.
+# Words with these change the value before them, or name something else.
 _NOT_COUNTED = frozenset("不非无约或且以至超少多左右上下内外前后半的倍是")
 
 
 def from_foreign(text: str) -> str:
-    """``text`` with what stands between and behind its formulas in LaTeX; words stay as they are."""
+    """``text`` with the words between and after its formulas as LaTeX; other words stay as they are."""
     text = _CIRCLED.sub(lambda run: ",".join(_CIRCLED_DIGIT.findall(run[0])), text)
     if not _FOREIGN.search(text):
         return text
@@ -86,7 +87,7 @@ def _measured(match: re.Match[str]) -> str:
 
 
 def _unit(word: str) -> str:
-    """``cm^2`` of 平方厘米; a word that is no unit as it is."""
+    """``cm^2`` for 平方厘米; a word that is not a unit stays as it is."""
     for prefix, power in _POWERED.items():
         if word.startswith(prefix) and word.removeprefix(prefix) in _UNITS:
             return _UNITS[word.removeprefix(prefix)] + power

@@ -1,4 +1,4 @@
-"""Functions and their arguments, roots, and the choices and arrangements of combinatorics."""
+"""Parses functions and their arguments, roots, and the choices and arrangements of combinatorics."""
 
 from __future__ import annotations
 
@@ -48,12 +48,14 @@ def is_function(name: str) -> bool:
 
 
 def _is_angle(factors: list[Node]) -> bool:
-    """``sin x/2`` and ``sin 2pi/3``: the denominator belongs to the angle; that of ``sin 2x/2`` does not."""
+    """Whether a denominator after ``factors`` is in the argument: in ``sin x/2`` and ``sin 2pi/3``, not in ``sin
+    2x/2``.
+    """
     return len(factors) == 1 or Constant("pi") in factors
 
 
 class FunctionParser(GroupParser):
-    """Functions; their arguments are powers and factors, which ``atoms.AtomParser`` reads."""
+    """Reads functions; ``atoms.AtomParser`` reads the powers and factors in their arguments."""
 
     __slots__ = ()
 
@@ -67,7 +69,7 @@ class FunctionParser(GroupParser):
         raise NotImplementedError
 
     def _arrangement(self, letter: str) -> Node | None:
-        r"""``C_5^2``, ``A_5^2``: so many choices or arrangements; None for ``C_1`` and other variables."""
+        r"""The number of choices ``C_5^2`` or arrangements ``A_5^2``; None for ``C_1`` and other variables."""
         start = self.mark()
         parts: dict[str, Node] = {}
         while self.top.kind in ("_", "^") and self.top.kind not in parts:

@@ -46,7 +46,7 @@ __all__ = ["cache_info", "grade", "parsed_reference"]
 CACHED_REFERENCES = 8_192
 CACHED_VERDICTS = 16_384
 SHOWN_CHARACTERS = 200
-"""How much of an answer that is beyond the limits a grade shows."""
+"""How much of an answer a grade shows if the answer is too long."""
 
 _PROSE_REFERENCE = 80
 """A reference of more characters that says "answer is" is a solution, whose answer is looked for."""
@@ -57,9 +57,9 @@ _CHOICE = re.compile(r"(?:\\text\w*\s?\{)?\s?(?:\(([A-J])\)|([A-J])\s?[.):])[}\s
 _ANOTHER_CHOICE = re.compile(r"\bor\b|\([A-J]\)")
 _WHITE = re.compile(r"\s+")
 _OPERATORS = tuple("=<>+-*/^_([{\\,0123456789.")
-# What no sentence has at its end or in it: an operator without an operand, a command without its argument.
+# No sentence has these: an operator at its end, no letter at all, a command without its argument.
 _BROKEN = re.compile(r"[+*/^_=<>]\s*$|^[?!.\s]*$|\\(?:frac|sqrt|boxed|fbox)(?![a-zA-Z])")
-# Without one of these there is nothing to be done in an answer, and its tree need not be looked through.
+# An answer without one of these leaves no operation undone, so its tree need not be searched.
 _OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d")
 MAX_POINTS = 4
 """Capitals that may be the names of points: ABCD is not abcd."""
@@ -76,13 +76,13 @@ class _Reference(NamedTuple):
     compact: str
     tree: Node
     wording: Wording | None = None
-    """Its words, where it is words and no formula."""
+    """Its words, if it is a sentence."""
     domains: dict[str, Domain] | None = None
     """The ranges of its parameters."""
     proposition: Proposition | None = None
-    """It as a formula of logic, where it is one with a connective."""
+    """The reference as a formula of logic, if it has a connective."""
     day: Date | None = None
-    """The date that it is."""
+    """The reference as a date, if it is one."""
 
 
 def grade(
@@ -98,15 +98,17 @@ def grade(
         reference: the reference answer as a number or as text: ``3/4``, ``\frac{3}{4}``, ``$x^2+1$``, ``(1,2)``, a
             text with a ``\boxed{...}``, or a solution that ends with ``#### 42``. Of several, any one counts.
         prompt: cut off the completion first; where it cannot be found the verdict is ``prompt_not_found``.
-        options: where the answer may stand and how near is near enough.
+        options: where the answer may stand, and how close two numbers must be.
 
-    Never raises on account of what the texts say. Takes milliseconds; an expression that only SymPy can decide may
-    take long, see ``math_reward.pool.worker_pool``.
+    Never raises because of what the texts contain. Takes milliseconds, but an expression that only SymPy can decide
+    may take long: ``math_reward.pool.worker_pool`` sets a deadline.
     """
     references = _texts(reference)
     first = references[0] if references else ""
     if not isinstance(completion, str):
-        return Grade(Verdict.ERROR, None, first, f"The completion is a {type(completion).__name__} and no text.")
+        return Grade(
+            Verdict.ERROR, None, first, f"The completion must be text, but is of type {type(completion).__name__}."
+        )
     try:
         return _grade(completion, references, prompt, options)
     except (RecursionError, MemoryError) as error:
@@ -116,7 +118,7 @@ def grade(
 
 
 def _texts(reference: object) -> list[str]:
-    """Reference answers as texts. What is neither text nor number (None, a dictionary) is left out: there is none."""
+    """Reference answers as texts, without those that are neither text nor a number (None, a dictionary)."""
     items = reference if isinstance(reference, (list, tuple)) else [reference]
     texts = []
     for item in items:
@@ -126,13 +128,13 @@ def _texts(reference: object) -> list[str]:
 
 
 def cache_info() -> dict[str, tuple[int, int]]:
-    """Hits and misses, since this process began, of the caches of verdicts and of parsed references."""
+    """Hits and misses of the caches of verdicts and of parsed references, since this process started."""
     caches = {"verdict": _compared, "reference": _parsed_reference}
     return {name: (cache.cache_info().hits, cache.cache_info().misses) for name, cache in caches.items()}
 
 
 def parsed_reference(reference: str) -> Node:
-    """The tree of a reference, for those who want to show how it was read. Raises NotMathematics or TooComplex."""
+    """The tree of a reference, to show how it was read. Raises NotMathematics or TooComplex."""
     parsed = _parsed_reference(reference)
     if isinstance(parsed, _Reference):
         return parsed.tree
@@ -169,7 +171,7 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
         if graded.correct:
             if prompt is None or not _restates(answer.text, reference, prompt):
                 return graded
-            detail = "The answer stands in the prompt as it is, and is an operation that is not done."
+            detail = "The answer repeats an operation of the prompt and does not calculate it."
             graded = dataclasses.replace(graded, verdict=Verdict.RESTATED, detail=detail)
         best = best or graded
     assert best is not None
@@ -178,14 +180,14 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
 
 def _judged(answer: Answer, reference: str, options: Options) -> Grade:
     if answer.alternatives:
-        detail = "Several boxes are offered for choice."
+        detail = "The completion offers several boxes as alternatives."
         return Grade(Verdict.AMBIGUOUS, _shown(answer.text), reference, detail, Stage.STRING)
     if answer.contradicts_itself:
         detail = "The answer contradicts itself: it equates two different things."
         return Grade(Verdict.AMBIGUOUS, _shown(answer.text), reference, detail, Stage.EXACT)
     if len(answer.text) > MAX_CHARACTERS:
         detail = f"it has {len(answer.text):,} characters, and {MAX_CHARACTERS:,} are allowed"
-        return Grade(Verdict.TOO_COMPLEX, _shown(answer.text), reference, f"The answer was not looked at: {detail}.")
+        return Grade(Verdict.TOO_COMPLEX, _shown(answer.text), reference, f"The answer was not parsed: {detail}.")
     return _compared(reference, answer.text, options)
 
 
@@ -194,7 +196,7 @@ def _shown(answer: str) -> str:
 
 
 def _restates(answer: str, reference: str, prompt: str) -> bool:
-    """Whether a correct answer is an operation that stands in the prompt as it is, and not as the reference has it."""
+    """Whether a correct answer copies an operation from the prompt that the reference does not have."""
     expected = _parsed_reference(reference)
     normal = normalise(answer)
     text = _WHITE.sub("", normal)
@@ -243,7 +245,7 @@ def _parsed_reference(reference: str) -> "_Reference | str":
 
 
 def _as_words(normal: str) -> Wording | None:
-    """The words of a reference that is a sentence and reads as mathematics all the same; a formula has none."""
+    """The words of a reference that is a sentence but can also be parsed as mathematics; None for a formula."""
     return wording(normal) if " " in normal and normal[:1].isalpha() and "\\" not in normal else None
 
 
@@ -275,7 +277,7 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
         return graded(Verdict.CORRECT if same else Verdict.WRONG, Stage.EXACT)
     normal = normalise(answer)
     if not normal:
-        return graded(Verdict.NO_ANSWER, None, "What stands in the box is empty.")
+        return graded(Verdict.NO_ANSWER, None, "The box is empty.")
     special = _by_kind(expected, answer)
     if special is not None:
         return graded(Verdict.CORRECT if special else Verdict.WRONG, Stage.STRUCTURE)
@@ -287,7 +289,7 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
     try:
         tree, domains = read(normal)
     except TooComplex as error:
-        return graded(Verdict.TOO_COMPLEX, None, f"The answer was not looked at: {error}.")
+        return graded(Verdict.TOO_COMPLEX, None, f"The answer was not parsed: {error}.")
     except NotMathematics as error:
         if _is_choice(comparison, expected, normal):
             return graded(Verdict.CORRECT, Stage.STRUCTURE)
@@ -297,13 +299,13 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
     if not options.allow_unevaluated and _OPERATION.search(normal) and undone(tree) - undone(expected.tree):
         return graded(Verdict.UNEVALUATED, Stage.STRUCTURE, "The answer leaves an operation undone.")
     if options.evaluated and _is_number(expected.tree) and not in_lowest_terms(tree):
-        return graded(Verdict.UNEVALUATED, Stage.STRUCTURE, "The answer is no number in lowest terms.")
+        return graded(Verdict.UNEVALUATED, Stage.STRUCTURE, "The answer is not a number in lowest terms.")
     try:
         tree = _with_i(expected.tree, tree)
         if (same_word := _as_one_word(normal, expected.normal)) is not None and _is_word(tree, expected.tree):
             return graded(Verdict.CORRECT if same_word else Verdict.WRONG, Stage.STRING)
         if not compatible(expected.domains or {}, domains):
-            return graded(Verdict.WRONG, Stage.STRUCTURE, "A parameter has another range than in the reference.")
+            return graded(Verdict.WRONG, Stage.STRUCTURE, "A parameter has a different range in the reference.")
         same = comparison.same(expected.tree, tree) or _is_choice(comparison, expected, normal)
         declared = bool(expected.domains or domains)
         same = same or same_family(comparison, expected.tree, tree, (expected.normal, normal), declared=declared)
@@ -313,7 +315,7 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
             detail = "The answer has several values, of which the reference is one."
             return graded(Verdict.AMBIGUOUS, comparison.stage, detail)
     except TooComplex as error:
-        return graded(Verdict.TOO_COMPLEX, None, f"The answer was not computed: {error}.")
+        return graded(Verdict.TOO_COMPLEX, None, f"The answer was not calculated: {error}.")
     except Undefined as error:
         return graded(Verdict.WRONG, comparison.stage, f"The answer has no value: {error}.")
     except Contradiction as error:
@@ -324,7 +326,7 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
 
 
 def _by_kind(expected: _Reference, answer: str) -> bool | None:
-    """Whether a formula of logic or a date is the same; None where the reference is neither."""
+    """Whether two formulas of logic or two dates are the same; None if the reference is neither."""
     if expected.proposition is not None:
         said = proposition(answer)
         return said is not None and equivalent(expected.proposition, said)
@@ -340,7 +342,7 @@ def _by_math_verify(expected: _Reference, answer: str) -> tuple[Verdict, Stage]:
 
 
 def _same_words(comparison: Comparison, expected: Wording, answer: str) -> bool:
-    """The same words in the same order, with the same mathematics between them."""
+    """Whether both have the same words in the same order, with the same mathematics between them."""
     said = wording(answer)
     if said is None or said.words != expected.words:
         return False
@@ -354,15 +356,16 @@ def _same_words(comparison: Comparison, expected: Wording, answer: str) -> bool:
 
 
 def _with_i(expected: Node, answer: Node) -> Node:
-    """``3 + 4j``, as engineers write it, where the reference has an i and no j."""
+    """The answer with i for j, as engineers write ``3 + 4j``, if the reference has an i and no j."""
     if "j" not in symbols(answer) or "j" in symbols(expected):
         return answer
     return substituted(answer, "j", Constant("i")) if Constant("i") in walk(expected) else answer
 
 
 def _as_one_word(answer: str, expected: str) -> bool | None:
-    """Whether both are the same word: ``bob`` is ``Bob``, and ``god`` is not ``dog``, though g o d is d o g as a
-    product. None where they may be products of letters, letters of choices or points."""
+    """Whether both are the same word: ``bob`` is ``Bob``, and ``god`` is not ``dog``, although as products of letters
+    these are equal. None if they may be products, letters of choices or points.
+    """
     if not (answer.isascii() and expected.isascii() and answer.isalpha() and expected.isalpha()):
         return None
     if min(len(answer), len(expected)) < 2 or set(answer + expected) <= set("ABCDEFGH"):
@@ -376,7 +379,7 @@ def _as_one_word(answer: str, expected: str) -> bool | None:
 
 
 def _is_word(answer: Node, expected: Node) -> bool:
-    """Whether the letters are read as a word or as a product of letters, and not as a function or a unit."""
+    """Whether both were parsed as words or products of letters, and not as functions or units."""
     return all(isinstance(tree, (Product, Text)) for tree in (answer, expected))
 
 
@@ -388,7 +391,7 @@ def _is_number(tree: Node) -> bool:
 
 
 def _is_choice(comparison: Comparison, expected: _Reference, answer: str) -> bool:
-    """Whether ``answer`` is the letter of a choice with what it says: "(C) 42" for C, and for 42."""
+    """Whether ``answer`` is a choice with its letter and its text: "(C) 42" for the reference C, or for 42."""
     choice = _CHOICE.fullmatch(answer)
     if choice is None or _ANOTHER_CHOICE.search(choice[3]):
         return False
@@ -401,9 +404,9 @@ def _is_choice(comparison: Comparison, expected: _Reference, answer: str) -> boo
 
 
 def _same_otherwise(comparison: Comparison, expected: _Reference, answer: str, tree: Node) -> bool:
-    """Whether the two are the same where their commas are read in another way.
+    """Whether the two are the same if their commas are read in the other way.
 
-    ``100,200`` may be a list, if the other side is one; ``2,5`` is two and a half for a reference of as many places.
+    ``100,200`` is a list if the other side is one; ``2,5`` is two and a half if the other side has as many places.
     """
     other = expected.tree
     decimal = _DECIMAL_COMMA.fullmatch(answer)
@@ -425,8 +428,8 @@ def _same_otherwise(comparison: Comparison, expected: _Reference, answer: str, t
         else:
             return False
         if type(other) is Collection and type(tree) is Collection:
-            # Read as a list because the other side is one: then at least in its order.
+            # A list that is read only because the other side is one must at least have its order.
             other, tree = (Bracketed("(", ")", side.items) for side in (other, tree))
     except (NotMathematics, TooComplex):
-        return False  # What has no meaning when read so does not say the same.
+        return False  # It cannot be read in the other way.
     return comparison.same(other, tree)

@@ -1,4 +1,4 @@
-"""What stands between brackets, braces, bars or ``\\begin`` and ``\\end``, and the big operators."""
+"""Parses groups in brackets, braces, bars or ``\\begin`` and ``\\end``, and the big operators."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LINES = {"cases", "aligned", "align", "align*", "gathered", "split", "dcases", 
 
 
 class GroupParser(TokenStream):
-    """Groups; what they hold is read by the rules of ``parse.Parser``."""
+    """Reads groups; the rules of ``parse.Parser`` read their contents."""
 
     __slots__ = ()
 
@@ -122,7 +122,7 @@ class GroupParser(TokenStream):
         return tuple(rows)
 
     def _lines(self, name: str) -> Node:
-        """A system, a line for each equation; or the cases of a function, each a value and a condition."""
+        """The lines of a system of equations, or of a function by cases: each a value and its condition."""
 
         def cell() -> Node:
             while self.top.kind in ("text", ",") and self.top.value.strip() in ("", "if", "for", "when", "where"):
@@ -137,7 +137,7 @@ class GroupParser(TokenStream):
         return items[0] if len(items) == 1 else Collection("list", items)
 
     def _big_operator(self, name: str) -> Node:
-        """A sum and what stands under it; an integral takes all up to its dx, what follows stands outside."""
+        """A sum, product or integral with its bounds and its body. An integral ends at its dx."""
         lower: Node | None = None
         upper: Node | None = None
         for _ in range(2):

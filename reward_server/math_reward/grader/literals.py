@@ -1,4 +1,4 @@
-"""The leaves of a tree as they are written: numbers, clock times, words; and how signs and factors are joined."""
+"""Makes the leaves of a tree (numbers, clock times, words), and joins signs and factors."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ _DIVISION = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+")
 
 
 def words(text: str) -> str:
-    r"""A normalised text as words: without ``\text{}``, braces, outer brackets and quotation marks; in lower case
-    unless it is a single letter."""
+    r"""A normalised text as words: without ``\text{}``, braces, outer brackets and quotation marks, and in lower case
+    unless it is a single letter.
+    """
     text = unwrapped(text)
     text = " ".join(text.replace("\\", "").split()).strip(" .,;:!?'\"")
     if text.startswith("(") and text.endswith(")"):
@@ -86,13 +87,13 @@ def number_literal(literal: str) -> Number:
 
 
 def repeating_decimal(literal: str, repeating: str) -> Number:
-    """``0.8`` and ``4`` for 0.8444..."""
+    """The number 0.8444... for ``0.8`` and ``4``."""
     shift = len(literal.partition(".")[2])
     return Number(Fraction(literal) + Fraction(int(repeating), (10 ** len(repeating) - 1) * 10**shift))
 
 
 def proper_fraction(node: Node) -> Fraction | None:
-    """The value of a fraction of two integers between 0 and 1, which makes a number before it a mixed number."""
+    """The value of a fraction of two integers if it is between 0 and 1, as in a mixed number; else None."""
     if not isinstance(node, Quotient):
         return None
     above, below = node.numerator, node.denominator

@@ -1,18 +1,18 @@
-"""Math-Verify, asked about what the grader's own stages cannot read or decide. Optional: `Options.math_verify`.
+"""Asks Math-Verify about what the grader's own stages cannot read or decide, if `Options.math_verify` is set.
 
-This is the only module that knows of it. Its time limits are off: they are Python handlers of SIGALRM, which raise in
-every thread but the main one and cannot interrupt C code. The deadline is the caller's.
+Only this module uses Math-Verify. Its time limits are off, because they are Python handlers of SIGALRM: these raise an
+exception in every thread but the main one, and cannot interrupt C code. The caller sets the deadline.
 """
 
 import logging
 
 
 class NotInstalled(RuntimeError):
-    """Math-Verify is not there; the message says how to get it."""
+    """Math-Verify is not installed; the message says how to install it."""
 
 
 def equal(reference: str, answer: str) -> bool:
-    """Whether Math-Verify takes the two answers for the same. Not symmetric: the reference sets the form.
+    """Whether Math-Verify finds the two answers equal. Not symmetric: the reference sets the form.
 
     Raises:
         NotInstalled: the optional dependency is missing.
@@ -21,7 +21,7 @@ def equal(reference: str, answer: str) -> bool:
         from math_verify import LatexExtractionConfig, parse, verify
     except ImportError:
         raise NotInstalled("Math-Verify is not installed: pip install 'openrlhf-gtpo[math-verify]'") from None
-    # It would say, once per process, that its time limits are off.
+    # Otherwise it warns, once per process, that its time limits are off.
     logging.getLogger("math_verify").setLevel(logging.ERROR)
     readings = [
         parse(f"${text}$", extraction_config=(LatexExtractionConfig(),), parsing_timeout=None)

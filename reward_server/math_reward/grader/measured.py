@@ -1,4 +1,4 @@
-"""A value with what it is measured in or counted as: ``5 \\text{ cm}``, ``$12``, ``3 million people``."""
+"""Parses a value with its unit or the things that it counts: ``5 \\text{ cm}``, ``$12``, ``3 million people``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CURRENCIES = ("\\$", "$", "€", "£", "¥")
 
 
 class MeasureParser(AtomParser):
-    """Values with units."""
+    """Reads values with units."""
 
     __slots__ = ()
 
@@ -28,7 +28,7 @@ class MeasureParser(AtomParser):
         raise NotImplementedError
 
     def _measured(self) -> Node:
-        """A value with the unit after it, if it has one."""
+        """A value, with its unit if it has one."""
         if self.top.kind in _CURRENCIES:
             unit = UNITS[self.advance().kind.removeprefix("\\")]
             value = Quantity(self._times_a_million(self._ratio()), unit)
@@ -110,7 +110,7 @@ class MeasureParser(AtomParser):
         return " ".join(parts).replace(" / ", "/").replace(" per ", "/")
 
     def _letters_of_a_unit(self, before: Node) -> str | None:
-        """``120 min``: a word that has another meaning, after a number and at the end."""
+        """The unit of ``120 min``: a word with another meaning too is a unit after a number, at the end."""
         if not isinstance(before, Number) or self.top.kind != "word" or self.top.value not in _ALSO_UNITS:
             return None
         following = self.peek()

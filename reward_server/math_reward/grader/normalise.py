@@ -1,5 +1,6 @@
-r"""One spelling for what is written in many: Unicode signs, LaTeX's layout commands, delimiters, ``\text`` and units
-glued to numbers. The meaning of a text never changes here; what a text means is `parse.py`'s business."""
+r"""Gives texts that mean the same one spelling: Unicode signs, LaTeX's layout commands, delimiters, ``\text`` and
+units without a space. The meaning of a text never changes here; `parse.py` decides what it means.
+"""
 
 import re
 import unicodedata
@@ -109,7 +110,7 @@ _SIGNS = {
 }
 _SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]")
 
-# LaTeX whose backslashes a JSON decoder has taken for escapes: a form feed before "rac" was \\frac.
+# LaTeX whose backslashes a JSON decoder took for escapes: a form feed and "rac" was \\frac.
 _DECODED = re.compile(
     "\x0c(?=[a-z])|\x08(?=[a-z])|\x0b(?=[a-z])|\x07(?=[a-z])"
     "|\t(?=frac|ext|imes|heta|an|binom|au)|\r(?=ight|angle|ceil|floor|ho)"
@@ -117,7 +118,7 @@ _DECODED = re.compile(
 _DECODED_TO = {"\x0c": r"\f", "\x08": r"\b", "\x0b": r"\v", "\x07": r"\a", "\t": r"\t", "\r": r"\r"}
 _REPEATED_BACKSLASH = re.compile(r"\\\\(?=[a-zA-Z{}])")
 _HTML_POWER = re.compile(r"<su([pb])>(.{0,40}?)</su\1>")
-# What only places or sizes: \left( is (, \! is nothing, \, is a space.
+# Commands that only move or resize: \left( is (, \! is nothing, \, is a space.
 _LAYOUT = re.compile(
     r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|hfill|nonumber"
     r"|notag|rm|bf|it|boldsymbol|hline|centering|mathord|mathrel|mathbin|mathopen|mathclose)(?![a-zA-Z])"
@@ -267,7 +268,7 @@ def normalise(text: str) -> str:
     text = _INNER_MATHS.sub(" ", text)
     text = _CONDITION.sub(r", \1", text) if text.endswith(")") else text
     text = _WHITE.sub(" ", text)
-    return _trimmed(text.rstrip("^\\ "))  # A sign of a power that breaks off.
+    return _trimmed(text.rstrip("^\\ "))  # A power whose exponent is missing.
 
 
 def _with_round_brackets(match: re.Match[str]) -> str:
@@ -280,7 +281,8 @@ def _with_round_brackets(match: re.Match[str]) -> str:
 def _trimmed(text: str) -> str:
     """``text`` without the white space and the punctuation at its ends.
 
-    Character by character: a pattern anchored at the end takes quadratic time on long runs of spaces."""
+    It goes character by character: a pattern anchored at the end takes quadratic time on long runs of spaces.
+    """
     start, end = 0, len(text)
     if text.endswith("..."):
         return text.strip()  # "1, 2, 3, ..." goes on.
@@ -309,7 +311,7 @@ def _vulgar_fraction(match: re.Match[str]) -> str:
 
 
 def without_delimiters(text: str) -> str:
-    r"""``text`` without ``$...$``, ``\(...\)``, ``\[...\]`` or ``**...**`` around the whole of it."""
+    r"""``text`` without ``$...$``, ``\(...\)``, ``\[...\]`` or ``**...**`` around all of it."""
     inner: str | None = text
     while inner is not None:
         text, inner = inner, _inside_delimiters(inner)
@@ -337,7 +339,7 @@ def _command(match: re.Match[str]) -> str:
 
 
 def compact(text: str) -> str:
-    """A normalised text without the white space that cannot matter: what equal strings are compared as."""
+    """A normalised text without white space that cannot matter; two texts are compared in this form."""
     return _NEEDLESS_SPACE.sub("", text)
 
 

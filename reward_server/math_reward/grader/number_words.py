@@ -1,4 +1,4 @@
-"""Numbers that are written in words: ``twenty-five``, ``three quarters``, ``minus one``, ``1.2 million``."""
+"""Reads numbers in words: ``twenty-five``, ``three quarters``, ``minus one``, ``1.2 million``."""
 
 import re
 from fractions import Fraction
@@ -17,7 +17,7 @@ MULTIPLIERS = {
     "billion": 10**9,
     "trillion": 10**12,
 }
-"""What a number before the word is multiplied by: 5 million."""
+"""A word to the factor for the number before it: 5 million."""
 _PARTS = {
     word: value
     for value, words in {
@@ -42,7 +42,7 @@ MAX_WORDS = 16
 
 
 def number_in_words(text: str) -> Fraction | None:
-    """The number that ``text``, in lower case, says; None where it says something else."""
+    """The number that ``text``, in lower case, names; None if it is something else."""
     words = [word for word in _SPLIT.split(text.strip()) if word]
     if not 0 < len(words) <= MAX_WORDS:
         return None
@@ -60,7 +60,7 @@ def number_in_words(text: str) -> Fraction | None:
 
 
 def _whole(words: list[str]) -> int | None:
-    """``one hundred and five`` and the like: each multiplier is smaller than the one before it."""
+    """A whole number such as ``one hundred and five``: each multiplier is smaller than the one before it."""
     total, group, last = 0, 0, 0
     for index, word in enumerate(words):
         if word in VALUES:

@@ -1,6 +1,6 @@
-"""Values at points: what an expression is, in floating point or to a hundred digits, where its variables have values.
+"""Compares expressions by their values at points, in floating point and to a hundred digits.
 
-Floating point tells different values apart quickly; that two values are equal is only believed to a hundred digits.
+Floating point quickly shows that two values differ. That they are equal is accepted only to a hundred digits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from math_reward.grader.syntax import (
 from math_reward.grader.tokens import TooComplex
 
 DIGITS = 100
-"""Enough for what has no number in it beyond 10^20 or 10^-20; with such a number, as many more as it asks for."""
+"""Enough unless a number on the way is above 10^20 or below 10^-20; then as many more digits as it needs."""
 
 MAX_DIGITS = 16_384
 
@@ -50,11 +50,11 @@ def same_constant(left: Node, right: Node) -> bool:
 
 
 def same_function(left: Node, right: Node) -> bool | None:
-    """Whether two expressions agree wherever ``left`` is real, as far as seeded points can tell; None where too few
-    points tell anything.
+    """Whether two expressions agree wherever ``left`` is real, as far as seeded points can tell; None if they have
+    values at too few points.
 
-    Only ``left`` may ask for whole numbers as points: what agrees with sin(pi x) at them need not agree elsewhere.
-    Where one has a branch (an absolute value, a root, a maximum), both are looked at on every side of its corners.
+    Only ``left`` may restrict the points to whole numbers: 0 agrees with sin(pi x) there, but not elsewhere. If one
+    has a branch (an absolute value, a root, a maximum), both are compared on every side of its corners.
 
     Raises:
         Unknown, TooComplex: as ``same_constant``.
@@ -72,7 +72,7 @@ def same_function(left: Node, right: Node) -> bool | None:
         except Undefined:
             continue
         except OverflowError:
-            real.append((point, None))  # Too big for floating point and not for many digits.
+            real.append((point, None))  # Too big for floating point, but not for many digits.
             continue
         (real if FLOATS.is_real(value) else complex_).append((point, value))
     points = real if len(real) >= NEEDED_POINTS else real + complex_
@@ -84,7 +84,7 @@ def same_function(left: Node, right: Node) -> bool | None:
 
 
 def _same_there(left: Node, right: Node, point: Mapping[str, float]) -> bool:
-    """As ``_same``, at a point that may be far away: where they seem to differ, many digits decide."""
+    """Like ``_same``, at a point that may be far away: if they seem to differ, many digits decide."""
     try:
         a = evaluate(left, point)
         if not (FLOATS.is_real(a) and cmath.isfinite(a)):
@@ -104,10 +104,10 @@ def _same_there(left: Node, right: Node, point: Mapping[str, float]) -> bool:
 
 def proportional(left: Node, right: Node, *, positive: bool) -> bool | None:
     """Whether ``left`` is a constant (positive) multiple of ``right``, so that both are zero (positive) together;
-    None where too few points tell.
+    None if they have values at too few points.
 
-    Looked at in points of both signs and, where nothing has a branch, in complex ones: |x| and x differ there. What is
-    infinite or NaN in floating point is computed to many digits; that the ratio is constant is only believed so.
+    The points have both signs and, if nothing has a branch, are complex too: |x| and x differ there. Values that are
+    infinite or NaN in floating point are computed to many digits, and only these show that the ratio is constant.
 
     Raises:
         Unknown, TooComplex: as ``same_constant``.
@@ -162,11 +162,11 @@ def _ratio_holds(left: Node, right: Node, point: Mapping[str, Any], other: Mappi
     try:
         return _equal_to_many_digits(sides)
     except Undefined:
-        return True  # Both are looked at where they are defined.
+        return True  # They are compared only where both are defined.
 
 
 def where_they_differ(left: Node, right: Node) -> tuple[dict[str, float], float, float] | None:
-    """A point at which two expressions have real values that differ, with these values; None where none is found."""
+    """A point where two expressions have different real values, and these values; None if none is found."""
     names = sorted(symbols(left) | symbols(right))
     for row in _points(len(names), _needs_whole_numbers(left)):
         point = dict(zip(names, row, strict=True))
@@ -181,7 +181,7 @@ def where_they_differ(left: Node, right: Node) -> tuple[dict[str, float], float,
 
 
 def constant(node: Node) -> float | None:
-    """The real value of an expression without variables, in floating point; None where it has none that is finite."""
+    """The real, finite value of an expression without variables, in floating point; None if it has none."""
     try:
         value = evaluate(node, {})
     except (Unknown, Undefined, OverflowError, TooComplex):
@@ -195,7 +195,7 @@ def constant(node: Node) -> float | None:
 def _same(
     left: Node, right: Node, point: Mapping[str, float], known: Value = None, *, to_many_digits: bool = True
 ) -> bool:
-    """Whether both have the same value at a point; ``known`` is that of ``left`` in floating point, where it is."""
+    """Whether both have the same value at a point; ``known`` is the value of ``left`` in floating point, if known."""
     try:
         a = evaluate(left, point) if known is None else known
         b = evaluate(right, point)
@@ -220,7 +220,7 @@ def _same_to_many_digits(left: Node, right: Node, point: Mapping[str, float]) ->
 
 
 def _equal_to_many_digits(sides: Callable[[Digits], tuple[Value, Value]]) -> bool:
-    """Whether two values are equal to ``DIGITS`` digits, or as many as the numbers on the way to them ask for."""
+    """Whether two values are equal to ``DIGITS`` digits, or to as many more as the numbers on the way need."""
     field = digits_field(DIGITS)
     field.spread = 0.0
     if not _close(field, *sides(field)):
@@ -245,7 +245,7 @@ def _exact_point(point: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=32)
 def _points(variables: int, whole_numbers: bool) -> Sequence[tuple[float, ...]]:
-    """Seeded points: between 0 and 1, a little above, and of both signs; or whole numbers."""
+    """Seeded points: between 0 and 1, above 1, and of both signs; or whole numbers."""
     source = random.Random(20_250_804 + variables)
     if whole_numbers:
         return [tuple(float(source.randint(1, 9)) for _ in range(variables)) for _ in range(POINTS)]
@@ -264,7 +264,7 @@ def _complex_points(variables: int) -> Sequence[tuple[complex, ...]]:
 
 
 def _needs_whole_numbers(node: Node) -> bool:
-    """Factorials, (-1)^n and the like have variables that stand for whole numbers."""
+    """Whether the variables must be whole numbers, as those of factorials and of (-1)^n are."""
     for part in walk(node):
         if isinstance(part, Call) and part.function in _WHOLE and symbols(part):
             return True

@@ -10,8 +10,8 @@ A recursive-descent parser, loosest binding first::
     product   = power { [ "*" | "/" ] power }
     power     = postfix [ "^" argument ]
 
-It takes the conventions of people over those of TeX where they differ: ``x^10`` is x to the tenth, ``1 1/2`` a mixed
-number, ``f(x) = ...`` names a function. Nothing that it reads is ever executed.
+Where people and TeX differ, it follows people: ``x^10`` is x to the tenth, ``1 1/2`` a mixed number, ``f(x) = ...``
+names a function. Nothing that it reads is ever executed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _APPROXIMATION = re.compile(
     r"\\text ?\{ ?[(,]? ?(?:or )?(?:approximately|approx\.?|about|roughly|i\.e\.) ?\}(?P<number> ?-?[\d.,]{1,40})"
     r"(?:\\text ?\{[^{}]{0,60}\}|\))? ?$"
 )
-# "l: 3x + 4y - 5 = 0" says what the line is called.
+# "l: 3x + 4y - 5 = 0" names the line.
 _NAMED_CURVE = re.compile(r"(?:[lLCEG]|\\odot ?[A-Z])(?:_\{?\d\}?)? ?: ?(?=[^=]{0,80}[xy][^=]{0,80}=)")
 _STATEMENT = re.compile(
     r"(?P<subject>(?:\\text ?\{)?[A-Za-z][A-Za-z' ]{3,120}) (?:is|are|equals|be) ?\}? ?(?P<value>[^A-Za-z].{0,300})$"
@@ -89,8 +89,8 @@ def parse(text: str, *, thousands: bool = True) -> Node:
         thousands: read ``1,000`` as a number and not as a list.
 
     Raises:
-        TooComplex: the text is beyond the limits on length, tokens, digits or nesting; hardly any work was done.
-        NotMathematics: it is empty, or neither a formula nor words.
+        TooComplex: the text exceeds a limit on length, tokens, digits or nesting; this is found before any real work.
+        NotMathematics: the text is empty, or neither a formula nor words.
     """
     if len(text) > MAX_CHARACTERS:
         raise TooComplex(f"it has {len(text):,} characters, and {MAX_CHARACTERS:,} are allowed")
@@ -98,11 +98,11 @@ def parse(text: str, *, thousands: bool = True) -> Node:
 
 
 def parse_normalised(text: str, *, thousands: bool = True) -> Node:
-    """As ``parse``, of a text that `normalise.normalise` has given."""
+    """Like ``parse``, for a text that `normalise.normalise` returned."""
     if not text:
         raise NotMathematics("it is empty")
     if text.isdecimal() and len(text) <= MAX_DIGITS:
-        return Number(Fraction(int(text)))  # Most references are: no parser is needed.
+        return Number(Fraction(int(text)))  # Most references are integers and need no parser.
     if (":" in text or text[-1] in "mM." or "m}" in text) and (clock := CLOCK.fullmatch(unwrapped(text))):
         return clock_time(clock)
     if text == "DNE":
@@ -140,8 +140,9 @@ def _with_labels(parts: list[tuple[str, str]]) -> Node:
 
 
 def _without_words_around(text: str) -> str | None:
-    r"""The formula in ``the area is \frac{1}{2}``, and in ``\frac{1}{3} \text{(about }0.33\text{)}``, whose
-    approximation is one; None where there are no such words."""
+    r"""The formula in ``the area is \frac{1}{2}`` or, with ``\approx``, in ``\frac{1}{3} \text{(about }0.33\text{)}``;
+    None if there are no such words.
+    """
     about = _APPROXIMATION.search(text)
     if about:
         return f"{text[: about.start()]} \\approx {about['number']}"
@@ -152,12 +153,12 @@ def _without_words_around(text: str) -> str | None:
 
 
 def is_closed(text: str) -> bool:
-    """False for a formula that breaks off: a command or a brace without its end."""
+    """False for a formula that breaks off: it has a command, or a brace that is not closed."""
     return "\\" not in text and text.count("{") == text.count("}")
 
 
 class Parser(MeasureParser):
-    """One pass over the tokens of one answer; the loosest rules first."""
+    """Reads the tokens of one answer in one pass, the loosest rules first."""
 
     __slots__ = ()
 
@@ -216,7 +217,7 @@ class Parser(MeasureParser):
         return items[0] if len(items) == 1 else Collection("list", tuple(items))
 
     def _skip_remark(self, in_brackets: bool, before: Node) -> None:
-        r"""Passes over ``\text{ for all } x \in \mathbb{Z}``, up to the next separator or the end."""
+        r"""Skips ``\text{ for all } x \in \mathbb{Z}``, up to the next separator or the end."""
         if in_brackets:
             return
         if self.top.kind == "(" and self._opens_membership():
@@ -232,7 +233,7 @@ class Parser(MeasureParser):
         if not first or first[0] not in QUALIFIERS or NEGATIONS.intersection(first):
             return
         if first[0] in ("if", "unless", "provided") and not symbols(before):
-            raise NotMathematics("a number holds under a condition alone")
+            raise NotMathematics("a number has a condition, so it is not always the answer")
         depth = 0
         while self.top is not END and not (depth == 0 and self.at_separator()):
             if NEGATIONS.intersection(_WORD.findall(self.top.value.lower())):
@@ -256,7 +257,7 @@ class Parser(MeasureParser):
         return Relation(tuple(operators), tuple(operands)) if operators else operands[0]
 
     def _starts_power(self, before: Node) -> bool:
-        """``2^6 3^5``: a power of a number after one needs no sign; nor does what is derived."""
+        """Whether a factor begins without a sign: the second power of ``2^6 3^5``, or a number after ``d/dx``."""
         if isinstance(before, Call) and before.function == "derivative by":
             return self.top.kind == "number"
         repeated = isinstance(before, Power) and isinstance(before.base, Number)
@@ -264,12 +265,12 @@ class Parser(MeasureParser):
         return repeated and self.top.kind == "number" and self.peek().kind == "^"
 
     def _starts_phase(self) -> bool:
-        r"""Before the angle of ``5 \angle 90^\circ``; ``2 \angle ABC`` is twice an angle."""
+        r"""Whether an angle in numbers follows, as in ``5 \angle 90^\circ``; ``2 \angle ABC`` is twice an angle."""
         following = self.peek()
         return following.kind in ("number", "-", "(") or following.value in ("frac", "pi")
 
     def _starts_modulus(self) -> bool:
-        """Before ``(mod 7)`` and ``mod 7``."""
+        """Whether ``(mod 7)`` or ``mod 7`` is next."""
         return self.is_word("mod") or (self.top.kind == "(" and self.peek().value.strip() in ("mod", "modulo"))
 
     def _modulus(self) -> Node:
@@ -281,7 +282,7 @@ class Parser(MeasureParser):
         return modulus
 
     def _modulo(self, command: str, left: Node) -> Node:
-        """``a \\bmod b`` is a number, ``a \\pmod b`` a congruence, and so is a, mod b."""
+        """``a \\bmod b`` is a number; ``a \\pmod b`` and ``a \\mod b`` are congruences."""
         self.advance()
         if command in ("choose", "bmod"):
             return Call(command.removeprefix("b"), (left, self._signed_power()))
@@ -342,7 +343,7 @@ class Parser(MeasureParser):
         return Sum((*terms, node))
 
     def _sign(self) -> str:
-        """The signs that stand here, as one: "", "-" or "±"."""
+        """The next signs as one: "", "-" or "±"."""
         negative = False
         plus_minus = False
         count = 0
@@ -391,7 +392,7 @@ def _is_integer(node: Node) -> bool:
 
 
 def _is_assignment(node: Node) -> bool:
-    """``x = 1, y = 2``: a value for each of several names."""
+    """Whether ``node`` gives each of several names a value: ``x = 1, y = 2``."""
     if not isinstance(node, Collection) or node.kind != "list":
         return False
     names = [
@@ -420,7 +421,7 @@ def _in_points(items: list[Node]) -> list[Node]:
 
 
 def _with_modulus(items: list[Node]) -> list[Node]:
-    r"""``x \equiv 0, 1 \pmod 3``: the modulus is that of each."""
+    r"""The items with the last one's modulus: in ``x \equiv 0, 1 \pmod 3`` it belongs to each."""
     last = items[-1].operands[-1] if isinstance(items[-1], Relation) else items[-1]
     if len(items) < 2 or not isinstance(last, Congruence):
         return items
@@ -434,7 +435,9 @@ def _with_modulus(items: list[Node]) -> list[Node]:
 
 
 def _without_declarations(items: list[Node]) -> list[Node]:
-    """``x = k pi, k in Z`` says what k is, and x; in ``x > 3, x in Z`` the set belongs to the answer."""
+    """The items without declarations such as ``k in Z`` in ``x = k pi, k in Z``; that of ``x > 3, x in Z`` stays,
+    since the answer is about x.
+    """
     bounded = {
         name
         for item in items

@@ -1,4 +1,4 @@
-"""Answers to several questions in one: ``(1) 3; (2) 5`` and ``最大值为5，最小值为1``, as the texts of their parts."""
+"""Splits answers to several questions, ``(1) 3; (2) 5`` and ``最大值为5，最小值为1``, into their parts."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _LABELLED = re.compile(
     rf"(?P<is>为|是|等于|[:=]|(?:\\text ?\{{ ?(?:为|是|等于) ?\}}))? ?(?P<value>[^{IDEOGRAPH}]{{1,300}})$"
 )
 _COPULA = re.compile("(?:分别)?(?:等于|为|是)$")
-# "more than", "not", "about", "or": these say something else than the value.
+# "more than", "not", "about", "or": with these the value is not the answer.
 _NO_LABEL = re.compile("[不非未没无约或超至]|[大小多少高低]于|可能|以[上下内外]|左右|[最更][多少]$")
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 
 
 def numbered(text: str) -> list[str] | None:
-    """The answers to the questions (1), (2) ... one after the other; None where they are not numbered so."""
+    """The answers to the questions (1), (2) ... in order; None if the text is not numbered like this."""
     marks = list(_NUMBER.finditer(text))
     if not 2 <= len(marks) <= MAX_PARTS or marks[0].start() != 0:
         return None
@@ -37,7 +37,7 @@ def numbered(text: str) -> list[str] | None:
 
 
 def labelled(text: str) -> list[tuple[str, str]] | None:
-    """The parts of a text with Chinese names of what each is: the name ("" where a part has none) and the rest."""
+    """The parts of a text in which Chinese words name each value: the name ("" if a part has none) and the value."""
     parts = [part.strip() for part in _divided(text)]
     if not 1 <= len(parts) <= MAX_PARTS:
         return None
@@ -57,7 +57,7 @@ def labelled(text: str) -> list[tuple[str, str]] | None:
 
 
 def _divided(text: str) -> list[str]:
-    """``text`` at the commas that stand in no bracket."""
+    """``text``, split at the commas outside brackets."""
     parts: list[str] = []
     depth, start = 0, 0
     for index, character in enumerate(text):

@@ -3,8 +3,8 @@
 import re
 from collections import deque
 
-# A verb or a colon has to follow the noun; white space is matched by single characters, so that no pattern takes more
-# than linear time.
+# A verb or a colon must follow the noun. White space is matched by single characters, so that every pattern takes
+# linear time.
 _IS = r"(?:is|are|:|：|=|would\ be|must\ be|should\ be)"
 _PHRASES = [
     # English
@@ -43,20 +43,20 @@ _PHRASES = [
 ]  # fmt: skip
 PHRASE = re.compile("|".join(f"(?:{phrase})" for phrase in _PHRASES), re.IGNORECASE | re.MULTILINE)
 
-# One of these is in every phrase; to look for them is much quicker than to look for the phrases.
+# Every phrase contains one of these, and searching for them is much quicker than searching for the phrases.
 _KEYWORDS = (
     "answer", "solution", "result", "option", "choice", "ans", "a:", "a*", "####", "答", "解", "选", "選", "填", "结",
     "所以", "故", "답", "réponse", "reponse", "antwort", "lösung", "losung", "respuesta", "resposta", "ответ",
     "الجواب", "الإجابة", "الاجابة", "उत्तर", "đáp", "câu", "cevap", "yanıt",
 )  # fmt: skip
 MAX_LINES = 64
-"""So many lines with a keyword, from the end, are looked at."""
+"""How many lines with a keyword, counted from the end, are searched."""
 
 
 def last_phrase(text: str) -> re.Match[str] | None:
     """The last phrase in ``text`` that announces an answer."""
     lower = text.lower()
-    if len(lower) != len(text):  # Some capitals become two letters.
+    if len(lower) != len(text):  # Some capitals have two letters in lower case.
         return _last_between(text, 0, len(text))
     for _ in range(MAX_LINES):
         place = max(lower.rfind(word) for word in _KEYWORDS)
@@ -93,4 +93,4 @@ ENDING = re.compile(
 """What some languages put after the answer."""
 
 HOPE = re.compile(r"\bI\ hope\ (?:it|this)\b")
-"""Few-shot prompts of MATH end so."""
+"""The end of MATH's few-shot prompts."""

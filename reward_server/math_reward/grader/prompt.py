@@ -1,8 +1,7 @@
-"""Cuts the prompt off a decoded sequence, so that nothing the prompt says can be graded.
+"""Cuts the prompt off a decoded sequence, so that nothing in the prompt can be graded.
 
-OpenRLHF sends ``query``, the prompt and the response decoded together, beside ``prompt``. The two may differ: the
-tokenizer adds or renders special tokens and white space in another way, and a prompt that is too long loses its
-beginning.
+OpenRLHF sends ``prompt`` and ``query``, which is the prompt and the response decoded together. The query may not begin
+with exactly the prompt: the tokenizer may change special tokens and white space, and cuts the start of a long prompt.
 """
 
 import re
@@ -12,7 +11,7 @@ from math_reward.grader.special_tokens import SPECIAL_TOKEN
 _NOT_CONTENT = re.compile(rf"(?:{SPECIAL_TOKEN}|\s)+")
 
 TAIL_CHARACTERS = 64
-"""How much of the prompt's end, special tokens and white space not counted, identifies it."""
+"""How much of the prompt's end, without special tokens and white space, identifies it."""
 
 
 SHORTEST_QUOTE = 24
@@ -20,21 +19,21 @@ SHORTEST_QUOTE = 24
 
 
 QUOTED_CHARACTERS = 40
-"""How much before a box has to stand in the prompt as well: "so the answer is" may be anybody's words."""
+"""How much text before a box must also stand in the prompt: "so the answer is" alone is no quotation."""
 
 LONGEST_PHRASE = 160
-"""So much that stands in the prompt word for word is no set phrase, but an example, quoted."""
+"""Text of this length that stands in the prompt word for word is a quoted example, and not a set phrase."""
 
 OWN_CHARACTERS = 40
-"""So many characters before a set phrase are the response's own words."""
+"""With this many characters before a set phrase, the response has words of its own."""
 
 
 def cut_prompt(query: str, prompt: str) -> str | None:
-    """The part of ``query`` that follows ``prompt``, or None where the prompt cannot be found in it.
+    """The part of ``query`` after ``prompt``, or None if the prompt cannot be found in it.
 
-    Tried in turn: the exact prefix; the prefix without regard to special tokens and white space; the last occurrence
-    of the prompt's tail, likewise. The last and not the first: what follows it is then never the prompt's own text,
-    even where the prompt repeats itself, as few-shot prompts do.
+    It tries the exact prefix; then the prefix without special tokens and white space; then the last occurrence of the
+    prompt's tail, likewise. The last occurrence, because few-shot prompts repeat themselves: the text after any other
+    could still be the prompt's.
     """
     after = after_prefix(query, prompt)
     if after is not None:
@@ -47,12 +46,13 @@ def cut_prompt(query: str, prompt: str) -> str | None:
 
 
 def after_prefix(text: str, prompt: str) -> str | None:
-    """The part of ``text`` after ``prompt``, with which it begins (special tokens and white space not counted), or
-    None where it does not begin with it."""
+    """The part of ``text`` after ``prompt``, or None if ``text`` does not begin with ``prompt``. Special tokens and
+    white space do not count.
+    """
     if text.startswith(prompt):
         return text[len(prompt) :]
     wanted, _ = _content(prompt)
-    # However many special tokens the beginning has, this is enough of it for a prompt of so many characters.
+    # This much of the text has all of the prompt, even with many special tokens.
     content, position = _content(text[: 4 * len(prompt) + 1024])
     return _after(text, position, len(wanted)) if content.startswith(wanted) else None
 
@@ -63,7 +63,7 @@ def with_prompt(text: str, prompt: str | None) -> str:
 
 
 def without_quote(response: str, prompt: str) -> str:
-    """The part of a response after the last place where it repeats the prompt's end, or all of it."""
+    """The part of a response after the last place where it repeats the prompt's end; all of it if it does not."""
     wanted, _ = _content(prompt[-4 * TAIL_CHARACTERS :])
     tail = wanted[-TAIL_CHARACTERS:]
     if len(tail) < SHORTEST_QUOTE:
@@ -74,10 +74,10 @@ def without_quote(response: str, prompt: str) -> str:
 
 
 def is_quoted_box(response: str, prompt: str) -> bool:
-    """Whether the last box of a response stands in the prompt with the words before it: an example, quoted.
+    """Whether the last box of a response, with the words before it, is quoted from an example in the prompt.
 
-    A response that has words of its own and concludes them with a phrase that the prompt's examples have too
-    ("Therefore, the final answer is"), and with the same answer, says so itself.
+    It is no quotation if the response has words of its own and only ends with a set phrase of the examples
+    ("Therefore, the final answer is") and the same answer.
     """
     start = response.rfind("\\boxed")
     if start < QUOTED_CHARACTERS:
@@ -97,7 +97,7 @@ def _after(text: str, position: list[int], end: int) -> str:
 
 
 def _content(text: str) -> tuple[str, list[int]]:
-    """``text`` without special tokens and white space, and where each character that is left stood in ``text``."""
+    """``text`` without special tokens and white space, and the position in ``text`` of each character that is left."""
     position: list[int] = []
     start = 0
     for gap in _NOT_CONTENT.finditer(text):

@@ -1,4 +1,4 @@
-r"""Propositions and Boolean algebra, compared by truth tables: ``\neg(A \lor B)``, ``p \to q``, ``A'B + AB'``."""
+r"""Compares propositions and Boolean algebra by truth tables: ``\neg(A \lor B)``, ``p \to q``, ``A'B + AB'``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SIGNS = re.compile(
 
 @dataclass(frozen=True)
 class Proposition:
-    """A formula, its variables, and whether it has a connective at all."""
+    """A formula, its variables, and whether it has a connective."""
 
     variables: frozenset[str]
     holds: Formula
@@ -52,7 +52,7 @@ class _NoProposition(ValueError):
 
 
 def proposition(text: str) -> Proposition | None:
-    """``text`` as a formula of propositional logic or of Boolean algebra (capital letters); None where it is none."""
+    """``text`` as a formula of propositional logic or Boolean algebra (capital letters); None if it is not one."""
     if len(text) > MAX_CHARACTERS or not (len(text) <= 2 or _SIGNS.search(text)):
         return None
     tokens: list[tuple[str, str]] = []
@@ -82,12 +82,12 @@ def proposition(text: str) -> Proposition | None:
 
 
 def equivalent(left: Proposition, right: Proposition) -> bool:
-    """Whether both are true under the same valuations of all their variables."""
+    """Whether both are true for the same values of all their variables."""
     return len(left.variables | right.variables) <= MAX_VARIABLES and line_that_differs(left, right) is None
 
 
 def line_that_differs(left: Proposition, right: Proposition) -> Valuation | None:
-    """The first line of the truth tables in which they differ; None where there is none."""
+    """The first line in which the two truth tables differ; None if they are equal."""
     names = sorted(left.variables | right.variables)[:MAX_VARIABLES]
     lines = (dict(zip(names, row, strict=True)) for row in itertools.product((False, True), repeat=len(names)))
     return next((line for line in lines if left.holds(line) != right.holds(line)), None)
@@ -128,7 +128,7 @@ class _Parser:
         return left
 
     def _juxtaposed(self) -> Formula:
-        """``AB`` is A and B in Boolean algebra."""
+        """Reads ``AB``, which is "A and B" in Boolean algebra."""
         left = self._negated()
         while self._kind() in ("variable", "over", "open") and self._is_algebra():
             left = _joined(_RULES["and"], left, self._negated())

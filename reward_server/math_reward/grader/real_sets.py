@@ -1,5 +1,6 @@
-r"""Sets of real numbers in one form, however they are written: ``x > 2``, ``(2, \infty)``, ``\{x \mid 2 < x\}``,
-``x \ne 3``, ``(-\infty, 3) \cup (3, \infty)``."""
+r"""Brings sets of real numbers into one form: ``x > 2``, ``(2, \infty)``, ``\{x \mid 2 < x\}``, ``x \ne 3``,
+``(-\infty, 3) \cup (3, \infty)``.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ from math_reward.grader.tokens import TooComplex
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """An end of an interval: about where, whether it belongs to it, and what it is exactly (None for infinity)."""
+    """An end of an interval: its value as a float, whether it is in the interval, and its tree (None for infinity)."""
 
     value: float
     closed: bool
@@ -45,14 +46,14 @@ class End:
 
 Interval = tuple[End, End]
 Intervals = list[Interval]
-"""In order, disjoint, not touching."""
+"""In order, disjoint, and not touching each other."""
 
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _EVERYTHING: Interval = (End(-math.inf, False), End(math.inf, False))
 
 
 def is_set_like(node: Node) -> bool:
-    """True where ``node`` can only be meant as a set of reals, and not as a tuple, a list or a number."""
+    """Whether ``node`` can only be a set of reals, and not a tuple, a list or a number."""
     if isinstance(node, (SetOperation, SetBuilder)):
         return True
     if isinstance(node, Relation):
@@ -73,16 +74,16 @@ def is_set_like(node: Node) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RealSet:
-    """A set of reals: those of ``intervals`` that are in ``domain`` (``reals``, ``integers``, ``naturals`` ...)."""
+    """A set of reals: the numbers in ``intervals`` and in ``domain`` (``reals``, ``integers``, ``naturals`` ...)."""
 
     intervals: Intervals
     domain: str = "reals"
     variable: str | None = None
-    """What its elements are called where it is an inequality: ``x > 2`` is not ``y > 2``."""
+    """The name of its elements if it is an inequality: ``x > 2`` is not ``y > 2``."""
 
 
 def real_set(node: Node) -> RealSet | None:
-    """``node`` as a set of reals, or None where it is no such set or its ends are not known."""
+    """``node`` as a set of reals; None if it is not one or its ends are not known."""
     if isinstance(node, SetBuilder):
         return _built(node)
     if isinstance(node, Collection) and node.kind == "list":
@@ -111,8 +112,9 @@ def _built(node: SetBuilder) -> RealSet | None:
 
 
 def _restricted(items: tuple[Node, ...]) -> RealSet | None:
-    """Inequalities of one variable that hold together, with or without a domain: ``x > 3, x \\in \\mathbb{Z}``. Where
-    none can hold with another, they are said one after the other: ``x < 1, x > 2``."""
+    """Inequalities of one variable that hold together, with or without a domain: ``x > 3, x \\in \\mathbb{Z}``. Two
+    that cannot hold together are alternatives: ``x < 1, x > 2``.
+    """
     domain, parts = "reals", list[Intervals]()
     names: set[str] = set()
     for item in items:
@@ -135,7 +137,7 @@ def _restricted(items: tuple[Node, ...]) -> RealSet | None:
 
 
 def same_sets(left: RealSet, right: RealSet, same_end: Callable[[Node, Node], bool]) -> bool:
-    """Whether two sets are one. ``same_end`` compares two ends: nothing is decided by floating point."""
+    """Whether two sets are equal. ``same_end`` compares two ends: floating point alone never decides."""
     if left.domain != right.domain or (
         left.variable is not None and right.variable is not None and left.variable != right.variable
     ):
@@ -155,7 +157,7 @@ def same_sets(left: RealSet, right: RealSet, same_end: Callable[[Node, Node], bo
 
 
 def _ends(found: RealSet) -> list[End]:
-    """The ends in order; of a set of whole numbers those that belong to it: x > 2 is x >= 3 there."""
+    """The ends in order. Those of a set of whole numbers are in the set: x > 2 is x >= 3 there."""
     ends = [end for part in found.intervals for end in part]
     if found.domain not in ("integers", "naturals"):
         return ends
@@ -173,7 +175,7 @@ def _whole_end(end: End, *, lowest: bool) -> End:
 
 
 def intervals(node: Node) -> Intervals | None:
-    """A set of reals without a domain of its own, as intervals; None where it is none or its ends are not known."""
+    """A set of reals without a domain of its own, as intervals; None if it is not one or its ends are not known."""
     found = _intervals(node)
     return None if found is None else _merged(found)
 
@@ -257,7 +259,7 @@ def _relation(node: Relation) -> Intervals | None:
 
 
 def _as_variable(node: Node) -> Node:
-    """0 < f(x) < 1 is about a value as 0 < y < 1 is."""
+    """A variable in the place of f(x): 0 < f(x) < 1 bounds a value as 0 < y < 1 does."""
     return Symbol(str(node)) if isinstance(node, Call) and node.function.startswith("apply ") else node
 
 
@@ -275,8 +277,9 @@ def _inequality(operator: str, left: Node, right: Node, names: set[str]) -> Inte
 
 
 def _linear(operator: str, difference: Node, name: str) -> Intervals | None:
-    """``difference`` is an expression of first degree in ``name``: a chord through two of its points goes through
-    every other, complex ones too, and it has no corners."""
+    """The solutions of an inequality whose ``difference`` is of first degree in ``name``; None if it is not. It is if
+    it has no corners and a line through two of its points goes through all others, complex ones too.
+    """
     if corners.has_branches(difference) or any(isinstance(p, Call) and symbols(p) for p in walk(difference)):
         return None
     at_zero, at_one = (_substituted(difference, name, Number(Fraction(place))) for place in (0, 1))

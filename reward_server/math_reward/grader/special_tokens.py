@@ -11,8 +11,8 @@ _NEXT_TURN = re.compile(
 
 
 def before_next_turn(text: str) -> str:
-    """What comes before the first token that begins a message of the user: the rest is not the model's answer."""
+    """The text before the first token that begins a message of the user: the rest is not the model's answer."""
     match = _NEXT_TURN.search(text)
     if match is None or not text[: match.start()].strip() or "assistant" in text[match.end() :].lower():
-        return text  # A whole conversation.
+        return text  # It is a whole conversation, with the model's answer after the user's message.
     return text[: match.start()]

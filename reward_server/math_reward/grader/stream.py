@@ -1,4 +1,4 @@
-"""A stream of tokens that a parser reads: where it stands, what comes next, and how to go back."""
+"""The stream of tokens that the parser reads: its position, the next token, and going back."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _AND = ("and", "et", "und")
 
 END = Token("end of text", "", False)
 START = Token(",", "", False)
-"""What stands before the first token: an answer may begin as an item of a list may."""
+"""The token before the first one: an answer may begin like an item of a list."""
 
 
 class TokenStream:
-    """The tokens of one answer and a place among them.
+    """The tokens of one answer and a position among them.
 
-    ``top`` is the token at this place; ``mark`` names the place and ``reset`` returns to it; ``replace`` puts tokens
-    in the place of the one just read, and goes back to them. ``bar_ends`` is how many enclosing constructs a "|" ends,
-    ``integrals`` how many integrals wait for their dx.
+    ``top`` is the token at the position. ``mark`` returns the position and ``reset`` goes back to it. ``replace`` puts
+    tokens in the place of the one just read, and goes back to them. ``bar_ends`` counts the open constructs that a "|"
+    could end, ``integrals`` the integrals that still have no dx.
     """
 
     __slots__ = ("_depth", "_position", "_tokens", "bar_ends", "integrals", "top")
@@ -35,7 +35,7 @@ class TokenStream:
         self.top = self._tokens[0]
 
     def mark(self) -> int:
-        """The present place; also how many tokens have been read."""
+        """The position, which is also how many tokens have been read."""
         return self._position
 
     def reset(self, mark: int) -> None:
@@ -53,7 +53,7 @@ class TokenStream:
         return iter(self._tokens[self._position :])
 
     def before(self, back: int = 1) -> Token:
-        """The token read last, or ``back`` - 1 tokens before that; a comma before the first."""
+        """The token that was read last, or ``back`` - 1 tokens earlier; a comma before the first."""
         return self._tokens[self._position - back] if self._position >= back else START
 
     def advance(self) -> Token:
@@ -93,7 +93,7 @@ class TokenStream:
         return following.kind in kinds or following.value in ("Z", "N", "Q", "R", "C")
 
     def at_differential(self) -> bool:
-        """Before the dx of an integral."""
+        """Whether the dx of an integral is next."""
         word = self.top.value
         return self.integrals > 0 and self.top.kind == "word" and len(word) in (1, 2) and word[0] == "d"
 
@@ -104,7 +104,7 @@ class TokenStream:
         return self.top is END or self.top.kind in (")", "]", "}", "\\}", ".")
 
     def below(self, rule: Callable[[], Node]) -> Node:
-        """What ``rule`` reads one level deeper."""
+        """The node that ``rule`` reads one level deeper."""
         self._depth += 1
         if self._depth > MAX_NESTING:
             raise TooComplex(f"it is nested more than {MAX_NESTING} deep")

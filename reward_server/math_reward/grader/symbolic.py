@@ -1,6 +1,7 @@
-"""The last stage: what points could not decide is asked of SymPy, on an expression that is built from the tree.
+"""The last stage: SymPy compares two expressions that points could not decide about.
 
-SymPy never sees text. It may take long; the caller's deadline is what stops it."""
+Its expressions are built from the trees, so SymPy never sees text. It may take long; the caller's deadline stops it.
+"""
 
 from fractions import Fraction
 from typing import Any
@@ -26,10 +27,10 @@ from math_reward.grader.syntax import (
 )
 
 MAX_NODES = 80
-"""A larger expression is not given to SymPy: it is taken for different."""
+"""SymPy gets no larger expression: the two count as different."""
 
 MAX_EXPONENT = 100
-"""Of a power in it, as a number; nor is a larger one."""
+"""SymPy gets no expression with a larger number as an exponent."""
 
 _NAMES = {
     "binom": "binomial",
@@ -71,16 +72,16 @@ _KINDS = frozenset(
 
 
 class _NoEquivalent(ValueError):
-    """SymPy has nothing for a part of the expression."""
+    """A part of the expression has no equivalent in SymPy."""
 
 
 def equal(left: Node, right: Node) -> bool:
-    """True where SymPy proves the two expressions equal; False where it does not or they are beyond ``MAX_NODES``."""
+    """True if SymPy proves the two expressions equal; False if it does not, or they have more than ``MAX_NODES``."""
     if sum(1 for _ in walk(left)) + sum(1 for _ in walk(right)) > MAX_NODES:
         return False
     if not (_is_known(left) and _is_known(right)):
         return False
-    import sympy  # Only the rare expression that gets here pays for it.
+    import sympy  # Importing it takes a third of a second, and few expressions need it.
 
     try:
         difference = _build(left, sympy) - _build(right, sympy)
@@ -92,7 +93,7 @@ def equal(left: Node, right: Node) -> bool:
 
 
 def _is_known(node: Node) -> bool:
-    """Whether SymPy has something for every part: where not, its import of a third of a second is for nothing."""
+    """Whether every part has an equivalent in SymPy; if not, there is no need to import it."""
     parts = list(walk(node))
     bound = {name for part in parts if isinstance(part, BigOperator) for name in bound_by(part)}
     return not any(
@@ -100,7 +101,7 @@ def _is_known(node: Node) -> bool:
         or (isinstance(part, Call) and part.function not in _NAMES and part.function not in _SAME_NAMES)
         or (isinstance(part, Constant) and part.name not in _CONSTANTS)
         or (isinstance(part, Power) and isinstance(part.exponent, Number) and abs(part.exponent.value) > MAX_EXPONENT)
-        # F_k under a sum over k is an unknown function of k, and no variable.
+        # F_k under a sum over k is an unknown function of k, and not a variable.
         or (isinstance(part, Symbol) and bound.intersection(part.name.partition("_")[2]))
         for part in parts
     )

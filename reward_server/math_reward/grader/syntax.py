@@ -1,6 +1,7 @@
-"""The syntax tree that an answer is parsed to: what was written, before anybody asks what it means.
+"""The syntax tree of an answer: what was written, and not yet what it means.
 
-Every node is a small mutable-by-convention-never dataclass; two trees are equal (``==``) where the same was written.
+Every node is a small dataclass that is never changed once it is made. Two trees are equal (``==``) if the same was
+written.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class Number:
     places: int | None = None
     """Digits after the decimal point as written; None for an integer literal."""
     significant: int = 0
-    """Significant digits as written, of a decimal: 3 for ``0.0458``."""
+    """Significant digits of a decimal as written: 3 for ``0.0458``."""
 
 
 @dataclass(slots=True)
@@ -91,7 +92,7 @@ class Call:
 
 @dataclass(slots=True)
 class BigOperator:
-    r"""``\sum``, ``\prod``, ``\int`` or ``\lim`` with its bounds and what stands under it."""
+    r"""``\sum``, ``\prod``, ``\int`` or ``\lim`` with its bounds and its body."""
 
     name: str
     lower: Node | None
@@ -101,7 +102,7 @@ class BigOperator:
 
 @dataclass(slots=True)
 class Relation:
-    r"""A chain ``a < b \le c``: one operator fewer than operands."""
+    r"""A chain ``a < b \le c``, with one operator less than operands."""
 
     operators: tuple[str, ...]
     """Each one of ``= != < <= > >= ~ in``; ``~`` is "approximately"."""
@@ -126,7 +127,7 @@ class Collection:
 
 @dataclass(slots=True)
 class Bracketed:
-    """``(a, b)`` or ``[a, b)``: a tuple, a point or an interval, whichever the other side is."""
+    """``(a, b)`` or ``[a, b)``: a tuple, a point or an interval, as the other side is."""
 
     left: str
     right: str
@@ -158,14 +159,14 @@ class Matrix:
 
 @dataclass(slots=True)
 class Text:
-    """Words that are no mathematics, lower case and without punctuation at their ends (a single letter as it is)."""
+    """Words, in lower case and without punctuation at their ends; a single letter stays as it is."""
 
     text: str
 
 
 @dataclass(slots=True)
 class Quantity:
-    """A value with what it is measured in: ``percent``, ``degree``, a unit, a currency or a counted thing."""
+    """A value with its unit: ``percent``, ``degree``, a unit, a currency or a counted thing."""
 
     value: Node
     unit: str
@@ -181,7 +182,7 @@ class BasedNumber:
 
 @dataclass(slots=True)
 class ClockTime:
-    """A time of day, in seconds after midnight; ``as_ratio`` is the other thing that ``3:20`` may mean."""
+    """A time of day, in seconds after midnight; ``as_ratio`` is the ratio that ``3:20`` may also mean."""
 
     seconds: int
     as_ratio: Ratio | None = None
@@ -221,7 +222,7 @@ Node: TypeAlias = (
 )
 
 
-# The fields of a kind of node that hold nodes, or None, or tuples of nodes.
+# For each kind of node its fields that hold nodes, tuples of nodes, or None.
 _CHILDREN = {
     kind: tuple(field.name for field in fields(kind) if "Node" in str(field.type) or "Ratio" in str(field.type))
     for kind in get_args(Node)
@@ -242,8 +243,9 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def rebuilt(node: Node, change: Callable[[Node], Node | None]) -> Node:
-    """A copy of ``node`` in which ``change`` has replaced what it gives another node for, from the top down; what it
-    gives None for is looked into."""
+    """A copy of ``node`` with its parts replaced by what ``change`` returns for them, from the top down. For None the
+    part stays, and its own parts are looked at.
+    """
     return _rebuilt(node, change)
 
 
@@ -259,7 +261,7 @@ def _rebuilt(part: Any, change: Callable[[Node], Node | None]) -> Any:
 
 
 def symbols(node: Node) -> set[str]:
-    """The names of the variables in ``node``, without those that a sum, an integral or a limit binds."""
+    """The names of the variables in ``node`` that no sum, integral or limit binds."""
     names: set[str] = set()
     bound: set[str] = set()
     for part in walk(node):
@@ -271,7 +273,7 @@ def symbols(node: Node) -> set[str]:
 
 
 def bound_by(node: BigOperator) -> set[str]:
-    """The variable that a big operator binds; of an integral with the d before it."""
+    """The names that a big operator binds: its variable and, for an integral, the d before it."""
     if "int" in node.name:
         for part in walk(node.body):
             if type(part) is Product:

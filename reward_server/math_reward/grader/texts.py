@@ -1,4 +1,4 @@
-"""Answers in words, with or without mathematics among them: ``分层抽样``, ``all integers k >= 2``."""
+"""Reads answers in words, with or without mathematics among them: ``分层抽样``, ``all integers k >= 2``."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from math_reward.grader.literals import TEXT_COMMAND
 
 _WORD = re.compile(r"[^\W\d_]{2,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CONDITION = "条件"
-"""充分不必要条件 is 充分不必要."""
+"""An ending ("condition") that may be left out: 充分不必要条件 is 充分不必要."""
 _COMMAND = re.compile(r"\\[a-zA-Z]+")
 _NOISE = re.compile(r"[\s.,;:!?'\"()。，、；：！？（）「」《》*]+")
 
 
 class Wording(NamedTuple):
-    """A text as its words and what stands between them."""
+    """A text as its words and the mathematics between them."""
 
     words: tuple[str, ...]
     between: tuple[str, ...]
-    """One more than the words; mathematics, or nothing."""
+    """The text before, between and after the words, one more than these: mathematics, or nothing."""
 
 
 def wording(normal: str) -> Wording | None:
-    """A normalised text as words; None where it has none, or breaks off in the middle of a formula."""
+    """A normalised text as words; None if it has none, or breaks off in the middle of a formula."""
     text = TEXT_COMMAND.sub(" ", normal)
     if text.count("{") != text.count("}"):
         return None
@@ -44,7 +44,7 @@ def wording(normal: str) -> Wording | None:
 
 
 def _bare(text: str) -> str:
-    """Mathematics between words, without the punctuation around it; nothing where there is only punctuation."""
+    """Mathematics between words, without the punctuation around it; empty if there is only punctuation."""
     if not _NOISE.sub("", text).strip("{}"):
         return ""
     return text.strip(" .,;:!?'\"{}。，、；：！？")

@@ -11,7 +11,7 @@ MAX_EXPONENT = 400
 
 
 class TooComplex(ValueError):
-    """The text is beyond the limits; the message is half a sentence that says which."""
+    """The text exceeds a limit; the message is half a sentence that says which."""
 
 
 class NotMathematics(ValueError):
@@ -23,7 +23,7 @@ class Token(NamedTuple):
     """``number``, ``word``, ``command``, ``text``, ``number set``, ``begin``, ``end``, ``row`` or the sign itself."""
     value: str
     spaced: bool
-    """True where white space stands before it."""
+    """True if white space is before it."""
 
 
 _TOKEN = re.compile(
@@ -50,7 +50,7 @@ _THOUSANDS = re.compile(r"(?!0)\d{1,3}(?:,\d{3})+(?!\d|,\d)(?:\.\d+)?")
 _JOINT = re.compile(r"\s*([^\s,][^,]{0,80}?)\s+(and|or)\s*$")
 _NUMBER_ALONE = re.compile(r"\s*[-+]?\d[\d.,]*\s*")
 
-# The argument of these is words, or letters in another font.
+# The argument of these commands is words, or letters in another font.
 _WORDS = {
     "text", "textbf", "textit", "textrm", "textsf", "texttt", "textnormal", "mbox", "hbox",
     "mathrm", "mathbf", "mathit", "mathsf", "mathtt", "mathcal", "mathscr", "mathfrak", "mathbb",
@@ -116,7 +116,7 @@ def _check_number(value: str) -> None:
 
 
 def _argument(text: str, position: int) -> tuple[str, int]:
-    """The text inside the braces that open at ``position``, and where it goes on after them."""
+    """The text inside the braces that open at ``position``, and the position after them."""
     while position < len(text) and text[position] == " ":
         position += 1
     if position >= len(text):

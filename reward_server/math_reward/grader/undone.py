@@ -1,4 +1,4 @@
-"""What an expression leaves to be calculated."""
+"""Finds the operations that an answer leaves undone."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _MATRIX_FUNCTIONS = {"det", "tr", "transpose"}
 
 
 def undone(node: Node) -> set[str]:
-    """The kinds of operations in ``node`` that a final answer has done: ``sum``, ``int``, ``matrix`` ...
+    """The kinds of operations in ``node`` that a final answer must not leave undone: ``sum``, ``int``, ``matrix`` ...
 
-    Of a calculation, ``a = b = c``, the last part is the answer. Factorials, binomials, powers, roots, logarithms and
+    The last part of a calculation ``a = b = c`` is the answer. Factorials, binomials, powers, roots, logarithms and
     trigonometry of constants are closed forms.
     """
     if isinstance(node, Relation) and set(node.operators) <= {"=", "~"}:
@@ -56,7 +56,7 @@ def _has_matrix(node: Node) -> bool:
 
 
 def is_operation(node: Node) -> bool:
-    """Whether something is left to be done at all: a number, in lowest terms where it is a fraction, is none."""
+    """Whether ``node`` leaves anything to calculate: a number in lowest terms does not."""
     if isinstance(node, Relation) and len(node.operators) == 1:
         return is_operation(node.operands[-1])
     if isinstance(node, Negative):
@@ -67,7 +67,7 @@ def is_operation(node: Node) -> bool:
 
 
 def in_lowest_terms(node: Node) -> bool:
-    """Whether ``node`` is an integer, a decimal or a fraction that cannot be cancelled, with or without a sign."""
+    """Whether ``node`` is an integer, a decimal or a fraction in lowest terms, with or without a sign."""
     if isinstance(node, Relation) and node.operators in (("=",), ("~",)):
         return in_lowest_terms(node.operands[-1])
     if isinstance(node, Negative):

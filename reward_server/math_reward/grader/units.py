@@ -1,4 +1,4 @@
-"""Units: what their names are, and what they measure."""
+"""The names of units, and what they measure."""
 
 import re
 from fractions import Fraction
@@ -9,11 +9,11 @@ from math_reward.grader.number_words import WORDS
 from math_reward.grader.vocabulary import NEGATIONS, UNITS
 
 MAX_WORDS = 5
-"""A counted thing has no more words."""
+"""How many words the name of a counted thing may have."""
 
 
 class Measure(NamedTuple):
-    """What a unit measures, and how much of it."""
+    """What a unit measures, and its size."""
 
     size: Fraction
     """In SI's base units, or in the first unit of the dimension that the table names."""
@@ -36,7 +36,7 @@ _METRIC = {
     "liter": ("L", "dm^3"), "electronvolt": ("eV", "electronvolt"), "byte": ("B", "byte"), "bit": ("bit", "bit"),
 }  # fmt: skip
 
-# So many of another unit.
+# Name, and the number and name of another unit that it equals.
 _OTHERS = {
     "minute": ("60", "second"), "hour": ("3600", "second"), "day": ("86400", "second"), "week": ("604800", "second"),
     "year": ("12", "month"), "inch": ("0.0254", "meter"), "foot": ("0.3048", "meter"), "yard": ("0.9144", "meter"),
@@ -58,7 +58,7 @@ _SYMBOLS = {symbol: name for name, (symbol, _) in _METRIC.items()}
 for _name, (_symbol, _definition) in _METRIC.items():
     for _prefix, (_letter, _power) in _PREFIXES.items():
         _SYMBOLS.setdefault(_letter + _symbol, _prefix + _name)
-# What the letters mean to people, where a prefix could be read as well.
+# What people mean by letters that could also be a prefix and a unit.
 _SYMBOLS |= {
     "min": "minute", "h": "hour", "d": "day", "ft": "foot", "l": "liter", "ml": "milliliter", "Ohm": "ohm",
     "Wh": "watthour", "kWh": "kilowatthour", "MWh": "megawatthour", "cal": "calorie", "atm": "atmosphere",
@@ -82,7 +82,9 @@ _NOT_A_THING = (
 
 
 def unit_name(raw: str) -> str:
-    r"""``square feet`` as ``foot^2``, ``meters per second`` as ``meter/second``, a counted thing as it is."""
+    r"""The name of a unit: ``foot^2`` for ``square feet``, ``meter/second`` for ``meters per second``; a counted thing
+    stays as it is.
+    """
     text = raw.replace("\\cdot", " ").replace("\\times", " ").replace(" per ", "/")
     text = text.replace("²", "^2").replace("³", "^3")
     return "/".join(_powered(part) for part in text.split("/"))
@@ -106,12 +108,12 @@ def _named(part: str) -> str:
 
 
 def one_unit(word: str) -> str:
-    """The name of one unit; a word that is none, in lower case, as it is."""
+    """The name of one unit; a word that is not a unit stays as it is, in lower case."""
     return _SYMBOLS.get(word) or UNITS.get(word.lower()) or _prefixed(word.lower()) or word.lower()
 
 
 def _prefixed(word: str) -> str | None:
-    """``kilometer`` of ``kilometres``."""
+    """``kilometer`` for ``kilometres``."""
     for prefix in _PREFIXES:
         if word.startswith(prefix) and UNITS.get(word[len(prefix) :]) in _METRIC:
             return prefix + UNITS[word[len(prefix) :]]
@@ -119,7 +121,7 @@ def _prefixed(word: str) -> str | None:
 
 
 def is_long_symbol(word: str) -> bool:
-    """Whether a word of two letters or more is the symbol of a unit, capitals as they have to be: kPa, kWh, mL."""
+    """Whether a word of two letters or more is the symbol of a unit, with the right capitals: kPa, kWh, mL."""
     return len(word) > 1 and word in _SYMBOLS
 
 
@@ -130,7 +132,7 @@ def is_unit(word: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def measure(unit: str) -> Measure | None:
-    """What a unit, by its name (``kilogram meter/second^2``), measures; None where a part of it is no known unit."""
+    """What a unit such as ``kilogram meter/second^2`` measures; None if a part of its name is not a known unit."""
     size, powers = Fraction(1), dict[str, int]()
     position = 0
     while position < len(unit):
@@ -177,15 +179,15 @@ def _defined(definition: str) -> Measure:
 
 
 def is_thing(words: list[str]) -> bool:
-    """Whether words after a number may name what is counted, and say nothing else about the number."""
+    """Whether the words after a number can name a counted thing, and say nothing else about the number."""
     return len(words) <= MAX_WORDS and not _NOT_A_THING.intersection(words)
 
 
 def same_thing(unit: str, other: str) -> bool:
-    """Whether two counted things are one, which may be named more or less closely: lollipops, lollipop candies.
+    """Whether two names mean the same counted thing, of which one may be longer: lollipops, lollipop candies.
 
-    All the words of one are in the other: "increase" and "decrease" are two things, and so are "people in the east"
-    and "people in the west".
+    All the words of one must be in the other, so "increase" is not "decrease", and "people in the east" are not
+    "people in the west".
     """
     words, others = _stems(unit), _stems(other)
     return bool(words and others) and (words <= others or others <= words)

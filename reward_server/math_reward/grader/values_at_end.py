@@ -1,7 +1,7 @@
-"""The value with which a text ends: the last number with all that belongs to it.
+"""Finds the value at the end of a text: the last number with everything that belongs to it.
 
-A number that is a part of a tuple, an interval, an inequality, a fraction, a product or a function's argument is no
-value: what counts is the whole.
+A number in a tuple, an interval, an inequality, a fraction, a product or a function's argument is only a part: the
+whole is the value.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ class _Token(NamedTuple):
 
 
 def whole_of(text: str, start: int, end: int) -> str | None:
-    """The expression that the number at ``text[start:end]`` is a part of, or that number; None where brackets around
-    it hold a remark."""
+    """The expression around the number at ``text[start:end]``, or the number itself; None if it is in brackets with a
+    remark.
+    """
     begin = max(0, start - WINDOW_CHARACTERS)
     tokens = [
         _Token(match.lastgroup or "other", begin + match.start(), begin + match.end())
@@ -49,7 +50,7 @@ def whole_of(text: str, start: int, end: int) -> str | None:
 
 
 def _left(tokens: list[_Token], low: int) -> int:
-    """Where an expression begins of which token ``low`` is a part."""
+    """The start of the expression that token ``low`` is a part of."""
     while True:
         place = _skip(tokens, low - 1, -1)
         if place < 0:
@@ -72,7 +73,7 @@ def _left(tokens: list[_Token], low: int) -> int:
 
 
 def _operand(tokens: list[_Token], place: int) -> int:
-    """Where the operand begins that ends with token ``place``."""
+    """The start of the operand that ends with token ``place``."""
     if tokens[place].kind == "after":
         return _operand(tokens, place - 1) if place else place
     if tokens[place].kind != "close":
@@ -103,7 +104,7 @@ def _right(tokens: list[_Token], high: int) -> int:
 
 
 def _with_arguments(text: str, tokens: list[_Token], low: int, high: int) -> tuple[int, int]:
-    r"""The range widened by what its braces belong to: to ``\frac{3}{7}`` from ``{7}``, to ``2^{7}``, ``\sqrt{7}``."""
+    r"""The range, widened to the command or power around its braces: ``\frac{3}{7}``, ``2^{7}`` or ``\sqrt{7}``."""
     if text[tokens[low].start] == "{" and low > 0 and tokens[low - 1].end == tokens[low].start:
         before = tokens[low - 1]
         if before.kind == "function" or text[before.start] == "}":
@@ -123,7 +124,7 @@ def _skip(tokens: list[_Token], place: int, step: int) -> int:
 
 
 def _balanced(tokens: list[_Token], low: int, high: int) -> tuple[int, int]:
-    """The range widened to where every bracket in it has its partner: a tuple; (-1, -1) where words are in between."""
+    """The range, widened until every bracket has its partner, as in a tuple; (-1, -1) if it would include words."""
     depth = sum((t.kind == "open") - (t.kind == "close") for t in tokens[low : high + 1])
     while depth < 0:
         low -= 1

@@ -1,4 +1,4 @@
-"""What the grader says about one completion."""
+"""The grader's result for one completion: its verdict, the stage that decided, and the options."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -6,35 +6,35 @@ from typing import Any
 
 
 class Verdict(str, Enum):
-    """The outcome of grading one completion; only ``correct`` is paid."""
+    """The outcome of grading one completion; only ``correct`` is rewarded."""
 
     CORRECT = "correct"
     """The completion's final answer equals the reference answer."""
 
     WRONG = "wrong"
-    """The completion has a final answer, and it is another one."""
+    """The final answer is not the reference answer."""
 
     NO_ANSWER = "no_answer"
     """No final answer could be found in the completion."""
 
     AMBIGUOUS = "ambiguous"
-    """The completion offers several answers for choice, or contradicts itself; not paid, even where one is right."""
+    """The completion offers several answers or contradicts itself. It is not rewarded even if one of them is right."""
 
     RESTATED = "restated"
-    """The answer is an operation that stands in the prompt as it is: the question, and not an answer to it."""
+    """The answer repeats an operation of the prompt without calculating it: it restates the question."""
 
     UNEVALUATED = "unevaluated"
     """The answer leaves a sum, a product, an integral, a limit, a derivative or a matrix operation undone that the
-    reference does not have; or, where `Options.evaluated` asks for it, it is no number in lowest terms."""
+    reference does not have; or `Options.evaluated` is set and it is not a number in lowest terms."""
 
     BAD_REFERENCE = "bad_reference"
-    """The reference answer is empty, too long or not mathematics: fix the data; the completion was not judged."""
+    """The reference answer is empty, too long or not mathematics: fix the data. The completion was not judged."""
 
     PROMPT_NOT_FOUND = "prompt_not_found"
-    """The prompt could not be found in the text, so it is unknown where the completion begins: nothing was judged."""
+    """The prompt is not in the text, so nobody knows where the completion begins. Nothing was judged."""
 
     TOO_COMPLEX = "too_complex"
-    """The answer is beyond the limits on length, nesting or digits, or takes too much memory or recursion."""
+    """The answer exceeds a limit on length, nesting or digits, or needs too much memory or recursion."""
 
     TIMEOUT = "timeout"
     """Grading did not end within the deadline."""
@@ -44,35 +44,35 @@ class Verdict(str, Enum):
 
 
 class Stage(str, Enum):
-    """The stage of the comparison that decided; the stages come in this order, cheapest first."""
+    """The stage of the comparison that decided. The stages run in this order, the cheapest first."""
 
     STRING = "string"
-    """The two texts, normalised."""
+    """Compares the two normalised texts."""
 
     EXACT = "exact"
-    """Two exact rationals."""
+    """Compares two exact rational numbers."""
 
     STRUCTURE = "structure"
-    """Two syntax trees: lists, tuples, intervals, matrices, equations and the like."""
+    """Compares two syntax trees: lists, tuples, intervals, matrices, equations and the like."""
 
     NUMERIC = "numeric"
-    """Two expressions, by their values at a few points."""
+    """Compares two expressions by their values at a few points."""
 
     SYMPY = "sympy"
-    """Two expressions, by SymPy."""
+    """Asks SymPy about two expressions."""
 
     MATH_VERIFY = "math_verify"
-    """Two texts, by Math-Verify."""
+    """Asks Math-Verify about two texts."""
 
 
 class Mode(str, Enum):
-    """Where the final answer of a completion may stand."""
+    """Where the final answer of a completion may be."""
 
     STRICT = "strict"
-    r"""In a ``\boxed{...}`` or ``\fbox{...}`` alone."""
+    r"""Only in a ``\boxed{...}`` or ``\fbox{...}``."""
 
     LENIENT = "lenient"
-    """Also after a phrase such as "the answer is", else it is the last formula or number."""
+    """Also after a phrase such as "the answer is", or as the last formula or number."""
 
 
 @dataclass(frozen=True)
@@ -81,33 +81,33 @@ class Options:
 
     mode: Mode = Mode.LENIENT
     rel_tol: float = 0.0
-    """Two numbers whose difference is at most this fraction of the reference are equal."""
+    """Numbers that differ by at most this fraction of the reference are equal."""
     allow_rounded: bool = False
-    """An answer that is the reference, rounded, is correct."""
+    """Accept an answer that is the reference, rounded."""
     allow_unevaluated: bool = False
-    """A sum, an integral or another operation that is left undone counts as what it comes to."""
+    """Accept a sum, an integral or another operation that is left undone, by its value."""
     evaluated: bool = False
-    """Where the reference is a number, the answer has to be a number in lowest terms."""
+    """If the reference is a number, accept only a number in lowest terms."""
     math_verify: bool = False
     """Ask Math-Verify, if it is installed, about what the other stages cannot read or decide."""
 
 
 @dataclass(frozen=True)
 class Grade:
-    """The verdict on one completion and what it rests on."""
+    """The verdict on one completion, and what it was based on."""
 
     verdict: Verdict
     answer: str | None
-    """The answer as the completion has it, or None where none was found or none was looked for."""
+    """The answer as the completion has it; None if none was found, or none was looked for."""
     reference: str
-    """The reference answer as it was given; of several the one that matched, else the first."""
+    """The reference answer as it was given. Of several: the one that matched, else the first."""
     detail: str | None = None
-    """One sentence that says why, where the verdict alone does not."""
+    """One sentence that says why, if the verdict alone does not."""
     stage: Stage | None = None
-    """What decided; None where nothing was compared."""
+    """The stage that decided; None if nothing was compared."""
 
     def as_dict(self) -> dict[str, Any]:
-        """The grade for JSON: the one way in which it leaves the grader."""
+        """The grade as JSON: the same in every answer and file."""
         return {
             "verdict": self.verdict.value,
             "answer": self.answer,

@@ -14,7 +14,7 @@ FUNCTIONS = {
    
     "Re": "re", "Im": "im", "operatorname": "operatorname", "binom": "binom", "cis": "cis",
 }  # fmt: skip
-"""Name as written (after a backslash or plain) to name in the tree. ``log`` is natural: a base is written."""
+"""A function's name as written, with or without a backslash, to its name in the tree. ``log`` is the natural one."""
 
 INVERSE = {
     "sin": "asin", "cos": "acos", "tan": "atan", "cot": "acot", "sec": "asec", "csc": "acsc",
@@ -40,7 +40,7 @@ PHRASES = {
     "emptyset": ("no solution", "no solutions", "no real solution", "no real solutions", "empty set", "the empty set"),
     "reals": ("all real numbers", "all reals", "any real number", "all real x", "the real numbers", "real numbers"),
 }
-"""Sets that are named in words."""
+"""The name of a set in the tree, and the words for it."""
 
 BIG_OPERATORS = {"sum", "prod", "int", "iint", "iiint", "oint", "lim", "limsup", "liminf", "sup"}
 
@@ -100,10 +100,10 @@ _UNITS = {
     "cubic": "cubic",
 }
 UNITS = {word: unit for unit, words in _UNITS.items() for word in words.split()}
-"""A word in lower case to the unit that it means."""
+"""A word in lower case to its unit."""
 
 PLAIN_UNITS = {word for word in UNITS if len(word) > 1 and word not in {"in", "min", "deg", "sec", "rad"}}
-r"""Words that are units without ``\text`` too; the letters m, s, g ... are variables there."""
+r"""Words that are units even without ``\text``, where letters such as m, s and g are variables."""
 
 LEADING = frozenset(
     [
@@ -115,7 +115,7 @@ LEADING = frozenset(
         "to", "total", "value", "values", "was", "we", "which", "will", "with", "yes",
     ]
 )  # fmt: skip
-"""Words that may stand before a formula without changing what it says."""
+"""Words before a formula that do not change its meaning."""
 
 QUALIFIERS = (
     "for", "where", "with", "when", "if", "as", "such", "provided", "given", "on", "over", "per", "each", "every",

@@ -1,4 +1,5 @@
-"""The HTTP service: schemas, routes, middleware, the event loop's parts, and what ``/metrics`` and ``/readyz`` say.
+"""The HTTP service: schemas, routes, middleware, the server below them, and the contents of ``/metrics`` and
+``/readyz``.
 
-All of it runs in the service's one process, in its event loop; ``math-reward serve`` or Ray Serve starts that process.
+All of it runs in the event loop of the service's only process, which ``math-reward serve`` or Ray Serve starts.
 """

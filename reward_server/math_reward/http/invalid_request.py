@@ -16,7 +16,7 @@ async def invalid_request(_: Request, error: Exception) -> JSONResponse:
 
 
 def _sentence(reason: Any) -> str:
-    """One of pydantic's reasons as a sentence that names the item and the field, and does not repeat the input."""
+    """One of pydantic's reasons as a sentence that names the item and the field, but does not repeat the input."""
     message = reason["msg"].removeprefix("Value error, ").removesuffix("?")
     end = "?" if reason["msg"].endswith("?") else "."
     path = reason["loc"][1:]  # The first is "body".

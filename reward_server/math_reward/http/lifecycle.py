@@ -1,18 +1,18 @@
-"""Whether the service takes new work, and how much work is under way."""
+"""The service's lifecycle: whether it takes new work, and how much is under way."""
 
 from collections.abc import Callable
 
 
 class Lifecycle:
-    """Shared by the command, which drains the service when it is told to stop, and by what answers requests."""
+    """Shared by the command, which drains the service, and the middleware and routes, which answer requests."""
 
     def __init__(self) -> None:
         self.draining = False
-        """True from the first signal to stop: no new work is taken, and what is under way is answered."""
+        """True from the first signal to stop: new work is refused, work under way is finished."""
         self.in_flight = 0
-        """Requests for work that are being answered."""
+        """How many requests for work are under way."""
         self.give_up: Callable[[], None] = lambda: None
-        """Ends the wait of all work that is under way: it is refused. Set by what does the work."""
+        """Refuses all work that is under way. The application sets it."""
 
     @property
     def drained(self) -> bool:

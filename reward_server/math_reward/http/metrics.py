@@ -1,4 +1,4 @@
-"""What Prometheus reads at /metrics."""
+"""The metrics that Prometheus reads at /metrics."""
 
 from collections.abc import Iterable, Iterator
 
@@ -18,7 +18,7 @@ GRADING_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0
 class Metrics:
     """The service's metrics, in a registry of their own.
 
-    Counts of requests and items are kept here. What the pool counts is read from it when Prometheus asks.
+    It counts requests and items itself, and reads the pool's own counts when Prometheus asks.
     """
 
     def __init__(self, pool: Pool, lifecycle: Lifecycle) -> None:
@@ -35,13 +35,13 @@ class Metrics:
         )
         self._items = Counter(
             "math_reward_items",
-            "Items answered; stage is what decided the comparison, none where nothing was compared.",
+            "Items answered, by verdict and by the stage that decided (none: nothing was compared).",
             ["verdict", "stage"],
             registry=self._registry,
         )
         self._grading_seconds = Histogram(
             "math_reward_grading_seconds",
-            "Time in the worker per item, the queue not counted.",
+            "Time that an item took in its worker, without the queue.",
             buckets=GRADING_BUCKETS,
             registry=self._registry,
         )
@@ -75,18 +75,16 @@ class _PoolCollector(Collector):
         yield GaugeMetricFamily(
             "math_reward_requests_in_flight", "POST requests being answered.", self._lifecycle.in_flight
         )
-        yield GaugeMetricFamily("math_reward_workers", "Worker processes that live.", len(self._pool.pids))
+        yield GaugeMetricFamily("math_reward_workers", "Worker processes that are alive.", len(self._pool.pids))
         yield CounterMetricFamily(
             "math_reward_deadline_kills", "Items that ran into the deadline.", counters.deadline_kills
         )
         yield _labelled(
-            "math_reward_worker_restarts", "Worker processes replaced.", "reason", counters.restarts.items()
+            "math_reward_worker_restarts", "Worker processes replaced, by reason.", "reason", counters.restarts.items()
         )
+        yield _labelled("math_reward_cache_hits", "Hits of the grader's caches.", "cache", counters.cache_hits.items())
         yield _labelled(
-            "math_reward_cache_hits", "Lookups in the grader's caches.", "cache", counters.cache_hits.items()
-        )
-        yield _labelled(
-            "math_reward_cache_misses", "Lookups in the grader's caches.", "cache", counters.cache_misses.items()
+            "math_reward_cache_misses", "Misses of the grader's caches.", "cache", counters.cache_misses.items()
         )
         version = GaugeMetricFamily("math_reward_build_info", "Always 1.", labels=["version"])
         version.add_metric([__version__], 1)

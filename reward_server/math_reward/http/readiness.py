@@ -1,4 +1,4 @@
-"""Whether the workers tell known correct answers from known wrong ones."""
+"""Checks that the workers tell known correct answers from known wrong ones."""
 
 import asyncio
 
@@ -15,17 +15,17 @@ KNOWN = [
     (Item(r"Example: \boxed{42}. Now I do not know", "42", r"Example: \boxed{42}. Now"), Verdict.NO_ANSWER),
     (Item(r"\boxed{42}", ""), Verdict.BAD_REFERENCE),
 ]
-"""What workers have to grade: a grader that says the same of everything, or pays for the prompt, is found out."""
+"""Known items and verdicts. They find a grader that gives everything the same verdict, or rewards the prompt."""
 
 FRESH_SECONDS = 1.0
-"""How long a check answers all who ask: anybody may ask, as often as they like, and it must not cost them a worker."""
+"""How long the result of a check is used again: anybody may ask at any rate, which must not keep the workers busy."""
 
 
 class Readiness:
-    """Has the known answers graded, before all items that wait. Lives in one event loop.
+    """Lets the workers grade the known items, before all items that wait. Lives in one event loop.
 
     Args:
-        pool: whose workers are checked.
+        pool: the pool whose workers are checked.
         limit: seconds that a check may take.
     """
 
@@ -36,11 +36,11 @@ class Readiness:
         self._stale_at = 0.0
 
     async def problem(self) -> str | None:
-        """A sentence that says why the workers are not ready, None where they are; up to FRESH_SECONDS old."""
+        """A sentence that says why the workers are not ready; None if they are. It may be FRESH_SECONDS old."""
         loop = asyncio.get_running_loop()
         if self._check is None or (self._check.done() and loop.time() > self._stale_at):
             self._check = loop.create_task(self._look())
-        return await asyncio.shield(self._check)  # Whoever asked may go; others wait for the same check.
+        return await asyncio.shield(self._check)  # If the client hangs up, others still wait for this check.
 
     async def _look(self) -> str | None:
         found = await self._problem_now()

@@ -1,4 +1,4 @@
-"""The last verdicts of the service, for its page."""
+"""Keeps the service's last verdicts for its page."""
 
 import itertools
 import time
@@ -9,20 +9,20 @@ from typing import Any
 from math_reward.pool.item import Graded
 
 KEPT = 50
-"""How many verdicts are kept; completions and prompts never are."""
+"""How many verdicts are kept. Completions and prompts are never kept."""
 
 SHOWN_CHARACTERS = 200
 """How much of an answer or a reference is kept."""
 
 
 class Recent:
-    """Keeps the last verdicts. Lives in one event loop."""
+    """The last verdicts. Lives in one event loop."""
 
     def __init__(self) -> None:
         self._kept: deque[dict[str, Any]] = deque(maxlen=KEPT)
 
     def add(self, graded: Sequence[Graded]) -> None:
-        """Adds the verdicts on the items of one request; takes the same time however many they are."""
+        """Adds the verdicts on the items of one request, in a time that does not depend on their number."""
         now = time.time()
         for one in itertools.islice(graded, max(0, len(graded) - KEPT), None):
             shown = one.grade.as_dict()
@@ -39,5 +39,5 @@ class Recent:
             )
 
     def newest_first(self) -> list[dict[str, Any]]:
-        """The kept verdicts, each as a ``math_reward.http.routes.page.RecentVerdict`` is sent."""
+        """The kept verdicts, each as the JSON of a ``math_reward.http.routes.page.RecentVerdict``."""
         return list(self._kept)

@@ -1,4 +1,4 @@
-"""Requests and answers of the service, with an example of each."""
+"""The service's requests and answers, with an example of each."""
 
 import dataclasses
 import math
@@ -26,11 +26,11 @@ MAX_REFERENCES = 64
 
 
 def _as_text(reference: Any) -> str | tuple[str, ...]:
-    """Data sets hold numbers as numbers. A null is a reference that is missing: its item is ``bad_reference``."""
+    """A reference as text: data sets also have numbers, and null, a missing reference (``bad_reference``)."""
     if reference is None or reference == []:
         return ""
     if isinstance(reference, float) and not math.isfinite(reference):
-        return str(reference)  # bad_reference, too: the other items of the request are graded
+        return str(reference)  # This is graded bad_reference, and the request's other items are graded as usual.
     if isinstance(reference, list):
         if len(reference) > MAX_REFERENCES:
             raise ValueError(f"at most {MAX_REFERENCES} reference answers can be given")
@@ -54,7 +54,7 @@ Reference = Annotated[
 
 
 class Body(BaseModel):
-    """A part of a request's body; a field that it does not know is named with the one that was meant."""
+    """A part of a request's body. The refusal of an unknown field names the field that was probably meant."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -67,12 +67,14 @@ class Body(BaseModel):
 
 
 class GradeOptions(Body):
-    """How to grade; what is left out is as for the whole request, and there as below."""
+    """How to grade. An option that an item leaves out comes from the request; one that the request leaves out has its
+    default.
+    """
 
     mode: Mode | None = Field(
         default=None,
-        description=r"`lenient` (default): the answer may stand in prose where there is no box; `strict`: only a "
-        r"`\boxed{...}` counts.",
+        description=r"`lenient` (default): the answer may be in prose if there is no box; `strict`: it must be in a "
+        r"`\boxed{...}`.",
     )
     rel_tol: float | None = Field(
         default=None,
@@ -82,23 +84,23 @@ class GradeOptions(Body):
         description="Numbers that differ by at most this fraction of the reference are equal (0).",
     )
     allow_rounded: StrictBool | None = Field(
-        default=None, description="An answer that is the reference, rounded to the places it has, is correct (false)."
+        default=None, description="Accept an answer that is the reference, rounded to the answer's places (false)."
     )
     allow_unevaluated: StrictBool | None = Field(
         default=None,
-        description="A sum, an integral or another operation that is left undone counts as what it comes to (false).",
+        description="Accept a sum, an integral or another operation that is left undone, by its value (false).",
     )
     evaluated: StrictBool | None = Field(
         default=None,
-        description="Where the reference is a number, the answer has to be a number in lowest terms (false).",
+        description="If the reference is a number, accept only a number in lowest terms (false).",
     )
     math_verify: StrictBool | None = Field(
         default=None,
-        description="Ask Math-Verify, where it is installed, about what the grader cannot read or decide (false).",
+        description="Ask Math-Verify, if it is installed, about what the grader cannot read or decide (false).",
     )
 
     def over(self, options: Options) -> Options:
-        """``options``, but what is given here comes first."""
+        """``options``, with the options that are set here in their place."""
         given = {name: value for name in GradeOptions.model_fields if (value := getattr(self, name)) is not None}
         return dataclasses.replace(options, **given)
 
@@ -108,11 +110,11 @@ class GradeItem(Body):
 
     completion: str = Field(description="What the model wrote.")
     reference: Reference = Field(
-        description="The reference answer: LaTeX or plain text, or a number; of a list any one counts."
+        description="The reference answer: LaTeX, plain text or a number; or a list, of which any one may match."
     )
     prompt: str | None = Field(
         default=None,
-        description="What the completion answers; never graded: a completion that begins with it loses it first.",
+        description="The prompt, which is never graded: it is cut off a completion that begins with it.",
     )
 
     options: GradeOptions | None = None
@@ -162,13 +164,13 @@ class GradeRequest(Body):
         },
     )
 
-    # Not more than the first fault is looked for: there could be one for each value in the body.
+    # Only the first fault is looked for, since every value in the body could be one.
     items: Annotated[list[RequestItem], FailFast()]
     prompts: Annotated[list[str], FailFast()] = Field(
         default=[],
         description="Prompts that several items answer, each once; an item has the place of its own as its `prompt`.",
     )
-    options: GradeOptions | None = Field(default=None, description="For all items that do not say otherwise.")
+    options: GradeOptions | None = Field(default=None, description="Options for all items that do not set their own.")
 
     @model_validator(mode="after")
     def _each_place_is_there(self) -> "GradeRequest":
@@ -199,14 +201,14 @@ class GradeResult(BaseModel):
     correct: bool
     verdict: Verdict
     answer: str | None = Field(description="The answer that was found in the completion.")
-    reference: str = Field(description="The reference answer; of several the one that matched, else the first.")
-    detail: str | None = Field(description="Why, where the verdict alone does not say it.")
-    stage: Stage | None = Field(description="What decided; null where nothing was compared.")
-    seconds: float = Field(description="Time that grading took, without waiting for a worker.")
+    reference: str = Field(description="The reference answer. Of several: the one that matched, else the first.")
+    detail: str | None = Field(description="One sentence that says why, if the verdict alone does not.")
+    stage: Stage | None = Field(description="The stage that decided; null if nothing was compared.")
+    seconds: float = Field(description="Time that grading took, without the wait for a worker.")
 
 
 def grade_result(graded: Graded) -> dict[str, Any]:
-    """A ``GradeResult`` as it is sent; without the model in between, of which a big answer has thousands."""
+    """The JSON of a ``GradeResult``, without the model, which would be slow for thousands of results."""
     return {**graded.grade.as_dict(), "seconds": round(graded.seconds, 6)}
 
 
@@ -248,7 +250,7 @@ class GradeResponse(BaseModel):
 
 
 class RewardRequest(BaseModel):
-    """What OpenRLHF posts to `--reward.remote_url`. A later OpenRLHF may send more, which is no fault."""
+    """The request of OpenRLHF to `--reward.remote_url`. Unknown fields are allowed: a later OpenRLHF may send more."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -265,7 +267,7 @@ class RewardRequest(BaseModel):
         lengths = [len(self.query), len(self.prompts), len(self.labels)]
         if len(set(lengths)) != 1:
             raise ValueError(
-                "query, prompts and labels have {}, {} and {} entries; give as many of each".format(*lengths)
+                "query, prompts and labels have {}, {} and {} entries: send the same number of each".format(*lengths)
             )
         return self
 
@@ -274,11 +276,11 @@ class RewardRequest(BaseModel):
 
 
 class RewardResponse(BaseModel):
-    """What OpenRLHF reads.
+    """The answer for OpenRLHF.
 
-    For one query, which is what its rollout workers send, every value is a number: they make a tensor of shape (1,)
-    out of it, where a list of one would give (1, 1). For any other number of queries every value is a list with one
-    entry per query.
+    For one query, which is what its rollout workers send, every value is a number: they turn it into a tensor of shape
+    (1,), while a list with one number would become (1, 1). For any other number of queries every value is a list with
+    one entry per query.
     """
 
     model_config = ConfigDict(
@@ -301,7 +303,7 @@ class RewardResponse(BaseModel):
 
 
 def reward_answer(graded: list[Graded]) -> dict[str, Any]:
-    """A ``RewardResponse`` as it is sent."""
+    """The JSON of a ``RewardResponse``."""
 
     def per_query(values: list[float]) -> float | list[float]:
         return values[0] if len(values) == 1 else values

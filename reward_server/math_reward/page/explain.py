@@ -1,4 +1,4 @@
-"""Grades a completion and shows how both sides were read; runs in a worker, as all that parses foreign text does."""
+"""Grades a completion and shows how both sides were read. It runs in a worker process, where all texts are parsed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
@@ -21,17 +21,17 @@ class Explanation(Grade):
     """A grade with both sides as they were parsed."""
 
     answer_mathml: str | None = None
-    """A ``<math>`` element; None where there is no answer or it is no mathematics."""
+    """A ``<math>`` element; None if there is no answer, or it is not mathematics."""
     reference_mathml: str | None = None
-    """A ``<math>`` element; None where the reference is no mathematics."""
+    """A ``<math>`` element; None if the reference is not mathematics."""
     rule: str | None = None
-    """What the rule says that decided; None where the two were not compared as trees."""
+    """The rule that decided, in a sentence; None if the two were not compared as trees."""
     difference_mathml: tuple[str, str] | None = None
-    """The part of the reference and that of the answer that were found to differ; None where they are the whole."""
+    """The parts of the reference and of the answer that differ; None if these are the whole."""
 
 
 def explain(completion: str, reference: str | Sequence[str], prompt: str | None, options: Options) -> Explanation:
-    """A grader, see ``math_reward.grader.grade`` for the arguments. Never raises on account of what the texts say."""
+    """A grader with the arguments of ``math_reward.grader.grade``. Never raises because of what the texts contain."""
     found = grade(completion, reference, prompt, options)
     rule, difference = _why(found, options)
     return Explanation(
@@ -44,7 +44,7 @@ def explain(completion: str, reference: str | Sequence[str], prompt: str | None,
 
 
 def _why(found: Grade, options: Options) -> tuple[str | None, tuple[str, str] | None]:
-    """The rule that decided, and the first parts that differ, of a grade whose two sides were compared as trees."""
+    """The rule that decided and the first parts that differ, for a grade whose two sides were compared as trees."""
     if found.answer is None or found.stage in (None, Stage.STRING, Stage.MATH_VERIFY):
         return None, None
     if logic := _why_logic(found):
@@ -68,7 +68,7 @@ def _why(found: Grade, options: Options) -> tuple[str | None, tuple[str, str] | 
 
 
 def _why_logic(found: Grade) -> str | None:
-    """The line of the truth tables in which two propositions differ; None where the reference is none."""
+    """A sentence on the line of the truth tables where two propositions differ; None if the reference is not one."""
     reference, answer = proposition(found.reference), proposition(found.answer or "")
     if reference is None or not reference.compound:
         return None

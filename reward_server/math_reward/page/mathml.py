@@ -1,7 +1,9 @@
-"""Shows a syntax tree as presentation MathML, which browsers draw by themselves.
+"""Draws a syntax tree as presentation MathML, which browsers show without a script.
 
-The elements are those of MathML Core (https://www.w3.org/TR/mathml-core/): no script and no font is needed. Brackets
-are put where a reader needs them, whether or not the answer had them there.
+KaTeX and MathJax would draw the LaTeX as it was written. This draws the tree, so a user sees how the grader read it:
+x^10 as a power with exponent 10, which TeX sets as x¹0. Nor do they run under the page's Content-Security-Policy,
+which allows no styles inside the HTML. The elements are those of MathML Core (https://www.w3.org/TR/mathml-core/).
+Brackets are where a reader needs them, whether or not the answer had them there.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from math_reward.grader.syntax import (
     Text,
 )
 
-# How tightly a construct binds; an operand that binds less tightly than its place asks for gets brackets.
+# How tightly a construct binds. An operand that binds less tightly than its place needs gets brackets.
 _LIST, _RELATION, _SETS, _SUM, _PRODUCT, _FACTOR, _ATOM = range(7)
 
 _RELATIONS = {"!=": "≠", "<=": "≤", ">=": "≥", "~": "≈", "in": "∈", "notin": "∉", "to": "→", "subset": "⊆"}
@@ -67,19 +69,19 @@ _FUNCTION_NAMES = {
 
 
 def to_mathml(node: Node) -> str:
-    """A ``<math>`` element, well-formed both as HTML and as XML, that shows ``node``.
+    """``node`` as a ``<math>`` element that is well-formed both as HTML and as XML.
 
-    Every text of the tree is escaped, so that the element is safe in a page.
+    All texts in the tree are escaped, so the element is safe in a page.
 
     Raises:
-        RecursionError: the tree is far deeper than the parser's limit on nesting allows.
+        RecursionError: the tree is much deeper than the parser's limit on nesting.
     """
     namespace = "http://www.w3.org/1998/Math/MathML"
     return f'<math xmlns="{namespace}" display="block">{_shown(node, _LIST)}</math>'
 
 
 def _shown(node: Node, place: int) -> str:
-    """``node`` where something that binds as tightly as ``place`` is needed."""
+    """``node``, in brackets if it binds less tightly than ``place``."""
     binding, markup = _DRAWERS[type(node)](node)
     return markup if binding >= place else _fenced("(", [markup], ")")
 
@@ -108,7 +110,7 @@ def _operator(sign: str) -> str:
 
 
 def _sign(sign: str) -> str:
-    """An operator before its operand, without the space of one between two."""
+    """An operator before its operand, without the space around one between two operands."""
     return f'<mo form="prefix">{escape(sign)}</mo>'
 
 
@@ -121,7 +123,7 @@ def _space(width: str = "0.25em") -> str:
 
 
 def _fenced(left: str, parts: Iterable[str], right: str) -> str:
-    """``parts`` with commas between them, in brackets that grow with what they hold."""
+    """``parts`` with commas between them, in brackets that grow with their contents."""
     opening = f'<mo form="prefix" stretchy="true">{escape(left)}</mo>'
     closing = f'<mo form="postfix" stretchy="true">{escape(right)}</mo>'
     return _row(opening, _joined(parts), closing)
@@ -131,7 +133,7 @@ def _joined(parts: Iterable[str], separator: str = ",") -> str:
     return _operator(separator).join(parts)
 
 
-# ── the nodes: each function gives how tightly its node binds, and its markup ──
+# ── the nodes: each function returns how tightly its node binds, and its markup ──
 
 Drawn = tuple[int, str]
 
@@ -145,7 +147,7 @@ def _number(node: Number) -> Drawn:
 
 
 def _numeral_of(value: Fraction, places: int | None) -> str:
-    """A number without its sign: as it was written, a repeating decimal or a mixed number as a fraction."""
+    """A number without its sign, as it was written; a repeating decimal or a mixed number becomes a fraction."""
     if places is not None and (value * 10**places).denominator == 1:
         digits = f"{int(value * 10**places):0{places + 1}d}"
         return _numeral(f"{digits[:-places]}.{digits[-places:]}" if places else digits)
@@ -161,7 +163,7 @@ def _symbol(node: Symbol) -> Drawn:
 
 
 def _letter(name: str) -> str:
-    """A variable's name with Greek letters as such; HTML names them as LaTeX does."""
+    """A variable's name, with the character for a Greek letter; HTML has the same names for them as LaTeX."""
     name = name.removeprefix("\\")
     character = html5.get(f"{name};", "")
     return character if len(character) == 1 and "GREEK" in unicodedata.name(character, "") else name
@@ -193,7 +195,7 @@ def _product(node: Product) -> Drawn:
 
 
 def _times(left: Node, right: Node) -> str:
-    """A sign of multiplication that is seen only where two factors side by side would read as something else: 2 3 as
+    """A sign of multiplication. It is visible only where two factors without it would read as something else: 2 3 as
     23, 2 1/3 as a mixed number.
     """
     begins = right

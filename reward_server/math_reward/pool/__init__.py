@@ -1,5 +1,5 @@
 """Grading in processes that can be killed: queues, lanes and workers.
 
 ``worker.py`` runs in the worker processes and ``preload.py`` in their fork server; everything else runs in the process
-that asks for grades, the service's or ``math-reward grade``'s.
+that asks for grades, which is the service's or that of ``math-reward grade``.
 """

@@ -1,4 +1,4 @@
-"""Items on their way through the pool."""
+"""The items of one request on their way through the pool."""
 
 import asyncio
 from collections import Counter
@@ -7,7 +7,7 @@ from math_reward.pool.item import Graded, Item
 
 
 class Batch:
-    """Items that were asked for together, and one future for all of them."""
+    """Items of the same request, and one future for all of them."""
 
     def __init__(self, size: int) -> None:
         self.results: list[Graded | None] = [None] * size
@@ -16,11 +16,11 @@ class Batch:
 
     @property
     def wanted(self) -> bool:
-        """False when it is answered or refused, or when nobody waits for it any more."""
+        """False once it is answered or refused, or nobody waits for it any more."""
         return not self.done.done()
 
     def refuse(self, why: Exception) -> None:
-        """Raises the exception where somebody waits for the batch."""
+        """Raises ``why`` in whoever waits for the batch."""
         if self.wanted:
             self.done.set_exception(why)
 
@@ -35,10 +35,10 @@ class Entry:
         self.batch = batch
         self.index = index
         self.lost: Counter[str] = Counter()
-        """The workers that it has lost, by how."""
+        """How many workers it has lost, by the way in which they ended."""
 
     def finish(self, graded: Graded) -> None:
-        """Hands over the grade; wakes who waits for the batch where it was the last."""
+        """Hands over the grade. The batch's last one wakes whoever waits for it."""
         batch = self.batch
         batch.results[self.index] = graded
         batch.left -= 1

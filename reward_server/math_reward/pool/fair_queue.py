@@ -1,4 +1,4 @@
-"""A queue in which no batch waits for another to be done: each gives one entry in turn."""
+"""A queue in which the batches take turns, one entry each, so that none waits for another to finish."""
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable
@@ -7,11 +7,11 @@ from math_reward.pool.batch import Batch, Entry
 
 
 class FairQueue:
-    """Entries that wait: a batch's in their order, and the batches in turn, one entry each."""
+    """Waiting entries: those of a batch in their order, and the batches in turn, one entry each."""
 
     def __init__(self) -> None:
         self._first: deque[Entry] = deque()
-        """These come before all turns."""
+        """These come before all batches' turns."""
         self._turns: OrderedDict[Batch, deque[Entry]] = OrderedDict()
         self._length = 0
 
@@ -19,7 +19,7 @@ class FairQueue:
         return self._length
 
     def put(self, entries: Iterable[Entry], *, first: bool = False) -> None:
-        """Adds entries, with ``first`` before all that wait; leaves out those that nobody waits for."""
+        """Adds entries at the end or, with ``first``, before all others. Leaves out those that nobody waits for."""
         wanted = [entry for entry in entries if entry.batch.wanted]
         self._length += len(wanted)
         if first:
@@ -29,7 +29,7 @@ class FairQueue:
             self._turns.setdefault(entry.batch, deque()).append(entry)
 
     def pop(self) -> Entry:
-        """Takes the next entry out. Raises IndexError where there is none."""
+        """Removes and returns the next entry. Raises IndexError if there is none."""
         if not self._length:
             raise IndexError("nothing waits")
         self._length -= 1
@@ -44,7 +44,7 @@ class FairQueue:
         return entry
 
     def drop(self, batch: Batch) -> None:
-        """Takes out all entries of a batch."""
+        """Removes all entries of a batch."""
         self._length -= len(self._turns.pop(batch, ()))
         kept = [entry for entry in self._first if entry.batch is not batch]
         self._length -= len(self._first) - len(kept)

@@ -1,4 +1,4 @@
-"""What a worker process gets and what it gives back."""
+"""The items that a worker process receives, and the grades that it sends back."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,11 +18,11 @@ class Item:
 
     completion: str
     reference: str | tuple[str, ...]
-    """The reference answer; of several any one counts."""
+    """The reference answer, or several of which any one may match."""
     prompt: str | None = None
     options: Options = DEFAULT_OPTIONS
     prompt_may_be_absent: bool = False
-    """The prompt is cut off a completion that begins with it, and a completion without it is graded as it is."""
+    """Whether a completion that does not begin with the prompt is graded as it is, instead of ``prompt_not_found``."""
 
     @property
     def first_reference(self) -> str:
@@ -31,8 +31,8 @@ class Item:
 
 @dataclass(frozen=True)
 class Graded:
-    """A grade and what it took."""
+    """A grade and the time that it took."""
 
     grade: Grade
     seconds: float
-    """Time in the worker, the queue not counted."""
+    """Time in the worker, without the queue."""

@@ -1,4 +1,4 @@
-"""Items that wait for a worker, and who gets them."""
+"""A lane of the pool: a queue of items, and the workers that share it."""
 
 import asyncio
 import math
@@ -12,21 +12,21 @@ from math_reward.pool.worker import Limits
 from math_reward.pool.worker_process import WorkerProcess
 
 CHUNK_CHARACTERS = 500_000
-"""A chunk ends with the item that makes it longer than this."""
+"""A chunk ends with the item that makes its completions longer than this, together."""
 
 
 class NoWorkers(Exception):
-    """No worker can be started at present; the message is one sentence that says why."""
+    """No worker can be started at the moment; the message is a sentence that says why."""
 
 
 class Lane:
     """A queue and the workers that take from it.
 
     Args:
-        limits: what its workers allow each item.
+        limits: the time that each item may take in its workers.
         chunk_items: the most items that a worker gets at once.
-        low_water: a worker gets more when it has no more items than this.
-        on_demand: workers are started only when items wait.
+        low_water: a worker gets more items when it has no more than this left.
+        on_demand: start workers only when items wait.
     """
 
     def __init__(self, limits: Limits, chunk_items: int, low_water: int, on_demand: bool) -> None:
@@ -34,17 +34,17 @@ class Lane:
         self.on_demand = on_demand
         self.queue = FairQueue()
         self.in_flight: dict[WorkerProcess, deque[Entry]] = {}
-        """What each worker has been given and has not graded, in order."""
+        """For each worker the entries that it has and has not graded yet, in order."""
         self._chunk_items = chunk_items
         self._low_water = low_water
         self._retired: dict[WorkerProcess, deque[Entry]] = {}
         self._waiting = asyncio.Event()
         self._dispatching = False
         self._down: str | None = None
-        """Why it takes nothing at present."""
+        """Why the lane refuses items; None while it takes them."""
 
     def join(self, worker: WorkerProcess) -> None:
-        """The worker takes part from now on."""
+        """The worker gets items from now on."""
         self._down = None
         self.in_flight[worker] = deque()
         self.dispatch()
@@ -57,11 +57,11 @@ class Lane:
                 worker.close()
 
     def leave(self, worker: WorkerProcess) -> deque[Entry]:
-        """The worker is no more; these are the entries that it did not finish."""
+        """Removes a worker that has ended, and returns the entries that it did not finish."""
         return self.in_flight.pop(worker, None) or self._retired.pop(worker, None) or deque()
 
     def graded(self, worker: WorkerProcess, grades: list[Graded]) -> None:
-        """Hands over what the worker graded, and gives it more where there is more."""
+        """Hands over the grades of a worker, and gives it more items if there are any."""
         retired = worker in self._retired
         entries = self._retired[worker] if retired else self.in_flight[worker]
         for graded in grades:
@@ -73,27 +73,27 @@ class Lane:
         self.dispatch()
 
     def put(self, entries: list[Entry], *, first: bool = False) -> None:
-        """Queues entries, with ``first`` before those that wait already."""
+        """Queues entries at the end or, with ``first``, before all others."""
         self.queue.put(entries, first=first)
         if self._down is not None:
             self.give_up(self._down)
         self.dispatch()
 
     def give_up(self, why: str) -> None:
-        """Refuses what waits, and what comes until a worker joins, with NoWorkers."""
+        """Refuses all waiting items, and those that come before a worker joins, with NoWorkers."""
         self._down = why
         for batch in self.queue.batches():
             batch.refuse(NoWorkers(why))
             self.queue.drop(batch)
 
     def dispatch(self) -> None:
-        """Hands out what waits, after the present round of the event loop: what comes in meanwhile goes along."""
+        """Hands out waiting items after this round of the event loop, together with those that come meanwhile."""
         if not self._dispatching:
             self._dispatching = True
             asyncio.get_running_loop().call_soon(self._dispatch)
 
     def _dispatch(self) -> None:
-        """Hands out what waits to the workers that have room, the emptiest first."""
+        """Hands out waiting items to the workers that have room, the emptiest first."""
         self._dispatching = False
         while self.queue and self.in_flight:
             worker, entries = min(self.in_flight.items(), key=_length)
@@ -106,13 +106,13 @@ class Lane:
             self._waiting.set()
 
     async def something_waits(self) -> None:
-        """Returns when something is in the queue."""
+        """Waits until there is something in the queue."""
         while not self.queue:
             self._waiting.clear()
             await self._waiting.wait()
 
     def _chunk(self) -> list[Entry]:
-        # Small where little waits, so that every worker gets some of it.
+        # Chunks are small when few items wait, so that every worker gets some.
         size = min(self._chunk_items, math.ceil(len(self.queue) / (2 * len(self.in_flight))))
         chunk: list[Entry] = []
         characters = 0

@@ -1,22 +1,22 @@
-"""Grading in processes that can be killed: who grades what, and what becomes of the items of a worker that died.
+"""The pool: which worker grades which item, and what happens to the items of a worker that died.
 
-Grading may take for ever or crash, and no thread can be stopped in the middle of a big power. So items are graded in
-worker processes, in two lanes:
+Grading an item may take for ever or crash, and no thread can be stopped in the middle of a large power. So items are
+graded in worker processes, in two lanes:
 
-* The fast lane has one worker per core. Its workers get chunks of items, the next one before they have done the last,
-  and each item has a head start of so much CPU time. What takes longer costs its worker, which is replaced at once
-  from a fork server that has the grader loaded; the item moves to the slow lane, and those behind it go back to the
-  front of the queue. So one slow item holds up the others for no longer than a head start.
-* The slow lane has as many workers, each grades one item at a time, and an item may take its whole deadline there.
+* The fast lane has one worker per core. A worker gets chunks of items, the next chunk before it has finished the last,
+  and each item may use HEAD_START_SECONDS of CPU time. An item that needs more costs its worker, and moves to the slow
+  lane; the items behind it go back to the front of the queue. A fork server, which has the grader loaded, starts a new
+  worker at once. So one slow item holds up the others for a head start at most.
+* The slow lane has as many workers. Each grades one item at a time, which may use its whole deadline.
 
-In both the requests take turns, item by item, and a request that nobody waits for any more leaves the queues.
+In both lanes the requests take turns, item by item, and the items of a request that nobody waits for are dropped.
 
-The deadline is CPU time, which a busy machine does not use up, so a ``timeout`` is the item's own doing. It is
-remembered: the same item is a ``timeout`` at once when it comes again. Everything else that can end a worker may be
-somebody else's doing. Its item is tried again, in the slow lane, and is an ``error`` after so many times: never
-remembered, and no judgement of the answer. Grades arrive one by one, so none is lost with its worker. A worker that
-cannot be started costs no item: there is another try, later and later, and where there has been no worker for long,
-what waits is refused.
+The deadline is CPU time, which a busy machine does not use up, so only the item itself can cause a ``timeout``. The
+pool remembers it: the same item is a ``timeout`` at once when it comes again. Any other end of a worker may have
+another cause. Its item is tried again in the slow lane, and becomes an ``error``, which is no judgement and not
+remembered, after as many tries as TRIES says. Grades arrive one by one, so none is lost with its worker. A worker that
+cannot be started costs no item: the pool tries again after longer and longer pauses, and refuses what waits after
+NO_WORKER_SECONDS.
 """
 
 import asyncio
@@ -40,40 +40,40 @@ from math_reward.pool.worker_process import UNKNOWN_ENDING, CannotStart, WorkerP
 logger = logging.getLogger(__name__)
 
 HEAD_START_SECONDS = 0.05
-"""CPU time that an item may take in the fast lane; a hundred ordinary items take less."""
+"""CPU time that an item may use in the fast lane; a hundred ordinary items together use less."""
 
 CHUNK_ITEMS = 64
 """The most items that a worker of the fast lane gets at once."""
 
 LOW_WATER_ITEMS = 16
-"""A worker of the fast lane gets its next chunk when it has no more than this left."""
+"""A worker of the fast lane gets its next chunk when it has no more items than this left."""
 
 REMEMBERED_ITEMS = 4096
 """How many items that ran into the deadline are remembered."""
 
 CLOCK_SECONDS_PER_CPU_SECOND = 30.0
-"""A worker that has not had its item's CPU time after so many times as much of the clock is given up."""
+"""A worker is given up if its item has not had its CPU time after this many times as many seconds of the clock."""
 
 TRIES = {"crash": 2, "held_up": 2, "killed": 10}
-"""How many workers an item may lose, by how, before it is an ``error``.
+"""After how many lost workers an item becomes an ``error``, by the way in which they ended.
 
-``crash``: it ended by itself; most likely the item did it. ``held_up``: it had next to no CPU time. ``killed``: by
-somebody, or by nobody knows what. That can be the kernel, for the item's memory; but somebody who kills workers one
-after the other must not turn a right answer into an error.
+``crash``: the worker ended by itself, most likely because of the item. ``held_up``: it got next to no CPU time.
+``killed``: somebody killed it, or nobody knows why it ended. It may have been the kernel, because of the item's
+memory; but somebody who kills workers one after the other must not turn a right answer into an error.
 """
 
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 2.0
-"""Between two tries to start a worker; doubled with every failure in a row."""
+"""The pause between two tries to start a worker, which doubles with every failure in a row, and its limit."""
 
 NO_WORKER_SECONDS = 15.0
-"""After so long without a worker, and with starts that fail, a lane refuses what waits."""
+"""How long a lane may have no worker, while starts fail, before it refuses what waits."""
 
 
 class QueueFull(Exception):
-    """Too many items wait already.
+    """Too many items are waiting.
 
-    ``retry_after``: seconds until there may be room, a whole number, at least 1.
+    ``retry_after``: whole seconds, at least 1, until there may be room.
     """
 
     def __init__(self, retry_after: int) -> None:
@@ -87,15 +87,15 @@ class PoolClosed(Exception):
 
 @dataclass
 class PoolCounters:
-    """What has happened since the pool was made; may be read at any time."""
+    """Counts since the pool was made; they may be read at any time."""
 
     restarts: "Counter[str]" = field(default_factory=Counter)
     """Workers replaced, by reason: ``head_start``, ``deadline``, ``crash``, ``held_up``, ``unknown``,
     ``recycled`` or ``could_not_start``."""
     deadline_kills: int = 0
-    """Items that ran into the deadline; what was remembered is not counted again."""
+    """Items that ran into the deadline; a remembered one does not count again."""
     cache_hits: "Counter[str]" = field(default_factory=Counter)
-    """By cache of the grader: ``verdict`` or ``reference``."""
+    """Hits of the grader's caches, ``verdict`` and ``reference``."""
     cache_misses: "Counter[str]" = field(default_factory=Counter)
 
 
@@ -106,11 +106,12 @@ class Pool:
         workers: processes in each lane.
         deadline: CPU seconds that one item may take.
         grader: what grades an item; importable by name in another process.
-        max_queued: items that may wait, None for any number.
-        clock_seconds: after so long a worker that does not use the CPU is given up; None for many times the deadline.
+        max_queued: items that may wait; None for any number.
+        clock_seconds: how long a worker that does not use the CPU may hold an item; None for
+            CLOCK_SECONDS_PER_CPU_SECOND times the deadline.
 
-    An async context manager: workers start on entry, in the background, and are dead after exit. Every item gets a
-    ``Graded``, in whatever way its worker ends; those that are not graded at exit raise PoolClosed.
+    An async context manager: workers start in the background on entry, and have ended after exit. Every item gets a
+    ``Graded``, however its worker ends; items that are not graded at exit raise PoolClosed.
     """
 
     def __init__(
@@ -146,7 +147,7 @@ class Pool:
         return self
 
     def refuse(self) -> None:
-        """Raises PoolClosed wherever somebody waits for grades, and takes no more items."""
+        """Raises PoolClosed in everybody who waits for grades, and takes no more items."""
         self._closed = True
         for batch in self._batches:
             batch.refuse(PoolClosed("The pool was closed before the items were graded."))
@@ -170,16 +171,16 @@ class Pool:
 
     @property
     def pids(self) -> list[int]:
-        """The process ids of the workers that live."""
+        """The process ids of the workers that are alive."""
         return [worker.pid for lane in (self._fast, self._slow) for worker in lane.in_flight]
 
     async def grade(self, items: Iterable[Item], *, first: bool = False) -> list[Graded]:
-        """Grades items, in order; with ``first`` before all that wait already. Where it is cancelled, those of its
-        items that still wait are dropped.
+        """Grades items, in order; with ``first`` before all that wait. If it is cancelled, its waiting items are
+        dropped.
 
         Raises:
-            QueueFull: too many items wait; none of these was graded.
-            NoWorkers: no worker could be started for long.
+            QueueFull: too many items are waiting; none of these was graded.
+            NoWorkers: no worker could be started for NO_WORKER_SECONDS.
             PoolClosed: the pool was closed meanwhile.
         """
         items = list(items)
@@ -216,7 +217,7 @@ class Pool:
         task.add_done_callback(self._tasks.discard)
 
     async def _keep_filled(self, lane: Lane) -> None:
-        """Keeps one seat of a lane filled: with a worker, its successor, and so on."""
+        """Keeps one of a lane's workers alive: starts it, its successor when it ends, and so on."""
         predecessor: WorkerProcess | None = None
         pause = FIRST_PAUSE_SECONDS
         failing_since: float | None = None
@@ -244,13 +245,13 @@ class Pool:
             if predecessor is not None:
                 lane.retire(predecessor)
             await asyncio.wait([worker.closed, worker.worn_out], return_when=asyncio.FIRST_COMPLETED)
-            # A worn-out worker goes on until its successor is there.
+            # A worn-out worker works until its successor is ready.
             predecessor = None if worker.closed.done() else worker
             if predecessor is not None:
                 self.counters.restarts["recycled"] += 1
 
     def _receive(self, lane: Lane, worker: WorkerProcess, messages: list[Any]) -> None:
-        """Takes in what came from a worker."""
+        """Handles the messages of a worker."""
         grades = []
         for message in messages:
             if isinstance(message, Caches):
@@ -263,7 +264,7 @@ class Pool:
         lane.graded(worker, grades)
 
     async def _attend(self, lane: Lane, worker: WorkerProcess) -> None:
-        """Waits for a worker's end and sees to the items that it leaves."""
+        """Waits for a worker's end, and puts the items that it leaves back into a queue."""
         await asyncio.wait([worker.closed])
         seconds = worker.seconds_on_item
         entries = lane.leave(worker)
@@ -276,10 +277,10 @@ class Pool:
             self._after(lane, worker, ending, culprit, seconds)
         elif not worker.worn_out.done():
             self.counters.restarts["unknown" if ending is UNKNOWN_ENDING else "crash"] += 1
-            logger.warning("A worker that had nothing to do was lost (%s).", ending)
+            logger.warning("An idle worker ended (%s).", ending)
 
     def _after(self, lane: Lane, worker: WorkerProcess, ending: str, entry: Entry, seconds: float) -> None:
-        """Decides on the item that a worker ended with."""
+        """Decides what happens to the item that a worker was grading when it ended."""
         if ending == signal.SIGPROF.name and lane is self._fast:
             self.counters.restarts["head_start"] += 1
             self._slow.put([entry])
@@ -287,12 +288,12 @@ class Pool:
             self.counters.restarts["deadline"] += 1
             self.counters.deadline_kills += 1
             detail = f"Grading did not end within {self._deadline:g} s of CPU time."
-            logger.warning("A worker was killed: %s", detail)
+            logger.warning("A worker was killed. %s", detail)
             self._remember(entry.item)
             entry.finish(_ungraded(Verdict.TIMEOUT, entry.item, detail, seconds))
         elif ending == signal.SIGALRM.name or worker.late:
             self.counters.restarts["held_up"] += 1
-            why = f"it had not had its CPU time after {self._clock_seconds:g} s of the clock"
+            why = f"its worker got too little CPU time in {self._clock_seconds:g} s"
             self._try_again(entry, "held_up", why, seconds)
         else:
             self.counters.restarts["unknown" if ending is UNKNOWN_ENDING else "crash"] += 1
@@ -300,8 +301,8 @@ class Pool:
             self._try_again(entry, how, f"its worker died ({ending})", seconds)
 
     def _try_again(self, entry: Entry, how: str, why: str, seconds: float) -> None:
-        """Sends an item that lost its worker to the slow lane; makes it an ``error`` where that was once too often."""
-        logger.warning("A worker was lost: %s.", why)
+        """Sends an item whose worker was lost to the slow lane, or makes it an ``error`` after its last try."""
+        logger.warning("An item has to be graded again: %s.", why)
         entry.lost[how] += 1
         if entry.lost[how] < TRIES[how]:
             self._slow.put([entry])
@@ -317,7 +318,7 @@ class Pool:
             self._timed_out.popitem(last=False)
 
     def _is_remembered(self, entry: Entry) -> bool:
-        """Whether the same item ran into the deadline before; it is finished then."""
+        """Whether the same item ran into the deadline before; if so, finishes it as a ``timeout``."""
         key = hash(entry.item)
         if key not in self._timed_out:
             return False

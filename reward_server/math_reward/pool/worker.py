@@ -1,15 +1,15 @@
 """A worker process: grades what comes through its socket until the socket is closed.
 
-The kernel keeps its limits, so that they hold inside C code and also when the server has died. Each item begins with
-two timers, and nothing here handles their signals, so that they end the process:
+The kernel enforces its limits, so they hold inside C code and after the server has died. Each item sets two timers,
+whose signals nothing here handles, so that they end the process:
 
-* SIGPROF when the item has had its CPU time, counted for this process alone: a machine that is busy with other things
-  uses up nobody's time.
-* SIGALRM when so much time of the clock is over that something must be wrong.
+* SIGPROF when the item has used its CPU time, which counts for this process alone: other work on the machine does not
+  use it up.
+* SIGALRM after so many seconds of the clock that something must be wrong.
 
 Frames on the socket: four bytes with the length, big-endian, then a pickle. To the worker: ``list[Item]``. From the
-worker: one ``Ready``, then a ``Graded`` for each item, in order, as soon as it is there, and a ``Caches`` after the
-last item of a list.
+worker: one ``Ready``, then a ``Graded`` for each item, in order and at once, and a ``Caches`` after the last item of
+each list.
 """
 
 import pickle
@@ -29,7 +29,7 @@ from math_reward.pool.item import Graded, Grader, Item
 LENGTH = struct.Struct("!I")
 
 MEMORY_BYTES = 4 * 2**30
-"""The address space of a worker: a power that is too big raises MemoryError there and wakes no OOM killer."""
+"""The address space of a worker: a power that is too large raises MemoryError there, before the OOM killer acts."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Limits:
     cpu_seconds: float
     """CPU time of the worker."""
     clock_seconds: float
-    """Time of the clock, many times as much: for what waits for ever without using the CPU."""
+    """Seconds of the clock, many times as many, for an item that waits for ever without using the CPU."""
 
 
 @dataclass(frozen=True)
@@ -49,24 +49,26 @@ class Ready:
 
 @dataclass(frozen=True)
 class Caches:
-    """What the grader's caches did for one list of items: by cache the lookups that found something or did not."""
+    """Hits and misses of each of the grader's caches for one list of items."""
 
     hits: dict[str, int]
     misses: dict[str, int]
 
 
 def frame(message: Any) -> bytes:
-    """A message as it goes over the socket."""
+    """A message in the form that is sent over the socket."""
     content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     return LENGTH.pack(len(content)) + content
 
 
 def work(channel: socket.socket, grader: Grader, limits: Limits) -> None:
-    """The body of the process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the server decides.
+    """Grades items until the socket is closed; the main function of the process."""
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches the whole process group, but the server decides when a worker ends.
     for number in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(number, signal.SIG_DFL)
-    if sys.platform == "linux":  # macOS knows the limit and refuses to set it.
+    if sys.platform == "linux":  # macOS has this limit but refuses to set it.
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         if hard == resource.RLIM_INFINITY or hard > MEMORY_BYTES:
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, hard))
@@ -81,7 +83,7 @@ def work(channel: socket.socket, grader: Grader, limits: Limits) -> None:
                 channel.sendall(frame(_difference(before, after)))
                 before = after
     except (EOFError, OSError):
-        return  # The server has gone or has closed the pool.
+        return  # The server has ended or has closed the pool.
 
 
 def _grade(grader: Grader, item: Item, limits: Limits) -> Graded:

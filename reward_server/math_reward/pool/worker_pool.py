@@ -1,4 +1,4 @@
-"""The worker processes for code that has no event loop."""
+"""The pool for code that has no event loop."""
 
 import asyncio
 import threading
@@ -14,14 +14,14 @@ __all__ = ["Graded", "Item", "WorkerPool"]
 
 
 class WorkerPool:
-    """A ``math_reward.pool.pool.Pool`` in a thread of its own: the same, without ``await``.
+    """A ``math_reward.pool.pool.Pool`` in a thread of its own, so that it can be used without ``await``.
 
     Args:
-        workers: how many processes; as many again where items take long.
-        deadline: seconds that one item may take.
+        workers: how many processes; there are as many again for slow items.
+        deadline: CPU seconds that one item may take.
         grader: what grades an item; importable by name in another process.
 
-    A context manager: workers start on entry, in the background, and are dead after exit.
+    A context manager: workers start in the background on entry, and have ended after exit.
     """
 
     def __init__(self, workers: int, deadline: float, grader: Grader = grade) -> None:
@@ -44,15 +44,15 @@ class WorkerPool:
 
     @property
     def pids(self) -> list[int]:
-        """The process ids of the workers that live."""
+        """The process ids of the workers that are alive."""
         return self._pool.pids
 
     def submit(self, item: Item) -> "Future[Graded]":
-        """Queues an item. The future raises PoolClosed where the pool is left first."""
+        """Queues an item. The future raises PoolClosed if the pool is closed first."""
         return asyncio.run_coroutine_threadsafe(self._grade(item), self._loop)
 
     def submit_all(self, items: Sequence[Item]) -> "Future[list[Graded]]":
-        """Queues items whose grades come together, in order. The future raises PoolClosed as that of ``submit``."""
+        """Queues items; the future has all grades, in order, or raises PoolClosed if the pool is closed first."""
         return asyncio.run_coroutine_threadsafe(self._pool.grade(items), self._loop)
 
     async def _open(self) -> None:

@@ -1,4 +1,4 @@
-"""The server's end of a worker process: start it, send it items, receive their grades, kill it, learn how it ended."""
+"""The server's side of a worker process: starts it, sends it items, receives grades, kills it, learns how it ended."""
 
 import asyncio
 import contextlib
@@ -17,23 +17,23 @@ from math_reward.pool.item import Grader, Item
 from math_reward.pool.worker import LENGTH, Limits, Ready, frame, work
 
 GRACE_SECONDS = 0.25
-"""How long after its alarm the server kills a worker that this did not end."""
+"""How long after the worker's own alarm the server kills a worker that is still there."""
 
 SECOND_LOOK_SECONDS = 0.05
-"""A worker that seems to be late is looked at again after this: its answer may be waiting to be read."""
+"""A worker that seems late is checked again after this: its answer may be waiting to be read."""
 
 RECYCLE_ITEMS = 50_000
-"""A worker is replaced after so many items, whatever they have left behind in it."""
+"""A worker is replaced after this many items, in case they leave something behind in its memory."""
 
 START_SECONDS = 120.0
 """How long a worker may take to start; the first one of a process imports SymPy."""
 
 
 UNKNOWN_ENDING = "unknown, since its fork server had died before it"
-"""How a worker ended if its fork server is gone: only that process, its parent, learns the exit code."""
+"""How a worker ended if its fork server has died: only this process, its parent, learns the exit code."""
 
 _FORK_SERVER_DIED = 255
-"""What multiprocessing gives as the exit code of such a process."""
+"""The exit code that multiprocessing returns for such a process."""
 
 
 class CannotStart(Exception):
@@ -41,13 +41,13 @@ class CannotStart(Exception):
 
 
 class WorkerProcess(asyncio.Protocol):
-    """One worker process and the socket to it; made by ``start``. Lives in one event loop.
+    """One worker process and the socket to it; ``start`` makes both. Lives in one event loop.
 
     Attributes:
-        closed: a future that is done when the process is about to end, and nothing more comes from it.
-        ended: a future that is done, with how the process ended ("SIGALRM", "exit code 1"), once it is no more.
-        worn_out: a future that is done when it has graded RECYCLE_ITEMS.
-        late: the server killed it because its own alarm had not ended it.
+        closed: a future that is done when the process is about to end and sends nothing more.
+        ended: a future that is done once the process has ended, with the way: "SIGALRM", "exit code 1".
+        worn_out: a future that is done when the process has graded RECYCLE_ITEMS.
+        late: True if the server killed the process because its own alarm had not ended it.
     """
 
     def __init__(self, limits: Limits, executor: Executor, receive: "Callable[[WorkerProcess, list[Any]], None]"):
@@ -74,14 +74,14 @@ class WorkerProcess(asyncio.Protocol):
 
     @property
     def seconds_on_item(self) -> float:
-        """How long it has been at its present item; 0 where it has none."""
+        """How long it has been grading its present item; 0 if it has none."""
         return 0.0 if self._busy_since is None else self._loop.time() - self._busy_since
 
     async def start(self, grader: Grader) -> None:
         """Starts the process; returns when it can grade. Raises CannotStart."""
         ours, theirs = socket.socketpair()
         context = multiprocessing.get_context("forkserver")
-        # A new worker is then the fork of a warm process, and ready within milliseconds.
+        # A new worker is a fork of this warm process, and ready within milliseconds.
         context.set_forkserver_preload(["math_reward.pool.preload"])
         self._process = context.Process(
             target=work, args=(theirs, grader, self._limits), name="math-reward-worker", daemon=True
@@ -92,7 +92,7 @@ class WorkerProcess(asyncio.Protocol):
             ours.close()
             raise CannotStart(f"no process could be started ({error!r})") from None
         except asyncio.CancelledError:
-            ours.close()  # The process, should it start all the same, ends at once.
+            ours.close()  # If the process starts all the same, it ends at once.
             self.ended.set_result("not started")
             raise
         ours.setblocking(False)
@@ -107,7 +107,7 @@ class WorkerProcess(asyncio.Protocol):
             raise CannotStart(f"a worker did not start within {START_SECONDS:g} s")
 
     def send(self, items: list[Item]) -> None:
-        """Gives the worker more items; it begins them when it has done those that it has."""
+        """Gives the worker more items, which it grades after those that it has."""
         assert self._transport is not None
         self._transport.write(frame(items))
         if self._busy_since is None:
@@ -115,7 +115,7 @@ class WorkerProcess(asyncio.Protocol):
             self._watch = self._loop.call_later(self._limits.clock_seconds + GRACE_SECONDS, self._kill_if_late, False)
 
     def idle(self) -> None:
-        """To be called when every item that was sent is graded: no deadline runs."""
+        """Stops the deadline; call it when every item that was sent is graded."""
         self._busy_since = None
         if self._watch:
             self._watch.cancel()
@@ -128,14 +128,14 @@ class WorkerProcess(asyncio.Protocol):
     def kill(self) -> None:
         """Kills the process; ``ended`` follows."""
         if self._process and self._process.pid and not self.closed.done():
-            # Not by its own method, which does nothing once the fork server has died.
+            # Process.kill() does nothing once the fork server has died.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGKILL)
 
-    # What the event loop calls
+    # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's are no subclass of it.
+        self._transport = cast(asyncio.WriteTransport, transport)  # uvloop's transports are not a subclass of it.
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -164,7 +164,7 @@ class WorkerProcess(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         if self._watch:
             self._watch.cancel()
-        if not self.closed.done():  # It is cancelled where the event loop ends first.
+        if not self.closed.done():  # It is cancelled if the event loop ends first.
             self.closed.set_result(None)
 
     # Its end
@@ -192,14 +192,13 @@ class WorkerProcess(asyncio.Protocol):
 
     def _reap(self) -> int:
         assert self._process is not None
-        self._process.join(GRACE_SECONDS)  # It has closed its socket and is about to end,
-        self._process.kill()  # or stays for no good reason.
+        self._process.join(GRACE_SECONDS)  # It has closed its socket, so it should end by itself.
+        self._process.kill()
         self._process.join()
         return self._process.exitcode or 0
 
     async def _in_executor(self, call: Callable[[], Any]) -> Any:
-        # One thread for all that touches multiprocessing's table of children: two threads that reap at the same time
-        # lose an exit code.
+        # Only one thread may use multiprocessing's table of children: two that reap at once lose an exit code.
         return await self._loop.run_in_executor(self._executor, call)
 
 

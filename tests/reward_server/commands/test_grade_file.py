@@ -182,7 +182,7 @@ def test_bad_lines_are_one_sentence_each_and_the_others_are_graded(command: Any,
     reasons = [fault["reason"] for fault in report["bad_lines"]]
     assert reasons[0].startswith("It is not JSON: ")
     assert reasons[1:5] == [
-        "It is no JSON object, such as {...}.",
+        "It is not a JSON object, such as {...}.",
         "It has no field 'response'; it has 'answer'.",
         "Field 'response': Input should be a valid string.",
         "Field 'answer': a reference answer is text, a number or a list of these.",
@@ -272,7 +272,7 @@ def test_a_row_that_hangs_is_a_timeout_and_the_rest_is_graded(
         ),
         (b'{"answer": "4"}\n', ["--workers", "0"], "workers (MATH_REWARD_WORKERS): input should be greater than or"),
         (b'{"answer": "4"}\n', ["--output", "/no/such/folder/x"], "/no/such/folder/x cannot be written: No such file"),
-        (b'{"answer": "4"}\n', ["1", "2"], "Give a completion and a reference, or --file, not both."),
+        (b'{"answer": "4"}\n', ["1", "2"], "Give a completion and a reference, or --file ROWS, but not both."),
     ],
 )
 def test_what_cannot_be_graded_is_one_sentence_and_exit_code_2(
@@ -315,7 +315,7 @@ def test_options_for_files_are_refused_without_a_file(
         main()
 
     assert end.value.code == 2
-    assert capsys.readouterr().err == f"math-reward: {option[0]} is for --file.\n"
+    assert capsys.readouterr().err == f"math-reward: {option[0]} works only with --file ROWS.\n"
 
 
 def test_half_a_surrogate_pair_in_a_reference_can_be_printed(write: Any):

@@ -365,7 +365,7 @@ def test_sigterm_drains_what_is_under_way_is_answered_and_new_work_is_told_why(
     answer = slow.finish()
 
     assert refused.status_code == 503
-    assert refused.json() == {"detail": "The service is draining: it stops and takes no new work."}
+    assert refused.json() == {"detail": "The service is draining: it is about to stop and takes no new requests."}
     assert refused.headers["Retry-After"] == "1"
     assert answer.startswith("HTTP/1.1 200 ")
     assert '"verdict": "correct"' in answer
@@ -431,7 +431,7 @@ def test_a_detached_service_stays_is_not_deployed_twice_and_is_stopped_by_anybod
     status, said = ended
     assert status == 0
     # On a busy machine it has said before that it waits for the first replica.
-    assert "It goes on running. To stop it: bash launch/reward_on_ray.sh --stop\n" in said
+    assert "It keeps running. To stop it: bash launch/reward_on_ray.sh --stop\n" in said
     assert again.returncode == 1
     assert again.stderr == "math-reward: math-reward runs on this cluster already: stop it first (--stop).\n"
     assert (stopped.returncode, stopped.stdout) == (0, "math-reward is stopped.\n")
@@ -464,18 +464,18 @@ def script(*flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
         (
             {"MATH_REWARD_TOKEN": " "},
             2,
-            "math-reward: The token is empty: give MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE some content or unset "
+            "math-reward: The token is empty: put a token into MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, or unset "
             "it.",
         ),
         (
             {"HOST": "127.0.0.1", "PORT": "0"},
             2,
-            "math-reward: port: 0, a free one, is not for several nodes: name a port from 1 to 65535.",
+            "math-reward: port: 0, a free port, would differ between the nodes: set PORT to 1 to 65535.",
         ),
         (
             {"HOST": "127.0.0.1", "MIN_REPLICAS": "5"},
             2,
-            "math-reward: There are to be 5 to 4 replicas: MIN_REPLICAS needs to be at least 1 and no more than "
+            "math-reward: MIN_REPLICAS is 5 and MAX_REPLICAS 4: MIN_REPLICAS must be at least 1 and at most "
             "MAX_REPLICAS.",
         ),
         (
@@ -528,7 +528,7 @@ def test_the_service_itself_never_imports_ray():
     program = (
         "import pkgutil, importlib, math_reward, sys;"
         "names = [m.name for m in pkgutil.walk_packages(math_reward.__path__, 'math_reward.')];"
-        "left = ('math_reward.commands.ray_serve', 'math_reward.__main__');"
+        "left = ('math_reward.commands.ray_serve', 'math_reward.commands.ray_replica', 'math_reward.__main__');"
         "[importlib.import_module(n) for n in names if n not in left];"
         "print(len(names), 'math_reward.commands.ray_serve' in names, 'ray' in sys.modules)"
     )

@@ -105,11 +105,11 @@ def test_an_answer_that_hedges_or_contradicts_itself_is_ambiguous_and_not_paid(r
     [
         ("42, 43", "The answer has several values, of which the reference is one."),
         ("41 = 42", "The answer contradicts itself: it equates two different things."),
-        (r"42 \approx 43", "The answer contradicts itself: its approximation is of something else."),
+        (r"42 \approx 43", "The answer contradicts itself: its approximation is of another value."),
         ("1/0", "The answer has no value: a division by zero."),
         ("1 +", "The answer cannot be read: it ends too early."),
-        ("9^{9^{9}}", "The answer was not computed: a power in it has more than 25,000 bits."),
-        ("9" * 2001, "The answer was not looked at: it has 2,001 characters, and 2,000 are allowed."),
+        ("9^{9^{9}}", "The answer was not calculated: a power in it has more than 25,000 bits."),
+        ("9" * 2001, "The answer was not parsed: it has 2,001 characters, and 2,000 are allowed."),
         ("43", None),
     ],
 )
@@ -137,7 +137,7 @@ def test_what_is_no_answer_at_all_is_a_bad_reference(reference: object):
 def test_a_completion_that_is_no_text_is_an_error_that_names_its_type():
     result = grade(42, "42")  # type: ignore[arg-type]
 
-    assert (result.verdict, result.detail) == (Verdict.ERROR, "The completion is a int and no text.")
+    assert (result.verdict, result.detail) == (Verdict.ERROR, "The completion must be text, but is of type int.")
 
 
 def test_in_strict_mode_only_a_box_is_an_answer():
@@ -223,7 +223,7 @@ def test_an_answer_beyond_the_limits_is_too_complex(answer: str):
 
     assert (result.verdict, result.reward) == (Verdict.TOO_COMPLEX, 0.0)
     assert result.detail is not None
-    assert result.detail.startswith("The answer was not looked at: it")
+    assert result.detail.startswith("The answer was not parsed: it")
 
 
 def test_an_answer_within_the_limits_is_looked_at():

@@ -62,7 +62,7 @@ def test_a_signal_drains_requests_under_way_are_answered_and_new_ones_told_why(
 
     assert (request.status, request.verdict) == (200, "wrong")
     assert refused.status_code == 503
-    assert refused.json() == {"detail": "The service is draining: it stops and takes no new work."}
+    assert refused.json() == {"detail": "The service is draining: it is about to stop and takes no new requests."}
     assert refused.headers["Retry-After"] == "1"
     assert "draining" in ready.json()["detail"]
     assert healthy.status_code == 200

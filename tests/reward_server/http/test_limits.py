@@ -92,14 +92,14 @@ def test_a_body_that_drips_in_is_given_up_and_the_others_are_served_meanwhile(na
     assert served.json()["results"][0]["verdict"] == "correct"
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 408 ")
-    assert body == b'{"detail":"The body did not arrive within 1 s."}'
+    assert body == b'{"detail":"The body did not arrive within 1 s: send it faster, or fewer items."}'
 
 
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
         (b'{"items": [\xff]}', "The body is not JSON: it is not UTF-8 at character 11."),
-        (b"[" * 100_000, "The body is not JSON: it is nested too deep at character 0."),
+        (b"[" * 100_000, "The body is not JSON: it is nested too deeply at character 0."),
         (
             b'{"items": [' + b"9" * 5000 + b"]}",
             "The body is not JSON: it has an integer of more than 4,300 digits at character 0.",

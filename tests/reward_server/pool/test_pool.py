@@ -86,7 +86,7 @@ async def test_an_item_that_uses_no_cpu_is_given_up_in_the_end_and_is_not_judged
         results = await pool.grade([Item(command, str(calls))])
 
         assert verdicts(results) == [Verdict.ERROR]
-        why = "it had not had its CPU time after 0.3 s of the clock"
+        why = "its worker got too little CPU time in 0.3 s"
         assert results[0].grade.detail == f"Grading failed 2 times: {why}."
         assert results[0].seconds >= 0.25
         assert pool.counters.deadline_kills == 0

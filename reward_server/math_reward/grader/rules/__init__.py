@@ -1,5 +1,7 @@
-"""The rules of comparison, each in a file of its kind, and the order in which they are asked: the order is the
-semantics, so it is written down once, in ``RULES``."""
+"""The rules of comparison, in files by the kinds that they compare, and ``RULES``, the order in which they are tried.
+
+They run in a worker process, as all of the grader does. The first rule that applies decides, so the order matters.
+"""
 
 from math_reward.grader.rules.collections import has_collection, same_collection
 from math_reward.grader.rules.constants import has_integral, same_integral
@@ -75,7 +77,7 @@ RULES = (
         has_quantity,
         same_quantity,
     ),
-    Rule("base", "Digits in a base may leave the base away.", ("204_5", "204", "205"), is_based, same_digits),
+    Rule("base", "The base of a number may be left out.", ("204_5", "204", "205"), is_based, same_digits),
     Rule(
         "antiderivative",
         "An indefinite integral is what has its integrand as the derivative, with an arbitrary constant.",

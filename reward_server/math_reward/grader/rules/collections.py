@@ -1,4 +1,4 @@
-"""Lists and sets in any order, tuples in order."""
+"""Compares lists and sets in any order, and tuples in order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def has_collection(reference: Node, answer: Node) -> bool:
 
 
 def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bool:
-    """Lists and sets in any order, but by name where the items are named; tuples in order."""
+    """Lists and sets are the same in any order, named items by name, tuples in order."""
     comparison.reached(Stage.STRUCTURE)
     reference, answer = _as_list(comparison, reference), _as_list(comparison, answer)
     if isinstance(reference, Bracketed) and isinstance(answer, Bracketed):
@@ -57,19 +57,19 @@ def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bo
 
 
 def _as_list(comparison: Comparison, node: Node) -> Node:
-    """``(x = 5, y = 6)`` is a list of named values."""
+    """The list of named values that ``(x = 5, y = 6)`` is; other nodes as they are."""
     if isinstance(node, Bracketed) and labels_of(comparison, list(node.items)):
         return Collection("list", node.items)
     return node
 
 
 def _in_order(comparison: Comparison, reference: Node, answer: Node, wrapped: Node, content: Node) -> bool:
-    """Compare with ``content`` in the place of ``wrapped``."""
+    """Compares the two, with ``content`` in the place of ``wrapped``."""
     return comparison.same(content if wrapped is reference else reference, content if wrapped is answer else answer)
 
 
 def same_brackets(comparison: Comparison, reference: Bracketed, answer: Bracketed) -> bool:
-    # [1, 2, 3] is a tuple as (1, 2, 3) is; two items may be an interval, whose brackets matter.
+    # [1, 2, 3] is the tuple (1, 2, 3), but two items may be an interval, whose brackets matter.
     if len(reference.items) == 2 and (reference.left, reference.right) != (answer.left, answer.right):
         return False
     return pairwise(comparison, reference.items, answer.items)
@@ -78,7 +78,7 @@ def same_brackets(comparison: Comparison, reference: Bracketed, answer: Brackete
 def _same_lists(comparison: Comparison, reference: Collection, answer: Collection) -> bool:
     left, right = values(reference), values(answer)
     if "set" in (reference.kind, answer.kind) or all(isinstance(item, Bracketed) for item in left):
-        # Solutions are a set: one that is given twice is one.
+        # Solutions are a set: a solution that is given twice counts once.
         left, right = _distinct(comparison, left), _distinct(comparison, right)
     if len(left) != len(right):
         return False
@@ -96,7 +96,7 @@ def _same_lists(comparison: Comparison, reference: Collection, answer: Collectio
 
 
 def _choices(node: Node) -> list[str] | None:
-    """The letters of several choices, sorted."""
+    """The letters of several choices, sorted; None if ``node`` is something else."""
     parts: tuple[Node, ...] = node.factors if isinstance(node, Product) else ()
     if isinstance(node, Collection) and node.kind == "list":
         parts = node.items
@@ -105,7 +105,7 @@ def _choices(node: Node) -> list[str] | None:
 
 
 def _named_otherwise(names: list[str], others: list[str]) -> bool:
-    """Whether the names are the same, but for one that is a formula on one side and words on the other."""
+    """Whether the names are the same, except where one is a formula and the other its name in words."""
     return all(
         name == other or (name.isascii() != other.isascii() and "," in f"{name}{other}")
         for name, other in zip(names, others, strict=True)
@@ -125,7 +125,7 @@ def pairwise(comparison: Comparison, left: Sequence[Node], right: Sequence[Node]
 
 
 def same_items(comparison: Comparison, left: Sequence[Node], right: Sequence[Node]) -> bool:
-    """The same items in any order."""
+    """Whether both have the same items, in any order."""
     if len(left) != len(right):
         return False
     exact_left, exact_right = [exact(item) for item in left], [exact(item) for item in right]
@@ -146,7 +146,7 @@ def same_items(comparison: Comparison, left: Sequence[Node], right: Sequence[Nod
 
 
 def _same_item(comparison: Comparison, item: Node, other: Node) -> bool:
-    """As an element {1} is not 1."""
+    """Whether two elements of a list or set are the same: the element {1} is not 1."""
     return _is_set(item) == _is_set(other) and comparison.same(item, other)
 
 

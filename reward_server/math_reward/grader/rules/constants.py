@@ -1,4 +1,4 @@
-r"""Arbitrary constants: ``\ln|x| + C`` is ``\ln|2x| + C``, and an indefinite integral is what has its derivative."""
+r"""Compares expressions with an arbitrary constant, such as ``\ln|x| + C`` and ``\ln|2x| + C``, and integrals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def has_integral(reference: Node, answer: Node) -> bool:
 
 
 def same_integral(comparison: Comparison, reference: Node, answer: Node) -> bool:
-    """What has the integrand as its derivative, with an arbitrary constant."""
+    """Whether the answer has an arbitrary constant, and the integrand as its derivative."""
     comparison.reached(Stage.NUMERIC)
     found = integrand(reference)
     assert found is not None
@@ -41,7 +41,7 @@ def same_integral(comparison: Comparison, reference: Node, answer: Node) -> bool
 
 
 def same_up_to_constant(reference: Node, answer: Node) -> bool:
-    """Whether both have an arbitrary constant as a term, and differ by a constant without it."""
+    """Whether both have an arbitrary constant as a term, and the rest of both differs only by a constant."""
     mine, theirs = _constant_of(reference), _constant_of(answer)
     if mine is None or theirs is None:
         return False
@@ -63,7 +63,7 @@ def same_up_to_constant(reference: Node, answer: Node) -> bool:
 
 
 def _constant_of(node: Node) -> str | None:
-    """The one arbitrary constant of ``node``, where it is a term of it."""
+    """The only arbitrary constant of ``node``, if it is a term; else None."""
     names = [name for name in symbols(node) if CONSTANT.fullmatch(name)]
     if len(names) != 1:
         return None

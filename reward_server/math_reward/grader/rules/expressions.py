@@ -1,4 +1,4 @@
-"""Single expressions: exactly, at points, by SymPy."""
+"""Compares single expressions: exactly, at points, or by SymPy."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bo
 
 
 def _same_angles(reference: Node, answer: Node) -> bool | None:
-    """Whether two names of angles are of one: ABC is CBA, and not BAC. None for what is no name of an angle."""
+    """Whether both name the same angle: ABC is CBA, and not BAC. None if one is not the name of an angle."""
     names = [
         [factor.name for factor in node.factors[1:] if isinstance(factor, Symbol)]
         for node in (reference, answer)
@@ -101,7 +101,7 @@ def _same_at_points(reference: Node, answer: Node) -> bool:
 
 
 def _same_structure(comparison: Comparison, reference: Node, answer: Node) -> bool:
-    """For what has no value at a point: the same operator with the same things under it."""
+    """Whether two expressions without a value at points have the same operator and the same parts."""
     if type(reference) is not type(answer):
         return False
     if isinstance(reference, (Sum, Product)):

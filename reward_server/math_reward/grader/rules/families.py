@@ -1,5 +1,6 @@
-r"""Families: ``k\pi`` and ``n\pi`` are one, and so are ``x^2 + C`` and ``x^2 + c``; and unions of progressions,
-however they are divided."""
+r"""Compares families with a parameter: ``k\pi`` is ``n\pi``, ``x^2 + C`` is ``x^2 + c``, and a union of progressions
+is the same however it is divided.
+"""
 
 from __future__ import annotations
 
@@ -56,10 +57,10 @@ class _Progression(NamedTuple):
 def same_family(
     comparison: Comparison, reference: Node, answer: Node, texts: tuple[str, str], *, declared: bool
 ) -> bool:
-    """Whether both are one family, up to the name of the parameter and, where it is an integer, its shift.
+    """Whether both are the same family, up to the parameter's name and, if it is an integer, its shift.
 
-    ``texts`` are both as they were written: a parameter may be renamed where one of them says that it is one, where it
-    counts multiples of pi, or where both are arbitrary constants. ``declared``: their ranges are known and agree.
+    ``texts`` are both sides as they were written. A name counts as a parameter if one of them says so, if it counts
+    multiples of pi, or if both have an arbitrary constant. ``declared``: the ranges are known and agree.
     """
     if not all(symbols(side) or isinstance(side, (Congruence, Relation)) for side in (reference, answer)):
         return False
@@ -99,7 +100,7 @@ def _renamed(comparison: Comparison, reference: Node, answer: Node, declared: bo
 
 
 def _items_renamed(comparison: Comparison, items: list[Node], others: list[Node]) -> bool:
-    """Lists of families, each with a parameter of its own name, in any order."""
+    """Whether two lists of families are the same in any order; each family may name its parameter differently."""
     if len(items) != len(others) or len(items) > MAX_FAMILIES:
         return False
     rest = list(others)
@@ -137,7 +138,7 @@ def _same_progressions(comparison: Comparison, reference: Node, answer: Node, de
 
 
 def _progressions(comparison: Comparison, node: Node) -> list[_Progression] | None:
-    """The progressions that a list of expressions with one integer parameter stands for."""
+    """The progressions in a list of expressions with one integer parameter; None if one is not a progression."""
     if isinstance(node, Congruence):
         return [_Progression(node.residue, node.modulus)]
     items = [without_label(comparison, item)[1] for item in values(node)]
@@ -161,7 +162,7 @@ def _progressions(comparison: Comparison, node: Node) -> list[_Progression] | No
 
 
 def _same_residues(comparison: Comparison, left: list[_Progression], right: list[_Progression]) -> bool:
-    """Whether both are the same numbers modulo a common period: floating point proposes, ``same_value`` decides."""
+    """Whether both are the same numbers modulo a common period. Floats propose matches, ``same_value`` decides."""
     unit = left[0].step
     size = numeric.constant(unit)
     periods = [_ratio(comparison, progression.step, unit, size) for progression in [*left, *right]]
@@ -178,7 +179,7 @@ def _same_residues(comparison: Comparison, left: list[_Progression], right: list
 
 
 def _ratio(comparison: Comparison, step: Node, unit: Node, size: float | None) -> Fraction | None:
-    """How many units a step is, where that is rational."""
+    """The ratio of ``step`` to ``unit`` if it is rational; else None."""
     value = numeric.constant(step)
     if value is None or not size:
         return None

@@ -1,4 +1,4 @@
-"""``x = 3`` and ``3``: what stands left of the sign of equality says what the value is of."""
+"""Splits the label ``x`` off ``x = 3``: the name on the left says what the value is of."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class Contradiction(ValueError):
 
 
 def without_label(comparison: Comparison, node: Node) -> tuple[Node | None, Node]:
-    r"""``x`` and ``3`` of ``x = 3``, ``3 = x``, ``x = 1 + 2 = 3``, ``x \approx 3``; a constant chain's value."""
+    r"""The label and the value: ``x`` and ``3`` of ``x = 3``, ``3 = x``, ``x = 1 + 2 = 3``, ``x \approx 3``. A chain
+    of constants has no label; a node that is no such equation is its own value.
+    """
     if not isinstance(node, Relation):
         return None, node
     if node.operators == ("in",) and isinstance(node.operands[0], Symbol):
@@ -63,12 +65,12 @@ def _value_of_chain(comparison: Comparison, operands: list[Node], operators: lis
             raise Contradiction("it equates two different things")
     for rounded in operands[len(exact_part) :]:
         if not rounds_to(comparison, value, rounded):
-            raise Contradiction("its approximation is of something else")
+            raise Contradiction("its approximation is of another value")
     return value
 
 
 def _is_label(node: Node) -> bool:
-    """What may stand left of "=" to say what the value is of: ``x``, ``f(x)``, ``(x, y)``, ``f'(x)``."""
+    """Whether ``node`` can be the label left of "=": ``x``, ``f(x)``, ``(x, y)``, ``f'(x)``."""
     if isinstance(node, Call):
         if node.function == "abs":
             return isinstance(node.arguments[0], Product) and _is_label(node.arguments[0])  # |AB|, and not |x|
@@ -98,7 +100,7 @@ def _is_label(node: Node) -> bool:
 
 
 def _is_applied(node: Node) -> bool:
-    """``P(x)``, read as a product, among the names of a tuple."""
+    """Whether ``node`` is ``P(x)`` that was read as a product, as among the names of a tuple."""
     if not isinstance(node, Product) or len(node.factors) != 2:
         return False
     function, argument = node.factors
@@ -106,7 +108,7 @@ def _is_applied(node: Node) -> bool:
 
 
 def label_name(label: Node) -> str:
-    """What a label names, as a text: ``f`` for f(x), ``AB`` for AB and BA."""
+    """The name in a label, as text: ``f`` for f(x), ``AB`` for AB and for BA."""
     if isinstance(label, Symbol):
         return label.name
     if isinstance(label, Call):
@@ -126,7 +128,7 @@ def label_name(label: Node) -> str:
 
 
 def clash(reference: Node, answer: Node) -> bool:
-    """``x = 3`` is another line than ``y = 3``, and ``b:a = 1:2`` says something else than ``a:b = 1:2``."""
+    """Whether two labels name different things: ``x = 3`` is not ``y = 3``, and ``b:a = 1:2`` is not ``a:b = 1:2``."""
     if _order(reference) != _order(answer):
         return True  # f(x) and f'(x)
     if type(reference) is not type(answer):
@@ -147,7 +149,7 @@ def _is_compound(index: str) -> bool:
 
 
 def _order(label: Node) -> int:
-    """Of which derivative a label speaks: 1 for f'(x), dy/dx and a dotted x."""
+    """The order of the derivative that a label names: 1 for f'(x), dy/dx and a dotted x."""
     if not isinstance(label, Call):
         return 0
     if label.function == "derivative":
@@ -169,14 +171,14 @@ def are_equations(*nodes: Node) -> bool:
 
 
 def with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
-    """``value`` of f(x) = value with the variable that the reference has: f(z)."""
+    """``value`` in f(x) = value with the variable of the reference, f(z), in the place of the answer's."""
     if isinstance(reference, Symbol) and isinstance(answer, Symbol):
         base, _, index = reference.name.partition("_")
         other, _, old = answer.name.partition("_")
         letters = len(index) == len(old) == 1 and index.isalpha() and old.isalpha()
         if not letters or base != other or index == old:
             return value
-        # a_n and a_k; an n in what a_k is would be another one.
+        # a_n and a_k: an n in the value of a_k is a different variable.
         return renamed(renamed(value, Symbol(f"other {index}"), Symbol(index)), Symbol(index), Symbol(old))
     if isinstance(reference, Call) and isinstance(answer, Call) and len(reference.arguments) == len(answer.arguments):
         for new, was in zip(reference.arguments, answer.arguments, strict=True):
@@ -185,9 +187,9 @@ def with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
 
 
 def labels_of(comparison: Comparison, items: list[Node]) -> list[str] | None:
-    """The names of what each item is said to be of, where every item has one, and another one than the others'.
+    """The labels' names, if every item has a label and no two are the same; else None.
 
-    ``x_1`` and ``x_2`` are two values of x and no different names.
+    ``x_1`` and ``x_2`` are two values of x, and not different names.
     """
     labels = [without_label(comparison, item)[0] if isinstance(item, Relation) else None for item in items]
     if len(labels) < 2 or None in labels:
@@ -199,7 +201,7 @@ def labels_of(comparison: Comparison, items: list[Node]) -> list[str] | None:
 
 
 def in_order_of_names(names: list[str], items: list[Node]) -> list[Node]:
-    """The items by name where the names follow one another in the alphabet, as x, y, z do, else as they stand."""
+    """The items, sorted by name if the names are consecutive letters such as x, y, z; else in the order given."""
     codes = sorted(ord(name) for name in names if len(name) == 1)
     if len(codes) == len(names) and codes[-1] - codes[0] == len(codes) - 1:
         return [item for _, item in sorted(zip(names, items, strict=True), key=lambda pair: pair[0])]

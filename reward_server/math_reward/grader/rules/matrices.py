@@ -1,4 +1,4 @@
-"""Matrices: entry by entry, and what is calculated with them."""
+"""Compares matrices entry by entry, and calculates with them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from math_reward.grader.compare import Comparison
 
 MAX_SIZE = 6
-"""Of a matrix that is multiplied, inverted or has its determinant taken."""
+"""The most rows or columns of a matrix that is multiplied, inverted or has its determinant taken."""
 MAX_POWER = 12
 _HATS = ("hat", "vec", "widehat")
 _CALLS = frozenset([*_HATS, "overline", "overrightarrow", "diag"])
@@ -44,7 +44,7 @@ def has_matrix(reference: Node, answer: Node) -> bool:
 
 
 def same_matrix(comparison: Comparison, reference: Node, answer: Node) -> bool:
-    """Matrices entry by entry; a row or a column is a tuple."""
+    """Matrices are the same entry by entry; a row or a column is a tuple."""
     reference, answer = _from_rows(reference), _from_rows(answer)
     if isinstance(reference, Matrix) and isinstance(answer, Matrix):
         if [len(row) for row in reference.rows] != [len(row) for row in answer.rows]:
@@ -63,13 +63,13 @@ def same_matrix(comparison: Comparison, reference: Node, answer: Node) -> bool:
 
 
 def _is_column(node: Call) -> bool:
-    r"""Whether ``\binom{1}{2}`` can only be meant as a column: as a number it would be zero."""
+    r"""Whether ``\binom{1}{2}`` can only be a column: as a number it would be zero."""
     values = [exact(argument) for argument in node.arguments]
     return len(values) == 2 and values[0] is not None and values[1] is not None and values[0] < values[1]
 
 
 def _from_rows(node: Node) -> Node:
-    """``[[1, 2], [3, 4]]`` as the matrix that it is."""
+    """``[[1, 2], [3, 4]]`` as a matrix; other nodes as they are."""
     if not isinstance(node, Bracketed) or (node.left, node.right) != ("[", "]"):
         return node
     rows = [item.items for item in node.items if isinstance(item, Bracketed) and (item.left, item.right) == ("[", "]")]
@@ -78,7 +78,7 @@ def _from_rows(node: Node) -> Node:
 
 
 def _vector(comparison: Comparison, node: Node) -> tuple[Node, ...] | None:
-    """The entries of a row, a column or a tuple."""
+    """The entries of a row, a column or a tuple; None for other nodes."""
     if isinstance(node, Matrix):
         if len(node.rows) == 1:
             return node.rows[0]
@@ -96,8 +96,9 @@ _OPERATIONS = frozenset([Negative, Quotient, Product, Sum, Power, Call])
 
 
 def calculated(node: Node) -> Node:
-    """Sums, products, powers, transposes, inverses, determinants and traces of matrices, as what they are; everything
-    else as it stands."""
+    """Calculates sums, products, powers, transposes, inverses, determinants and traces of matrices; everything else
+    stays as it is.
+    """
     if type(node) not in _OPERATIONS or not any(map(_concerns_matrices, walk(node))):
         return node
     return _calculated(node)
@@ -127,7 +128,7 @@ def _calculated(node: Node) -> Node:
 
 
 def _unit_vectors(node: Node) -> Matrix | None:
-    r"""``2\hat{i} + 3\hat{j}`` as a column."""
+    r"""``2\hat{i} + 3\hat{j}`` as a column; None for other nodes."""
     used = [part.arguments[0] for part in walk(node) if isinstance(part, Call) and part.function in _HATS]
     basis: list[Node] = [Constant("i"), Symbol("j"), Symbol("k")]
     if not used or any(vector not in basis for vector in used):
@@ -201,7 +202,7 @@ def _times(left: Rows, right: Rows) -> Rows | None:
 
 
 def _simple(node: Node) -> Node:
-    """A number where it is one: powers of a matrix would grow without it."""
+    """``node`` as one number if it is rational: otherwise the entries of a matrix power would grow."""
     value = exact(node)
     return node if value is None else Number(value)
 

@@ -1,4 +1,4 @@
-"""Functions that nobody knows, such as ``f'`` in an equation: each is a variable of its own."""
+"""Replaces calls of unknown functions, such as ``f'(x)`` in an equation, by variables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from math_reward.grader.syntax import Call, Node, Symbol, rebuilt
 
 
 def as_variables(*nodes: Node) -> tuple[Node, ...]:
-    """The nodes with every call of an unknown function as a variable, the same one for the same call."""
+    """The nodes with a variable for every call of an unknown function, the same variable for the same call."""
     names: list[Call] = []
 
     def change(part: Node) -> Node | None:

@@ -1,4 +1,4 @@
-"""Values with a unit."""
+"""Compares values with units, and numbers in a base."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def has_quantity(reference: Node, answer: Node) -> bool:
 
 
 def _with_letters(node: Node) -> Quantity | None:
-    """``3.6 MJ`` and ``9.8 m/s^2``, whose letters read as variables, as quantities where they have known units."""
+    """``3.6 MJ`` or ``9.8 m/s^2`` as a quantity, although its letters were read as variables; None without units."""
     if not isinstance(node, (Product, Quotient)):
         return None
     found = _as_quantity(node, Quantity(Number(Fraction(1)), "meter"))
@@ -42,7 +42,7 @@ def _with_letters(node: Node) -> Quantity | None:
 
 
 def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool:
-    """A unit that one side lacks is dropped; two units must measure the same, and are converted."""
+    """A unit that only one side has is dropped. Two units must measure the same, and are converted."""
     if not isinstance(reference, Quantity) and not isinstance(answer, Quantity):
         if same_expression(comparison, reference, answer):
             return True
@@ -77,7 +77,7 @@ def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool
 
 
 def _as_quantity(node: Node, other: Node) -> Node:
-    """``9.8 m s^{-2}``, whose letters are variables, as a quantity where the other side is one of a known unit."""
+    """``9.8 m s^{-2}``, whose letters were read as variables, as a quantity if the other side has a known unit."""
     if isinstance(node, Quantity) or not isinstance(node, (Product, Quotient)) or not isinstance(other, Quantity):
         return node
     if measure(other.unit) is None or not symbols(node):
@@ -97,7 +97,7 @@ def _as_quantity(node: Node, other: Node) -> Node:
 
 
 def _units_of(factors: tuple[Node, ...]) -> str | None:
-    """Letters with their powers as units; ``GN`` is one of two letters."""
+    """Letters with their powers as units; two letters may be one unit: ``GN``."""
     if len(factors) > 1 and all(isinstance(factor, Symbol) for factor in factors):
         letters = "".join(_letter(factor.name) for factor in factors if isinstance(factor, Symbol))
         whole = one_unit(letters)
@@ -118,7 +118,7 @@ def _letter(name: str) -> str:
 
 
 def _is_long(*sides: Quantity) -> bool:
-    """Whether one of them has a unit that is no single letter, as variables are: m/s, kilopascal."""
+    """Whether one of them has a unit of more than one letter, such as m/s or kilopascal, so it is no variable."""
     return any(len(side.unit.split("^")[0]) > 1 and not _is_one_letter(side.unit) for side in sides)
 
 
@@ -143,7 +143,7 @@ def _without_percent(node: Node) -> Node:
 
 
 def is_based(reference: Node, answer: Node) -> bool:
-    """The base is like a unit: the question asked for it."""
+    """Whether the reference has a base and the answer is a plain number: the question already names the base."""
     return isinstance(reference, BasedNumber) and isinstance(answer, Number)
 
 

@@ -1,4 +1,4 @@
-"""Equations, inequalities, congruences and ratios."""
+"""Compares equations, inequalities, congruences and ratios."""
 
 from __future__ import annotations
 
@@ -46,8 +46,9 @@ def has_relation(reference: Node, answer: Node) -> bool:
 
 
 def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool:
-    """Relations with the same solutions: one difference of sides is a constant multiple of the other, or one equation
-    is the other, solved for a variable."""
+    """Whether two relations have the same solutions: the difference of the sides of one is a constant multiple of the
+    other's, or one equation is the other solved for a variable.
+    """
     comparison.reached(Stage.STRUCTURE)
     if isinstance(reference, Relation) and not isinstance(answer, Relation):
         return _is_solution(reference, answer)
@@ -69,7 +70,7 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
         return turned or pairwise(comparison, operands, others)
     operands, others = _with_variables(operands, others)
     if symbols(Relation(("=",), operands)) != symbols(Relation(("=",), others)):
-        return False  # What one of them does not name is free there and not in the other.
+        return False  # A variable that only one of them names is free in the other.
     comparison.reached(Stage.NUMERIC)
     try:
         left = Sum((operands[0], Negative(operands[1])))
@@ -86,15 +87,15 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
 
 
 def _with_variables(operands: tuple[Node, ...], others: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
-    """Both sides with every call of an unknown function, such as f'(x), as a variable."""
+    """Both sides with a variable for every call of an unknown function such as f'(x)."""
     plain = as_variables(*operands, *others)
     return plain[: len(operands)], plain[len(operands) :]
 
 
 def _same_solved(left: Node, right: Node) -> bool:
-    """Whether ``left = 0`` and ``right = 0`` are the same, solved for a variable in which both are of first degree.
+    """Whether ``left = 0`` and ``right = 0`` agree when solved for a variable in which both are of first degree.
 
-    Where the factor of that variable is zero, neither may have solutions: ``x(y - 6) = 0`` has more than ``y = 6``.
+    Neither may have a solution where the factor of that variable is zero: ``x(y - 6) = 0`` has more than ``y = 6``.
     """
     for name in sorted(symbols(left))[:MAX_SOLVED]:
         parts = [_linear_in(side, name) for side in (left, right)]
@@ -115,7 +116,7 @@ def _same_solved(left: Node, right: Node) -> bool:
 
 
 def _linear_in(left: Node, name: str) -> tuple[Node, Node] | None:
-    """The factor of ``name`` in ``left`` and the rest, where it is of first degree in it."""
+    """The factor of ``name`` in ``left``, and the rest; None if ``left`` is not of first degree in ``name``."""
     if any(isinstance(part, Call) and name in symbols(part) for part in walk(left)):
         return None
     rest = substituted(left, name, _ZERO)
@@ -137,7 +138,7 @@ def _vanishes(node: Node, point: dict[str, float]) -> bool:
 
 
 def _is_solution(equation: Relation, value: Node) -> bool:
-    """Whether ``value`` is what the equation says of the one variable that ``value`` does not have."""
+    """Whether ``value`` is the equation's solution for its only variable that ``value`` does not have."""
     if equation.operators != ("=",):
         return False
     missing = symbols(equation) - symbols(value)
@@ -147,10 +148,10 @@ def _is_solution(equation: Relation, value: Node) -> bool:
 
 
 def _solves(solution: Relation, equation: Relation) -> bool:
-    """Whether ``y = 6/x`` is what ``xy = 6``, of first degree in y, is solved for y.
+    """Whether ``solution``, such as ``y = 6/x``, is ``equation``, such as ``xy = 6``, solved for y.
 
-    Linearity is looked at in y as in every other variable, at points of all signs; and where the factor of y is zero
-    the solution may have no value: ``xy = 6x`` has more solutions than ``y = 6``.
+    The equation must be of first degree in y, which is checked at points of all signs. Where the factor of y is zero,
+    the solution must have no value: ``xy = 6x`` has more solutions than ``y = 6``.
     """
     variable, value = solution.operands
     if not isinstance(variable, Symbol) or variable.name in symbols(value) or variable.name not in symbols(equation):
@@ -214,7 +215,7 @@ def has_ratio(reference: Node, answer: Node) -> bool:
 
 
 def same_ratio(comparison: Comparison, reference: Node, answer: Node) -> bool:
-    """2:4 is 1:2, and 3:1 is 3. A ratio of zeros alone is none."""
+    """Whether two ratios are proportional: 2:4 is 1:2, and 3:1 is 3. Ratios of zeros only are never the same."""
     if isinstance(reference, ClockTime) and isinstance(answer, ClockTime):
         return reference.seconds == answer.seconds
     left, right = _terms(reference), _terms(answer)

@@ -1,4 +1,4 @@
-"""Equality up to rounding or a tolerance, as far as the options and the form of the two allow."""
+"""Compares numbers up to rounding or a tolerance, if the options and the form of both allow it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from math_reward.grader.compare import Comparison
 
 ROUNDED_DIGITS = 3
-"""A decimal reference with fewer significant digits is exact."""
+"""A decimal reference with fewer significant digits counts as exact."""
 
 FULL_DIGITS = 10
-"""A decimal of so many significant digits that agrees in all of them is a float printed in full, and no guess."""
+"""A decimal with this many significant digits, all of which agree, is a float printed in full, and not a guess."""
 
 
 def close(
     comparison: Comparison, reference: Node, answer: Node, left: Fraction | None, right: Fraction | None
 ) -> bool:
-    """Equality up to rounding or ``rel_tol``, as far as the options and the form of the two allow."""
+    """Whether two numbers are equal up to rounding or ``rel_tol``, if the options and the form of both allow it."""
     options = comparison.options
     step = rounding(reference)
     exact_answer = rounding(answer) is None and not (step and _short(right, step))
@@ -50,8 +50,9 @@ def close(
 
 
 def _short(value: Fraction | None, step: Fraction) -> bool:
-    """Whether a value is a decimal itself with at most two more places: nobody rounds 12.21 to 12.2, whether it is
-    written 1221/100 or 1221 %."""
+    """Whether a value is a decimal with at most two more places: nobody rounds 12.21 to 12.2, even if it is written
+    1221/100 or 1221 %.
+    """
     return value is not None and (value / (step / 100)).denominator == 1
 
 
@@ -77,7 +78,7 @@ def rounds_to(comparison: Comparison, value: Node, rounded: Node) -> bool:
 
 
 def rounding(node: Node, least: int = ROUNDED_DIGITS) -> Fraction | None:
-    """What one unit in the last place of a decimal is worth; None for what is no decimal of ``least`` digits."""
+    """The value of one unit in the last place of a decimal; None for others, and with less than ``least`` digits."""
     if isinstance(node, Number):
         if node.places is None or node.significant < least:
             return None

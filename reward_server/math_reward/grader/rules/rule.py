@@ -1,4 +1,4 @@
-"""What a rule of comparison is."""
+"""The type of a rule of comparison."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Rule(NamedTuple):
 
     name: str
     sentence: str
-    """What the rule says, for people."""
+    """The rule in one sentence, which the service's page shows."""
     example: tuple[str, str, str]
     """A reference, an answer that the rule accepts and one that it rejects."""
     applies: Callable[[Node, Node], bool]
-    """Whether the rule decides about this reference and this answer; the first rule of the table that does, does."""
+    """Whether the rule applies to this reference and this answer; the first rule in ``RULES`` that applies decides."""
     same: Callable[[Comparison, Node, Node], bool]
     """Whether the two are the same."""

@@ -1,4 +1,4 @@
-"""Sets of reals, as intervals; other sets, operation by operation."""
+"""Compares sets of reals as intervals, and other sets operation by operation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def has_set(reference: Node, answer: Node) -> bool:
 
 
 def same_set(comparison: Comparison, reference: Node, answer: Node) -> bool:
-    """Sets of reals end by end, in one domain; other sets operation by operation."""
+    """Whether two sets are the same: sets of reals by their ends and domain, other sets operation by operation."""
     comparison.reached(Stage.STRUCTURE)
     for listed, other in ((reference, answer), (answer, reference)):
         written = _written_out(other) if isinstance(listed, Collection) and isinstance(other, SetBuilder) else []
@@ -60,7 +60,7 @@ def same_set(comparison: Comparison, reference: Node, answer: Node) -> bool:
 
 
 def _same_builders(comparison: Comparison, reference: SetBuilder, answer: SetBuilder) -> bool:
-    """The same elements under the same condition, whatever the variable is called."""
+    """Whether both have the same elements under the same condition, whatever the variable's name."""
     mine, other = reference.variable, answer.variable
     if isinstance(mine, Symbol) != isinstance(other, Symbol):
         return False
@@ -71,7 +71,7 @@ def _same_builders(comparison: Comparison, reference: SetBuilder, answer: SetBui
 
 
 def _written_out(node: SetBuilder) -> list[Collection]:
-    """The elements of a set of a few whole numbers; of natural numbers with and without zero."""
+    """A set of a few whole numbers as a list; a set of natural numbers as two, with and without zero."""
     found = real_set(node)
     if found is None or found.domain not in ("integers", "naturals"):
         return []
@@ -90,7 +90,7 @@ def _written_out(node: SetBuilder) -> list[Collection]:
 
 
 def _first_whole(end: Node, closed: bool, *, up: bool) -> float:
-    """The whole number next to an end of an interval, inside it; infinite where the end is not rational."""
+    """The first whole number inside an end of an interval; infinite if the end is not rational."""
     value = exact(end)
     if value is None:
         return math.inf if up else -math.inf

@@ -1,4 +1,4 @@
-r"""``a \pm b``: two values."""
+r"""Compares ``a \pm b`` as two values."""
 
 from __future__ import annotations
 

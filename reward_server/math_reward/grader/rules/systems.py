@@ -1,4 +1,4 @@
-"""Systems of linear equations: the same where they have the same solutions."""
+"""Compares systems of linear equations, which are the same if they have the same solutions."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 MAX_EQUATIONS = 8
 
 Form = dict[str, Fraction]
-"""A linear form: the factor of each variable, and the constant under the empty name."""
+"""A linear form: the factor of each variable by its name, and the constant by the empty name."""
 
 
 def has_system(reference: Node, answer: Node) -> bool:
-    """The reference is a system that is not solved: a solved one asks for a solved answer."""
+    """Whether the reference is an unsolved system; a solved reference needs a solved answer."""
     equations = _equations(reference)
     if equations is None or len(equations) < 2 or not isinstance(answer, (Collection, Bracketed)):
         return False
@@ -58,7 +58,7 @@ def _equations(node: Node) -> list[Relation] | None:
 
 
 def _rows(node: Node, names: list[str]) -> list[list[Fraction]] | None:
-    """The augmented matrix of a system, or of the point that solves it, its coordinates in the order of the names."""
+    """The augmented matrix of a system, or of its solution as a point with coordinates in the order of the names."""
     if isinstance(node, Bracketed) and _equations(Collection("list", node.items)) is None:
         if len(node.items) != len(names) or (node.left, node.right) != ("(", ")"):
             return None
@@ -78,7 +78,7 @@ def _rows(node: Node, names: list[str]) -> list[list[Fraction]] | None:
 
 
 def _linear(node: Node) -> Form | None:
-    """``node`` as a linear form with rational factors, read off the tree; None where it is none."""
+    """``node`` as a linear form with rational factors; None if it is not one."""
     if not symbols(node):
         value = exact(node)
         return None if value is None else {"": value}

@@ -1,4 +1,4 @@
-"""What several rules do to trees: signs, values, renaming, units."""
+"""Operations on trees that several rules need: signs, values, renaming, units."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     pass
 
 MAX_ITEMS = 64
-"""Items of a list whose order does not matter, where they are not plain numbers."""
+"""How many items, other than plain numbers, a list may have to be compared in any order."""
 _NO_UNIT = re.compile(r"units?(?:\^\d)?")
 
 
@@ -45,7 +45,7 @@ def has_sign(node: Node) -> bool:
 
 
 def signed(node: Node, sign: int) -> Node:
-    r"""``node`` with every ``\pm`` taken as one sign."""
+    r"""``node`` with the same sign for every ``\pm``."""
 
     def change(part: Node) -> Node | None:
         if not isinstance(part, PlusMinus):
@@ -58,7 +58,7 @@ def signed(node: Node, sign: int) -> Node:
 
 
 def values(node: Node) -> list[Node]:
-    r"""The values of a list, each ``a \pm b`` as two; the signs of a tuple's entries are independent."""
+    r"""The values of a list, with two for each ``a \pm b``; the entries of a tuple have independent signs."""
     if isinstance(node, Bracketed) and has_sign(node):
         choices = [values(item) if has_sign(item) else [item] for item in node.items]
         if math.prod(map(len, choices)) > MAX_ITEMS:

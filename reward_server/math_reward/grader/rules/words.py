@@ -1,4 +1,4 @@
-"""Words."""
+"""Compares words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def words_of(node: Node) -> str | None:
-    """What a node says in words; a product of letters may be a word that was not marked as one."""
+    """The words of a node; a product of letters may be a word without ``\\text``."""
     if isinstance(node, Text):
         return node.text
     if isinstance(node, Product) and all(isinstance(factor, (Symbol, Constant)) for factor in node.factors):

@@ -1,11 +1,11 @@
-"""Connections on which no request is under way: how long they may stay, and how many there may be."""
+"""Limits connections without a request under way: how long they may stay open, and how many there may be."""
 
 from collections import OrderedDict
 from typing import Protocol
 
 
 class Closable(Protocol):
-    """A connection."""
+    """A connection that can be closed."""
 
     def close(self) -> None:
         """Closes it."""
@@ -13,21 +13,21 @@ class Closable(Protocol):
 
 
 HEAD_SECONDS = 10.0
-"""How long a client may take to send the head of a request, from the first byte or from the connection's begin."""
+"""How long a client may take to send the head of a request, from its first byte or the connection's start."""
 
 IDLE_SECONDS = 90.0
-"""How long a connection may be idle; uvicorn closes it before that, unless something comes that is no request."""
+"""How long a connection may be idle. uvicorn closes it earlier, unless it receives something that is no request."""
 
 MAX_WAITING = 4096
-"""How many connections may wait for a request. One more closes the one that has waited longest: an idle one, which has
-had an answer before, or else one that has sent no head yet."""
+"""How many connections may wait for a request. One more closes the connection that has waited longest: an idle one,
+which has had an answer, if there is any; else one whose head is not complete."""
 
 
 class WaitingConnections:
-    """The connections that wait for the head of a request. ``now`` is the time of the event loop, in seconds."""
+    """The connections that wait for the head of a request. ``now`` is the event loop's time in seconds."""
 
     def __init__(self) -> None:
-        # Both in the order in which they began to wait.
+        # Both are in the order in which the connections began to wait.
         self._heads: OrderedDict[Closable, float] = OrderedDict()
         self._idle: OrderedDict[Closable, float] = OrderedDict()
 
@@ -35,23 +35,23 @@ class WaitingConnections:
         return len(self._heads) + len(self._idle)
 
     def expects_head(self, connection: Closable, now: float) -> None:
-        """It is new, or has begun to send a request."""
+        """The connection is new, or has begun to send a request."""
         self._idle.pop(connection, None)
         self._heads.setdefault(connection, now)
         self._keep_few()
 
     def is_idle(self, connection: Closable, now: float) -> None:
-        """It has had its answer."""
+        """The connection has had its answer."""
         self._idle[connection] = now
         self._keep_few()
 
     def leaves(self, connection: Closable) -> None:
-        """It has a request under way, or is closed."""
+        """The connection has a request under way, or is closed."""
         self._heads.pop(connection, None)
         self._idle.pop(connection, None)
 
     def close_late(self, now: float) -> None:
-        """Closes those that have waited too long."""
+        """Closes the connections that have waited too long."""
         for kind, limit in ((self._heads, HEAD_SECONDS), (self._idle, IDLE_SECONDS)):
             while kind:
                 connection, since = next(iter(kind.items()))

@@ -1,27 +1,28 @@
-"""When Python's garbage collector walks through everything: not in the middle of a load.
+"""Schedules Python's full garbage collections between loads: they stop the event loop, and find little during one.
 
-With two thousand requests under way a full collection takes a fifth of a second, in which nobody is answered, and
-Python would start one every few seconds. It would find next to nothing.
+With two thousand connections the service used 0.83 of the CPU time that it used under Python's own schedule (median of
+6 pairs of runs, 0.72 to 1.01: ``python tests/benchmarks/bench_event_loop.py gc_schedule``). The longest full
+collection took 3 ms of CPU time instead of 134 ms (one run each, timed with ``gc.callbacks``).
 """
 
 import gc
 import time
 
 FEW_REQUESTS = 100
-"""With so many under way a full collection is a matter of milliseconds."""
+"""With fewer requests under way than this, a full collection takes milliseconds."""
 
 PAUSE_SECONDS = 5.0
-"""From one full collection to the next, at least."""
+"""The least time from one full collection to the next."""
 
 PATIENCE_SECONDS = 300.0
-"""A load that never pauses gets one all the same after this, so that memory is bounded."""
+"""During a load that never pauses there is a full collection after this time, so that memory is bounded."""
 
 
 class GCSchedule:
-    """Takes the full collections over from Python; those of young objects, which are short, stay automatic."""
+    """Starts the full collections in Python's place. Those of young objects, which are short, stay automatic."""
 
     def __init__(self) -> None:
-        # All that was imported lives for ever and need not be looked at again.
+        # Everything that was imported stays for ever, so no collection needs to look at it again.
         gc.collect()
         gc.freeze()
         young, middle, _ = gc.get_threshold()
@@ -29,9 +30,9 @@ class GCSchedule:
         self._last = time.monotonic()
 
     def tick(self, in_flight: int) -> None:
-        """To be called several times per second, with the number of requests under way."""
+        """Collects if it is time to. Call it several times per second with the number of requests under way."""
         if not gc.get_count()[2]:
-            return  # Nothing has grown old since the last one.
+            return  # No object has become old since the last one.
         since = time.monotonic() - self._last
         if since > PATIENCE_SECONDS or (in_flight < FEW_REQUESTS and since > PAUSE_SECONDS):
             gc.collect()

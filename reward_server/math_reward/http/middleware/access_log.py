@@ -10,11 +10,11 @@ from logging.handlers import QueueHandler, QueueListener
 from typing import Any
 
 MAX_WAITING_LINES = 10_000
-"""Lines that wait to be written; beyond, lines are dropped: a terminal that is stopped must not stop the service."""
+"""How many lines may wait to be written. More are dropped, so that a stopped terminal cannot stop the service."""
 
 
 class AccessLog:
-    """Writes lines from a thread of its own, so that a slow reader holds nobody up. A context manager."""
+    """Writes lines in a thread of its own, so that a slow reader cannot hold up requests. A context manager."""
 
     def __init__(self) -> None:
         self._waiting: queue.Queue[Any] = queue.Queue(MAX_WAITING_LINES)
@@ -31,7 +31,7 @@ class AccessLog:
         self._listener.stop()
 
     def write(self, **fields: Any) -> None:
-        """Writes the time and the fields."""
+        """Queues one line: the time and the fields."""
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         line = json.dumps({"time": now, **fields})
         self._handler.handle(logging.LogRecord("math_reward.access", logging.INFO, "", 0, line, None, None))

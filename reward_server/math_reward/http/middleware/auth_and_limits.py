@@ -1,4 +1,4 @@
-"""Checks a request before its body is read: its token or host name, its size, the size of all together, its time."""
+"""Checks a request before and while its body arrives: token or host name, size, total size of all requests, time."""
 
 import hmac
 
@@ -12,29 +12,29 @@ from math_reward.http.middleware.host_check import is_own_name
 from math_reward.http.middleware.request_throttle import RequestThrottle
 from math_reward.settings import Settings
 
-DRAINING = "The service is draining: it stops and takes no new work."
+DRAINING = "The service is draining: it is about to stop and takes no new requests."
 
 WRONG_HOST = (
-    "This service has no token, so it does not answer to a name that another site could have: ask for it by its "
-    "address, name this host in MATH_REWARD_ALLOWED_HOSTS, or set MATH_REWARD_TOKEN."
+    "This service has no token, so it does not answer to a host name that another site could have: use its address, "
+    "add this name to MATH_REWARD_ALLOWED_HOSTS, or set MATH_REWARD_TOKEN."
 )
 
 PROTECTED_PATHS = frozenset({"/v1/recent"})
-"""Paths that are checked whatever the method: they show what others sent."""
+"""Paths that are checked for every method, since they show what others sent."""
 
-_CLOSE = {"Connection": "close"}  # The rest of the body may still come; nobody reads it.
+_CLOSE = {"Connection": "close"}  # The rest of the body may still come, and nobody will read it.
 
 
 class AuthAndLimits:
     """ASGI middleware that checks each POST and each request for one of ``PROTECTED_PATHS``.
 
-    Such a request needs the token; where no token is set, it needs a Host header that no other site's page can have.
-    It is refused while the service drains, and when its body is too long or too slow. Then it waits for its turn.
+    Such a request needs the token or, if no token is set, a Host header that no page of another site can send. It is
+    refused while the service drains, and if its body is too long or too slow. Then it waits for its turn.
 
-    The bodies of all requests under way have a limit together, counted as they arrive and until they are answered:
-    what a client only says it will send takes nobody's room.
+    The bodies of all requests under way have a limit together. A body counts as it arrives, until its request is
+    answered: a client that only announces a large body takes no room from others.
 
-    Middleware and no dependency of the routes, since FastAPI reads and parses the body before it asks a dependency.
+    This is middleware and not a dependency of the routes, because FastAPI parses the body before it asks a dependency.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings, lifecycle: Lifecycle) -> None:
@@ -81,7 +81,7 @@ class AuthAndLimits:
         return None
 
     def _limited(self, receive: Receive, headers: dict[bytes, bytes], body: "_Body") -> Receive:
-        """``receive``, but a body that is too long or too slow, or one too many, raises HTTPException."""
+        """``receive``, but it raises HTTPException if the body is too long or slow, or all bodies are too large."""
         declared = headers.get(b"content-length", b"0")
         too_long = declared.isdigit() and len(declared) < 20 and int(declared) > self._max_body_bytes
         due = anyio.current_time() + self._body_seconds
@@ -94,7 +94,9 @@ class AuthAndLimits:
                     message = await receive()
             except TimeoutError:
                 raise HTTPException(
-                    408, f"The body did not arrive within {self._body_seconds:g} s.", headers=_CLOSE
+                    408,
+                    f"The body did not arrive within {self._body_seconds:g} s: send it faster, or fewer items.",
+                    headers=_CLOSE,
                 ) from None
             size = len(message.get("body", b""))
             body.received += size
@@ -119,13 +121,13 @@ class AuthAndLimits:
 
 
 class _Body:
-    """How much of a request's body has come."""
+    """How much of a request's body has arrived."""
 
     received = 0
     complete = False
 
 
 def _has_token(header: bytes, token: bytes) -> bool:
-    """Whether an Authorization header has the token. The name of the scheme may be written in any case."""
+    """Whether an Authorization header has the token. The case of the scheme's name does not matter."""
     scheme, _, given = header.partition(b" ")
     return hmac.compare_digest(given.strip(b" "), token) and scheme.lower() == b"bearer"

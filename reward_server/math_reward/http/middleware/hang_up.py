@@ -1,4 +1,4 @@
-"""Ends the work for a client that has hung up."""
+"""Cancels the work for a client that has hung up."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -10,13 +10,13 @@ _T = TypeVar("_T")
 
 
 class HungUp(Exception):
-    """The client has closed its connection: nobody reads the answer."""
+    """The client has closed its connection, so nobody would read the answer."""
 
 
 async def unless_hung_up(request: Request, work: Coroutine[Any, Any, _T]) -> _T:
-    """Awaits ``work``; cancels it and raises HungUp when the client closes the connection meanwhile.
+    """Awaits ``work``. Cancels it and raises HungUp if the client closes the connection meanwhile.
 
-    To be called when the whole body has been read.
+    Call it only when the whole body has been read.
     """
     working = asyncio.ensure_future(work)
     watching = asyncio.ensure_future(_hung_up(request))

@@ -1,15 +1,15 @@
-"""Which names a service without a token answers to.
+"""Decides which host names a service without a token answers to.
 
-A page of any site can have its name resolved to this machine (DNS rebinding), and its scripts then read what the
-service answers, as a page of its own could. They cannot change the Host header, which has the site's name.
+Any site can let its name resolve to this machine (DNS rebinding): the scripts of its pages could then read the
+service's answers. But they cannot change the Host header, which has that site's name.
 """
 
 import ipaddress
 
 
 def is_own_name(host: bytes, names: frozenset[str]) -> bool:
-    """Whether a Host header can only be meant for this service: an address, a name that no site of the internet can
-    have (``localhost``, one without a dot), or one of ``names``. Those are in lower case.
+    """Whether a Host header has no other site's name: it is an address, a name that no site on the internet can have
+    (``localhost``, or a name without a dot), or one of ``names``, which are in lower case.
     """
     name = host.decode("latin-1").lower()
     if name.startswith("["):

@@ -1,24 +1,24 @@
-"""Lets requests through a few at a time."""
+"""Lets a few requests through in each round of the event loop."""
 
 import asyncio
 from collections import deque
 
 PER_TURN = 4
-"""Requests let through between two rounds of the event loop; each takes half a millisecond, and the rest goes on."""
+"""Requests let through in one round of the event loop. Each takes half a millisecond; then everything else goes on."""
 
 
 class RequestThrottle:
-    """Where requests wait for their turn, first come, first served.
+    """A queue in which requests wait for their turn, first come, first served.
 
-    A thousand requests that arrive together would otherwise be parsed in one round of the event loop, or a chunk of
-    grades be answered, and a health check behind them would wait for all.
+    Otherwise a thousand requests that arrive together would be parsed, or a chunk of grades answered, in one round of
+    the event loop, and a health check would wait for all of them.
     """
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def turn(self) -> None:
-        """Returns when it is the caller's turn."""
+        """Waits for the caller's turn."""
         loop = asyncio.get_running_loop()
         mine: asyncio.Future[None] = loop.create_future()
         if not self._waiting:

@@ -1,4 +1,4 @@
-"""Records every request and its answer: request id, metrics, access log."""
+"""Records every request and its answer: the request id, the metrics, the access log."""
 
 import re
 import time
@@ -10,19 +10,19 @@ from math_reward.http.metrics import Metrics
 from math_reward.http.middleware.access_log import AccessLog
 
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
-"""Asked every few seconds for ever; the access log has them only when they fail."""
+"""Paths that monitors ask every few seconds; the access log has them only when they fail."""
 
 ROUTES = PROBES | {"/", "/v1/grade", "/get_reward", "/v1/explain", "/v1/recent", "/openapi.json"}
-"""The paths that metrics tell apart; anybody can ask for others, and each would be a time series."""
+"""The paths with a time series of their own. All others share one, since anybody can ask for any path."""
 
 _REQUEST_ID = re.compile(rb"[!-~]{1,128}")
 
 
 class Telemetry:
-    """ASGI middleware; the outermost, so that refusals are seen too.
+    """The outermost ASGI middleware, so that it sees refusals too.
 
-    The request's X-Request-ID goes back with the answer where it is up to 128 printable ASCII characters without
-    spaces; else the answer has one that was made up.
+    The answer has the request's X-Request-ID, if that is at most 128 printable ASCII characters without spaces; else
+    it has a new one.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, access_log: AccessLog | None) -> None:
@@ -35,7 +35,7 @@ class Telemetry:
             await self._app(scope, receive, send)
             return
         start = time.perf_counter()
-        status = 500  # What the client gets where the application raises.
+        status = 500  # The client gets this if the application raises an exception.
         given = next((value for name, value in scope["headers"] if name == b"x-request-id"), b"")
         request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex.encode()
 

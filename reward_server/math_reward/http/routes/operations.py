@@ -1,4 +1,4 @@
-"""The routes for who runs the service: health, readiness, metrics."""
+"""The routes for whoever runs the service: health, readiness, metrics."""
 
 from fastapi import APIRouter, HTTPException, Response
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -14,7 +14,7 @@ from math_reward.settings import Settings
 
 
 def operations_routes(settings: Settings, pool: Pool, metrics: Metrics, lifecycle: Lifecycle) -> APIRouter:
-    """``/healthz``, ``/readyz`` and ``/metrics``; none needs the token."""
+    """``/healthz``, ``/readyz`` and ``/metrics``, which need no token."""
     router = APIRouter()
     readiness = Readiness(pool, settings.deadline + GRACE_SECONDS)
 
@@ -25,8 +25,8 @@ def operations_routes(settings: Settings, pool: Pool, metrics: Metrics, lifecycl
 
     @router.get("/readyz", responses={503: {"model": Problem}})
     async def readyz() -> Health:
-        """Workers tell known correct answers from known wrong ones. Overtakes the items that wait; the answer may be a
-        second old.
+        """The workers tell known correct answers from known wrong ones. The check overtakes the items that wait, and
+        its result may be a second old.
         """
         if lifecycle.draining:
             raise HTTPException(503, DRAINING)

@@ -1,4 +1,4 @@
-"""The service's page, and what it asks the service for."""
+"""The service's page, and the routes that it uses."""
 
 import json
 from importlib import resources
@@ -26,7 +26,7 @@ _FILES = {
     "/page.js": ("page.js", "text/javascript"),
 }
 
-# The page needs itself and nothing else: no other site, no script or style in the HTML, no frame around it.
+# The page needs only its own files: no other site, no script or style inside the HTML, no frame around it.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -37,7 +37,7 @@ _HEADERS = {
 
 
 MAX_ITEMS_TO_EXPLAIN = 64
-"""What one request for an explanation may hold: one item, whose reference may be a list."""
+"""How many array items one request may have: it has one completion, but its reference may be a list."""
 
 
 class ExplainRequest(GradeItem):
@@ -53,14 +53,14 @@ class ExplainResponse(GradeResult):
 
     answer_mathml: str | None = Field(description="A `<math>` element; null where there is none to show.")
     reference_mathml: str | None = Field(description="A `<math>` element; null where there is none to show.")
-    rule: str | None = Field(description="What the rule says that decided; null where no trees were compared.")
+    rule: str | None = Field(description="The rule that decided, in a sentence; null where no trees were compared.")
     difference_mathml: list[str] | None = Field(
-        description="The parts of the reference and of the answer that differ first; null where they are the whole."
+        description="The first parts of the reference and the answer that differ; null where these are the whole."
     )
 
 
 class RecentVerdict(BaseModel):
-    """What the service said of one completion."""
+    """The service's verdict on one completion."""
 
     time: float = Field(description="Seconds since 1970, UTC.")
     verdict: Verdict
@@ -79,7 +79,7 @@ class RecentResponse(BaseModel):
 def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRouter:
     """``/`` and its files, ``/v1/explain`` and ``/v1/recent``.
 
-    ``explainer`` is a pool of its own whose grader is ``math_reward.page.explain.explain``: people who use the page
+    ``explainer`` is a second pool, whose grader is ``math_reward.page.explain.explain``: so people who use the page
     and trainers do not wait for each other.
     """
     token = [Security(HTTPBearer(auto_error=False))] if settings.bearer_token else []
@@ -93,7 +93,7 @@ def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRoute
         with pool_refusals(lambda: f"{explainer.queued:,} items wait already"):
             (graded,) = await unless_hung_up(request, explainer.grade([body.item(DEFAULT_OPTIONS)]))
         recent.add([graded])
-        # A worker that was killed leaves a grade without explanation.
+        # If its worker was killed, there is a grade without an explanation.
         found = graded.grade if isinstance(graded.grade, Explanation) else None
         return _json(
             {
@@ -107,7 +107,7 @@ def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRoute
 
     @router.get("/v1/recent", response_model=RecentResponse, dependencies=token, responses=_RECENT_PROBLEMS)
     async def recent_verdicts() -> Response:
-        """The last verdicts of this service, whoever asked for them, newest first."""
+        """The service's last verdicts, newest first, whoever asked for them."""
         return _json({"verdicts": recent.newest_first()})
 
     return router
@@ -127,5 +127,5 @@ def _add_file(router: APIRouter, path: str, name: str, media_type: str) -> None:
 
 
 def _json(content: object) -> Response:
-    # All ASCII: half a surrogate pair, which a completion may well have, has no other form in UTF-8.
+    # ASCII, because a completion may have half a surrogate pair, which UTF-8 cannot encode.
     return Response(json.dumps(content), media_type="application/json", headers={"Cache-Control": "no-store"})

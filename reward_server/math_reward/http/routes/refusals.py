@@ -1,4 +1,4 @@
-"""What a route answers where the pool takes no items."""
+"""The answers of a route when the pool refuses its items."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,15 +11,15 @@ from math_reward.pool.lane import NoWorkers
 from math_reward.pool.pool import PoolClosed, QueueFull
 
 NO_WORKERS_RETRY_SECONDS = 2
-"""When to ask again where no worker could be started."""
+"""When to try again if no worker could be started."""
 
 
 @contextmanager
 def pool_refusals(how_full: Callable[[], str]) -> Iterator[None]:
-    """Turns a full queue into 429, and a pool that is closed or cannot start a worker into 503, with Retry-After.
-    A client that has hung up gets 499, which only the metrics and the access log see.
+    """Turns a full queue into 429, and a pool that is closed or cannot start a worker into 503, with Retry-After. A
+    client that has hung up counts as 499, which only the metrics and the access log show.
 
-    ``how_full`` begins the sentence of the 429; it is called when it is needed.
+    ``how_full`` returns the start of the message for a 429; it is called only then.
     """
     try:
         yield

@@ -30,7 +30,7 @@ from math_reward.pool.pool import Pool
 from math_reward.settings import Settings
 
 SLICE_RESULTS = 256
-"""Results that are written as JSON before the event loop gets its turn."""
+"""How many results are written as JSON before the event loop gets its turn."""
 
 ACCEPT_PROMPTS = {"Accept-Prompts": "shared"}
 """Tells a client that it may send each prompt once; it cannot know this of a service that may be an older one."""
@@ -50,10 +50,10 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         "model": Problem,
         "description": "No token is set, and the Host header is not the service's",
     },
-    422: {"model": Problem, "description": "The body is no JSON, does not fit the schema, or has too many items"},
+    422: {"model": Problem, "description": "The body is not JSON, does not fit the schema, or has too many items"},
     429: {
         "model": Problem,
-        "description": "Too many items wait already, or too many bytes of requests",
+        "description": "Too many items are waiting, or the bodies of all requests are too large together",
         "headers": {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer"}}},
     },
     503: {
@@ -65,10 +65,10 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
 
 
 def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent) -> APIRouter:
-    """``/v1/grade`` and ``/get_reward``. Their answers are written by hand, not through the models that document them:
-    an answer has thousands of results, and nothing may hold up the event loop.
+    """``/v1/grade`` and ``/get_reward``. They write their JSON themselves, and not through the models that document
+    it: an answer may have thousands of results, and must not hold up the event loop.
     """
-    # AuthAndLimits asks for the token; this writes it into the OpenAPI document.
+    # AuthAndLimits checks the token; this only writes it into the OpenAPI document.
     token = [Security(HTTPBearer(auto_error=False))] if settings.bearer_token else []
     router = APIRouter(
         route_class=json_route(settings.max_items),
@@ -106,7 +106,7 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
 
     @router.post("/get_reward", response_model=RewardResponse)
     async def get_reward(request: Request, body: RewardRequest, on_no_judgement: _OnNoJudgement = "zero") -> Response:
-        """OpenRLHF's protocol for remote rewards: the prompt is cut off each query, the rest is graded."""
+        """OpenRLHF's protocol for remote rewards: cuts the prompt off each query and grades the rest."""
         graded = await grade(request, body.to_grade())
         if on_no_judgement == "refuse":
             _refuse_what_is_no_judgement(graded)
@@ -116,7 +116,7 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
 
 
 def _refuse_unknown_parameters(request: Request) -> None:
-    """A parameter that is mistyped would be as if it were not there."""
+    """Raises HTTPException for an unknown parameter: otherwise a mistyped one would have no effect."""
     known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
     unknown = next((name for name in request.query_params if name not in known), None)
     if unknown is not None:
@@ -127,15 +127,15 @@ def _refuse_unknown_parameters(request: Request) -> None:
 _OnNoJudgement = Annotated[
     Literal["zero", "refuse"],
     Query(
-        description="What becomes of a verdict that says nothing about the answer. `zero`: the reward 0, and "
-        "`extra_logs` tells. `refuse`: no rewards; status 503 with Retry-After for `error`, which may go well another "
-        "time, and 422 for `bad_reference`, which will not."
+        description="What to answer for a verdict that does not judge the answer. `zero`: the reward 0, with the "
+        "verdict in `extra_logs`. `refuse`: no rewards, but status 503 with Retry-After for `error`, which may "
+        "succeed later, and 422 for `bad_reference`, which will not."
     ),
 ]
 
 
 def _refuse_what_is_no_judgement(graded: list[Graded]) -> None:
-    """Raises HTTPException for the first verdict that says nothing about the answer."""
+    """Raises HTTPException for the first verdict that does not judge the answer."""
     for index, one in enumerate(graded):
         if one.grade.verdict is Verdict.BAD_REFERENCE:
             raise HTTPException(422, f"Item {index}: {one.grade.detail}")
@@ -144,5 +144,5 @@ def _refuse_what_is_no_judgement(graded: list[Graded]) -> None:
 
 
 def _json(text: str, headers: dict[str, str] | None = None) -> Response:
-    # All ASCII: half a surrogate pair, which a completion may well have, has no other form in UTF-8.
+    # ASCII, because a completion may have half a surrogate pair, which UTF-8 cannot encode.
     return Response(text, media_type="application/json", headers=headers)
