@@ -90,8 +90,20 @@ SHAPING = (
             "help": "clamp entropies to [LOW, HIGH] nats before shaping (default: off)",
         },
     ),
+    Flag(
+        "shaping.weights",
+        {
+            "choices": ["entropy", "shuffled", "uniform", "surprisal", "inverse"],
+            "default": "entropy",
+            "help": "what stands where the formulas have the entropy H; all but entropy are controls. shuffled: the "
+            "same entropies, permuted by --train.seed among the tokens of a position, group and class (grpo_s: among "
+            "the responses of a group and class); uniform: 1; surprisal: minus the token's log-probability; inverse: "
+            "1/H for correct and H for wrong ones (default: entropy)",
+        },
+    ),
 )
-"""Flags of both GTPO and GRPO-S; the arguments of `openrlhf_gtpo.shaping.gtpo` and `grpo_s`."""
+"""Flags of both GTPO and GRPO-S; the arguments of `openrlhf_gtpo.shaping.gtpo` and `grpo_s`, and what stands for the
+entropies (`openrlhf_gtpo.algorithms.weights`)."""
 
 ESTIMATORS: dict[str, Estimator] = {
     "gtpo": Estimator(

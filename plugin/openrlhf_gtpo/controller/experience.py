@@ -66,7 +66,7 @@ class ExperienceMaker(RemoteExperienceMaker):
         seconds = time.perf_counter() - begin
 
         self.metrics = self._measured(batch, correct, advantages, estimate.shaped_rewards)
-        self.metrics |= {**punished, **forked, "shaping/seconds": seconds}
+        self.metrics |= {**estimate.metrics, **punished, **forked, "shaping/seconds": seconds}
         if self.args.shaping.save_rollouts:
             save_rollouts(
                 rollouts_path(self.args),
@@ -176,6 +176,7 @@ class ExperienceMaker(RemoteExperienceMaker):
             reward=reward,
             penalty=reward - batch.rewards,
             reward_clip=self.args.reward.clip_range,
+            seed=1_000_003 * self.args.train.seed + self.step,
         )
         try:
             found: Estimate = estimator.load()(rollouts, **estimator_options(self.args, estimator))

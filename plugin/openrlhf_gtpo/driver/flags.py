@@ -157,7 +157,7 @@ def refusals(args: argparse.Namespace) -> list[str]:
         One sentence for each fault, with the flag and the fix; empty if there is none.
     """
     flags = vars(args)
-    found = _own_faults(flags) + guide_refusals(flags)
+    found = _own_faults(flags) + _without_effect(flags) + guide_refusals(flags)
     if flags["algo.advantage.estimator"] in ours():
         found += _meaningless(flags)
     return found
@@ -202,6 +202,11 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     clip = flags["shaping.entropy_clip"]
     if clip is not None and not (0 <= clip[0] < clip[1]):
         found.append(f"--shaping.entropy_clip is {clip[0]} {clip[1]}, but needs 0 <= LOW < HIGH, in nats.")
+    if clip is not None and flags["shaping.weights"] in ("uniform", "surprisal"):
+        found.append(
+            f"--shaping.entropy_clip clamps entropies, but --shaping.weights {flags['shaping.weights']} uses none: "
+            "leave one of them out."
+        )
     if not 0 < flags["shaping.top_entropy_share"] <= 1:
         found.append(
             f"--shaping.top_entropy_share is {flags['shaping.top_entropy_share']}, but a share is above 0 and at "
@@ -244,6 +249,21 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
             "No --data.label_key: the built-in reward service compares each response with a reference answer, so name "
             "the column that holds it (or give your own rewards by --reward.remote_url)."
         )
+    return found
+
+
+def _without_effect(flags: dict[str, Any]) -> list[str]:
+    """Flags of estimators that the chosen one does not read: a control, say, that would train without it."""
+    name = flags["algo.advantage.estimator"]
+    read = {flag.name for flag in ESTIMATORS[name].flags} if name in ESTIMATORS else set()
+    found = []
+    for flag in {flag.name: flag for estimator in ESTIMATORS.values() for flag in estimator.flags}.values():
+        if flag.name not in read and flags[flag.name] != flag.options["default"]:
+            readers = [other for other, estimator in ESTIMATORS.items() if flag in estimator.flags]
+            found.append(
+                f"--{flag.name} is {flags[flag.name]}, but --algo.advantage.estimator {name} does not read it: leave "
+                f"it out, or choose {' or '.join(readers)}."
+            )
     return found
 
 

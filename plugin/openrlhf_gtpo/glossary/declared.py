@@ -141,6 +141,14 @@ GLOSSARY: tuple[Metric, ...] = (
         OURS + "controller/metrics.py",
         "where scores are binary",
     ),
+    Metric(
+        "shaping/weight_entropy_correlation",
+        "",
+        "the step's tokens",
+        "Correlation of the shares that --shaping.weights gives with those that the entropies would give.",
+        OURS + "algorithms/estimators.py",
+        "with --shaping.weights shuffled, surprisal or inverse, where both vary",
+    ),
     Metric("shaping/seconds", "seconds", STEP, "Time that advantages take.", OURS + "controller/experience.py"),
     Metric(
         "forking/kept_share",

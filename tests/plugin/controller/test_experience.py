@@ -33,6 +33,7 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
             over="group",
             scope="group",
             entropy_clip=None,
+            weights="entropy",
             save_rollouts=0,
             grop=False,
             top_entropy_share=1.0,
@@ -46,7 +47,7 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
             stop_properly_penalty_coef=None,
         ),
         rollout=SimpleNamespace(n_samples_per_prompt=G, micro_batch_size=1, max_new_tokens=12, max_tokens_per_gpu=64),
-        train=SimpleNamespace(dynamic_batch_enable=False, batch_size=G, max_steps=None),
+        train=SimpleNamespace(dynamic_batch_enable=False, batch_size=G, max_steps=None, seed=42),
         guide=SimpleNamespace(
             model=None,
             solutions=None,

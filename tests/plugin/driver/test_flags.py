@@ -53,6 +53,7 @@ def test_the_papers_settings_are_the_defaults_and_are_accepted(
         "over": "group",
         "scope": "group",
         "entropy_clip": None,
+        "weights": "entropy",
     }
 
 
@@ -154,6 +155,10 @@ def test_forking_tokens_go_with_gtpo_but_not_with_one_ratio_per_response(parser:
         (["--shaping.entropy_clip", "2", "1"], "--shaping.entropy_clip is 2.0 1.0, but needs 0 <= LOW < HIGH"),
         (["--reward.deadline", "0"], "--reward.deadline is 0.0"),
         (["--reward.batch_size", "0"], "--reward.batch_size is 0"),
+        (
+            ["--shaping.entropy_clip", "0", "1", "--shaping.weights", "uniform"],
+            "--shaping.entropy_clip clamps entropies, but --shaping.weights uniform uses none",
+        ),
         (["--shaping.top_entropy_share", "0"], "--shaping.top_entropy_share is 0.0, but a share is above 0"),
         (["--shaping.top_entropy_share", "1.5"], "--shaping.top_entropy_share is 1.5, but a share is above 0"),
         (["--shaping.save_rollouts", "-1"], "--shaping.save_rollouts is -1"),
@@ -173,7 +178,19 @@ def test_values_out_of_bounds_are_refused(parser: argparse.ArgumentParser, flags
     assert sentence.startswith(words)
 
 
-@pytest.mark.parametrize("flag", ["--shaping.over", "--shaping.scope", "--reward.on_failure", "--device"])
+@pytest.mark.parametrize("estimator", ["group_norm", "reinforce_baseline"])
+def test_a_flag_that_the_estimator_does_not_read_is_refused(parser: argparse.ArgumentParser, estimator: str) -> None:
+    (sentence,) = refusals(parse(parser, "--shaping.weights", "shuffled", estimator=estimator))
+    assert sentence == (
+        f"--shaping.weights is shuffled, but --algo.advantage.estimator {estimator} does not read it: leave it out, "
+        "or choose gtpo or grpo_s."
+    )
+    assert refusals(parse(parser, "--shaping.weights", "entropy", estimator=estimator)) == []
+
+
+@pytest.mark.parametrize(
+    "flag", ["--shaping.weights", "--shaping.over", "--shaping.scope", "--reward.on_failure", "--device"]
+)
 def test_an_unknown_choice_is_refused_by_the_parser(parser: argparse.ArgumentParser, flag: str) -> None:
     with pytest.raises(FlagError, match=f"^argument {flag}: invalid choice: 'sideways' "):
         parse(parser, flag, "sideways")

@@ -117,7 +117,7 @@ def test_the_plan_says_what_would_run(parser: argparse.ArgumentParser) -> None:
     )
     told = {name.strip(): value.strip() for name, value in rows.items()}
     assert told["preset"] == "gtpo, except --shaping.alpha2"
-    assert told["estimator"] == "gtpo, alpha1 1.0, alpha2 0.2, over group, scope group"
+    assert told["estimator"] == "gtpo, alpha1 1.0, alpha2 0.2, over group, scope group, weights entropy"
     assert told["clip"] == "0.2 below, 0.28 above"
     assert told["rollout"] == "128 prompts x 16 responses = 2,048 a step"
     assert told["updates"] == "4 a step, of 512 responses"
