@@ -181,7 +181,7 @@ ESTIMATORS: dict[str, Estimator] = {
     ),
     "entropy_advantage": Estimator(
         "Entropy advantage",
-        "GRPO's advantage A plus min(alpha * H, |A| / kappa) for a token's entropy H (arXiv 2506.14758)",
+        "GRPO's advantage plus a bonus for a token's entropy, bounded by the advantage's size (arXiv 2506.14758)",
         f"{_ALGORITHMS}.entropy_advantage:entropy_advantage",
         needs_correctness=False,
         flags=(

@@ -78,7 +78,7 @@ def parts(place: str) -> tuple[Path, str]:
     path, _, name = place.rpartition(":")
     if not (path and name.isidentifier()):
         raise FunctionUnusable(f"{place} does not name a function: write FILE.py:NAME")
-    return Path(path), name
+    return Path(path).absolute(), name
 
 
 def file_hash(place: str) -> str:
