@@ -1,13 +1,14 @@
 """The estimators of our `table`: functions that turn `Rollouts` and options into an `Estimate` with advantages."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from openrlhf_gtpo import shaping
 from openrlhf_gtpo.algorithms import mixed_policy
+from openrlhf_gtpo.algorithms.weights import correlation, in_place_of_entropy
 
 __all__ = ["Estimate", "Rollouts", "group_norm", "grpo_s", "gtpo"]
 
@@ -32,6 +33,24 @@ class Rollouts:
     """(N,) float, the part of the reward that is penalties (length, overlong punishment)."""
     reward_clip: tuple[float, float] = (-torch.inf, torch.inf)
     """OpenRLHF's bounds of a normalised reward (``--reward.clip_range``)."""
+    seed: int = 0
+    """Of whatever is drawn for this batch: another one at each step of a run, the same one when a step is repeated."""
+
+    def checked_entropy(self) -> torch.Tensor:
+        """(N, T) nats, 0 off the mask.
+
+        Raises:
+            ValueError: an entropy is negative or no number.
+        """
+        entropy = torch.where(self.mask, self.entropy.detach(), 0.0)
+        strange = ~((entropy >= 0) & entropy.isfinite())
+        if strange.any():
+            row, column = strange.nonzero()[0].tolist()
+            raise ValueError(
+                "entropy must be finite and at least 0 on every response token, but it is "
+                f"{entropy[row, column].item()} in response {row}, column {column}"
+            )
+        return entropy
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,22 +63,46 @@ class Estimate:
     """(N,) float, each response's return, for the log."""
     shaped_rewards: torch.Tensor | None = None
     """(N, T) float, where the estimator shapes rewards token by token."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """What it has to log of this batch, by names that `openrlhf_gtpo.glossary` describes."""
+    for_loss: Mapping[str, float] = field(default_factory=dict)
+    """Numbers of the whole batch that its loss needs beside each micro-batch
+    (`openrlhf_gtpo.policy.covariance_loss`). They are logged under these names."""
 
 
 def _shape(
-    shape: Callable[..., shaping.Shaped], rollouts: Rollouts, entropy_clip: Any = None, **options: Any
+    shape: Callable[..., shaping.Shaped],
+    rollouts: Rollouts,
+    per_response: bool,
+    entropy_clip: Any = None,
+    weights: str = "entropy",
+    **options: Any,
 ) -> Estimate:
-    shaped = shape(
-        rollouts.entropy,
-        rollouts.mask,
-        rollouts.correct,
-        rollouts.group,
-        entropy_clip=None if entropy_clip is None else tuple(entropy_clip),
-        penalty=rollouts.penalty if rollouts.penalty.any() else None,
-        **options,
-    )
+    assert rollouts.correct is not None
+
+    def shaped_by(values: torch.Tensor, **options: Any) -> shaping.Shaped:
+        return shape(values, rollouts.mask, rollouts.correct, rollouts.group, **options)
+
+    entropy = rollouts.entropy if entropy_clip is None else rollouts.entropy.clamp(*entropy_clip)
+    values, found = entropy, {}
+    if weights != "entropy":
+        values = in_place_of_entropy(
+            weights,
+            entropy,
+            rollouts.logprob,
+            rollouts.mask,
+            rollouts.correct,
+            rollouts.group,
+            per_response=per_response,
+            seed=rollouts.seed,
+        )
+        # The rewards' part that is shared out, 1 on average.
+        shares = [shaped_by(each, alpha1=0, alpha2=1).rewards[rollouts.mask].abs() for each in (entropy, values)]
+        likeness = correlation(*shares)
+        found = {} if likeness is None else {"shaping/weight_entropy_correlation": likeness}
+    shaped = shaped_by(values, penalty=rollouts.penalty if rollouts.penalty.any() else None, **options)
     length = rollouts.mask.sum(-1).clamp(min=1)
-    return Estimate(shaped.advantages, shaped.rewards.sum(-1) / length, shaped.rewards)
+    return Estimate(shaped.advantages, shaped.rewards.sum(-1) / length, shaped.rewards, found)
 
 
 def gtpo(rollouts: Rollouts, **options: Any) -> Estimate:
@@ -67,12 +110,13 @@ def gtpo(rollouts: Rollouts, **options: Any) -> Estimate:
 
     Args:
         rollouts: the batch.
-        options: of `openrlhf_gtpo.shaping.gtpo`.
+        options: of `openrlhf_gtpo.shaping.gtpo`; ``weights`` says what stands for the entropies
+            (`openrlhf_gtpo.algorithms.weights`).
 
     Raises:
         ValueError: an entropy is negative or no number, or an option is out of its bounds.
     """
-    return _shape(shaping.gtpo, rollouts, **options)
+    return _shape(shaping.gtpo, rollouts, per_response=False, **options)
 
 
 def grpo_s(rollouts: Rollouts, **options: Any) -> Estimate:
@@ -80,12 +124,13 @@ def grpo_s(rollouts: Rollouts, **options: Any) -> Estimate:
 
     Args:
         rollouts: the batch.
-        options: of `openrlhf_gtpo.shaping.grpo_s`.
+        options: of `openrlhf_gtpo.shaping.grpo_s`; ``weights`` says what stands for the entropies
+            (`openrlhf_gtpo.algorithms.weights`).
 
     Raises:
         ValueError: an entropy is negative or no number, or an option is out of its bounds.
     """
-    return _shape(shaping.grpo_s, rollouts, **options)
+    return _shape(shaping.grpo_s, rollouts, per_response=True, **options)
 
 
 def group_norm(rollouts: Rollouts) -> Estimate:

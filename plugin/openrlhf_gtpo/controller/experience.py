@@ -67,7 +67,7 @@ class ExperienceMaker(RemoteExperienceMaker):
         seconds = time.perf_counter() - begin
 
         self.metrics = self._measured(batch, correct, advantages, estimate.shaped_rewards)
-        self.metrics |= {**punished, **forked, "shaping/seconds": seconds}
+        self.metrics |= {**estimate.metrics, **punished, **forked, "shaping/seconds": seconds}
         if self.args.shaping.save_rollouts:
             save_rollouts(
                 rollouts_path(self.args),
@@ -177,6 +177,7 @@ class ExperienceMaker(RemoteExperienceMaker):
             reward=reward,
             penalty=reward - batch.rewards,
             reward_clip=self.args.reward.clip_range,
+            seed=1_000_003 * self.args.train.seed + self.step,
         )
         try:
             found: Estimate = estimator.load()(rollouts, **estimator_options(self.args, estimator))
@@ -187,6 +188,8 @@ class ExperienceMaker(RemoteExperienceMaker):
         for experience, rows, own in zip(experiences, batch.order, returns, strict=True):
             experience.rewards = reward[rows]
             experience.info |= {"group_reward_std": deviation[rows], "return": found.returns[rows]}
+            for name, number in found.for_loss.items():
+                experience.info[name] = torch.full((len(rows),), number)
             if "reward" in experience.info:
                 experience.info["reward"] = reward[rows]
             experience.returns = own

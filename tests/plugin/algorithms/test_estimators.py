@@ -16,27 +16,27 @@ from openrlhf_gtpo.driver.flags import refusals
 
 from ..controller.test_experience import advantages_by_response, arguments, dense, rollout
 
-EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "entropy_advantage.py"
+EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "less_from_success.py"
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_line_of_the_table_has_a_function_that_a_docstring_describes(name: str) -> None:
     estimator = ESTIMATORS[name]
     assert estimator.load().__doc__
-    assert "arXiv" in estimator.sentence
+    assert name == "function" or "arXiv" in estimator.sentence, "a user's own function has no paper of ours"
 
 
 @pytest.fixture
 def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The estimator of docs/extending.md in the table; its name."""
     before = dict(ESTIMATORS)
-    spec = importlib.util.spec_from_file_location("entropy_advantage", EXAMPLE)
+    spec = importlib.util.spec_from_file_location("less_from_success", EXAMPLE)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "entropy_advantage", module)
+    monkeypatch.setitem(sys.modules, "less_from_success", module)
     spec.loader.exec_module(module)
-    yield "entropy_advantage"
+    yield "less_from_success"
     ESTIMATORS.clear()
     ESTIMATORS.update(before)
 
@@ -51,10 +51,11 @@ def test_the_documented_estimator_has_its_equations_advantages_by_hand(example: 
         reward=torch.tensor([1.0, 0.0]),
         penalty=torch.zeros(2),
     )
-    found = ESTIMATORS[example].load()(rollouts, alpha=0.4, kappa=2.0)
-    # Group norm of (1, 0) is +-0.70711; bounds 0.35355; bonuses min(0.2, .), min(1.6, .) and min(0.4, .).
-    expected = torch.tensor([[0.90711, 1.06066], [-0.35355, 0.0]])
+    found = ESTIMATORS[example].load()(rollouts, weight=0.1)
+    # Group norm of (1, 0) is +-0.70711, of which success gets a tenth.
+    expected = torch.tensor([[0.070711, 0.070711], [-0.70711, 0.0]])
     assert torch.allclose(found.advantages, expected, atol=1e-5)
+    assert found.metrics == {"less_from_success/negative_share": pytest.approx(1 / 3)}
 
 
 def test_the_documented_estimator_joins_parser_controller_and_metrics(example: str) -> None:
@@ -63,22 +64,23 @@ def test_the_documented_estimator_joins_parser_controller_and_metrics(example: s
     scores = torch.tensor([r["scores"] for r in responses])
     group = torch.arange(len(responses)) // 4
     args = arguments(example)
-    args.entropy_advantage = type("Options", (), {"alpha": 0.1, "kappa": 3.0})()
+    args.less_from_success = type("Options", (), {"weight": 0.25})()
     found = advantages_by_response(args, responses)
     plain = estimators.group_norm(
         Rollouts(entropy, entropy, mask.bool(), None, group, scores, torch.zeros_like(scores))
     ).advantages
-    expected = plain + torch.minimum(0.1 * entropy, plain.abs() / 3)
+    expected = torch.where(plain < 0, plain, 0.25 * plain)
     for row, values in enumerate(found):
         assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5)
 
 
 def test_the_documented_estimators_flags_are_parsed_and_its_name_is_accepted(example: str) -> None:
     parser = command_line.parser()
-    flags = ["--algo.advantage.estimator", example, "--entropy_advantage.kappa", "4", "--data.label_key", "answer"]
+    flags = ["--algo.advantage.estimator", example, "--less_from_success.weight", "0.5", "--data.label_key", "answer"]
     flags += ["--vllm.num_engines", "1"]
     args = parser.parse_args([*flags, "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"])
-    assert vars(args)["entropy_advantage.kappa"] == 4.0
-    assert vars(args)["entropy_advantage.alpha"] == 0.4
+    assert vars(args)["less_from_success.weight"] == 0.5
     assert refusals(args) == []
-    assert "GRPO's advantage plus a bonus for entropy" in " ".join(parser.format_help().split())
+    assert "GRPO's advantage with less weight on success" in " ".join(parser.format_help().split())
+    bad = parser.parse_args([*flags[:2], "--less_from_success.weight=2", *flags[4:], "--algo.kl.init_coef", "0"])
+    assert refusals(bad) == ["--less_from_success.weight is 2.0, but needs to be from 0 to 1."]

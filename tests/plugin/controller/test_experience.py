@@ -14,6 +14,7 @@ from openrlhf_gtpo.controller.experience import ExperienceMaker, PolicyBroken, S
 from openrlhf_gtpo.controller.generator import Generator, GroupBroken, RewardsFailed
 from openrlhf_gtpo.controller.schedule import updates
 from openrlhf_gtpo.controller.whole_batch import NotBinary
+from openrlhf_gtpo.glossary.declared import describe
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 
 G = 4
@@ -33,6 +34,7 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
             over="group",
             scope="group",
             entropy_clip=None,
+            weights="entropy",
             save_rollouts=0,
             grop=False,
             top_entropy_share=1.0,
@@ -46,7 +48,7 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
             stop_properly_penalty_coef=None,
         ),
         rollout=SimpleNamespace(n_samples_per_prompt=G, micro_batch_size=1, max_new_tokens=12, max_tokens_per_gpu=64),
-        train=SimpleNamespace(dynamic_batch_enable=False, batch_size=G, max_steps=None),
+        train=SimpleNamespace(dynamic_batch_enable=False, batch_size=G, max_steps=None, seed=42),
         guide=SimpleNamespace(
             model=None,
             solutions=None,
@@ -315,6 +317,85 @@ def test_metrics_tell_the_classes_apart_and_count_uninformative_groups() -> None
     assert make.metrics["rollout/pass_rate"] == pytest.approx(10 / 24)
     assert generate.tally.metrics()["reward/wait_seconds_mean"] == pytest.approx(0.25)
     assert generate.tally.metrics()["reward/wait_after_generation"] == pytest.approx(0.25)
+
+
+def measured(args: SimpleNamespace) -> tuple[dict[str, float], list[Experience]]:
+    """The metrics of a rollout batch, and its micro-batches."""
+    make, generate = maker(args), generator(args)
+    samples = [generate._process_response_into_experience(r, max_len=64) for r in rollout()]
+    experiences = make.split_rollout_samples(samples)
+    for experience in experiences:
+        experience.action_log_probs = torch.full(experience.action_mask.shape, -0.75)
+        experience.kl = torch.zeros(experience.action_mask.shape)
+    experiences = make.compute_advantages_and_returns(experiences)
+    return make.metrics, experiences
+
+
+def with_rivals(estimator: str, **changes: Any) -> SimpleNamespace:
+    args = arguments(estimator, **changes)
+    args.entropy_advantage = SimpleNamespace(alpha=0.4, kappa=2.0)
+    args.edge = SimpleNamespace(clip=None)
+    args.clip_cov = SimpleNamespace(share=0.1, bounds=[0.0, 9.0])
+    args.kl_cov = SimpleNamespace(share=0.1, coef=1.0)
+    return args
+
+
+@pytest.mark.parametrize(
+    ("estimator", "names"),
+    [
+        ("entropy_advantage", {"entropy_advantage/bonus_mean", "entropy_advantage/bounded_share"}),
+        ("edge", {"edge/divisor_min", "edge/divisor_max"}),
+        ("gtpo", {"shaping/weight_entropy_correlation"}),
+        ("grpo_s", {"shaping/weight_entropy_correlation"}),
+    ],
+)
+def test_a_rivals_own_metrics_are_logged_and_described(estimator: str, names: set[str]) -> None:
+    found, _ = measured(with_rivals(estimator, shaping__weights="shuffled"))
+    assert names <= set(found)
+    for name in names:
+        entry = describe(name)
+        assert entry is not None
+        assert entry.file.startswith("plugin/openrlhf_gtpo/algorithms/")
+
+
+@pytest.mark.parametrize(
+    ("estimator", "names"),
+    [
+        ("clip_cov", {"covariance/logprob_mean", "covariance/advantage_mean", "clip_cov/chance"}),
+        ("kl_cov", {"covariance/logprob_mean", "covariance/advantage_mean", "kl_cov/threshold"}),
+    ],
+)
+def test_the_whole_batchs_numbers_go_to_the_loss_with_every_response(estimator: str, names: set[str]) -> None:
+    _, experiences = measured(with_rivals(estimator, rollout__micro_batch_size=3))
+    for name in names:
+        values = torch.cat([experience.info[name] for experience in experiences])
+        assert values.shape == (24,)
+        assert values.unique().numel() == 1
+        assert describe(name) is not None
+
+
+def test_a_shuffle_is_another_one_at_each_step_and_the_same_when_the_step_is_repeated() -> None:
+    def advantages(step: int, seed: int = 42) -> torch.Tensor:
+        args = arguments(shaping__weights="shuffled", train__seed=seed, rollout__micro_batch_size=24)
+        make, generate = maker(args), generator(args)
+        make.step = step
+        samples = [generate._process_response_into_experience(r, max_len=64) for r in rollout()]
+        (experience,) = make.split_rollout_samples(samples)
+        experience.action_log_probs = torch.full(experience.action_mask.shape, -0.5)
+        (experience,) = make.compute_advantages_and_returns([experience])
+        return experience.advantages
+
+    assert torch.equal(advantages(3), advantages(3))
+    assert not torch.equal(advantages(3), advantages(4))
+    assert not torch.equal(advantages(3), advantages(3, seed=43))
+
+
+def test_openrlhfs_own_gspo_has_our_metrics() -> None:
+    plain, _ = measured(arguments("group_norm"))
+    gspo, _ = measured(arguments("group_norm", actor__policy_loss_type="gspo"))
+    timeless = {name: value for name, value in gspo.items() if name != "shaping/seconds"}
+    assert timeless == {name: value for name, value in plain.items() if name != "shaping/seconds"}
+    assert {"entropy/token_mean", "advantage/correct_mean", "rollout/pass_rate"} <= set(gspo)
 
 
 def test_saved_rollouts_hold_each_tokens_entropy_reward_and_advantage(tmp_path: Any) -> None:

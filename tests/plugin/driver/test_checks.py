@@ -202,3 +202,19 @@ def test_a_schedule_that_there_is_none_of_is_refused_with_the_nearest(prepare: P
         "cosine_with_min_lr or cosine_with_restarts?"
     )
     assert prepare("--actor.lr_scheduler", "constant") is not None
+
+
+SHAPING = Path(__file__).resolve().parents[3] / "docs" / "examples" / "shaping_function.py"
+
+
+def test_a_shaping_function_is_tried_on_small_groups_before_anything_starts(prepare: Prepare) -> None:
+    named = {"preset": "grpo", "algo__advantage__estimator": "function"}
+    Path("mine.py").write_text("def mine(entropy, logprob, mask, correct, reward, group):\n    return reward\n")
+    (sentence,) = refused(prepare, **named, shaping__function="mine.py:mine")
+    assert re.fullmatch(r"--shaping.function: mine.py:mine returned torch.float32 of shape \(32,\), .*\.", sentence)
+    (sentence,) = refused(prepare, **named, shaping__function="nothing.py:mine")
+    assert re.fullmatch(r"--shaping.function: /\S+/nothing.py does not exist: .*\.", sentence)
+    (sentence,) = refused(prepare, **named, shaping__function="mine.py")
+    assert sentence.startswith("--shaping.function: ")
+    assert "write FILE.py:NAME" in sentence
+    assert prepare("--dry-run", **named, shaping__function=f"{SHAPING}:surprise") is None

@@ -28,7 +28,9 @@ def test_every_preset_is_accepted_and_every_line_says_something(parser: argparse
 
 
 def test_the_presets_are_the_algorithms_of_the_papers_table(parser: argparse.ArgumentParser) -> None:
-    assert presets.names() == ["dapo", "dapo_forking", "grpo", "grpo_s", "gtpo"]
+    papers = {"dapo", "dapo_forking", "grpo", "grpo_s", "gtpo"}
+    rivals = {"adaptive_entropy", "clip_cov", "edge", "entropy_advantage", "kl_cov"}
+    assert presets.names() == sorted(papers | rivals)
     dapo, forking = parse(parser, "--preset", "dapo"), parse(parser, "--preset=dapo_forking")
     assert dapo["actor.eps_clip_low_high"] == [0.2, 0.28]
     assert dapo["algo.dynamic_filtering_enable"] is True
@@ -74,7 +76,7 @@ def test_a_command_line_without_a_preset_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--preset", "ppo"], "--preset ppo does not exist: choose one of dapo, dapo_forking, grpo, grpo_s, gtpo."),
+        (["--preset", "ppo"], "--preset ppo does not exist: choose one of adaptive_entropy, clip_cov, dapo, "),
         (["--preset"], "--preset  does not exist: choose one of"),
         (["--preset", "../secret"], "--preset ../secret does not exist"),
         (["--preset", "dapo", "--preset", "gtpo"], "--preset is given twice, dapo and gtpo: keep one."),
@@ -117,7 +119,7 @@ def test_the_plan_says_what_would_run(parser: argparse.ArgumentParser) -> None:
     )
     told = {name.strip(): value.strip() for name, value in rows.items()}
     assert told["preset"] == "gtpo, except --shaping.alpha2"
-    assert told["estimator"] == "gtpo, alpha1 1.0, alpha2 0.2, over group, scope group"
+    assert told["estimator"] == "gtpo, alpha1 1.0, alpha2 0.2, over group, scope group, weights entropy"
     assert told["clip"] == "0.2 below, 0.28 above"
     assert told["rollout"] == "128 prompts x 16 responses = 2,048 a step"
     assert told["updates"] == "4 a step, of 512 responses"

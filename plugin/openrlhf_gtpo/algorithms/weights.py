@@ -1,0 +1,98 @@
+"""``--shaping.weights``: controls for GTPO and GRPO-S, whose formulas stay and whose weights are not the entropies.
+
+A control puts other values in the place of the entropies H, of each token for GTPO and of each response's mean for
+GRPO-S. What is proved of the formulas for any H, conservation and bounds, therefore holds for every control. Pure
+tensor mathematics."""
+
+import torch
+
+__all__ = ["correlation", "in_place_of_entropy"]
+
+SMALLEST_ENTROPY = 1e-6
+"""Nats. The inverse is that of an entropy of at least this, as for the wrong responses of GTPO."""
+
+
+def in_place_of_entropy(
+    weights: str,
+    entropy: torch.Tensor,
+    logprob: torch.Tensor,
+    mask: torch.Tensor,
+    correct: torch.Tensor,
+    group: torch.Tensor,
+    *,
+    per_response: bool,
+    seed: int,
+) -> torch.Tensor:
+    """What GTPO or GRPO-S takes for the entropies.
+
+    ======== ====================================================================================================
+    entropy   the entropies H
+    shuffled  the same H, permuted among the tokens of one position, group and class (GRPO-S: the mean entropies,
+              among the responses of one group and class); so each sum of the formulas stays what it was
+    uniform   1 everywhere
+    surprisal minus the log-probability of the sampled token
+    inverse   1/H, so that correct tokens weigh 1/H and wrong ones H
+    ======== ====================================================================================================
+
+    Args:
+        weights: one of the names above.
+        entropy: (N, T) nats; values off the mask are ignored.
+        logprob: (N, T) of the sampled tokens, in nats; values off the mask are ignored.
+        mask: (N, T), 1 on response tokens.
+        correct: (N,) bool.
+        group: (N,) int, which prompt each response answers.
+        per_response: whether the formulas weigh responses (GRPO-S); their values are then means, the same at every
+            token of a response.
+        seed: of the permutation. Padding does not change it.
+
+    Returns:
+        (N, T), 0 off the mask.
+
+    Raises:
+        ValueError: there are no such weights.
+    """
+    on = mask.bool()
+    values = torch.where(on, -logprob.clamp(max=0) if weights == "surprisal" else entropy, 0.0)
+    length = on.sum(1, keepdim=True)
+    units, present = (values.sum(1, keepdim=True) / length.clamp(min=1), length > 0) if per_response else (values, on)
+    if weights == "shuffled":
+        units = _shuffled(units, present, correct, group, seed)
+    elif weights == "uniform":
+        units = torch.ones_like(units)
+    elif weights == "inverse":
+        units = 1 / units.clamp(min=SMALLEST_ENTROPY)
+    elif weights not in ("entropy", "surprisal"):
+        raise ValueError(f"weights is {weights}, but must be entropy, shuffled, uniform, surprisal or inverse")
+    return units * on
+
+
+def _shuffled(
+    units: torch.Tensor, present: torch.Tensor, correct: torch.Tensor, group: torch.Tensor, seed: int
+) -> torch.Tensor:
+    """Permute values among the units of the same position, group and class.
+
+    Args:
+        units: (N, U), U being T (tokens) or 1 (responses).
+        present: (N, U) bool, where there is a unit; its position is its number in its row.
+    """
+    _, group = group.unique(return_inverse=True)
+    position = present.cumsum(1) - 1
+    peers = ((2 * group + correct.long())[:, None] * units.shape[1] + position)[present]  # (units present,)
+    draw = torch.Generator().manual_seed(seed)
+    chance = torch.rand(len(peers), generator=draw, dtype=torch.float64).to(peers.device)
+    places = peers.argsort(stable=True)
+    drawn = (peers + chance).argsort()  # the same peers side by side, in random order
+    flat = units[present]
+    moved = torch.empty_like(flat)
+    moved[places] = flat[drawn]
+    return torch.zeros_like(units).masked_scatter(present, moved)
+
+
+def correlation(one: torch.Tensor, other: torch.Tensor) -> float | None:
+    """Pearson's correlation of two (n,) tensors; None where one of them does not vary."""
+    one, other = (values.double() - values.double().mean() for values in (one, other))
+    scale = one.square().sum().sqrt() * other.square().sum().sqrt()
+    # Below this the values differ by float32's rounding only.
+    if one.numel() < 2 or one.abs().max() < 1e-6 or other.abs().max() < 1e-6:
+        return None
+    return ((one * other).sum() / scale).item()
