@@ -15,7 +15,7 @@ from typing import Any
 
 HELD_OUT_SHARE = 10  # one expression in so many is held out
 
-NAMES = ("last_digit", "gates", "trail")
+NAMES = ("last_digit", "gates", "trail", "sieve")
 SKILLS = ("weak", "strong")
 
 

@@ -1,0 +1,307 @@
+"""The entropy study: its task, its arms, its statistics by hand, and its analysis of results whose answer is known."""
+
+import dataclasses
+import itertools
+import json
+import math
+import random
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
+
+import dose  # noqa: E402
+import entropy_study  # noqa: E402
+import inference  # noqa: E402
+import record  # noqa: E402
+import runs  # noqa: E402
+import sieve  # noqa: E402
+from math_reward.grader import Verdict, grade  # noqa: E402
+from openrlhf_gtpo.report.run import Run  # noqa: E402
+from record import Record  # noqa: E402
+
+DESIGN = entropy_study.DESIGN
+NAMES = {arm.key: arm.title for arm in DESIGN.arms}
+task = sieve.TASK
+
+
+# --- the task
+
+
+def test_an_item_passes_by_a_property_of_its_digit_and_the_second_half_of_the_letters_turn_it_round() -> None:
+    assert sieve.passes("a", 7)  # odd
+    assert not sieve.passes("a", 4)
+    assert not sieve.passes("k", 7)  # not odd
+    assert sieve.passes("k", 4)
+    assert sieve.passes("d", 2)  # prime
+    assert not sieve.passes("n", 2)
+
+
+def test_the_answer_is_the_last_digit_of_the_sum_of_what_passes() -> None:
+    # a7 passes (odd), k7 does not, k4 passes, d9 is not prime: 7 + 4 = 11.
+    items = sieve.Items("akjd", (7, 7, 4, 9))
+    passing = [digit for letter, digit in items.pairs if sieve.passes(letter, digit)]
+    assert task.answer(items) == str(sum(passing) % 10)
+    assert task.question(items) == "Sieve a7k7j4d9?"
+
+
+def test_worked_responses_of_one_question_differ_in_order_and_are_all_graded_right() -> None:
+    (items,) = task.expressions(1, 5, held_out=True)
+    responses = {task.worked(items, rng=random.Random(seed)) for seed in range(50)}
+    assert len(responses) == 50, "of more than 9! orders"
+    for response in responses:
+        assert grade(response, task.answer(items)).verdict is Verdict.CORRECT
+        total = 0
+        for line in response.splitlines()[:-1]:
+            total = (total + int(line[1])) % 10
+            assert sieve.passes(line[0], int(line[1]))
+            assert line[2:] == f"={total}"
+
+
+def test_leaving_out_or_adding_any_one_item_changes_the_answer() -> None:
+    for items in task.expressions(100, 6, held_out=False):
+        total = sum(digit for letter, digit in items.pairs if sieve.passes(letter, digit))
+        for letter, digit in items.pairs:
+            other = total - digit if sieve.passes(letter, digit) else total + digit
+            assert str(other % 10) != task.answer(items)
+
+
+def test_every_prompt_and_response_fits_the_task_s_limits() -> None:
+    import policy
+
+    tokenizer = policy.build_tokenizer(task)
+    for items in task.expressions(300, 7, held_out=False):
+        everything = "".join(f"{letter}{digit}=0\n" for letter, digit in items.pairs) + "\\boxed{0}" + policy.END
+        response = tokenizer(everything).input_ids  # as if all items passed
+        assert len(response) <= task.max_new_tokens
+        assert len(tokenizer(policy.chat(task, tokenizer, items)).input_ids) + len(response) <= task.max_length
+
+
+# --- the design
+
+
+def study(out: Path, **changes: object) -> runs.Study:
+    settings: dict[str, object] = {
+        "design": DESIGN,
+        "out": out,
+        "arms": tuple(NAMES),
+        "seeds": None,
+        "steps": 40,
+        "jobs": 1,
+        "learning_rate": 1e-4,
+        "start": out / "warm_start",
+        "guide": None,
+        "final_prompts": 200,
+    }
+    return runs.Study(**(settings | changes))  # type: ignore[arg-type]
+
+
+def test_the_primary_arms_come_first_and_whole_seeds_before_the_next(tmp_path: Path) -> None:
+    order = study(tmp_path).jobs_in_order()
+    primary = [arm.key for arm in DESIGN.arms if arm.rank == 0]
+    around = [arm.key for arm in DESIGN.arms if arm.rank == 1]
+    expected = [(key, seed) for seed in range(8) for key in primary]
+    expected += [(key, seed) for seed in range(4) for key in around]
+    assert [(job.arm.key, job.seed) for job in order] == expected
+    some = study(tmp_path, arms=("grpo", "gtpo_1"), seeds=2).jobs_in_order()
+    assert [(job.arm.key, job.seed) for job in some] == [("gtpo_1", 0), ("gtpo_1", 1), ("grpo", 0), ("grpo", 1)]
+
+
+def test_real_and_shuffled_arms_of_a_dose_differ_in_the_weights_alone(tmp_path: Path) -> None:
+    one = study(tmp_path)
+    for dose_ in ("1", "3"):
+        real, shuffled = (DESIGN.arm(f"{name}_{dose_}") for name in ("gtpo", "gtpo_shuffled"))
+        commands = [
+            [word.replace(f"{arm.key}-seed-0", "RUN") for word in runs.training(one, runs.Job(arm, 0))]
+            for arm in (real, shuffled)
+        ]
+        place = commands[1].index("--shaping.weights")
+        assert commands[1][place : place + 2] == ["--shaping.weights", "shuffled"]
+        assert commands[1][:place] + commands[1][place + 2 :] == commands[0]
+
+
+def test_every_arm_s_command_line_is_accepted_by_the_parser(tmp_path: Path) -> None:
+    from openrlhf_gtpo.driver import command_line, presets
+
+    for arm in DESIGN.arms:
+        command = runs.training(study(tmp_path), runs.Job(arm, 0))
+        args = command_line.parse(presets.expand(command[command.index("train") + 1 :]).arguments).args
+        flags = vars(args)
+        assert flags["rollout.batch_size"] * flags["rollout.n_samples_per_prompt"] % flags["train.batch_size"] == 0
+
+
+# --- statistics
+
+
+@pytest.mark.parametrize(
+    ("probability", "degrees", "value"),
+    # From printed tables of Student's t.
+    [(0.975, 1, 12.706), (0.975, 7, 2.365), (0.975, 3, 3.182), (0.8, 7, 0.896), (0.995, 10, 3.169), (0.9, 30, 1.310)],
+)
+def test_quantiles_are_those_of_the_tables(probability: float, degrees: int, value: float) -> None:
+    assert inference.quantile(probability, degrees) == pytest.approx(value, abs=6e-4)
+    assert inference.tail(value, degrees) == pytest.approx(2 * (1 - probability), rel=2e-3)
+
+
+def test_with_one_degree_the_tail_is_cauchy_s() -> None:
+    for t in (0.1, 1.0, 7.0):
+        assert inference.tail(t, 1) == pytest.approx(1 - 2 / math.pi * math.atan(t))
+
+
+def test_a_paired_test_takes_differences_of_the_seeds_that_both_have() -> None:
+    # Differences 1, 2, 3: mean 2, deviation 1, t = 2 sqrt(3) = 3.4641 with 2 degrees. Its tail by the closed form for
+    # two degrees, 1 - t / sqrt(2 + t^2), is 1 - 3.4641 / sqrt(14) = 0.07418.
+    found = inference.paired({0: 11.0, 1: 22.0, 2: 33.0, 9: 5.0}, {0: 10.0, 1: 20.0, 2: 30.0, 8: 7.0})
+    assert found is not None
+    assert (found.mean, found.deviation, found.seeds) == (2.0, 1.0, 3)
+    assert found.p == pytest.approx(0.07418, abs=1e-5)
+    assert found.half == pytest.approx(4.303 / math.sqrt(3), abs=1e-3)
+    # (4.303 + 1.061) / sqrt(3)
+    assert found.visible() == pytest.approx(3.097, abs=2e-3)
+    assert inference.paired({0: 1.0}, {0: 2.0}) is None
+
+
+def test_holm_by_hand() -> None:
+    # Sorted 0.01, 0.02, 0.03, 0.04: times 4, 3, 2, 1 is 0.04, 0.06, 0.06, 0.04; never below the one before.
+    assert inference.holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert inference.holm([0.9, 0.8]) == [1.0, 1.0]
+    assert inference.holm([0.02]) == [0.02]
+    assert inference.holm([]) == []
+
+
+def test_the_area_is_the_mean_height_also_at_uneven_steps() -> None:
+    assert inference.area([(0, 0.2), (10, 0.4), (40, 0.4)]) == pytest.approx((10 * 0.3 + 30 * 0.4) / 40)
+    assert inference.area([(5, 0.3), (9, 0.3)]) == pytest.approx(0.3)
+    with pytest.raises(ValueError, match="two points"):
+        inference.area([(0, 1.0)])
+
+
+# --- records and analysis
+
+
+def made(arm: str, seed: int, pass1: float, pass16: float) -> Record:
+    rows = tuple(
+        {"step": step, "pass@1": 0.2 + (pass1 - 0.2) * step / 40, "pass@16": pass16, "entropy": 0.4}
+        for step in (0, 20, 40)
+    )
+    series = {"entropy": (0.5, 0.4, 0.3, 0.2, 0.2, 0.2, 0.2, 0.2, 0.3), "length": (60.0,) * 9, "reward": (0.2,) * 9}
+    return Record(arm, seed, ("--x", arm), 40, "abc", 100.0, rows, series)
+
+
+def saved(folder: Path, records: list[Record]) -> Path:
+    folder.mkdir(exist_ok=True)
+    for one in records:
+        (folder / f"{one.arm}-seed-{one.seed}.json").write_text(json.dumps(dataclasses.asdict(one)))
+    return folder
+
+
+def planted(gap: float, arms: tuple[str, ...] = ("gtpo_0", "gtpo_0.1", "gtpo_1", "gtpo_3")) -> list[Record]:
+    """Eight seeds of real and shuffled arms. Real ones at alpha2 = 3 end higher by `gap`."""
+    rng = random.Random(4)
+    found = []
+    for seed in range(8):
+        level = 0.5 + 0.1 * rng.random()  # seeds differ more than arms
+        for arm in (*arms, "gtpo_shuffled_1", "gtpo_shuffled_3"):
+            extra = gap if arm == "gtpo_3" else 0.0
+            found.append(made(arm, seed, level + extra + rng.gauss(0, 0.01), 0.9 + rng.gauss(0, 0.01)))
+    return found
+
+
+def rows_of(text: str, begin: str) -> list[list[str]]:
+    lines = text[text.index(begin) :].splitlines()[2:]
+    table = itertools.takewhile(lambda line: line.startswith("|"), lines)
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table][2:]
+
+
+def test_a_planted_difference_is_found_and_nothing_else(tmp_path: Path) -> None:
+    text = dose.write(saved(tmp_path, planted(0.08)), tmp_path, NAMES)
+    primary = rows_of(text, "Real against shuffled entropies")
+    assert [(row[0][-1], row[1], row[3].startswith("**")) for row in primary] == [
+        ("1", dose.OUTCOMES[0], False),
+        ("1", dose.OUTCOMES[1], False),
+        ("3", dose.OUTCOMES[0], True),
+        ("3", dose.OUTCOMES[1], False),
+    ]
+    # The curve rises in a straight line, so a gap of 0.08 at the end is one of 0.04 in the mean over the steps.
+    assert float(primary[2][3].strip("*").split(" ")[0]) == pytest.approx(0.04, abs=0.01)
+    assert [row[3].startswith("**") for row in rows_of(text, "Each dose against none")] == [False] * 4 + [True, False]
+    assert (tmp_path / "dose.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "table.md").read_text() == text
+
+
+def test_where_nothing_is_planted_nothing_is_found(tmp_path: Path) -> None:
+    assert "**" not in dose.write(saved(tmp_path, planted(0.0)), tmp_path, NAMES)
+
+
+def test_a_table_s_figures_are_those_of_the_records(tmp_path: Path) -> None:
+    records = [made("grpo", seed, value, 0.9) for seed, value in enumerate((0.4, 0.6))]
+    text = dose.write(saved(tmp_path, records), tmp_path, NAMES)
+    row = next(line for line in text.splitlines() if line.startswith("| GRPO |"))
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    # Areas 0.3 and 0.4; pass@1 0.4 and 0.6; 12.706 / sqrt(2) * deviation.
+    assert cells[:3] == ["GRPO", "2", f"0.3500 ± {12.7062 * statistics.stdev((0.3, 0.4)) / math.sqrt(2):.4f}"]
+    assert cells[4].startswith("0.5000 ± ")
+    # Means of five: lowest 0.20 (steps 4 to 8), last 0.22.
+    assert cells[6].startswith("0.0200 ± 0.0000")
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([], "no records"),
+        ([made("grpo", 0, 0.4, 0.9), dataclasses.replace(made("dapo", 0, 0.4, 0.9), steps=30)], "30 and 40 steps"),
+        ([made("grpo", 0, 0.4, 0.9), dataclasses.replace(made("grpo", 1, 0.4, 0.9), flags=())], "two sets of flags"),
+    ],
+)
+def test_records_that_cannot_be_compared_are_refused(tmp_path: Path, records: list[Record], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        dose.write(saved(tmp_path, records), tmp_path, NAMES)
+
+
+def test_a_record_has_the_run_s_curves_from_the_start_on() -> None:
+    metrics = [
+        {
+            "step": step,
+            "entropy/token_mean": 0.5 - 0.1 * step,
+            "rollout/response_length_mean": 60.0,
+            "rollout/pass_rate": 0.25,
+            "reward/items_total": 128.0 * step,
+        }
+        for step in (1, 2)
+    ]
+    evaluation = {"step": 2, "eval_sieve_pass1": 0.3, "eval_sieve_pass16": 0.8, "eval_sieve_pass1_low": 0.1}
+    evaluation |= {"eval_sieve_entropy_token_mean": 0.31, "eval_sieve_entropy_response_mean": 0.33}
+    run = Run("a", metrics, evaluations=[evaluation])
+    start = {"pass@1": 0.2, "pass@16": 0.9, "entropy_token_mean": 0.5, "entropy_response_mean": 0.6, "truncated": 0.0}
+    found = record.of(run, start, arm="grpo", seed=3, flags=("--x",), steps=2, commit="abc", seconds=9.0)
+    assert found.evaluations == (
+        {"step": 0, "pass@1": 0.2, "pass@16": 0.9, "entropy": 0.5},
+        {"step": 2, "pass@1": 0.3, "pass@16": 0.8, "entropy": 0.31},
+    )
+    assert found.training == {
+        "entropy": (0.4, 0.3),
+        "length": (60.0, 60.0),
+        "reward": (0.25, 0.25),
+        "responses": (128.0, 256.0),
+    }
+    assert len(json.dumps(dataclasses.asdict(found))) < 4096
+
+
+def test_the_analysis_is_a_command_of_its_own(tmp_path: Path) -> None:
+    saved(tmp_path, planted(0.08))
+    script = ROOT / "launch" / "compare" / "entropy_study.py"
+    done = subprocess.run([sys.executable, str(script), "--analyse", str(tmp_path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "Each dose against none" in done.stdout
+    empty = tmp_path / "nothing"
+    empty.mkdir()
+    done = subprocess.run([sys.executable, str(script), "--analyse", str(empty)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "entropy_study.py: there are no records of runs: run the study first\n",
+    )
