@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Is entropy the right weight? GTPO at four doses beside the same doses of shuffled entropies, eight seeds each, and other
-# ways to use entropy around it, on a CPU. The plan: docs/studies/entropy_plan.md.
+# Is entropy the right weight? GTPO at four doses beside the same doses of shuffled entropies, eight seeds each, and
+# other ways to use entropy around it, on a CPU. The plan: docs/studies/entropy_plan.md.
 #
 #   bash launch/study.sh                                    # the primary arms first; writes runs/entropy
 #   bash launch/study.sh --arms gtpo_3,gtpo_shuffled_3 --seeds 4

@@ -1,5 +1,6 @@
 """What a task that a small policy can learn on two cores is: expressions, questions, answers, and worked responses of
-mixed quality. `last_digit.py` is the quickstart's, `gates.py` the study's, `trail.py` the guided study's."""
+mixed quality. `last_digit.py` is the quickstart's, `gates.py` the study's, `trail.py` the guided study's, `sieve.py`
+the entropy study's."""
 
 from __future__ import annotations
 

@@ -5,9 +5,11 @@ import itertools
 import json
 import math
 import random
+import signal
 import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -305,3 +307,63 @@ def test_the_analysis_is_a_command_of_its_own(tmp_path: Path) -> None:
         2,
         "entropy_study.py: there are no records of runs: run the study first\n",
     )
+
+
+# --- with the real loop
+
+SMALL = """
+import dataclasses, sys
+sys.path += {paths}
+import entropy_study, runs
+small = dict(task="last_digit", max_length=96, max_new_tokens=40, evaluation_prompts=8, prompts=4)
+runs.main(dataclasses.replace(entropy_study.DESIGN, **small))
+"""
+
+
+def small_study(policy: Path, out: Path) -> "subprocess.Popen[str]":
+    code = SMALL.format(paths=[str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")])
+    flags = ["--arms", "gtpo_1,gtpo_shuffled_1", "--seeds", "1", "--steps", "2", "--jobs", "1"]
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *flags, "--start", str(policy), "--out", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.engine
+def test_a_small_study_that_is_stopped_goes_on_with_the_run_it_was_in(policy: Path, tmp_path: Path) -> None:
+    out = tmp_path / "entropy"
+    first = small_study(policy, out)
+    try:
+        deadline = time.monotonic() + 600
+        while not (out / "gtpo_shuffled_1-seed-0" / "log").exists():
+            assert first.poll() is None, first.communicate()[0][-3000:]
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(120) == 128 + signal.SIGTERM
+    finally:
+        first.kill()
+    finished = out / "records" / "gtpo_1-seed-0.json"
+    made_at = finished.stat().st_mtime_ns
+    assert [path.name for path in finished.parent.iterdir()] == [finished.name]
+
+    second = small_study(policy, out)
+    said, _ = second.communicate(timeout=600)
+    assert second.returncode == 0, said[-3000:]
+    assert "1 are done already" in said
+    assert finished.stat().st_mtime_ns == made_at, "it was not done again"
+    runs_ = record.load(out / "records")
+    assert [run.arm for run in runs_] == ["gtpo_1", "gtpo_shuffled_1"]
+    for run in runs_:
+        assert [row["step"] for row in run.evaluations] == [0, 1, 2]
+        assert all({"pass@1", "pass@4", "pass@16", "entropy"} <= row.keys() for row in run.evaluations)
+        assert len(run.training["entropy"]) == 2
+        assert run.training["responses"][-1] >= 2 * 4 * 16
+        assert run.seconds > 0
+    # The first step of both arms samples from the same policy with the same seed, and only its update differs.
+    assert runs_[0].training["length"][0] == runs_[1].training["length"][0]
+    assert runs_[0].evaluations[0] == runs_[1].evaluations[0]
+    assert "| GTPO shuffled, alpha2 = 1 | 1 |" in said
