@@ -4,12 +4,12 @@ nested ``args`` elsewhere. The flags themselves are in `openrlhf_gtpo.driver.fla
 import argparse
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.algorithms.table import Estimator
+from openrlhf_gtpo.algorithms.table import Estimator, Flag
 from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.rewards.token import reward_token
 
@@ -17,6 +17,7 @@ __all__ = [
     "MOST_AT_ONCE",
     "RolloutSettings",
     "estimator_options",
+    "loss_options",
     "metrics_path",
     "metrics_path_of_flags",
     "responses_at_once",
@@ -45,8 +46,17 @@ class RolloutSettings:
 
 
 def estimator_options(args: Any, estimator: Estimator) -> dict[str, Any]:
-    """The values of an estimator's flags by name, from OpenRLHF's nested ``args``."""
-    return {flag.option: functools.reduce(getattr, flag.name.split("."), args) for flag in estimator.flags}
+    """The values of the flags of an estimator's function by name, from OpenRLHF's nested ``args``."""
+    return _options(args, estimator.flags)
+
+
+def loss_options(args: Any, estimator: Estimator) -> dict[str, Any]:
+    """The values of the flags of an estimator's loss by name, from OpenRLHF's nested ``args``."""
+    return _options(args, estimator.loss_flags)
+
+
+def _options(args: Any, flags: Iterable[Flag]) -> dict[str, Any]:
+    return {flag.option: functools.reduce(getattr, flag.name.split("."), args) for flag in flags}
 
 
 def rewards_are_embedded(flags: dict[str, Any]) -> bool:

@@ -36,6 +36,22 @@ class Rollouts:
     seed: int = 0
     """Of whatever is drawn for this batch: another one at each step of a run, the same one when a step is repeated."""
 
+    def checked_entropy(self) -> torch.Tensor:
+        """(N, T) nats, 0 off the mask.
+
+        Raises:
+            ValueError: an entropy is negative or no number.
+        """
+        entropy = torch.where(self.mask, self.entropy.detach(), 0.0)
+        strange = ~((entropy >= 0) & entropy.isfinite())
+        if strange.any():
+            row, column = strange.nonzero()[0].tolist()
+            raise ValueError(
+                "entropy must be finite and at least 0 on every response token, but it is "
+                f"{entropy[row, column].item()} in response {row}, column {column}"
+            )
+        return entropy
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -49,6 +65,9 @@ class Estimate:
     """(N, T) float, where the estimator shapes rewards token by token."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """What it has to log of this batch, by names that `openrlhf_gtpo.glossary` describes."""
+    for_loss: Mapping[str, float] = field(default_factory=dict)
+    """Numbers of the whole batch that its loss needs beside each micro-batch
+    (`openrlhf_gtpo.policy.covariance_loss`). They are logged under these names."""
 
 
 def _shape(

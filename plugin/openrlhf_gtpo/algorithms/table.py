@@ -1,15 +1,16 @@
 """The table of estimators: the values of ``--algo.advantage.estimator`` besides OpenRLHF's own.
 
-To add an estimator, write a function (`openrlhf_gtpo.algorithms.estimators` has three) and a line in `ESTIMATORS`; its
+To add an estimator, write a function (`openrlhf_gtpo.algorithms.edge` is a short one) and a line in `ESTIMATORS`; its
 flags, help and metrics follow from these. docs/extending.md shows one. The driver reads the table before it imports
 torch, so a line gives its function by name."""
 
 import importlib
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ESTIMATORS", "Estimator", "Flag", "ours"]
+__all__ = ["ESTIMATORS", "Estimator", "Flag", "estimator_flags", "ours"]
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,10 @@ class Flag:
     """As on the command line, without the dashes: ``shaping.alpha1``."""
     options: Mapping[str, Any]
     """Arguments of ``add_argument``: type, default, help, ..."""
+    allows: Callable[[Any], bool] = lambda value: True
+    """Whether a value that the parser took is within bounds."""
+    rule: str = ""
+    """The bounds, after "--FLAG is VALUE, but "."""
 
     @property
     def option(self) -> str:
@@ -44,23 +49,55 @@ class Estimator:
     per_response: bool = False
     """Whether its objective is a mean over responses, with one clip per response (`openrlhf_gtpo.policy.loss`)."""
     flags: tuple[Flag, ...] = ()
+    loss: str | None = None
+    """``module:name`` of a subclass of OpenRLHF's PolicyLoss; None for OpenRLHF's own. Its classmethod ``like`` takes
+    OpenRLHF's loss, and the value of each of ``loss_flags`` by name."""
+    loss_flags: tuple[Flag, ...] = ()
+
+    @property
+    def all_flags(self) -> tuple[Flag, ...]:
+        """Those of the function and those of the loss, each once."""
+        return tuple({flag.name: flag for flag in (*self.flags, *self.loss_flags)}.values())
 
     def load(self) -> Callable[..., Any]:
         """The function."""
-        module, _, name = self.function.partition(":")
-        return getattr(importlib.import_module(module), name)
+        return _named(self.function)
+
+    def load_loss(self) -> Any:
+        """The loss's class; None for OpenRLHF's own."""
+        return None if self.loss is None else _named(self.loss)
 
 
-_HERE = "openrlhf_gtpo.algorithms.estimators"
+def _named(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _weight(value: float) -> bool:
+    return math.isfinite(value) and value >= 0
+
+
+def _share(value: float) -> bool:
+    return 0 < value <= 1
+
+
+_A_WEIGHT = "a weight is a number from 0 up"
+_A_SHARE = "a share is above 0 and at most 1"
+_ALGORITHMS = "openrlhf_gtpo.algorithms"
+_HERE = f"{_ALGORITHMS}.estimators"
 
 SHAPING = (
     Flag(
         "shaping.alpha1",
         {"type": float, "default": 1.0, "help": "weight of correctness, beta1 for grpo_s (default: 1.0)"},
+        _weight,
+        _A_WEIGHT,
     ),
     Flag(
         "shaping.alpha2",
         {"type": float, "default": 0.1, "help": "weight of entropy, beta2 for grpo_s (default: 0.1)"},
+        _weight,
+        _A_WEIGHT,
     ),
     Flag(
         "shaping.over",
@@ -89,6 +126,8 @@ SHAPING = (
             "metavar": ("LOW", "HIGH"),
             "help": "clamp entropies to [LOW, HIGH] nats before shaping (default: off)",
         },
+        lambda clip: clip is None or 0 <= clip[0] < clip[1],
+        "needs 0 <= LOW < HIGH, in nats",
     ),
     Flag(
         "shaping.weights",
@@ -105,6 +144,19 @@ SHAPING = (
 """Flags of both GTPO and GRPO-S; the arguments of `openrlhf_gtpo.shaping.gtpo` and `grpo_s`, and what stands for the
 entropies (`openrlhf_gtpo.algorithms.weights`)."""
 
+CLIP_COV_BOUNDS = Flag(
+    "clip_cov.bounds",
+    {
+        "type": float,
+        "nargs": 2,
+        "default": [1.0, 5.0],
+        "metavar": ("LOW", "HIGH"),
+        "help": "clip_cov: covariances between which a token may be cut (default: 1.0 5.0)",
+    },
+    lambda bounds: bounds[0] < bounds[1],
+    "needs LOW < HIGH",
+)
+
 ESTIMATORS: dict[str, Estimator] = {
     "gtpo": Estimator(
         "GTPO",
@@ -118,6 +170,7 @@ ESTIMATORS: dict[str, Estimator] = {
         f"{_HERE}:grpo_s",
         per_response=True,
         flags=SHAPING,
+        loss="openrlhf_gtpo.policy.loss:SequenceRatioLoss",
     ),
     "group_norm": Estimator(
         "GRPO",
@@ -126,8 +179,124 @@ ESTIMATORS: dict[str, Estimator] = {
         needs_correctness=False,
         openrlhfs_own=True,
     ),
+    "entropy_advantage": Estimator(
+        "Entropy advantage",
+        "GRPO's advantage A plus min(alpha * H, |A| / kappa) for a token's entropy H (arXiv 2506.14758)",
+        f"{_ALGORITHMS}.entropy_advantage:entropy_advantage",
+        needs_correctness=False,
+        flags=(
+            Flag(
+                "entropy_advantage.alpha",
+                {"type": float, "default": 0.4, "help": "entropy_advantage: weight of the entropy (default: 0.4)"},
+                _weight,
+                _A_WEIGHT,
+            ),
+            Flag(
+                "entropy_advantage.kappa",
+                {
+                    "type": float,
+                    "default": 2.0,
+                    "help": "entropy_advantage: the bonus is at most the advantage's size by this (default: 2.0)",
+                },
+                lambda kappa: math.isfinite(kappa) and kappa > 1,
+                "has to be above 1, so that no advantage's sign turns",
+            ),
+        ),
+    ),
+    "edge": Estimator(
+        "EDGE-GRPO",
+        "GRPO's advantage by the response's mean entropy, relative to the group's (arXiv 2507.21848)",
+        f"{_ALGORITHMS}.edge:edge",
+        needs_correctness=False,
+        flags=(
+            Flag(
+                "edge.clip",
+                {
+                    "type": float,
+                    "nargs": 2,
+                    "default": None,
+                    "metavar": ("LOW", "HIGH"),
+                    "help": "edge: clamp the divisor to [LOW, HIGH] (default: off, as in the paper)",
+                },
+                lambda clip: clip is None or 0 < clip[0] <= 1 <= clip[1],
+                "needs 0 < LOW <= 1 <= HIGH",
+            ),
+        ),
+    ),
+    "clip_cov": Estimator(
+        "Clip-Cov",
+        "GRPO without the gradient of a few tokens whose log-probability and advantage vary together "
+        "(arXiv 2505.22617)",
+        f"{_ALGORITHMS}.covariance:clip_cov",
+        needs_correctness=False,
+        flags=(
+            Flag(
+                "clip_cov.share",
+                {
+                    "type": float,
+                    "default": 2e-4,
+                    "help": "clip_cov: share of a batch's tokens that is cut (default: 0.0002)",
+                },
+                _share,
+                _A_SHARE,
+            ),
+            CLIP_COV_BOUNDS,
+        ),
+        loss="openrlhf_gtpo.policy.covariance_loss:ClipCovLoss",
+        loss_flags=(CLIP_COV_BOUNDS,),
+    ),
+    "kl_cov": Estimator(
+        "KL-Cov",
+        "GRPO with a KL penalty on the tokens whose log-probability and advantage vary together most "
+        "(arXiv 2505.22617)",
+        f"{_ALGORITHMS}.covariance:kl_cov",
+        needs_correctness=False,
+        flags=(
+            Flag(
+                "kl_cov.share",
+                {
+                    "type": float,
+                    "default": 2e-3,
+                    "help": "kl_cov: share of a batch's tokens that is penalised (default: 0.002)",
+                },
+                _share,
+                _A_SHARE,
+            ),
+        ),
+        loss="openrlhf_gtpo.policy.covariance_loss:KLCovLoss",
+        loss_flags=(
+            Flag(
+                "kl_cov.coef",
+                {"type": float, "default": 1.0, "help": "kl_cov: weight of the KL penalty (default: 1.0)"},
+                _weight,
+                _A_WEIGHT,
+            ),
+        ),
+    ),
+    "function": Estimator(
+        "--shaping.function",
+        "a function of your own",
+        f"{_ALGORITHMS}.user_function:function",
+        needs_correctness=False,
+        flags=(
+            Flag(
+                "shaping.function",
+                {
+                    "default": None,
+                    "metavar": "FILE.py:NAME",
+                    "help": "function: your own function of (entropy, logprob, mask, correct, reward, group), whose "
+                    "result is the advantages (N, T) (default: none)",
+                },
+            ),
+        ),
+    ),
 }
 """Name on the command line -> estimator."""
+
+
+def estimator_flags() -> list[Flag]:
+    """The flags of all estimators, each once."""
+    return list({flag.name: flag for estimator in ESTIMATORS.values() for flag in estimator.all_flags}.values())
 
 
 def ours() -> list[str]:

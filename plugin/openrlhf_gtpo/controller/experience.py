@@ -187,6 +187,8 @@ class ExperienceMaker(RemoteExperienceMaker):
         for experience, rows, own in zip(experiences, batch.order, returns, strict=True):
             experience.rewards = reward[rows]
             experience.info |= {"group_reward_std": deviation[rows], "return": found.returns[rows]}
+            for name, number in found.for_loss.items():
+                experience.info[name] = torch.full((len(rows),), number)
             if "reward" in experience.info:
                 experience.info["reward"] = reward[rows]
             experience.returns = own

@@ -24,7 +24,7 @@ HIDDEN = "(hidden)"
 
 def write_run_record(path: Path, args: Any) -> None:
     """Write ``{"started": ..., "settings": {flag: value}, "defaults": {flag: value}, "environment": {...}}``, secrets
-    hidden.
+    hidden; with ``--shaping.function`` also ``"sha256": {"shaping.function": ...}``, the hash of its file.
 
     ``defaults`` has the default of each flag that the command line, a preset or the CPU platform set to another value.
 
@@ -40,6 +40,10 @@ def write_run_record(path: Path, args: Any) -> None:
         "defaults": {name: _shown(name, value) for name, value in defaults},
         "environment": environment(logical_gpus=settings.get("device") == "cpu"),
     }
+    if settings.get("shaping.function"):
+        from openrlhf_gtpo.algorithms.user_function import file_hash  # imports torch, which the driver does without
+
+        record["sha256"] = {"shaping.function": file_hash(settings["shaping.function"])}
     path.write_text(json.dumps(record, indent=2, default=str) + "\n", encoding="utf-8")
 
 

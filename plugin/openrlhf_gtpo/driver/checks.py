@@ -51,7 +51,7 @@ def of_content(args: argparse.Namespace) -> tuple[list[str], list[str]]:
         Sentences for which the run is refused, and warnings.
     """
     faults, warnings = check_training_data(vars(args))
-    faults += _unknown_schedulers(vars(args))
+    faults += _unknown_schedulers(vars(args)) + _unusable_function(vars(args))
     return faults + guide_faults(vars(args)), warnings + guide_warnings(vars(args))
 
 
@@ -71,6 +71,20 @@ def of_services(args: argparse.Namespace) -> list[str]:
 
     settings = reward_client_settings(vars(args))
     return doubtful_services(settings) if settings else []
+
+
+def _unusable_function(flags: dict[str, Any]) -> list[str]:
+    """A --shaping.function that does not work on a small batch. Imports torch and runs the user's file only if there
+    is one."""
+    if flags["algo.advantage.estimator"] != "function":
+        return []
+    from openrlhf_gtpo.algorithms.user_function import FunctionUnusable, try_out
+
+    try:
+        try_out(flags["shaping.function"], flags["rollout.n_samples_per_prompt"])
+    except FunctionUnusable as error:
+        return [f"--shaping.function: {error}."]
+    return []
 
 
 def _unknown_schedulers(flags: dict[str, Any]) -> list[str]:

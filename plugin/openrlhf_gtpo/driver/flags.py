@@ -8,9 +8,9 @@ import math
 import os
 from typing import Any
 
-from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
+from openrlhf_gtpo.algorithms.table import ESTIMATORS, estimator_flags, ours
 from openrlhf_gtpo.driver import presets
-from openrlhf_gtpo.guide.settings import add_guide_flags, guide_refusals
+from openrlhf_gtpo.guide.settings import GuideSettings, add_guide_flags, guide_refusals
 from openrlhf_gtpo.settings import MOST_AT_ONCE, rewards_are_embedded
 
 __all__ = ["add_flags", "gpu_refusals", "make_paths_absolute", "openrlhfs_precision", "refusals"]
@@ -35,6 +35,9 @@ AT_LEAST_ONE = (
     "reward.max_in_flight",
 )
 """Flags that have to be at least 1."""
+
+ENTROPY_BONUS = {"actor.entropy_coef_delta": 0.005, "actor.entropy_coef_min": 0.0, "actor.entropy_coef_max": 1.0}
+"""Defaults of the entropy bonus's controller, which are TRL's."""
 
 ON_FAILURE = ("retry", "drop_group", "stop")
 
@@ -75,7 +78,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="check the command line, print the plan of the run, and start nothing",
     )
-    for flag in {flag.name: flag for estimator in ESTIMATORS.values() for flag in estimator.flags}.values():
+    for flag in estimator_flags():
         group.add_argument(f"--{flag.name}", **flag.options)
     group.add_argument(
         "--shaping.grop",
@@ -99,6 +102,23 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="at every step write N groups of responses with each token's entropy, shaped reward and advantage to "
         "rollouts.jsonl beside the metrics (default: 0)",
     )
+    group.add_argument(
+        "--actor.entropy_target",
+        type=float,
+        default=None,
+        metavar="NATS",
+        help="an entropy bonus that a controller holds (huggingface/trl#6140): after an update whose mean entropy is "
+        "at most this, --actor.entropy_coef goes up by --actor.entropy_coef_delta and is applied; else it goes down "
+        "and is not applied (default: off; TRL's is 0.2)",
+    )
+    texts = ("step of the bonus's coefficient", "lowest coefficient", "highest coefficient")
+    for (name, default), text in zip(ENTROPY_BONUS.items(), texts, strict=True):
+        group.add_argument(
+            f"--{name}",
+            type=float,
+            default=default,
+            help=f"with --actor.entropy_target: {text} (default: {default})",
+        )
     group.add_argument(
         "--train.max_steps",
         type=int,
@@ -196,13 +216,11 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
         found.append(f"--vllm.num_engines is {engines}, but vLLM engines generate the responses: set it to 1 or more.")
     if flags["preset"] is not None:  # The full --preset never reaches the parser: `presets.expand` removes it.
         found.append(f"--preset {flags['preset']} was abbreviated, and would do nothing: write --preset in full.")
-    for name in ("shaping.alpha1", "shaping.alpha2"):
-        if not (math.isfinite(flags[name]) and flags[name] >= 0):
-            found.append(f"--{name} is {flags[name]}, but a weight is a number from 0 up.")
-    clip = flags["shaping.entropy_clip"]
-    if clip is not None and not (0 <= clip[0] < clip[1]):
-        found.append(f"--shaping.entropy_clip is {clip[0]} {clip[1]}, but needs 0 <= LOW < HIGH, in nats.")
-    if clip is not None and flags["shaping.weights"] in ("uniform", "surprisal"):
+    for flag in estimator_flags():
+        value = flags[flag.name]
+        if not flag.allows(value):
+            found.append(f"--{flag.name} is {_written(value)}, but {flag.rule}.")
+    if flags["shaping.entropy_clip"] is not None and flags["shaping.weights"] in ("uniform", "surprisal"):
         found.append(
             f"--shaping.entropy_clip clamps entropies, but --shaping.weights {flags['shaping.weights']} uses none: "
             "leave one of them out."
@@ -216,6 +234,7 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
         found.append(
             f"--shaping.save_rollouts is {flags['shaping.save_rollouts']}, but a number of groups is 0 or more."
         )
+    found += _entropy_bonus_faults(flags)
     steps = flags["train.max_steps"]
     if steps is not None and steps < 1:
         found.append(f"--train.max_steps is {steps}, but training takes at least 1 step.")
@@ -255,16 +274,45 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
 def _without_effect(flags: dict[str, Any]) -> list[str]:
     """Flags of estimators that the chosen one does not read: a control, say, that would train without it."""
     name = flags["algo.advantage.estimator"]
-    read = {flag.name for flag in ESTIMATORS[name].flags} if name in ESTIMATORS else set()
+    read = {flag.name for flag in ESTIMATORS[name].all_flags} if name in ESTIMATORS else set()
     found = []
-    for flag in {flag.name: flag for estimator in ESTIMATORS.values() for flag in estimator.flags}.values():
+    for flag in estimator_flags():
         if flag.name not in read and flags[flag.name] != flag.options["default"]:
-            readers = [other for other, estimator in ESTIMATORS.items() if flag in estimator.flags]
+            readers = [other for other, estimator in ESTIMATORS.items() if flag in estimator.all_flags]
             found.append(
-                f"--{flag.name} is {flags[flag.name]}, but --algo.advantage.estimator {name} does not read it: leave "
-                f"it out, or choose {' or '.join(readers)}."
+                f"--{flag.name} is {_written(flags[flag.name])}, but --algo.advantage.estimator {name} does not read "
+                f"it: leave it out, or choose {' or '.join(readers)}."
             )
     return found
+
+
+def _entropy_bonus_faults(flags: dict[str, Any]) -> list[str]:
+    """Settings of the entropy bonus's controller that contradict each other."""
+    target = flags["actor.entropy_target"]
+    delta, least, most = (flags[f"actor.entropy_coef_{name}"] for name in ("delta", "min", "max"))
+    if target is None:
+        given = [name for name, default in ENTROPY_BONUS.items() if flags[name] != default]
+        return [
+            f"--{name} is {flags[name]}, but --actor.entropy_target, which it is for, is not set." for name in given
+        ]
+    found = []
+    if not (math.isfinite(target) and target > 0):
+        found.append(f"--actor.entropy_target is {target}, but needs to be above 0, in nats.")
+    if not (math.isfinite(delta) and delta > 0):
+        found.append(f"--actor.entropy_coef_delta is {delta}, but needs to be above 0.")
+    if not least < most:
+        found.append(f"--actor.entropy_coef_min is {least}, but needs to be below --actor.entropy_coef_max, {most}.")
+    elif not least <= (flags["actor.entropy_coef"] or 0.0) <= most:
+        found.append(
+            f"--actor.entropy_coef is {flags['actor.entropy_coef'] or 0.0}, where the controller begins, but needs to "
+            f"be from --actor.entropy_coef_min, {least}, to --actor.entropy_coef_max, {most}."
+        )
+    return found
+
+
+def _written(value: Any) -> str:
+    """A flag's value as one writes it on the command line."""
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _batch_faults(flags: dict[str, Any]) -> list[str]:
@@ -333,6 +381,10 @@ def _meaningless(flags: dict[str, Any]) -> list[str]:
     correction = _corrects(flags)
     rules = [
         (
+            name == "function" and not flags["shaping.function"],
+            "--algo.advantage.estimator function needs --shaping.function FILE.py:NAME, which is not given.",
+        ),
+        (
             flags["algo.advantage.gamma"] != 1,
             f"--algo.advantage.gamma is {flags['algo.advantage.gamma']}, but {title} does not discount: leave it "
             "at 1.",
@@ -349,11 +401,11 @@ def _meaningless(flags: dict[str, Any]) -> list[str]:
         ),
         (
             flags["reward.normalize_enable"],
-            f"--reward.normalize_enable has no meaning with {title}, which takes correctness as 0 or 1: leave it out.",
+            f"--reward.normalize_enable is not read with {title}, which has a normalisation of its own: leave it out.",
         ),
         (
             tuple(flags["reward.clip_range"]) != (-10, 10),
-            f"--reward.clip_range has no meaning with {title}, whose shaped rewards are bounded: leave it out.",
+            f"--reward.clip_range is for OpenRLHF's own estimators, not for {title}: leave it out.",
         ),
         (
             flags["rollout.n_samples_per_prompt"] < 2,
@@ -366,8 +418,8 @@ def _meaningless(flags: dict[str, Any]) -> list[str]:
         ),
         (
             flags["algo.advantage.no_std_norm"],
-            f"--algo.advantage.no_std_norm contradicts Eq. 6 of {title}, which divides by the standard deviation: "
-            "leave it out.",
+            f"--algo.advantage.no_std_norm is not read with {title}, which has a normalisation of its own: leave it "
+            "out.",
         ),
         (
             flags["actor.policy_loss_type"] != "ppo",
@@ -380,7 +432,9 @@ def _meaningless(flags: dict[str, Any]) -> list[str]:
             "out.",
         ),
         (
-            flags["reward.model_name_or_path"] is not None and not flags["reward.remote_url"],
+            estimator.needs_correctness
+            and flags["reward.model_name_or_path"] is not None
+            and not flags["reward.remote_url"],
             f"--reward.model_name_or_path gives a model's scores, but {title} needs verified correctness: use "
             "--reward.remote_url, or leave both out for the built-in reward service.",
         ),
@@ -388,6 +442,16 @@ def _meaningless(flags: dict[str, Any]) -> list[str]:
             estimator.per_response and flags["shaping.top_entropy_share"] != 1,
             f"--shaping.top_entropy_share is {flags['shaping.top_entropy_share']}, but {title} has one ratio and one "
             "advantage per response, so it cannot leave out single tokens: leave it at 1.",
+        ),
+        (
+            estimator.loss is not None and not estimator.per_response and flags["shaping.top_entropy_share"] != 1,
+            f"--shaping.top_entropy_share is {flags['shaping.top_entropy_share']}, but {title} itself decides which "
+            "tokens learn: leave it at 1.",
+        ),
+        (
+            estimator.loss is not None and not estimator.per_response and GuideSettings.of_flags(flags) is not None,
+            f"--guide.* adds responses of another policy, whose log-probabilities {title} would compare with the "
+            "policy's own: leave the guide out.",
         ),
         (
             estimator.per_response and correction,
@@ -411,3 +475,6 @@ def make_paths_absolute(args: argparse.Namespace) -> None:
     for name in names:
         if flags[name]:
             flags[name] = os.path.abspath(flags[name])
+    if flags["shaping.function"]:
+        path, colon, name = flags["shaping.function"].rpartition(":")
+        flags["shaping.function"] = f"{os.path.abspath(path)}{colon}{name}"

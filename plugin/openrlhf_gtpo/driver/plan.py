@@ -62,7 +62,7 @@ def _algorithm(flags: dict[str, Any]) -> list[tuple[str, str]]:
         extras.append(f"gradient of the top {flags['shaping.top_entropy_share']:.0%} of tokens by entropy")
     estimator = flags["algo.advantage.estimator"]
     if estimator in ours():
-        own = [(flag.option, flags[flag.name]) for flag in ESTIMATORS[estimator].flags]
+        own = [(flag.option, flags[flag.name]) for flag in ESTIMATORS[estimator].all_flags]
         estimator += "".join(f", {option} {value}" for option, value in own if value is not None)
     return [
         ("estimator", estimator),

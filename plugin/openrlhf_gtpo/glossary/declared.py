@@ -29,6 +29,7 @@ TOKENS = "the tokens of {of} of a step"
 RESPONSES = "the step's responses"
 UPDATES = "the step's updates, weighted by responses"
 UPDATES_BY_TOKEN = "the step's updates, weighted by tokens"
+LEARNING = "the step's tokens whose advantage is not 0"
 LAST_UPDATE = "the step's last update"
 STEP = "the step"
 SINCE_START = "the run so far, since it was started or resumed"
@@ -149,6 +150,95 @@ GLOSSARY: tuple[Metric, ...] = (
         OURS + "algorithms/estimators.py",
         "with --shaping.weights shuffled, surprisal or inverse, where both vary",
     ),
+    Metric(
+        "entropy_advantage/bonus_mean",
+        "standard deviations",
+        LEARNING,
+        "What entropy adds to the advantage.",
+        OURS + "algorithms/entropy_advantage.py",
+        "with entropy_advantage",
+    ),
+    Metric(
+        "entropy_advantage/bounded_share",
+        "share",
+        LEARNING,
+        "Tokens whose bonus is at its bound, the advantage's size by kappa.",
+        OURS + "algorithms/entropy_advantage.py",
+        "with entropy_advantage",
+    ),
+    Metric(
+        "edge/divisor_{end}",
+        "",
+        RESPONSES,
+        "What advantages are divided by, the response's mean entropy relative to its group's: {end}.",
+        OURS + "algorithms/edge.py",
+        "with edge",
+        variants={"end": {"min": "lowest", "max": "highest"}},
+    ),
+    Metric(
+        "covariance/logprob_mean",
+        "nats",
+        "the step's tokens",
+        "Mean log-probability, from which the covariance of a token deviates.",
+        OURS + "algorithms/covariance.py",
+        "with clip_cov and kl_cov",
+    ),
+    Metric(
+        "covariance/advantage_mean",
+        "standard deviations",
+        "the step's tokens",
+        "Mean advantage, from which the covariance of a token deviates.",
+        OURS + "algorithms/covariance.py",
+        "with clip_cov and kl_cov",
+    ),
+    Metric(
+        "clip_cov/chance",
+        "share",
+        "the step's tokens between the bounds",
+        "Chance to be cut, so that --clip_cov.share of all tokens is; 0 where no token is between the bounds.",
+        OURS + "algorithms/covariance.py",
+        "with clip_cov",
+    ),
+    Metric(
+        "clip_cov/between_share",
+        "share",
+        UPDATES_BY_TOKEN,
+        "Tokens whose covariance is between the bounds and that PPO's clip leaves alone.",
+        OURS + "policy/covariance_loss.py",
+        "with clip_cov",
+    ),
+    Metric(
+        "clip_cov/cut_share",
+        "share",
+        UPDATES_BY_TOKEN,
+        "Tokens whose gradient was cut.",
+        OURS + "policy/covariance_loss.py",
+        "with clip_cov",
+    ),
+    Metric(
+        "kl_cov/threshold",
+        "",
+        "the step's tokens",
+        "Lowest covariance that is penalised.",
+        OURS + "algorithms/covariance.py",
+        "with kl_cov",
+    ),
+    Metric(
+        "kl_cov/penalised_share",
+        "share",
+        UPDATES_BY_TOKEN,
+        "Tokens that have the penalty.",
+        OURS + "policy/covariance_loss.py",
+        "with kl_cov",
+    ),
+    Metric(
+        "kl_cov/penalty",
+        "nats",
+        UPDATES_BY_TOKEN,
+        "The penalty in the loss, with its weight; 0 in a batch's first update.",
+        OURS + "policy/covariance_loss.py",
+        "with kl_cov",
+    ),
     Metric("shaping/seconds", "seconds", STEP, "Time that advantages take.", OURS + "controller/experience.py"),
     Metric(
         "forking/kept_share",
@@ -258,7 +348,15 @@ GLOSSARY: tuple[Metric, ...] = (
         UPDATES_BY_TOKEN,
         "Entropy of the policy in training.",
         HOST + "ray/ppo_actor.py",
-        "with --actor.entropy_coef",
+        "with --actor.entropy_coef or --actor.entropy_target",
+    ),
+    Metric(
+        "entropy_bonus/coefficient",
+        "",
+        UPDATES_BY_TOKEN,
+        "Weight of the entropy in the loss; 0 after an update whose mean entropy was above the target.",
+        OURS + "policy/entropy_bonus.py",
+        "with --actor.entropy_target",
     ),
     Metric(
         "mismatch/logprob_gap",

@@ -1,5 +1,5 @@
-"""Runs in the training actors (DeepSpeed). The policy's actor checks the engines' entropy hook, and sets GRPO-S's
-objective or the shaped ratio of a guide's tokens.
+"""Runs in the training actors (DeepSpeed). The policy's actor checks the engines' entropy hook, and sets the
+objective of the chosen estimator or the shaped ratio of a guide's tokens.
 
 GTPO uses OpenRLHF's token-level loss unchanged.
 """
@@ -17,10 +17,12 @@ from openrlhf_gtpo.algorithms.table import ESTIMATORS
 from openrlhf_gtpo.guide.loss import ShapedGuideLoss
 from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.openrlhf_internals import plain_class
+from openrlhf_gtpo.policy.covariance_loss import CovarianceLoss
+from openrlhf_gtpo.policy.entropy_bonus import STATE, EntropyBonus, controller_of
 from openrlhf_gtpo.policy.lora import gathers_merged, has_adapters, plain_names
-from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 from openrlhf_gtpo.policy.ports import LowPort
 from openrlhf_gtpo.policy.rotary import PreciseActor
+from openrlhf_gtpo.settings import loss_options
 from openrlhf_gtpo.vllm_entropy import check_hook
 
 # OpenRLHF creates policy and reference by this name; each of their processes imports this module.
@@ -35,18 +37,41 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
     """
 
     actor: Any
+    entropy_bonus: EntropyBonus | None
 
-    def __init__(self, *args: Any, vllm_engines: list[Any] | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, strategy: Any, actor: Any, *args: Any, vllm_engines: list[Any] | None = None, **kwargs: Any
+    ) -> None:
         if vllm_engines and torch.distributed.get_rank() == 0:
             for reports in ray.get([engine.entropy_hook_report.remote() for engine in vllm_engines]):
                 check_hook(reports)
-        super().__init__(*args, vllm_engines=vllm_engines, **kwargs)
+        super().__init__(strategy, actor, *args, vllm_engines=vllm_engines, **kwargs)
+        controller = controller_of(self.args)
+        self.entropy_bonus = None if controller is None else EntropyBonus(controller, strategy, actor)
 
-    def training_step(self, experience: Experience, *args: Any, **kwargs: Any) -> Any:
-        """As OpenRLHF's; also passes `ShapedGuideLoss` which responses are the guide's."""
+    def training_step(self, experience: Experience, kl_ctl: float, step: int, *args: Any, **kwargs: Any) -> Any:
+        """As OpenRLHF's; also passes `ShapedGuideLoss` which responses are the guide's, and `CovarianceLoss` the
+        numbers of the whole batch."""
+        if isinstance(self.actor_loss_fn, CovarianceLoss):
+            self.actor_loss_fn.info = experience.info
         if isinstance(self.actor_loss_fn, ShapedGuideLoss):
             self.actor_loss_fn.guide = torch.stack(list(experience.info["guide/share"])).flatten() > 0
-        return super().training_step(experience, *args, **kwargs)
+        if self.entropy_bonus is not None:
+            self.entropy_bonus.begin(self.args, experience.info)
+        status = super().training_step(experience, kl_ctl, step, *args, **kwargs)
+        if self.entropy_bonus is not None:
+            self.entropy_bonus.end(experience.action_mask, updated=self._updates_after(step))
+        return status
+
+    def _updates_after(self, step: int) -> bool:
+        """Whether an optimiser update follows a micro-batch.
+
+        Args:
+            step: the micro-batch's number in its epoch, from 0.
+        """
+        if self.args.train.dynamic_batch_enable:
+            return bool(self.replay_buffer.dynamic_optimizer_step[step])
+        return (step + 1) % max(1, self.strategy.accumulated_gradient) == 0
 
     def broadcast_to_vllm(self) -> None:
         """As OpenRLHF's. With LoRA it sends the merged weights by the names that vLLM knows; OpenRLHF would send the
@@ -69,16 +94,29 @@ class PolicyActor(LowPort, plain_class(ppo_actor.PolicyModelActor)):  # type: ig
     """OpenRLHF's policy actor with our trainer and the objective of the chosen estimator."""
 
     def init_model_from_pretrained(self, strategy: Any, *args: Any, **kwargs: Any) -> Any:
-        """As OpenRLHF's; then sets GRPO-S's loss (Eq. 10-11) and the guide's ratio shaping, where they are chosen."""
+        """As OpenRLHF's; then sets the estimator's loss and the guide's ratio shaping, where they are chosen."""
         ppo_actor.ActorPPOTrainer = PolicyTrainer  # OpenRLHF's method creates the trainer by this name
         result = super().init_model_from_pretrained(strategy, *args, **kwargs)
         guide = GuideSettings.of(strategy.args)
         estimator = ESTIMATORS.get(strategy.args.algo.advantage.estimator)
-        if estimator is not None and estimator.per_response:
-            self.trainer.actor_loss_fn = SequenceRatioLoss.like(self.trainer.actor_loss_fn)
+        loss = None if estimator is None else estimator.load_loss()
+        if estimator is not None and loss is not None:
+            options = loss_options(strategy.args, estimator)
+            self.trainer.actor_loss_fn = loss.like(self.trainer.actor_loss_fn, **options)
         if guide is not None and guide.ratio_shaping:
             self.trainer.actor_loss_fn = ShapedGuideLoss(self.trainer.actor_loss_fn, guide.ratio_shaping)
+        if self.trainer.entropy_bonus is not None and STATE in self.checkpoint_states:
+            self.trainer.entropy_bonus.controller.restore(self.checkpoint_states[STATE])
         return result
+
+    def save_checkpoint(
+        self, tag: str, client_states: dict[str, Any] | None = None, *args: Any, **kwargs: Any
+    ) -> None:
+        """As OpenRLHF's; with the state of the entropy bonus's controller, which is the same on every rank."""
+        bonus = self.trainer.entropy_bonus
+        if bonus is not None:
+            client_states = {**(client_states or {}), STATE: bonus.controller.state()}
+        super().save_checkpoint(tag, client_states, *args, **kwargs)
 
 
 class ReferenceActor(LowPort, plain_class(launcher.ReferenceModelActor)):  # type: ignore[misc]

@@ -1,12 +1,8 @@
 """The controls: what stands in the place of the entropies, by hand, against loops, and as properties."""
 
 import dataclasses
-import importlib.util
 import itertools
 import math
-from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 import torch
@@ -19,59 +15,11 @@ from openrlhf_gtpo.algorithms.estimators import Rollouts
 from openrlhf_gtpo.algorithms.table import ESTIMATORS
 from openrlhf_gtpo.algorithms.weights import correlation, in_place_of_entropy
 
+from . import naive_weights as naive
+from .rollout_batches import batches, rollouts
+
 WEIGHTS = ("entropy", "shuffled", "uniform", "surprisal", "inverse")
 moderate = settings(max_examples=50, deadline=None)
-
-
-def _naive() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("naive_weights", Path(__file__).with_name("naive_weights.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-naive = _naive()
-
-
-def rollouts(
-    entropy: list[list[float]], correct: list[bool], group: list[int] | None = None, seed: int = 0
-) -> Rollouts:
-    """Responses side by side from column 0, padded with NaN; log-probabilities are minus twice the entropies."""
-    width = max(map(len, entropy))
-    table = torch.tensor([row + [math.nan] * (width - len(row)) for row in entropy], dtype=torch.float64)
-    n = len(entropy)
-    return Rollouts(
-        entropy=table,
-        logprob=-2 * table,
-        mask=~table.isnan(),
-        correct=torch.tensor(correct),
-        group=torch.tensor(group or [0] * n),
-        reward=torch.tensor(correct).double(),
-        penalty=torch.zeros(n, dtype=torch.float64),
-        seed=seed,
-    )
-
-
-@st.composite
-def batches(draw: st.DrawFn) -> Rollouts:
-    """Up to 9 responses of up to 3 groups with gaps, entropies in thousandths of a nat from 0 to 4."""
-    n, t = draw(st.integers(1, 9)), draw(st.integers(1, 5))
-
-    def table(values: st.SearchStrategy[Any]) -> torch.Tensor:
-        return torch.tensor(draw(st.lists(values, min_size=n * t, max_size=n * t))).reshape(n, t)
-
-    return Rollouts(
-        entropy=table(st.integers(0, 4000)).double() / 1000,
-        logprob=-table(st.integers(0, 9000)).double() / 1000,
-        mask=table(st.booleans()),
-        correct=torch.tensor(draw(st.lists(st.booleans(), min_size=n, max_size=n))),
-        group=torch.tensor(draw(st.lists(st.sampled_from([-3, 5, 10**12]), min_size=n, max_size=n))),
-        reward=torch.zeros(n, dtype=torch.float64),
-        penalty=torch.zeros(n, dtype=torch.float64),
-        seed=draw(st.integers(0, 2**31)),
-    )
 
 
 def replaced(weights: str, batch: Rollouts, per_response: bool = False) -> torch.Tensor:

@@ -9,7 +9,7 @@ from openrlhf_gtpo.cpu import platform
 from openrlhf_gtpo.driver.cluster import gpus_by_role
 from openrlhf_gtpo.driver.command_line import FlagError
 from openrlhf_gtpo.driver.flags import AT_LEAST_ONE, refusals
-from openrlhf_gtpo.settings import estimator_options, rewards_are_embedded, rollout_settings
+from openrlhf_gtpo.settings import estimator_options, loss_options, rewards_are_embedded, rollout_settings
 
 BASE = ["--data.label_key", "answer", "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"]
 BASE += ["--vllm.num_engines", "1"]
@@ -39,22 +39,36 @@ def test_help_shows_our_flags_in_a_group_of_their_own(parser: argparse.ArgumentP
     assert "--reward.on_failure {retry,drop_group,stop}" in ours
 
 
+SHAPED = {
+    "alpha1": 1.0,
+    "alpha2": 0.1,
+    "over": "group",
+    "scope": "group",
+    "entropy_clip": None,
+    "weights": "entropy",
+}
+NEEDED = {"function": ["--shaping.function", "mine.py:mine"]}
+OF_THE_PAPERS = {
+    "gtpo": SHAPED,
+    "grpo_s": SHAPED,
+    "entropy_advantage": {"alpha": 0.4, "kappa": 2.0},
+    "edge": {"clip": None},
+    "clip_cov": {"share": 2e-4, "bounds": [1.0, 5.0]},
+    "kl_cov": {"share": 2e-3, "coef": 1.0},
+    "function": {"function": "mine.py:mine"},
+}
+
+
 @pytest.mark.parametrize("estimator", ours())
 def test_the_papers_settings_are_the_defaults_and_are_accepted(
     parser: argparse.ArgumentParser, estimator: str
 ) -> None:
-    args = parse(parser, estimator=estimator)
+    args = parse(parser, *NEEDED.get(estimator, []), estimator=estimator)
     assert refusals(args) == []
     from openrlhf.utils.config import hierarchize
 
-    assert estimator_options(hierarchize(args), ESTIMATORS[estimator]) == {
-        "alpha1": 1.0,
-        "alpha2": 0.1,
-        "over": "group",
-        "scope": "group",
-        "entropy_clip": None,
-        "weights": "entropy",
-    }
+    nested, line = hierarchize(args), ESTIMATORS[estimator]
+    assert {**estimator_options(nested, line), **loss_options(nested, line)} == OF_THE_PAPERS[estimator]
 
 
 REFUSED = {
@@ -77,7 +91,11 @@ REFUSED = {
 def test_an_option_without_a_meaning_is_refused_in_one_sentence_that_names_it(
     parser: argparse.ArgumentParser, flag: str, estimator: str
 ) -> None:
-    (sentence,) = refusals(parse(parser, *REFUSED[flag], estimator=estimator))
+    found = refusals(parse(parser, *REFUSED[flag], *NEEDED.get(estimator, []), estimator=estimator))
+    if flag == "--reward.model_name_or_path" and not ESTIMATORS[estimator].needs_correctness:
+        assert found == [], "a model's scores will do"
+        return
+    (sentence,) = found
     assert sentence.startswith((flag, "No --data.label_key"))
     assert sentence.endswith(".")
     assert "\n" not in sentence
@@ -155,6 +173,17 @@ def test_forking_tokens_go_with_gtpo_but_not_with_one_ratio_per_response(parser:
         (["--shaping.entropy_clip", "2", "1"], "--shaping.entropy_clip is 2.0 1.0, but needs 0 <= LOW < HIGH"),
         (["--reward.deadline", "0"], "--reward.deadline is 0.0"),
         (["--reward.batch_size", "0"], "--reward.batch_size is 0"),
+        (["--actor.entropy_coef_max", "0.1"], "--actor.entropy_coef_max is 0.1, but --actor.entropy_target, which it"),
+        (["--actor.entropy_target", "0"], "--actor.entropy_target is 0.0, but needs to be above 0, in nats."),
+        (["--actor.entropy_target", "1", "--actor.entropy_coef_delta", "0"], "--actor.entropy_coef_delta is 0.0"),
+        (
+            ["--actor.entropy_target", "1", "--actor.entropy_coef_min", "2"],
+            "--actor.entropy_coef_min is 2.0, but needs to be below --actor.entropy_coef_max, 1.0.",
+        ),
+        (
+            ["--actor.entropy_target", "1", "--actor.entropy_coef", "3"],
+            "--actor.entropy_coef is 3.0, where the controller begins, but needs to be from",
+        ),
         (
             ["--shaping.entropy_clip", "0", "1", "--shaping.weights", "uniform"],
             "--shaping.entropy_clip clamps entropies, but --shaping.weights uniform uses none",
@@ -175,6 +204,36 @@ def test_forking_tokens_go_with_gtpo_but_not_with_one_ratio_per_response(parser:
 )
 def test_values_out_of_bounds_are_refused(parser: argparse.ArgumentParser, flags: list[str], words: str) -> None:
     (sentence,) = refusals(parse(parser, *flags))
+    assert sentence.startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "flags", "words"),
+    [
+        ("entropy_advantage", ["--entropy_advantage.alpha", "-1"], "--entropy_advantage.alpha is -1.0, but a weight"),
+        (
+            "entropy_advantage",
+            ["--entropy_advantage.kappa", "1"],
+            "--entropy_advantage.kappa is 1.0, but has to be",
+        ),
+        ("edge", ["--edge.clip", "2", "3"], "--edge.clip is 2.0 3.0, but needs 0 < LOW <= 1 <= HIGH."),
+        ("clip_cov", ["--clip_cov.share", "0"], "--clip_cov.share is 0.0, but a share is above 0 and at most 1."),
+        ("clip_cov", ["--clip_cov.bounds", "5", "1"], "--clip_cov.bounds is 5.0 1.0, but needs LOW < HIGH."),
+        ("kl_cov", ["--kl_cov.share", "2"], "--kl_cov.share is 2.0, but a share is above 0 and at most 1."),
+        ("kl_cov", ["--kl_cov.coef", "nan"], "--kl_cov.coef is nan, but a weight is a number from 0 up."),
+        ("kl_cov", ["--shaping.top_entropy_share", "0.2"], "--shaping.top_entropy_share is 0.2, but KL-Cov itself"),
+        (
+            "clip_cov",
+            ["--guide.model", "guide"],
+            "--guide.* adds responses of another policy, whose log",
+        ),
+        ("function", [], "--algo.advantage.estimator function needs --shaping.function FILE.py:NAME, which is not"),
+    ],
+)
+def test_what_makes_no_sense_with_a_rival_is_refused_in_one_sentence(
+    parser: argparse.ArgumentParser, estimator: str, flags: list[str], words: str
+) -> None:
+    (sentence,) = refusals(parse(parser, *flags, estimator=estimator))
     assert sentence.startswith(words)
 
 

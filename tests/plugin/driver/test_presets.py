@@ -28,7 +28,9 @@ def test_every_preset_is_accepted_and_every_line_says_something(parser: argparse
 
 
 def test_the_presets_are_the_algorithms_of_the_papers_table(parser: argparse.ArgumentParser) -> None:
-    assert presets.names() == ["dapo", "dapo_forking", "grpo", "grpo_s", "gtpo"]
+    papers = {"dapo", "dapo_forking", "grpo", "grpo_s", "gtpo"}
+    rivals = {"adaptive_entropy", "clip_cov", "edge", "entropy_advantage", "kl_cov"}
+    assert presets.names() == sorted(papers | rivals)
     dapo, forking = parse(parser, "--preset", "dapo"), parse(parser, "--preset=dapo_forking")
     assert dapo["actor.eps_clip_low_high"] == [0.2, 0.28]
     assert dapo["algo.dynamic_filtering_enable"] is True
@@ -74,7 +76,7 @@ def test_a_command_line_without_a_preset_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--preset", "ppo"], "--preset ppo does not exist: choose one of dapo, dapo_forking, grpo, grpo_s, gtpo."),
+        (["--preset", "ppo"], "--preset ppo does not exist: choose one of adaptive_entropy, clip_cov, dapo, "),
         (["--preset"], "--preset  does not exist: choose one of"),
         (["--preset", "../secret"], "--preset ../secret does not exist"),
         (["--preset", "dapo", "--preset", "gtpo"], "--preset is given twice, dapo and gtpo: keep one."),

@@ -1,0 +1,59 @@
+"""The rivals a second time, from their papers' equations, with loops over plain numbers. Shares no code with
+openrlhf_gtpo.algorithms. Every function takes nested lists."""
+
+from math import exp, fsum, sqrt
+
+
+def grpo(reward, group):
+    """(r - mean) / std of the group, with the sample's standard deviation; 0 where all are equal."""
+    found = []
+    for r, g in zip(reward, group, strict=True):
+        own = [x for x, other in zip(reward, group, strict=True) if other == g]
+        mean = fsum(own) / len(own)
+        std = sqrt(fsum((x - mean) ** 2 for x in own) / (len(own) - 1)) if len(own) > 1 else 0.0
+        found.append((r - mean) / (std + 1e-9) if std > 1e-9 else 0.0)
+    return found
+
+
+def entropy_advantage(entropy, mask, reward, group, alpha, kappa):
+    """A + min(alpha * H, |A| / kappa) on the mask."""
+    return [
+        [(a + min(alpha * h, abs(a) / kappa)) if m else 0.0 for h, m in zip(row, keep, strict=True)]
+        for a, row, keep in zip(grpo(reward, group), entropy, mask, strict=True)
+    ]
+
+
+def edge(entropy, mask, reward, group, clip):
+    """A_i / (P_i / mean P over the group) on the mask; responses without tokens count nowhere."""
+    mean_entropy = []
+    for row, keep in zip(entropy, mask, strict=True):
+        own = [h for h, m in zip(row, keep, strict=True) if m]
+        mean_entropy.append(max(fsum(own) / len(own), 1e-6) if own else None)
+    found = []
+    for a, p, g, keep in zip(grpo(reward, group), mean_entropy, group, mask, strict=True):
+        peers = [q for q, other in zip(mean_entropy, group, strict=True) if other == g and q is not None]
+        divisor = 1.0 if p is None else p / (fsum(peers) / len(peers))
+        if clip is not None:
+            divisor = min(max(divisor, clip[0]), clip[1])
+        found.append([a / divisor if m else 0.0 for m in keep])
+    return found
+
+
+def covariances(logprob, mask, reward, group):
+    """{(row, column): covariance} of the tokens."""
+    places = [(i, t) for i, keep in enumerate(mask) for t, m in enumerate(keep) if m]
+    advantage = grpo(reward, group)
+    mean_a = fsum(advantage[i] for i, _ in places) / len(places)
+    mean_p = fsum(logprob[i][t] for i, t in places) / len(places)
+    return {(i, t): (logprob[i][t] - mean_p) * (advantage[i] - mean_a) for i, t in places}
+
+
+def clipped_loss(new, old, advantages, mask, low, high):
+    """PPO's token-level objective, negated, the mean over tokens."""
+    terms = []
+    for n, o, a, keep in zip(new, old, advantages, mask, strict=True):
+        for x, y, z, m in zip(n, o, a, keep, strict=True):
+            if m:
+                ratio = exp(x - y)
+                terms.append(-min(ratio * z, min(max(ratio, 1 - low), 1 + high) * z))
+    return fsum(terms) / len(terms)

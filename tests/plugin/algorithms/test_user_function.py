@@ -1,0 +1,79 @@
+"""--shaping.function: the documented example, what is refused and in which words, what a run records."""
+
+import dataclasses
+import hashlib
+from pathlib import Path
+
+import pytest
+import torch
+
+from openrlhf_gtpo.algorithms.user_function import FunctionUnusable, file_hash, function, try_out
+
+from .rollout_batches import rollouts
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "shaping_function.py"
+SIX = "entropy, logprob, mask, correct, reward, group"
+
+
+def write(folder: Path, body: str, arguments: str = SIX) -> str:
+    path = folder / "mine.py"
+    path.write_text(f"import torch\n\n\ndef mine({arguments}):\n    {body}\n")
+    return f"{path}:mine"
+
+
+def test_the_documented_example_has_its_sentences_advantages_by_hand() -> None:
+    # Log-probabilities are minus twice the entropies: surprisals 1, 3 with mean 2; and 2.
+    batch = rollouts([[0.5, 1.5], [1.0]], [True, False])
+    batch = dataclasses.replace(batch, logprob=torch.where(batch.mask, batch.logprob, 0.0))
+    found = function(batch, f"{EXAMPLE}:surprise")
+    expected = torch.tensor([[0.35355, 1.06066], [-0.70711, 0.0]])
+    assert torch.allclose(found.advantages.float(), expected, atol=1e-4)
+    try_out(f"{EXAMPLE}:surprise", 8)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("return reward", r"returned torch.float32 of shape \(8,\), but advantages .* \(N, T\), \(8, 5\)"),
+        ("return mask", r"returned torch.bool of shape \(8, 5\), but"),
+        ("return None", "returned <class 'NoneType'>, but"),
+        ("return entropy / 0", "returned nan for response|returned inf for response"),
+        ("return {}['x']", "failed: KeyError in line 5: 'x'"),
+        ("raise ValueError('of mine')", "failed: ValueError in line 5: of mine"),
+    ],
+)
+def test_what_does_not_work_is_refused_before_training_in_one_sentence(tmp_path: Path, body: str, words: str) -> None:
+    with pytest.raises(FunctionUnusable, match=words) as refused:
+        try_out(write(tmp_path, body), 4)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_place_that_holds_no_function_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    good = write(tmp_path, "return entropy")
+    (tmp_path / "broken.py").write_text("def mine(:\n")
+    (tmp_path / "raises.py").write_text("import nothing_of_that_name\n")
+    for place, words in {
+        "mine.py": "mine.py does not name a function: write FILE.py:NAME",
+        f"{tmp_path}/none.py:mine": "none.py does not exist",
+        f"{tmp_path}/broken.py:mine": "broken.py cannot be imported: SyntaxError",
+        f"{tmp_path}/raises.py:mine": "raises.py cannot be imported: ModuleNotFoundError in line 1",
+        good.replace(":mine", ":other"): "has no function other",
+        write(tmp_path / "..", "return entropy", "entropy, mask"): "does not take the arguments entropy, logprob",
+    }.items():
+        with pytest.raises(FunctionUnusable, match=words) as refused:
+            try_out(place, 4)
+        assert "\n" not in str(refused.value)
+
+
+def test_what_it_changes_in_place_and_puts_off_the_mask_stays_its_own_affair(tmp_path: Path) -> None:
+    batch = rollouts([[0.5, 1.5], [1.0]], [True, False])
+    place = write(tmp_path, "reward += 7; return torch.nan_to_num(entropy, nan=9.0) + 1")
+    found = function(batch, place).advantages
+    assert batch.reward.tolist() == [1.0, 0.0]
+    assert found.tolist() == [[1.5, 2.5], [2.0, 0.0]]
+
+
+def test_the_hash_is_the_files(tmp_path: Path) -> None:
+    place = write(tmp_path, "return entropy")
+    expected = hashlib.sha256((tmp_path / "mine.py").read_bytes()).hexdigest()
+    assert file_hash(place) == expected
