@@ -17,7 +17,7 @@ import dose
 from runs import Arm, Design, main
 
 STEPS = 40
-MAX_NEW_TOKENS = 104
+MAX_NEW_TOKENS = 88
 
 PRIMARY = {"seeds": 8, "rank": 0}
 AROUND = {"seeds": 4, "rank": 1}
@@ -39,7 +39,7 @@ DESIGN = Design(
     name="entropy",
     title="Entropy, real and shuffled",
     description=__doc__,
-    task="sieve",
+    task="wordings",
     arms=(
         Arm("gtpo_0", "GTPO, alpha2 = 0", gtpo("0"), **PRIMARY),
         Arm("gtpo_0.1", "GTPO, alpha2 = 0.1", gtpo("0.1"), **PRIMARY),
@@ -53,6 +53,11 @@ DESIGN = Design(
         Arm("grpo_s_0.1", "GRPO-S, beta2 = 0.1", grpo_s("0.1"), **AROUND),
         Arm("grpo_s_1", "GRPO-S, beta2 = 1", grpo_s("1"), **AROUND),
         Arm("grpo_s_shuffled_1", "GRPO-S shuffled, beta2 = 1", grpo_s("1", *SHUFFLED), **AROUND),
+        Arm("clip_cov", "Clip-Cov", ("--preset", "clip_cov"), **AROUND),
+        Arm("kl_cov", "KL-Cov", ("--preset", "kl_cov"), **AROUND),
+        Arm("entropy_advantage", "Entropy advantage", ("--preset", "entropy_advantage"), **AROUND),
+        Arm("edge", "EDGE-GRPO", ("--preset", "edge"), **AROUND),
+        Arm("adaptive_entropy", "Adaptive entropy bonus", ("--preset", "adaptive_entropy"), **AROUND),
     ),
     batch_size=64,
     prompts_for_filtering=6,
@@ -64,7 +69,7 @@ DESIGN = Design(
     prompts=8,
     samples=16,
     max_new_tokens=MAX_NEW_TOKENS,
-    max_length=160,
+    max_length=128,
     learning_rate=2e-4,
     final_samples=None,
     write=lambda study: analyse(study.records, study.out),

@@ -212,7 +212,8 @@ def evaluation(study: Study, model: Path, out: Path, seed: int) -> list[str]:
         data, samples, prompts = study.out / "heldout.jsonl", design.evaluation_samples, design.evaluation_prompts
     command = [sys.executable, "-m", "openrlhf_gtpo", "eval", "--device", "cpu", "--model", str(model)]
     command += ["--data", str(data), "--out", str(out), "--seed", str(seed)]
-    command += ["--n", str(samples), "--max_prompts", str(prompts)]
+    powers = ",".join(str(2**power) for power in range(samples.bit_length()))
+    command += ["--n", str(samples), "--k", powers, "--max_prompts", str(prompts)]
     return [*command, "--max_new_tokens", str(study.design.max_new_tokens)]
 
 

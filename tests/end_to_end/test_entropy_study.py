@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import random
+import re
 import signal
 import statistics
 import subprocess
@@ -19,69 +20,67 @@ sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
 
 import dose  # noqa: E402
 import entropy_study  # noqa: E402
+import gates  # noqa: E402
 import inference  # noqa: E402
+import policy as policy_of_a_task  # noqa: E402
 import record  # noqa: E402
 import runs  # noqa: E402
-import sieve  # noqa: E402
+import wordings  # noqa: E402
 from math_reward.grader import Verdict, grade  # noqa: E402
 from openrlhf_gtpo.report.run import Run  # noqa: E402
 from record import Record  # noqa: E402
 
 DESIGN = entropy_study.DESIGN
 NAMES = {arm.key: arm.title for arm in DESIGN.arms}
-task = sieve.TASK
+task = wordings.TASK
 
 
 # --- the task
 
 
-def test_an_item_passes_by_a_property_of_its_digit_and_the_second_half_of_the_letters_turn_it_round() -> None:
-    assert sieve.passes("a", 7)  # odd
-    assert not sieve.passes("a", 4)
-    assert not sieve.passes("k", 7)  # not odd
-    assert sieve.passes("k", 4)
-    assert sieve.passes("d", 2)  # prime
-    assert not sieve.passes("n", 2)
+def test_each_operation_has_six_wordings_and_all_of_them_lead_to_the_same_result() -> None:
+    # c multiplies by 9 what is divisible by 3, else adds 3.
+    row = gates.Row("c", 6)
+    responses = {task.worked(row, rng=random.Random(seed)) for seed in range(200)}
+    assert responses == {f"c6{word}9=4\n\\boxed{{4}}" for word in wordings.MULTIPLY}
+    assert len(wordings.MULTIPLY) == len(wordings.ADD) == 6
+    assert {task.worked(row, 1.0, random.Random(seed)) for seed in range(200)} == {
+        f"c6{word}3=9\n\\boxed{{9}}" for word in wordings.ADD
+    }
+    assert task.question(gates.Row("cc", 6)) == "Words cc on 6?"
 
 
-def test_the_answer_is_the_last_digit_of_the_sum_of_what_passes() -> None:
-    # a7 passes (odd), k7 does not, k4 passes, d9 is not prime: 7 + 4 = 11.
-    items = sieve.Items("akjd", (7, 7, 4, 9))
-    passing = [digit for letter, digit in items.pairs if sieve.passes(letter, digit)]
-    assert task.answer(items) == str(sum(passing) % 10)
-    assert task.question(items) == "Sieve a7k7j4d9?"
+def test_right_responses_of_one_question_differ_and_are_all_graded_right() -> None:
+    for row in task.expressions(20, 5, held_out=True):
+        responses = {task.worked(row, rng=random.Random(seed)) for seed in range(20)}
+        assert len(responses) == 20, "of at least 6 ** 8 wordings"
+        for response in responses:
+            assert grade(response, task.answer(row)).verdict is Verdict.CORRECT
 
 
-def test_worked_responses_of_one_question_differ_in_order_and_are_all_graded_right() -> None:
-    (items,) = task.expressions(1, 5, held_out=True)
-    responses = {task.worked(items, rng=random.Random(seed)) for seed in range(50)}
-    assert len(responses) == 50, "of more than 9! orders"
-    for response in responses:
-        assert grade(response, task.answer(items)).verdict is Verdict.CORRECT
-        total = 0
-        for line in response.splitlines()[:-1]:
-            total = (total + int(line[1])) % 10
-            assert sieve.passes(line[0], int(line[1]))
-            assert line[2:] == f"={total}"
+def test_every_line_of_a_worked_response_is_right_arithmetic() -> None:
+    for row in task.expressions(200, 6, held_out=False):
+        digit = row.digit
+        for line, letter in zip(task.worked(row, rng=random.Random(1)).splitlines(), row.letters, strict=False):
+            match = re.fullmatch(r"(.)(\d)(.+)(\d)=(\d)", line)
+            assert match is not None
+            left, word, right, result = int(match[2]), match[3], int(match[4]), int(match[5])
+            assert (match[1], left) == (letter, digit)
+            digit = (left * right if word in wordings.MULTIPLY else left + right) % 10
+            assert result == digit
 
 
-def test_leaving_out_or_adding_any_one_item_changes_the_answer() -> None:
-    for items in task.expressions(100, 6, held_out=False):
-        total = sum(digit for letter, digit in items.pairs if sieve.passes(letter, digit))
-        for letter, digit in items.pairs:
-            other = total - digit if sieve.passes(letter, digit) else total + digit
-            assert str(other % 10) != task.answer(items)
-
-
-def test_every_prompt_and_response_fits_the_task_s_limits() -> None:
-    import policy
-
-    tokenizer = policy.build_tokenizer(task)
-    for items in task.expressions(300, 7, held_out=False):
-        everything = "".join(f"{letter}{digit}=0\n" for letter, digit in items.pairs) + "\\boxed{0}" + policy.END
-        response = tokenizer(everything).input_ids  # as if all items passed
+def test_every_prompt_and_response_fits_the_tasks_limits_and_a_wording_is_one_token() -> None:
+    tokenizer = policy_of_a_task.build_tokenizer(task)
+    lengths = []
+    for row in task.expressions(300, 7, held_out=False):
+        response = tokenizer(task.worked(row, rng=random.Random(2)) + policy_of_a_task.END).input_ids
+        assert len(response) == 7 * len(row.letters) + 4
+        prompt = tokenizer(policy_of_a_task.chat(task, tokenizer, row)).input_ids
         assert len(response) <= task.max_new_tokens
-        assert len(tokenizer(policy.chat(task, tokenizer, items)).input_ids) + len(response) <= task.max_length
+        assert len(prompt) + len(response) <= task.max_length
+        lengths.append(len(response))
+    assert 60 <= min(lengths) <= max(lengths) <= 120
 
 
 # --- the design
@@ -276,8 +275,8 @@ def test_a_record_has_the_run_s_curves_from_the_start_on() -> None:
         }
         for step in (1, 2)
     ]
-    evaluation = {"step": 2, "eval_sieve_pass1": 0.3, "eval_sieve_pass16": 0.8, "eval_sieve_pass1_low": 0.1}
-    evaluation |= {"eval_sieve_entropy_token_mean": 0.31, "eval_sieve_entropy_response_mean": 0.33}
+    evaluation = {"step": 2, "eval_wordings_pass1": 0.3, "eval_wordings_pass16": 0.8, "eval_wordings_pass1_low": 0.1}
+    evaluation |= {"eval_wordings_entropy_token_mean": 0.31, "eval_wordings_entropy_response_mean": 0.33}
     run = Run("a", metrics, evaluations=[evaluation])
     start = {"pass@1": 0.2, "pass@16": 0.9, "entropy_token_mean": 0.5, "entropy_response_mean": 0.6, "truncated": 0.0}
     found = record.of(run, start, arm="grpo", seed=3, flags=("--x",), steps=2, commit="abc", seconds=9.0)
