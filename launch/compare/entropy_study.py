@@ -17,18 +17,22 @@ import dose
 from runs import Arm, Design, main
 
 STEPS = 40
-MAX_NEW_TOKENS = 88
+MAX_NEW_TOKENS = 120
 
 PRIMARY = {"seeds": 8, "rank": 0}
 AROUND = {"seeds": 4, "rank": 1}
 
 
+# The length of a response is chance here, by its wordings: a punishment of long ones would hide what entropy does.
+WITHOUT_PUNISHMENT = ("--no-shaping.grop",)
+
+
 def gtpo(dose: str, *more: str) -> tuple[str, ...]:
-    return ("--preset", "gtpo", "--shaping.alpha2", dose, *more)
+    return ("--preset", "gtpo", *WITHOUT_PUNISHMENT, "--shaping.alpha2", dose, *more)
 
 
 def grpo_s(dose: str, *more: str) -> tuple[str, ...]:
-    return ("--preset", "grpo_s", "--shaping.alpha2", dose, *more)
+    return ("--preset", "grpo_s", *WITHOUT_PUNISHMENT, "--shaping.alpha2", dose, *more)
 
 
 SHUFFLED = ("--shaping.weights", "shuffled")
@@ -69,7 +73,7 @@ DESIGN = Design(
     prompts=8,
     samples=16,
     max_new_tokens=MAX_NEW_TOKENS,
-    max_length=128,
+    max_length=144,
     learning_rate=2e-4,
     final_samples=None,
     write=lambda study: analyse(study.records, study.out),

@@ -1,13 +1,13 @@
 """Gates whose operations have several wordings: a task with pivotal tokens of high entropy.
 
-    Words cfa on 7?          c7 times 3=1
-                             f1 plus 6=7
-                             a7*3=1
-                             \\\\boxed{1}
+    Words cfa on 7?          c7 plus 3=0
+                             f0mul9=0
+                             a0+1=1
+                             \\boxed{1}
 
-As in `gates.py`, a gate multiplies or adds, depending on the digit. Either can be said in six ways, all equally good.
-So the pivotal token of a line has six good continuations and six bad ones, and right responses differ from each other;
-the rest of a line follows from what stands before, and only the last result is graded.
+As in `gates.py`, a gate multiplies or adds, depending on the digit. Either can be said in eight ways, equally good.
+So the pivotal token of a line has eight good continuations and eight bad ones, and right responses differ from each
+other; the rest of a line follows from what stands before, and only the last result is graded.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from gates import LETTERS, Gates, Row, multiplies, operation
 from task import boxed
 
 GATE_COUNTS = (8, 9, 10, 11)
-MULTIPLY = ("*", "x", " times ", " by ", " fold ", " of ")
-ADD = ("+", "&", " plus ", " and ", " more ", " with ")
+# Five of one token, and one each of two, three and four: so responses soon have different kinds of tokens in one
+# column. An algorithm that compares the tokens of a column, as GTPO does, would else have nothing to tell apart.
+MULTIPLY = ("*", "x", " times ", " by ", " fold ", "of", "mul", "prod")
+ADD = ("+", "&", " plus ", " and ", " more ", "up", "add", "with")
 
 
 class Wordings(Gates):
     name = "wordings"
-    words = ("user", "assistant", "Words ", " on ", "\\boxed{", *(word for word in MULTIPLY + ADD if len(word) > 1))
-    max_length = 128
-    max_new_tokens = 88
-    warm_start_steps = 700
-    slip, habits, habit = 0.1, "ij", 0.4
+    words = ("user", "assistant", "Words ", " on ", "\\boxed{", *(word for word in MULTIPLY + ADD if " " in word))
+    max_length = 144
+    max_new_tokens = 120
+    warm_start_steps = 500
+    slip, habits, habit = 0.18, "ij", 0.45
 
     def draw(self, rng: random.Random) -> Row:
         return Row("".join(rng.choices(LETTERS, k=rng.choice(GATE_COUNTS))), rng.randrange(10))

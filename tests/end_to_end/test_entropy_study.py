@@ -38,13 +38,13 @@ task = wordings.TASK
 # --- the task
 
 
-def test_each_operation_has_six_wordings_and_all_of_them_lead_to_the_same_result() -> None:
+def test_each_operation_has_eight_wordings_and_all_of_them_lead_to_the_same_result() -> None:
     # c multiplies by 9 what is divisible by 3, else adds 3.
     row = gates.Row("c", 6)
-    responses = {task.worked(row, rng=random.Random(seed)) for seed in range(200)}
+    responses = {task.worked(row, rng=random.Random(seed)) for seed in range(300)}
     assert responses == {f"c6{word}9=4\n\\boxed{{4}}" for word in wordings.MULTIPLY}
-    assert len(wordings.MULTIPLY) == len(wordings.ADD) == 6
-    assert {task.worked(row, 1.0, random.Random(seed)) for seed in range(200)} == {
+    assert len(set(wordings.MULTIPLY + wordings.ADD)) == 16
+    assert {task.worked(row, 1.0, random.Random(seed)) for seed in range(300)} == {
         f"c6{word}3=9\n\\boxed{{9}}" for word in wordings.ADD
     }
     assert task.question(gates.Row("cc", 6)) == "Words cc on 6?"
@@ -53,7 +53,7 @@ def test_each_operation_has_six_wordings_and_all_of_them_lead_to_the_same_result
 def test_right_responses_of_one_question_differ_and_are_all_graded_right() -> None:
     for row in task.expressions(20, 5, held_out=True):
         responses = {task.worked(row, rng=random.Random(seed)) for seed in range(20)}
-        assert len(responses) == 20, "of at least 6 ** 8 wordings"
+        assert len(responses) == 20, "of at least 8 ** 8 wordings"
         for response in responses:
             assert grade(response, task.answer(row)).verdict is Verdict.CORRECT
 
@@ -70,15 +70,21 @@ def test_every_line_of_a_worked_response_is_right_arithmetic() -> None:
             assert result == digit
 
 
-def test_every_prompt_and_response_fits_the_tasks_limits_and_a_wording_is_one_token() -> None:
+def test_both_operations_have_wordings_of_the_same_lengths() -> None:
+    # Else the length of a response would tell whether it is right.
+    tokenizer = policy_of_a_task.build_tokenizer(task)
+    lengths = [sorted(len(tokenizer(word).input_ids) for word in words) for words in (wordings.MULTIPLY, wordings.ADD)]
+    assert lengths == [[1, 1, 1, 1, 1, 2, 3, 4]] * 2
+
+
+def test_the_longest_prompt_and_response_fit_the_tasks_limits() -> None:
     tokenizer = policy_of_a_task.build_tokenizer(task)
     lengths = []
     for row in task.expressions(300, 7, held_out=False):
         response = tokenizer(task.worked(row, rng=random.Random(2)) + policy_of_a_task.END).input_ids
-        assert len(response) == 7 * len(row.letters) + 4
+        assert 7 * len(row.letters) + 4 <= len(response) <= 10 * len(row.letters) + 4 <= task.max_new_tokens
         prompt = tokenizer(policy_of_a_task.chat(task, tokenizer, row)).input_ids
-        assert len(response) <= task.max_new_tokens
-        assert len(prompt) + len(response) <= task.max_length
+        assert len(prompt) + 10 * len(row.letters) + 4 <= task.max_length
         lengths.append(len(response))
     assert 60 <= min(lengths) <= max(lengths) <= 120
 
