@@ -65,7 +65,7 @@ DESIGN = Design(
     ),
     batch_size=64,
     prompts_for_filtering=6,
-    evaluations=5,
+    evaluations=4,
     evaluation_prompts=64,
     evaluation_samples=16,
     layout=None,
@@ -74,7 +74,7 @@ DESIGN = Design(
     samples=16,
     max_new_tokens=MAX_NEW_TOKENS,
     max_length=144,
-    learning_rate=2e-4,
+    learning_rate=1.5e-4,
     final_samples=None,
     write=lambda study: analyse(study.records, study.out),
 )

@@ -35,6 +35,7 @@ PROMPTS, SAMPLES = 16, 8  # a step
 MAX_NEW_TOKENS, MAX_LENGTH = 64, 96
 FINAL_SAMPLES = 32
 MOST_SEEDS = 64
+EVALUATED_AT_ONCE = 512  # responses
 HELD_OUT_PROMPTS = 400  # what the warm start writes
 GUIDE = "{guide}"
 """Placeholder for the guide's model in an arm's flags."""
@@ -201,6 +202,8 @@ def training(study: Study, job: Job) -> list[str]:
     command += [flag.replace(GUIDE, guide) for flag in job.arm.flags]
     # By default OpenRLHF would keep a checkpoint of each best evaluation.
     command += ["--ckpt.best_metric_key", "none"]
+    # An engine takes a step's responses at once; an evaluation has more, and is quicker in fewer waves.
+    command += ["--vllm.max_num_seqs", str(max(design.prompts * design.samples, EVALUATED_AT_ONCE))]
     return command + [part for name, value in flags.items() for part in (f"--{name}", str(value))]
 
 
