@@ -8,7 +8,7 @@
 # ALGO   gtpo (default), grpo_s, or group_norm, which is plain GRPO
 # STEPS  training steps of 16 prompts with 8 responses each (60)
 # RUN    folder for everything that the run makes, relative to the repository's root (runs/quickstart)
-# TASK   last_digit (default), gates, trail, or a file with a task of your own: docs/extending.md
+# TASK   last_digit (default), gates, trail, wordings, or a file with a task of your own: docs/extending.md
 # SEED   of the policy's first weights, the sampling and the order of the prompts (0)
 #
 # An honest word: the policy is trained first on demonstrations that get things wrong on purpose, and reinforcement

@@ -5,8 +5,10 @@
 A second policy, which is right more often, is the guide. M1 adds two of its responses to each group. M2 makes a second
 batch of the groups without a right response, which dynamic sampling drops, with two responses of the guide each. All
 runs begin with the same warm-started policy; runs of the same seed see the same prompts in the same order (DAPO draws
-more of them); and runs differ only in --guide.when. Each is evaluated during training and, on more prompts, at its
-end. Finished runs are kept, so an interrupted study continues where it stopped.
+more of them); and runs differ only in --guide.when. M2 makes up to three times as many optimiser updates as DAPO, so
+one arm without a guide makes three times as many in every step, by learning its responses three times. Each run is
+evaluated during training and, on more prompts, at its end. Finished runs are kept, so an interrupted study continues
+where it stopped.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from runs import GUIDE, MAX_NEW_TOKENS, Arm, Design, main
 LEVELS = (0.10, 0.20, 0.40)
 """Levels of held-out pass@1, fixed before any arm ran."""
 GUIDE_SAMPLES = 2
+EPOCHS = 3
+"""M2's updates in its first steps, where nearly all groups are wrong, over DAPO's: twelve a step instead of four."""
 
 # M2 makes more updates a step, so a learning rate that falls with every update would fall faster there. It is constant
 # in all arms.
@@ -62,6 +66,7 @@ DESIGN = Design(
     arms=(
         Arm("dapo", "DAPO", DAPO),
         Arm("dapo_m1", "DAPO + M1", guided("all")),
+        Arm("dapo_updates", f"DAPO, {EPOCHS} times the updates", (*DAPO, "--train.max_epochs", str(EPOCHS))),
         Arm("dapo_m2", "DAPO + M2", guided("zero_reward")),
         Arm("dapo_m1_m2", "DAPO + M1 + M2", guided("all", "zero_reward")),
     ),

@@ -8,6 +8,7 @@ training and, on more prompts, at its end. Finished runs are kept, so an interru
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -16,20 +17,25 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
+import record
 import results
+from openrlhf_gtpo.cpu.platform import prepare_process, worker_python
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(sys.argv[0]).name
 
 PROMPTS, SAMPLES = 16, 8  # a step
-MAX_NEW_TOKENS = 64
+MAX_NEW_TOKENS, MAX_LENGTH = 64, 96
 FINAL_SAMPLES = 32
+MOST_SEEDS = 64
+EVALUATED_AT_ONCE = 512  # responses
 HELD_OUT_PROMPTS = 400  # what the warm start writes
 GUIDE = "{guide}"
 """Placeholder for the guide's model in an arm's flags."""
@@ -44,6 +50,10 @@ class Arm:
     title: str
     flags: tuple[str, ...]
     """Flags that distinguish it from the other arms."""
+    seeds: int = 3
+    """How many runs it has where --seeds does not say so."""
+    rank: int = 0
+    """Arms of a lower rank are run first, with all their seeds."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +76,23 @@ class Design:
     """During training."""
     evaluation_prompts: int
     evaluation_samples: int
-    layout: results.Layout
+    layout: results.Layout | None
+    """None: `write` makes the results."""
     steps: int = 120
     """Default number of steps of each run."""
+    prompts: int = PROMPTS
+    """Of a step."""
+    samples: int = SAMPLES
+    """Responses to each prompt."""
+    max_new_tokens: int = MAX_NEW_TOKENS
+    max_length: int = MAX_LENGTH
+    """Of prompt and response together, in tokens."""
+    learning_rate: float = 1e-4
+    final_samples: int | None = FINAL_SAMPLES
+    """Responses to each prompt of the evaluation at a run's end, by an engine of its own. None: there is none, since
+    the last evaluation in training is at the last step; a finished run is then one small record."""
+    write: Callable[[Study], str] | None = None
+    """Writes the results of a study without a layout and returns their text."""
     has_guide: bool = False
     """Whether there is a second policy, with the task's strong skill."""
 
@@ -84,7 +108,8 @@ class Study:
     out: Path
     arms: tuple[str, ...]
     """Keys of the design's arms that are run."""
-    seeds: int
+    seeds: int | None
+    """Of each arm; None: as many as the design has."""
     steps: int
     jobs: int
     learning_rate: float
@@ -93,6 +118,20 @@ class Study:
     guide: Path | None
     """Folder with the guiding policy's model/."""
     final_prompts: int
+
+    @property
+    def records(self) -> Path:
+        return self.out / "records"
+
+    def seeds_of(self, arm: Arm) -> int:
+        return arm.seeds if self.seeds is None else self.seeds
+
+    def jobs_in_order(self) -> list[Job]:
+        """Every run: arms of a lower rank first, and all arms of a seed before the next seed, so that an interrupted
+        study has whole comparisons."""
+        arms = [self.design.arm(key) for key in self.arms]
+        runs = [Job(arm, seed) for arm in arms for seed in range(self.seeds_of(arm))]
+        return sorted(runs, key=lambda job: (job.arm.rank, job.seed))  # stable: arms stay in the design's order
 
     def settings(self) -> dict[str, Any]:
         """The settings that determine a run's outcome; all runs in a folder have the same."""
@@ -115,10 +154,16 @@ class Job:
     arm: Arm
     seed: int
 
+    @property
+    def name(self) -> str:
+        return f"{self.arm.key}-seed-{self.seed}"
+
     def folder(self, study: Study) -> Path:
-        return study.out / f"{self.arm.key}-seed-{self.seed}"
+        return study.out / self.name
 
     def is_done(self, study: Study) -> bool:
+        if study.design.final_samples is None:
+            return (study.records / f"{self.name}.json").is_file()
         return (self.folder(study) / "final" / "eval.json").is_file()
 
 
@@ -131,15 +176,15 @@ def training(study: Study, job: Job) -> list[str]:
         "data.prompt_dataset": study.start / "train.jsonl",
         "data.input_key": "input",
         "data.label_key": "label",
-        "data.max_len": 96,
+        "data.max_len": design.max_length,
         "train.max_steps": study.steps,
         "train.seed": job.seed,
         "train.batch_size": design.batch_size,
         "train.micro_batch_size": 32,
-        "rollout.batch_size": PROMPTS,
-        "rollout.n_samples_per_prompt": SAMPLES,
+        "rollout.batch_size": design.prompts,
+        "rollout.n_samples_per_prompt": design.samples,
         "rollout.micro_batch_size": 32,
-        "rollout.max_new_tokens": MAX_NEW_TOKENS,
+        "rollout.max_new_tokens": design.max_new_tokens,
         "actor.adam.lr": study.learning_rate,
         "actor.num_gpus_per_node": 1,
         "vllm.num_engines": 1,
@@ -157,26 +202,44 @@ def training(study: Study, job: Job) -> list[str]:
     command += [flag.replace(GUIDE, guide) for flag in job.arm.flags]
     # By default OpenRLHF would keep a checkpoint of each best evaluation.
     command += ["--ckpt.best_metric_key", "none"]
+    # An engine takes a step's responses at once; an evaluation has more, and is quicker in fewer waves.
+    command += ["--vllm.max_num_seqs", str(max(design.prompts * design.samples, EVALUATED_AT_ONCE))]
     return command + [part for name, value in flags.items() for part in (f"--{name}", str(value))]
 
 
 def evaluation(study: Study, model: Path, out: Path, seed: int) -> list[str]:
+    """The command line of an evaluation at a run's end or, where runs have none, of one like those in training."""
+    design = study.design
+    data, samples, prompts = study.start / "heldout.jsonl", design.final_samples, study.final_prompts
+    if samples is None:
+        data, samples, prompts = study.out / "heldout.jsonl", design.evaluation_samples, design.evaluation_prompts
     command = [sys.executable, "-m", "openrlhf_gtpo", "eval", "--device", "cpu", "--model", str(model)]
-    command += ["--data", str(study.start / "heldout.jsonl"), "--out", str(out), "--seed", str(seed)]
-    command += ["--n", str(FINAL_SAMPLES), "--max_prompts", str(study.final_prompts)]
-    return [*command, "--max_new_tokens", str(MAX_NEW_TOKENS)]
+    command += ["--data", str(data), "--out", str(out), "--seed", str(seed)]
+    powers = ",".join(str(2**power) for power in range(samples.bit_length()))
+    command += ["--n", str(samples), "--k", powers, "--max_prompts", str(prompts)]
+    return [*command, "--max_new_tokens", str(study.design.max_new_tokens)]
 
 
 class Runner:
-    """Runs commands, each with its log, and stops all of them when it stops."""
+    """Runs Python's commands, each with its log, and stops all of them when it stops.
 
-    def __init__(self) -> None:
+    Args:
+        python: program that runs them in the place of the one that they name.
+    """
+
+    def __init__(self, python: str) -> None:
+        self.python = python
         self.running: dict[subprocess.Popen[bytes], str] = {}
 
     def start(self, command: list[str], log: Path) -> subprocess.Popen[bytes]:
         with log.open("ab") as file:
             process = subprocess.Popen(
-                command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+                [self.python, *command[1:]],
+                cwd=ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                start_new_session=True,
             )
         self.running[process] = str(log)
         return process
@@ -209,7 +272,7 @@ class Runner:
 
 def prepare(study: Study, runner: Runner) -> None:
     """Make the shared policy, the guide and the prompts, and evaluate both policies."""
-    prompts = study.steps * PROMPTS * study.design.prompts_for_filtering
+    prompts = study.steps * study.design.prompts * study.design.prompts_for_filtering
     if study.start == study.out / "warm_start":
         print("== warm start", flush=True)
         warm_start(study, study.start, "weak", prompts)
@@ -233,16 +296,15 @@ def warm_start(study: Study, out: Path, skill: str, prompts: int) -> None:
 
 def measure(study: Study, runner: Runner, policy: Path, name: str, what: str) -> None:
     """Evaluate a policy from before the runs, once."""
-    print(f"== {what}, on {study.final_prompts} held-out prompts", flush=True)
+    print(f"== {what}, on held-out prompts", flush=True)
     if not (study.out / name / "eval.json").is_file():
         runner.call(evaluation(study, policy / "model", study.out / name, 0), study.out / f"{name}.log")
     print(f"  {summary(results.final(study.out / name))}", flush=True)
 
 
 def summary(figures: dict[str, float]) -> str:
-    return ", ".join(
-        f"{key} {figures[key]:.3f}" for key in ("pass@1", f"pass@{FINAL_SAMPLES}", "entropy_response_mean")
-    )
+    most = max(int(key.removeprefix("pass@")) for key in figures if key.startswith("pass@"))
+    return ", ".join(f"{key} {figures[key]:.3f}" for key in ("pass@1", f"pass@{most}", "entropy_response_mean"))
 
 
 def steps_done(folder: Path) -> int:
@@ -256,6 +318,7 @@ def run(study: Study, jobs: list[Job], runner: Runner) -> None:
     done = len(jobs) - len(waiting)
     print(f"== {len(jobs)} runs of {study.steps} steps, {study.jobs} at a time; {done} are done already", flush=True)
     active: dict[subprocess.Popen[bytes], tuple[Job, str]] = {}
+    began: dict[Job, float] = {}
     finished = done * study.steps
     often = 2 if sys.stderr.isatty() else 60  # seconds between two lines of progress; a log needs fewer
     with tqdm(total=len(jobs) * study.steps, initial=finished, unit="step", mininterval=often, smoothing=0.05) as bar:
@@ -264,6 +327,7 @@ def run(study: Study, jobs: list[Job], runner: Runner) -> None:
                 job = waiting.pop(0)
                 shutil.rmtree(job.folder(study), ignore_errors=True)  # left by an interrupted run
                 job.folder(study).mkdir(parents=True)
+                began[job] = time.monotonic()
                 active[runner.start(training(study, job), job.folder(study) / "log")] = (job, "training")
                 time.sleep(5)  # two Ray clusters that start at the same time could choose the same ports
             time.sleep(1)
@@ -273,21 +337,25 @@ def run(study: Study, jobs: list[Job], runner: Runner) -> None:
                 del active[process]
                 runner.finish(process)
                 folder = job.folder(study)
-                if phase == "training":
+                if study.design.final_samples is None:
+                    figures = record.write(study, job, time.monotonic() - began[job])
+                elif phase == "training":
                     command = evaluation(study, folder / "model", folder / "final", job.seed)
                     active[runner.start(command, folder / "final.log")] = (job, "measuring")
+                    continue
                 else:
-                    finished += study.steps
-                    shutil.rmtree(folder / "state", ignore_errors=True)
                     figures = results.final(folder / "final")
-                    bar.write(f"  {job.arm.title}, seed {job.seed}: {summary(figures)}")
+                finished += study.steps
+                shutil.rmtree(folder / "state", ignore_errors=True)
+                took = f"{time.monotonic() - began[job]:.0f} s"
+                bar.write(f"  {job.arm.title}, seed {job.seed}: {summary(figures)}; {took}")
             now = finished + sum(min(steps_done(job.folder(study)), study.steps) for job, _ in active.values())
             doing = ", ".join(f"{job.arm.key} {job.seed} {phase}" for job, phase in active.values())
             bar.set_postfix_str(doing, refresh=False)
             bar.update(now - bar.n)
 
 
-def parse(design: Design) -> tuple[Study, list[Job]]:
+def parse(design: Design) -> Study:
     parser = argparse.ArgumentParser(
         description=design.description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -302,27 +370,37 @@ def parse(design: Design) -> tuple[Study, list[Job]]:
         parser.add_argument(
             "--guide", type=Path, help="folder with the guide's model/ (OUT/guide_warm_start, made when missing)"
         )
-    parser.add_argument("--seeds", type=int, default=None, help="seeds of each algorithm, 1 to 10 (3)")
+    usual = sorted({arm.seeds for arm in design.arms}, reverse=True)
+    said = " or ".join(map(str, usual))
+    parser.add_argument("--seeds", type=int, default=None, help=f"seeds of each arm, 1 to {MOST_SEEDS} ({said})")
     parser.add_argument("--steps", type=int, default=None, help=f"steps of each run ({design.steps})")
     everything = ",".join(arm.key for arm in design.arms)
-    parser.add_argument("--algorithms", default=everything, help=f"separated by commas ({everything})")
-    parser.add_argument("--learning_rate", type=float, default=1e-4, help="of the policy (1e-4)")
+    parser.add_argument(
+        "--arms", "--algorithms", dest="arms", default=everything, help=f"separated by commas ({everything})"
+    )
+    rate = design.learning_rate
+    parser.add_argument("--learning_rate", type=float, default=rate, help=f"of the policy ({rate:g})")
     parser.add_argument("--final_prompts", type=int, default=200, help="prompts of the final evaluation (200)")
     parser.add_argument(
         "--jobs", type=int, default=max(1, min(8, (os.cpu_count() or 1))), help="runs at a time (cores)"
     )
     args = parser.parse_args()
-    seeds = args.seeds if args.seeds is not None else 5 if args.long else 3
+    seeds = args.seeds if args.seeds is not None else 5 if args.long else None
     steps = args.steps if args.steps is not None else 400 if args.long else design.steps
-    arms = tuple(args.algorithms.split(","))
+    arms = tuple(args.arms.split(","))
     for key in arms:
         if key not in everything.split(","):
-            parser.error(f"--algorithms has {key!r}: choose from {everything.replace(',', ', ')}")
-    bounds = (("seeds", seeds, 10), ("steps", steps, 600), ("jobs", args.jobs, 64))
+            parser.error(f"--arms has {key!r}: choose from {everything.replace(',', ', ')}")
+    bounds = (("seeds", seeds or 1, MOST_SEEDS), ("steps", steps, 600), ("jobs", args.jobs, 64))
     most_prompts = HELD_OUT_PROMPTS - design.evaluation_prompts
     for flag, value, most in (*bounds, ("final_prompts", args.final_prompts, most_prompts)):
         if not 1 <= value <= most:
             parser.error(f"--{flag} is {value}, but has to be from 1 to {most}")
+    if design.final_samples is None and steps % min(steps, design.evaluations):
+        parser.error(
+            f"--steps is {steps}, but has to be a multiple of {design.evaluations}: each run has so many evaluations, "
+            "and the last one is its result"
+        )
     if args.learning_rate <= 0:
         parser.error(f"--learning_rate is {args.learning_rate}, but has to be above 0")
     out = args.out.resolve()
@@ -331,9 +409,7 @@ def parse(design: Design) -> tuple[Study, list[Job]]:
     for flag, folder in (("start", start), ("guide", guide)):
         if getattr(args, flag, None) and not (folder / "model" / "config.json").is_file():
             parser.error(f"--{flag}: there is no model in {folder / 'model'}")
-    study = Study(design, out, arms, seeds, steps, args.jobs, args.learning_rate, start, guide, args.final_prompts)
-    # All algorithms of a seed before the next seed: an interrupted study has whole comparisons.
-    return study, [Job(design.arm(key), seed) for seed in range(seeds) for key in arms]
+    return Study(design, out, arms, seeds, steps, args.jobs, args.learning_rate, start, guide, args.final_prompts)
 
 
 def check_folder(study: Study) -> None:
@@ -346,9 +422,8 @@ def check_folder(study: Study) -> None:
 
 
 def main(design: Design) -> None:
-    study, jobs = parse(design)
+    study = parse(design)
     check_folder(study)
-    runner = Runner()
 
     def interrupted(number: int, _: Any) -> None:
         raise SystemExit(128 + number)
@@ -356,15 +431,28 @@ def main(design: Design) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupted)
     begin = time.monotonic()
-    try:
+    with contextlib.ExitStack() as cleanup:
+        # Every command is a fork of one process that has imported torch, vLLM and the rest: see cpu/zygote.py.
+        prepare_process()
+        runner = Runner(worker_python(cleanup) or sys.executable)
+        cleanup.callback(runner.stop)
         prepare(study, runner)
-        run(study, jobs, runner)
-    finally:
-        runner.stop()
+        run(study, study.jobs_in_order(), runner)
     print("== report", flush=True)
+    print((design.write or compared)(study))
+    print(f"\nTook {(time.monotonic() - begin) / 60:.0f} minutes. The results are in {study.out}")
+
+
+def compared(study: Study) -> str:
+    """Write tables, curves and report.html by the design's layout; returns the tables."""
+    design, layout = study.design, study.design.layout
+    assert layout is not None, "a design has a layout or writes its results itself"
     names = {key: design.arm(key).title for key in study.arms}
-    folders = {key: [Job(design.arm(key), seed).folder(study) for seed in range(study.seeds)] for key in names}
-    is_whole = len(names) == len(design.arms)
-    title = f"{design.title}, {study.seeds} seeds each" if is_whole else "Comparison"
-    print(results.write(study.out, names, folders, design.layout, title))
-    print(f"\nTook {(time.monotonic() - begin) / 60:.0f} minutes. {study.out / 'report.html'}")
+    folders = {
+        key: [Job(arm, seed).folder(study) for seed in range(study.seeds_of(arm))]
+        for key, arm in ((key, design.arm(key)) for key in names)
+    }
+    seeds = {len(mine) for mine in folders.values()}
+    is_whole = len(names) == len(design.arms) and len(seeds) == 1
+    title = f"{design.title}, {seeds.pop()} seeds each" if is_whole else "Comparison"
+    return results.write(study.out, names, folders, layout, title)

@@ -1,5 +1,6 @@
 """What a task that a small policy can learn on two cores is: expressions, questions, answers, and worked responses of
-mixed quality. `last_digit.py` is the quickstart's, `gates.py` the study's, `trail.py` the guided study's."""
+mixed quality. `last_digit.py` is the quickstart's, `gates.py` the study's, `trail.py` the guided study's,
+`wordings.py` the entropy study's."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from typing import Any
 
 HELD_OUT_SHARE = 10  # one expression in so many is held out
 
-NAMES = ("last_digit", "gates", "trail")
+NAMES = ("last_digit", "gates", "trail", "wordings")
 SKILLS = ("weak", "strong")
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,26 @@ def test_the_arms_differ_in_the_guides_flags_alone(tmp_path: Path) -> None:
 def test_an_update_divides_the_responses_of_a_step_with_and_without_the_guides() -> None:
     assert runs.PROMPTS * runs.SAMPLES % DESIGN.batch_size == 0
     assert runs.PROMPTS * (runs.SAMPLES + guided.GUIDE_SAMPLES) % DESIGN.batch_size == 0
+
+
+def test_the_arm_with_more_updates_has_no_guide_and_differs_in_them_alone(tmp_path: Path) -> None:
+    one = study(tmp_path)
+    plain, more = (runs.training(one, runs.Job(DESIGN.arm(key), 1)) for key in ("dapo", "dapo_updates"))
+    more = [word.replace("dapo_updates-seed-1", "dapo-seed-1") for word in more]
+    place = more.index("--train.max_epochs")
+    assert more[place : place + 2] == ["--train.max_epochs", "3"]
+    assert more[:place] + more[place + 2 :] == plain
+
+
+def test_the_arm_with_more_updates_makes_twelve_a_step_as_m2_does_at_most(tmp_path: Path) -> None:
+    from openrlhf_gtpo.controller.schedule import updates
+    from openrlhf_gtpo.driver import command_line, presets
+    from openrlhf_gtpo.openrlhf_internals import hierarchize
+
+    for key, expected in (("dapo", 4), ("dapo_updates", 12)):
+        command = runs.training(study(tmp_path), runs.Job(DESIGN.arm(key), 0))
+        line = command_line.parse(presets.expand(command[command.index("train") + 1 :]).arguments)
+        assert updates(hierarchize(line.args), math.inf) == 120 * expected
 
 
 @pytest.mark.engine

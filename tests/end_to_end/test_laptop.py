@@ -540,7 +540,11 @@ def test_the_documented_tasks_demonstrations_leave_something_to_learn_and_fit_it
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("nothing", None, "there is no task nothing: name one of last_digit, gates, trail, or a .py file with a TASK"),
+        (
+            "nothing",
+            None,
+            "there is no task nothing: name one of last_digit, gates, trail, wordings, or a .py file with a TASK",
+        ),
         ("none.py", None, "there is no file "),
         ("empty.py", "TASK = 1", "has no TASK, an object of a subclass of task.Task"),
     ],

@@ -1,0 +1,197 @@
+"""The entropy study's analysis, out of the records of its runs alone: the planned comparisons, the table of all arms
+and the dose-response picture."""
+
+from __future__ import annotations
+
+import io
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import record
+from inference import Paired, area, holm, paired, quantile
+from record import Record
+from results import markdown
+
+OUTCOMES = ("area under pass@1", "pass@16 at the end")
+"""Named before the first run; of held-out prompts."""
+SECONDARY = ("pass@1 at the end", "entropy at the end", "rebound", "length at the end")
+WINDOW = 5  # steps that the last and the lowest entropy are means over
+REAL, SHUFFLED = "gtpo", "gtpo_shuffled"
+
+
+@dataclass(frozen=True)
+class Family:
+    """Comparisons that are corrected together."""
+
+    title: str
+    pairs: tuple[tuple[str, str], ...]
+    """Arms; the second is subtracted from the first."""
+
+
+CONTROL = Family(
+    "Real against shuffled entropies at the same dose (primary)",
+    tuple((f"{REAL}_{dose}", f"{SHUFFLED}_{dose}") for dose in ("1", "3")),
+)
+DOSE = Family(
+    "Each dose against none",
+    tuple((f"{REAL}_{dose}", f"{REAL}_0") for dose in ("0.1", "1", "3")),
+)
+GRPO_S = Family("GRPO-S, real against shuffled", (("grpo_s_1", "grpo_s_shuffled_1"),))
+
+
+def outcomes(run: Record) -> dict[str, float]:
+    """A run's figures by name."""
+    entropy = run.training["entropy"]
+    width = min(WINDOW, len(entropy))
+    means = [statistics.fmean(entropy[i : i + width]) for i in range(len(entropy) - width + 1)]
+    values = (
+        area(record.curve(run, "pass@1")),
+        run.last["pass@16"],
+        run.last["pass@1"],
+        run.last["entropy"],
+        means[-1] - min(means),
+        statistics.fmean(run.training["length"][-width:]),
+    )
+    return dict(zip((*OUTCOMES, *SECONDARY), values, strict=True))
+
+
+def by_seed(records: Sequence[Record]) -> dict[str, dict[str, dict[int, float]]]:
+    """Arm -> outcome -> seed -> value."""
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    for run in records:
+        for name, value in outcomes(run).items():
+            found.setdefault(run.arm, {}).setdefault(name, {})[run.seed] = value
+    return found
+
+
+def check(records: Sequence[Record]) -> None:
+    """Refuse records that cannot be compared.
+
+    Raises:
+        ValueError: there are none, or they differ in their steps, or runs of one arm differ in their flags.
+    """
+    if not records:
+        raise ValueError("there are no records of runs: run the study first")
+    steps = sorted({run.steps for run in records})
+    if len(steps) > 1:
+        raise ValueError(f"the records are of runs of {' and '.join(map(str, steps))} steps: keep those of one length")
+    flags: dict[str, tuple[str, ...]] = {}
+    for run in records:
+        if flags.setdefault(run.arm, run.flags) != run.flags:
+            raise ValueError(f"the records of {run.arm} have two sets of flags: keep those of one")
+
+
+def compared(family: Family, values: Mapping[str, Mapping[str, Mapping[int, float]]], names: Mapping[str, str]) -> str:
+    """A family's table, corrected for its number of tests; empty where no pair has two seeds."""
+    found: list[tuple[str, str, Paired]] = []
+    for one, other in family.pairs:
+        for outcome in OUTCOMES:
+            if one in values and other in values:
+                result = paired(values[one][outcome], values[other][outcome])
+                if result is not None:
+                    found.append((f"{names[one]} - {names[other]}", outcome, result))
+    if not found:
+        return ""
+    corrected = holm([result.p for _, _, result in found])
+    rows = []
+    for (pair, outcome, result), p in zip(found, corrected, strict=True):
+        gap = f"{result.mean:+.4f} ± {result.half:.4f}"
+        seen = f"{result.visible(0.05 / len(found)):.4f}"
+        rows.append(
+            [pair, outcome, result.seeds, f"**{gap}**" if p < 0.05 else gap, f"{result.p:.3f}", f"{p:.3f}", seen]
+        )
+    head = ["", "outcome", "seeds", "difference", "p", f"p, Holm of {len(found)}", "visible at 80 %"]
+    return f"\n{family.title}. Bold: p below 0.05 after Holm's correction.\n\n{markdown(head, rows)}\n"
+
+
+def families(arms: Sequence[str]) -> list[Family]:
+    """The planned ones, and all other arms against GRPO."""
+    named = {arm for family in (CONTROL, DOSE) for pair in family.pairs for arm in pair}
+    others = tuple((arm, "grpo") for arm in arms if arm not in named | {"grpo"})
+    return [CONTROL, DOSE, GRPO_S, Family("The other arms against GRPO", others)]
+
+
+def mean_and_half(values: Sequence[float]) -> tuple[float, float | None]:
+    """The mean and half the width of its 95 % interval over seeds; None for one seed."""
+    if len(values) < 2:
+        return values[0], None
+    return (
+        statistics.fmean(values),
+        quantile(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values)),
+    )
+
+
+def write(folder: Path, out: Path, names: Mapping[str, str]) -> str:
+    """Write table.md and dose.png.
+
+    Args:
+        folder: of records.
+        out: where to.
+        names: arm -> its name, in the order of the table.
+
+    Returns:
+        The tables, as Markdown.
+
+    Raises:
+        ValueError: the records cannot be compared.
+    """
+    records = record.load(folder)
+    check(records)
+    values = by_seed(records)
+    arms = [arm for arm in names if arm in values]
+    rows = []
+    for arm in arms:
+        mine = [run for run in records if run.arm == arm]
+        cells = []
+        for outcome in (*OUTCOMES, *SECONDARY):
+            mean, half = mean_and_half(list(values[arm][outcome].values()))
+            places = 1 if abs(mean) >= 10 else 4
+            cells.append(f"{mean:.{places}f}" + ("" if half is None else f" ± {half:.{places}f}"))
+        rows.append([names[arm], len(mine), *cells, f"{statistics.median(run.seconds for run in mine):.0f}"])
+    head = ["", "seeds", *OUTCOMES, *SECONDARY, "seconds a run"]
+    text = f"{markdown(head, rows)}\n\nMean over seeds ± half a 95 % interval (Student's t over seeds).\n"
+    text += "".join(compared(family, values, names) for family in families(arms))
+    commits = ", ".join(sorted({run.commit for run in records}))
+    text += f"\n{len(records)} runs of {records[0].steps} steps; commits: {commits}.\n"
+    (out / "table.md").write_text(text, encoding="utf-8")
+    (out / "dose.png").write_bytes(picture(values))
+    return text
+
+
+def picture(values: Mapping[str, Mapping[str, Mapping[int, float]]]) -> bytes:
+    """Dose-response: each outcome over alpha2, real beside shuffled, with 95 % intervals over seeds."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    doses = ("0", "0.1", "1", "3")
+    figure, panels = plt.subplots(1, len(OUTCOMES), figsize=(8.8, 3.3), layout="constrained")
+    for axes, outcome in zip(panels, OUTCOMES, strict=True):
+        for shift, (prefix, label, colour) in enumerate(
+            ((REAL, "real entropies", "#0072B2"), (SHUFFLED, "shuffled entropies", "#D55E00"))
+        ):
+            places = [n for n, dose in enumerate(doses) if f"{prefix}_{dose}" in values]
+            points = [mean_and_half(list(values[f"{prefix}_{doses[n]}"][outcome].values())) for n in places]
+            axes.errorbar(
+                [n + 0.12 * shift for n in places],
+                [mean for mean, _ in points],
+                yerr=[half or 0.0 for _, half in points],
+                fmt="o-" if prefix == REAL else "s--",
+                color=colour,
+                capsize=3,
+                label=label,
+            )
+        axes.set_xticks(range(len(doses)), doses)
+        axes.set_xlabel("alpha2, the weight of entropy")
+        axes.set_title(outcome)
+        axes.grid(alpha=0.15)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].legend(frameon=False)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None})
+    plt.close(figure)
+    return buffer.getvalue()
