@@ -191,7 +191,7 @@ def _forbidden_packages(rules: Rules, imports: Mapping[str, list[Import]]) -> It
         never = {*rules.never.get("*", ())}.union(*(rules.never.get(room, ()) for room in table_name.split(" with ")))
         for way, one in _loaded(name, imports):
             package = one.imported.split(".")[0]
-            if package in never and (way[1:] or (name, package) not in rules.exceptions):
+            if package in never and (name, package) not in rules.exceptions:
                 through = f" through {', '.join(way[1:])}" if way[1:] else f", line {one.line},"
                 yield f"{name}{through} imports {package}, which it may not."
 

@@ -173,13 +173,13 @@ def gtpo(
 def _gtpo(batch: _Batch, settings: _Settings) -> tuple[torch.Tensor, torch.Tensor]:
     """(N, T) rewards and advantages of whole groups."""
     if _is_lined_up(batch):
-        return _shape(batch.entropy, batch.active, batch.length, batch, settings)
+        return _rewards_and_advantages(batch.entropy, batch.active, batch.length, batch, settings)
     longest = int(batch.length.max())
     # Column `longest` takes everything off the mask, and is itself off the mask.
     column = batch.mask.cumsum(dim=1).sub_(1).masked_fill_(~batch.mask, longest)  # (N, T)
     tokens = batch.entropy.new_zeros(len(column), longest + 1).scatter_(1, column, batch.entropy)
     active = torch.arange(longest + 1, device=column.device) < batch.length[:, None]
-    rewards, advantages = _shape(tokens, active.to(tokens.dtype), batch.length, batch, settings)
+    rewards, advantages = _rewards_and_advantages(tokens, active.to(tokens.dtype), batch.length, batch, settings)
     # The batch's own (N, T) tensors are no longer needed and take the results: fresh memory is slow.
     rewards = torch.gather(rewards, 1, column, out=batch.entropy)
     return rewards, torch.gather(advantages, 1, column, out=batch.active)
@@ -232,7 +232,7 @@ def _grpo_s(batch: _Batch, settings: _Settings) -> tuple[torch.Tensor, torch.Ten
     """(N, T) rewards and advantages of whole groups."""
     present = (batch.length > 0).double()  # (N,)
     mean_entropy = batch.entropy.sum(dim=1).double() / batch.length.clamp(min=1)
-    rewards, advantages = _shape(mean_entropy[:, None], present[:, None], present, batch, settings)
+    rewards, advantages = _rewards_and_advantages(mean_entropy[:, None], present[:, None], present, batch, settings)
     active = batch.active
     rewards = torch.mul(active, rewards.to(active.dtype), out=batch.entropy)  # (N, T), in memory no longer needed
     return rewards, active.mul_(advantages.to(active.dtype))
@@ -271,7 +271,7 @@ def _by_blocks(
     return shaped
 
 
-def _shape(
+def _rewards_and_advantages(
     entropy: torch.Tensor, active: torch.Tensor, size: torch.Tensor, batch: _Batch, settings: _Settings
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Rewards and advantages of units whose columns are positions within each group.

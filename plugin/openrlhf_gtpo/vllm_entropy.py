@@ -1,4 +1,4 @@
-"""Exact per-token entropies out of vLLM, for anyone who uses vLLM.
+"""Reads exact per-token entropies out of vLLM, for anyone who uses vLLM; `engine/hook.py` computes them there.
 
     llm = vllm.LLM(model=..., **engine_kwargs())
     check_hook(llm.collective_rpc("entropy_hook_report"))

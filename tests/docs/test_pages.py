@@ -88,7 +88,8 @@ def test_files_that_the_docs_name_exist() -> None:
     for page in PAGES:
         if page.name == "CHANGELOG.md":  # tells of files that were
             continue
-        for name in re.findall(r"`((?:[\w-]+/)*[\w-]+\.(?:py|sh|yaml|flags))", page.read_text(encoding="utf-8")):
+        text = page.read_text(encoding="utf-8")
+        for name in re.findall(r"`(?!-)((?:[\w-]+/)*[\w-]+\.(?:py|sh|yaml|flags))\b", text):
             if name.startswith("openrlhf/") or Path(name).stem.isupper():
                 continue  # OpenRLHF's own file, or a name that stands for one
             if not any(path == name or path.endswith(f"/{name}") for path in tracked):

@@ -56,7 +56,7 @@ def test_a_run_that_ended_leaves_no_lock(learned: Run) -> None:
     assert not (learned.folder / "model" / "run.lock").exists()
 
 
-def test_every_step_has_the_metrics_that_the_readme_names(learned: Run) -> None:
+def test_every_step_has_the_metrics_that_the_glossary_declares(learned: Run) -> None:
     for line in learned.metrics:
         for name in (
             "entropy/token_mean",
@@ -120,7 +120,7 @@ def test_tensorboard_has_our_metrics_too(learned: Run) -> None:
 
 
 def test_saved_rollouts_agree_with_the_shaping_of_their_group(learned: Run) -> None:
-    """One group a step, recomputed from its saved entropies: the whole way from the sampler to the advantage."""
+    """One group a step, recomputed from its saved entropies, which differ: the way from there to the advantage."""
     import torch
 
     from openrlhf_gtpo.shaping import gtpo
@@ -131,6 +131,7 @@ def test_saved_rollouts_agree_with_the_shaping_of_their_group(learned: Run) -> N
     for step in range(1, 21):
         group = [line for line in lines if line["step"] == step]
         assert len({line["prompt"] for line in group}) == 1
+        assert len({value for line in group for value in line["entropy"]}) > SAMPLES
         width = max(len(line["entropy"]) for line in group)
         entropy = torch.zeros(SAMPLES, width)
         mask = torch.zeros(SAMPLES, width, dtype=torch.bool)

@@ -59,3 +59,11 @@ def test_each_command_has_a_help_of_its_own(command: list[str], capsys: pytest.C
         main([*command, "--help"])
     assert ended.value.code == 0
     assert capsys.readouterr().out.startswith(f"usage: openrlhf-gtpo {' '.join(command)} ")
+
+
+def test_the_package_itself_is_the_command() -> None:
+    said = subprocess.run(
+        [sys.executable, "-m", "openrlhf_gtpo", "trian"], capture_output=True, text=True, timeout=120
+    )
+    assert said.returncode == 2
+    assert said.stderr.endswith("There is no command trian: did you mean train?\n")

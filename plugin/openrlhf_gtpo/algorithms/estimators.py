@@ -26,13 +26,13 @@ class Rollouts:
     correct: torch.Tensor | None
     """(N,) bool, verified correctness; None where an estimator does not need it and the scores are not binary."""
     group: torch.Tensor
-    """(N,) int, which prompt each response answers."""
+    """(N,) int from 0, which prompt each response answers. A group may have any size, 1 too."""
     reward: torch.Tensor
     """(N,) float, with every penalty."""
     penalty: torch.Tensor
     """(N,) float, the part of the reward that is penalties (length, overlong punishment)."""
     reward_clip: tuple[float, float] = (-torch.inf, torch.inf)
-    """OpenRLHF's bounds of a normalised reward (``--reward.clip_range``)."""
+    """OpenRLHF's bounds of a normalised reward (``--reward.clip_range``), for `group_norm`, which is OpenRLHF's."""
     seed: int = 0
     """Of whatever is drawn for this batch: another one at each step of a run, the same one when a step is repeated."""
 
@@ -70,7 +70,7 @@ class Estimate:
     (`openrlhf_gtpo.policy.covariance_loss`). They are logged under these names."""
 
 
-def _shape(
+def _shaped(
     shape: Callable[..., shaping.Shaped],
     rollouts: Rollouts,
     per_response: bool,
@@ -116,7 +116,7 @@ def gtpo(rollouts: Rollouts, **options: Any) -> Estimate:
     Raises:
         ValueError: an entropy is negative or no number, or an option is out of its bounds.
     """
-    return _shape(shaping.gtpo, rollouts, per_response=False, **options)
+    return _shaped(shaping.gtpo, rollouts, per_response=False, **options)
 
 
 def grpo_s(rollouts: Rollouts, **options: Any) -> Estimate:
@@ -130,7 +130,7 @@ def grpo_s(rollouts: Rollouts, **options: Any) -> Estimate:
     Raises:
         ValueError: an entropy is negative or no number, or an option is out of its bounds.
     """
-    return _shape(shaping.grpo_s, rollouts, per_response=True, **options)
+    return _shaped(shaping.grpo_s, rollouts, per_response=True, **options)
 
 
 def group_norm(rollouts: Rollouts) -> Estimate:

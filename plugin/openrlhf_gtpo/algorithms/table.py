@@ -38,14 +38,14 @@ class Estimator:
     title: str
     """Its name in messages."""
     sentence: str
-    """Its definition in one sentence, with its source; shown by ``--help``."""
+    """Its definition in one sentence, with its source, an arXiv number unless it is a user's own; for ``--help``."""
     function: str
     """``module:name`` of a function that takes `estimators.Rollouts` and the value of each of ``flags`` by name, and
     returns an `estimators.Estimate`. A ValueError stops the run with its text."""
     needs_correctness: bool = True
     """Whether it treats correct and wrong responses differently, so that scores have to be binary."""
     openrlhfs_own: bool = False
-    """Whether OpenRLHF has it too. Then OpenRLHF's is used, and ours only for groups of different sizes."""
+    """Whether OpenRLHF has one of this name. Then OpenRLHF's is used, and ours only for groups of different sizes."""
     per_response: bool = False
     """Whether its objective is a mean over responses, with one clip per response (`openrlhf_gtpo.policy.loss`)."""
     flags: tuple[Flag, ...] = ()

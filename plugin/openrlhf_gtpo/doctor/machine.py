@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from openrlhf_gtpo.data.findings import Finding, fault, ok, skipped, warning
 from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
+from openrlhf_gtpo.driver.cuda_architectures import architecture_faults
 from openrlhf_gtpo.errors import reason
 
 __all__ = ["RAY_SECONDS", "Cluster", "ask_cluster", "check_disk", "check_gpu", "check_ray", "parameters"]
@@ -37,7 +38,8 @@ def check_gpu(device: str, ray_address: str | None) -> Finding:
     if count := torch.cuda.device_count():
         cards = [torch.cuda.get_device_properties(i) for i in range(count)]
         listed = ", ".join(f"{card.name} with {card.total_memory / GIB:.0f} GiB" for card in cards)
-        return ok("GPU", f"{count} visible: {listed}.")
+        faults = architecture_faults()
+        return fault("GPU", faults[0]) if faults else ok("GPU", f"{count} visible: {listed}.")
     if ray_address is not None:
         return ok("GPU", "This machine has none; those of the cluster are in the line about Ray.")
     if torch.version.cuda is None and torch.version.hip is None:

@@ -7,6 +7,7 @@ input, calls the function NAME, and writes ``{"value": ...}`` or ``{"error": sen
 import importlib
 import importlib.util
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -89,6 +90,8 @@ def sample(model: str, device: str, graphs: bool = False) -> dict[str, Any]:
     Returns:
         ``prompts`` and ``tokens``: lists of token ids; ``entropies``: nats, one per sampled token.
     """
+    # The engine in this process: in one of its own it would fail with "see root cause above", and not say the cause.
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     import vllm
 
     from openrlhf_gtpo.data.tokenizer import prompt_ids

@@ -10,6 +10,7 @@ from typing import Any
 
 from openrlhf_gtpo.algorithms.table import ESTIMATORS, estimator_flags, ours
 from openrlhf_gtpo.driver import presets
+from openrlhf_gtpo.driver.cuda_architectures import architecture_faults
 from openrlhf_gtpo.guide.settings import GuideSettings, add_guide_flags, guide_refusals
 from openrlhf_gtpo.settings import MOST_AT_ONCE, rewards_are_embedded
 
@@ -184,14 +185,17 @@ def refusals(args: argparse.Namespace) -> list[str]:
 
 
 def gpu_refusals(args: argparse.Namespace) -> list[str]:
-    """Settings that only the CPU platform has: one sentence each.
+    """Settings that only the CPU platform has, and an environment in which DeepSpeed cannot start: one sentence each.
 
     Args:
         args: OpenRLHF's flat namespace.
     """
-    if vars(args)["ds.param_dtype"] != "fp32":
-        return []
-    return ["--ds.param_dtype is fp32, which is for CPUs: OpenRLHF trains on GPUs in bf16 or fp16, so leave it out."]
+    found = architecture_faults()
+    if vars(args)["ds.param_dtype"] == "fp32":
+        found.append(
+            "--ds.param_dtype is fp32, which is for CPUs: OpenRLHF trains on GPUs in bf16 or fp16, so leave it out."
+        )
+    return found
 
 
 def openrlhfs_precision(args: argparse.Namespace) -> str:
@@ -396,7 +400,7 @@ def _meaningless(flags: dict[str, Any]) -> list[str]:
         (
             flags["algo.kl.init_coef"] > 0 and not flags["algo.kl.use_loss"],
             f"--algo.kl.init_coef is {flags['algo.kl.init_coef']} without --algo.kl.use_loss, which would subtract KL "
-            f"from the reward that {title} shapes: set --algo.kl.init_coef 0 (as the paper does) or add "
+            f"from the reward that {title} uses: set --algo.kl.init_coef 0, as the papers do, or add "
             "--algo.kl.use_loss.",
         ),
         (
@@ -410,7 +414,7 @@ def _meaningless(flags: dict[str, Any]) -> list[str]:
         (
             flags["rollout.n_samples_per_prompt"] < 2,
             f"--rollout.n_samples_per_prompt is {flags['rollout.n_samples_per_prompt']}, but {title} compares the "
-            "responses of a group: use 2 or more (the paper uses 16).",
+            "responses of a group: use 2 or more (GTPO's paper uses 16).",
         ),
         (
             flags["critic.model_name_or_path"] is not None,

@@ -72,7 +72,10 @@ def version_found() -> str:
 
 
 def _write(scores: Any, logits: torch.Tensor) -> Any:
-    """Put the entropies of ``logits`` (rows, V) into column 1 of a LogprobsTensors (rows, 1 + k), k >= 1."""
+    """Put the entropies of ``logits`` (rows, V) into column 1 of a LogprobsTensors (rows, 1 + k), k >= 1.
+
+    Log-probabilities will do as logits: they differ from them by a constant of the row.
+    """
     ids = scores.logprob_token_ids
     entropy = token_entropy(logits)
     # The entry needs a token id other than the sampled one: 0, or 1 where 0 was sampled.

@@ -82,5 +82,6 @@ def test_the_documented_estimators_flags_are_parsed_and_its_name_is_accepted(exa
     assert vars(args)["less_from_success.weight"] == 0.5
     assert refusals(args) == []
     assert "GRPO's advantage with less weight on success" in " ".join(parser.format_help().split())
-    bad = parser.parse_args([*flags[:2], "--less_from_success.weight=2", *flags[4:], "--algo.kl.init_coef", "0"])
+    rest = [*flags[4:], "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"]
+    bad = parser.parse_args([*flags[:2], "--less_from_success.weight=2", *rest])
     assert refusals(bad) == ["--less_from_success.weight is 2.0, but needs to be from 0 to 1."]

@@ -1,6 +1,6 @@
 """What a rollout brings home: OpenRLHF's real executors, a real HTTP reward server, an engine that only counts.
 
-The engine is a stand-in because it is not the subject here; tests/plugin/test_vllm_entropy.py has the real one.
+The engine is a stand-in because it is not the subject here; tests/plugin/engine/test_vllm_entropy.py has the real one.
 """
 
 import math
