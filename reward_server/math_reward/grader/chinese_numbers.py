@@ -1,4 +1,4 @@
-"""Reads numbers in Chinese characters: 二十五, 三分之二, 负一百零五, 三点一四."""
+"""Reads numbers in Chinese characters, 二十五, 三分之二, 负一百零五, 三点一四, and in digits with units: 3万5千."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ _UNITS = {"十": 10, "百": 100, "千": 1_000}
 _GROUPS = {"万": 10**4, "亿": 10**8}
 _CHARACTERS = frozenset([*_DIGITS, *_UNITS, *_GROUPS, *"负分之点"])
 MAX_CHARACTERS = 24
+UNITS_AFTER_DIGITS = (
+    r"(?![百千][米克瓦焦帕伏赫卡牛欧安升分])[十百千万亿]{1,3}(?:\d{1,8}[十百千万亿]{1,2}){0,4}\d{0,8}"
+    r"(?![\d十百千万亿]|\.\d)"
+)
+"""A pattern for what follows the first digits of 3万5千; not for 千米 and 百分点, which are words."""
 
 
 def number_in_characters(text: str) -> Fraction | None:
@@ -46,3 +51,28 @@ def _whole(text: str) -> int | None:
         else:
             return None
     return total + group + (digit or 0) if text else None
+
+
+def number_in_digits_and_units(text: str) -> int | None:
+    """The number that ``text`` names in digits with Chinese units: 35000 for 3万5千 and 3万5000, 2500 for 2.5千.
+
+    None if it is something else or could be two numbers: 3万5 is 30005 to some and 35000 to others.
+    """
+    value = _with_units(text) if 0 < len(text) <= MAX_CHARACTERS else None
+    return None if value is None or value.denominator != 1 else value.numerator
+
+
+def _with_units(text: str) -> Fraction | None:
+    for unit, size in sorted((_UNITS | _GROUPS).items(), key=lambda item: -item[1]):
+        before, found, after = text.partition(unit)
+        if not found:
+            continue
+        times = _with_units(before)
+        if times is None or not after:
+            return None if times is None else times * size
+        if after.isdecimal() and len(str(size)) - 1 != len(after):
+            return None  # Only digits for all places below the unit leave no doubt.
+        rest = _with_units(after)
+        return None if rest is None or "." in text or rest >= size else times * size + rest
+    whole, pointed, decimals = text.partition(".")
+    return Fraction(text) if whole.isdecimal() and (decimals.isdecimal() or not pointed) else None

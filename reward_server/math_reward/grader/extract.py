@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from math_reward.grader.boxes import BOX, last_boxes
 from math_reward.grader.chains import contradiction
+from math_reward.grader.chinese_numbers import UNITS_AFTER_DIGITS
 from math_reward.grader.normalise import EMPHASIS
 from math_reward.grader.number_words import number_in_words
 from math_reward.grader.phrases import ENDING, FILLER, HOPE, last_phrase
@@ -41,6 +42,7 @@ _FORMULA = re.compile(
 )
 _NUMBER = re.compile(
     r"(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?<!\.)(?P<number>[-−–]?\s?\\?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+,\d{1,2}(?![\d,.])|\d+(?:\.\d+)?|\.\d+)"
+    rf"(?:{UNITS_AFTER_DIGITS})?"
     r"(?:\s?/\s?\d+(?:\.\d+)?)?(?:\s?\\?%|\s?percent|\s?°|\^\\circ|\^\{\\circ\})?)"
     # A unit may follow without a space, but no other letter and no more of the number.
     r"(?![.,]?\d)(?=[^a-zA-Z_]|$|(?:[cmk]?m|[km]?[gl]|s|h|ft|in|[ap]m|mph|[KMGkm]?[Bb]|th|st|nd|rd)(?![a-zA-Z]))"
@@ -90,7 +92,10 @@ _OPERATOR_AT_BEGIN = re.compile(r"\s?[-+*/^=<>)\]]")
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")
 # 小明有6个苹果: one number among words.
-_COUNTED = re.compile(r"[\u3040-\u9fff]{1,20}(?<!第)(-?\d{1,12}(?:\.\d{1,12})?(?:/\d{1,12})?)[\u3040-\u9fff]{1,8}")
+_COUNTED = re.compile(
+    r"[\u3040-\u9fff]{1,20}(?<!第)"
+    rf"(-?\d{{1,12}}(?:\.\d{{1,12}})?(?:/\d{{1,12}}|{UNITS_AFTER_DIGITS})?)(?!{UNITS_AFTER_DIGITS})[\u3040-\u9fff]{{1,8}}"
+)
 _NUMBER_WORDS = re.compile(r"(?:\bis|\bare|\bequals|=)\s+([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$", re.IGNORECASE)
 _FENCE = re.compile(r"```\w{0,12}")
 # "15, not 16": the second number is denied.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from math_reward.grader.chinese_numbers import number_in_characters
+from math_reward.grader.chinese_numbers import UNITS_AFTER_DIGITS, number_in_characters, number_in_digits_and_units
 
 IDEOGRAPH = "\u3400-\u9fff"
 _FOREIGN = re.compile(f"[{IDEOGRAPH}、\u3040-\u30ff\uac00-\ud7af\u0400-\u04ff]")
@@ -40,7 +40,10 @@ _JOINT = re.compile(
     rf"(?: ?\}})?[ ]?(?=[^{IDEOGRAPH}\s])"
 )
 _OR = frozenset(["或", "或者", "또는", "혹은", "이거나", "または", "もしくは", "или"])
-_MULTIPLE = re.compile(rf"(?<=\d)[ ]?(万亿|亿|万)(?![{IDEOGRAPH}]*[万亿])")
+_MULTIPLE = re.compile(rf"(?<=\d)[ ]?(万亿|亿|万)(?![{IDEOGRAPH}]*[万亿]|\d)")
+_DIGITS_AND_UNITS = re.compile(
+    rf"(?<![\d.十百千万亿])(?<!\d,)\d{{1,16}}(?:\.\d{{1,8}})?(?P<units>{UNITS_AFTER_DIGITS})"
+)
 _POWERS = {"万": "4", "亿": "8", "万亿": "12"}
 _DEGREE = re.compile(rf"(?<=[\d}})])[ ]?度(?![{IDEOGRAPH}])")
 
@@ -55,7 +58,7 @@ _POWERED = {"平方": "^2", "立方": "^3"}
 _COUNTERS = frozenset("个只人本种次张条块名位棵页题支组岁分角户辆件双套朵枚颗粒头匹把家间层台架艘段排行列倍步")
 _AFTER_NUMBER = re.compile(rf"(?<=[\d}})])[ ]?([{IDEOGRAPH}]{{1,8}}(?:/[{IDEOGRAPH}]{{1,4}})?)(?![{IDEOGRAPH}])")
 # Words with these change the value before them, or name something else.
-_NOT_COUNTED = frozenset("不非无约或且以至超少多左右上下内外前后半的倍是")
+_NOT_COUNTED = frozenset("之不非无约或且以至超少多左右上下内外前后半的倍是")
 
 
 def from_foreign(text: str) -> str:
@@ -71,9 +74,16 @@ def from_foreign(text: str) -> str:
     if number is not None:
         return str(number)
     text = _JOINT.sub(lambda match: r" \text{ or } " if match[1] in _OR else ",", text)
+    text = _DIGITS_AND_UNITS.sub(_in_digits, text)
     text = _MULTIPLE.sub(lambda match: rf" \times 10^{{{_POWERS[match[1]]}}}", text)
     text = _DEGREE.sub(r"^\\circ ", text)
     return _AFTER_NUMBER.sub(_measured, text)
+
+
+def _in_digits(match: re.Match[str]) -> str:
+    """``35000`` for 3万5千. A unit of ``_POWERS`` alone is left to ``_MULTIPLE``; what may be two numbers stays."""
+    number = None if match["units"] in _POWERS else number_in_digits_and_units(match[0])
+    return match[0] if number is None else str(number)
 
 
 def _measured(match: re.Match[str]) -> str:

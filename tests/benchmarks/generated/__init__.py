@@ -44,6 +44,7 @@ KINDS: dict[str, Kind] = {
     "word": Kind(lambda s: s.choice(measured.WORDS), str.lower, measured.write_word, lambda tree, s: s.choice(measured.WORDS)),
     "number in words": Kind(lambda s: s.randint(0, 12), same_tree, numbers.write_spelled, lambda n, s: (n + s.randint(1, 12)) % 13),
     "millions": Kind(lambda s: s.randint(2, 99), same_tree, numbers.write_millions, lambda n, s: n + s.choice([1, 9 * n])),
+    "Chinese units": Kind(lambda s: s.randint(10, 999), same_tree, numbers.write_chinese, lambda n, s: n + s.choice([1, 9 * n])),
     "choices": Kind(numbers.choices, lambda tree: math.comb(*tree), numbers.write_choices, lambda t, s: (t[0] + s.choice([1, 2]), t[1])),
     "sum": Kind(lambda s: s.randint(3, 60), same_tree, numbers.write_sum, lambda n, s: n + s.choice([1, -1])),
     "percentage": Kind(numbers.percentage, same_tree, numbers.write_percentage, numbers.change_percentage),

@@ -144,6 +144,13 @@ def write_millions(n: int) -> list[str]:
     return [f"{n} million", rf"{n} \text{{ million}}", f"{n},000,000", rf"{n} \times 10^6", f"{n}000000"]
 
 
+def write_chinese(n: int) -> list[str]:
+    """``n`` thousands, 10 or more of them."""
+    tens, thousands = divmod(n, 10)
+    texts = [f"{n}000", f"{n}千", f"{n},000", f"{decimal(Fraction(n, 10))}万"]
+    return [*texts, f"{tens}万{thousands}千", f"{tens}万{thousands}000"] if thousands else texts
+
+
 def choices(source: random.Random) -> tuple[int, int]:
     n = source.randint(4, 12)
     return n, source.randint(2, n // 2)

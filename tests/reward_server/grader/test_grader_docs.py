@@ -33,3 +33,15 @@ def test_a_convention_is_as_the_table_says(row: list[str]):
     reference, answer, ours = row[:3]
 
     assert grade(rf"So it is $\boxed{{{answer}}}$.", reference).correct is (ours == "paid")
+
+
+@pytest.mark.parametrize(("written", "number"), table("written"))
+def test_a_notation_is_read_as_the_table_says(written: str, number: str):
+    assert grade(rf"So it is $\boxed{{{written}}}$.", number).correct
+    assert not grade(rf"So it is $\boxed{{{written}}}$.", f"({number})+1").correct
+
+
+def test_every_file_of_the_grader_is_in_the_table_of_files():
+    folder = Path(__file__).resolve().parents[3] / "reward_server" / "math_reward" / "grader"
+    named = {name for _, cell in table("step") for name in re.findall(r"\w+", cell)}
+    assert named == {path.stem for path in folder.glob("*.py")} - {"__init__"} | {"rules"}

@@ -55,6 +55,9 @@ def test_no_cheating_answer_of_a_kind_is_paid(attack: dict[str, Any]):
     assert [pair for *pair, verdict in graded if verdict in (Verdict.ERROR, Verdict.BAD_REFERENCE)] == []
 
 
-@pytest.mark.parametrize(("reference", "completion"), ATTACKS[-1]["completions"])
+COMPLETIONS = [pair for attack in ATTACKS for pair in attack.get("completions", ())]
+
+
+@pytest.mark.parametrize(("reference", "completion"), COMPLETIONS)
 def test_no_cheating_completion_is_paid(reference: str, completion: str):
     assert not grade(completion, reference).correct
