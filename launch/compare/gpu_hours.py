@@ -130,10 +130,12 @@ def gpu_hours(shape: Shape, inputs: Inputs, case: str, runs: int, filtering_runs
     return shape.gpus * ((runs - filtering_runs) * plain + filtering_runs * filtered) / 3600
 
 
-LLM_FOUNDRY = "https://github.com/mosaicml/llm-foundry/blob/main/scripts/train/benchmarking/README.md"
-NEMO_RL = "https://github.com/NVIDIA-NeMo/RL/blob/main/docs/about/performance-summary.md"
+LLM_FOUNDRY = "https://github.com/mosaicml/llm-foundry/blob/061f2c7ce64e655100286584a7629e2a09f827ba/scripts/train/benchmarking/README.md"
+NEMO_RL = (
+    "https://github.com/NVIDIA-NeMo/RL/blob/06beed91bac98a2c39a19435f6bbbbe71aa45720/docs/about/performance-summary.md"
+)
 GPUSTACK = (
-    "https://github.com/gpustack/gpustack/blob/main/docs/performance-lab/references/"
+    "https://github.com/gpustack/gpustack/blob/4650ef43c7f1e51661cbe0f10258bf6eb7274177/docs/performance-lab/references/"
     "the-impact-of-quantization-on-vllm-inference-performance.md"
 )
 SHAREGPT = "https://docs.gpustack.ai/latest/performance-lab/qwen3.5-9b/h100"
