@@ -36,15 +36,17 @@ def grpo_s(dose: str, *more: str) -> tuple[str, ...]:
 
 
 SHUFFLED = ("--shaping.weights", "shuffled")
-# A quarter of the limit, as in DAPO's paper.
-OVERLONG = ("--reward.overlong_buffer_len", str(MAX_NEW_TOKENS // 4))
 
-DESIGN = Design(
-    name="entropy",
-    title="Entropy, real and shuffled",
-    description=__doc__,
-    task="wordings",
-    arms=(
+
+def arms(max_new_tokens: int) -> tuple[Arm, ...]:
+    """All arms, here and on GPUs (`gpu_study.py`).
+
+    Args:
+        max_new_tokens: most tokens of a response.
+    """
+    # A quarter of the limit, as in DAPO's paper.
+    overlong = ("--reward.overlong_buffer_len", str(max_new_tokens // 4))
+    return (
         Arm("gtpo_0", "GTPO, alpha2 = 0", gtpo("0"), **PRIMARY),
         Arm("gtpo_0.1", "GTPO, alpha2 = 0.1", gtpo("0.1"), **PRIMARY),
         Arm("gtpo_1", "GTPO, alpha2 = 1", gtpo("1"), **PRIMARY),
@@ -52,8 +54,8 @@ DESIGN = Design(
         Arm("gtpo_shuffled_1", "GTPO shuffled, alpha2 = 1", gtpo("1", *SHUFFLED), **PRIMARY),
         Arm("gtpo_shuffled_3", "GTPO shuffled, alpha2 = 3", gtpo("3", *SHUFFLED), **PRIMARY),
         Arm("grpo", "GRPO", ("--preset", "grpo"), **AROUND),
-        Arm("dapo", "DAPO", ("--preset", "dapo", *OVERLONG), **AROUND),
-        Arm("dapo_forking", "DAPO w/ forking tokens", ("--preset", "dapo_forking", *OVERLONG), **AROUND),
+        Arm("dapo", "DAPO", ("--preset", "dapo", *overlong), **AROUND),
+        Arm("dapo_forking", "DAPO w/ forking tokens", ("--preset", "dapo_forking", *overlong), **AROUND),
         Arm("grpo_s_0.1", "GRPO-S, beta2 = 0.1", grpo_s("0.1"), **AROUND),
         Arm("grpo_s_1", "GRPO-S, beta2 = 1", grpo_s("1"), **AROUND),
         Arm("grpo_s_shuffled_1", "GRPO-S shuffled, beta2 = 1", grpo_s("1", *SHUFFLED), **AROUND),
@@ -62,7 +64,15 @@ DESIGN = Design(
         Arm("entropy_advantage", "Entropy advantage", ("--preset", "entropy_advantage"), **AROUND),
         Arm("edge", "EDGE-GRPO", ("--preset", "edge"), **AROUND),
         Arm("adaptive_entropy", "Adaptive entropy bonus", ("--preset", "adaptive_entropy"), **AROUND),
-    ),
+    )
+
+
+DESIGN = Design(
+    name="entropy",
+    title="Entropy, real and shuffled",
+    description=__doc__,
+    task="wordings",
+    arms=arms(MAX_NEW_TOKENS),
     batch_size=64,
     prompts_for_filtering=6,
     evaluations=4,

@@ -207,13 +207,13 @@ def training(study: Study, job: Job) -> list[str]:
     return command + [part for name, value in flags.items() for part in (f"--{name}", str(value))]
 
 
-def evaluation(study: Study, model: Path, out: Path, seed: int) -> list[str]:
+def evaluation(study: Study, model: Path | str, out: Path, seed: int, device: str = "cpu") -> list[str]:
     """The command line of an evaluation at a run's end or, where runs have none, of one like those in training."""
     design = study.design
     data, samples, prompts = study.start / "heldout.jsonl", design.final_samples, study.final_prompts
     if samples is None:
         data, samples, prompts = study.out / "heldout.jsonl", design.evaluation_samples, design.evaluation_prompts
-    command = [sys.executable, "-m", "openrlhf_gtpo", "eval", "--device", "cpu", "--model", str(model)]
+    command = [sys.executable, "-m", "openrlhf_gtpo", "eval", "--device", device, "--model", str(model)]
     command += ["--data", str(data), "--out", str(out), "--seed", str(seed)]
     powers = ",".join(str(2**power) for power in range(samples.bit_length()))
     command += ["--n", str(samples), "--k", powers, "--max_prompts", str(prompts)]
@@ -424,12 +424,7 @@ def check_folder(study: Study) -> None:
 def main(design: Design) -> None:
     study = parse(design)
     check_folder(study)
-
-    def interrupted(number: int, _: Any) -> None:
-        raise SystemExit(128 + number)
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, interrupted)
+    exit_on_signals()
     begin = time.monotonic()
     with contextlib.ExitStack() as cleanup:
         # Every command is a fork of one process that has imported torch, vLLM and the rest: see cpu/zygote.py.
@@ -441,6 +436,16 @@ def main(design: Design) -> None:
     print("== report", flush=True)
     print((design.write or compared)(study))
     print(f"\nTook {(time.monotonic() - begin) / 60:.0f} minutes. The results are in {study.out}")
+
+
+def exit_on_signals() -> None:
+    """Turn what ends this process into SystemExit, so that its runs are stopped."""
+
+    def interrupted(number: int, _: Any) -> None:
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupted)
 
 
 def compared(study: Study) -> str:
