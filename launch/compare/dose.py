@@ -12,8 +12,8 @@ from pathlib import Path
 
 import record
 from inference import Paired, area, holm, paired, quantile
+from openrlhf_gtpo.tables import markdown
 from record import Record
-from results import markdown
 
 OUTCOMES = ("area under pass@1", "pass@16 at the end")
 """Named before the first run; of held-out prompts."""

@@ -14,6 +14,7 @@ means, and how many tokens are concerned, are taken from the whole rollout batch
 log-probabilities of the policy in training. Pure tensor mathematics."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
@@ -28,7 +29,7 @@ def covariance(
     logprob_mean: float | torch.Tensor,
     advantage_mean: float | torch.Tensor,
 ) -> torch.Tensor:
-    """(N, T) each token's product of deviations, without gradient."""
+    """Each token's product of deviations, without gradient; the shape of logprob and advantages."""
     return ((logprob - logprob_mean) * (advantages - advantage_mean)).detach()
 
 
@@ -44,23 +45,13 @@ def clip_cov(rollouts: Rollouts, share: float, bounds: Sequence[float]) -> Estim
     Raises:
         ValueError: a reward is not finite.
     """
-    grpo, on = group_norm(rollouts), rollouts.mask
-    means = _means(rollouts, grpo.advantages)
-    if not means:
+    grpo, found, means = _measured(rollouts)
+    if not len(found):
         return grpo
-    found = covariance(rollouts.logprob, grpo.advantages, *means)
     low, high = bounds
-    between = int(((found > low) & (found < high) & on).sum())
-    chance = min(1.0, share * int(on.sum()) / between) if between else 0.0
-    return Estimate(
-        grpo.advantages,
-        grpo.returns,
-        for_loss={
-            "covariance/logprob_mean": means[0],
-            "covariance/advantage_mean": means[1],
-            "clip_cov/chance": chance,
-        },
-    )
+    between = int(((found > low) & (found < high)).sum())
+    chance = min(1.0, share * len(found) / between) if between else 0.0
+    return replace(grpo, for_loss=means | {"clip_cov/chance": chance})
 
 
 def kl_cov(rollouts: Rollouts, share: float) -> Estimate:
@@ -74,24 +65,22 @@ def kl_cov(rollouts: Rollouts, share: float) -> Estimate:
     Raises:
         ValueError: a reward is not finite.
     """
-    grpo, on = group_norm(rollouts), rollouts.mask
-    means = _means(rollouts, grpo.advantages)
-    if not means:
+    grpo, found, means = _measured(rollouts)
+    if not len(found):
         return grpo
-    found = covariance(rollouts.logprob, grpo.advantages, *means)[on]
-    return Estimate(
-        grpo.advantages,
-        grpo.returns,
-        for_loss={
-            "covariance/logprob_mean": means[0],
-            "covariance/advantage_mean": means[1],
-            "kl_cov/threshold": found.topk(max(1, int(share * found.numel()))).values[-1].item(),
-        },
-    )
+    threshold = found.topk(max(1, int(share * len(found)))).values[-1].item()
+    return replace(grpo, for_loss=means | {"kl_cov/threshold": threshold})
 
 
-def _means(rollouts: Rollouts, advantages: torch.Tensor) -> tuple[float, float] | tuple[()]:
-    """Of log-probabilities and advantages over the batch's tokens; nothing where there are none."""
-    if not rollouts.mask.any():
-        return ()
-    return rollouts.logprob[rollouts.mask].mean().item(), advantages[rollouts.mask].mean().item()
+def _measured(rollouts: Rollouts) -> tuple[Estimate, torch.Tensor, dict[str, float]]:
+    """GRPO's estimate; the covariance of each of the batch's n tokens, (n,); and the means that it was taken with, by
+    the names that the loss knows them by, none without tokens."""
+    grpo, on = group_norm(rollouts), rollouts.mask
+    logprob, advantages = rollouts.logprob[on], grpo.advantages[on]
+    if not on.any():
+        return grpo, logprob, {}
+    means = {
+        "covariance/logprob_mean": logprob.mean().item(),
+        "covariance/advantage_mean": advantages.mean().item(),
+    }
+    return grpo, covariance(logprob, advantages, *means.values()), means

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts, group_norm
+from openrlhf_gtpo.algorithms.groups import per_group
 
 __all__ = ["SMALLEST_ENTROPY", "edge"]
 
@@ -31,9 +32,9 @@ def edge(rollouts: Rollouts, clip: Sequence[float] | None) -> Estimate:
     length = rollouts.mask.sum(-1)
     present = length > 0
     mean_entropy = (entropy.sum(-1) / length.clamp(min=1)).clamp(min=SMALLEST_ENTROPY)  # (N,)
-    ids, group = rollouts.group.unique(return_inverse=True)
-    total = mean_entropy.new_zeros(len(ids)).index_add_(0, group, mean_entropy * present)
-    size = mean_entropy.new_zeros(len(ids)).index_add_(0, group, present.to(mean_entropy.dtype)).clamp(min=1)
+    _, group = rollouts.group.unique(return_inverse=True)
+    total = per_group(mean_entropy * present, group)
+    size = per_group(present.to(mean_entropy.dtype), group).clamp(min=1)
     divisor = torch.where(present, mean_entropy / (total / size)[group], 1.0)
     if clip is not None:
         divisor = divisor.clamp(*clip)

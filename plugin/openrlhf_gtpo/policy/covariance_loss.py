@@ -10,7 +10,7 @@ import torch
 from openrlhf.models.loss import PolicyLoss
 
 from openrlhf_gtpo.algorithms.covariance import covariance
-from openrlhf_gtpo.policy.loss import LOG_RATIO_BOUND
+from openrlhf_gtpo.algorithms.mixed_policy import LOG_RATIO_BOUND
 
 __all__ = ["ClipCovLoss", "CovarianceLoss", "KLCovLoss"]
 
