@@ -1,5 +1,6 @@
 """The service as an ASGI application: its parts, put together."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 
@@ -44,7 +45,9 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAP
             if access_log:
                 stack.enter_context(access_log)
             async with pool, explainer:
+                reading = asyncio.create_task(metrics.keep_pool_read())
                 yield
+                reading.cancel()
 
     app = FastAPI(
         title="math-reward",

@@ -27,6 +27,7 @@ class Settings(BaseSettings):
     workers: int = Field(
         default_factory=_cores, ge=1, le=1024, description="grading processes; one per core by default"
     )
+    http_processes: int = Field(default=1, ge=1, le=256, description="processes that answer HTTP")
     deadline: float = Field(default=2.0, gt=0, le=600, description="CPU seconds that grading one item may take")
     max_items: int = Field(default=4096, ge=1, description="items that one request may have")
     max_queued: int = Field(default=32_768, ge=1, description="items that may wait for a worker")
@@ -71,6 +72,11 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"max_pending_bytes, {self.max_pending_bytes}, is less than max_body_bytes, {self.max_body_bytes}: "
                 "raise MATH_REWARD_MAX_PENDING_BYTES, or lower MATH_REWARD_MAX_BODY_BYTES"
+            )
+        if self.http_processes > self.workers:
+            raise ValueError(
+                f"http_processes, {self.http_processes}, is more than workers, {self.workers}: each process that "
+                "answers HTTP needs a grading process, so lower MATH_REWARD_HTTP_PROCESSES or raise MATH_REWARD_WORKERS"
             )
         if self.token is None and not self.insecure and not _is_loopback(self.host):
             raise ValueError(

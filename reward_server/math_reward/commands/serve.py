@@ -1,33 +1,16 @@
 """``math-reward serve``: runs the service until it is told to stop."""
 
 import argparse
-import asyncio
 import os
 import resource
-import signal
 import socket
 import sys
-import threading
-import time
-from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from math_reward.commands.refusal import refuse
 
 if TYPE_CHECKING:
     from math_reward.settings import Settings
-
-KEEP_ALIVE_SECONDS = 75
-"""How long an idle connection stays open, so that a client can use it again after a training step."""
-
-ANSWER_SECONDS = 1
-"""How long the service, when it stops, has to answer the requests that it could not finish; then it closes them."""
-
-BACKLOG = 4096
-"""Connections that may wait to be accepted; the kernel may lower it."""
-
-ACCEPTED_AT_ONCE = 16
-"""Connections accepted in one round of the event loop. asyncio takes this number from the ``backlog`` it is given."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -44,6 +27,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
     parser.add_argument("--port", type=int, help="port to listen on; 0 picks a free one (8000)")
     parser.add_argument("--workers", type=int, help="grading processes (one per core)")
+    parser.add_argument(
+        "--http-processes",
+        type=int,
+        help="processes that answer HTTP (1); they share the port, and each has its part of the grading processes and "
+        "holds the limits below for itself",
+    )
     parser.add_argument("--deadline", type=float, help="CPU seconds that grading one item may take (2)")
     parser.add_argument("--max-items", type=int, help="items that one request may have (4096)")
     parser.add_argument("--max-queued", type=int, help="items that may wait for a worker (32768)")
@@ -82,13 +71,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> None:
     """Runs the service; returns when it has stopped."""
-    import uvicorn
-
-    from math_reward.app import create_app
-    from math_reward.http.event_loop.connections import WaitingConnections
-    from math_reward.http.event_loop.gc_schedule import GCSchedule
-    from math_reward.http.event_loop.http_protocol import protocol_of
-    from math_reward.http.lifecycle import Lifecycle
+    from math_reward.http.event_loop.listener import listen, url_of
     from math_reward.settings import SettingsError, load_settings
 
     flags = {k: v for k, v in vars(arguments).items() if k not in ("command", "run", "exit_on_stdin_close")}
@@ -99,61 +82,29 @@ def run(arguments: argparse.Namespace) -> None:
     except SettingsError as error:
         refuse(str(error))
     try:
-        listener = _listen(settings.host, settings.port)
+        listener = listen(settings.host, settings.port)
     except socket.gaierror as error:
         refuse(f"Cannot listen on {settings.host!r}: {error.strerror}. Set --host to an address of this machine.")
     except OSError as error:
         reason = os.strerror(error.errno or 0)
         refuse(f"Cannot listen on {settings.host} port {settings.port}: {reason}. Choose another --host or --port.")
     _allow_many_connections()
-    lifecycle = Lifecycle()
-    waiting = WaitingConnections()
-
-    class Server(uvicorn.Server):
-        drain_until = float("inf")
-
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets=sockets)
-            listener.listen(BACKLOG)
-            self.gc_schedule = GCSchedule()
-            if self.started:
-                print(f"math-reward listening on {_url(listener)}", flush=True)
-
-        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            """Handles SIGTERM and SIGINT. The listener stays open so that new requests get a 503 that says why."""
-            self.drain_until = time.monotonic() + (0 if lifecycle.draining else settings.drain_seconds)
-            lifecycle.draining = True
-
-        async def on_tick(self, counter: int) -> bool:
-            self.gc_schedule.tick(lifecycle.in_flight)
-            waiting.close_late(asyncio.get_running_loop().time())
-            if time.monotonic() > self.drain_until:
-                lifecycle.give_up()
-            overdue = time.monotonic() > self.drain_until + ANSWER_SECONDS
-            return await super().on_tick(counter) or lifecycle.drained or overdue
-
     print(_shown(settings), file=sys.stderr, flush=True)
-    # uvicorn handles these two signals once it has started; before that there is nothing to drain.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: sys.exit(0))
-    # Standard output has only the line of startup(), and the service writes its own access log.
-    config = uvicorn.Config(
-        create_app(settings, lifecycle),
-        access_log=False,
-        log_level="warning",
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=ANSWER_SECONDS,
-        # uvloop accepts one connection in a round, so a health check would wait behind two thousand new connections.
-        loop="asyncio",
-        http=protocol_of(waiting),
-        ws="none",
-        backlog=ACCEPTED_AT_ONCE,
-    )
-    server = Server(config)
-    if arguments.exit_on_stdin_close:
-        threading.Thread(target=_stop_at_end_of_input, args=(server,), name="stdin-watch", daemon=True).start()
-    server.run(sockets=[listener])
-    if not server.started:
+    stdin = 0 if arguments.exit_on_stdin_close else None
+    url = url_of(listener)
+
+    def ready() -> None:
+        print(f"math-reward listening on {url}", flush=True)
+
+    if settings.http_processes > 1:
+        from math_reward.commands.serve_processes import Processes
+
+        served = Processes(settings, listener, ready).serve_until_told(stdin)
+    else:
+        from math_reward.http.event_loop.server import Server
+
+        served = Server(settings, listener, ready).serve_until_told(stdin)
+    if not served:
         sys.exit(1)
 
 
@@ -164,30 +115,9 @@ def _shown(settings: "Settings") -> str:
     return "math-reward settings: " + " ".join(f"{name}={value}" for name, value in shown.items())
 
 
-def _stop_at_end_of_input(server: Any) -> None:
-    # os.read, since a thread that waits inside sys.stdin holds a lock that the interpreter needs to exit.
-    while os.read(0, 4096):
-        pass
-    server.should_exit = True
-
-
 def _allow_many_connections() -> None:
     """Raises the soft limit on open files, often 1,024, to the hard one: every connection is an open file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    listener = socket.create_server(address[:2], family=family, backlog=BACKLOG)
-    # asyncio switches Nagle's algorithm off only for sockets whose ``proto`` is TCP. A socket that is made from a file
-    # descriptor finds that out, and so do the connections that it accepts. With Nagle's algorithm the body of an
-    # answer waits 40 ms until the client has acknowledged the head.
-    return socket.socket(fileno=listener.detach())
-
-
-def _url(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,15 +1,23 @@
 """The metrics that Prometheus reads at /metrics."""
 
-from collections.abc import Iterable, Iterator
+import asyncio
+import copy
+import os
+from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 
 from math_reward import __version__
 from math_reward.http.lifecycle import Lifecycle
 from math_reward.pool.item import Graded
-from math_reward.pool.pool import Pool
+from math_reward.pool.pool import Pool, PoolCounters
+
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The environment variable by which prometheus_client learns that several processes count together, in this folder."""
+
+POOL_SECONDS = 1.0
+"""How old the pool's counts may be where another process of the service is asked."""
 
 REQUEST_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 GRADING_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -18,7 +26,8 @@ GRADING_BUCKETS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0
 class Metrics:
     """The service's metrics, in a registry of their own.
 
-    It counts requests and items itself, and reads the pool's own counts when Prometheus asks.
+    It counts requests and items itself, and takes over the pool's own counts. Where several processes serve, they
+    count in files of one folder, which outlive them; `math_reward.commands.serve_processes` makes it.
     """
 
     def __init__(self, pool: Pool, lifecycle: Lifecycle) -> None:
@@ -45,7 +54,34 @@ class Metrics:
             buckets=GRADING_BUCKETS,
             registry=self._registry,
         )
-        self._registry.register(_PoolCollector(pool, lifecycle))
+        self._pool_gauges = {
+            name: Gauge(f"math_reward_{name}", text, registry=self._registry, multiprocess_mode="livesum")
+            for name, text in (
+                ("queued_items", "Items that wait for a worker."),
+                ("requests_in_flight", "POST requests being answered."),
+                ("workers", "Worker processes that are alive."),
+            )
+        }
+        self._deadline_kills = Counter(
+            "math_reward_deadline_kills", "Items that ran into the deadline.", registry=self._registry
+        )
+        self._restarts = self._labelled("worker_restarts", "Worker processes replaced, by reason.", "reason")
+        self._cache_hits = self._labelled("cache_hits", "Hits of the grader's caches.", "cache")
+        self._cache_misses = self._labelled("cache_misses", "Misses of the grader's caches.", "cache")
+        self._seen = PoolCounters()
+        build = Gauge(
+            "math_reward_build_info",
+            "Always 1.",
+            ["version"],
+            registry=self._registry,
+            multiprocess_mode="livemax",
+        )
+        build.labels(__version__).set(1)
+        self._pool = pool
+        self._lifecycle = lifecycle
+
+    def _labelled(self, name: str, text: str, label: str) -> Counter:
+        return Counter(f"math_reward_{name}", text, [label], registry=self._registry)
 
     def request(self, route: str, status: int, seconds: float) -> None:
         """Counts a request that was answered."""
@@ -60,39 +96,32 @@ class Metrics:
             self._grading_seconds.observe(one.seconds)
 
     def exposition(self) -> bytes:
-        """Prometheus' text format."""
-        return generate_latest(self._registry)
+        """Prometheus' text format. Where several processes serve, of all of them."""
+        self.read_pool()
+        if METRICS_FOLDER not in os.environ:
+            return generate_latest(self._registry)
+        everything = CollectorRegistry()
+        MultiProcessCollector(everything)
+        return generate_latest(everything)
 
+    async def keep_pool_read(self) -> None:
+        """Reads the pool's counts every POOL_SECONDS, for another process that is asked, or outlives this one."""
+        while True:
+            self.read_pool()
+            await asyncio.sleep(POOL_SECONDS)
 
-class _PoolCollector(Collector):
-    def __init__(self, pool: Pool, lifecycle: Lifecycle) -> None:
-        self._pool = pool
-        self._lifecycle = lifecycle
-
-    def collect(self) -> Iterator[Metric]:
-        counters = self._pool.counters
-        yield GaugeMetricFamily("math_reward_queued_items", "Items that wait for a worker.", self._pool.queued)
-        yield GaugeMetricFamily(
-            "math_reward_requests_in_flight", "POST requests being answered.", self._lifecycle.in_flight
-        )
-        yield GaugeMetricFamily("math_reward_workers", "Worker processes that are alive.", len(self._pool.pids))
-        yield CounterMetricFamily(
-            "math_reward_deadline_kills", "Items that ran into the deadline.", counters.deadline_kills
-        )
-        yield _labelled(
-            "math_reward_worker_restarts", "Worker processes replaced, by reason.", "reason", counters.restarts.items()
-        )
-        yield _labelled("math_reward_cache_hits", "Hits of the grader's caches.", "cache", counters.cache_hits.items())
-        yield _labelled(
-            "math_reward_cache_misses", "Misses of the grader's caches.", "cache", counters.cache_misses.items()
-        )
-        version = GaugeMetricFamily("math_reward_build_info", "Always 1.", labels=["version"])
-        version.add_metric([__version__], 1)
-        yield version
-
-
-def _labelled(name: str, documentation: str, label: str, values: Iterable[tuple[str, int]]) -> CounterMetricFamily:
-    family = CounterMetricFamily(name, documentation, labels=[label])
-    for value, count in values:
-        family.add_metric([value], count)
-    return family
+    def read_pool(self) -> None:
+        """Takes over what the pool has counted since the last time."""
+        self._pool_gauges["queued_items"].set(self._pool.queued)
+        self._pool_gauges["requests_in_flight"].set(self._lifecycle.in_flight)
+        self._pool_gauges["workers"].set(len(self._pool.pids))
+        now, seen = self._pool.counters, self._seen
+        self._deadline_kills.inc(now.deadline_kills - seen.deadline_kills)
+        for metric, counts, before in (
+            (self._restarts, now.restarts, seen.restarts),
+            (self._cache_hits, now.cache_hits, seen.cache_hits),
+            (self._cache_misses, now.cache_misses, seen.cache_misses),
+        ):
+            for label, count in counts.items():
+                metric.labels(label).inc(count - before[label])
+        self._seen = copy.deepcopy(now)

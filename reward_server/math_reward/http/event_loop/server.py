@@ -1,0 +1,102 @@
+"""One process that serves: uvicorn with the service's limits, draining and garbage collection."""
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+
+import uvicorn
+
+from math_reward.app import create_app
+from math_reward.http.event_loop.connections import WaitingConnections
+from math_reward.http.event_loop.gc_schedule import GCSchedule
+from math_reward.http.event_loop.http_protocol import protocol_of
+from math_reward.http.event_loop.listener import BACKLOG
+from math_reward.http.lifecycle import Lifecycle
+from math_reward.settings import Settings
+
+KEEP_ALIVE_SECONDS = 75
+"""How long an idle connection stays open, so that a client can use it again after a training step."""
+
+ANSWER_SECONDS = 1
+"""How long the service, when it stops, has to answer the requests that it could not finish; then it closes them."""
+
+ACCEPTED_AT_ONCE = 16
+"""Connections accepted in one round of the event loop. asyncio takes this number from the ``backlog`` it is given."""
+
+
+class Server(uvicorn.Server):
+    """Serves on one listening socket until it is told to stop.
+
+    Args:
+        settings: the service's.
+        listener: a bound socket. Other processes may serve on it too.
+        ready: called once it listens.
+    """
+
+    def __init__(self, settings: Settings, listener: socket.socket, ready: Callable[[], None]) -> None:
+        self._lifecycle = Lifecycle()
+        self._waiting = WaitingConnections()
+        # Standard output has only the line of `ready`, and the service writes its own access log.
+        config = uvicorn.Config(
+            create_app(settings, self._lifecycle),
+            access_log=False,
+            log_level="warning",
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=ANSWER_SECONDS,
+            # uvloop accepts one connection in a round, so a health check would wait behind two thousand new ones.
+            loop="asyncio",
+            http=protocol_of(self._waiting),
+            ws="none",
+            backlog=ACCEPTED_AT_ONCE,
+        )
+        super().__init__(config)
+        self._listener = listener
+        self._ready = ready
+        self._drain_seconds = settings.drain_seconds
+        self._drain_until = float("inf")
+
+    def serve_until_told(self, stdin: int | None = None) -> bool:
+        """Serves; returns whether it could start.
+
+        Args:
+            stdin: a file descriptor; the service stops when it closes, as it does with its owner's end.
+        """
+        # uvicorn handles these two signals once it has started; before that there is nothing to drain.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: sys.exit(0))
+        if stdin is not None:
+            threading.Thread(target=self._stop_at_end_of, args=(stdin,), name="stdin-watch", daemon=True).start()
+        self.run(sockets=[self._listener])
+        return self.started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        self._listener.listen(BACKLOG)
+        self._gc_schedule = GCSchedule()
+        if self.started:
+            self._ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Handles SIGTERM and SIGINT. The listener stays open so that new requests get a 503 that says why."""
+        self._drain_until = time.monotonic() + (0 if self._lifecycle.draining else self._drain_seconds)
+        self._lifecycle.draining = True
+
+    async def on_tick(self, counter: int) -> bool:
+        self._gc_schedule.tick(self._lifecycle.in_flight)
+        self._waiting.close_late(asyncio.get_running_loop().time())
+        if time.monotonic() > self._drain_until:
+            self._lifecycle.give_up()
+        overdue = time.monotonic() > self._drain_until + ANSWER_SECONDS
+        return await super().on_tick(counter) or self._lifecycle.drained or overdue
+
+    def _stop_at_end_of(self, stdin: int) -> None:
+        # os.read, since a thread that waits inside sys.stdin holds a lock that the interpreter needs to exit.
+        while os.read(stdin, 4096):
+            pass
+        self.should_exit = True
