@@ -76,7 +76,8 @@ class Settings(BaseSettings):
         if self.http_processes > self.workers:
             raise ValueError(
                 f"http_processes, {self.http_processes}, is more than workers, {self.workers}: each process that "
-                "answers HTTP needs a grading process, so lower MATH_REWARD_HTTP_PROCESSES or raise MATH_REWARD_WORKERS"
+                "answers HTTP needs a grading process, so lower the one (MATH_REWARD_HTTP_PROCESSES) or raise the "
+                "other (MATH_REWARD_WORKERS)"
             )
         if self.token is None and not self.insecure and not _is_loopback(self.host):
             raise ValueError(

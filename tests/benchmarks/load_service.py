@@ -32,7 +32,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -281,10 +281,11 @@ def table(measured: list[Measured]) -> str:
 
 
 @contextlib.contextmanager
-def own_service(command: list[str] | None = None) -> Iterator[tuple[Target, int]]:
+def own_service(command: list[str] | None = None, flags: Sequence[str] = ()) -> Iterator[tuple[Target, int]]:
     """Starts the service (or ``command``, which takes its flags) on a free port, without a token; with its pid."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")}
     command = [*(command or [sys.executable, "-m", "math_reward"]), "serve", "--port", "0", "--exit-on-stdin-close"]
+    command += flags
     process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     with process:
         assert process.stdout is not None

@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from math_reward.cli import main
-from math_reward.commands.serve import _listen
+from math_reward.http.event_loop.listener import listen
 
 HANGS = {"completion": "hang", "reference": "1"}
 
@@ -54,7 +54,7 @@ async def test_connections_are_accepted_without_nagles_algorithm():
         accepted.set_result(bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
         writer.close()
 
-    listener = _listen("127.0.0.1", 0)
+    listener = listen("127.0.0.1", 0)
     async with await asyncio.start_server(connected, sock=listener):
         _, writer = await asyncio.open_connection(*listener.getsockname())
         assert await accepted
