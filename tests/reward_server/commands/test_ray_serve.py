@@ -3,8 +3,10 @@
 Ray is started once and the service a few times: minutes on a slow machine. Never joins a cluster that is there.
 """
 
+import asyncio
 import contextlib
 import inspect
+import itertools
 import json
 import os
 import signal
@@ -21,6 +23,8 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+
+from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardRequest
 
 pytestmark = pytest.mark.engine
 HERE = Path(__file__).parent
@@ -49,11 +53,11 @@ def free_port() -> int:
 
 
 class Cluster:
-    """A Ray cluster of one node, in processes that end with this one."""
+    """A Ray cluster, in processes that end with this one."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: int = 1) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "ray_cluster.py")],
+            [sys.executable, str(HERE / "ray_cluster.py"), str(nodes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -85,6 +89,14 @@ class Cluster:
         )
         command = [sys.executable, "-c", program, self.address]
         return subprocess.run(command, env=environment(), capture_output=True, text=True, check=True).stdout
+
+    def kill_last_node(self) -> None:
+        """Kills a node's processes; returns when they have ended."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write("kill\n")
+        self.process.stdin.flush()
+        assert self.process.stdout.readline() == "killed\n"
 
     def stop(self) -> list[psutil.Process]:
         """Ends it; returns what has not ended after 30 s."""
@@ -439,6 +451,53 @@ def test_a_detached_service_stays_is_not_deployed_twice_and_is_stopped_by_anybod
     assert all_end(family)
     with pytest.raises(httpx.ConnectError):
         service.grade()
+
+
+# Two nodes
+
+
+@pytest.fixture
+def two_nodes(cluster: Cluster) -> Iterator[Cluster]:  # after `cluster`, which knows whether Ray works here
+    two = Cluster(nodes=2)
+    yield two
+    assert two.stop() == []
+
+
+async def test_a_node_that_dies_under_load_costs_a_client_that_retries_nothing(two_nodes: Cluster, deployed: Deployed):
+    deployed.stop()
+    service = OnRay(two_nodes, MIN_REPLICAS="2", MAX_REPLICAS="2", ONGOING_REQUESTS="4", MATH_REWARD_TOKEN=TOKEN)
+    assert len(two_nodes.replicas()) == 2, "one on each node, since a node has one CPU"
+    asked = itertools.count()
+    got: dict[int, float] = {}
+    enough = asyncio.Event()
+    client = RewardClient(RewardClientSettings(urls=(service.url,), token=TOKEN, batch_size=1, deadline=240))
+
+    async def keep_asking() -> None:
+        while not enough.is_set():
+            number = next(asked)
+            # Every third one is wrong.
+            completion = rf"\boxed{{{number if number % 3 else number + 1}}}"
+            request = RewardRequest(completion, str(number), prompt="Count.", query="Count. " + completion)
+            got[number] = (await client.reward(request)).reward
+
+    async def until(more: int) -> None:
+        wanted = len(got) + more
+        while len(got) < wanted:  # The test's own time limit ends it.
+            await asyncio.sleep(0.01)
+
+    clients = [asyncio.create_task(keep_asking()) for _ in range(8)]
+    await until(100)
+    await asyncio.to_thread(two_nodes.kill_last_node)
+    await until(200)
+    enough.set()
+    await asyncio.gather(*clients)
+    await client.aclose()
+
+    assert got == {number: float(number % 3 > 0) for number in range(next(asked))}
+    assert len(two_nodes.replicas()) == 1
+    assert client.stats.failures == 0
+    code, said = await asyncio.to_thread(service.stop)
+    assert code == 0, said
 
 
 # What needs no cluster
