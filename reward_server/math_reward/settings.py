@@ -8,6 +8,8 @@ from typing import Any
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from math_reward.tokens import TokensRefused, tokens_of
+
 
 def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
@@ -46,7 +48,7 @@ class Settings(BaseSettings):
         default="", description="host names that a service without a token answers to, comma-separated"
     )
     token: SecretStr | None = Field(default=None, description="what clients must send as 'Authorization: Bearer ...'")
-    token_file: Path | None = Field(default=None, description="a file that holds the token")
+    token_file: Path | None = Field(default=None, description="a file that holds the token, or names and tokens")
 
     @model_validator(mode="before")
     @classmethod
@@ -56,14 +58,11 @@ class Settings(BaseSettings):
             return values
         if values.get("token") is not None:
             raise ValueError("Set MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, not both")
-        try:
-            return {**values, "token": Path(path).read_text(encoding="utf-8")}
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"MATH_REWARD_TOKEN_FILE, {path}, cannot be read: {_reason(error)}") from None
+        return {**values, "token": _read_tokens(Path(path))}
 
     @model_validator(mode="after")
     def _refuse_what_is_unsafe(self) -> "Settings":
-        if self.token is not None and not self.bearer_token:
+        if self.token is not None and not self.token.get_secret_value().strip():
             raise ValueError(
                 "The token is empty: put a token into MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, or unset it"
             )
@@ -81,8 +80,29 @@ class Settings(BaseSettings):
 
     @property
     def bearer_token(self) -> str | None:
-        """The token in the clear, without white space around it; None where none is set."""
-        return None if self.token is None else self.token.get_secret_value().strip()
+        """The token in the clear, without white space around it, the first of several; None where none is set."""
+        return next(iter(self.tokens), None)
+
+    def tokens_now(self) -> dict[str, str | None]:
+        """``tokens`` as the file has them now.
+
+        Raises:
+            SettingsError: the file cannot be read or used.
+        """
+        if self.token_file is None:
+            return self.tokens
+        try:
+            return tokens_of(_read_tokens(self.token_file))
+        except ValueError as error:
+            raise SettingsError(f"{error}.") from None
+    @property
+    def tokens(self) -> dict[str, str | None]:
+        """Each token in the clear, and its name if it has one; none where none is set."""
+        if self.token is None:
+            return {}
+        text = self.token.get_secret_value()
+        return {text.strip(): None} if self.token_file is None else tokens_of(text)
+
 
     @property
     def host_names(self) -> frozenset[str]:
@@ -120,6 +140,19 @@ def _is_loopback(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
+def _read_tokens(path: Path) -> str:
+    """The text of a file of tokens. Raises ValueError with a sentence, without its full stop."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        if text.strip():
+            tokens_of(text)
+        return text
+    except TokensRefused as error:
+        raise ValueError(f"MATH_REWARD_TOKEN_FILE, {path}, cannot be used: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"MATH_REWARD_TOKEN_FILE, {path}, cannot be read: {_reason(error)}") from None
+
+
         return host == "localhost"
 
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from math_reward.commands.refusal import refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from math_reward.settings import Settings
 
 KEEP_ALIVE_SECONDS = 75
@@ -37,7 +39,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="run the reward service",
         description="Runs the reward service. Once it listens it prints: math-reward listening on http://HOST:PORT",
         epilog="Every flag but the last can also be set as MATH_REWARD_<NAME>. The token that clients must send has "
-        "no flag: set MATH_REWARD_TOKEN, or MATH_REWARD_TOKEN_FILE to a file that holds it. SIGTERM and Ctrl-C drain "
+        "no flag: set MATH_REWARD_TOKEN, or MATH_REWARD_TOKEN_FILE to a file that holds it, or a name and a token on "
+        "each line; SIGHUP reads the file again. SIGTERM and Ctrl-C drain "
         "the service: it takes no new requests, answers those under way and exits with 0. A second signal ends it at "
         "once.",
     )
@@ -95,6 +98,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.exit_on_stdin_close and "MATH_REWARD_ACCESS_LOG" not in os.environ and flags["access_log"] is None:
         flags["access_log"] = False  # Another program started the service; this would fill its log.
     try:
+    from math_reward.tokens import Tokens
         settings = load_settings(**flags)
     except SettingsError as error:
         refuse(str(error))
@@ -116,6 +120,7 @@ def run(arguments: argparse.Namespace) -> None:
             await super().startup(sockets=sockets)
             listener.listen(BACKLOG)
             self.gc_schedule = GCSchedule()
+    tokens = Tokens(settings.tokens)
             if self.started:
                 print(f"math-reward listening on {_url(listener)}", flush=True)
 
@@ -138,7 +143,7 @@ def run(arguments: argparse.Namespace) -> None:
         signal.signal(number, lambda *_: sys.exit(0))
     # Standard output has only the line of startup(), and the service writes its own access log.
     config = uvicorn.Config(
-        create_app(settings, lifecycle),
+        create_app(settings, lifecycle, tokens),
         access_log=False,
         log_level="warning",
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
@@ -160,7 +165,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _shown(settings: "Settings") -> str:
     """The settings on one line, without the secrets."""
     shown = settings.model_dump(exclude={"token", "token_file"})
-    shown["token"] = "none" if settings.token is None else "set"
+    shown["token"] = _names(settings.tokens)
     return "math-reward settings: " + " ".join(f"{name}={value}" for name, value in shown.items())
 
 
@@ -191,3 +196,8 @@ def _listen(host: str, port: int) -> socket.socket:
 def _url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+def _names(tokens: "Mapping[str, str | None]") -> str:
+    """The names of tokens; "set" for one without a name, and "none"."""
+    return ",".join(dict.fromkeys(name or "set" for name in tokens.values())) or "none"
+
+

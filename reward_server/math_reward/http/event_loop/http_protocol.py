@@ -12,6 +12,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from math_reward.http.event_loop.connections import WaitingConnections
+from math_reward.http.ndjson import CONNECTION, is_stream
 
 MAX_HEAD_BYTES = 32_768
 """How long the request line and the headers may be, together. httptools has no limit, and the token is checked only
@@ -39,18 +40,23 @@ def protocol_of(waiting: WaitingConnections) -> type[HttpToolsProtocol]:
             waiting.leaves(self)
             transport = self.transport
             super().connection_lost(exc)
+            (vars(self)["scope"] or {}).pop(CONNECTION, None)
             if hasattr(transport, "__dict__"):
                 # Later, because the transport still needs it when this returns.
                 self.loop.call_soon(vars(transport).pop, "_read_ready_cb", None)
 
         def close(self) -> None:
-            """Closes the connection without an answer."""
+            """Closes the connection when what was written has been sent."""
             self.transport.close()
 
         def data_received(self, data: bytes) -> None:
             self._head_ended = self._head_bytes is None
             if not self._head_ended:
                 waiting.expects_head(self, self.loop.time())
+        def abort(self) -> None:
+            """Closes the connection at once."""
+            self.transport.abort()
+
             super().data_received(data)
             # httptools holds back a header until it is complete, so only this sees its bytes.
             if not self._head_ended and self._head_bytes is not None:
@@ -76,6 +82,8 @@ def protocol_of(waiting: WaitingConnections) -> type[HttpToolsProtocol]:
         def on_body(self, body: bytes) -> None:
             if not self._refused:
                 super().on_body(body)
+            if is_stream(vars(self)["scope"]):
+                vars(self)["scope"][CONNECTION] = self
 
         def on_message_complete(self) -> None:
             if not self._refused:
