@@ -47,6 +47,8 @@ class Settings(BaseSettings):
     allowed_hosts: str = Field(
         default="", description="host names that a service without a token answers to, comma-separated"
     )
+    certfile: Path | None = Field(default=None, description="a PEM file with the certificate for TLS")
+    keyfile: Path | None = Field(default=None, description="a PEM file with the certificate's key")
     token: SecretStr | None = Field(default=None, description="what clients must send as 'Authorization: Bearer ...'")
     token_file: Path | None = Field(default=None, description="a file that holds the token, or names and tokens")
 
@@ -66,6 +68,8 @@ class Settings(BaseSettings):
             raise ValueError(
                 "The token is empty: put a token into MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, or unset it"
             )
+        if self.keyfile is not None and self.certfile is None:
+            raise ValueError("A key needs its certificate: set --certfile, or MATH_REWARD_CERTFILE")
         if self.max_pending_bytes < self.max_body_bytes:
             raise ValueError(
                 f"max_pending_bytes, {self.max_pending_bytes}, is less than max_body_bytes, {self.max_body_bytes}: "
@@ -77,6 +81,14 @@ class Settings(BaseSettings):
                 "MATH_REWARD_TOKEN_FILE, or pass --insecure"
             )
         return self
+
+    @property
+    def tokens(self) -> dict[str, str | None]:
+        """Each token in the clear, and its name if it has one; none where none is set."""
+        if self.token is None:
+            return {}
+        text = self.token.get_secret_value()
+        return {text.strip(): None} if self.token_file is None else tokens_of(text)
 
     @property
     def bearer_token(self) -> str | None:
@@ -95,14 +107,6 @@ class Settings(BaseSettings):
             return tokens_of(_read_tokens(self.token_file))
         except ValueError as error:
             raise SettingsError(f"{error}.") from None
-    @property
-    def tokens(self) -> dict[str, str | None]:
-        """Each token in the clear, and its name if it has one; none where none is set."""
-        if self.token is None:
-            return {}
-        text = self.token.get_secret_value()
-        return {text.strip(): None} if self.token_file is None else tokens_of(text)
-
 
     @property
     def host_names(self) -> frozenset[str]:
@@ -136,10 +140,6 @@ def _sentence(reason: Any) -> str:
     return f"{name} (MATH_REWARD_{name.upper()}): {message[0].lower()}{message[1:]}."
 
 
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
 def _read_tokens(path: Path) -> str:
     """The text of a file of tokens. Raises ValueError with a sentence, without its full stop."""
     try:
@@ -153,6 +153,10 @@ def _read_tokens(path: Path) -> str:
         raise ValueError(f"MATH_REWARD_TOKEN_FILE, {path}, cannot be read: {_reason(error)}") from None
 
 
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
         return host == "localhost"
 
 

@@ -71,6 +71,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="listen without a token on an address that others can reach",
     )
     parser.add_argument(
+        "--certfile", help="serve HTTPS with the certificate of this PEM file; SIGHUP reads it and its key again"
+    )
+    parser.add_argument("--keyfile", help="the PEM file with the certificate's key, unless --certfile has it too")
+    parser.add_argument(
         "--allowed-hosts",
         help="host names that a service without a token answers to, comma-separated; it always answers to addresses, "
         "localhost and names without a dot",
@@ -91,16 +95,21 @@ def run(arguments: argparse.Namespace) -> None:
     from math_reward.http.event_loop.connections import WaitingConnections
     from math_reward.http.event_loop.gc_schedule import GCSchedule
     from math_reward.http.event_loop.http_protocol import protocol_of
+    from math_reward.http.event_loop.tls import Certificate, CertificateRefused, with_tls
     from math_reward.http.lifecycle import Lifecycle
     from math_reward.settings import SettingsError, load_settings
+    from math_reward.tokens import Tokens
 
     flags = {k: v for k, v in vars(arguments).items() if k not in ("command", "run", "exit_on_stdin_close")}
     if arguments.exit_on_stdin_close and "MATH_REWARD_ACCESS_LOG" not in os.environ and flags["access_log"] is None:
         flags["access_log"] = False  # Another program started the service; this would fill its log.
     try:
-    from math_reward.tokens import Tokens
         settings = load_settings(**flags)
     except SettingsError as error:
+        refuse(str(error))
+    try:
+        certificate = None if settings.certfile is None else Certificate(settings.certfile, settings.keyfile)
+    except CertificateRefused as error:
         refuse(str(error))
     try:
         listener = _listen(settings.host, settings.port)
@@ -111,7 +120,25 @@ def run(arguments: argparse.Namespace) -> None:
         refuse(f"Cannot listen on {settings.host} port {settings.port}: {reason}. Choose another --host or --port.")
     _allow_many_connections()
     lifecycle = Lifecycle()
+    tokens = Tokens(settings.tokens)
     waiting = WaitingConnections()
+
+    def read_again() -> None:
+        """Handles SIGHUP: what cannot be used changes nothing."""
+        if certificate is not None:
+            try:
+                certificate.read_again()
+                print("math-reward: The certificate was read again.", file=sys.stderr, flush=True)
+            except CertificateRefused as error:
+                print(f"math-reward: {error} The certificate before it stays.", file=sys.stderr, flush=True)
+        if settings.token_file is None:
+            return
+        try:
+            found = settings.tokens_now()
+            tokens.replace(found)
+            print(f"math-reward: The tokens were read again: {_names(found)}.", file=sys.stderr, flush=True)
+        except SettingsError as error:
+            print(f"math-reward: {error} The tokens before it stay valid.", file=sys.stderr, flush=True)
 
     class Server(uvicorn.Server):
         drain_until = float("inf")
@@ -120,9 +147,10 @@ def run(arguments: argparse.Namespace) -> None:
             await super().startup(sockets=sockets)
             listener.listen(BACKLOG)
             self.gc_schedule = GCSchedule()
-    tokens = Tokens(settings.tokens)
+            if settings.token_file or certificate:  # Without a file, SIGHUP ends the service as it ends any command.
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, read_again)
             if self.started:
-                print(f"math-reward listening on {_url(listener)}", flush=True)
+                print(f"math-reward listening on {_url(listener, certificate is not None)}", flush=True)
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             """Handles SIGTERM and SIGINT. The listener stays open so that new requests get a 503 that says why."""
@@ -142,6 +170,9 @@ def run(arguments: argparse.Namespace) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))
     # Standard output has only the line of startup(), and the service writes its own access log.
+    protocol: type[asyncio.Protocol] = protocol_of(waiting)
+    if certificate is not None:
+        protocol = with_tls(protocol_of(waiting), certificate, waiting)
     config = uvicorn.Config(
         create_app(settings, lifecycle, tokens),
         access_log=False,
@@ -150,7 +181,7 @@ def run(arguments: argparse.Namespace) -> None:
         timeout_graceful_shutdown=ANSWER_SECONDS,
         # uvloop accepts one connection in a round, so a health check would wait behind two thousand new connections.
         loop="asyncio",
-        http=protocol_of(waiting),
+        http=protocol,
         ws="none",
         backlog=ACCEPTED_AT_ONCE,
     )
@@ -167,6 +198,11 @@ def _shown(settings: "Settings") -> str:
     shown = settings.model_dump(exclude={"token", "token_file"})
     shown["token"] = _names(settings.tokens)
     return "math-reward settings: " + " ".join(f"{name}={value}" for name, value in shown.items())
+
+
+def _names(tokens: "Mapping[str, str | None]") -> str:
+    """The names of tokens; "set" for one without a name, and "none"."""
+    return ",".join(dict.fromkeys(name or "set" for name in tokens.values())) or "none"
 
 
 def _stop_at_end_of_input(server: Any) -> None:
@@ -193,11 +229,6 @@ def _listen(host: str, port: int) -> socket.socket:
     return socket.socket(fileno=listener.detach())
 
 
-def _url(listener: socket.socket) -> str:
+def _url(listener: socket.socket, tls: bool) -> str:
     host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-def _names(tokens: "Mapping[str, str | None]") -> str:
-    """The names of tokens; "set" for one without a name, and "none"."""
-    return ",".join(dict.fromkeys(name or "set" for name in tokens.values())) or "none"
-
-
+    return f"{'https' if tls else 'http'}://" + (f"[{host}]:{port}" if ":" in host else f"{host}:{port}")

@@ -28,6 +28,8 @@ def protocol_of(waiting: WaitingConnections) -> type[HttpToolsProtocol]:
         _head_ended = False
         """Whether a head has ended in the bytes that came last."""
         _refused = False
+        below: Any = None
+        """The TCP transport, where there is TLS between it and ``transport``."""
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -38,25 +40,27 @@ def protocol_of(waiting: WaitingConnections) -> type[HttpToolsProtocol]:
             request.
             """
             waiting.leaves(self)
+            (vars(self)["scope"] or {}).pop(CONNECTION, None)
             transport = self.transport
             super().connection_lost(exc)
-            (vars(self)["scope"] or {}).pop(CONNECTION, None)
-            if hasattr(transport, "__dict__"):
-                # Later, because the transport still needs it when this returns.
-                self.loop.call_soon(vars(transport).pop, "_read_ready_cb", None)
+            for one in (transport, self.below):
+                if hasattr(one, "__dict__"):
+                    # Later, because the transport still needs it when this returns.
+                    self.loop.call_soon(vars(one).pop, "_read_ready_cb", None)
+            self.below = None
 
         def close(self) -> None:
             """Closes the connection when what was written has been sent."""
             self.transport.close()
 
-        def data_received(self, data: bytes) -> None:
-            self._head_ended = self._head_bytes is None
-            if not self._head_ended:
-                waiting.expects_head(self, self.loop.time())
         def abort(self) -> None:
             """Closes the connection at once."""
             self.transport.abort()
 
+        def data_received(self, data: bytes) -> None:
+            self._head_ended = self._head_bytes is None
+            if not self._head_ended:
+                waiting.expects_head(self, self.loop.time())
             super().data_received(data)
             # httptools holds back a header until it is complete, so only this sees its bytes.
             if not self._head_ended and self._head_bytes is not None:
@@ -78,12 +82,12 @@ def protocol_of(waiting: WaitingConnections) -> type[HttpToolsProtocol]:
             self._head_bytes = None
             waiting.leaves(self)
             super().on_headers_complete()
+            if is_stream(vars(self)["scope"]):
+                vars(self)["scope"][CONNECTION] = self
 
         def on_body(self, body: bytes) -> None:
             if not self._refused:
                 super().on_body(body)
-            if is_stream(vars(self)["scope"]):
-                vars(self)["scope"][CONNECTION] = self
 
         def on_message_complete(self) -> None:
             if not self._refused:
