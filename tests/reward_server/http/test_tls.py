@@ -67,13 +67,18 @@ def files(folder: Path) -> tuple[Path, Path]:
     return write_certificate(folder, "service")
 
 
-@pytest.fixture
-def secure(serve: Callable[..., Any], files: tuple[Path, Path]) -> Any:
+def started(serve: Callable[..., Any], files: tuple[Path, Path]) -> Any:
     """A service over TLS whose client trusts it."""
     options = ["--certfile", str(files[0]), "--keyfile", str(files[1])]
     server = serve("--workers", "1", "--drain-seconds", "1", "--body-seconds", "1", *options, stub=True)
     server.client = httpx.Client(base_url=server.url, timeout=WAIT, verify=trusting(files[0]))
     return server.when_ready()
+
+
+@pytest.fixture(scope="module")
+def secure(serve: Callable[..., Any], files: tuple[Path, Path]) -> Any:
+    """The service of most tests."""
+    return started(serve, files)
 
 
 def trusting(authority: Path) -> ssl.SSLContext:
@@ -196,14 +201,6 @@ def test_a_renewed_certificate_is_shown_after_sighup_and_open_connections_stay(
         files[1].write_bytes(old[1])
 
 
-def test_it_drains_and_ends_with_0(secure: Any):
-    assert secure.client.get("/healthz").status_code == 200
-    secure.process.send_signal(signal.SIGTERM)
-
-    assert secure.process.wait(timeout=WAIT) == 0
-    assert not [line for line in secure.log() if "Traceback" in line]
-
-
 def test_files_that_cannot_be_used_are_one_sentence_each(files: tuple[Path, Path], folder: Path):
     certfile, keyfile = files
     _, other_key = write_certificate(folder, "stranger")
@@ -239,3 +236,12 @@ def test_the_command_refuses_in_one_sentence(files: tuple[Path, Path]):
         command = [sys.executable, "-m", "math_reward", "serve", "--port", "0", *flags]
         result = subprocess.run(command, capture_output=True, text=True, timeout=WAIT)
         assert (result.returncode, result.stdout, result.stderr) == (2, "", f"math-reward: {sentence}\n")
+
+
+def test_it_drains_and_ends_with_0(serve: Callable[..., Any], files: tuple[Path, Path]):
+    server = started(serve, files)
+    assert server.client.get("/healthz").status_code == 200
+    server.process.send_signal(signal.SIGTERM)
+
+    assert server.process.wait(timeout=WAIT) == 0
+    assert not [line for line in server.log() if "Traceback" in line]

@@ -88,8 +88,8 @@ def with_tls(
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             loop = asyncio.get_running_loop()
             self._transport = cast(asyncio.Transport, transport)
-            self._transport.pause_reading()  # start_tls goes on from here.
             waiting.expects_head(self, loop.time())
+            # It takes over the transport in the next round of the event loop, before anything is read.
             self._task = loop.create_task(self._shake_hands(loop))
 
         def data_received(self, data: bytes) -> None:
