@@ -94,6 +94,7 @@ def reward_client_settings(flags: Mapping[str, Any], token: str | None = None) -
     return RewardClientSettings(
         urls=tuple(url.strip() for url in remote.split(",") if url.strip()),
         token=token or reward_token(),
+        ca_file=flags["reward.ca_file"],
         timeout=flags["reward.timeout"],
         deadline=0.0 if flags["reward.on_failure"] == "drop_group" else flags["reward.deadline"],
         batch_size=flags["reward.batch_size"],

@@ -17,21 +17,24 @@ from math_reward.http.middleware.telemetry import Telemetry
 from math_reward.http.recent import Recent
 from math_reward.http.routes.operations import operations_routes
 from math_reward.http.routes.page import page_routes
+from math_reward.http.routes.stream import stream_route
 from math_reward.http.routes.work import work_routes
 from math_reward.page.explain import explain
 from math_reward.pool.pool import Pool
 from math_reward.settings import Settings
+from math_reward.tokens import Tokens
 
 EXPLAINER_QUEUE = 64
 """Items that may wait for an explanation; people send these one at a time."""
 
 
-def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAPI:
+def create_app(settings: Settings, lifecycle: Lifecycle | None = None, tokens: Tokens | None = None) -> FastAPI:
     """The service as an ASGI application. Its worker processes start and end with its lifespan.
 
-    The caller drains the service through ``lifecycle``.
+    The caller drains the service through ``lifecycle``, and changes the tokens through ``tokens``.
     """
     lifecycle = lifecycle or Lifecycle()
+    tokens = tokens or Tokens(settings.tokens)
     pool = Pool(settings.workers, settings.deadline, max_queued=settings.max_queued)
     explainer = Pool(1, settings.deadline, grader=explain, max_queued=EXPLAINER_QUEUE)
     lifecycle.give_up = pool.refuse
@@ -59,9 +62,10 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAP
         redoc_url=None,
     )
     # The middleware that is added last sees a request first.
-    app.add_middleware(AuthAndLimits, settings=settings, lifecycle=lifecycle)
+    app.add_middleware(AuthAndLimits, settings=settings, lifecycle=lifecycle, tokens=tokens)
     app.add_middleware(Telemetry, metrics=metrics, access_log=access_log)
     app.add_exception_handler(RequestValidationError, invalid_request)
+    app.router.routes.append(stream_route(settings, pool, metrics, recent))
     app.include_router(work_routes(settings, pool, metrics, recent))
     app.include_router(operations_routes(settings, pool, metrics, lifecycle))
     app.include_router(page_routes(settings, explainer, recent))

@@ -1,11 +1,11 @@
-"""The command line: ``math-reward serve`` and ``math-reward grade``."""
+"""The command line: ``math-reward serve``, ``math-reward grade`` and ``math-reward compare``."""
 
 import argparse
 import sys
 from typing import NoReturn
 
 from math_reward import __version__
-from math_reward.commands import grade, serve
+from math_reward.commands import compare, grade, serve
 from math_reward.commands.refusal import refuse
 from math_reward.nearest import no_such
 
@@ -21,9 +21,10 @@ def main() -> None:
     what = "Grades math completions against reference answers."
     parser: argparse.ArgumentParser = _Parser(prog="math-reward", description=what)
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{serve,grade}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{serve,grade,compare}")
     serve.add_parser(commands)
     grade.add_parser(commands)
+    compare.add_parser(commands)
     first = next(iter(sys.argv[1:]), "")
     if first.startswith("--") and not any(flag.startswith(first) for flag in parser._option_string_actions):
         refuse(_unknown(first, [flag for flag in parser._option_string_actions if flag.startswith("--")], parser.prog))

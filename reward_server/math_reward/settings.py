@@ -8,6 +8,8 @@ from typing import Any
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from math_reward.tokens import TokensRefused, tokens_of
+
 
 def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
@@ -46,8 +48,10 @@ class Settings(BaseSettings):
     allowed_hosts: str = Field(
         default="", description="host names that a service without a token answers to, comma-separated"
     )
+    certfile: Path | None = Field(default=None, description="a PEM file with the certificate for TLS")
+    keyfile: Path | None = Field(default=None, description="a PEM file with the certificate's key")
     token: SecretStr | None = Field(default=None, description="what clients must send as 'Authorization: Bearer ...'")
-    token_file: Path | None = Field(default=None, description="a file that holds the token")
+    token_file: Path | None = Field(default=None, description="a file that holds the token, or names and tokens")
 
     @model_validator(mode="before")
     @classmethod
@@ -57,17 +61,16 @@ class Settings(BaseSettings):
             return values
         if values.get("token") is not None:
             raise ValueError("Set MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, not both")
-        try:
-            return {**values, "token": Path(path).read_text(encoding="utf-8")}
-        except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"MATH_REWARD_TOKEN_FILE, {path}, cannot be read: {_reason(error)}") from None
+        return {**values, "token": _read_tokens(Path(path))}
 
     @model_validator(mode="after")
     def _refuse_what_is_unsafe(self) -> "Settings":
-        if self.token is not None and not self.bearer_token:
+        if self.token is not None and not self.token.get_secret_value().strip():
             raise ValueError(
                 "The token is empty: put a token into MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, or unset it"
             )
+        if self.keyfile is not None and self.certfile is None:
+            raise ValueError("A key needs its certificate: set --certfile, or MATH_REWARD_CERTFILE")
         if self.max_pending_bytes < self.max_body_bytes:
             raise ValueError(
                 f"max_pending_bytes, {self.max_pending_bytes}, is less than max_body_bytes, {self.max_body_bytes}: "
@@ -87,9 +90,37 @@ class Settings(BaseSettings):
         return self
 
     @property
+    def tokens(self) -> dict[str, str | None]:
+        """Each token in the clear, and its name if it has one; none where none is set."""
+        if self.token is None:
+            return {}
+        text = self.token.get_secret_value()
+        return {text.strip(): None} if self.token_file is None else tokens_of(text)
+
+    @property
     def bearer_token(self) -> str | None:
-        """The token in the clear, without white space around it; None where none is set."""
-        return None if self.token is None else self.token.get_secret_value().strip()
+        """The token in the clear, without white space around it, the first of several; None where none is set."""
+        return next(iter(self.tokens), None)
+
+    def with_tokens_now(self) -> "Settings":
+        """The same, with the tokens that ``token_file`` has now.
+
+        Raises:
+            SettingsError: the file cannot be read or used.
+        """
+        if self.token_file is None:
+            return self
+        try:
+            text = _read_tokens(self.token_file)
+            tokens_of(text)
+        except ValueError as error:
+            raise SettingsError(f"{error}.") from None
+        return self.model_copy(update={"token": SecretStr(text)})
+
+    @property
+    def reads_files(self) -> bool:
+        """Whether there is a file that may change while the service runs."""
+        return self.token_file is not None or self.certfile is not None
 
     @property
     def host_names(self) -> frozenset[str]:
@@ -121,6 +152,19 @@ def _sentence(reason: Any) -> str:
         return f"{message}."
     name = str(reason["loc"][0]).lower().removeprefix("math_reward_")
     return f"{name} (MATH_REWARD_{name.upper()}): {message[0].lower()}{message[1:]}."
+
+
+def _read_tokens(path: Path) -> str:
+    """The text of a file of tokens. Raises ValueError with a sentence, without its full stop."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        if text.strip():
+            tokens_of(text)
+        return text
+    except TokensRefused as error:
+        raise ValueError(f"MATH_REWARD_TOKEN_FILE, {path}, cannot be used: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"MATH_REWARD_TOKEN_FILE, {path}, cannot be read: {_reason(error)}") from None
 
 
 def _is_loopback(host: str) -> bool:

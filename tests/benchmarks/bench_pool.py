@@ -23,7 +23,7 @@ DEADLINE = 2.0
 def ours(rows: list[tuple[str, str]]) -> list[bool]:
     with WorkerPool(2, DEADLINE) as pool:
         items = [Item(completion, reference) for completion, reference in rows]
-        return [graded.grade.correct for graded in pool.submit_all(items).result()]
+        return [future.result().grade.correct for future in pool.submit_each(items)]
 
 
 def pebbles(rows: list[tuple[str, str]]) -> list[bool]:

@@ -231,7 +231,7 @@ def test_the_service_never_imports_torch():
     [
         (["grad", "1", "1"], "There is no command 'grad'; did you mean 'grade'?"),
         (["sevre"], "There is no command 'sevre'; did you mean 'serve'?"),
-        (["frobnicate"], "There is no command 'frobnicate'; there are 'serve' and 'grade'."),
+        (["frobnicate"], "There is no command 'frobnicate'; there are 'serve', 'grade' and 'compare'."),
         (["--versoin"], "There is no flag '--versoin'; did you mean '--version'?"),
         (["grade", "1", "1", "--evaluatd"], "There is no flag '--evaluatd'; did you mean '--evaluated'?"),
         (["grade", "1", "--refrence-key=a"], "There is no flag '--refrence-key'; did you mean '--reference-key'?"),

@@ -12,6 +12,7 @@ from openrlhf_gtpo.algorithms.table import ESTIMATORS, estimator_flags, ours
 from openrlhf_gtpo.driver import presets
 from openrlhf_gtpo.driver.cuda_architectures import architecture_faults
 from openrlhf_gtpo.guide.settings import GuideSettings, add_guide_flags, guide_refusals
+from openrlhf_gtpo.rewards.certificates import trusted
 from openrlhf_gtpo.settings import MOST_AT_ONCE, rewards_are_embedded
 
 __all__ = ["add_flags", "gpu_refusals", "make_paths_absolute", "openrlhfs_precision", "refusals"]
@@ -152,6 +153,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         default=60.0,
         help="seconds for one request to the reward service (default: 60)",
     )
+    group.add_argument(
+        "--reward.ca_file",
+        type=str,
+        default=None,
+        metavar="FILE",
+        help="a PEM file with the certificates that an https reward service may have its own from; every node needs "
+        "it (default: the system's)",
+    )
     group.add_argument("--reward.batch_size", type=int, default=64, help="most responses in one request (default: 64)")
     group.add_argument(
         "--reward.max_in_flight",
@@ -166,6 +175,19 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="file for the metrics, one JSON object per step (default: metrics.jsonl in --ckpt.output_dir)",
     )
     add_guide_flags(parser)
+
+
+def _ca_file_faults(flags: dict[str, Any]) -> list[str]:
+    ca_file = flags["reward.ca_file"]
+    if ca_file is None:
+        return []
+    if "https://" not in (flags["reward.remote_url"] or ""):
+        return ["--reward.ca_file needs an https:// URL in --reward.remote_url: add one, or leave the file out."]
+    try:
+        trusted(ca_file)
+    except ValueError as error:
+        return [f"--reward.ca_file: {error}"]
+    return []
 
 
 def refusals(args: argparse.Namespace) -> list[str]:
@@ -249,6 +271,7 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     for name in ("reward.timeout", "reward.deadline"):
         if not (math.isfinite(flags[name]) and flags[name] > 0):
             found.append(f"--{name} is {flags[name]}, but needs a number of seconds above 0.")
+    found += _ca_file_faults(flags)
     for name in AT_LEAST_ONE:
         if flags[name] is not None and flags[name] < 1:
             found.append(f"--{name} is {flags[name]}, but needs to be at least 1.")

@@ -12,6 +12,7 @@ httpx only: the vLLM rollout actors import this module.
 
 import asyncio
 import math
+import socket
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -106,8 +107,12 @@ class RewardClient:
             raise RewardError("The reward client is closed.", permanent=True)
         loop = asyncio.get_running_loop()
         if self._loop is None:
+            try:
+                self._connections = Connections(self.settings)
+            except ValueError as error:  # On the machine of the driver the file could be read.
+                message = f"On {socket.gethostname()} {error}"
+                raise RewardError(message, self._label(None), permanent=True, of_client=True) from None
             self._loop = loop
-            self._connections = Connections(self.settings)
         elif self._loop is not loop:
             raise RuntimeError("A RewardClient belongs to the event loop that used it first: make one per loop.")
         item = Item(request, loop.time(), loop.create_future())
@@ -293,8 +298,8 @@ class RewardClient:
         message = f"No reward after {seconds:.1f} s and {tries}: the reward server {problem}{others}; check its log."
         self._fail(item, message, permanent=False)
 
-    def _label(self, item: Item) -> str:
-        return (item.endpoint or self._endpoints[0]).label
+    def _label(self, item: Item | None) -> str:
+        return ((item and item.endpoint) or self._endpoints[0]).label
 
     def _fail(self, item: Item, message: str, permanent: bool, of_client: bool = False) -> None:
         assert self._loop is not None

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from openrlhf_gtpo.rewards.certificates import trusted
+
 __all__ = ["RewardClientSettings"]
 
 
@@ -14,6 +16,8 @@ class RewardClientSettings:
     Attributes:
         urls: one or more http(s) URLs; `openrlhf_gtpo.rewards.endpoint` says which protocol each uses.
         token: sent as ``Authorization: Bearer``.
+        ca_file: a PEM file with the certificates that https servers may have theirs from, on every machine that asks;
+            None for the system's.
         timeout: seconds per HTTP request.
         deadline: seconds of retries for one reward, from its first attempt; 0 means a single attempt. A completion
             that waits in the queue does not fail while other rewards still arrive.
@@ -34,6 +38,7 @@ class RewardClientSettings:
     batch_wait: float = 0.005
     max_in_flight: int = 8
     max_backoff: float = 10.0
+    ca_file: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.urls, str) or not self.urls:
@@ -45,6 +50,8 @@ class RewardClientSettings:
             self.token and self.token.isascii() and self.token.isprintable() and " " not in self.token
         ):
             raise ValueError("token must be printable ASCII without spaces or line breaks, and not empty.")
+        if self.ca_file is not None:
+            trusted(self.ca_file)
         for name in ("timeout", "max_backoff"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must be a positive number of seconds, not {getattr(self, name)}.")

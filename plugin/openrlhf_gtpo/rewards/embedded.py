@@ -28,8 +28,10 @@ POLL_SECONDS = 0.05
 LISTENING = re.compile(r"math-reward listening on (http://\S+)")
 MISSING = re.compile(r"No module named '?([\w.]+)")
 
-# Settings of the user's own service. Here they would open this one to the network or replace its token.
-NOT_INHERITED = {f"MATH_REWARD_{name}" for name in ("HOST", "PORT", "INSECURE", "TOKEN", "TOKEN_FILE")}
+# Settings of the user's own service. Here they would open this one to the network, or replace its token or protocol.
+NOT_INHERITED = {
+    f"MATH_REWARD_{name}" for name in ("HOST", "PORT", "INSECURE", "TOKEN", "TOKEN_FILE", "CERTFILE", "KEYFILE")
+}
 
 
 class EmbeddedServiceError(RuntimeError):

@@ -3,11 +3,11 @@
 
 import asyncio
 import json
-import ssl
 from collections.abc import Sequence
 
 import httpx
 
+from openrlhf_gtpo.rewards.certificates import distrust, trusted
 from openrlhf_gtpo.rewards.client_settings import RewardClientSettings
 from openrlhf_gtpo.rewards.endpoint import Endpoint
 from openrlhf_gtpo.rewards.protocols import (
@@ -41,9 +41,9 @@ class Connections:
                 max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=KEEPALIVE
             ),
             follow_redirects=True,
-            # As OpenRLHF's client: no proxy from the environment, and the system's certificates.
+            # As OpenRLHF's client: no proxy from the environment, and by default the system's certificates.
             trust_env=False,
-            verify=ssl.create_default_context(),
+            verify=trusted(settings.ca_file),
         )
 
     async def rewards(self, endpoint: Endpoint, batch: Sequence[RewardRequest]) -> list[Reward | Failure]:
@@ -62,6 +62,15 @@ class Connections:
             raise Failure(f"did not answer within {self._timeout:g} s", divisible=True) from error
         except (httpx.RemoteProtocolError, httpx.ReadError) as error:  # one item of the batch may have crashed it
             raise Failure("hung up without an answer", divisible=True) from error
+        except httpx.ConnectError as error:
+            why = distrust(error)
+            if why is None:
+                raise
+            raise Failure(
+                f"has a certificate that is not trusted ({why}): give its authority's by --reward.ca_file",
+                permanent=True,
+                of_client=True,
+            ) from error
         if status == 422 and shared:  # another service has taken this one's place, of an older version perhaps
             endpoint.shares_prompts = False
             raise Failure("refused a request whose items share prompts", rewritten_may_succeed=True)

@@ -5,7 +5,7 @@ import asyncio
 import os
 import socket
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from openrlhf_gtpo.errors import UserError, reason
@@ -76,7 +76,7 @@ def doubtful_services(settings: RewardClientSettings) -> list[str]:
     silent, others = [], []
     seconds = min(settings.timeout, PROBE_SECONDS)
     for url in settings.urls:
-        one = RewardClientSettings((url,), token=settings.token, timeout=seconds, deadline=0.0)
+        one = replace(settings, urls=(url,), timeout=seconds, deadline=0.0)
         try:
             answers = ask_known_answers(one)
         except ServiceUnusable as fault:
@@ -117,6 +117,8 @@ def _what_to_do(settings: RewardClientSettings, error: RewardError) -> str:
             )
         source = TOKEN_FILE_VARIABLE if os.environ.get(TOKEN_FILE_VARIABLE) else TOKEN_VARIABLE
         return f"It refuses the token of {source}: use the one that the service was started with."
+    if "certificate that is not trusted" in str(error):
+        return str(error)
     parts = urlsplit(settings.urls[0])
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     try:

@@ -1,4 +1,4 @@
-"""``math-reward grade``: one completion or a file of them, without a server."""
+"""``math-reward grade``: one completion, a file or a stream of them, without a server."""
 
 import argparse
 import io
@@ -6,8 +6,15 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
+from math_reward.commands.options import (
+    STANDARD,
+    add_grading_options,
+    add_row_options,
+    grading_options,
+    named_fields,
+)
 from math_reward.commands.refusal import refuse
-from math_reward.grader.verdict import Mode, Options
+from math_reward.grader.verdict import Options
 
 if TYPE_CHECKING:
     from math_reward.settings import Settings
@@ -21,50 +28,36 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "grade",
         help="grade one completion, or a file",
-        usage="math-reward grade [options] COMPLETION REFERENCE\n       math-reward grade [options] --file ROWS.jsonl",
+        usage="math-reward grade [options] COMPLETION REFERENCE\n"
+        "       math-reward grade [options] --file ROWS.jsonl\n"
+        "       math-reward grade [options] - < ROWS.jsonl > VERDICTS.jsonl",
         description="Grades one completion: exit code 0 if it is correct, 1 if it is not. Or, with --file, grades "
         "every row of a file and checks its references: exit code 0 if every line and every reference can be used, "
-        "1 if some cannot. Exit code 2 means wrong usage.",
+        "1 if some cannot. Or, with -, writes a verdict for each line of standard input, in order and as soon as it "
+        'is ready; a line that cannot be used gets a line with "error" in its place. Exit code 2 means wrong usage.',
         epilog="Write -- before a completion or a reference that begins with a dash.",
     )
     parser.add_argument(
         "completion", metavar="COMPLETION", nargs="?", help=r"what the model wrote, such as 'So it is \boxed{42}.'"
     )
     parser.add_argument("reference", metavar="REFERENCE", nargs="?", help="the reference answer, such as 42")
-    parser.add_argument("--mode", choices=[mode.value for mode in Mode], default=Mode.LENIENT.value,
-                        help="strict: only an answer in a box; lenient: also in prose (lenient)")  # fmt: skip
-    parser.add_argument("--rel-tol", type=_fraction, default=0.0, help="relative tolerance, 0 to 1 (0)")
-    parser.add_argument("--allow-rounded", action="store_true", help="accept an answer that is the reference, rounded")
-    parser.add_argument(
-        "--allow-unevaluated",
-        action="store_true",
-        help="accept a sum, an integral or another operation that is left undone, by its value",
-    )
-    parser.add_argument(
-        "--evaluated",
-        action="store_true",
-        help="if the reference is a number, accept only a number in lowest terms",
-    )
-    parser.add_argument("--deadline", type=float, help="seconds that grading one completion may take (2)")
+    add_grading_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     file = parser.add_argument_group("a file")
     file.add_argument(
         "--file", metavar="ROWS", help="a JSON object per line: .jsonl, .jsonl.gz, or - for standard input"
     )
-    file.add_argument("--output", metavar="FILE", help="write the verdict on each row as a JSON object per line")
+    file.add_argument(
+        "--output",
+        metavar="FILE",
+        help="write the verdict on each row as a JSON object per line; - for standard output, without the report",
+    )
     file.add_argument(
         "--references-only",
         action="store_true",
         help="check only the references; this is the default for rows without a completion",
     )
-    for what, usual in (
-        ("completion", "completion, response, output, solution ..."),
-        ("reference", "reference, answer, gold, label ..."),
-        ("prompt", "prompt, question, problem, query"),
-        ("label", "label, correct; true where the completion is correct"),
-    ):
-        file.add_argument(f"--{what}-key", metavar="NAME", help=f"the field with the {what} ({usual})")
-    file.add_argument("--workers", type=int, help="grading processes (one per core)")
+    add_row_options(file)
     parser.set_defaults(run=run)
 
 
@@ -72,6 +65,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Grades and prints; ends the process."""
     from math_reward.settings import SettingsError, load_settings
 
+    if arguments.completion == STANDARD and arguments.reference is None and arguments.file is None:
+        arguments.completion, arguments.file = None, STANDARD
+        arguments.output = arguments.output or STANDARD
     if arguments.file is None:
         for name in FILE_OPTIONS:
             if getattr(arguments, name):
@@ -80,23 +76,21 @@ def run(arguments: argparse.Namespace) -> None:
             refuse("Give a completion and a reference, or --file ROWS.")
     elif arguments.completion is not None:
         refuse("Give a completion and a reference, or --file ROWS, but not both.")
+    if arguments.output == STANDARD and arguments.json:
+        refuse("--json is for the report, which --output - leaves out: drop one of the two.")
     try:
         # Nothing is served here, so the address does not matter.
         settings = load_settings(deadline=arguments.deadline, workers=arguments.workers, host="127.0.0.1")
     except SettingsError as error:
         refuse(str(error))
-    options = Options(
-        mode=Mode(arguments.mode),
-        rel_tol=arguments.rel_tol,
-        allow_rounded=arguments.allow_rounded,
-        allow_unevaluated=arguments.allow_unevaluated,
-        evaluated=arguments.evaluated,
-    )
+    options = grading_options(arguments)
     from math_reward.pool.lane import NoWorkers
 
     try:
         if arguments.file is None:
             _grade_one(arguments, settings, options)
+        elif arguments.output == STANDARD:
+            _grade_stream(arguments, settings, options)
         else:
             _grade_file(arguments, settings, options)
     except NoWorkers as error:
@@ -128,7 +122,7 @@ def _grade_file(arguments: argparse.Namespace, settings: "Settings", options: Op
             workers=settings.workers,
             deadline=settings.deadline,
             options=options,
-            named={what: getattr(arguments, f"{what}_key") for what in ("completion", "reference", "prompt", "label")},
+            named=named_fields(arguments),
             references_only=arguments.references_only,
             output=arguments.output,
         )
@@ -142,8 +136,24 @@ def _grade_file(arguments: argparse.Namespace, settings: "Settings", options: Op
     sys.exit(0 if report.all_fine else 1)
 
 
-def _fraction(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
-    return value
+def _grade_stream(arguments: argparse.Namespace, settings: "Settings", options: Options) -> None:
+    from math_reward.commands.grade_stream import BROKEN_PIPE, grade_stream
+    from math_reward.commands.rows import FileRefused
+
+    try:
+        all_fine = grade_stream(
+            arguments.file,
+            sys.stdout.fileno(),
+            workers=settings.workers,
+            deadline=settings.deadline,
+            options=options,
+            named=named_fields(arguments),
+            references_only=arguments.references_only,
+        )
+    except FileRefused as error:
+        refuse(str(error))
+    except BrokenPipeError:
+        sys.exit(BROKEN_PIPE)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    sys.exit(0 if all_fine else 1)

@@ -3,39 +3,25 @@
 Check a data set with it before you train on it: no answer to a reference that cannot be read is ever rewarded.
 """
 
-import gzip
 import heapq
-import io
-import itertools
 import json
-import os
-import select
-import sys
 import time
-import zlib
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
-from contextlib import ExitStack
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
-from tqdm import tqdm
-
-from math_reward.commands.rows import Fault, FileRefused, Keys, Row, find_keys, objects, read_row
+from math_reward.commands.output import created
+from math_reward.commands.progress import Progress
+from math_reward.commands.row_file import RowFile
+from math_reward.commands.rows import Fault, Keys, Row
+from math_reward.commands.windows import graded_in_order
 from math_reward.grader import Verdict
 from math_reward.grader.verdict import Options
 from math_reward.http.schemas import grade_result
-from math_reward.json_lines import NotUTF8
 from math_reward.pool.item import Graded
 from math_reward.pool.worker_pool import WorkerPool
-
-WINDOW_ROWS = 512
-"""Rows that go to the workers together."""
-
-WINDOWS = 3
-"""Windows in memory at once: enough to keep every worker busy while the file is read."""
 
 SLOWEST = 5
 """How many of the slowest rows are reported."""
@@ -181,108 +167,29 @@ def grade_file(
         FileRefused: a file cannot be read or written, or the first row lacks a field that is needed.
     """
     start = time.perf_counter()
+    report: Report | None = None
+    written: IO[str] | None = None
+    bad_lines: list[Fault] = []
     with ExitStack() as stack:
-        raw = _opened(stack, path)
-        lines: Iterable[bytes] = stack.enter_context(gzip.open(raw)) if path.endswith(".gz") else raw
-        found = _readable(path, objects(lines))
-        faults: list[Fault] = []
-        for one in found:
-            if not isinstance(one, Fault):
-                first = one
-                break
-            faults.append(one)
-        else:
-            why = f"line {faults[0].line}: {faults[0].reason}" if faults else "it is empty."
-            raise FileRefused(f"{path} has no row that can be used; {why}")
-        keys = find_keys(first[1], named, references_only)
-        report = Report(keys, bad_lines=faults)
-        written = _created(stack, output) if output is not None else None
-        # The bar counts bytes, since the number of rows is not known in advance.
-        size = None if path == "-" else Path(path).stat().st_size
-        bar = stack.enter_context(tqdm(total=size, unit="B", unit_scale=True, disable=None, file=sys.stderr))
-
-        def rows() -> Iterator[Row]:
-            for one in itertools.chain([first], found):
-                read = one if isinstance(one, Fault) else read_row(*one, keys, options)
-                if isinstance(read, Fault):
-                    report.bad_lines.append(read)
-                else:
-                    yield read
-
-        def take(window: list[Row], graded: list[Graded]) -> None:
-            for row, one in zip(window, graded, strict=True):
-                report.add(row, one)
-                if written is not None:
-                    written.write(json.dumps({"line": row.line, **grade_result(one)}) + "\n")
-            bar.set_postfix_str(f"{report.rows:,} rows", refresh=False)
-            if size is not None:
-                bar.update(raw.tell() - bar.n)
-
-        with WorkerPool(workers, deadline) as pool:
-            _grade(rows(), take, pool)
+        file = stack.enter_context(RowFile(path, options, named, references_only))
+        pool = stack.enter_context(WorkerPool(workers, deadline))
+        progress = stack.enter_context(Progress(file))
+        for row, graded in stack.enter_context(closing(graded_in_order(file, pool))):
+            if report is None and file.keys is not None:
+                report = Report(file.keys, bad_lines=bad_lines)
+                written = created(stack, output) if output is not None else None
+            if isinstance(row, Fault):
+                bad_lines.append(row)
+                continue
+            assert report is not None
+            report.add(row, graded[0])
+            if written is not None:
+                written.write(json.dumps({"line": row.line, **grade_result(graded[0])}) + "\n")
+            progress.row()
+    assert report is not None  # A file without any row is refused.
     report.slowest.sort(reverse=True)
     report.seconds = time.perf_counter() - start
     return report
-
-
-def _grade(rows: Iterator[Row], take: Callable[[list[Row], list[Graded]], None], pool: WorkerPool) -> None:
-    """Sends windows of rows to the pool, a few at once, and hands over their grades in order."""
-    under_way: deque[tuple[list[Row], Future[list[Graded]]]] = deque()
-
-    def take_oldest() -> None:
-        window, future = under_way.popleft()
-        take(window, future.result())
-
-    while window := list(itertools.islice(rows, WINDOW_ROWS)):
-        under_way.append((window, pool.submit_all([row.item for row in window])))
-        if len(under_way) >= WINDOWS:
-            take_oldest()
-    while under_way:
-        take_oldest()
-
-
-def _opened(stack: ExitStack, path: str) -> IO[bytes]:
-    if path == "-":
-        return io.BufferedReader(_StandardInput())
-    try:
-        return stack.enter_context(open(path, "rb"))
-    except OSError as error:
-        raise FileRefused(f"{path} cannot be read: {error.strerror}.") from None
-
-
-class _StandardInput(io.RawIOBase):
-    """Standard input, which Ctrl-C ends at once: Python handles no signal that comes just before a blocking read."""
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        number = sys.stdin.fileno()
-        while not select.select([number], [], [], 0.2)[0]:
-            pass  # Python handles its signals here.
-        content = os.read(number, len(buffer))
-        buffer[: len(content)] = content
-        return len(content)
-
-
-def _created(stack: ExitStack, path: str) -> IO[str]:
-    try:
-        return stack.enter_context(open(path, "w", encoding="utf-8"))
-    except OSError as error:
-        raise FileRefused(f"{path} cannot be written: {error.strerror}.") from None
-
-
-_T = TypeVar("_T")
-
-
-def _readable(path: str, found: Iterator[_T]) -> Iterator[_T]:
-    """``found``, with a sentence where the file turns out to be damaged."""
-    try:
-        yield from found
-    except NotUTF8 as error:
-        raise FileRefused(f"{path} cannot be read: {error}.") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise FileRefused(f"{path} cannot be read to its end: {error}.") from None
 
 
 def _table(title: str, counts: "Counter[str]", of: int) -> Iterator[str]:

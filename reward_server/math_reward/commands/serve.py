@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from math_reward.commands.refusal import refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from math_reward.settings import Settings
 
 
@@ -20,7 +22,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="run the reward service",
         description="Runs the reward service. Once it listens it prints: math-reward listening on http://HOST:PORT",
         epilog="Every flag but the last can also be set as MATH_REWARD_<NAME>. The token that clients must send has "
-        "no flag: set MATH_REWARD_TOKEN, or MATH_REWARD_TOKEN_FILE to a file that holds it. SIGTERM and Ctrl-C drain "
+        "no flag: set MATH_REWARD_TOKEN, or MATH_REWARD_TOKEN_FILE to a file that holds it, or a name and a token on "
+        "each line; SIGHUP reads the file again. SIGTERM and Ctrl-C drain "
         "the service: it takes no new requests, answers those under way and exits with 0. A second signal ends it at "
         "once.",
     )
@@ -57,6 +60,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="listen without a token on an address that others can reach",
     )
     parser.add_argument(
+        "--certfile", help="serve HTTPS with the certificate of this PEM file; SIGHUP reads it and its key again"
+    )
+    parser.add_argument("--keyfile", help="the PEM file with the certificate's key, unless --certfile has it too")
+    parser.add_argument(
         "--allowed-hosts",
         help="host names that a service without a token answers to, comma-separated; it always answers to addresses, "
         "localhost and names without a dot",
@@ -72,6 +79,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> None:
     """Runs the service; returns when it has stopped."""
     from math_reward.http.event_loop.listener import listen, url_of
+    from math_reward.http.event_loop.tls import CertificateRefused, certificate_of
     from math_reward.settings import SettingsError, load_settings
 
     flags = {k: v for k, v in vars(arguments).items() if k not in ("command", "run", "exit_on_stdin_close")}
@@ -80,6 +88,10 @@ def run(arguments: argparse.Namespace) -> None:
     try:
         settings = load_settings(**flags)
     except SettingsError as error:
+        refuse(str(error))
+    try:
+        certificate_of(settings)
+    except CertificateRefused as error:
         refuse(str(error))
     try:
         listener = listen(settings.host, settings.port)
@@ -91,7 +103,7 @@ def run(arguments: argparse.Namespace) -> None:
     _allow_many_connections()
     print(_shown(settings), file=sys.stderr, flush=True)
     stdin = 0 if arguments.exit_on_stdin_close else None
-    url = url_of(listener)
+    url = url_of(listener, tls=settings.certfile is not None)
 
     def ready() -> None:
         print(f"math-reward listening on {url}", flush=True)
@@ -110,8 +122,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _shown(settings: "Settings") -> str:
     """The settings on one line, without the secrets."""
+    from math_reward.tokens import names_of
+
     shown = settings.model_dump(exclude={"token", "token_file"})
-    shown["token"] = "none" if settings.token is None else "set"
+    shown["token"] = names_of(settings.tokens)
     return "math-reward settings: " + " ".join(f"{name}={value}" for name, value in shown.items())
 
 

@@ -4,6 +4,7 @@ They accept connections from one listening socket, so an idle one takes the next
 processes. They count for Prometheus in files of one folder, so any of them answers for all, the ended ones included.
 """
 
+import contextlib
 import logging
 import multiprocessing
 import os
@@ -21,7 +22,7 @@ from prometheus_client.multiprocess import mark_process_dead
 
 from math_reward.http.metrics import METRICS_FOLDER
 from math_reward.pool.pool import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS
-from math_reward.settings import Settings
+from math_reward.settings import Settings, SettingsError
 
 logger = logging.getLogger(__name__)
 
@@ -30,28 +31,37 @@ class _Process:
     """One place among the processes, and the process that has it now."""
 
     def __init__(self, settings: Settings, listener: socket.socket) -> None:
-        self._settings = settings
+        self.settings = settings
         self._listener = listener
         self.pause = 0.0
         self.start()
 
     def start(self) -> None:
+        self.is_outdated = False
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self.has_been_ready = False
         self.start_again_at: float | None = None
         # Not a daemon, which could start no grading processes.
         self.process: SpawnProcess = context.Process(
-            target=_serve, args=(self._settings, self._listener, theirs), name="math-reward-http"
+            target=_serve, args=(self.settings, self._listener, theirs), name="math-reward-http"
         )
         # Ctrl-C reaches all processes of a terminal, and a second signal would end them at once: they ignore it, also
-        # before they can leave the terminal's session, and get a SIGTERM from here.
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # before they can leave the terminal's session, and get a SIGTERM from here. SIGHUP would end them too, until
+        # they have a handler for it.
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGHUP)}
         try:
             self.process.start()
         finally:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)
         theirs.close()
+
+    def read_again(self) -> None:
+        """Lets it read its certificate and its tokens again, once it can."""
+        self.is_outdated = not self.has_been_ready
+        if self.has_been_ready and self.process.pid and self.process.is_alive():
+            os.kill(self.process.pid, signal.SIGHUP)
 
 
 class Processes:
@@ -81,6 +91,8 @@ class Processes:
         signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop())
+        if self._settings.reads_files:  # Else SIGHUP ends this command and so all, as it ends any command.
+            signal.signal(signal.SIGHUP, lambda *_: self._read_again())
         if stdin is not None:
             watch = threading.Thread(target=_stop_at_end_of, args=(stdin,), name="stdin-watch", daemon=True)
             watch.start()
@@ -111,6 +123,8 @@ class Processes:
                 if not one.has_been_ready and one.pipe.poll():
                     one.has_been_ready = _received(one.pipe)
                     one.pause = 0.0 if one.has_been_ready else one.pause
+                    if one.has_been_ready and one.is_outdated:
+                        one.read_again()
                 if one.process.exitcode is None:
                     continue
                 self._forget(one)
@@ -137,6 +151,15 @@ class Processes:
         for one in self._processes:
             if one.process.is_alive():
                 one.process.terminate()
+
+    def _read_again(self) -> None:
+        """Handles SIGHUP: all read their files again, and those that are started later begin with the new tokens."""
+        with contextlib.suppress(SettingsError):  # Each process says why, and goes on with the tokens it has.
+            token = self._settings.with_tokens_now().token
+            for one in self._processes:
+                one.settings = one.settings.model_copy(update={"token": token})
+        for one in self._processes:
+            one.read_again()
 
     def _forget(self, one: _Process) -> None:
         """Its queue and its workers are gone; what it has counted stays."""

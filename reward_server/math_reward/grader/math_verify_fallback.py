@@ -1,10 +1,13 @@
 """Asks Math-Verify about what the grader's own stages cannot read or decide, if `Options.math_verify` is set.
 
-Only this module uses Math-Verify. Its time limits are off, because they are Python handlers of SIGALRM: these raise an
-exception in every thread but the main one, and cannot interrupt C code. The caller sets the deadline.
+Only this module and ``math-reward compare`` use Math-Verify. Its time limits are off, because they are Python handlers
+of SIGALRM: these raise an exception in every thread but the main one, and cannot interrupt C code. The caller sets the
+deadline.
 """
 
 import logging
+
+NOT_INSTALLED = "Math-Verify is not installed: pip install 'openrlhf-gtpo[math-verify]'"
 
 
 class NotInstalled(RuntimeError):
@@ -20,7 +23,7 @@ def equal(reference: str, answer: str) -> bool:
     try:
         from math_verify import LatexExtractionConfig, parse, verify
     except ImportError:
-        raise NotInstalled("Math-Verify is not installed: pip install 'openrlhf-gtpo[math-verify]'") from None
+        raise NotInstalled(NOT_INSTALLED) from None
     # Otherwise it warns, once per process, that its time limits are off.
     logging.getLogger("math_verify").setLevel(logging.ERROR)
     readings = [

@@ -12,11 +12,13 @@ async def invalid_request(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     reasons = error.errors()
     more = f" The request has {len(reasons)} such faults." if len(reasons) > 1 else ""
-    return JSONResponse({"detail": _sentence(reasons[0]) + more}, status_code=422)
+    return JSONResponse({"detail": sentence_of(reasons[0]) + more}, status_code=422)
 
 
-def _sentence(reason: Any) -> str:
-    """One of pydantic's reasons as a sentence that names the item and the field, but does not repeat the input."""
+def sentence_of(reason: Any) -> str:
+    """One of pydantic's reasons as a sentence that names the item and the field, but does not repeat the input. Its
+    place begins with "body".
+    """
     message = reason["msg"].removeprefix("Value error, ").removesuffix("?")
     end = "?" if reason["msg"].endswith("?") else "."
     path = reason["loc"][1:]  # The first is "body".

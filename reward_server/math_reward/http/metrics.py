@@ -35,6 +35,12 @@ class Metrics:
         self._requests = Counter(
             "math_reward_requests", "HTTP requests answered.", ["route", "status"], registry=self._registry
         )
+        self._by_token = Counter(
+            "math_reward_token_requests",
+            "HTTP requests answered, by the name of their token, where tokens have names.",
+            ["token", "status"],
+            registry=self._registry,
+        )
         self._request_seconds = Histogram(
             "math_reward_request_seconds",
             "From the head of a request to the end of its answer.",
@@ -83,8 +89,10 @@ class Metrics:
     def _labelled(self, name: str, text: str, label: str) -> Counter:
         return Counter(f"math_reward_{name}", text, [label], registry=self._registry)
 
-    def request(self, route: str, status: int, seconds: float) -> None:
-        """Counts a request that was answered."""
+    def request(self, route: str, status: int, seconds: float, token_name: str | None) -> None:
+        """Counts a request that was answered; ``token_name`` is None where its token has no name, or it has none."""
+        if token_name is not None:
+            self._by_token.labels(token_name, str(status)).inc()
         self._requests.labels(route, str(status)).inc()
         self._request_seconds.labels(route).observe(seconds)
 

@@ -2,14 +2,25 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 
 from math_reward.pool.item import Graded, Item
 
 
 class Batch:
-    """Items of the same request, and one future for all of them."""
+    """Items of the same request, and one future for all of them.
 
-    def __init__(self, size: int) -> None:
+    Args:
+        size: how many items.
+        turn: batches with the same one take turns as one batch; None for turns of its own.
+        each: called with the index and the grade of each item at once, in whatever order they come.
+    """
+
+    def __init__(
+        self, size: int, turn: object | None = None, each: Callable[[int, Graded], None] | None = None
+    ) -> None:
+        self.turn = self if turn is None else turn
+        self.each = each
         self.results: list[Graded | None] = [None] * size
         self.left = size
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -42,5 +53,7 @@ class Entry:
         batch = self.batch
         batch.results[self.index] = graded
         batch.left -= 1
+        if batch.each is not None and batch.wanted:
+            batch.each(self.index, graded)
         if not batch.left and batch.wanted:
             batch.done.set_result(None)

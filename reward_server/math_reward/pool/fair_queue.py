@@ -1,4 +1,7 @@
-"""A queue in which the batches take turns, one entry each, so that none waits for another to finish."""
+"""A queue in which the batches take turns, one entry each, so that none waits for another to finish.
+
+The batches of a stream of rows share their turns: together they get what one batch gets.
+"""
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable
@@ -12,7 +15,7 @@ class FairQueue:
     def __init__(self) -> None:
         self._first: deque[Entry] = deque()
         """These come before all batches' turns."""
-        self._turns: OrderedDict[Batch, deque[Entry]] = OrderedDict()
+        self._turns: OrderedDict[object, deque[Entry]] = OrderedDict()
         self._length = 0
 
     def __len__(self) -> int:
@@ -26,7 +29,7 @@ class FairQueue:
             self._first.extendleft(reversed(wanted))
             return
         for entry in wanted:
-            self._turns.setdefault(entry.batch, deque()).append(entry)
+            self._turns.setdefault(entry.batch.turn, deque()).append(entry)
 
     def pop(self) -> Entry:
         """Removes and returns the next entry. Raises IndexError if there is none."""
@@ -35,21 +38,27 @@ class FairQueue:
         self._length -= 1
         if self._first:
             return self._first.popleft()
-        batch, entries = next(iter(self._turns.items()))
+        turn, entries = next(iter(self._turns.items()))
         entry = entries.popleft()
         if entries:
-            self._turns.move_to_end(batch)
+            self._turns.move_to_end(turn)
         else:
-            del self._turns[batch]
+            del self._turns[turn]
         return entry
 
     def drop(self, batch: Batch) -> None:
         """Removes all entries of a batch."""
-        self._length -= len(self._turns.pop(batch, ()))
+        waiting = self._turns.get(batch.turn, deque())
+        others = deque(entry for entry in waiting if entry.batch is not batch)
+        self._length -= len(waiting) - len(others)
+        if others:
+            self._turns[batch.turn] = others
+        else:
+            self._turns.pop(batch.turn, None)
         kept = [entry for entry in self._first if entry.batch is not batch]
         self._length -= len(self._first) - len(kept)
         self._first = deque(kept)
 
     def batches(self) -> set[Batch]:
         """The batches that have entries here."""
-        return {*self._turns, *(entry.batch for entry in self._first)}
+        return {entry.batch for entries in (self._first, *self._turns.values()) for entry in entries}

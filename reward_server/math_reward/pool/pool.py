@@ -25,7 +25,7 @@ import logging
 import math
 import signal
 from collections import Counter, OrderedDict
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,6 +109,7 @@ class Pool:
         max_queued: items that may wait; None for any number.
         clock_seconds: how long a worker that does not use the CPU may hold an item; None for
             CLOCK_SECONDS_PER_CPU_SECOND times the deadline.
+        head_start: CPU seconds that an item may use in the fast lane.
 
     An async context manager: workers start in the background on entry, and have ended after exit. Every item gets a
     ``Graded``, however its worker ends; items that are not graded at exit raise PoolClosed.
@@ -121,6 +122,7 @@ class Pool:
         grader: Grader = grade,
         max_queued: int | None = None,
         clock_seconds: float | None = None,
+        head_start: float = HEAD_START_SECONDS,
     ) -> None:
         self.counters = PoolCounters()
         self._deadline = deadline
@@ -128,8 +130,8 @@ class Pool:
         self._max_queued = max_queued
         self._workers_per_lane = workers
         self._clock_seconds = clock_seconds or CLOCK_SECONDS_PER_CPU_SECOND * deadline
-        head_start = Limits(min(HEAD_START_SECONDS, deadline), self._clock_seconds)
-        self._fast = Lane(head_start, CHUNK_ITEMS, LOW_WATER_ITEMS, on_demand=False)
+        fast = Limits(min(head_start, deadline), self._clock_seconds)
+        self._fast = Lane(fast, CHUNK_ITEMS, LOW_WATER_ITEMS, on_demand=False)
         self._slow = Lane(Limits(deadline, self._clock_seconds), chunk_items=1, low_water=0, on_demand=True)
         self._timed_out: OrderedDict[int, None] = OrderedDict()
         self._graded = 0
@@ -138,6 +140,7 @@ class Pool:
         self._workers: set[WorkerProcess] = set()
         self._batches: set[Batch] = set()
         self._closed = False
+        self._refused = asyncio.Event()
 
     async def __aenter__(self) -> "Pool":
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="math-reward-processes")
@@ -149,6 +152,7 @@ class Pool:
     def refuse(self) -> None:
         """Raises PoolClosed in everybody who waits for grades, and takes no more items."""
         self._closed = True
+        self._refused.set()
         for batch in self._batches:
             batch.refuse(PoolClosed("The pool was closed before the items were graded."))
 
@@ -164,6 +168,10 @@ class Pool:
             await asyncio.wait([worker.ended for worker in self._workers], timeout=10)
         await asyncio.get_running_loop().run_in_executor(None, self._executor.shutdown)
 
+    async def until_refused(self) -> None:
+        """Returns when the pool refuses what waits and takes no more."""
+        await self._refused.wait()
+
     @property
     def queued(self) -> int:
         """Items that wait for a worker."""
@@ -174,9 +182,19 @@ class Pool:
         """The process ids of the workers that are alive."""
         return [worker.pid for lane in (self._fast, self._slow) for worker in lane.in_flight]
 
-    async def grade(self, items: Iterable[Item], *, first: bool = False) -> list[Graded]:
+    async def grade(
+        self,
+        items: Iterable[Item],
+        *,
+        first: bool = False,
+        turn: object | None = None,
+        each: Callable[[int, Graded], None] | None = None,
+    ) -> list[Graded]:
         """Grades items, in order; with ``first`` before all that wait. If it is cancelled, its waiting items are
         dropped.
+
+        ``turn``: calls with the same one take turns with others as one call. ``each``: called with the index and the
+        grade of each item at once, in whatever order they come.
 
         Raises:
             QueueFull: too many items are waiting; none of these was graded.
@@ -190,7 +208,7 @@ class Pool:
             raise QueueFull(self._seconds_until_there_is_room())
         if not items:
             return []
-        batch = Batch(len(items))
+        batch = Batch(len(items), turn, each)
         entries = [Entry(item, batch, index) for index, item in enumerate(items)]
         if self._timed_out:
             entries = [entry for entry in entries if not self._is_remembered(entry)]

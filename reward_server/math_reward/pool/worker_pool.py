@@ -8,7 +8,8 @@ from types import TracebackType
 
 from math_reward.grader import grade
 from math_reward.pool.item import Graded, Grader, Item
-from math_reward.pool.pool import Pool
+from math_reward.pool.lane import NoWorkers
+from math_reward.pool.pool import HEAD_START_SECONDS, Pool, PoolClosed
 
 __all__ = ["Graded", "Item", "WorkerPool"]
 
@@ -20,12 +21,15 @@ class WorkerPool:
         workers: how many processes; there are as many again for slow items.
         deadline: CPU seconds that one item may take.
         grader: what grades an item; importable by name in another process.
+        head_start: CPU seconds that an ordinary item may take; one that takes more starts again, alone.
 
     A context manager: workers start in the background on entry, and have ended after exit.
     """
 
-    def __init__(self, workers: int, deadline: float, grader: Grader = grade) -> None:
-        self._new_pool = lambda: Pool(workers, deadline, grader)
+    def __init__(
+        self, workers: int, deadline: float, grader: Grader = grade, head_start: float = HEAD_START_SECONDS
+    ) -> None:
+        self._new_pool = lambda: Pool(workers, deadline, grader, head_start=head_start)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="math-reward-pool", daemon=True)
 
@@ -51,9 +55,11 @@ class WorkerPool:
         """Queues an item. The future raises PoolClosed if the pool is closed first."""
         return asyncio.run_coroutine_threadsafe(self._grade(item), self._loop)
 
-    def submit_all(self, items: Sequence[Item]) -> "Future[list[Graded]]":
-        """Queues items; the future has all grades, in order, or raises PoolClosed if the pool is closed first."""
-        return asyncio.run_coroutine_threadsafe(self._pool.grade(items), self._loop)
+    def submit_each(self, items: Sequence[Item]) -> "list[Future[Graded]]":
+        """Queues items together; one future for each. They raise PoolClosed if the pool is closed first."""
+        futures: list[Future[Graded]] = [Future() for _ in items]
+        asyncio.run_coroutine_threadsafe(self._grade_each(items, futures), self._loop)
+        return futures
 
     async def _open(self) -> None:
         self._pool = await self._new_pool().__aenter__()
@@ -61,6 +67,14 @@ class WorkerPool:
     async def _close(self) -> None:
         await self._pool.__aexit__()
         await self._loop.shutdown_default_executor()
+
+    async def _grade_each(self, items: Sequence[Item], futures: "list[Future[Graded]]") -> None:
+        try:
+            await self._pool.grade(items, each=lambda index, graded: futures[index].set_result(graded))
+        except (PoolClosed, NoWorkers) as error:
+            for future in futures:
+                if not future.done():
+                    future.set_exception(error)
 
     async def _grade(self, item: Item) -> Graded:
         (graded,) = await self._pool.grade([item])

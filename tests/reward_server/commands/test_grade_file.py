@@ -20,7 +20,7 @@ import psutil
 import pytest
 
 from math_reward.cli import main
-from math_reward.commands.grade_file import WINDOW_ROWS, WINDOWS
+from math_reward.commands.windows import WINDOW_ROWS, WINDOWS
 from math_reward.pool.worker_pool import WorkerPool
 
 ROWS = [

@@ -12,6 +12,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from math_reward.http.event_loop.connections import WaitingConnections
+from math_reward.http.ndjson import CONNECTION, is_stream
 
 MAX_HEAD_BYTES = 32_768
 """How long the request line and the headers may be, together. httptools has no limit, and the token is checked only
@@ -27,6 +28,8 @@ def protocol_of(waiting: WaitingConnections) -> type[HttpToolsProtocol]:
         _head_ended = False
         """Whether a head has ended in the bytes that came last."""
         _refused = False
+        below: Any = None
+        """The TCP transport, where there is TLS between it and ``transport``."""
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -37,15 +40,22 @@ def protocol_of(waiting: WaitingConnections) -> type[HttpToolsProtocol]:
             request.
             """
             waiting.leaves(self)
+            (vars(self)["scope"] or {}).pop(CONNECTION, None)
             transport = self.transport
             super().connection_lost(exc)
-            if hasattr(transport, "__dict__"):
-                # Later, because the transport still needs it when this returns.
-                self.loop.call_soon(vars(transport).pop, "_read_ready_cb", None)
+            for one in (transport, self.below):
+                if hasattr(one, "__dict__"):
+                    # Later, because the transport still needs it when this returns.
+                    self.loop.call_soon(vars(one).pop, "_read_ready_cb", None)
+            self.below = None
 
         def close(self) -> None:
-            """Closes the connection without an answer."""
+            """Closes the connection when what was written has been sent."""
             self.transport.close()
+
+        def abort(self) -> None:
+            """Closes the connection at once."""
+            self.transport.abort()
 
         def data_received(self, data: bytes) -> None:
             self._head_ended = self._head_bytes is None
@@ -72,6 +82,8 @@ def protocol_of(waiting: WaitingConnections) -> type[HttpToolsProtocol]:
             self._head_bytes = None
             waiting.leaves(self)
             super().on_headers_complete()
+            if is_stream(vars(self)["scope"]):
+                vars(self)["scope"][CONNECTION] = self
 
         def on_body(self, body: bytes) -> None:
             if not self._refused:

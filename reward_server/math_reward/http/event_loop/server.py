@@ -17,8 +17,10 @@ from math_reward.http.event_loop.connections import WaitingConnections
 from math_reward.http.event_loop.gc_schedule import GCSchedule
 from math_reward.http.event_loop.http_protocol import protocol_of
 from math_reward.http.event_loop.listener import BACKLOG
+from math_reward.http.event_loop.tls import CertificateRefused, certificate_of, with_tls
 from math_reward.http.lifecycle import Lifecycle
-from math_reward.settings import Settings
+from math_reward.settings import Settings, SettingsError
+from math_reward.tokens import Tokens, names_of
 
 KEEP_ALIVE_SECONDS = 75
 """How long an idle connection stays open, so that a client can use it again after a training step."""
@@ -37,28 +39,36 @@ class Server(uvicorn.Server):
         settings: the service's.
         listener: a bound socket. Other processes may serve on it too.
         ready: called once it listens.
+
+    Raises:
+        CertificateRefused: the certificate's files cannot be used.
     """
 
     def __init__(self, settings: Settings, listener: socket.socket, ready: Callable[[], None]) -> None:
         self._lifecycle = Lifecycle()
         self._waiting = WaitingConnections()
+        self._tokens = Tokens(settings.tokens)
+        self._certificate = certificate_of(settings)
+        protocol: type[asyncio.Protocol] = protocol_of(self._waiting)
+        if self._certificate is not None:
+            protocol = with_tls(protocol_of(self._waiting), self._certificate, self._waiting)
         # Standard output has only the line of `ready`, and the service writes its own access log.
         config = uvicorn.Config(
-            create_app(settings, self._lifecycle),
+            create_app(settings, self._lifecycle, self._tokens),
             access_log=False,
             log_level="warning",
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=ANSWER_SECONDS,
             # uvloop accepts one connection in a round, so a health check would wait behind two thousand new ones.
             loop="asyncio",
-            http=protocol_of(self._waiting),
+            http=protocol,
             ws="none",
             backlog=ACCEPTED_AT_ONCE,
         )
         super().__init__(config)
+        self._settings = settings
         self._listener = listener
         self._ready = ready
-        self._drain_seconds = settings.drain_seconds
         self._drain_until = float("inf")
 
     def serve_until_told(self, stdin: int | None = None) -> bool:
@@ -79,12 +89,14 @@ class Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         self._listener.listen(BACKLOG)
         self._gc_schedule = GCSchedule()
+        if self._settings.reads_files:  # Else SIGHUP ends the service, as it ends any command.
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._read_again)
         if self.started:
             self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Handles SIGTERM and SIGINT. The listener stays open so that new requests get a 503 that says why."""
-        self._drain_until = time.monotonic() + (0 if self._lifecycle.draining else self._drain_seconds)
+        self._drain_until = time.monotonic() + (0 if self._lifecycle.draining else self._settings.drain_seconds)
         self._lifecycle.draining = True
 
     async def on_tick(self, counter: int) -> bool:
@@ -94,6 +106,23 @@ class Server(uvicorn.Server):
             self._lifecycle.give_up()
         overdue = time.monotonic() > self._drain_until + ANSWER_SECONDS
         return await super().on_tick(counter) or self._lifecycle.drained or overdue
+
+    def _read_again(self) -> None:
+        """Handles SIGHUP: what cannot be used changes nothing."""
+        if self._certificate is not None:
+            try:
+                self._certificate.read_again()
+                print("math-reward: The certificate was read again.", file=sys.stderr, flush=True)
+            except CertificateRefused as error:
+                print(f"math-reward: {error} The certificate before it stays.", file=sys.stderr, flush=True)
+        if self._settings.token_file is None:
+            return
+        try:
+            found = self._settings.with_tokens_now().tokens
+            self._tokens.replace(found)
+            print(f"math-reward: The tokens were read again: {names_of(found)}.", file=sys.stderr, flush=True)
+        except SettingsError as error:
+            print(f"math-reward: {error} The tokens before it stay valid.", file=sys.stderr, flush=True)
 
     def _stop_at_end_of(self, stdin: int) -> None:
         # os.read, since a thread that waits inside sys.stdin holds a lock that the interpreter needs to exit.

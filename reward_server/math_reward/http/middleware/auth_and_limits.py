@@ -1,7 +1,5 @@
 """Checks a request before and while its body arrives: token or host name, size, total size of all requests, time."""
 
-import hmac
-
 import anyio
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
@@ -9,8 +7,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from math_reward.http.lifecycle import Lifecycle
 from math_reward.http.middleware.host_check import is_own_name
+from math_reward.http.middleware.line_limits import LineLimits
+from math_reward.http.middleware.pending_bytes import PendingBytes
 from math_reward.http.middleware.request_throttle import RequestThrottle
+from math_reward.http.ndjson import LINE_LIMITS, is_stream
 from math_reward.settings import Settings
+from math_reward.tokens import Tokens
 
 DRAINING = "The service is draining: it is about to stop and takes no new requests."
 
@@ -22,6 +24,9 @@ WRONG_HOST = (
 PROTECTED_PATHS = frozenset({"/v1/recent"})
 """Paths that are checked for every method, since they show what others sent."""
 
+TOKEN_NAME = "math_reward.token_name"
+"""The scope's name of the token that a request has; absent where it has none, or one without a name."""
+
 _CLOSE = {"Connection": "close"}  # The rest of the body may still come, and nobody will read it.
 
 
@@ -31,22 +36,22 @@ class AuthAndLimits:
     Such a request needs the token or, if no token is set, a Host header that no page of another site can send. It is
     refused while the service drains, and if its body is too long or too slow. Then it waits for its turn.
 
+    A stream of rows has these limits for each line, see ``LineLimits`` and ``math_reward.http.routes.stream``.
+
     The bodies of all requests under way have a limit together. A body counts as it arrives, until its request is
     answered: a client that only announces a large body takes no room from others.
 
     This is middleware and not a dependency of the routes, because FastAPI parses the body before it asks a dependency.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings, lifecycle: Lifecycle) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, lifecycle: Lifecycle, tokens: Tokens) -> None:
         self._app = app
-        token = settings.bearer_token
-        self._token = None if token is None else token.encode()
+        self._tokens = tokens
         self._host_names = settings.host_names
         self._max_body_bytes = settings.max_body_bytes
-        self._max_pending_bytes = settings.max_pending_bytes
         self._body_seconds = settings.body_seconds
         self._lifecycle = lifecycle
-        self._pending_bytes = 0
+        self._pending = PendingBytes(settings.max_pending_bytes)
         self._throttle = RequestThrottle()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,27 +59,36 @@ class AuthAndLimits:
             await self._app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        refusal = self._refusal(headers)
+        refusal = self._refusal(scope, headers)
         if refusal is not None:
             await refusal(scope, receive, send)
             return
         body = _Body()
+        lines = LineLimits(receive, self._body_seconds, self._pending)
         self._lifecycle.in_flight += 1
         try:
             await self._throttle.turn()
-            await self._app(scope, self._limited(receive, headers, body), send)
+            if is_stream(scope):
+                scope[LINE_LIMITS] = lines
+                await self._app(scope, lines.receive, send)
+            else:
+                await self._app(scope, self._limited(receive, headers, body), send)
         finally:
             self._lifecycle.in_flight -= 1
-            self._pending_bytes -= body.received
+            self._pending.count -= body.received
+            lines.release_all()
 
-    def _refusal(self, headers: dict[bytes, bytes]) -> JSONResponse | None:
-        if self._token is not None and not _has_token(headers.get(b"authorization", b""), self._token):
+    def _refusal(self, scope: Scope, headers: dict[bytes, bytes]) -> JSONResponse | None:
+        valid, name = self._tokens.owner(headers.get(b"authorization", b""))
+        if name is not None:
+            scope[TOKEN_NAME] = name
+        if self._tokens.needed and not valid:
             return JSONResponse(
                 {"detail": "This service needs its token: send the header 'Authorization: Bearer <token>'."},
                 status_code=401,
                 headers={"WWW-Authenticate": "Bearer"},
             )
-        if self._token is None and not is_own_name(headers.get(b"host", b""), self._host_names):
+        if not self._tokens.needed and not is_own_name(headers.get(b"host", b""), self._host_names):
             return JSONResponse({"detail": WRONG_HOST}, status_code=421)
         if self._lifecycle.draining:
             return JSONResponse({"detail": DRAINING}, status_code=503, headers={"Retry-After": "1"})
@@ -100,7 +114,7 @@ class AuthAndLimits:
                 ) from None
             size = len(message.get("body", b""))
             body.received += size
-            self._pending_bytes += size
+            self._pending.count += size
             body.complete = not message.get("more_body", False)
             if too_long or body.received > self._max_body_bytes:
                 raise HTTPException(
@@ -108,10 +122,10 @@ class AuthAndLimits:
                     f"The body has more than the {self._max_body_bytes:,} bytes that are allowed: send fewer items.",
                     headers=_CLOSE,
                 )
-            if self._pending_bytes > self._max_pending_bytes:
+            if self._pending.too_many:
                 raise HTTPException(
                     429,
-                    f"The requests under way have more than the {self._max_pending_bytes:,} bytes that are allowed "
+                    f"The requests under way have more than the {self._pending.limit:,} bytes that are allowed "
                     "together: try again in 1 s.",
                     headers={**_CLOSE, "Retry-After": "1"},
                 )
@@ -125,9 +139,3 @@ class _Body:
 
     received = 0
     complete = False
-
-
-def _has_token(header: bytes, token: bytes) -> bool:
-    """Whether an Authorization header has the token. The case of the scheme's name does not matter."""
-    scheme, _, given = header.partition(b" ")
-    return hmac.compare_digest(given.strip(b" "), token) and scheme.lower() == b"bearer"

@@ -8,12 +8,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from math_reward.http.metrics import Metrics
 from math_reward.http.middleware.access_log import AccessLog
+from math_reward.http.middleware.auth_and_limits import TOKEN_NAME
+from math_reward.http.ndjson import OUTCOME, is_stream
 
 PROBES = frozenset({"/healthz", "/readyz", "/metrics"})
 """Paths that monitors ask every few seconds; the access log has them only when they fail."""
 
 ROUTES = PROBES | {"/", "/v1/grade", "/get_reward", "/v1/explain", "/v1/recent", "/openapi.json"}
 """The paths with a time series of their own. All others share one, since anybody can ask for any path."""
+
+STREAM = "/v1/grade stream"
+"""The time series of streams, which last as long as their clients have rows."""
 
 _REQUEST_ID = re.compile(rb"[!-~]{1,128}")
 
@@ -51,7 +56,10 @@ class Telemetry:
         finally:
             seconds = time.perf_counter() - start
             path = scope["path"]
-            self._metrics.request(path if path in ROUTES else "other", status, seconds)
+            status = scope.get(OUTCOME, status)
+            route = STREAM if is_stream(scope) else path if path in ROUTES else "other"
+            name = scope.get(TOKEN_NAME)
+            self._metrics.request(route, status, seconds, name)
             if self._access_log and not (path in PROBES and status < 400):
                 self._access_log.write(
                     request_id=request_id.decode(),
@@ -60,4 +68,5 @@ class Telemetry:
                     path=path,
                     status=status,
                     seconds=round(seconds, 6),
+                    **({} if name is None else {"token": name}),
                 )

@@ -13,9 +13,11 @@ from math_reward.http.metrics import Metrics
 from math_reward.http.middleware.hang_up import unless_hung_up
 from math_reward.http.middleware.json_body import json_route
 from math_reward.http.middleware.request_throttle import RequestThrottle
+from math_reward.http.ndjson import MEDIA_TYPE, PATH
 from math_reward.http.recent import Recent
 from math_reward.http.routes.refusals import pool_refusals
 from math_reward.http.schemas import (
+    GradeOptions,
     GradeRequest,
     GradeResponse,
     Problem,
@@ -38,6 +40,26 @@ _ACCEPT_PROMPTS_DOCUMENTED = {
     "Accept-Prompts": {
         "description": "`shared`: items of a request may share `prompts`",
         "schema": {"type": "string", "enum": ["shared"]},
+    }
+}
+
+_STREAM_DOCUMENTED = {
+    "requestBody": {
+        "content": {
+            MEDIA_TYPE: {
+                "schema": {"type": "string"},
+                "example": '{"completion": "So it is 4.", "reference": "4"}\n{"completion": "5"}\n',
+            }
+        }
+    }
+}
+_STREAM_ANSWER_DOCUMENTED = {
+    MEDIA_TYPE: {
+        "schema": {"type": "string"},
+        "example": '{"line": 1, "verdict": "correct", "answer": "4", "reference": "4", "reward": 1.0, '
+        '"correct": true, "stage": "string", "detail": null, "seconds": 0.0002}\n'
+        '{"line": 2, "error": "Field \'reference\': field required."}\n'
+        '{"end": true, "lines": 2, "verdicts": 1, "errors": 1}\n',
     }
 }
 
@@ -86,9 +108,24 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
         recent.add(graded)
         return graded
 
-    @router.post("/v1/grade", response_model=GradeResponse, responses={200: {"headers": _ACCEPT_PROMPTS_DOCUMENTED}})
+    @router.post(
+        PATH,
+        response_model=GradeResponse,
+        responses={200: {"headers": _ACCEPT_PROMPTS_DOCUMENTED, "content": _STREAM_ANSWER_DOCUMENTED}},
+        openapi_extra=_STREAM_DOCUMENTED,
+    )
     async def grade_completions(request: Request, body: GradeRequest) -> Response:
-        """Grades completions; the results have the order and the number of the items."""
+        """Grades completions; the results have the order and the number of the items.
+
+        With `Content-Type: application/x-ndjson` it grades a stream of any length: each line of the body is an item, a
+        JSON object, and each line of the answer has the number of its line, `line`, with the item's result, or with an
+        `error` where the line cannot be used. Answers come in order, each when it is ready: read them while you send.
+        The limits on a body's size and time are then those of each line. The options are the parameters of the URL, as
+        in `?mode=strict&rel_tol=0.01`, or an item's `options`.
+
+        A whole answer has a last line with `end` and the number of lines. If the stream cannot be continued, the last
+        line has an `error` and a `status`, and the connection is closed before the answer's end.
+        """
         # So that sharing saves bytes and not limits: no request weighs more than one without shared prompts can.
         if body.prompt_characters > settings.max_body_bytes:
             raise HTTPException(
@@ -119,6 +156,8 @@ def _refuse_unknown_parameters(request: Request) -> None:
     """Raises HTTPException for an unknown parameter: otherwise a mistyped one would have no effect."""
     known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
     unknown = next((name for name in request.query_params if name not in known), None)
+    if unknown in GradeOptions.model_fields and request.scope["path"] == PATH:
+        raise HTTPException(422, f"Parameter {unknown!r} is for {MEDIA_TYPE}: put it into the body's 'options'.")
     if unknown is not None:
         said = no_such("parameter", unknown, known) if known else f"There is no parameter {unknown[:40]!r}"
         raise HTTPException(422, said if said.endswith("?") else f"{said}.")

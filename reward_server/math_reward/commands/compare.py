@@ -1,0 +1,82 @@
+"""``math-reward compare``: where this grader and Math-Verify differ on a file."""
+
+import argparse
+import importlib.util
+import io
+import sys
+
+from math_reward.commands.options import add_grading_options, add_row_options, grading_options, named_fields
+from math_reward.commands.refusal import refuse
+from math_reward.grader.math_verify_fallback import NOT_INSTALLED
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Adds the command's arguments."""
+    parser = commands.add_parser(
+        "compare",
+        help="grade a file with this grader and with Math-Verify, and show where they differ",
+        description="Grades every row of a file with this grader and with Math-Verify, and shows where they differ. "
+        "Where rows have labels, it shows what each grader accepts and rejects wrongly. Exit code 0 if every line can "
+        "be used, 1 if some cannot, 2 for wrong usage.",
+    )
+    parser.add_argument(
+        "--file",
+        metavar="ROWS",
+        required=True,
+        help="a JSON object per line: .jsonl, .jsonl.gz, or - for standard input",
+    )
+    parser.add_argument("--output", metavar="FILE", help="write both verdicts on each row as a JSON object per line")
+    parser.add_argument("--page", metavar="FILE", help="write the differences as an HTML page that needs no network")
+    parser.add_argument(
+        "--math-verify-deadline", type=float, help="CPU seconds that Math-Verify may take for one completion (15)"
+    )
+    add_grading_options(parser)
+    add_row_options(parser.add_argument_group("fields"))
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Compares and prints; ends the process."""
+    if importlib.util.find_spec("math_verify") is None:
+        refuse(NOT_INSTALLED)
+    from contextlib import ExitStack
+
+    from math_reward.commands.compare_file import ON_PAGE, compare_file
+    from math_reward.commands.math_verify_grader import DEADLINE_SECONDS
+    from math_reward.commands.output import created
+    from math_reward.commands.rows import FileRefused
+    from math_reward.page.comparison import page
+    from math_reward.pool.lane import NoWorkers
+    from math_reward.settings import SettingsError, load_settings
+
+    try:
+        # Nothing is served here, so the address does not matter.
+        settings = load_settings(deadline=arguments.deadline, workers=arguments.workers, host="127.0.0.1")
+        theirs = arguments.math_verify_deadline
+        their_deadline = DEADLINE_SECONDS if theirs is None else load_settings(deadline=theirs).deadline
+    except SettingsError as error:
+        refuse(str(error))
+    try:
+        with ExitStack() as stack:
+            written = created(stack, arguments.page) if arguments.page else None
+            comparison = compare_file(
+                arguments.file,
+                workers=settings.workers,
+                deadline=settings.deadline,
+                math_verify_deadline=their_deadline,
+                options=grading_options(arguments),
+                named=named_fields(arguments),
+                output=arguments.output,
+            )
+            if written is not None:
+                counts = {kind.value: comparison.kinds[kind] for kind in comparison.kinds}
+                rows = [one.as_dict() for one in comparison.differences]
+                written.write(page(arguments.file, comparison.rows, counts, rows, ON_PAGE))
+    except (FileRefused, NoWorkers) as error:
+        refuse(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)  # The exit code of a command that Ctrl-C ended.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # A reference may be text that the terminal cannot show.
+    print(comparison)
+    sys.exit(1 if comparison.bad_lines else 0)

@@ -1,0 +1,67 @@
+"""Limits a stream of rows while it arrives: the time to the end of the next line, and what is held of it."""
+
+import anyio
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive
+
+from math_reward.http.middleware.pending_bytes import PendingBytes
+
+
+class LineLimits:
+    """A stream's body. The time in which nobody asks for it does not count: then its own lines are being graded.
+
+    Args:
+        receive: ASGI's.
+        seconds: how long the client may take from the end of one line to the end of the next.
+        pending: a line counts there from when it arrives until ``release``.
+    """
+
+    def __init__(self, receive: Receive, seconds: float, pending: PendingBytes) -> None:
+        self.pending = pending
+        self._receive = receive
+        self._seconds = seconds
+        self._left = seconds
+        self._held = 0
+
+    async def receive(self) -> Message:
+        """The next message.
+
+        Raises:
+            HTTPException: a line is too slow, or the bodies of all requests are too large together.
+        """
+        begin = anyio.current_time()
+        try:
+            with anyio.fail_after(self._left):
+                message = await self._receive()
+        except TimeoutError:
+            raise HTTPException(
+                408, f"No line came to its end within {self._seconds:g} s: send lines faster."
+            ) from None
+        self._left -= anyio.current_time() - begin
+        body = message.get("body", b"")
+        self._held += len(body)
+        self.pending.count += len(body)
+        if b"\n" in body:
+            self._left = self._seconds
+        if self.pending.too_many:
+            raise HTTPException(
+                429,
+                f"The requests under way have more than the {self.pending.limit:,} bytes that are allowed together: "
+                "try again in 1 s.",
+                headers={"Retry-After": "1"},
+            )
+        return message
+
+    async def until_hung_up(self) -> None:
+        """Returns when the client has hung up, or the answer is complete. What still comes of the body is dropped."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    def release(self, size: int) -> None:
+        """So many bytes of the stream are answered."""
+        self._held -= size
+        self.pending.count -= size
+
+    def release_all(self) -> None:
+        """The stream has ended."""
+        self.release(self._held)

@@ -1,0 +1,140 @@
+"""Reward services over https: a bundle of one's own is trusted, and another one is a failure at once."""
+
+import asyncio
+import contextlib
+import datetime
+import ipaddress
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from openrlhf_gtpo.rewards.client import Reward, RewardClientSettings
+from openrlhf_gtpo.rewards.probe import ServiceUnusable, doubtful_services
+
+from .asking import ask, error_of, outcomes, reward_client
+
+x509 = pytest.importorskip("cryptography.x509", reason="cryptography makes the certificates")
+
+from cryptography.hazmat.primitives import hashes, serialization  # noqa: E402
+from cryptography.hazmat.primitives.asymmetric import ec  # noqa: E402
+
+ANSWER = b'{"results": [{"reward": 1.0, "correct": true, "verdict": "correct"}]}'
+
+
+def write_certificate(path: Path) -> Path:
+    """A new self-signed certificate for 127.0.0.1, with its key in the same file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, path.stem)])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    host = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(host, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    form, kind = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+    path.write_bytes(certificate.public_bytes(form) + key.private_bytes(form, kind, serialization.NoEncryption()))
+    return path
+
+
+@contextlib.asynccontextmanager
+async def https_server(certificate: Path) -> AsyncIterator[str]:
+    """A server that gives one completion a request the reward 1, and its URL."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
+            await reader.readexactly(int(length.partition(b":")[2]))
+            writer.write(
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
+                b"Content-Length: %d\r\n\r\n%b" % (len(ANSWER), ANSWER)
+            )
+            await writer.drain()
+        writer.close()
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
+        yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def test_a_service_is_trusted_by_the_bundle_that_has_its_certificate(tmp_path: Path) -> None:
+    own, other = write_certificate(tmp_path / "own.pem"), write_certificate(tmp_path / "other.pem")
+    bundle = tmp_path / "bundle.pem"
+    bundle.write_bytes(other.read_bytes() + own.read_bytes())
+    async with https_server(own) as url, reward_client(url, batch_size=1, ca_file=str(bundle)) as client:
+        (found,) = await outcomes(client, ask(1))
+
+    assert isinstance(found, Reward)
+    assert found.score == 1.0
+
+
+@pytest.mark.parametrize("bundle", ["other.pem", None])
+async def test_a_certificate_that_is_not_trusted_is_a_failure_at_once(tmp_path: Path, bundle: str | None) -> None:
+    own = write_certificate(tmp_path / "own.pem")
+    write_certificate(tmp_path / "other.pem")
+    ca_file = bundle and str(tmp_path / bundle)
+    async with https_server(own) as url, reward_client(url, ca_file=ca_file, deadline=100_000.0) as client:
+        error = await error_of(client, ask(1))
+
+    assert error.permanent
+    assert error.of_client
+    assert error.attempts == 1
+    assert f"{url}/v1/grade has a certificate that is not trusted (self" in str(error)
+    assert str(error).endswith("): give its authority's by --reward.ca_file.")
+
+
+async def test_the_check_before_a_run_says_the_same(tmp_path: Path) -> None:
+    own, other = write_certificate(tmp_path / "own.pem"), write_certificate(tmp_path / "other.pem")
+    async with https_server(own) as url:
+        settings = RewardClientSettings((url,), ca_file=str(other))
+        with pytest.raises(ServiceUnusable, match=r"certificate that is not trusted .*--reward\.ca_file"):
+            await asyncio.to_thread(doubtful_services, settings)
+
+
+def test_a_file_without_a_certificate_is_one_sentence(tmp_path: Path) -> None:
+    text = tmp_path / "text.pem"
+    text.write_text("no certificate")
+
+    with pytest.raises(ValueError, match=r"text\.pem has no certificate in PEM form: give the file of the authority"):
+        RewardClientSettings(("https://a",), ca_file=str(text))
+    with pytest.raises(ValueError, match=r"none\.pem cannot be read: No such file or directory"):
+        RewardClientSettings(("https://a",), ca_file=str(tmp_path / "none.pem"))
+
+
+def test_the_flag_reaches_the_client_and_is_refused_where_it_cannot_work(tmp_path: Path) -> None:
+    from openrlhf_gtpo.driver.flags import _ca_file_faults
+    from openrlhf_gtpo.settings import reward_client_settings
+
+    own = str(write_certificate(tmp_path / "own.pem"))
+    flags = {
+        "reward.remote_url": "https://a:1",
+        "reward.ca_file": own,
+        "train.agent_func_path": None,
+        "reward.timeout": 1.0,
+        "reward.deadline": 1.0,
+        "reward.on_failure": "retry",
+        "reward.batch_size": 1,
+        "reward.max_in_flight": 1,
+    }
+    settings = reward_client_settings(flags, token="t")
+    assert settings is not None
+    assert settings.ca_file == own
+    assert _ca_file_faults(flags) == []
+    assert _ca_file_faults(flags | {"reward.remote_url": "http://a:1"}) == [
+        "--reward.ca_file needs an https:// URL in --reward.remote_url: add one, or leave the file out."
+    ]
+    missing = str(tmp_path / "none.pem")
+    assert _ca_file_faults(flags | {"reward.ca_file": missing}) == [
+        f"--reward.ca_file: {missing} cannot be read: No such file or directory."
+    ]

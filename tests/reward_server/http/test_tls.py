@@ -1,0 +1,247 @@
+"""HTTPS with a certificate made here: limits, drain, a renewed certificate; and files that cannot be used."""
+
+import contextlib
+import datetime
+import http.client
+import ipaddress
+import os
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from math_reward.http.event_loop.tls import Certificate, CertificateRefused
+
+x509 = pytest.importorskip("cryptography.x509", reason="cryptography makes the certificates")
+
+from cryptography.hazmat.primitives import hashes, serialization  # noqa: E402
+from cryptography.hazmat.primitives.asymmetric import ec  # noqa: E402
+
+RIGHT = {"completion": r"\boxed{42}", "reference": "42"}
+WAIT = 120
+WaitFor = Callable[[Callable[[], bool]], None]
+
+
+def write_certificate(folder: Path, name: str, password: bytes | None = None) -> tuple[Path, Path]:
+    """A new self-signed certificate for 127.0.0.1 and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    host = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(host, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    lock = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
+    paths = folder / f"{name}.crt", folder / f"{name}.key"
+    paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    paths[1].write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption_algorithm=lock)
+    )
+    return paths
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("certificates")
+
+
+@pytest.fixture(scope="module")
+def files(folder: Path) -> tuple[Path, Path]:
+    return write_certificate(folder, "service")
+
+
+def started(serve: Callable[..., Any], files: tuple[Path, Path]) -> Any:
+    """A service over TLS whose client trusts it."""
+    options = ["--certfile", str(files[0]), "--keyfile", str(files[1])]
+    server = serve("--workers", "1", "--drain-seconds", "1", "--body-seconds", "1", *options, stub=True)
+    server.client = httpx.Client(base_url=server.url, timeout=WAIT, verify=trusting(files[0]))
+    return server.when_ready()
+
+
+@pytest.fixture(scope="module")
+def secure(serve: Callable[..., Any], files: tuple[Path, Path]) -> Any:
+    """The service of most tests."""
+    return started(serve, files)
+
+
+def trusting(authority: Path) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(authority))
+
+
+@contextlib.contextmanager
+def connected(server: Any, authority: Path) -> Any:
+    with (
+        socket.create_connection(("127.0.0.1", server.port), timeout=WAIT) as raw,
+        trusting(authority).wrap_socket(raw, server_hostname="127.0.0.1") as connection,
+    ):
+        yield connection
+
+
+def everything_from(connection: ssl.SSLSocket) -> bytes:
+    received = b""
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        while part := connection.recv(65536):
+            received += part
+    return received
+
+
+def test_requests_streams_and_readiness_are_answered_over_tls(secure: Any):
+    assert secure.first_line.startswith("math-reward listening on https://127.0.0.1:")
+    answer = secure.client.post("/v1/grade", json={"items": [RIGHT] * 300}).json()
+    rows = b'{"completion": "42", "reference": "42"}\n' * 300
+    stream = secure.client.post("/v1/grade", content=rows, headers={"Content-Type": "application/x-ndjson"})
+
+    assert {one["verdict"] for one in answer["results"]} == {"correct"}
+    assert stream.text.splitlines()[-1] == '{"end": true, "lines": 300, "verdicts": 300, "errors": 0}'
+
+
+def test_a_client_with_another_authority_and_one_without_tls_are_not_served(secure: Any, folder: Path):
+    other, _ = write_certificate(folder, "other")
+
+    with pytest.raises(httpx.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+        httpx.get(secure.url + "/healthz", verify=trusting(other))
+    with pytest.raises(httpx.TransportError):
+        httpx.get(secure.url.replace("https", "http") + "/healthz")
+    assert secure.client.get("/healthz").status_code == 200
+    assert not [line for line in secure.log() if "Traceback" in line]
+
+
+def test_versions_before_1_2_are_refused(secure: Any):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = ssl.TLSVersion.TLSv1
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+    with (
+        socket.create_connection(("127.0.0.1", secure.port), timeout=WAIT) as raw,
+        pytest.raises(OSError),  # noqa: PT011 (an alert or a reset, as the version of OpenSSL will have it)
+    ):
+        context.wrap_socket(raw).close()
+
+
+def test_a_head_that_is_too_long_and_a_body_that_is_too_slow_are_refused_over_tls(
+    secure: Any, files: tuple[Path, Path]
+):
+    with connected(secure, files[0]) as connection:
+        with contextlib.suppress(OSError):
+            connection.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 40_000)
+        assert everything_from(connection).startswith(b"HTTP/1.1 431 ")
+    with connected(secure, files[0]) as connection:
+        connection.sendall(
+            b"POST /v1/grade HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 9\r\n\r\n{"
+        )
+        assert everything_from(connection).startswith(b"HTTP/1.1 408 ")
+
+
+def test_a_connection_that_never_shakes_hands_is_closed(secure: Any):
+    with socket.create_connection(("127.0.0.1", secure.port), timeout=WAIT) as silent:
+        assert silent.recv(1) == b""  # After HEAD_SECONDS.
+
+
+def test_a_client_that_hangs_up_leaves_nothing_behind(
+    secure: Any, files: tuple[Path, Path], tmp_path: Path, wait_for: WaitFor
+):
+    body = b'{"items": [{"completion": "wait for %b", "reference": "1"}]}' % os.fsencode(tmp_path / "go")
+    with connected(secure, files[0]) as connection:
+        connection.sendall(
+            b"POST /v1/grade HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+        )
+        wait_for((tmp_path / "go.waits").exists)
+    wait_for(lambda: 'status="499"' in secure.client.get("/metrics").text)
+    (tmp_path / "go").touch()
+
+
+def test_a_renewed_certificate_is_shown_after_sighup_and_open_connections_stay(
+    secure: Any, files: tuple[Path, Path], folder: Path, wait_for: WaitFor
+):
+    old = files[0].read_bytes(), files[1].read_bytes()
+    keep = folder / "keep.crt"
+    keep.write_bytes(old[0])
+    new = write_certificate(folder, "renewed")
+    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    try:
+        with connected(secure, keep) as connection:
+            files[0].write_bytes(new[0].read_bytes())
+            secure.process.send_signal(signal.SIGHUP)  # The key is still the old one.
+            wait_for(lambda: any("The certificate before it stays." in line for line in secure.log()))
+            assert httpx.get(secure.url + "/healthz", verify=trusting(keep)).status_code == 200
+            files[1].write_bytes(new[1].read_bytes())
+            secure.process.send_signal(signal.SIGHUP)
+            wait_for(lambda: any("The certificate was read again." in line for line in secure.log()))
+            connection.sendall(request)
+            answer = http.client.HTTPResponse(connection)
+            answer.begin()
+            assert answer.status == 200
+        assert httpx.get(secure.url + "/healthz", verify=trusting(new[0])).status_code == 200
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(secure.url + "/healthz", verify=trusting(keep))
+    finally:
+        files[0].write_bytes(old[0])
+        files[1].write_bytes(old[1])
+
+
+def test_files_that_cannot_be_used_are_one_sentence_each(files: tuple[Path, Path], folder: Path):
+    certfile, keyfile = files
+    _, other_key = write_certificate(folder, "stranger")
+    _, locked = write_certificate(folder, "locked", password=b"secret")
+    text = folder / "text.crt"
+    text.write_text("no certificate")
+    for pair, sentence in (
+        ((folder / "none", keyfile), f"{folder / 'none'} cannot be read: No such file or directory."),
+        ((certfile, folder / "none"), f"{folder / 'none'} cannot be read: No such file or directory."),
+        (
+            (certfile, other_key),
+            f"TLS cannot be used: the key of {other_key} is not that of the certificate of {certfile}.",
+        ),
+        *(
+            (
+                (first, second),
+                f"TLS cannot be used: {first} has to hold a certificate and {second or first} its key without a "
+                "password, both as PEM.",
+            )
+            for first, second in ((text, keyfile), (certfile, text), (certfile, locked), (certfile, None))
+        ),
+    ):
+        with pytest.raises(CertificateRefused) as refusal:
+            Certificate(*pair)
+        assert str(refusal.value) == sentence
+
+
+def test_the_command_refuses_in_one_sentence(files: tuple[Path, Path]):
+    for flags, sentence in (
+        (["--certfile", "/none"], "/none cannot be read: No such file or directory."),
+        (["--keyfile", str(files[1])], "A key needs its certificate: set --certfile, or MATH_REWARD_CERTFILE."),
+    ):
+        command = [sys.executable, "-m", "math_reward", "serve", "--port", "0", *flags]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=WAIT)
+        assert (result.returncode, result.stdout, result.stderr) == (2, "", f"math-reward: {sentence}\n")
+
+
+def test_it_drains_and_ends_with_0(serve: Callable[..., Any], files: tuple[Path, Path]):
+    server = started(serve, files)
+    assert server.client.get("/healthz").status_code == 200
+    server.process.send_signal(signal.SIGTERM)
+
+    assert server.process.wait(timeout=WAIT) == 0
+    assert not [line for line in server.log() if "Traceback" in line]
