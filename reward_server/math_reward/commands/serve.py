@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from math_reward.commands.refusal import refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from math_reward.settings import Settings
 
 
