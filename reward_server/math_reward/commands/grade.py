@@ -4,13 +4,10 @@ import argparse
 import io
 import json
 import sys
-from typing import TYPE_CHECKING
 
 from math_reward.commands.refusal import refuse
 from math_reward.grader.verdict import Mode, Options
-
-if TYPE_CHECKING:
-    from math_reward.settings import Settings
+from math_reward.limits import GradingLimits, LimitRefused, grading_limits
 
 FILE_OPTIONS = ("output", "references_only", "completion_key", "reference_key", "prompt_key", "label_key", "workers")
 """Options that need ``--file``."""
@@ -70,8 +67,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> None:
     """Grades and prints; ends the process."""
-    from math_reward.settings import SettingsError, load_settings
-
     if arguments.file is None:
         for name in FILE_OPTIONS:
             if getattr(arguments, name):
@@ -81,9 +76,8 @@ def run(arguments: argparse.Namespace) -> None:
     elif arguments.completion is not None:
         refuse("Give a completion and a reference, or --file ROWS, but not both.")
     try:
-        # Nothing is served here, so the address does not matter.
-        settings = load_settings(deadline=arguments.deadline, workers=arguments.workers, host="127.0.0.1")
-    except SettingsError as error:
+        limits = grading_limits(arguments.workers, arguments.deadline)
+    except LimitRefused as error:
         refuse(str(error))
     options = Options(
         mode=Mode(arguments.mode),
@@ -96,17 +90,17 @@ def run(arguments: argparse.Namespace) -> None:
 
     try:
         if arguments.file is None:
-            _grade_one(arguments, settings, options)
+            _grade_one(arguments, limits, options)
         else:
-            _grade_file(arguments, settings, options)
+            _grade_file(arguments, limits, options)
     except NoWorkers as error:
         refuse(str(error))
 
 
-def _grade_one(arguments: argparse.Namespace, settings: "Settings", options: Options) -> None:
+def _grade_one(arguments: argparse.Namespace, limits: GradingLimits, options: Options) -> None:
     from math_reward.pool.worker_pool import Item, WorkerPool
 
-    with WorkerPool(workers=1, deadline=settings.deadline) as pool:
+    with WorkerPool(workers=1, deadline=limits.deadline) as pool:
         grade = pool.submit(Item(arguments.completion, arguments.reference, options=options)).result().grade
     row = grade.as_dict()
     if arguments.json:
@@ -118,15 +112,15 @@ def _grade_one(arguments: argparse.Namespace, settings: "Settings", options: Opt
     sys.exit(0 if grade.correct else 1)
 
 
-def _grade_file(arguments: argparse.Namespace, settings: "Settings", options: Options) -> None:
+def _grade_file(arguments: argparse.Namespace, limits: GradingLimits, options: Options) -> None:
     from math_reward.commands.grade_file import grade_file
     from math_reward.commands.rows import FileRefused
 
     try:
         report = grade_file(
             arguments.file,
-            workers=settings.workers,
-            deadline=settings.deadline,
+            workers=limits.workers,
+            deadline=limits.deadline,
             options=options,
             named={what: getattr(arguments, f"{what}_key") for what in ("completion", "reference", "prompt", "label")},
             references_only=arguments.references_only,

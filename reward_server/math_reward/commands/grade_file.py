@@ -26,7 +26,6 @@ from tqdm import tqdm
 from math_reward.commands.rows import Fault, FileRefused, Keys, Row, find_keys, objects, read_row
 from math_reward.grader import Verdict
 from math_reward.grader.verdict import Options
-from math_reward.http.schemas import grade_result
 from math_reward.json_lines import NotUTF8
 from math_reward.pool.item import Graded
 from math_reward.pool.worker_pool import WorkerPool
@@ -213,7 +212,7 @@ def grade_file(
             for row, one in zip(window, graded, strict=True):
                 report.add(row, one)
                 if written is not None:
-                    written.write(json.dumps({"line": row.line, **grade_result(one)}) + "\n")
+                    written.write(json.dumps({"line": row.line, **one.as_dict()}) + "\n")
             bar.set_postfix_str(f"{report.rows:,} rows", refresh=False)
             if size is not None:
                 bar.update(raw.tell() - bar.n)

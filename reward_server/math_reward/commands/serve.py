@@ -82,14 +82,17 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> None:
     """Runs the service; returns when it has stopped."""
-    import uvicorn
+    try:
+        import uvicorn
 
-    from math_reward.app import create_app
-    from math_reward.http.event_loop.connections import WaitingConnections
-    from math_reward.http.event_loop.gc_schedule import GCSchedule
-    from math_reward.http.event_loop.http_protocol import protocol_of
-    from math_reward.http.lifecycle import Lifecycle
-    from math_reward.settings import SettingsError, load_settings
+        from math_reward.app import create_app
+        from math_reward.http.event_loop.connections import WaitingConnections
+        from math_reward.http.event_loop.gc_schedule import GCSchedule
+        from math_reward.http.event_loop.http_protocol import protocol_of
+        from math_reward.http.lifecycle import Lifecycle
+        from math_reward.settings import SettingsError, load_settings
+    except ModuleNotFoundError as error:  # the library alone is installed
+        refuse(f"{error}, which the service needs: pip install 'math-reward[server]'.")
 
     flags = {k: v for k, v in vars(arguments).items() if k not in ("command", "run", "exit_on_stdin_close")}
     if arguments.exit_on_stdin_close and "MATH_REWARD_ACCESS_LOG" not in os.environ and flags["access_log"] is None:
