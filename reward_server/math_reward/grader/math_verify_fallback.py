@@ -20,7 +20,7 @@ def equal(reference: str, answer: str) -> bool:
     try:
         from math_verify import LatexExtractionConfig, parse, verify
     except ImportError:
-        raise NotInstalled("Math-Verify is not installed: pip install 'openrlhf-gtpo[math-verify]'") from None
+        raise NotInstalled("Math-Verify is not installed: pip install 'math-reward[math-verify]'") from None
     # Otherwise it warns, once per process, that its time limits are off.
     logging.getLogger("math_verify").setLevel(logging.ERROR)
     readings = [
