@@ -17,7 +17,8 @@
 # ONGOING_REQUESTS  number of open requests per replica that Ray Serve aims at (16)
 # WORKERS       grading processes of a replica, and CPUs that it reserves, all on one node (2)
 # DETACH        1 leaves the service running
-# PYTHON        interpreter with math-reward and Ray Serve (python3): pip install '.[server,ray-serve]' on every node
+# PYTHON        interpreter with math-reward and Ray Serve (python3): pip install './reward_server[server,ray-serve]' on
+#               every node
 # MATH_REWARD_TOKEN, MATH_REWARD_TOKEN_FILE  token that clients must send, or a file on this node with the token. Required
 #               unless HOST is 127.0.0.1 or --insecure is given. With `ray job submit` use the file: Ray's dashboard shows
 #               a job's command line and environment. The other MATH_REWARD_* variables of `math-reward serve` work too,
@@ -32,7 +33,7 @@ command -v "$python" >/dev/null || {
     exit 2
 }
 "$python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("math_reward") is None)' || {
-    echo "launch/reward_on_ray.sh: $python has no math-reward: pip install '.[server,ray-serve]', on every node." >&2
+    echo "launch/reward_on_ray.sh: $python has no math-reward: pip install './reward_server[server,ray-serve]', on every node." >&2
     exit 2
 }
 

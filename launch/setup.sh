@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv in the repository's root: OpenRLHF's loop for a machine without a GPU, and both packages of this project.
+# Makes .venv in the repository's root: OpenRLHF's loop for a machine without a GPU, and both distributions of this
+# project, the plugin and math-reward.
 #
 #   bash launch/setup.sh                                   # uses the first of python3.11, 3.12, 3.10 that exists
 #   PYTHON=/path/to/python3.11 bash launch/setup.sh
@@ -12,6 +13,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 requirements=launch/requirements-cpu.txt
+project=(pyproject.toml reward_server/pyproject.toml reward_server/math_reward/VERSION)
 venv=.venv
 python=$venv/bin/python
 log=$venv/setup.log
@@ -47,7 +49,7 @@ find_python() { # the interpreter behind a shim or an activated environment, sin
 }
 
 stamp_of() { # the hash for an interpreter of this version
-    { python_version "$1" && cat pyproject.toml "$requirements" launch/setup.sh; } | sha256sum | cut -d' ' -f1
+    { python_version "$1" && cat "${project[@]}" "$requirements" launch/setup.sh; } | sha256sum | cut -d' ' -f1
 }
 
 is_done() {
@@ -139,9 +141,9 @@ install_packages() {
 
 install_project() {
     if [ -n "$uv" ]; then
-        "$uv" pip install --python "$python" --no-deps --no-build-isolation -e .
+        "$uv" pip install --python "$python" --no-deps --no-build-isolation -e . -e ./reward_server
     else
-        pip install --no-deps --no-build-isolation -e .
+        pip install --no-deps --no-build-isolation -e . -e ./reward_server
     fi
 }
 

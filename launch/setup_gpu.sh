@@ -20,7 +20,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 venv=${VENV:-.venv}
 python=$venv/bin/python
 overrides=launch/requirements-gpu.overrides
-project=(pyproject.toml --extra train --extra server --extra ray-serve)
+extras=(--extra train --extra server --extra ray-serve) # the plugin's, then math-reward's
 
 fail() {
     echo "launch/setup_gpu.sh: $*" >&2
@@ -57,7 +57,8 @@ base=$(find_python)
 
 if [ "$*" = --dry-run ]; then
     uv=$(command -v uv || command -v .venv/bin/uv) || fail "--dry-run needs uv: install it by \`pip install uv\`."
-    exec "$uv" pip compile --quiet --no-header --no-annotate --python "$base" --override "$overrides" "${project[@]}"
+    exec "$uv" pip compile --quiet --no-header --no-annotate --python "$base" --override "$overrides" \
+        pyproject.toml reward_server/pyproject.toml "${extras[@]}"
 fi
 
 [ -x "$python" ] || "$base" -m venv "$venv"
@@ -67,7 +68,8 @@ if ! uv=$(command -v uv); then
 fi
 
 echo "1 of 3: vLLM with its torch, OpenRLHF, DeepSpeed and Ray"
-"$uv" pip install --python "$python" --override "$overrides" -r "${project[@]}"
+"$uv" pip install --python "$python" --override "$overrides" \
+    -r pyproject.toml -r reward_server/pyproject.toml "${extras[@]}"
 
 echo "2 of 3: flash-attn, against this torch"
 wanted=${FLASH_ATTN:-$("$python" -c 'from importlib.metadata import requires
@@ -78,7 +80,7 @@ if [ -z "${FLASH_ATTN:-}" ]; then
 fi
 "$uv" pip install --python "$python" --no-build-isolation --no-deps "$wanted"
 
-echo "3 of 3: this project"
-"$uv" pip install --python "$python" --no-deps .
+echo "3 of 3: this project, the plugin and math-reward"
+"$uv" pip install --python "$python" --no-deps . ./reward_server
 "$python" -c 'import flash_attn, deepspeed, ray, vllm, openrlhf, openrlhf_gtpo, math_reward'
 echo "Done. \`source $venv/bin/activate\` puts openrlhf-gtpo and math-reward on this shell's PATH; next: openrlhf-gtpo doctor"

@@ -63,8 +63,8 @@ PLUGIN = Rules(
 SERVICE = Rules(
     ROOT / "reward_server" / "math_reward",
     layers=[
-        ["__init__", "settings", "nearest", "json_lines"],
-        ["grader"],
+        ["__init__", "limits", "nearest", "json_lines"],
+        ["settings", "grader"],
         ["pool", "page"],
         ["http"],
         ["app"],

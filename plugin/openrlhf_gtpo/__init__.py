@@ -1,3 +1,4 @@
-"""GTPO and GRPO-S (Group Token Policy Optimization, Tan et al., arXiv 2508.04349) for OpenRLHF."""
+"""GTPO and GRPO-S (Group Token Policy Optimization, Tan et al., arXiv 2508.04349) for OpenRLHF.
 
-__version__ = "0.1.0"
+The version is that of the distribution: ``importlib.metadata.version("openrlhf-gtpo")``.
+"""

@@ -4,4 +4,8 @@ Rooms, lowest first: ``grader`` (pure), ``pool`` (worker processes), ``page``, `
 ``commands``. ``app.py`` puts the service together and ``cli.py`` is ``math-reward``; docs/architecture.md has the map.
 """
 
-__version__ = "0.1.0"
+import os
+
+# From a file of the package, which is there too where a Ray job ships the folder without an installation.
+with open(os.path.join(os.path.dirname(__file__), "VERSION"), encoding="ascii") as _file:
+    __version__ = _file.read().strip()

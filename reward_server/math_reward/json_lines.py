@@ -9,7 +9,20 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-__all__ = ["NoAnswer", "NoRow", "NotUTF8", "check_encoding", "label_text", "lines_of", "object_of"]
+__all__ = [
+    "MAX_REFERENCES",
+    "NoAnswer",
+    "NoRow",
+    "NotUTF8",
+    "check_encoding",
+    "label_text",
+    "lines_of",
+    "object_of",
+    "reference_of",
+]
+
+MAX_REFERENCES = 64
+"""How many reference answers one item may have."""
 
 WHOLE_FLOATS = 2**53
 """Below it every whole number has a float of its own, so 42.0 is 42."""
@@ -86,3 +99,27 @@ def label_text(label: Any) -> str:
         return str(label)
     kinds = {bool: "true or false", float: "not a number", list: "a list", dict: "an object", type(None): "null"}
     raise NoAnswer(kinds.get(type(label), f"of the kind {type(label).__name__}"))
+
+
+def reference_of(value: Any) -> str | tuple[str, ...]:
+    """The reference of a request's item, or of a row: text, a number, or a list of these, of which any one may match.
+
+    Null is a missing reference, and so is NaN: they are graded ``bad_reference``, and the other items as usual.
+
+    Raises:
+        NoAnswer: it is none of these, or too long a list.
+    """
+    if value is None or value == []:
+        return ""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, list):
+        if len(value) > MAX_REFERENCES:
+            raise NoAnswer(f"at most {MAX_REFERENCES} reference answers can be given")
+        texts = tuple(reference_of(one) for one in value)
+        if all(isinstance(text, str) for text in texts):
+            return texts  # type: ignore[return-value]
+    try:
+        return label_text(value)
+    except NoAnswer:
+        raise NoAnswer("a reference answer is text, a number or a list of these") from None

@@ -1,20 +1,14 @@
 """The service's settings: flags first, then MATH_REWARD_* environment variables, then the defaults below."""
 
 import ipaddress
-import os
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, SecretStr, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from math_reward.limits import DEADLINE, checked_deadline, checked_workers, usable_cores
 from math_reward.tokens import TokensRefused, tokens_of
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 class Settings(BaseSettings):
@@ -26,11 +20,13 @@ class Settings(BaseSettings):
 
     host: str = Field(default="127.0.0.1", min_length=1, description="address to listen on")
     port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0 picks a free one")
-    workers: int = Field(
-        default_factory=_cores, ge=1, le=1024, description="grading processes; one per core by default"
+    workers: Annotated[int, BeforeValidator(checked_workers)] = Field(
+        default_factory=usable_cores, description="grading processes; one per core by default"
+    )
+    deadline: Annotated[float, BeforeValidator(checked_deadline)] = Field(
+        default=DEADLINE, description="CPU seconds that grading one item may take"
     )
     http_processes: int = Field(default=1, ge=1, le=256, description="processes that answer HTTP")
-    deadline: float = Field(default=2.0, gt=0, le=600, description="CPU seconds that grading one item may take")
     max_items: int = Field(default=4096, ge=1, description="items that one request may have")
     max_queued: int = Field(default=32_768, ge=1, description="items that may wait for a worker")
     max_body_bytes: int = Field(default=16 * 2**20, ge=1024, description="size of a request body, in bytes")

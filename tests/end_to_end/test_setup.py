@@ -19,7 +19,8 @@ except ModuleNotFoundError:  # Python 3.10
 
 ROOT = Path(__file__).resolve().parents[2]
 LAUNCH = ROOT / "launch"
-EXTRAS = ("server", "math-verify", "quickstart", "test")
+EXTRAS = {".": ("quickstart", "test", "docs"), "reward_server": ("server", "client", "math-verify")}
+"""Of each distribution, by its folder."""
 
 
 def requirements(text: str) -> list[Requirement]:
@@ -38,9 +39,12 @@ def locked() -> dict[str, list[tuple[Requirement, int]]]:
 
 
 def wanted() -> list[Requirement]:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    of_project = project["dependencies"] + [line for name in EXTRAS for line in project["optional-dependencies"][name]]
-    return requirements((LAUNCH / "requirements-cpu.in").read_text() + "\n".join(of_project))
+    lines = (LAUNCH / "requirements-cpu.in").read_text().splitlines()
+    for folder, extras in EXTRAS.items():
+        project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text())
+        lines += project["build-system"]["requires"] + project["project"]["dependencies"]
+        lines += [line for name in extras for line in project["project"]["optional-dependencies"][name]]
+    return requirements("\n".join(lines))
 
 
 @pytest.mark.parametrize("one", wanted(), ids=str)

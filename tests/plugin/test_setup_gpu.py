@@ -105,11 +105,13 @@ def test_torch_comes_before_flash_attn_and_this_project_last(tmp_path: Path) -> 
     done, asked = installed(tmp_path)
     assert done.returncode == 0, done.stderr
     everything, build, flash_attn, project = asked
-    assert everything.endswith("-r pyproject.toml --extra train --extra server --extra ray-serve")
+    assert everything.endswith(
+        "-r pyproject.toml -r reward_server/pyproject.toml --extra train --extra server --extra ray-serve"
+    )
     assert "--override launch/requirements-gpu.overrides" in everything
     assert build.endswith("setuptools wheel packaging psutil ninja")
     assert flash_attn.endswith("--no-build-isolation --no-deps flash-attn==2.8.3")
-    assert project.endswith("--no-deps .")
+    assert project.endswith("--no-deps . ./reward_server")
 
 
 def test_a_wheel_of_flash_attn_needs_no_compiler(tmp_path: Path) -> None:

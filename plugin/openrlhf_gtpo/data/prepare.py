@@ -196,6 +196,6 @@ def _bad_references(path: Path) -> dict[int, str]:
         last = (result.stderr.strip().splitlines() or ["no output"])[-1]
         raise SettingsError(
             f"The references cannot be checked, because the grader failed: {last}. Is it installed? "
-            "pip install 'openrlhf-gtpo[server]'"
+            "pip install math-reward"
         ) from None
     return {row["line"]: row["reason"] for row in report["bad_references"]}

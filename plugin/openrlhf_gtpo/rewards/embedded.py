@@ -136,7 +136,7 @@ class EmbeddedService:
         if missing := MISSING.search(self._last_line):
             return (
                 f"The embedded reward service cannot start because the Python package {missing[1]} is not installed: "
-                "pip install 'openrlhf-gtpo[server]', or give the URL of a reward service by --reward.remote_url."
+                "pip install 'math-reward[server]', or give the URL of a reward service by --reward.remote_url."
             )
         code = self._process.returncode
         return f"The embedded reward service ended with exit code {code} at its start; it said: {self._last_line}"

@@ -8,6 +8,7 @@ import sys
 from math_reward.commands.options import add_grading_options, add_row_options, grading_options, named_fields
 from math_reward.commands.refusal import refuse
 from math_reward.grader.math_verify_fallback import NOT_INSTALLED
+from math_reward.limits import LimitRefused, grading_limits
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -47,22 +48,20 @@ def run(arguments: argparse.Namespace) -> None:
     from math_reward.commands.rows import FileRefused
     from math_reward.page.comparison import page
     from math_reward.pool.lane import NoWorkers
-    from math_reward.settings import SettingsError, load_settings
 
     try:
-        # Nothing is served here, so the address does not matter.
-        settings = load_settings(deadline=arguments.deadline, workers=arguments.workers, host="127.0.0.1")
+        limits = grading_limits(arguments.workers, arguments.deadline)
         theirs = arguments.math_verify_deadline
-        their_deadline = DEADLINE_SECONDS if theirs is None else load_settings(deadline=theirs).deadline
-    except SettingsError as error:
+        their_deadline = DEADLINE_SECONDS if theirs is None else grading_limits(deadline=theirs).deadline
+    except LimitRefused as error:
         refuse(str(error))
     try:
         with ExitStack() as stack:
             written = created(stack, arguments.page) if arguments.page else None
             comparison = compare_file(
                 arguments.file,
-                workers=settings.workers,
-                deadline=settings.deadline,
+                workers=limits.workers,
+                deadline=limits.deadline,
                 math_verify_deadline=their_deadline,
                 options=grading_options(arguments),
                 named=named_fields(arguments),

@@ -18,7 +18,6 @@ from math_reward.commands.rows import Fault, Keys, Row
 from math_reward.commands.windows import graded_in_order
 from math_reward.grader import Grade, Verdict
 from math_reward.grader.verdict import Options
-from math_reward.http.schemas import grade_result
 from math_reward.page.explain import Explanation, explain
 from math_reward.pool.item import Graded
 from math_reward.pool.worker_pool import WorkerPool
@@ -264,7 +263,7 @@ def _pair(row: Row, kind: Kind, ours: Graded, theirs: Graded) -> dict[str, Any]:
         "line": row.line,
         "kind": kind.value,
         "label": row.label,
-        "ours": grade_result(ours),
+        "ours": ours.as_dict(),
         "math_verify": {
             "verdict": their_word(theirs.grade),
             "correct": theirs.grade.correct,

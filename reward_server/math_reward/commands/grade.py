@@ -4,7 +4,6 @@ import argparse
 import io
 import json
 import sys
-from typing import TYPE_CHECKING
 
 from math_reward.commands.options import (
     STANDARD,
@@ -15,9 +14,7 @@ from math_reward.commands.options import (
 )
 from math_reward.commands.refusal import refuse
 from math_reward.grader.verdict import Options
-
-if TYPE_CHECKING:
-    from math_reward.settings import Settings
+from math_reward.limits import GradingLimits, LimitRefused, grading_limits
 
 FILE_OPTIONS = ("output", "references_only", "completion_key", "reference_key", "prompt_key", "label_key", "workers")
 """Options that need ``--file``."""
@@ -63,8 +60,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> None:
     """Grades and prints; ends the process."""
-    from math_reward.settings import SettingsError, load_settings
-
     if arguments.completion == STANDARD and arguments.reference is None and arguments.file is None:
         arguments.completion, arguments.file = None, STANDARD
         arguments.output = arguments.output or STANDARD
@@ -79,28 +74,27 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.output == STANDARD and arguments.json:
         refuse("--json is for the report, which --output - leaves out: drop one of the two.")
     try:
-        # Nothing is served here, so the address does not matter.
-        settings = load_settings(deadline=arguments.deadline, workers=arguments.workers, host="127.0.0.1")
-    except SettingsError as error:
+        limits = grading_limits(arguments.workers, arguments.deadline)
+    except LimitRefused as error:
         refuse(str(error))
     options = grading_options(arguments)
     from math_reward.pool.lane import NoWorkers
 
     try:
         if arguments.file is None:
-            _grade_one(arguments, settings, options)
+            _grade_one(arguments, limits, options)
         elif arguments.output == STANDARD:
-            _grade_stream(arguments, settings, options)
+            _grade_stream(arguments, limits, options)
         else:
-            _grade_file(arguments, settings, options)
+            _grade_file(arguments, limits, options)
     except NoWorkers as error:
         refuse(str(error))
 
 
-def _grade_one(arguments: argparse.Namespace, settings: "Settings", options: Options) -> None:
+def _grade_one(arguments: argparse.Namespace, limits: GradingLimits, options: Options) -> None:
     from math_reward.pool.worker_pool import Item, WorkerPool
 
-    with WorkerPool(workers=1, deadline=settings.deadline) as pool:
+    with WorkerPool(workers=1, deadline=limits.deadline) as pool:
         grade = pool.submit(Item(arguments.completion, arguments.reference, options=options)).result().grade
     row = grade.as_dict()
     if arguments.json:
@@ -112,15 +106,15 @@ def _grade_one(arguments: argparse.Namespace, settings: "Settings", options: Opt
     sys.exit(0 if grade.correct else 1)
 
 
-def _grade_file(arguments: argparse.Namespace, settings: "Settings", options: Options) -> None:
+def _grade_file(arguments: argparse.Namespace, limits: GradingLimits, options: Options) -> None:
     from math_reward.commands.grade_file import grade_file
     from math_reward.commands.rows import FileRefused
 
     try:
         report = grade_file(
             arguments.file,
-            workers=settings.workers,
-            deadline=settings.deadline,
+            workers=limits.workers,
+            deadline=limits.deadline,
             options=options,
             named=named_fields(arguments),
             references_only=arguments.references_only,
@@ -136,7 +130,7 @@ def _grade_file(arguments: argparse.Namespace, settings: "Settings", options: Op
     sys.exit(0 if report.all_fine else 1)
 
 
-def _grade_stream(arguments: argparse.Namespace, settings: "Settings", options: Options) -> None:
+def _grade_stream(arguments: argparse.Namespace, limits: GradingLimits, options: Options) -> None:
     from math_reward.commands.grade_stream import BROKEN_PIPE, grade_stream
     from math_reward.commands.rows import FileRefused
 
@@ -144,8 +138,8 @@ def _grade_stream(arguments: argparse.Namespace, settings: "Settings", options: 
         all_fine = grade_stream(
             arguments.file,
             sys.stdout.fileno(),
-            workers=settings.workers,
-            deadline=settings.deadline,
+            workers=limits.workers,
+            deadline=limits.deadline,
             options=options,
             named=named_fields(arguments),
             references_only=arguments.references_only,

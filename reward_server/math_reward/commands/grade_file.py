@@ -19,7 +19,6 @@ from math_reward.commands.rows import Fault, Keys, Row
 from math_reward.commands.windows import graded_in_order
 from math_reward.grader import Verdict
 from math_reward.grader.verdict import Options
-from math_reward.http.schemas import grade_result
 from math_reward.pool.item import Graded
 from math_reward.pool.worker_pool import WorkerPool
 
@@ -184,7 +183,7 @@ def grade_file(
             assert report is not None
             report.add(row, graded[0])
             if written is not None:
-                written.write(json.dumps({"line": row.line, **grade_result(graded[0])}) + "\n")
+                written.write(json.dumps({"line": row.line, **graded[0].as_dict()}) + "\n")
             progress.row()
     assert report is not None  # A file without any row is refused.
     report.slowest.sort(reverse=True)

@@ -9,7 +9,6 @@ from math_reward.commands.row_file import RowFile
 from math_reward.commands.rows import Fault
 from math_reward.commands.windows import graded_in_order
 from math_reward.grader.verdict import Options, Verdict
-from math_reward.http.schemas import grade_result
 from math_reward.pool.worker_pool import WorkerPool
 
 BROKEN_PIPE = 141
@@ -69,7 +68,7 @@ def grade_stream(
                 verdict = graded[0].grade.verdict
                 fine = file.keys.completion is not None or verdict is Verdict.NO_ANSWER
                 all_fine = all_fine and fine and verdict is not Verdict.BAD_REFERENCE
-                shown = {"line": row.line, **grade_result(graded[0])}
+                shown = {"line": row.line, **graded[0].as_dict()}
             ready.append(json.dumps(shown) + "\n")
             ready_characters += len(ready[-1])
             if ready_characters > WRITTEN_BYTES:

@@ -3,11 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from math_reward.grader.verdict import Options
-from math_reward.http.schemas import GradeItem
-from math_reward.json_lines import NoRow, lines_of, object_of
+from math_reward.json_lines import NoAnswer, NoRow, lines_of, object_of, reference_of
 from math_reward.pool.item import Item
 
 CANDIDATES = {
@@ -98,20 +95,31 @@ def find_keys(row: dict[str, Any], named: dict[str, str | None], references_only
 def read_row(line: int, row: dict[str, Any], keys: Keys, options: Options) -> Row | Fault:
     """One row as an item to grade; without a completion, an item with an empty one, to check its reference."""
     try:
-        fields = {"completion": "" if keys.completion is None else _field(row, keys.completion)}
-        fields["reference"] = _field(row, keys.reference)
-        if keys.prompt is not None and keys.completion is not None:
-            fields["prompt"] = row.get(keys.prompt)
+        completion = "" if keys.completion is None else _text(row, keys.completion)
+        reference = _reference(row, keys.reference)
+        prompt = None
+        if keys.prompt is not None and keys.completion is not None and row.get(keys.prompt) is not None:
+            prompt = _text(row, keys.prompt)
         label = None if keys.label is None else row.get(keys.label)
         if label is not None and _label(label) is None:
             raise _Unusable(f"Field {keys.label!r} is neither true nor false.")
-        return Row(line, GradeItem.model_validate(fields).item(options), _label(label))
+        return Row(line, Item(completion, reference, prompt, options, prompt_may_be_absent=True), _label(label))
     except _Unusable as error:
         return Fault(line, str(error))
-    except ValidationError as error:
-        reason = error.errors()[0]
-        name = getattr(keys, str(reason["loc"][0]))
-        return Fault(line, f"Field {name!r}: {reason['msg'].removeprefix('Value error, ')}.")
+
+
+def _text(row: dict[str, Any], name: str) -> str:
+    value = _field(row, name)
+    if not isinstance(value, str):
+        raise _Unusable(f"Field {name!r}: Input should be a valid string.")
+    return value
+
+
+def _reference(row: dict[str, Any], name: str) -> str | tuple[str, ...]:
+    try:
+        return reference_of(_field(row, name))
+    except NoAnswer as error:
+        raise _Unusable(f"Field {name!r}: {error}.") from None
 
 
 def _field(row: dict[str, Any], name: str) -> Any:

@@ -76,9 +76,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> None:
     """Runs the service; returns when it has stopped."""
-    from math_reward.http.event_loop.listener import listen, url_of
-    from math_reward.http.event_loop.tls import CertificateRefused, certificate_of
-    from math_reward.settings import SettingsError, load_settings
+    try:
+        from math_reward.http.event_loop.listener import listen, url_of
+        from math_reward.http.event_loop.tls import CertificateRefused, certificate_of
+        from math_reward.settings import SettingsError, load_settings
+    except ModuleNotFoundError as error:  # the library alone is installed
+        refuse(f"{error}, which the service needs: pip install 'math-reward[server]'.")
 
     flags = {k: v for k, v in vars(arguments).items() if k not in ("command", "run", "exit_on_stdin_close")}
     if arguments.exit_on_stdin_close and "MATH_REWARD_ACCESS_LOG" not in os.environ and flags["access_log"] is None:

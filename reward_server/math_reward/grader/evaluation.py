@@ -9,8 +9,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-import mpmath
-
 from math_reward.grader.exact import Undefined, exact
 from math_reward.grader.syntax import (
     BasedNumber,
@@ -90,11 +88,19 @@ class Floats:
 
     @staticmethod
     def factorial(value: Value) -> Value:
-        return math.gamma(value + 1) if type(value) is float else complex(mpmath.fp.gamma(value + 1))
+        if type(value) is float:
+            return math.gamma(value + 1)
+        import mpmath  # late, here and below: it takes a fifth of the library's import, and few answers need it
+
+        return complex(mpmath.fp.gamma(value + 1))
 
     @staticmethod
     def zeta(value: Value) -> Value:
-        return _undefined() if value == 1 else mpmath.fp.zeta(value)
+        if value == 1:
+            _undefined()
+        import mpmath
+
+        return mpmath.fp.zeta(value)
 
     @staticmethod
     def is_real(value: Value) -> bool:
@@ -109,6 +115,8 @@ class Digits:
     """mpmath with ``digits`` digits. ``spread`` is the largest binary exponent, up or down, of a value on the way."""
 
     def __init__(self, digits: int) -> None:
+        import mpmath
+
         self._mp = mpmath.mp.clone()
         self._mp.dps = self.digits = digits
         self.spread = 0.0

@@ -7,7 +7,7 @@ deadline.
 
 import logging
 
-NOT_INSTALLED = "Math-Verify is not installed: pip install 'openrlhf-gtpo[math-verify]'"
+NOT_INSTALLED = "Math-Verify is not installed: pip install 'math-reward[math-verify]'"
 
 
 class NotInstalled(RuntimeError):

@@ -1,7 +1,6 @@
 """The service's requests and answers, with an example of each."""
 
 import dataclasses
-import math
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -17,38 +16,16 @@ from pydantic import (
 )
 
 from math_reward.grader import Mode, Options, Stage, Verdict
-from math_reward.json_lines import NoAnswer, label_text
+from math_reward.json_lines import MAX_REFERENCES, reference_of
 from math_reward.nearest import no_such
 from math_reward.pool.item import DEFAULT_OPTIONS, Graded, Item
-
-MAX_REFERENCES = 64
-"""How many reference answers one item may have."""
-
-
-def _as_text(reference: Any) -> str | tuple[str, ...]:
-    """A reference as text: data sets also have numbers, and null, a missing reference (``bad_reference``)."""
-    if reference is None or reference == []:
-        return ""
-    if isinstance(reference, float) and not math.isfinite(reference):
-        return str(reference)  # This is graded bad_reference, and the request's other items are graded as usual.
-    if isinstance(reference, list):
-        if len(reference) > MAX_REFERENCES:
-            raise ValueError(f"at most {MAX_REFERENCES} reference answers can be given")
-        texts = tuple(_as_text(one) for one in reference)
-        if all(isinstance(text, str) for text in texts):
-            return texts  # type: ignore[return-value]
-    try:
-        return label_text(reference)
-    except NoAnswer:
-        raise ValueError("a reference answer is text, a number or a list of these") from None
-
 
 _ONE_REFERENCE = [{"type": "string"}, {"type": "number"}, {"type": "null"}]
 _REFERENCES = {"type": "array", "items": {"anyOf": _ONE_REFERENCE}, "maxItems": MAX_REFERENCES}
 
 Reference = Annotated[
     str | tuple[str, ...],
-    PlainValidator(_as_text),
+    PlainValidator(reference_of),
     WithJsonSchema({"anyOf": [*_ONE_REFERENCE, _REFERENCES]}, mode="validation"),
 ]
 
@@ -205,11 +182,6 @@ class GradeResult(BaseModel):
     detail: str | None = Field(description="One sentence that says why, if the verdict alone does not.")
     stage: Stage | None = Field(description="The stage that decided; null if nothing was compared.")
     seconds: float = Field(description="Time that grading took, without the wait for a worker.")
-
-
-def grade_result(graded: Graded) -> dict[str, Any]:
-    """The JSON of a ``GradeResult``, without the model, which would be slow for thousands of results."""
-    return {**graded.grade.as_dict(), "seconds": round(graded.seconds, 6)}
 
 
 class GradeResponse(BaseModel):

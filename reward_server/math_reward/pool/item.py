@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from math_reward.grader import Grade, Options
 
@@ -36,3 +37,7 @@ class Graded:
     grade: Grade
     seconds: float
     """Time in the worker, without the queue."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as JSON: the same in every answer of ``/v1/grade`` and in every file."""
+        return {**self.grade.as_dict(), "seconds": round(self.seconds, 6)}

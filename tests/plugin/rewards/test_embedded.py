@@ -197,7 +197,7 @@ def test_a_missing_package_is_named_together_with_the_extra_that_has_it(
 ):
     (tmp_path / "uvicorn.py").write_text("raise ModuleNotFoundError(\"No module named 'uvicorn'\")")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    with pytest.raises(EmbeddedServiceError, match=r"uvicorn is not installed: pip install 'openrlhf-gtpo\[server\]'"):
+    with pytest.raises(EmbeddedServiceError, match=r"uvicorn is not installed: pip install 'math-reward\[server\]'"):
         start_embedded_service()
 
 

@@ -154,7 +154,7 @@ def test_without_math_verify_one_sentence_says_what_to_install(
     assert command("--file", rows(*ROWS)) == (
         2,
         "",
-        "math-reward: Math-Verify is not installed: pip install 'openrlhf-gtpo[math-verify]'\n",
+        "math-reward: Math-Verify is not installed: pip install 'math-reward[math-verify]'\n",
     )
 
 

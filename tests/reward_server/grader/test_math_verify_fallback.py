@@ -21,7 +21,9 @@ def test_it_is_not_asked_unless_the_options_say_so() -> None:
     ],
 )
 def test_it_decides_what_has_no_value_that_the_grader_knows(reference: str, answer: str, verdict: Verdict) -> None:
-    pytest.importorskip("math_verify", reason="Math-Verify is not installed: pip install '.[math-verify]'")
+    pytest.importorskip(
+        "math_verify", reason="Math-Verify is not installed: pip install './reward_server[math-verify]'"
+    )
     result = grade(rf"\boxed{{{answer}}}", reference, options=ASKED)
     assert (result.verdict, result.stage) == (verdict, Stage.MATH_VERIFY)
 
@@ -39,4 +41,4 @@ def test_a_request_for_it_where_it_is_not_installed_says_how_to_get_it(monkeypat
     monkeypatch.setitem(sys.modules, "math_verify", None)
     result = grade(r"\boxed{\frac{x^2y}{4}}", r"\int\int x\,dx\,dy", options=ASKED)
     assert result.verdict is Verdict.ERROR
-    assert "pip install 'openrlhf-gtpo[math-verify]'" in (result.detail or "")
+    assert "pip install 'math-reward[math-verify]'" in (result.detail or "")

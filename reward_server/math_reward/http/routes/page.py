@@ -14,7 +14,7 @@ from math_reward.http.middleware.json_body import json_route
 from math_reward.http.recent import Recent
 from math_reward.http.routes.refusals import pool_refusals
 from math_reward.http.routes.work import PROBLEMS
-from math_reward.http.schemas import GradeItem, GradeResult, grade_result
+from math_reward.http.schemas import GradeItem, GradeResult
 from math_reward.page.explain import Explanation
 from math_reward.pool.item import DEFAULT_OPTIONS
 from math_reward.pool.pool import Pool
@@ -97,7 +97,7 @@ def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRoute
         found = graded.grade if isinstance(graded.grade, Explanation) else None
         return _json(
             {
-                **grade_result(graded),
+                **graded.as_dict(),
                 "answer_mathml": None if found is None else found.answer_mathml,
                 "reference_mathml": None if found is None else found.reference_mathml,
                 "rule": None if found is None else found.rule,

@@ -32,7 +32,8 @@ from math_reward.http.middleware.line_limits import LineLimits
 from math_reward.http.ndjson import CONNECTION, LINE_LIMITS, MEDIA_TYPE, OUTCOME, PATH, is_stream
 from math_reward.http.recent import Recent
 from math_reward.http.routes.refusals import pool_refusals
-from math_reward.http.schemas import MAX_REFERENCES, GradeItem, GradeOptions, grade_result
+from math_reward.http.schemas import GradeItem, GradeOptions
+from math_reward.json_lines import MAX_REFERENCES
 from math_reward.nearest import no_such
 from math_reward.pool.item import DEFAULT_OPTIONS, Graded, Item
 from math_reward.pool.pool import Pool, QueueFull
@@ -384,5 +385,5 @@ async def _item_of(content: bytearray, options: Options) -> Item | str:
 
 def _shown(line: _Line) -> dict[str, Any]:
     if isinstance(line.shown, Graded):
-        return {"line": line.number, **grade_result(line.shown)}
+        return {"line": line.number, **line.shown.as_dict()}
     return {"line": line.number, "error": line.shown}

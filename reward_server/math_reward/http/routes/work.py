@@ -23,7 +23,6 @@ from math_reward.http.schemas import (
     Problem,
     RewardRequest,
     RewardResponse,
-    grade_result,
     reward_answer,
 )
 from math_reward.nearest import no_such
@@ -138,7 +137,7 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
         for begin in range(0, len(graded), SLICE_RESULTS):
             if begin:
                 await asyncio.sleep(0)
-            slices.append(json.dumps([grade_result(g) for g in graded[begin : begin + SLICE_RESULTS]])[1:-1])
+            slices.append(json.dumps([g.as_dict() for g in graded[begin : begin + SLICE_RESULTS]])[1:-1])
         return _json(f'{{"results": [{", ".join(slices)}]}}', ACCEPT_PROMPTS)
 
     @router.post("/get_reward", response_model=RewardResponse)
