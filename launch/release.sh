@@ -56,7 +56,9 @@ said=$(cd "$scratch" && "$python" -I -c "$first_grade")
 
 echo "3 of 5: the resolved dependencies"
 dependencies() { # dependencies DISTRIBUTION PYPROJECT: of what the empty environment has
-    "$uv" tool run --quiet --from "$cyclonedx" cyclonedx-py environment --pyproject "$2" --mc-type library \
+    # The tool reads no version from another file.
+    sed "s/^dynamic = \[\"version\"\]\$/version = \"$version\"/" "$2" >"$scratch/pyproject.toml"
+    "$uv" tool run --quiet --from "$cyclonedx" cyclonedx-py environment --pyproject "$scratch/pyproject.toml" --mc-type library \
         --output-reproducible --output-format JSON --output-file "$built/$1-$version.cdx.json" "$python"
 }
 install "math-reward[server,client]==$version"

@@ -141,7 +141,7 @@ def test_the_dependencies_are_named_with_versions_and_no_path_of_this_machine(cl
         text = (released / f"{name}-{VERSION}.cdx.json").read_text(encoding="utf-8")
         bill = json.loads(text)
         assert bill["bomFormat"] == "CycloneDX"
-        assert bill["metadata"]["component"]["name"] == name
+        assert (bill["metadata"]["component"]["name"], bill["metadata"]["component"]["version"]) == (name, VERSION)
         components = {component["name"]: component for component in bill["components"]}
         assert packages <= set(components)
         assert all(component["version"] for component in components.values())

@@ -4,9 +4,12 @@ Each test has a Python of its own, since this one has loaded everything.
 """
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,29 +64,48 @@ def test_an_answer_that_needs_many_digits_loads_mpmath_and_one_that_needs_sympy_
 
 
 @pytest.fixture
-def bare(tmp_path: Path) -> list[str]:
-    """A Python in which none of the service's packages can be imported, as with the library alone."""
-    raising = "raise ModuleNotFoundError(f\"No module named '{__name__}'\", name=__name__)"
+def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """``python -m`` with what is given, where no package of the service can be imported, as with the library alone."""
+    folder = tmp_path / "missing"
+    folder.mkdir()
     for name in OF_THE_SERVER:
-        (tmp_path / f"{name}.py").write_text(raising, encoding="utf-8")
-    start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from math_reward.cli import main; main()"
-    return [sys.executable, "-c", start]
+        raising = f"raise ModuleNotFoundError(\"No module named '{name}'\")"
+        (folder / f"{name}.py").write_text(raising, encoding="utf-8")
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+
+    def module(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", *arguments]
+        environment = {**os.environ, "PYTHONPATH": path}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+
+    return module
 
 
-def test_grade_needs_no_package_of_the_service(bare: list[str], tmp_path: Path):
-    one = subprocess.run([*bare, "grade", r"\boxed{42}", "42"], capture_output=True, text=True, timeout=120)
+def test_grade_needs_no_package_of_the_service(run: Any, tmp_path: Path):
+    one = run("math_reward", "grade", r"\boxed{42}", "42")
     assert (one.returncode, one.stdout.split()[:2]) == (0, ["verdict", "correct"]), one.stderr
     rows = tmp_path / "rows.jsonl"
     rows.write_text('{"completion": "so \\\\boxed{42}", "reference": [42, "43"]}\n', encoding="utf-8")
-    file = [*bare, "grade", "--workers", "1", "--json", "--file", str(rows)]
-    many = subprocess.run(file, capture_output=True, text=True, timeout=120)
+    many = run("math_reward", "grade", "--workers", "1", "--json", "--file", str(rows))
     assert many.returncode == 0, many.stderr
     assert json.loads(many.stdout)["verdicts"] == {"correct": 1}
 
 
-def test_serve_without_its_packages_says_in_one_sentence_what_to_install(bare: list[str]):
-    done = subprocess.run([*bare, "serve"], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        "math-reward: No module named 'uvicorn', which the service needs: pip install 'math-reward[server]'.\n"
-    )
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (
+            ["math_reward", "serve"],
+            "No module named 'uvicorn', which the service needs: pip install 'math-reward[server]'.",
+        ),
+        (
+            ["math_reward.commands.ray_serve"],
+            "No module named 'httpx', which the service on Ray needs: pip install 'math-reward[server,ray-serve]'.",
+        ),
+    ],
+)
+def test_the_service_without_its_packages_says_in_one_sentence_what_to_install(
+    run: Any, command: list[str], sentence: str
+):
+    done = run(*command)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"math-reward: {sentence}\n")

@@ -38,10 +38,16 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-import httpx
-
 from math_reward.commands.refusal import refuse
-from math_reward.settings import Settings, SettingsError, load_settings
+
+try:
+    import httpx
+
+    from math_reward.settings import Settings, SettingsError, load_settings
+except ModuleNotFoundError as error:  # the library alone is installed
+    if __name__ == "__main__":
+        refuse(f"{error}, which the service on Ray needs: pip install 'math-reward[server,ray-serve]'.")
+    raise
 
 try:
     import ray
