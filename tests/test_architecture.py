@@ -63,11 +63,11 @@ PLUGIN = Rules(
 SERVICE = Rules(
     ROOT / "reward_server" / "math_reward",
     layers=[
-        ["__init__", "limits", "nearest", "json_lines"],
-        ["settings", "grader"],
+        ["__init__", "limits", "tokens", "nearest", "json_lines"],
+        ["settings", "grader", "client"],
         ["pool", "page"],
         ["http"],
-        ["app"],
+        ["app", "adapters"],
         ["commands"],
         ["cli with __main__"],
     ],
@@ -76,6 +76,8 @@ SERVICE = Rules(
         "grader": ["fastapi", "starlette", "uvicorn", "pydantic", "asyncio", "multiprocessing", "threading"],
         "pool": ["fastapi", "starlette", "uvicorn", "pydantic"],
         "page": ["fastapi", "starlette", "uvicorn", "pydantic"],
+        "client": ["fastapi", "starlette", "uvicorn", "pydantic", "sympy"],
+        "adapters": ["fastapi", "starlette", "uvicorn"],
     },
     exceptions={
         ("math_reward.commands.ray_serve", "ray"): "It deploys the service on Ray Serve; no other module imports it.",

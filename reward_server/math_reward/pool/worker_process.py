@@ -14,6 +14,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, cast
 
 from math_reward.pool.item import Grader, Item
+from math_reward.pool.without_main import without_main
 from math_reward.pool.worker import LENGTH, Limits, Ready, frame, work
 
 GRACE_SECONDS = 0.25
@@ -203,5 +204,5 @@ class WorkerProcess(asyncio.Protocol):
 
 
 def _start(process: BaseProcess, theirs: socket.socket) -> None:
-    with theirs:
+    with theirs, without_main():
         process.start()

@@ -12,6 +12,7 @@ As a program it can be killed: ``python fake_reward_server.py PORT SECONDS_PER_A
 
 import json
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -85,6 +86,9 @@ def right_answer(post: Post) -> dict[str, Any]:
                 "verdict": "correct" if item["completion"] == item["reference"] else "wrong",
                 "answer": item["completion"],
                 "reference": item["reference"],
+                "detail": None,
+                "stage": "string",
+                "seconds": 0.001,
             }
             for item in post.payload["items"]
         ]
@@ -114,6 +118,7 @@ class FakeRewardServer:
         answers: Iterable[Answer] = (),
         always: Callable[[Post], Answer] = lambda post: Answer(),
         port: int = 0,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.posts: list[Post] = []
         self.connections = 0
@@ -169,6 +174,9 @@ class FakeRewardServer:
         self._server = Server(("127.0.0.1", port), Handler)
         self.port = self._server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
+            self.url = f"https://127.0.0.1:{self.port}"
 
     def serve_forever(self) -> None:
         self._server.serve_forever(poll_interval=0.02)

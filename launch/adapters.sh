@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Runs each adapter with the library that it is for, in an environment of its own under runs/cache/adapters.
+#
+#   bash launch/adapters.sh                   # all of them
+#   bash launch/adapters.sh trl inspect       # some: trl, verl, verifiers, inspect
+#
+# Needs Python 3.11 or 3.12 and a connection to a package index. Disk: trl 1.2 GB, verl 1.9 GB, inspect and verifiers
+# 0.3 GB each. No GPU, no model and no data set is downloaded: the model of TRL's run is made on the spot.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+torch=2.13.0
+declare -A library=([trl]=trl==1.16.0 [verl]=verl==0.9.1 [verifiers]=verifiers==0.4.0 [inspect]=inspect_ai==0.3.285)
+
+folder=runs/cache/adapters
+mkdir -p "$folder"
+
+fail() {
+    echo "launch/adapters.sh: $*" >&2
+    exit 1
+}
+
+python=
+for candidate in ${PYTHON:-.venv/bin/python python3.11 python3.12 python3}; do
+    if "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 13))' 2>/dev/null; then
+        python=$candidate
+        break
+    fi
+done
+[ -n "$python" ] || fail "needs Python 3.11 or 3.12: install one, or name it with PYTHON=/path/to/python3.11."
+
+if ! uv=$(command -v uv || ls .venv/bin/uv 2>/dev/null); then
+    "$python" -m venv "$folder/uv"
+    "$folder/uv/bin/python" -m pip install --quiet uv
+    uv=$folder/uv/bin/uv
+fi
+# uv does not read pip's configuration.
+of_pip() { "$python" -m pip config list 2>/dev/null | sed -n "s/^[^.]*\.$1='\(.*\)'$/\1/p" | tail -n 1; }
+for name in UV_DEFAULT_INDEX=index-url UV_FIND_LINKS=find-links SSL_CERT_FILE=cert; do
+    value=$(of_pip "${name#*=}")
+    [ -z "$value" ] || [ -n "$(printenv "${name%%=*}")" ] || export "${name%%=*}=$value"
+done
+
+install() { # install NAME: the library, what the service needs, and pytest
+    local environment=$folder/$1 packages=("${library[$1]}" pytest -r reward_server/pyproject.toml --extra server --extra client)
+    [ -x "$environment/bin/python" ] || "$uv" venv --quiet --python "$python" "$environment"
+    case $1 in
+        trl | verl) # the CPU build of torch, as launch/setup.sh installs it
+            if echo "torch==$torch+cpu" | "$uv" pip compile --quiet --no-deps --python "$python" - >/dev/null 2>&1; then
+                packages+=("torch==$torch+cpu")
+            else
+                packages+=("torch==$torch" --torch-backend cpu)
+            fi
+            ;;
+    esac
+    "$uv" pip install --quiet --python "$environment/bin/python" "${packages[@]}"
+}
+
+[ $# -gt 0 ] || set -- trl verl verifiers inspect
+for name in "$@"; do
+    [ -n "${library[$name]:-}" ] || fail "there is no adapter '$name': name some of trl, verl, verifiers, inspect."
+done
+failed=()
+for name in "$@"; do
+    echo "== $name: ${library[$name]}"
+    install "$name" || fail "the packages of $name cannot be installed."
+    # Without this project's own pytest settings and the other tests' conftest.py, which need its environment.
+    PYTHONPATH=reward_server CUDA_VISIBLE_DEVICES='' "$folder/$name/bin/python" -m pytest -c /dev/null --rootdir . \
+        --confcutdir tests/adapters -p no:cacheprovider -v -rP "tests/adapters/check_$name.py" || failed+=("$name")
+done
+[ ${#failed[@]} -eq 0 ] || fail "failed: ${failed[*]}."

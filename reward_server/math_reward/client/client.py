@@ -1,0 +1,127 @@
+"""The client for ordinary code: the asynchronous one, on an event loop in a thread of its own.
+
+So it works where a loop runs already, as in Jupyter, and threads may share it.
+"""
+
+import asyncio
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from math_reward.client.async_client import AsyncClient, Outcome
+from math_reward.client.batches import AnyItem, batches, progress_bar
+from math_reward.client.errors import ClientClosed, ClientError
+from math_reward.client.protocol import Item, Result
+
+_T = TypeVar("_T")
+
+
+class Client:
+    """Asks reward services for grades. Threads may share it; a forked process may not.
+
+    Args:
+        urls: of one or more services, such as ``http://127.0.0.1:8000``.
+        settings: the other fields of ``math_reward.client.Settings``, such as ``token`` and ``deadline``.
+
+    A context manager. Otherwise it is closed by ``close``, when nothing refers to it any more, or at the end of the
+    program.
+
+    Raises:
+        ValueError: a setting cannot be used; one sentence.
+    """
+
+    def __init__(self, urls: str | Sequence[str], **settings: Any) -> None:
+        self._client = AsyncClient(urls, **settings)
+        self._pid = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        thread = threading.Thread(target=_run, args=[self._loop], name="math-reward-client", daemon=True)
+        thread.start()
+        self._end = weakref.finalize(self, _end, self._client, self._loop, thread, self._pid)
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all requests. Threads that still wait get a ``ClientClosed``."""
+        self._end()
+
+    def grade(self, completion: str, reference: Any, prompt: str | None = None, **options: Any) -> Result:
+        """The grade of one completion; see ``AsyncClient.grade``."""
+        future = self.submit(Item(completion, reference, prompt, options))
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def submit(self, item: Item) -> "Future[Result]":
+        """The grade of one completion, later. Items that are submitted together share requests."""
+        return self._begin(self._client.grade_item(item))
+
+    def grade_many(
+        self, items: Iterable[AnyItem], *, progress: bool = False, return_exceptions: bool = False
+    ) -> Iterator[Outcome]:
+        """The grades of many completions, in order; see ``AsyncClient.grade_many``.
+
+        ``items`` is read in the caller's thread, a few batches ahead.
+        """
+        unsent = batches(items, self._client.settings.batch_size)
+        under_way: deque[Future[list[Outcome]]] = deque()
+        try:
+            with progress_bar(items, progress) as bar:
+                while True:
+                    while len(under_way) < self._client.settings.batches_ahead and (batch := next(unsent, None)):
+                        under_way.append(self._begin(self._outcomes(batch)))
+                    if not under_way:
+                        return
+                    outcomes = under_way[0].result()
+                    under_way.popleft()
+                    for outcome in outcomes:
+                        if isinstance(outcome, ClientError) and not return_exceptions:
+                            raise outcome
+                        yield outcome
+                    bar.update(len(outcomes))
+        finally:
+            for future in under_way:
+                future.cancel()
+
+    async def _outcomes(self, batch: list[Item]) -> list[Outcome]:
+        return await asyncio.gather(*self._client.start(batch))
+
+    def _begin(self, work: Coroutine[Any, Any, _T]) -> "Future[_T]":
+        """Run a coroutine on the client's loop."""
+        forked = os.getpid() != self._pid
+        if forked or not self._end.alive:
+            work.close()
+            why = "was made in another process: make one after the fork" if forked else "is closed: make a new one"
+            raise ClientClosed(f"The client {why}.")
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+    finally:
+        loop.close()
+
+
+def _end(client: AsyncClient, loop: asyncio.AbstractEventLoop, thread: threading.Thread, pid: int) -> None:
+    """Close the client and end its thread. Not a method: it runs when nothing refers to the ``Client`` any more."""
+
+    async def end() -> None:
+        await client.aclose()
+        callers = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*callers, return_exceptions=True)
+        loop.call_soon(loop.call_soon, loop.stop)  # after the answers have gone to the waiting threads
+
+    if os.getpid() == pid:  # a forked process has no such thread
+        asyncio.run_coroutine_threadsafe(end(), loop)
+        if threading.current_thread() is not thread:
+            thread.join()

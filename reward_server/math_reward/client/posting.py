@@ -1,0 +1,77 @@
+"""One request to a service over HTTP: its connections, and the faults of the way as a ``Failure``."""
+
+import asyncio
+from collections.abc import Sequence
+
+import httpx
+
+from math_reward.client.endpoints import Endpoint
+from math_reward.client.errors import BadAnswer
+from math_reward.client.protocol import Failure, Item, Result, body, refusal, results
+from math_reward.client.settings import Settings
+
+CONNECT_TIMEOUT = 5.0
+"""Seconds; a host that drops packets must not cost the whole timeout of a request."""
+
+KEEPALIVE = 1.0
+"""Seconds; shorter than services keep idle connections, so that none is closed during a request."""
+
+MAX_ANSWER_BYTES = 64 * 2**20
+
+
+class Connections:
+    """The connections of one client."""
+
+    def __init__(self, settings: Settings) -> None:
+        most = settings.max_in_flight
+        self._http = httpx.AsyncClient(
+            headers={"Authorization": f"Bearer {settings.token}"} if settings.token else None,
+            limits=httpx.Limits(max_connections=most, max_keepalive_connections=most, keepalive_expiry=KEEPALIVE),
+            follow_redirects=True,
+            trust_env=False,  # no proxy gets between
+            verify=settings.ssl_context(),
+        )
+
+    async def ask(self, endpoint: Endpoint, items: Sequence[Item], timeout: float) -> list[Result | Failure]:
+        """The outcome for each item, in order.
+
+        Raises:
+            Failure: the request as a whole failed.
+        """
+        shared = endpoint.shares_prompts
+        content = body(items, shared_prompts=shared)
+        try:
+            response = await asyncio.wait_for(self._exchange(endpoint.url, content, timeout), timeout)
+        except httpx.ConnectTimeout:
+            raise Failure("could not be reached in time, check the host and the firewall") from None
+        except (asyncio.TimeoutError, httpx.TimeoutException):
+            raise Failure(f"did not answer within {timeout:.3g} s", divisible=True) from None
+        except (httpx.RemoteProtocolError, httpx.ReadError):  # one item of the batch may have crashed it
+            raise Failure("hung up without an answer", divisible=True) from None
+        except httpx.ConnectError as error:
+            raise Failure(f"could not be reached ({error}), check that it runs and the URL") from None
+        except httpx.HTTPError as error:
+            raise Failure(f"could not be asked ({type(error).__name__}: {error})") from None
+        status, headers, answer = response
+        if status == 422 and shared:  # another service has taken this one's place, of an older version perhaps
+            endpoint.shares_prompts = False
+            raise Failure("refused a request whose items share prompts", rewritten_may_succeed=True)
+        if status >= 400:
+            raise refusal(status, headers.get("Retry-After"), answer)
+        endpoint.shares_prompts = headers.get("Accept-Prompts") == "shared"
+        return results(answer, len(items))
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def _exchange(self, url: str, content: bytes, timeout: float) -> tuple[int, httpx.Headers, bytes]:
+        """Status, headers and body of the answer to one POST."""
+        headers = {"Content-Type": "application/json"}
+        limits = httpx.Timeout(timeout, connect=min(CONNECT_TIMEOUT, timeout))
+        async with self._http.stream("POST", url, content=content, headers=headers, timeout=limits) as response:
+            answer = bytearray()
+            async for chunk in response.aiter_bytes():
+                answer += chunk
+                if len(answer) > MAX_ANSWER_BYTES:
+                    raise Failure(f"answered more than {MAX_ANSWER_BYTES // 2**20} MiB", BadAnswer)
+            return response.status_code, response.headers, bytes(answer)

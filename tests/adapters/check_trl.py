@@ -1,0 +1,98 @@
+"""The adapter for TRL in real GRPO runs of a random model: what TRL logs is what the grader says."""
+
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+from datasets import Dataset
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, set_seed
+from trl import GRPOConfig, GRPOTrainer
+
+from math_reward.adapters.trl import MathReward
+from math_reward.adapters.verdicts import text_of
+from math_reward.client import NotJudged
+from math_reward.grader import grade
+
+WORDS = ["<pad>", "<eos>", "What", "is", "half", "of", "?", "7", "14", "8", "16"]
+TEMPLATE = "{% for message in messages %}{{ message['content'] + ' ' }}{% endfor %}"
+
+
+def trainer(folder: Path, reward: Any, chat: bool, answers: list[Any]) -> tuple[GRPOTrainer, list[list[Any]]]:
+    """A trainer for two steps of eight completions, and the completions and answers that it will ask rewards for."""
+    set_seed(0)
+    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="?"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="<eos>")
+    tokenizer.chat_template = TEMPLATE
+    config = Qwen2Config(
+        vocab_size=len(WORDS),
+        hidden_size=16,
+        intermediate_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        max_position_embeddings=64,
+        pad_token_id=0,
+        eos_token_id=1,
+        bos_token_id=None,
+    )
+    seen: list[list[Any]] = []
+
+    def spy(prompts: list[Any], completions: list[Any], target: list[Any], **_: Any) -> list[float]:
+        seen.append([(text_of(c), t, text_of(p)) for p, c, t in zip(prompts, completions, target, strict=True)])
+        return [0.0] * len(completions)
+
+    questions = ["What is half of 14 ?", "What is half of 16 ?"]
+    rows = {"prompt": [[{"role": "user", "content": q}] if chat else q for q in questions], "target": answers}
+    arguments = GRPOConfig(
+        output_dir=str(folder),
+        max_steps=2,
+        per_device_train_batch_size=8,
+        num_generations=4,
+        max_completion_length=3,
+        temperature=1.0,
+        logging_steps=1,
+        save_strategy="no",
+        report_to="none",
+        use_cpu=True,
+        bf16=False,
+        gradient_checkpointing=False,
+    )
+    made = GRPOTrainer(
+        model=Qwen2ForCausalLM(config),
+        reward_funcs=[reward, spy],
+        args=arguments,
+        train_dataset=Dataset.from_dict(rows),
+        processing_class=tokenizer,
+    )
+    return made, seen
+
+
+@pytest.mark.parametrize("chat", [False, True], ids=["texts", "messages"])
+def test_two_steps_of_grpo_log_the_mean_of_the_graders_verdicts(
+    url: str | None, chat: bool, graded: list[int], tmp_path: Path
+) -> None:
+    run, seen = trainer(tmp_path, MathReward(answer="target", url=url), chat, ["7", "8"])
+    run.train()
+    logged = [row["rewards/math_reward/mean"] for row in run.state.log_history if "rewards/math_reward/mean" in row]
+    expected = [mean(grade(completion, target).reward for completion, target, _ in step) for step in seen]
+    print("completions of the first step:", seen[0], "\nlogged:", logged, "\ngrader:", expected)
+    graded.append(sum(map(len, seen)))
+    assert len(seen) == 2
+    assert [len(step) for step in seen] == [8, 8]
+    assert logged == pytest.approx(expected)
+    assert any(0 < one < 1 for one in expected), "a random model is right now and then"
+
+
+def test_a_reference_that_cannot_be_read_ends_the_run_with_its_sentence(tmp_path: Path) -> None:
+    run, _ = trainer(tmp_path, MathReward(answer="target"), False, ["7", ""])
+    with pytest.raises(NotJudged, match="fix this row of the data"):
+        run.train()
+
+
+def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
+    run, _ = trainer(tmp_path, MathReward(), False, ["7", "8"])
+    with pytest.raises(KeyError, match="no column 'answer'"):
+        run.train()

@@ -1,0 +1,161 @@
+"""What adapters share: the same verdicts from processes of one's own and from a service, and never 0 for a failure."""
+
+import asyncio
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import math_reward.adapters
+from math_reward.adapters.trl import MathReward as TRLReward
+from math_reward.adapters.verdicts import Verdicts, text_of
+from math_reward.adapters.verifiers import MathReward as VerifiersReward
+from math_reward.adapters.verl import compute_score
+from math_reward.client import Client, ClientClosed, NotJudged, Refused
+from math_reward.grader import grade
+
+ROWS: list[tuple[str, Any, str | None]] = [
+    (r"It is \boxed{42}.", "42", None),
+    (r"\boxed{\frac{1}{2}}", ["one half", 0.5], "What is half of 1?"),
+    ("It is 41.", 42, None),
+    (r"\boxed{42}", 42.0, None),
+    ("I do not know.", "42", None),
+]
+RIGHT = [1.0, 1.0, 0.0, 1.0, 0.0]
+LINES = 40
+
+
+@pytest.fixture(scope="module", params=["local", "remote"])
+def verdicts(request: pytest.FixtureRequest, serve: Callable[..., Any]) -> Iterator[Verdicts]:
+    if request.param == "local":
+        yield Verdicts(workers=1)
+        return
+    with Client(serve("--workers", "1").url) as client:
+        yield Verdicts(client)
+
+
+def test_they_are_the_graders(verdicts: Verdicts) -> None:
+    results = verdicts.grade(*map(list, zip(*ROWS, strict=True)))
+    assert [result.reward for result in results] == RIGHT
+    alone = [
+        grade(text, [str(one) for one in ref] if isinstance(ref, list) else str(ref)) for text, ref, _ in ROWS[:3]
+    ]
+    assert [(r.verdict, r.answer, r.stage) for r in results[:3]] == [(g.verdict, g.answer, g.stage) for g in alone]
+
+
+def test_many_can_be_waited_for_at_once_on_a_loop(verdicts: Verdicts) -> None:
+    async def all_at_once() -> list[float]:
+        return [one.reward for one in await asyncio.gather(*(verdicts.grade_one(*row) for row in ROWS))]
+
+    assert asyncio.run(all_at_once()) == RIGHT
+
+
+@pytest.mark.parametrize("reference", ["", None, []])
+def test_a_reference_that_cannot_be_read_is_an_error(verdicts: Verdicts, reference: Any) -> None:
+    with pytest.raises(NotJudged, match="fix this row of the data"):
+        verdicts.grade(["1", "1"], ["1", reference], [None, None])
+
+
+@pytest.mark.parametrize(("completion", "reference"), [(None, "1"), (1, "1"), ("1", {"a": 1}), ("1", [["1"]])])
+def test_an_item_of_the_wrong_kind_is_refused_in_a_sentence(
+    verdicts: Verdicts, completion: Any, reference: Any
+) -> None:
+    with pytest.raises(Refused, match=r"completion|reference"):
+        verdicts.grade([completion], [reference], [None])
+
+
+@pytest.mark.parametrize("where", ["local", "remote"])
+def test_an_option_that_does_not_exist_is_named(where: str, serve: Callable[..., Any]) -> None:
+    verdicts = Verdicts(serve("--workers", "1").url if where == "remote" else None, workers=1, moed="strict")
+    with pytest.raises(Refused, match="did you mean 'mode'"):
+        verdicts.grade(["1"], ["1"], [None])
+
+
+def test_an_option_counts(verdicts: Verdicts) -> None:
+    strict = Verdicts(verdicts._url, workers=1, mode="strict")
+    assert [one.verdict for one in strict.grade(["It is 7."], ["7"], [None])] == ["no_answer"]
+
+
+def test_a_forked_process_is_told_that_it_cannot_use_those_of_its_parent() -> None:
+    verdicts = Verdicts(workers=1)
+    verdicts.grade(["1"], ["1"], [None])
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            verdicts.grade(["1"], ["1"], [None])
+        except ClientClosed as error:
+            os.write(write, str(error).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write)
+    assert b"after the fork" in os.read(read, 1000)
+    os.close(read)
+
+
+# The calls as the libraries make them; tests/adapters has the libraries themselves
+
+
+def test_trl_gets_a_float_for_each_completion_of_texts_or_messages(verdicts: Verdicts) -> None:
+    reward = TRLReward(answer="target", url=verdicts._url, workers=1)
+    logged: dict[str, list[str]] = {}
+    texts = {"prompts": ["6*7?"] * 2, "completions": [r"\boxed{42}", "41"], "target": ["42", "42"]}
+    assert reward(**texts, completion_ids=[[1], [2]], trainer_state=None, log_extra=logged.__setitem__) == [1.0, 0.0]
+    assert logged == {"verdict": ["correct", "wrong"]}
+    chats = {
+        "prompts": [[{"role": "user", "content": "6*7?"}]] * 2,
+        "completions": [[{"role": "assistant", "content": text}] for text in texts["completions"]],
+        "target": ["42", "42"],
+    }
+    assert reward(**chats, completion_ids=[[1], [2]]) == [1.0, 0.0]
+    assert reward.__name__ == "math_reward"
+    with pytest.raises(KeyError, match="no column 'target'"):
+        reward(prompts=["?"], completions=["1"], answer=["1"])
+
+
+def test_verl_gets_a_score_and_the_verdict() -> None:
+    async def scores() -> list[dict[str, Any]]:
+        given = {"data_source": "a set", "extra_info": {"index": 0, "num_turns": None}}
+        calls = (compute_score(solution_str=text, ground_truth=truth, **given) for text, truth, _ in ROWS)
+        return await asyncio.gather(*calls)
+
+    found = asyncio.run(scores())
+    assert [one["score"] for one in found] == RIGHT
+    assert [one["verdict"] for one in found] == ["correct", "correct", "wrong", "correct", "no_answer"]
+
+
+def test_verifiers_gets_the_reward_of_the_last_reply(verdicts: Verdicts) -> None:
+    class Data:
+        target = "42"
+        prompt_text = "6*7?"
+
+    class Trace:
+        last_reply = r"\boxed{42}"
+
+    reward = VerifiersReward("target", url=verdicts._url, workers=1)
+    assert asyncio.run(reward(task=Data(), trace=Trace())) == 1.0
+    assert reward.__name__ == "math_reward"
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ("a text", "a text"),
+        ([{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}], "two"),
+        ([{"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "image"}, {"text": "b"}]}], "ab"),
+        ([{"role": "assistant", "content": None, "tool_calls": []}], ""),
+        ([], ""),
+    ],
+)
+def test_the_text_of_a_message_is_that_of_the_last_one(message: Any, text: str) -> None:
+    assert text_of(message) == text
+
+
+def test_each_adapter_is_short() -> None:
+    modules = [path for path in Path(math_reward.adapters.__path__[0]).glob("*.py") if path.stem != "verdicts"]
+    assert {path.stem for path in modules} >= {"trl", "verl", "verl_manager", "verifiers", "inspect_ai"}
+    long = {path.name: lines for path in modules if (lines := len(path.read_text().splitlines())) > LINES}
+    assert long == {}

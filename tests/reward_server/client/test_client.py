@@ -1,0 +1,242 @@
+"""The client for ordinary code: threads, running loops, forks, its end; and long iterables."""
+
+import asyncio
+import itertools
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from math_reward.client import Client, ClientClosed, ClientError, Item, NotJudged, Refused, Result, Unavailable
+
+from ...plugin.rewards.fake_reward_server import Answer, FakeRewardServer, Post, right_answer
+
+FAST = {"timeout": 60.0, "deadline": 120.0, "max_backoff": 0.02}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[FakeRewardServer]:
+    with FakeRewardServer() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MATH_REWARD_TOKEN", raising=False)
+    monkeypatch.delenv("MATH_REWARD_TOKEN_FILE", raising=False)
+
+
+def rows(numbers: Any) -> Iterator[dict[str, str]]:
+    return ({"completion": str(i), "reference": "1"} for i in numbers)
+
+
+def test_a_result_has_every_field_of_the_services_answer() -> None:
+    fields = {
+        "reward": 0.0,
+        "correct": False,
+        "verdict": "wrong",
+        "answer": "3",
+        "reference": "2",
+        "detail": "Why.",
+        "stage": "exact",
+        "seconds": 0.25,
+    }
+    answer = Answer(body={"results": [{**fields, "of a later version": 1}]})
+    with FakeRewardServer([answer]) as server, Client(server.url) as client:
+        assert client.grade("3", "2") == Result(**fields)
+
+
+def test_prompt_and_options_go_with_the_item_that_has_them(server: FakeRewardServer) -> None:
+    with Client(server.url) as client:
+        client.grade("7", "8.5", prompt="6 + 1?", mode="strict", rel_tol=0.1)
+    assert server.posts[-1].items == [
+        {"completion": "7", "reference": "8.5", "prompt": "6 + 1?", "options": {"mode": "strict", "rel_tol": 0.1}}
+    ]
+
+
+# What the sentences say
+
+
+@pytest.mark.parametrize("status", [401, 422])
+def test_a_refusal_repeats_what_the_service_said_and_adds_what_to_do(status: int) -> None:
+    said = {"detail": "Item 0, field 'options.mod': there is no such option; did you mean 'mode'?"}
+    with (
+        FakeRewardServer(always=lambda post: Answer(status, body=said)) as server,
+        Client(server.url) as client,
+        pytest.raises(Refused, match="did you mean 'mode'") as refused,
+    ):
+        client.grade("1", "1", mod="strict")
+    assert ("MATH_REWARD_TOKEN" in str(refused.value)) == (status == 401)
+    assert (refused.value.url, refused.value.attempts) == (f"{server.url}/v1/grade", 1)
+
+
+def test_an_item_that_json_cannot_hold_is_refused_alone() -> None:
+    with FakeRewardServer() as server, Client(server.url, batch_size=8) as client:
+        items = [*rows(range(3)), {"completion": "4", "reference": object()}, *rows(range(5, 8))]
+        outcomes = list(client.grade_many(items, return_exceptions=True))
+    assert [outcome.reward for outcome in outcomes if isinstance(outcome, Result)] == [0, 1, 2, 5, 6, 7]
+    assert isinstance(outcomes[3], Refused)
+    assert "cannot be written as JSON" in str(outcomes[3])
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        ({"completion": "1", "refrence": "1"}, "did you mean 'reference'"),
+        ({"completion": "1"}, "needs 'reference'"),
+        (("1", "1"), "not tuple"),
+    ],
+)
+def test_a_row_that_is_no_item_is_named(server: FakeRewardServer, item: Any, words: str) -> None:
+    with Client(server.url) as client, pytest.raises(TypeError, match=words):
+        list(client.grade_many([item]))
+
+
+@pytest.mark.parametrize("kind", [ClientError, Refused, NotJudged, Unavailable, ClientClosed])
+def test_an_error_can_be_sent_to_another_process(kind: type[ClientError]) -> None:
+    error = pickle.loads(pickle.dumps(kind("A sentence.", "http://host/v1/grade", 3)))
+    assert (type(error), str(error), error.url, error.attempts) == (kind, "A sentence.", "http://host/v1/grade", 3)
+
+
+# Many items
+
+
+def test_many_are_graded_in_order(server: FakeRewardServer) -> None:
+    with Client(server.url, batch_size=7, max_in_flight=3) as client:
+        found = [outcome.reward for outcome in client.grade_many(rows(range(200)))]
+    assert found == list(range(200))
+
+
+def test_an_endless_iterable_is_read_only_a_few_batches_ahead(server: FakeRewardServer) -> None:
+    taken = itertools.count()
+    with Client(server.url, batch_size=5, max_in_flight=2) as client:
+        results = client.grade_many({"completion": str(i), "reference": "1"} for i in taken)
+        assert [next(results).reward for _ in range(101)] == list(range(101))
+        results.close()
+    # 21 batches are handed out, and as many as twice the connections are under way besides.
+    assert next(taken) <= (21 + 2 * 2) * 5
+
+
+def test_the_iterable_may_use_the_client_itself(server: FakeRewardServer) -> None:
+    with Client(server.url, batch_size=2) as client:
+        items = ({"completion": str(client.grade(str(i), "1").reward), "reference": "1"} for i in range(5))
+        assert [outcome.reward for outcome in client.grade_many(items)] == [0, 1, 2, 3, 4]
+
+
+def test_the_first_item_without_a_result_ends_the_iteration_or_takes_its_place() -> None:
+    def answer(post: Post) -> Answer:
+        body = right_answer(post)
+        for text, result in zip(post.texts, body["results"], strict=True):
+            if text == "3":
+                result |= {"verdict": "bad_reference", "detail": "It is empty.", "reward": 0.0, "correct": False}
+        return Answer(body=body)
+
+    with FakeRewardServer(always=answer) as server, Client(server.url, batch_size=2) as client:
+        results = client.grade_many(rows(range(9)))
+        assert [next(results).reward for _ in range(3)] == [0, 1, 2]
+        with pytest.raises(NotJudged, match="It is empty"):
+            next(results)
+        outcomes = list(client.grade_many(rows(range(5)), return_exceptions=True))
+    assert [type(outcome) for outcome in outcomes] == [Result, Result, Result, NotJudged, Result]
+
+
+def test_a_bar_shows_how_many_of_how_many(server: FakeRewardServer, capfd: pytest.CaptureFixture[str]) -> None:
+    with Client(server.url) as client:
+        list(client.grade_many(list(rows(range(10))), progress=True))
+        assert "10/10" in capfd.readouterr().err
+        list(client.grade_many(list(rows(range(10)))))
+        assert capfd.readouterr().err == ""
+
+
+# Threads, loops, processes
+
+
+def test_threads_share_it_and_their_items_share_requests() -> None:
+    with FakeRewardServer(always=lambda post: Answer(delay=0.05)) as server:
+        with Client(server.url, batch_size=16, max_in_flight=1) as client, ThreadPoolExecutor(32) as threads:
+            assert list(threads.map(lambda i: client.grade(str(i), "1").reward, range(64))) == list(range(64))
+        assert len(server.posts) < 64
+
+
+def test_items_that_are_submitted_together_share_requests() -> None:
+    with FakeRewardServer() as server, Client(server.url, batch_wait=0.5) as client:
+        futures = [client.submit(Item(str(i), "1")) for i in range(5)]
+        assert [future.result(120).reward for future in futures] == [0, 1, 2, 3, 4]
+        assert len(server.posts) == 1
+
+
+def test_it_works_where_a_loop_runs_already(server: FakeRewardServer) -> None:
+    async def cell() -> float:
+        with Client(server.url) as client:
+            return client.grade("0.5", "1").reward
+
+    assert asyncio.run(cell()) == 0.5
+
+
+def test_closing_it_ends_the_waits_of_other_threads_and_later_calls_with_a_sentence() -> None:
+    with FakeRewardServer(always=lambda post: Answer(delay=60.0)) as server:
+        client = Client(server.url)
+        with ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(client.grade, "1", "1")
+            while not server.posts:
+                pass
+            client.close()
+            with pytest.raises(ClientClosed, match="closed"):
+                waiting.result(120)
+    client.close()
+    with pytest.raises(ClientClosed, match="make a new one"):
+        client.grade("1", "1")
+    assert not any(thread.name == "math-reward-client" for thread in threading.enumerate())
+
+
+def test_a_client_that_nothing_refers_to_ends_its_thread(server: FakeRewardServer) -> None:
+    client = Client(server.url)
+    client.grade("1", "1")
+    del client
+    assert not any(thread.name == "math-reward-client" for thread in threading.enumerate())
+
+
+def test_a_program_that_does_not_close_it_ends_without_a_word(server: FakeRewardServer) -> None:
+    program = f"""
+from math_reward.client import Client
+client = Client({server.url!r})
+print(client.grade("0.5", "1").reward)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=280)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0.5\n", "")
+
+
+def test_a_forked_process_is_told_to_make_its_own(server: FakeRewardServer) -> None:
+    with Client(server.url) as client:
+        client.grade("1", "1")
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                client.grade("1", "1")
+            except ClientClosed as error:
+                os.write(write, str(error).encode())
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        os.close(write)
+        assert b"make one after the fork" in os.read(read, 1000)
+        os.close(read)
+        assert client.grade("0.5", "1").reward == 0.5
+
+
+def test_it_needs_nothing_of_the_service_or_the_grader() -> None:
+    program = """
+import sys
+import math_reward.client
+print(sorted({name.partition(".")[0] for name in sys.modules} & {"fastapi", "starlette", "pydantic", "sympy", "tqdm"}))
+print(sorted(name for name in sys.modules if name.startswith("math_reward.") and "client" not in name))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=280)
+    assert done.stdout.splitlines() == ["[]", "['math_reward.nearest']"], done.stderr
