@@ -63,7 +63,10 @@ def rows(tmp_path: Path) -> Callable[..., str]:
     return write
 
 
-def test_the_verdicts_of_both_graders_on_every_kind_of_row(command: Any, rows: Any, tmp_path: Path):
+def test_the_verdicts_of_both_graders_on_every_kind_of_row(
+    command: Any, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "200")  # so that no reason is cut
     output = tmp_path / "pairs.jsonl"
 
     code, printed, _ = command("--file", rows(*ROWS), "--output", str(output))

@@ -6,6 +6,9 @@ from starlette.types import Message, Receive
 
 from math_reward.http.middleware.pending_bytes import PendingBytes
 
+ROOM_SECONDS = 0.01
+"""How often a stream looks whether there is room for more of it."""
+
 
 class LineLimits:
     """A stream's body. The time in which nobody asks for it does not count: then its own lines are being graded.
@@ -27,13 +30,23 @@ class LineLimits:
         """The next message.
 
         Raises:
-            HTTPException: a line is too slow, or the bodies of all requests are too large together.
+            HTTPException: a line is too slow, or the bodies of all requests are too large together for as long.
         """
         begin = anyio.current_time()
         try:
             with anyio.fail_after(self._left):
+                # Its own lines are answered meanwhile, so a stream goes on even if it has filled the room alone.
+                while self.pending.too_many:
+                    await anyio.sleep(ROOM_SECONDS)
                 message = await self._receive()
         except TimeoutError:
+            if self.pending.too_many:
+                raise HTTPException(
+                    429,
+                    f"The requests under way have more than the {self.pending.limit:,} bytes that are allowed "
+                    "together: try again in 1 s.",
+                    headers={"Retry-After": "1"},
+                ) from None
             raise HTTPException(
                 408, f"No line came to its end within {self._seconds:g} s: send lines faster."
             ) from None
@@ -43,13 +56,6 @@ class LineLimits:
         self.pending.count += len(body)
         if b"\n" in body:
             self._left = self._seconds
-        if self.pending.too_many:
-            raise HTTPException(
-                429,
-                f"The requests under way have more than the {self.pending.limit:,} bytes that are allowed together: "
-                "try again in 1 s.",
-                headers={"Retry-After": "1"},
-            )
         return message
 
     async def until_hung_up(self) -> None:
