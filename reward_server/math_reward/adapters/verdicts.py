@@ -44,7 +44,8 @@ class Verdicts:
         source = self._open()
         if isinstance(source, Client):
             return [result for result in source.grade_many(items) if isinstance(result, Result)]
-        return [_judged(graded) for graded in source.submit_all([_for_the_pool(item) for item in items]).result()]
+        graded = source.submit_each([_for_the_pool(item) for item in items])
+        return [_judged(one.result()) for one in graded]
 
     async def grade_one(self, completion: str, reference: Any, prompt: str | None = None) -> Result:
         """The verdict of one completion. Concurrent calls share requests and workers."""
@@ -111,4 +112,4 @@ def _judged(graded: Any) -> Result:
 
 def _end(pool: Any, pid: int) -> None:
     if os.getpid() == pid:  # a forked process has no such thread
-        pool.__exit__(None, None, None)
+        pool.abandon()

@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> None:
 
         served = Processes(settings, listener, ready).serve_until_told(stdin)
     else:
-        from math_reward.http.event_loop.server import Server
+        from math_reward.commands.server import Server
 
         served = Server(settings, listener, ready).serve_until_told(stdin)
     if not served:

@@ -177,7 +177,7 @@ def shares(settings: Settings) -> list[Settings]:
 def _serve(settings: Settings, listener: socket.socket, pipe: Connection) -> None:
     """The life of one process. It ends when its parent does, since the pipe closes then."""
     os.setsid()
-    from math_reward.http.event_loop.server import Server
+    from math_reward.commands.server import Server
 
     def ready() -> None:
         pipe.send_bytes(b"ready")

@@ -156,7 +156,8 @@ class Pool:
         for batch in self._batches:
             batch.refuse(PoolClosed("The pool was closed before the items were graded."))
 
-    async def __aexit__(self, *_: object) -> None:
+    async def kill(self) -> None:
+        """Kills the workers, and refuses what waits and what comes. Nothing waits until they have ended."""
         self.refuse()
         for task in self._tasks:
             task.cancel()
@@ -164,6 +165,9 @@ class Pool:
         for worker in self._workers:
             worker.kill()
             worker.close()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.kill()
         if self._workers:
             await asyncio.wait([worker.ended for worker in self._workers], timeout=10)
         await asyncio.get_running_loop().run_in_executor(None, self._executor.shutdown)

@@ -23,7 +23,8 @@ class WorkerPool:
         grader: what grades an item; importable by name in another process.
         head_start: CPU seconds that an ordinary item may take; one that takes more starts again, alone.
 
-    A context manager: workers start in the background on entry, and have ended after exit.
+    A context manager: workers start in the background on entry, and have ended after exit. Where there is no such end,
+    ``abandon`` it.
     """
 
     def __init__(
@@ -45,6 +46,13 @@ class WorkerPool:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+    def abandon(self) -> None:
+        """Kills the workers and waits for nothing, so that it also works while the interpreter exits. What waits for
+        grades gets PoolClosed."""
+        asyncio.run_coroutine_threadsafe(self._pool.kill(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
 
     @property
     def pids(self) -> list[int]:
