@@ -8,6 +8,7 @@
 # 0.3 GB each. No GPU, no model and no data set is downloaded: the model of TRL's run is made on the spot.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source launch/uv_as_pip.sh
 
 torch=2.13.0
 declare -A library=([trl]=trl==1.16.0 [verl]=verl==0.9.1 [verifiers]=verifiers==0.4.0 [inspect]=inspect_ai==0.3.285)
@@ -34,12 +35,7 @@ if ! uv=$(command -v uv || ls .venv/bin/uv 2>/dev/null); then
     "$folder/uv/bin/python" -m pip install --quiet uv
     uv=$folder/uv/bin/uv
 fi
-# uv does not read pip's configuration.
-of_pip() { "$python" -m pip config list 2>/dev/null | sed -n "s/^[^.]*\.$1='\(.*\)'$/\1/p" | tail -n 1; }
-for name in UV_DEFAULT_INDEX=index-url UV_FIND_LINKS=find-links SSL_CERT_FILE=cert; do
-    value=$(of_pip "${name#*=}")
-    [ -z "$value" ] || [ -n "$(printenv "${name%%=*}")" ] || export "${name%%=*}=$value"
-done
+uv_as_pip "$python"
 
 install() { # install NAME: the library, what the service needs, and pytest
     local environment=$folder/$1 packages=("${library[$1]}" pytest -r reward_server/pyproject.toml --extra server --extra client)

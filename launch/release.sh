@@ -12,6 +12,7 @@
 # Needs Linux, git, uv and a package index. Its other tools are installed for the moment and in the versions below.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source launch/uv_as_pip.sh
 
 twine=twine==7.0.0
 cyclonedx=cyclonedx-bom==7.5.0
@@ -23,6 +24,7 @@ fail() {
 }
 
 uv=$(command -v uv || command -v .venv/bin/uv) || fail "needs uv: install it by \`pip install uv\`."
+uv_as_pip "$(command -v .venv/bin/python || command -v python3 || command -v python)"
 version=$(cat reward_server/math_reward/VERSION)
 revision=$(git rev-parse --verify HEAD 2>/dev/null) || fail "needs a git clone, and this folder is none."
 changes=$(git status --porcelain | cut -c4-)

@@ -12,6 +12,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
+source launch/uv_as_pip.sh
 requirements=launch/requirements-cpu.txt
 project=(pyproject.toml reward_server/pyproject.toml reward_server/math_reward/VERSION)
 venv=.venv
@@ -95,11 +96,7 @@ stop_ticker() {
 
 pip() { "$python" -m pip --disable-pip-version-check "$@"; }
 
-of_pip() { # of_pip SETTING: its value in pip's configuration, from files or the environment
-    pip config list | sed -n "s/^[^.]*\.$1='\(.*\)'$/\1/p" | tail -n 1
-}
-
-find_uv() { # sets uv, and gives it pip's configuration, which it does not read by itself
+find_uv() { # sets uv, and gives it pip's configuration
     if ! uv=$(command -v uv); then
         uv=$venv/bin/uv
         pip install uv || {
@@ -109,11 +106,7 @@ find_uv() { # sets uv, and gives it pip's configuration, which it does not read 
         }
     fi
     "$uv" --version
-    local name value
-    for name in UV_DEFAULT_INDEX=index-url UV_FIND_LINKS=find-links SSL_CERT_FILE=cert; do
-        value=$(of_pip "${name#*=}")
-        [ -z "$value" ] || [ -n "$(printenv "${name%%=*}")" ] || export "${name%%=*}=$value"
-    done
+    uv_as_pip "$python"
 }
 
 install_torch() { # the CPU build; plain pip or uv would take gigabytes of CUDA
