@@ -4,6 +4,7 @@ One release is made, in a clone of this folder as it is now, under a version of 
 come from a package index.
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -36,12 +37,21 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@functools.cache
+def for_uv() -> dict[str, str]:
+    """What the scripts set for uv, from pip's configuration."""
+    script = f"source launch/uv_as_pip.sh; uv_as_pip '{sys.executable}'; env"
+    said = subprocess.run(["bash", "-c", script], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    pairs = [line.partition("=") for line in said.splitlines()]
+    return {name: value for name, _, value in pairs if name.startswith("UV_") or name == "SSL_CERT_FILE"}
+
+
 def environment(**more: str) -> dict[str, str]:
     """This process's, with uv on the PATH and a committer, and without what the tests set for Python."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     identity = {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    return {**clean, **identity, "PATH": path, **more}
+    return {**clean, **for_uv(), **identity, "PATH": path, **more}
 
 
 @pytest.fixture(scope="module")
