@@ -150,6 +150,31 @@ def test_all_end_with_the_command_even_if_it_was_killed(server: Any, all_end: Al
     assert all_end(everything)
 
 
+def test_sighup_gives_new_tokens_to_every_process_and_to_those_that_are_started_later(
+    serve: Callable[..., Any], tmp_path: Path, wait_for: WaitFor
+):
+    tokens = tmp_path / "tokens"
+    tokens.write_text("trainer the-old-one\n")
+    server = serve("--http-processes", "2", "--workers", "2", MATH_REWARD_TOKEN_FILE=str(tokens)).when_ready()
+
+    def statuses(token: str) -> set[int]:
+        headers = {"Authorization": f"Bearer {token}", "Connection": "close"}
+        asked = [httpx.post(server.url + "/v1/grade", json={"items": []}, headers=headers) for _ in range(12)]
+        return {answer.status_code for answer in asked}
+
+    assert (statuses("the-old-one"), statuses("the-new-one")) == ({200}, {401})
+    tokens.write_text("trainer the-new-one\n")
+    server.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: server.log().count("math-reward: The tokens were read again: trainer.") == 2)
+    assert (statuses("the-old-one"), statuses("the-new-one")) == ({401}, {200})
+
+    killed = answering(server)[0]
+    killed.kill()
+    wait_for(lambda: len(answering(server)) == 2 and killed.pid not in {one.pid for one in answering(server)})
+    wait_for(lambda: sample(server, "math_reward_workers") == 2)
+    assert (statuses("the-old-one"), statuses("the-new-one")) == ({401}, {200})
+
+
 def cannot_serve(*_: Any) -> None:
     sys.exit(3)
 

@@ -65,7 +65,8 @@ class Prometheus:
 def watched(serve: Callable[..., Any], tmp_path: Path) -> Iterator[tuple[Any, Prometheus]]:
     """A service of two processes behind a token, and the Prometheus that watches it."""
     options = ["--http-processes", "2", "--workers", "2", "--deadline", "1"]
-    server = serve(*options, stub=True, MATH_REWARD_TOKEN=TOKEN).when_ready()
+    (tmp_path / "tokens").write_text(f"trainer {TOKEN}\n")
+    server = serve(*options, stub=True, MATH_REWARD_TOKEN_FILE=str(tmp_path / "tokens")).when_ready()
     prometheus = Prometheus(server.port, tmp_path)
     yield server, prometheus
     prometheus.stop()
