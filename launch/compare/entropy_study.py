@@ -16,7 +16,7 @@ from pathlib import Path
 import dose
 from runs import Arm, Design, main
 
-STEPS = 40
+STEPS = 32
 MAX_NEW_TOKENS = 120
 
 PRIMARY = {"seeds": 8, "rank": 0}
@@ -73,14 +73,14 @@ DESIGN = Design(
     description=__doc__,
     task="wordings",
     arms=arms(MAX_NEW_TOKENS),
-    batch_size=64,
+    batch_size=128,
     prompts_for_filtering=6,
-    evaluations=4,
+    evaluations=2,
     evaluation_prompts=64,
     evaluation_samples=16,
     layout=None,
     steps=STEPS,
-    prompts=8,
+    prompts=16,
     samples=16,
     max_new_tokens=MAX_NEW_TOKENS,
     max_length=144,

@@ -48,6 +48,7 @@ import record
 from runs import MOST_SEEDS, ROOT, Job, Runner, Study, check_folder, evaluation, exit_on_signals, summary
 
 PROGRAM = "launch/study.sh"
+EVALUATIONS = 4  # in training
 HELD_OUT_PROMPTS = 256
 SAMPLES = 16
 
@@ -146,7 +147,7 @@ def study_of(environment: Mapping[str, str]) -> GpuStudy:
             "GPU, with its own ARMS, OUT and CUDA_VISIBLE_DEVICES; their records can be put into one folder."
         )
     steps = _whole(environment, "STEPS", size.steps, 100_000)
-    if steps % entropy_study.DESIGN.evaluations:
+    if steps % EVALUATIONS:
         raise Refused(f"STEPS is {steps}, but needs to be a multiple of 4: a run is evaluated after every quarter.")
     arms = entropy_study.arms(longest)
     keys = tuple(environment["ARMS"].split(",")) if environment.get("ARMS") else tuple(arm.key for arm in arms)
@@ -161,6 +162,7 @@ def study_of(environment: Mapping[str, str]) -> GpuStudy:
         samples=SAMPLES,
         steps=size.steps,
         max_new_tokens=longest,
+        evaluations=EVALUATIONS,
         evaluation_prompts=HELD_OUT_PROMPTS,
         evaluation_samples=SAMPLES,
     )
