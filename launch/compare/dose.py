@@ -101,10 +101,14 @@ def compared(family: Family, values: Mapping[str, Mapping[str, Mapping[int, floa
         gap = f"{result.mean:+.4f} ± {result.half:.4f}"
         seen = f"{result.visible(0.05 / len(found)):.4f}"
         rows.append(
-            [pair, outcome, result.seeds, f"**{gap}**" if p < 0.05 else gap, f"{result.p:.3f}", f"{p:.3f}", seen]
+            [pair, outcome, result.seeds, f"**{gap}**" if p < 0.05 else gap, small(result.p), small(p), seen]
         )
     head = ["", "outcome", "seeds", "difference", "p", f"p, Holm of {len(found)}", "visible at 80 %"]
     return f"\n{family.title}. Bold: p below 0.05 after Holm's correction.\n\n{markdown(head, rows)}\n"
+
+
+def small(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def families(arms: Sequence[str]) -> list[Family]:
@@ -188,6 +192,8 @@ def picture(values: Mapping[str, Mapping[str, Mapping[int, float]]]) -> bytes:
         axes.set_xticks(range(len(doses)), doses)
         axes.set_xlabel("alpha2, the weight of entropy")
         axes.set_title(outcome)
+        low, high = axes.get_ylim()
+        axes.set_ylim(min(low, high - 0.1), min(high, 1.01))  # small differences are not to look large
         axes.grid(alpha=0.15)
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].legend(frameon=False)

@@ -314,6 +314,16 @@ def test_the_analysis_is_a_command_of_its_own(tmp_path: Path) -> None:
     )
 
 
+def test_the_page_of_results_has_the_tables_that_its_records_give(tmp_path: Path) -> None:
+    studies = ROOT / "docs" / "studies"
+    page = (studies / "entropy.md").read_text(encoding="utf-8")
+    printed = re.search(r"<!-- written by: .*? -->\n(.*?)<!-- end -->", page, re.DOTALL)
+    names = {arm.key: arm.title for arm in entropy_study.DESIGN.arms}
+    assert printed is not None
+    assert printed[1].strip() == dose.write(studies / "entropy", tmp_path, names).strip()
+    assert (tmp_path / "dose.png").stat().st_size > 10_000
+
+
 # --- with the real loop
 
 SMALL = """
