@@ -100,9 +100,7 @@ def compared(family: Family, values: Mapping[str, Mapping[str, Mapping[int, floa
     for (pair, outcome, result), p in zip(found, corrected, strict=True):
         gap = f"{result.mean:+.4f} ± {result.half:.4f}"
         seen = f"{result.visible(0.05 / len(found)):.4f}"
-        rows.append(
-            [pair, outcome, result.seeds, f"**{gap}**" if p < 0.05 else gap, small(result.p), small(p), seen]
-        )
+        rows.append([pair, outcome, result.seeds, f"**{gap}**" if p < 0.05 else gap, small(result.p), small(p), seen])
     head = ["", "outcome", "seeds", "difference", "p", f"p, Holm of {len(found)}", "visible at 80 %"]
     return f"\n{family.title}. Bold: p below 0.05 after Holm's correction.\n\n{markdown(head, rows)}\n"
 
