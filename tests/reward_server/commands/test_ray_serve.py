@@ -588,7 +588,8 @@ def test_the_service_itself_never_imports_ray():
         "import pkgutil, importlib, math_reward, sys;"
         "names = [m.name for m in pkgutil.walk_packages(math_reward.__path__, 'math_reward.')];"
         "left = ('math_reward.commands.ray_serve', 'math_reward.commands.ray_replica', 'math_reward.__main__');"
-        "[importlib.import_module(n) for n in names if n not in left];"
+        "others = [n for n in names if n not in left and not n.startswith('math_reward.adapters.')];"  # of libraries
+        "[importlib.import_module(n) for n in others];"
         "print(len(names), 'math_reward.commands.ray_serve' in names, 'ray' in sys.modules)"
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
