@@ -9,9 +9,7 @@ from typing import Any
 
 from math_reward.client import Client, ClientClosed, Item, Refused, Result
 from math_reward.client.protocol import no_judgement
-
-WORKER_DEADLINE = 2.0
-"""CPU seconds that grading one completion may take in this process's workers, as in the service."""
+from math_reward.limits import DEADLINE, usable_cores
 
 
 class Verdicts:
@@ -72,7 +70,7 @@ class Verdicts:
     def _pool(self) -> Any:
         from math_reward.pool.worker_pool import WorkerPool
 
-        pool = WorkerPool(self._workers or len(os.sched_getaffinity(0)), WORKER_DEADLINE).__enter__()
+        pool = WorkerPool(self._workers or usable_cores(), DEADLINE).__enter__()
         weakref.finalize(self, _end, pool, os.getpid())
         return pool
 
