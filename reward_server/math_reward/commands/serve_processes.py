@@ -12,7 +12,6 @@ import signal
 import socket
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection, wait
@@ -20,8 +19,10 @@ from multiprocessing.context import SpawnProcess
 
 from prometheus_client.multiprocess import mark_process_dead
 
+from math_reward.commands.owner import at_end_of
 from math_reward.http.metrics import METRICS_FOLDER
 from math_reward.pool.pool import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS
+from math_reward.pool.worker_process import ending_of
 from math_reward.settings import Settings, SettingsError
 
 logger = logging.getLogger(__name__)
@@ -94,8 +95,8 @@ class Processes:
         if self._settings.reads_files:  # Else SIGHUP ends this command and so all, as it ends any command.
             signal.signal(signal.SIGHUP, lambda *_: self._read_again())
         if stdin is not None:
-            watch = threading.Thread(target=_stop_at_end_of, args=(stdin,), name="stdin-watch", daemon=True)
-            watch.start()
+            # A signal, since the main thread waits and handles it.
+            at_end_of(stdin, lambda: os.kill(os.getpid(), signal.SIGTERM))
         with tempfile.TemporaryDirectory(prefix="math-reward-metrics-") as folder:
             os.environ[METRICS_FOLDER] = folder
             for share in shares(self._settings):
@@ -137,9 +138,8 @@ class Processes:
                 else:
                     one.pause = min(max(FIRST_PAUSE_SECONDS, 2 * one.pause), LONGEST_PAUSE_SECONDS)
                     one.start_again_at = time.monotonic() + one.pause
-                    logger.error(
-                        "A process that answers HTTP ended (%s); another takes its place.", _ending(one.process)
-                    )
+                    ending = ending_of(one.process.exitcode)
+                    logger.error("A process that answers HTTP ended (%s); another takes its place.", ending)
             if not said and all(one.has_been_ready for one in self._processes):
                 said = True
                 self._ready()
@@ -200,14 +200,3 @@ def _drain(wake: socket.socket) -> None:
             pass
     except BlockingIOError:
         return
-
-
-def _ending(process: SpawnProcess) -> str:
-    code = process.exitcode or 0
-    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
-
-
-def _stop_at_end_of(stdin: int) -> None:
-    while os.read(stdin, 4096):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)

@@ -1,11 +1,9 @@
 """One process that serves: uvicorn with the service's limits, draining and garbage collection."""
 
 import asyncio
-import os
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -13,6 +11,7 @@ from types import FrameType
 import uvicorn
 
 from math_reward.app import create_app
+from math_reward.commands.owner import at_end_of
 from math_reward.http.event_loop.connections import WaitingConnections
 from math_reward.http.event_loop.gc_schedule import GCSchedule
 from math_reward.http.event_loop.http_protocol import protocol_of
@@ -81,7 +80,7 @@ class Server(uvicorn.Server):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: sys.exit(0))
         if stdin is not None:
-            threading.Thread(target=self._stop_at_end_of, args=(stdin,), name="stdin-watch", daemon=True).start()
+            at_end_of(stdin, self._stop)
         self.run(sockets=[self._listener])
         return self.started
 
@@ -124,8 +123,5 @@ class Server(uvicorn.Server):
         except SettingsError as error:
             print(f"math-reward: {error} The tokens before it stay valid.", file=sys.stderr, flush=True)
 
-    def _stop_at_end_of(self, stdin: int) -> None:
-        # os.read, since a thread that waits inside sys.stdin holds a lock that the interpreter needs to exit.
-        while os.read(stdin, 4096):
-            pass
+    def _stop(self) -> None:
         self.should_exit = True

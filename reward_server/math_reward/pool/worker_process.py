@@ -37,6 +37,11 @@ _FORK_SERVER_DIED = 255
 """The exit code that multiprocessing returns for such a process."""
 
 
+def ending_of(code: int) -> str:
+    """How a process ended, in words, from the exit code that multiprocessing gives it."""
+    return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
 class CannotStart(Exception):
     """A worker process could not be started; the message says why."""
 
@@ -189,7 +194,7 @@ class WorkerProcess(asyncio.Protocol):
         if code == _FORK_SERVER_DIED:
             self.ended.set_result(UNKNOWN_ENDING)
         else:
-            self.ended.set_result(signal.Signals(-code).name if code < 0 else f"exit code {code}")
+            self.ended.set_result(ending_of(code))
 
     def _reap(self) -> int:
         assert self._process is not None

@@ -2,8 +2,6 @@
 
 import asyncio
 import contextlib
-import datetime
-import ipaddress
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,37 +11,17 @@ import pytest
 from openrlhf_gtpo.rewards.client import Reward, RewardClientSettings
 from openrlhf_gtpo.rewards.probe import ServiceUnusable, doubtful_services
 
+from ...certificates import write_certificate
 from .asking import ask, error_of, outcomes, reward_client
-
-x509 = pytest.importorskip("cryptography.x509", reason="cryptography makes the certificates")
-
-from cryptography.hazmat.primitives import hashes, serialization  # noqa: E402
-from cryptography.hazmat.primitives.asymmetric import ec  # noqa: E402
 
 ANSWER = b'{"results": [{"reward": 1.0, "correct": true, "verdict": "correct"}]}'
 
 
-def write_certificate(path: Path) -> Path:
+def own_pem(folder: Path, name: str) -> Path:
     """A new self-signed certificate for 127.0.0.1, with its key in the same file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, path.stem)])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    host = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(host, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    form, kind = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    path.write_bytes(certificate.public_bytes(form) + key.private_bytes(form, kind, serialization.NoEncryption()))
-    return path
+    pem = folder / f"{name}.pem"
+    pem.write_bytes(b"".join(path.read_bytes() for path in write_certificate(folder, name)))
+    return pem
 
 
 @contextlib.asynccontextmanager
@@ -69,7 +47,7 @@ async def https_server(certificate: Path) -> AsyncIterator[str]:
 
 
 async def test_a_service_is_trusted_by_the_bundle_that_has_its_certificate(tmp_path: Path) -> None:
-    own, other = write_certificate(tmp_path / "own.pem"), write_certificate(tmp_path / "other.pem")
+    own, other = own_pem(tmp_path, "own"), own_pem(tmp_path, "other")
     bundle = tmp_path / "bundle.pem"
     bundle.write_bytes(other.read_bytes() + own.read_bytes())
     async with https_server(own) as url, reward_client(url, batch_size=1, ca_file=str(bundle)) as client:
@@ -81,8 +59,8 @@ async def test_a_service_is_trusted_by_the_bundle_that_has_its_certificate(tmp_p
 
 @pytest.mark.parametrize("bundle", ["other.pem", None])
 async def test_a_certificate_that_is_not_trusted_is_a_failure_at_once(tmp_path: Path, bundle: str | None) -> None:
-    own = write_certificate(tmp_path / "own.pem")
-    write_certificate(tmp_path / "other.pem")
+    own = own_pem(tmp_path, "own")
+    own_pem(tmp_path, "other")
     ca_file = bundle and str(tmp_path / bundle)
     async with https_server(own) as url, reward_client(url, ca_file=ca_file, deadline=100_000.0) as client:
         error = await error_of(client, ask(1))
@@ -95,7 +73,7 @@ async def test_a_certificate_that_is_not_trusted_is_a_failure_at_once(tmp_path: 
 
 
 async def test_the_check_before_a_run_says_the_same(tmp_path: Path) -> None:
-    own, other = write_certificate(tmp_path / "own.pem"), write_certificate(tmp_path / "other.pem")
+    own, other = own_pem(tmp_path, "own"), own_pem(tmp_path, "other")
     async with https_server(own) as url:
         settings = RewardClientSettings((url,), ca_file=str(other))
         with pytest.raises(ServiceUnusable, match=r"certificate that is not trusted .*--reward\.ca_file"):
@@ -116,7 +94,7 @@ def test_the_flag_reaches_the_client_and_is_refused_where_it_cannot_work(tmp_pat
     from openrlhf_gtpo.driver.flags import _ca_file_faults
     from openrlhf_gtpo.settings import reward_client_settings
 
-    own = str(write_certificate(tmp_path / "own.pem"))
+    own = str(own_pem(tmp_path, "own"))
     flags = {
         "reward.remote_url": "https://a:1",
         "reward.ca_file": own,

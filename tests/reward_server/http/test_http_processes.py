@@ -27,8 +27,8 @@ AllEnd = Callable[[list[psutil.Process]], bool]
 @pytest.fixture
 def server(serve: Callable[..., Any]) -> Any:
     """A service of two processes with a worker each."""
-    live = serve("--http-processes", "2", "--workers", "2", "--deadline", "60", "--access-log", stub=True)
-    return live.when_ready()
+    flags = "--http-processes 2 --workers 2 --deadline 60 --drain-seconds 120 --access-log"
+    return serve(*flags.split(), stub=True).when_ready()
 
 
 def answering(server: Any) -> list[psutil.Process]:
