@@ -180,8 +180,8 @@ def slow_right_item() -> dict[str, str]:
 def endless_item() -> dict[str, str]:
     """An item that takes more than a deadline."""
     number = random.randrange(10**6)
-    text = "+".join(rf"\int_0^1 e^{{-{number + i}x^2}} dx" for i in range(18))
-    return {"completion": rf"\boxed{{{text}}}", "reference": text.replace("x", "y")}
+    text = rf"\int_0^1 \ln(1+{number}x^3)\cos(x^2)\,dx"
+    return {"completion": rf"\boxed{{{text}}}", "reference": f"{text.replace('x', 'y')}+1"}
 
 
 # The attacks
