@@ -102,15 +102,22 @@ class Settings(BaseSettings):
         """The same, with the tokens that ``token_file`` has now.
 
         Raises:
-            SettingsError: the file cannot be read or used.
+            SettingsError: the file cannot be read or used; or it has a single token for everybody where there were
+                names, which is what a file that is half written looks like.
         """
         if self.token_file is None:
             return self
         try:
             text = _read_tokens(self.token_file)
-            tokens_of(text)
         except ValueError as error:
             raise SettingsError(f"{error}.") from None
+        if not text.strip():
+            raise SettingsError(f"MATH_REWARD_TOKEN_FILE, {self.token_file}, has no token.")
+        if None in tokens_of(text).values() and None not in self.tokens.values():
+            raise SettingsError(
+                f"MATH_REWARD_TOKEN_FILE, {self.token_file}, has one word where it had names: give the token a name, "
+                "or start the service again."
+            )
         return self.model_copy(update={"token": SecretStr(text)})
 
     @property

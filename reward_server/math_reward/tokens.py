@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 __all__ = ["Tokens", "TokensRefused", "names_of", "tokens_of"]
@@ -32,6 +33,8 @@ def tokens_of(text: str) -> dict[str, str | None]:
         return {lines[0][1][0]: None}
     found: dict[str, str | None] = {}
     for number, words in lines:
+        if words[0].startswith("#"):
+            raise TokensRefused(f"line {number} is a comment, which a file of tokens cannot have")
         if len(words) != 2:
             raise TokensRefused(f"line {number} has to be a name and a token with a blank between them")
         name, token = words
@@ -52,8 +55,9 @@ def tokens_of(text: str) -> dict[str, str | None]:
 
 
 def names_of(tokens: Mapping[str, str | None]) -> str:
-    """The names of tokens, for people; "set" for one without a name, and "none"."""
-    return ",".join(dict.fromkeys(name or "set" for name in tokens.values())) or "none"
+    """The names of tokens, for people, with the number of several; "set" for one without a name, and "none"."""
+    counts = Counter(name or "set" for name in tokens.values())
+    return ",".join(name if count == 1 else f"{name} ({count} tokens)" for name, count in counts.items()) or "none"
 
 
 class Tokens:

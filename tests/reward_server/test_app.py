@@ -429,8 +429,9 @@ def test_a_post_without_the_token_is_refused(guarded_server: Any, path: str, hea
 
     assert response.status_code == 401
     assert response.headers["WWW-Authenticate"] == "Bearer"
+    which = ", not this one" if header else ""
     assert response.json() == {
-        "detail": "This service needs its token: send the header 'Authorization: Bearer <token>'."
+        "detail": f"This service needs its token{which}: send the header 'Authorization: Bearer <token>'."
     }
 
 

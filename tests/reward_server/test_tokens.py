@@ -31,6 +31,7 @@ def test_one_word_is_a_token_and_any_other_line_a_name_and_a_token(text: str, to
     ("text", "reason"),
     [
         ("", "it has no token"),
+        ("# of the trainers\na s3cret", "line 1 is a comment, which a file of tokens cannot have"),
         ("a s3cret\ns3cret2", "line 2 has to be a name and a token with a blank between them"),
         ("a s3cret more", "line 1 has to be a name and a token with a blank between them"),
         ("a/b s3cret\nc d", "the name on line 1 has to be at most 64 letters, digits, dots, dashes and underscores"),
@@ -104,22 +105,31 @@ def test_tokens_are_rotated_and_counted_without_a_restart(
         headers = {"Authorization": f"Bearer {token}"}
         return server.client.post("/v1/grade", json={"items": []}, headers=headers).status_code
 
+    def detail(headers: dict[str, str]) -> str:
+        return server.client.post("/v1/grade", json={"items": []}, headers=headers).json()["detail"]
+
+    assert detail({}).startswith("This service needs its token: ")
+    assert detail({"Authorization": "Bearer wrong"}).startswith("This service needs its token, not this one: ")
+
     def read_again(text: str, said: str) -> None:
         path.write_text(text)
         server.process.send_signal(signal.SIGHUP)
         wait_for(lambda: any(said in line for line in server.log()))
 
     assert [status(token) for token in ("old-1", "new-2", "other-1", "wrong")] == [200, 401, 200, 401]
-    read_again("trainer old-1\ntrainer new-2\nevaluation other-1\n", "The tokens were read again: trainer,evaluation.")
+    read_again("trainer old-1\ntrainer new-2\nevaluation other-1\n", "read again: trainer (2 tokens),evaluation.")
     assert [status(token) for token in ("old-1", "new-2", "other-1")] == [200, 200, 200]
     read_again("trainer new-2\nevaluation\n", "line 2 has to be a name and a token with a blank between them. The ")
+    assert [status(token) for token in ("old-1", "new-2", "other-1")] == [200, 200, 200]
+    read_again("", f"MATH_REWARD_TOKEN_FILE, {path}, has no token. The tokens before it stay valid.")
+    read_again("trainer", "has one word where it had names: give the token a name, or start the service again. The ")
     assert [status(token) for token in ("old-1", "new-2", "other-1")] == [200, 200, 200]
     read_again("trainer new-2\n", "The tokens were read again: trainer.")
     assert [status(token) for token in ("old-1", "new-2", "other-1")] == [401, 200, 401]
 
     metrics = server.client.get("/metrics").text
-    assert 'math_reward_token_requests_total{status="200",token="trainer"} 6.0' in metrics
-    assert 'math_reward_token_requests_total{status="200",token="evaluation"} 3.0' in metrics
-    wait_for(lambda: sum('"token": "trainer"' in line for line in server.log()) == 6)
+    assert 'math_reward_token_requests_total{status="200",token="trainer"} 8.0' in metrics
+    assert 'math_reward_token_requests_total{status="200",token="evaluation"} 4.0' in metrics
+    wait_for(lambda: sum('"token": "trainer"' in line for line in server.log()) == 8)
     everything = metrics + "\n".join(server.log())
     assert not [token for token in ("old-1", "new-2", "other-1", "wrong") if token in everything]

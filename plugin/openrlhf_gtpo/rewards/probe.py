@@ -112,11 +112,11 @@ def _what_to_do(settings: RewardClientSettings, error: RewardError) -> str:
     if "HTTP 401" in str(error) or "HTTP 403" in str(error):
         if settings.token is None:
             return (
-                f"It requires a token: set {TOKEN_VARIABLE} to the one that the service was started with, or "
+                f"It requires a token: set {TOKEN_VARIABLE} to one of its tokens, or "
                 f"{TOKEN_FILE_VARIABLE} to a file that holds it."
             )
         source = TOKEN_FILE_VARIABLE if os.environ.get(TOKEN_FILE_VARIABLE) else TOKEN_VARIABLE
-        return f"It refuses the token of {source}: use the one that the service was started with."
+        return f"It refuses the token of {source}: use one that it knows."
     if "certificate that is not trusted" in str(error):
         return str(error)
     parts = urlsplit(settings.urls[0])
@@ -132,4 +132,6 @@ def _what_to_do(settings: RewardClientSettings, error: RewardError) -> str:
         why = problem.strerror or reason(problem)
         return f"{host} cannot be reached on port {port} ({why}): fix the URL or the firewall."
     said = str(error).rstrip(".")
+    if "hung up" in said and parts.scheme == "http":
+        return f"{said}: if it has TLS, write https:// in its URL, else check its log."
     return f"{said}." if "check " in said else f"{said}: check its log."

@@ -4,6 +4,11 @@ Runs in the process that wants grades. It needs httpx and nothing of the service
 of its own, since it must work without this distribution, and one test module holds both to the same rules.
 """
 
+try:
+    import httpx  # noqa: F401
+except ModuleNotFoundError:
+    raise ImportError("math_reward.client needs httpx: pip install httpx, or this package with [client].") from None
+
 from math_reward.client.async_client import AsyncClient
 from math_reward.client.client import Client
 from math_reward.client.errors import BadAnswer, ClientClosed, ClientError, NotJudged, Refused, Unavailable

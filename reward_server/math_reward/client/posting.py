@@ -1,12 +1,13 @@
 """One request to a service over HTTP: its connections, and the faults of the way as a ``Failure``."""
 
 import asyncio
+import ssl
 from collections.abc import Sequence
 
 import httpx
 
 from math_reward.client.endpoints import Endpoint
-from math_reward.client.errors import BadAnswer
+from math_reward.client.errors import BadAnswer, Refused
 from math_reward.client.protocol import Failure, Item, Result, body, refusal, results
 from math_reward.client.settings import Settings
 
@@ -47,8 +48,11 @@ class Connections:
         except (asyncio.TimeoutError, httpx.TimeoutException):
             raise Failure(f"did not answer within {timeout:.3g} s", divisible=True) from None
         except (httpx.RemoteProtocolError, httpx.ReadError):  # one item of the batch may have crashed it
-            raise Failure("hung up without an answer", divisible=True) from None
+            raise Failure(f"hung up without an answer{_over_http(endpoint.url)}", divisible=True) from None
         except httpx.ConnectError as error:
+            if why := _distrust(error):
+                todo = "pass verify= the file of its authority, or set SSL_CERT_FILE"
+                raise Failure(f"has a certificate that is not trusted ({why}): {todo}", Refused) from None
             raise Failure(f"could not be reached ({error}), check that it runs and the URL") from None
         except httpx.HTTPError as error:
             raise Failure(f"could not be asked ({type(error).__name__}: {error})") from None
@@ -75,3 +79,18 @@ class Connections:
                 if len(answer) > MAX_ANSWER_BYTES:
                     raise Failure(f"answered more than {MAX_ANSWER_BYTES // 2**20} MiB", BadAnswer)
             return response.status_code, response.headers, bytes(answer)
+
+
+def _distrust(error: BaseException) -> str | None:
+    """Why a certificate was not trusted, from an error of the HTTP library; None if that is not the cause."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return cause.verify_message or cause.reason
+        cause = cause.__cause__ or cause.__context__
+    return None
+
+
+def _over_http(url: str) -> str:
+    """What to try where a service hangs up: one with TLS says nothing to a client without."""
+    return " (if it has TLS, write https:// in its URL)" if url.startswith("http://") else ""

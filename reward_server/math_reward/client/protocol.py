@@ -12,8 +12,8 @@ from math_reward.client.errors import BadAnswer, ClientError, NotJudged, Refused
 from math_reward.nearest import no_such
 
 HINTS = {
-    401: "set MATH_REWARD_TOKEN, or pass token=, to the token that the service was started with",
-    403: "set MATH_REWARD_TOKEN, or pass token=, to the token that the service was started with",
+    401: "set MATH_REWARD_TOKEN, or pass token=, to a token of the service",
+    403: "set MATH_REWARD_TOKEN, or pass token=, to a token of the service",
     404: "fix the path of the URL",
     405: "fix the path of the URL",
     413: "shorten the completion, or raise the service's MATH_REWARD_MAX_BODY_BYTES",

@@ -47,7 +47,10 @@ class Settings:
         token = self.token if self.token is not None else _token_of_environment()
         # The HTTP library would refuse anything else too, but its error quotes the token.
         if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):
-            raise ValueError("The token must be printable ASCII without spaces or line breaks, and not empty.")
+            raise ValueError(
+                "The client's token, or the file of MATH_REWARD_TOKEN_FILE, must be one word of printable ASCII: the "
+                "token alone, without the name that the service's own file may have for it."
+            )
         object.__setattr__(self, "token", token)
         for name, least in {"timeout": 0.001, "max_backoff": 0.001, "deadline": 0, "batch_wait": 0}.items():
             if not least <= getattr(self, name) < math.inf:

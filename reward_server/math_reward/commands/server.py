@@ -69,6 +69,7 @@ class Server(uvicorn.Server):
         self._listener = listener
         self._ready = ready
         self._drain_until = float("inf")
+        self._said_that_it_drains = False
 
     def serve_until_told(self, stdin: int | None = None) -> bool:
         """Serves; returns whether it could start.
@@ -101,6 +102,14 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         self._gc_schedule.tick(self._lifecycle.in_flight)
         self._waiting.close_late(asyncio.get_running_loop().time())
+        if self._lifecycle.draining and not self._said_that_it_drains:
+            self._said_that_it_drains = True  # Here and not in the signal's handler, which may interrupt a print.
+            left = max(0.0, self._drain_until - time.monotonic())
+            print(
+                f"math-reward: It stops. Requests under way: {self._lifecycle.in_flight}; they have {left:.0f} s.",
+                file=sys.stderr,
+                flush=True,
+            )
         if time.monotonic() > self._drain_until:
             self._lifecycle.give_up()
         overdue = time.monotonic() > self._drain_until + ANSWER_SECONDS

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import itertools
 import os
 from collections.abc import Iterable
 
@@ -9,12 +10,15 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from math_reward import __version__
+from math_reward.grader import Verdict
 from math_reward.http.lifecycle import Lifecycle
 from math_reward.pool.item import Graded
-from math_reward.pool.pool import Pool, PoolCounters
+from math_reward.pool.pool import RESTARTS, Pool, PoolCounters
 
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The environment variable by which prometheus_client learns that several processes count together, in this folder."""
+
+WORK_ROUTES = ("/v1/grade", "/get_reward")
 
 POOL_SECONDS = 1.0
 """How old the pool's counts may be where another process of the service is asked."""
@@ -83,6 +87,13 @@ class Metrics:
             multiprocess_mode="livemax",
         )
         build.labels(__version__).set(1)
+        # From the start, since Prometheus sees no increase in a time series that begins with its first event.
+        for reason in RESTARTS:
+            self._restarts.labels(reason)
+        for route, status in itertools.product(WORK_ROUTES, ("200", "401", "422", "429", "503")):
+            self._requests.labels(route, status)
+        for verdict in (Verdict.BAD_REFERENCE, Verdict.ERROR, Verdict.TIMEOUT):
+            self._items.labels(verdict.value, "none")
         self._pool = pool
         self._lifecycle = lifecycle
 

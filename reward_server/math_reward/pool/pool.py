@@ -48,6 +48,9 @@ CHUNK_ITEMS = 64
 LOW_WATER_ITEMS = 16
 """A worker of the fast lane gets its next chunk when it has no more items than this left."""
 
+RESTARTS = ("head_start", "deadline", "crash", "held_up", "unknown", "recycled", "could_not_start")
+"""Why a worker is replaced."""
+
 REMEMBERED_ITEMS = 4096
 """How many items that ran into the deadline are remembered."""
 
@@ -90,8 +93,7 @@ class PoolCounters:
     """Counts since the pool was made; they may be read at any time."""
 
     restarts: "Counter[str]" = field(default_factory=Counter)
-    """Workers replaced, by reason: ``head_start``, ``deadline``, ``crash``, ``held_up``, ``unknown``,
-    ``recycled`` or ``could_not_start``."""
+    """Workers replaced, by reason: one of RESTARTS."""
     deadline_kills: int = 0
     """Items that ran into the deadline; a remembered one does not count again."""
     cache_hits: "Counter[str]" = field(default_factory=Counter)

@@ -1,13 +1,13 @@
 """Where the client's token and certificates come from."""
 
-import datetime
 import ssl
 from pathlib import Path
 
 import pytest
 
-from math_reward.client import Client, Settings, Unavailable
+from math_reward.client import Client, Refused, Settings, Unavailable
 
+from ...certificates import write_certificate
 from ...plugin.rewards.fake_reward_server import FakeRewardServer
 
 URL = "http://127.0.0.1:1"
@@ -54,42 +54,20 @@ def test_certificates_that_cannot_be_read_are_named_when_the_client_is_made(veri
         Client(URL, verify=verify)
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """A certificate for 127.0.0.1 that is its own authority, and its key."""
-    x509 = pytest.importorskip("cryptography.x509")
-    import ipaddress
-
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
-        .sign(key, hashes.SHA256())
-    )
-    pem, secret = tmp_path / "service.pem", tmp_path / "service.key"
-    pem.write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    none = serialization.NoEncryption()
-    secret.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, none)
-    )
-    return pem, secret
-
-
-def test_a_certificate_is_checked_against_the_given_authorities(certificate: tuple[Path, Path]) -> None:
-    pem, secret = certificate
+def test_a_certificate_is_checked_against_the_given_authorities(tmp_path: Path) -> None:
+    pem, secret = write_certificate(tmp_path, "service")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pem, secret)
     with FakeRewardServer(tls=context) as server:
         for verify in (pem, str(pem), ssl.create_default_context(cafile=str(pem))):
             with Client(server.url, verify=verify) as client:
                 assert client.grade("0.5", "1").reward == 0.5
-        with Client(server.url, deadline=0) as client, pytest.raises(Unavailable, match=r"(?i)certificate"):
+        with (
+            Client(server.url) as client,
+            pytest.raises(Refused, match=r"not trusted \(self.*pass verify=") as refusal,
+        ):
+            client.grade("0.5", "1")
+        assert refusal.value.attempts == 1
+        plain = server.url.replace("https://", "http://")
+        with Client(plain, deadline=0) as client, pytest.raises(Unavailable, match=r"write https:// in its URL"):
             client.grade("0.5", "1")

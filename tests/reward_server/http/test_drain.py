@@ -21,13 +21,15 @@ class Request(threading.Thread):
         self._url = url
         self._body = {"items": [{"completion": f"wait for {go}", "reference": "42"}]}
         self.status = 0
-        self.verdict = ""
+        self.verdict = self.detail = ""
 
     def run(self) -> None:
         response = httpx.post(self._url + "/v1/grade", json=self._body, timeout=60)
         self.status = response.status_code
         if response.status_code == 200:
             self.verdict = response.json()["results"][0]["verdict"]
+        else:
+            self.detail = response.json()["detail"]
 
 
 def under_way(server: Any) -> bool:
@@ -81,6 +83,8 @@ def test_what_is_not_done_when_the_time_is_over_is_refused(busy: tuple[Any, Requ
     assert code == 0
     assert time.monotonic() - begin >= 2
     assert request.status == 503
+    assert request.detail == "The service stops: the request was not answered within --drain-seconds."
+    assert any(line == "math-reward: It stops. Requests under way: 1; they have 2 s." for line in server.log())
 
 
 def test_a_second_signal_does_not_wait(busy: tuple[Any, Request, Path], wait_for: WaitFor, all_end: Any):

@@ -441,7 +441,7 @@ class Busy:
     ("refusal", "status", "wait", "sentence"),
     [
         (QueueFull(7), 429, "7", "9 items wait already: try again in 7 s."),
-        (PoolClosed(), 503, "1", "The service is draining: it is about to stop and takes no new requests."),
+        (PoolClosed(), 503, "1", "The service stops: the request was not answered within --drain-seconds."),
     ],
 )
 async def test_what_cannot_be_explained_now_says_when_to_come_again(

@@ -15,6 +15,9 @@ from math_reward.settings import Settings
 from math_reward.tokens import Tokens
 
 DRAINING = "The service is draining: it is about to stop and takes no new requests."
+STOPPED = "The service stops: the request was not answered within --drain-seconds."
+NO_TOKEN = "This service needs its token: send the header 'Authorization: Bearer <token>'."
+WRONG_TOKEN = "This service needs its token, not this one: send the header 'Authorization: Bearer <token>'."
 
 WRONG_HOST = (
     "This service has no token, so it does not answer to a host name that another site could have: use its address, "
@@ -83,11 +86,8 @@ class AuthAndLimits:
         if name is not None:
             scope[TOKEN_NAME] = name
         if self._tokens.needed and not valid:
-            return JSONResponse(
-                {"detail": "This service needs its token: send the header 'Authorization: Bearer <token>'."},
-                status_code=401,
-                headers={"WWW-Authenticate": "Bearer"},
-            )
+            detail = WRONG_TOKEN if headers.get(b"authorization") else NO_TOKEN
+            return JSONResponse({"detail": detail}, status_code=401, headers={"WWW-Authenticate": "Bearer"})
         if not self._tokens.needed and not is_own_name(headers.get(b"host", b""), self._host_names):
             return JSONResponse({"detail": WRONG_HOST}, status_code=421)
         if self._lifecycle.draining:

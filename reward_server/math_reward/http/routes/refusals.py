@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from fastapi import HTTPException
 
-from math_reward.http.middleware.auth_and_limits import DRAINING
+from math_reward.http.middleware.auth_and_limits import STOPPED
 from math_reward.http.middleware.hang_up import HungUp
 from math_reward.pool.lane import NoWorkers
 from math_reward.pool.pool import PoolClosed, QueueFull
@@ -32,4 +32,4 @@ def pool_refusals(how_full: Callable[[], str]) -> Iterator[None]:
     except NoWorkers as error:
         raise HTTPException(503, str(error), headers={"Retry-After": str(NO_WORKERS_RETRY_SECONDS)}) from None
     except PoolClosed:
-        raise HTTPException(503, DRAINING, headers={"Retry-After": "1"}) from None
+        raise HTTPException(503, STOPPED, headers={"Retry-After": "1"}) from None
