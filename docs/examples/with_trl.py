@@ -7,7 +7,7 @@ rows = Dataset.from_dict({"prompt": ["What is half of 14 ?", "What is half of 16
 trainer = GRPOTrainer(
     model="Qwen/Qwen2.5-0.5B-Instruct",
     reward_funcs=MathReward(),  # or MathReward(url="http://localhost:8000"), MathReward(answer="solution")
-    args=GRPOConfig(output_dir="runs/trl", max_steps=2, logging_steps=1),
+    args=GRPOConfig(output_dir="runs/trl", max_steps=2, logging_steps=1, log_completions=True),
     train_dataset=rows,
 )
 trainer.train()

@@ -17,7 +17,7 @@ class MathReward:
     A completion without a verdict ends the training step with an exception: TRL reads None as "not applicable".
     """
 
-    def __init__(self, answer: str = "answer", url: Any = None, **how: Any) -> None:
+    def __init__(self, answer: str = "answer", *, url: Any = None, **how: Any) -> None:
         self.__name__ = "math_reward"  # TRL logs rewards/math_reward/mean
         self._answer = answer
         self._verdicts = Verdicts(url, **how)
@@ -30,9 +30,8 @@ class MathReward:
         **columns: Any,
     ) -> list[float]:
         if self._answer not in columns:
-            raise KeyError(
-                f"The data set has no column {self._answer!r}: name the one that has the reference answers."
-            )
+            said = f"The data set has no column {self._answer!r}, but {', '.join(columns)}"
+            raise ValueError(f"{said}: name the one with the reference answers, MathReward(answer='...').")
         texts, questions = ([text_of(one) for one in column] for column in (completions, prompts))
         results = self._verdicts.grade(texts, columns[self._answer], questions)
         if log_extra is not None:

@@ -5,11 +5,13 @@ import os
 import threading
 import weakref
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
-from math_reward.client import Client, ClientClosed, Item, Refused, Result
-from math_reward.client.protocol import no_judgement
+from math_reward.client import Client, ClientClosed, Item, Refused, Result, Settings
+from math_reward.client.protocol import OPTIONS, no_judgement
 from math_reward.limits import DEADLINE, usable_cores
+from math_reward.nearest import no_such
 
 
 class Verdicts:
@@ -22,11 +24,24 @@ class Verdicts:
         options: how to grade: ``mode``, ``rel_tol``, ``allow_rounded`` and so on.
 
     Every method raises ``math_reward.client.ClientError`` if a completion gets no verdict: never 0, never None.
+
+    Raises:
+        ValueError: an argument cannot be used, which is better known before a model is loaded.
     """
 
     def __init__(
         self, url: str | Sequence[str] | Client | None = None, *, workers: int | None = None, **options: Any
     ) -> None:
+        for name in options:
+            if name in {field.name for field in fields(Settings)}:
+                raise ValueError(f"{name} is a setting of the client: pass url=Client(URL, {name}=...).")
+            if name not in OPTIONS:
+                said = no_such("option", name, OPTIONS)
+                raise ValueError(said if said.endswith("?") else f"{said}.")
+        if url is not None and workers is not None:
+            raise ValueError("workers is for grading without a service: leave it out, or the URL.")
+        if url is not None and not isinstance(url, Client):
+            Settings((url,) if isinstance(url, str) else tuple(url))
         self._url = url
         self._workers = workers
         self._options = options

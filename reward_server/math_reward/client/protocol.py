@@ -21,6 +21,9 @@ HINTS = {
 }
 """Status -> what to do."""
 
+OPTIONS = ("mode", "rel_tol", "allow_rounded", "allow_unevaluated", "evaluated", "math_verify")
+"""How an item may be graded; docs/reward-service.md says what each means."""
+
 
 @dataclass(frozen=True)
 class Item:
@@ -30,8 +33,7 @@ class Item:
         completion: what the model wrote.
         reference: the reference answer, text or a number, or a list of which any one may match.
         prompt: what the completion answers; it is never graded.
-        options: how to grade: ``mode``, ``rel_tol``, ``allow_rounded``, ``allow_unevaluated``, ``evaluated``,
-            ``math_verify``.
+        options: how to grade, by the names of OPTIONS.
     """
 
     completion: str

@@ -158,18 +158,23 @@ class Pool:
         for batch in self._batches:
             batch.refuse(PoolClosed("The pool was closed before the items were graded."))
 
-    async def kill(self) -> None:
+    async def abandon(self) -> None:
         """Kills the workers, and refuses what waits and what comes. Nothing waits until they have ended."""
+        await self._stop()
+        await asyncio.gather(*[worker.abandon() for worker in self._workers])
+        self._executor.shutdown(wait=False)
+
+    async def _stop(self) -> None:
         self.refuse()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stop()
         for worker in self._workers:
             worker.kill()
             worker.close()
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.kill()
         if self._workers:
             await asyncio.wait([worker.ended for worker in self._workers], timeout=10)
         await asyncio.get_running_loop().run_in_executor(None, self._executor.shutdown)

@@ -50,9 +50,10 @@ class WorkerPool:
     def abandon(self) -> None:
         """Kills the workers and waits for nothing, so that it also works while the interpreter exits. What waits for
         grades gets PoolClosed."""
-        asyncio.run_coroutine_threadsafe(self._pool.kill(), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._pool.abandon(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.close()
 
     @property
     def pids(self) -> list[int]:

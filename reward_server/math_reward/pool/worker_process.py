@@ -68,6 +68,7 @@ class WorkerProcess(asyncio.Protocol):
         self._watch: asyncio.TimerHandle | None = None
         self._busy_since: float | None = None
         self._graded = 0
+        self._waits_for_the_end: asyncio.Task[None] | None = None
         self.closed: asyncio.Future[None] = self._loop.create_future()
         self.worn_out: asyncio.Future[None] = self._loop.create_future()
         self.ended: asyncio.Future[str] = self._loop.create_future()
@@ -103,7 +104,7 @@ class WorkerProcess(asyncio.Protocol):
             raise
         ours.setblocking(False)
         await self._loop.create_unix_connection(lambda: self, sock=ours)
-        self._loop.create_task(self._wait_for_the_end())
+        self._waits_for_the_end = self._loop.create_task(self._wait_for_the_end())
         either: list[asyncio.Future[Any]] = [self._ready, self.ended]
         await asyncio.wait(either, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         if self.ended.done():
@@ -137,6 +138,14 @@ class WorkerProcess(asyncio.Protocol):
             # Process.kill() does nothing once the fork server has died.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._process.pid, signal.SIGKILL)
+
+    async def abandon(self) -> None:
+        """Kills the process; nothing waits for its end, and ``ended`` does not follow."""
+        self.kill()
+        self.close()
+        if self._waits_for_the_end is not None:
+            self._waits_for_the_end.cancel()
+            await asyncio.gather(self._waits_for_the_end, return_exceptions=True)
 
     # Called by the event loop
 

@@ -2,6 +2,9 @@
 
 import asyncio
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,9 @@ from math_reward.adapters.verdicts import Verdicts, text_of
 from math_reward.adapters.verifiers import MathReward as VerifiersReward
 from math_reward.adapters.verl import compute_score
 from math_reward.client import Client, ClientClosed, NotJudged, Refused
+from math_reward.client.protocol import OPTIONS
 from math_reward.grader import grade
+from math_reward.http.schemas import GradeOptions
 
 ROWS: list[tuple[str, Any, str | None]] = [
     (r"It is \boxed{42}.", "42", None),
@@ -66,15 +71,40 @@ def test_an_item_of_the_wrong_kind_is_refused_in_a_sentence(
         verdicts.grade([completion], [reference], [None])
 
 
-@pytest.mark.parametrize("where", ["local", "remote"])
-def test_an_option_that_does_not_exist_is_named(where: str, serve: Callable[..., Any]) -> None:
-    verdicts = Verdicts(serve("--workers", "1").url if where == "remote" else None, workers=1, moed="strict")
-    with pytest.raises(Refused, match="did you mean 'mode'"):
-        verdicts.grade(["1"], ["1"], [None])
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"moed": "strict"}, "There is no option 'moed'; did you mean 'mode'?"),
+        ({"url": "http://a:1", "moed": "strict"}, "There is no option 'moed'; did you mean 'mode'?"),
+        ({"url": "http://a:1", "token": "t"}, "token is a setting of the client: pass url=Client(URL, token=...)."),
+        ({"url": "http://a:1", "workers": 2}, "workers is for grading without a service: leave it out, or the URL."),
+        ({"url": "a:1"}, "A reward service's URL is like http://127.0.0.1:8000, not 'a:1'."),
+    ],
+)
+def test_what_cannot_be_used_is_said_before_anything_is_graded(arguments: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        Verdicts(**arguments)
+
+
+def test_the_options_are_those_of_the_service() -> None:
+    assert set(OPTIONS) == set(GradeOptions.model_fields)
+
+
+@pytest.mark.parametrize("end", ["", "del reward; import gc; gc.collect()", "raise SystemExit(3)"])
+def test_a_program_that_has_graded_ends_without_a_word(end: str) -> None:
+    program = f"""
+from math_reward.adapters.trl import MathReward
+reward = MathReward(workers=2)
+print(reward(prompts=["?"], completions=["7"], answer=["7"]))
+{end}
+"""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == ("[1.0]\n", "")
 
 
 def test_an_option_counts(verdicts: Verdicts) -> None:
-    strict = Verdicts(verdicts._url, workers=1, mode="strict")
+    strict = Verdicts(verdicts._url, mode="strict")
     assert [one.verdict for one in strict.grade(["It is 7."], ["7"], [None])] == ["no_answer"]
 
 
@@ -100,7 +130,7 @@ def test_a_forked_process_is_told_that_it_cannot_use_those_of_its_parent() -> No
 
 
 def test_trl_gets_a_float_for_each_completion_of_texts_or_messages(verdicts: Verdicts) -> None:
-    reward = TRLReward(answer="target", url=verdicts._url, workers=1)
+    reward = TRLReward(answer="target", url=verdicts._url)
     logged: dict[str, list[str]] = {}
     texts = {"prompts": ["6*7?"] * 2, "completions": [r"\boxed{42}", "41"], "target": ["42", "42"]}
     assert reward(**texts, completion_ids=[[1], [2]], trainer_state=None, log_extra=logged.__setitem__) == [1.0, 0.0]
@@ -112,7 +142,7 @@ def test_trl_gets_a_float_for_each_completion_of_texts_or_messages(verdicts: Ver
     }
     assert reward(**chats, completion_ids=[[1], [2]]) == [1.0, 0.0]
     assert reward.__name__ == "math_reward"
-    with pytest.raises(KeyError, match="no column 'target'"):
+    with pytest.raises(ValueError, match="no column 'target', but answer: name"):
         reward(prompts=["?"], completions=["1"], answer=["1"])
 
 
@@ -135,7 +165,7 @@ def test_verifiers_gets_the_reward_of_the_last_reply(verdicts: Verdicts) -> None
     class Trace:
         last_reply = r"\boxed{42}"
 
-    reward = VerifiersReward("target", url=verdicts._url, workers=1)
+    reward = VerifiersReward("target", url=verdicts._url)
     assert asyncio.run(reward(task=Data(), trace=Trace())) == 1.0
     assert reward.__name__ == "math_reward"
 
