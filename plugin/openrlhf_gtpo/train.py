@@ -29,8 +29,9 @@ from openrlhf_gtpo.driver.cluster import check_cluster
 from openrlhf_gtpo.driver.command_line import PROGRAM, USAGE, FlagError
 from openrlhf_gtpo.driver.device import choose_device, nodes_of_ray_address
 from openrlhf_gtpo.driver.failures import one_sentence
-from openrlhf_gtpo.driver.flags import gpu_refusals, make_paths_absolute, openrlhfs_precision
+from openrlhf_gtpo.driver.flags import make_paths_absolute, openrlhfs_precision
 from openrlhf_gtpo.driver.orphans import adopt_orphans, reap
+from openrlhf_gtpo.driver.refusals import gpu_refusals
 from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.settings import rewards_are_embedded, rollout_settings

@@ -11,7 +11,7 @@ PROGRAM = """
 import sys
 from openrlhf_gtpo import openrlhf_internals
 from openrlhf_gtpo.driver import command_line
-from openrlhf_gtpo.driver.flags import refusals
+from openrlhf_gtpo.driver.refusals import refusals
 assert openrlhf_internals.check() == sys.argv[1], openrlhf_internals.check()
 
 # The classes of every process role can be made of this release's.

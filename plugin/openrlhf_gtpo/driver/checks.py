@@ -9,7 +9,7 @@ from typing import Any
 
 from openrlhf_gtpo.data.named_files import data_faults, is_offline, model_fault, python_fault
 from openrlhf_gtpo.driver.command_line import openrlhfs_refusal
-from openrlhf_gtpo.driver.flags import refusals
+from openrlhf_gtpo.driver.refusals import refusals
 from openrlhf_gtpo.driver.training_data import check_training_data, guide_faults
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_warnings

@@ -12,7 +12,7 @@ from openrlhf_gtpo.algorithms import estimators
 from openrlhf_gtpo.algorithms.estimators import Rollouts
 from openrlhf_gtpo.algorithms.table import ESTIMATORS
 from openrlhf_gtpo.driver import command_line
-from openrlhf_gtpo.driver.flags import refusals
+from openrlhf_gtpo.driver.refusals import refusals
 
 from ..controller.test_experience import advantages_by_response, arguments, dense, rollout
 

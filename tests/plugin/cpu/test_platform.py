@@ -12,7 +12,7 @@ import torch
 
 from openrlhf_gtpo.cpu import platform
 from openrlhf_gtpo.driver import command_line
-from openrlhf_gtpo.driver.flags import refusals
+from openrlhf_gtpo.driver.refusals import refusals
 
 
 @pytest.mark.skipif(

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from openrlhf_gtpo.cpu import platform, precision
-from openrlhf_gtpo.driver.flags import gpu_refusals, openrlhfs_precision
+from openrlhf_gtpo.driver.flags import openrlhfs_precision
+from openrlhf_gtpo.driver.refusals import gpu_refusals
 from openrlhf_gtpo.settings import rollout_settings
 
 BASE = ["--data.label_key", "answer", "--algo.kl.init_coef", "0", "--algo.advantage.estimator", "gtpo"]

@@ -8,7 +8,7 @@ from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
 from openrlhf_gtpo.cpu import platform
 from openrlhf_gtpo.driver.cluster import gpus_by_role
 from openrlhf_gtpo.driver.command_line import FlagError
-from openrlhf_gtpo.driver.flags import AT_LEAST_ONE, refusals
+from openrlhf_gtpo.driver.refusals import AT_LEAST_ONE, refusals
 from openrlhf_gtpo.settings import estimator_options, loss_options, rewards_are_embedded, rollout_settings
 
 BASE = ["--data.label_key", "answer", "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"]

@@ -5,8 +5,8 @@ import argparse
 import pytest
 
 from openrlhf_gtpo.driver import presets
-from openrlhf_gtpo.driver.flags import refusals
 from openrlhf_gtpo.driver.plan import plan
+from openrlhf_gtpo.driver.refusals import refusals
 from openrlhf_gtpo.errors import SettingsError
 
 

@@ -7,8 +7,8 @@ from openrlhf.utils.config import hierarchize
 
 from openrlhf_gtpo.controller.schedule import updates
 from openrlhf_gtpo.driver.command_line import FlagError
-from openrlhf_gtpo.driver.flags import refusals
 from openrlhf_gtpo.driver.plan import plan
+from openrlhf_gtpo.driver.refusals import refusals
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_refusals, guide_warnings
 
 from .tables import guided

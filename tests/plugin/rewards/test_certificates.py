@@ -91,7 +91,7 @@ def test_a_file_without_a_certificate_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_the_flag_reaches_the_client_and_is_refused_where_it_cannot_work(tmp_path: Path) -> None:
-    from openrlhf_gtpo.driver.flags import _ca_file_faults
+    from openrlhf_gtpo.driver.refusals import _ca_file_faults
     from openrlhf_gtpo.settings import reward_client_settings
 
     own = str(own_pem(tmp_path, "own"))
