@@ -104,12 +104,10 @@ class Server(uvicorn.Server):
         self._waiting.close_late(asyncio.get_running_loop().time())
         if self._lifecycle.draining and not self._said_that_it_drains:
             self._said_that_it_drains = True  # Here and not in the signal's handler, which may interrupt a print.
-            left = max(0.0, self._drain_until - time.monotonic())
-            print(
-                f"math-reward: It stops. Requests under way: {self._lifecycle.in_flight}; they have {left:.0f} s.",
-                file=sys.stderr,
-                flush=True,
-            )
+            left, under_way = max(0.0, self._drain_until - time.monotonic()), self._lifecycle.in_flight
+            if under_way:
+                said = f"math-reward: It stops. Requests under way: {under_way}; they have {left:.0f} s."
+                print(said, file=sys.stderr, flush=True)
         if time.monotonic() > self._drain_until:
             self._lifecycle.give_up()
         overdue = time.monotonic() > self._drain_until + ANSWER_SECONDS
