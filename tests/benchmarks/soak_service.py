@@ -163,7 +163,7 @@ def restarts(target: Target) -> Counter[str]:
     with urllib.request.urlopen(f"http://{target.host}:{target.port}/metrics", timeout=60) as answer:
         text = answer.read().decode()
     found = re.findall(r'^math_reward_worker_restarts_total\{.*?reason="(\w+)".*?\} (\S+)$', text, re.MULTILINE)
-    return Counter({reason: int(float(count)) for reason, count in found})
+    return +Counter({reason: int(float(count)) for reason, count in found})  # without those that are 0
 
 
 def p99_by_window(soak: Soak) -> list[tuple[float, float]]:
