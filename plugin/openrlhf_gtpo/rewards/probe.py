@@ -133,5 +133,5 @@ def _what_to_do(settings: RewardClientSettings, error: RewardError) -> str:
         return f"{host} cannot be reached on port {port} ({why}): fix the URL or the firewall."
     said = str(error).rstrip(".")
     if "hung up" in said and parts.scheme == "http":
-        return f"{said}: if it has TLS, write https:// in its URL, else check its log."
+        return f"{said}. If it has TLS, write https:// in its URL."
     return f"{said}." if "check " in said else f"{said}: check its log."

@@ -37,7 +37,7 @@ def test_a_missing_or_wrong_token_is_told(service: EmbeddedService, monkeypatch:
     assert found.sentence.startswith("It requires a token: set MATH_REWARD_TOKEN to ")
     monkeypatch.setenv(TOKEN_VARIABLE, "a-guess")
     (found,), _ = check(service.url)
-    assert found.sentence.startswith("It refuses the token of MATH_REWARD_TOKEN: use the one")
+    assert found.sentence.startswith("It refuses the token of MATH_REWARD_TOKEN: use one that it knows")
     monkeypatch.setenv(TOKEN_VARIABLE, "with a blank")
     (found,), _ = check(service.url)
     assert found.sentence.startswith("MATH_REWARD_TOKEN cannot be used (token must be printable ASCII")
@@ -55,7 +55,7 @@ def test_a_token_in_a_file_is_read_as_training_reads_it(
     assert (found.state, working is not None) == ("ok", True), found.sentence
     path.write_text("another")
     (found,), _ = check(service.url)
-    assert found.sentence.startswith("It refuses the token of MATH_REWARD_TOKEN_FILE: use the one")
+    assert found.sentence.startswith("It refuses the token of MATH_REWARD_TOKEN_FILE: use one that it knows")
     monkeypatch.setenv(TOKEN_FILE_VARIABLE, str(tmp_path / "none"))
     (found,), working = check(service.url)
     assert (found.state, found.name, working) == ("fault", "reward token", None)
@@ -117,7 +117,7 @@ def test_a_score_of_minus_one_for_a_wrong_answer_is_right_as_in_training() -> No
         (Answer(500, {}), "answered HTTP 500; check its log."),
         (Answer(404, {}), "HTTP 404 (check the path of the URL)."),
         (Answer(body=b"<html>"), "answered HTML that is not JSON; check its log."),
-        (Answer(drop=True), "hung up without an answer; check its log."),
+        (Answer(drop=True), "hung up without an answer; check its log. If it has TLS, write https:// in its URL."),
         (Answer(400, {}), "refused the request with HTTP 400: check its log."),
     ],
 )

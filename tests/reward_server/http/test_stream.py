@@ -323,7 +323,7 @@ def test_a_service_that_stops_answers_what_it_has_read_and_says_that_it_is_not_a
         with pytest.raises(http.client.IncompleteRead):
             talk.response.read()
 
-    assert (fault["status"], fault["error"][:23]) == (503, "The service is draining")
+    assert (fault["status"], fault["error"][:23]) == (503, "The service stops: the ")
     assert short.process.wait(timeout=WAIT) == 0
     assert not [line for line in short.log() if "Traceback" in line or "ASGI" in line]
 
