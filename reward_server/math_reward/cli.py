@@ -7,7 +7,7 @@ from typing import NoReturn
 from math_reward import __version__
 from math_reward.commands import compare, grade, serve
 from math_reward.commands.refusal import refuse
-from math_reward.nearest import no_such
+from math_reward.nearest import no_such, sentence
 
 
 class _Parser(argparse.ArgumentParser):
@@ -29,7 +29,7 @@ def main() -> None:
     if first.startswith("--") and not any(flag.startswith(first) for flag in parser._option_string_actions):
         refuse(_unknown(first, [flag for flag in parser._option_string_actions if flag.startswith("--")], parser.prog))
     if first and not first.startswith("-") and first not in commands.choices:
-        refuse(_sentence(no_such("command", first, commands.choices)))
+        refuse(sentence(no_such("command", first, commands.choices)))
     arguments, unknown = parser.parse_known_args()
     if unknown:
         flags = [flag for flag in commands.choices[arguments.command]._option_string_actions if flag.startswith("--")]
@@ -44,8 +44,4 @@ def _unknown(argument: str, flags: list[str], program: str) -> str:
         end = ": write -- before a text that begins with a dash" if name.startswith("-") else ""
         return f"{argument!r} is one argument too many{end}. See `{program} --help`."
     said = no_such("flag", name, flags)
-    return _sentence(said) if "did you mean" in said else f"There is no flag {name!r}. `{program} --help` lists them."
-
-
-def _sentence(text: str) -> str:
-    return text if text.endswith("?") else f"{text}."
+    return sentence(said) if "did you mean" in said else f"There is no flag {name!r}. `{program} --help` lists them."

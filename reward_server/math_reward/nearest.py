@@ -22,3 +22,8 @@ def no_such(what: str, name: str, known: Iterable[str]) -> str:
         return f"{said}; did you mean {near[0]!r}?"
     *others, last = map(repr, names)
     return f"{said}; there {'are' if others else 'is'} {', '.join(others)}{' and ' if others else ''}{last}"
+
+
+def sentence(said: str) -> str:
+    """A saying of ``no_such`` with a full stop, unless it ends with a question."""
+    return said if said.endswith("?") else f"{said}."

@@ -32,6 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from attack_service import MEBIBYTE, endless_item
 from load_service import Row, Target, built_in_rows, own_service, percentile, wait_until_ready
 
 CLIENTS = 8
@@ -40,7 +41,6 @@ ROWS_A_POST = 64
 POSTS_A_CONNECTION = 20
 LOOK_SECONDS = 5.0
 WINDOW_SECONDS = 60.0
-MIB = 2**20
 BY_DESIGN = {"recycled", "head_start", "deadline"}
 """Reasons to replace a worker: its age, and the two CPU limits that a hostile row runs into."""
 MOST_GROWTH = {"memory": 1.10, "files": 1.05, "p99": 1.5}
@@ -88,8 +88,7 @@ def hostile_rows(client: int) -> Iterator[Row]:
     rng = random.Random(client)
     while True:
         n = rng.randrange(10**6, 10**7)
-        integral = rf"\int_0^1 \ln(1+{n}x^3)\cos(x^2)\,dx"
-        yield Row(rf"\boxed{{{integral}}}", f"{integral.replace('x', 'y')}+1")
+        yield Row(**endless_item())
         yield Row(rf"\boxed{{9^{{9^{{9^{{{n}}}}}}}}}", rf"\sqrt{{{n}}}")
         yield Row(rf"\boxed{{\sum_{{k=1}}^{{{n}}} \frac{{1}}{{k^2}}}}", rf"\frac{{\pi^2}}{{{n}}}")
         yield Row(rf"\boxed{{(x+{n})^{{9000}}-(x-1)^{{9000}}}}", rf"(x+{n})^{{9001}}")
@@ -152,11 +151,11 @@ def look(service: psutil.Process, seconds: float) -> Look:
     mib, files = 0.0, 0
     for child in service.children(recursive=True):
         try:
-            mib += child.memory_full_info().uss / MIB
+            mib += child.memory_full_info().uss / MEBIBYTE
             files += child.num_fds()
         except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
             continue  # It was replaced just now.
-    return Look(seconds, service.memory_full_info().uss / MIB, service.num_fds(), mib, files)
+    return Look(seconds, service.memory_full_info().uss / MEBIBYTE, service.num_fds(), mib, files)
 
 
 def restarts(target: Target) -> Counter[str]:

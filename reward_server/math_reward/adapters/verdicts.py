@@ -11,7 +11,7 @@ from typing import Any
 from math_reward.client import Client, ClientClosed, Item, Refused, Result, Settings
 from math_reward.client.protocol import OPTIONS, no_judgement
 from math_reward.limits import DEADLINE, usable_cores
-from math_reward.nearest import no_such
+from math_reward.nearest import no_such, sentence
 
 
 class Verdicts:
@@ -32,12 +32,12 @@ class Verdicts:
     def __init__(
         self, url: str | Sequence[str] | Client | None = None, *, workers: int | None = None, **options: Any
     ) -> None:
+        of_client = {field.name for field in fields(Settings)}
         for name in options:
-            if name in {field.name for field in fields(Settings)}:
+            if name in of_client:
                 raise ValueError(f"{name} is a setting of the client: pass url=Client(URL, {name}=...).")
             if name not in OPTIONS:
-                said = no_such("option", name, OPTIONS)
-                raise ValueError(said if said.endswith("?") else f"{said}.")
+                raise ValueError(sentence(no_such("option", name, OPTIONS)))
         if url is not None and workers is not None:
             raise ValueError("workers is for grading without a service: leave it out, or the URL.")
         if url is not None and not isinstance(url, Client):

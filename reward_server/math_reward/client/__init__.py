@@ -5,7 +5,7 @@ of its own, since it must work without this distribution, and one test module ho
 """
 
 try:
-    import httpx  # noqa: F401
+    import httpx  # noqa: F401 - it is used below, by modules whose own error would not say what to install
 except ModuleNotFoundError:
     raise ImportError("math_reward.client needs httpx: pip install httpx, or this package with [client].") from None
 

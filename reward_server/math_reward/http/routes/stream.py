@@ -34,7 +34,7 @@ from math_reward.http.recent import Recent
 from math_reward.http.routes.refusals import pool_refusals
 from math_reward.http.schemas import GradeItem, GradeOptions
 from math_reward.json_lines import MAX_REFERENCES
-from math_reward.nearest import no_such
+from math_reward.nearest import no_such, sentence
 from math_reward.pool.item import DEFAULT_OPTIONS, Graded, Item
 from math_reward.pool.pool import Pool, QueueFull
 from math_reward.settings import Settings
@@ -100,8 +100,7 @@ def options_of(parameters: QueryParams) -> Options:
     given: dict[str, Any] = {}
     for name, text in parameters.multi_items():
         if name not in GradeOptions.model_fields:
-            said = no_such("parameter", name, GradeOptions.model_fields)
-            raise _refused(422, said if said.endswith("?") else f"{said}.")
+            raise _refused(422, sentence(no_such("parameter", name, GradeOptions.model_fields)))
         given[name] = _TRUTH.get(text.lower(), text) if name not in ("mode", "rel_tol") else text
     try:
         return GradeOptions.model_validate(given).over(DEFAULT_OPTIONS)

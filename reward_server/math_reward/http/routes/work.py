@@ -25,7 +25,7 @@ from math_reward.http.schemas import (
     RewardResponse,
     reward_answer,
 )
-from math_reward.nearest import no_such
+from math_reward.nearest import no_such, sentence
 from math_reward.pool.item import Graded, Item
 from math_reward.pool.pool import Pool
 from math_reward.settings import Settings
@@ -159,7 +159,7 @@ def _refuse_unknown_parameters(request: Request) -> None:
         raise HTTPException(422, f"Parameter {unknown!r} is for {MEDIA_TYPE}: put it into the body's 'options'.")
     if unknown is not None:
         said = no_such("parameter", unknown, known) if known else f"There is no parameter {unknown[:40]!r}"
-        raise HTTPException(422, said if said.endswith("?") else f"{said}.")
+        raise HTTPException(422, sentence(said))
 
 
 _OnNoJudgement = Annotated[
