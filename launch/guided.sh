@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Mixed-policy DAPO at laptop scale: DAPO, DAPO + M1, DAPO + M2 and DAPO + M1 + M2, three seeds each. They start with one
-# policy that is right in one of twenty responses; the guide is right in three of five. Writes tables, curves and a report.
+# Mixed-policy DAPO at laptop scale: DAPO, DAPO with three times the updates, DAPO + M1, + M2 and + M1 + M2, three seeds
+# each. They start with one policy that is right in one of twenty responses; the guide is right in three of five. Writes
+# tables, curves and a report.
 #
-#   bash launch/guided.sh                           # about 90 minutes on 2 cores; writes runs/guided/report.html
+#   bash launch/guided.sh                           # two hours or more on 2 cores; writes runs/guided/report.html
 #   bash launch/guided.sh --algorithms dapo,dapo_m2 # some of them
 #   bash launch/guided.sh --seeds 1 --steps 5 --out runs/try
 #
