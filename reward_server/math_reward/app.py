@@ -31,7 +31,8 @@ EXPLAINER_QUEUE = 64
 def create_app(settings: Settings, lifecycle: Lifecycle | None = None, tokens: Tokens | None = None) -> FastAPI:
     """The service as an ASGI application. Its worker processes start and end with its lifespan.
 
-    The caller drains the service through ``lifecycle``, and changes the tokens through ``tokens``.
+    The caller drains the service through ``lifecycle``, changes the tokens through ``tokens``, and notes on
+    ``app.state.metrics`` which files it has read.
     """
     lifecycle = lifecycle or Lifecycle()
     tokens = tokens or Tokens(settings.tokens)
@@ -61,6 +62,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None, tokens: T
         docs_url=None,
         redoc_url=None,
     )
+    app.state.metrics = metrics
     # The middleware that is added last sees a request first.
     app.add_middleware(AuthAndLimits, settings=settings, lifecycle=lifecycle, tokens=tokens)
     app.add_middleware(Telemetry, metrics=metrics, access_log=access_log)

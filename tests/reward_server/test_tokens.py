@@ -1,5 +1,6 @@
 """Several tokens with names: what a file may hold, whom they let in, and how they are changed without a restart."""
 
+import re
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -116,15 +117,22 @@ def test_tokens_are_rotated_and_counted_without_a_restart(
         server.process.send_signal(signal.SIGHUP)
         wait_for(lambda: any(said in line for line in server.log()))
 
+    def last_was_used() -> bool:
+        metrics = server.client.get("/metrics").text
+        return re.findall(r"^math_reward_last_reload_successful(.*)", metrics, re.MULTILINE) == ['{file="tokens"} 1.0']
+
+    assert last_was_used()
     assert [status(token) for token in ("old-1", "new-2", "other-1", "wrong")] == [200, 401, 200, 401]
     read_again("trainer old-1\ntrainer new-2\nevaluation other-1\n", "read again: trainer (2 tokens),evaluation.")
     assert [status(token) for token in ("old-1", "new-2", "other-1")] == [200, 200, 200]
     read_again("trainer new-2\nevaluation\n", "line 2 has to be a name and a token with a blank between them. The ")
+    assert not last_was_used()
     assert [status(token) for token in ("old-1", "new-2", "other-1")] == [200, 200, 200]
     read_again("", f"MATH_REWARD_TOKEN_FILE, {path}, has no token. The tokens before it stay valid.")
     read_again("trainer", "has one word where it had names: give the token a name, or start the service again. The ")
     assert [status(token) for token in ("old-1", "new-2", "other-1")] == [200, 200, 200]
     read_again("trainer new-2\n", "The tokens were read again: trainer.")
+    assert last_was_used()
     assert [status(token) for token in ("old-1", "new-2", "other-1")] == [401, 200, 401]
 
     metrics = server.client.get("/metrics").text

@@ -18,6 +18,7 @@ from math_reward.http.event_loop.http_protocol import protocol_of
 from math_reward.http.event_loop.listener import BACKLOG
 from math_reward.http.event_loop.tls import CertificateRefused, certificate_of, with_tls
 from math_reward.http.lifecycle import Lifecycle
+from math_reward.http.metrics import Metrics
 from math_reward.settings import Settings, SettingsError
 from math_reward.tokens import Tokens, names_of
 
@@ -51,9 +52,15 @@ class Server(uvicorn.Server):
         protocol: type[asyncio.Protocol] = protocol_of(self._waiting)
         if self._certificate is not None:
             protocol = with_tls(protocol_of(self._waiting), self._certificate, self._waiting)
+        app = create_app(settings, self._lifecycle, self._tokens)
+        self._metrics: Metrics = app.state.metrics
+        if self._certificate is not None:
+            self._metrics.file_read("certificate", is_used=True)
+        if settings.token_file is not None:
+            self._metrics.file_read("tokens", is_used=True)
         # Standard output has only the line of `ready`, and the service writes its own access log.
         config = uvicorn.Config(
-            create_app(settings, self._lifecycle, self._tokens),
+            app,
             access_log=False,
             log_level="warning",
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
@@ -118,17 +125,21 @@ class Server(uvicorn.Server):
         if self._certificate is not None:
             try:
                 self._certificate.read_again()
-                print("math-reward: The certificate was read again.", file=sys.stderr, flush=True)
+                self._tell("certificate", "The certificate was read again.", is_used=True)
             except CertificateRefused as error:
-                print(f"math-reward: {error} The certificate before it stays.", file=sys.stderr, flush=True)
+                self._tell("certificate", f"{error} The certificate before it stays.", is_used=False)
         if self._settings.token_file is None:
             return
         try:
             found = self._settings.with_tokens_now().tokens
             self._tokens.replace(found)
-            print(f"math-reward: The tokens were read again: {names_of(found)}.", file=sys.stderr, flush=True)
+            self._tell("tokens", f"The tokens were read again: {names_of(found)}.", is_used=True)
         except SettingsError as error:
-            print(f"math-reward: {error} The tokens before it stay valid.", file=sys.stderr, flush=True)
+            self._tell("tokens", f"{error} The tokens before it stay valid.", is_used=False)
+
+    def _tell(self, file: str, said: str, *, is_used: bool) -> None:
+        self._metrics.file_read(file, is_used=is_used)
+        print(f"math-reward: {said}", file=sys.stderr, flush=True)
 
     def _stop(self) -> None:
         self.should_exit = True

@@ -79,6 +79,13 @@ class Metrics:
         self._cache_hits = self._labelled("cache_hits", "Hits of the grader's caches.", "cache")
         self._cache_misses = self._labelled("cache_misses", "Misses of the grader's caches.", "cache")
         self._seen = PoolCounters()
+        self._reloaded = Gauge(
+            "math_reward_last_reload_successful",
+            "1 if the service uses what it read last of a file that SIGHUP reads again, 0 if it kept the one before.",
+            ["file"],
+            registry=self._registry,
+            multiprocess_mode="livemin",
+        )
         build = Gauge(
             "math_reward_build_info",
             "Always 1.",
@@ -106,6 +113,10 @@ class Metrics:
             self._by_token.labels(token_name, str(status)).inc()
         self._requests.labels(route, str(status)).inc()
         self._request_seconds.labels(route).observe(seconds)
+
+    def file_read(self, file: str, *, is_used: bool) -> None:
+        """Notes whether the service uses what it read of a file, ``certificate`` or ``tokens``."""
+        self._reloaded.labels(file).set(is_used)
 
     def items(self, graded: Iterable[Graded]) -> None:
         """Counts items that were answered."""

@@ -174,6 +174,12 @@ def test_sighup_gives_new_tokens_to_every_process_and_to_those_that_are_started_
     wait_for(lambda: sample(server, "math_reward_workers") == 2)
     assert (statuses("the-old-one"), statuses("the-new-one")) == ({401}, {200})
 
+    assert sample(server, "math_reward_last_reload_successful", file="tokens") == 1
+    tokens.write_text("")
+    server.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: sample(server, "math_reward_last_reload_successful", file="tokens") == 0)
+    assert statuses("the-new-one") == {200}
+
 
 def cannot_serve(*_: Any) -> None:
     sys.exit(3)

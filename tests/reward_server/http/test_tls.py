@@ -153,7 +153,9 @@ def test_a_renewed_certificate_is_shown_after_sighup_and_open_connections_stay(
             files[0].write_bytes(new[0].read_bytes())
             secure.process.send_signal(signal.SIGHUP)  # The key is still the old one.
             wait_for(lambda: any("The certificate before it stays." in line for line in secure.log()))
-            assert httpx.get(secure.url + "/healthz", verify=trusting(keep)).status_code == 200
+            assert (
+                'successful{file="certificate"} 0.0' in httpx.get(secure.url + "/metrics", verify=trusting(keep)).text
+            )
             files[1].write_bytes(new[1].read_bytes())
             secure.process.send_signal(signal.SIGHUP)
             wait_for(lambda: any("The certificate was read again." in line for line in secure.log()))
