@@ -7,11 +7,13 @@ what an error is. So each rule here is tested with both, against the same faulty
 """
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ import openrlhf_gtpo.rewards.posting
 from math_reward.client import AsyncClient, ClientError, Item, Refused
 from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError, RewardRequest
 
+from .certificates import write_certificate
 from .plugin.rewards.fake_reward_server import Answer, FakeRewardServer, Post, free_port, right_answer
 
 FAST = {"timeout": 60.0, "deadline": 120.0, "max_backoff": 0.02, "batch_wait": 0.02}
@@ -294,7 +297,35 @@ async def test_a_reference_that_cannot_be_read_fails_at_once_and_is_named(client
     assert good == (1.0, True)
     assert only(bad).permanent
     assert "'" + "x" * 80 + "'" in only(bad).message
-    assert "fix this row of the data" in only(bad).message
+    assert "fix this row of the data (its prompt: 'a prompt')" in only(bad).message
+
+
+async def test_a_certificate_that_is_not_trusted_is_a_failure_at_once(client: Any, tmp_path: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*write_certificate(tmp_path, "service"))
+    with FakeRewardServer(tls=context) as server:
+        async with client(server.url) as ask:
+            failed = await ask("1")
+        assert not server.posts
+    assert only(failed).permanent
+    assert only(failed).attempts == 1
+    assert "has a certificate that is not trusted (self" in only(failed).message
+
+
+@pytest.mark.parametrize(
+    ("prompt", "shown"),
+    [("short", "'short'"), ("a" * 100 + "b" * 9 + "c" * 100, f"'{'a' * 100} ... {'c' * 100}'")],
+)
+async def test_a_row_with_a_bad_reference_is_named_by_its_prompt(client: Any, prompt: str, shown: str) -> None:
+    def answer(post: Post) -> Answer:
+        body = right_answer(post)
+        body["results"][0] |= {"reward": 0.0, "correct": False, "verdict": "bad_reference"}
+        return Answer(body=body)
+
+    with FakeRewardServer(always=answer) as server:
+        async with client(server.url) as ask:
+            bad = await ask("0", "?", prompt)
+    assert f"(its prompt: {shown}" in only(bad).message
 
 
 @pytest.mark.parametrize("verdict", ["wrong", "no_answer", "timeout", "too_complex", "a verdict of a later version"])

@@ -146,9 +146,15 @@ def _refuse_no_judgement(verdict: str, request: RewardRequest) -> None:
     """Raise Failure for a verdict that does not judge the completion."""
     if verdict == "bad_reference":
         reference = str(request.reference)[:80]  # a data set may have a number or nothing here
-        raise Failure(f"cannot read the reference answer {reference!r}, fix this row of the data", permanent=True)
+        said = f"cannot read the reference answer {reference!r}, fix this row of the data"
+        raise Failure(f"{said} (its prompt: {_ends_of(request.prompt)!r})", permanent=True)
     if verdict == "error":
         raise Failure("could not grade the completion (verdict 'error')")
+
+
+def _ends_of(prompt: str) -> str:
+    """Enough of a prompt to find its row: many rows begin alike, and many end alike."""
+    return prompt if len(prompt) <= 200 else f"{prompt[:100]} ... {prompt[-100:]}"
 
 
 class OpenRLHFProtocol:

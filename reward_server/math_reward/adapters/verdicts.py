@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from math_reward.client import Client, ClientClosed, Item, Refused, Result, Settings
-from math_reward.client.protocol import OPTIONS, no_judgement
+from math_reward.client.protocol import OPTIONS, ends_of, no_judgement
 from math_reward.limits import DEADLINE, usable_cores
 from math_reward.nearest import no_such, sentence
 
@@ -58,7 +58,7 @@ class Verdicts:
         if isinstance(source, Client):
             return [result for result in source.grade_many(items) if isinstance(result, Result)]
         graded = source.submit_each([_for_the_pool(item) for item in items])
-        return [_judged(one.result()) for one in graded]
+        return [_judged(one.result(), item) for one, item in zip(graded, items, strict=True)]
 
     async def grade_one(self, completion: str, reference: Any, prompt: str | None = None) -> Result:
         """The verdict of one completion. Concurrent calls share requests and workers."""
@@ -66,7 +66,7 @@ class Verdicts:
         source = self._open()
         if isinstance(source, Client):
             return await asyncio.wrap_future(source.submit(item))
-        return _judged(await asyncio.wrap_future(source.submit(_for_the_pool(item))))
+        return _judged(await asyncio.wrap_future(source.submit(_for_the_pool(item))), item)
 
     def _open(self) -> Any:
         """The client or the pool, which starts with the first call."""
@@ -112,12 +112,13 @@ def _for_the_pool(item: Item) -> Any:
     except ValidationError as error:
         fault = error.errors()[0]
         field, why = fault["loc"][-1] if fault["loc"] else "options", fault["msg"].removeprefix("Value error, ")
-        raise Refused(f"The item cannot be graded: {field}: {why}.") from None
+        where = "" if item.prompt is None else f" with the prompt {ends_of(item.prompt)!r}"
+        raise Refused(f"The item{where} cannot be graded: {field}: {why}.") from None
 
 
-def _judged(graded: Any) -> Result:
+def _judged(graded: Any, item: Item) -> Result:
     result = Result(**graded.grade.as_dict(), seconds=graded.seconds)
-    failure = no_judgement(result)
+    failure = no_judgement(result, item)
     if failure is not None:
         raise failure.becomes(f"The grader {failure}.")
     return result

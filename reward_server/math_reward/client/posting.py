@@ -63,7 +63,7 @@ class Connections:
         if status >= 400:
             raise refusal(status, headers.get("Retry-After"), answer)
         endpoint.shares_prompts = headers.get("Accept-Prompts") == "shared"
-        return results(answer, len(items))
+        return results(answer, items)
 
     async def aclose(self) -> None:
         await self._http.aclose()

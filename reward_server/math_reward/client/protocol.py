@@ -134,8 +134,8 @@ def body(items: Sequence[Item], *, shared_prompts: bool) -> bytes:
         raise Failure(reason, Refused, divisible=True) from None
 
 
-def results(content: bytes, n: int) -> list[Result | Failure]:
-    """The outcomes of an answer to ``n`` items.
+def results(content: bytes, items: Sequence[Item]) -> list[Result | Failure]:
+    """The outcomes of an answer to a request with ``items``.
 
     Raises:
         Failure: it is not such an answer.
@@ -148,12 +148,12 @@ def results(content: bytes, n: int) -> list[Result | Failure]:
     found = answer.get("results") if isinstance(answer, dict) else None
     if not isinstance(found, list):
         raise Failure("gave an answer without a list 'results'", BadAnswer, divisible=True)
-    if len(found) != n:
-        raise Failure(f"gave {len(found)} results for {n} items", BadAnswer, divisible=True)
-    return [_result(one) for one in found]
+    if len(found) != len(items):
+        raise Failure(f"gave {len(found)} results for {len(items)} items", BadAnswer, divisible=True)
+    return [_result(one, item) for one, item in zip(found, items, strict=True)]
 
 
-def _result(value: Any) -> Result | Failure:
+def _result(value: Any, item: Item) -> Result | Failure:
     names = [each.name for each in fields(Result)]
     if not isinstance(value, dict) or not all(name in value for name in names):
         return Failure(f"gave a result without all of {', '.join(names)}", BadAnswer)
@@ -168,18 +168,24 @@ def _result(value: Any) -> Result | Failure:
             return Failure(f"gave a {name!r} that is not a text", BadAnswer)
     known: dict[str, Any] = {name: value[name] for name in names}
     result = Result(**known | {"reward": float(known["reward"]), "seconds": float(known["seconds"])})
-    return no_judgement(result) or result
+    return no_judgement(result, item) or result
 
 
-def no_judgement(result: Result) -> Failure | None:
-    """The failure for a verdict that does not judge the completion: it is never a reward of 0."""
+def no_judgement(result: Result, item: Item) -> Failure | None:
+    """The failure for a verdict that does not judge the item's completion: it is never a reward of 0."""
     if result.verdict == "bad_reference":
         why = f": {result.detail}" if result.detail else ""
-        said = f"cannot read the reference answer {result.reference[:80]!r}, fix this row of the data{why}"
+        whose = f" (its prompt: {ends_of(item.prompt)!r})" if item.prompt else ""
+        said = f"cannot read the reference answer {result.reference[:80]!r}, fix this row of the data{whose}{why}"
         return Failure(said.rstrip("."), NotJudged)
     if result.verdict == "error":
         return Failure(f"could not grade the completion ({result.detail or 'its log says why'})".replace(".)", ")"))
     return None
+
+
+def ends_of(prompt: str) -> str:
+    """Enough of a prompt to find its row: many rows begin alike, and many end alike."""
+    return prompt if len(prompt) <= 200 else f"{prompt[:100]} ... {prompt[-100:]}"
 
 
 def refusal(status: int, retry_after: str | None, content: bytes) -> Failure:

@@ -1,9 +1,7 @@
 """Reward services over https: a bundle of one's own is trusted, and another one is a failure at once."""
 
 import asyncio
-import contextlib
 import ssl
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,7 @@ from openrlhf_gtpo.rewards.probe import ServiceUnusable, doubtful_services
 
 from ...certificates import write_certificate
 from .asking import ask, error_of, outcomes, reward_client
-
-ANSWER = b'{"results": [{"reward": 1.0, "correct": true, "verdict": "correct"}]}'
+from .fake_reward_server import FakeRewardServer
 
 
 def own_pem(folder: Path, name: str) -> Path:
@@ -24,34 +21,19 @@ def own_pem(folder: Path, name: str) -> Path:
     return pem
 
 
-@contextlib.asynccontextmanager
-async def https_server(certificate: Path) -> AsyncIterator[str]:
-    """A server that gives one completion a request the reward 1, and its URL."""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:"))
-            await reader.readexactly(int(length.partition(b":")[2]))
-            writer.write(
-                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n"
-                b"Content-Length: %d\r\n\r\n%b" % (len(ANSWER), ANSWER)
-            )
-            await writer.drain()
-        writer.close()
-
+def https_server(certificate: Path) -> FakeRewardServer:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
-    async with await asyncio.start_server(answer, "127.0.0.1", 0, ssl=context) as server:
-        yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    return FakeRewardServer(tls=context)
 
 
 async def test_a_service_is_trusted_by_the_bundle_that_has_its_certificate(tmp_path: Path) -> None:
     own, other = own_pem(tmp_path, "own"), own_pem(tmp_path, "other")
     bundle = tmp_path / "bundle.pem"
     bundle.write_bytes(other.read_bytes() + own.read_bytes())
-    async with https_server(own) as url, reward_client(url, batch_size=1, ca_file=str(bundle)) as client:
-        (found,) = await outcomes(client, ask(1))
+    with https_server(own) as server:
+        async with reward_client(server.url, ca_file=str(bundle)) as client:
+            (found,) = await outcomes(client, ask(1))
 
     assert isinstance(found, Reward)
     assert found.score == 1.0
@@ -62,20 +44,21 @@ async def test_a_certificate_that_is_not_trusted_is_a_failure_at_once(tmp_path: 
     own = own_pem(tmp_path, "own")
     own_pem(tmp_path, "other")
     ca_file = bundle and str(tmp_path / bundle)
-    async with https_server(own) as url, reward_client(url, ca_file=ca_file, deadline=100_000.0) as client:
-        error = await error_of(client, ask(1))
+    with https_server(own) as server:
+        async with reward_client(server.url, ca_file=ca_file, deadline=100_000.0) as client:
+            error = await error_of(client, ask(1))
 
     assert error.permanent
     assert error.of_client
     assert error.attempts == 1
-    assert f"{url}/v1/grade has a certificate that is not trusted (self" in str(error)
+    assert f"{server.url}/v1/grade has a certificate that is not trusted (self" in str(error)
     assert str(error).endswith("): give its authority's by --reward.ca_file.")
 
 
 async def test_the_check_before_a_run_says_the_same(tmp_path: Path) -> None:
     own, other = own_pem(tmp_path, "own"), own_pem(tmp_path, "other")
-    async with https_server(own) as url:
-        settings = RewardClientSettings((url,), ca_file=str(other))
+    with https_server(own) as server:
+        settings = RewardClientSettings((server.url,), ca_file=str(other))
         with pytest.raises(ServiceUnusable, match=r"certificate that is not trusted .*--reward\.ca_file"):
             await asyncio.to_thread(doubtful_services, settings)
 
