@@ -94,5 +94,5 @@ def test_a_reference_that_cannot_be_read_ends_the_run_with_its_sentence(tmp_path
 
 def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
     run, _ = trainer(tmp_path, MathReward(), False, ["7", "8"])
-    with pytest.raises(ValueError, match=r"no column 'answer', but target.*MathReward\(answer="):
+    with pytest.raises(ValueError, match=r"no column 'answer', but target: name .*MathReward\(answer="):
         run.train()

@@ -30,7 +30,8 @@ class MathReward:
         **columns: Any,
     ) -> list[float]:
         if self._answer not in columns:
-            said = f"The data set has no column {self._answer!r}, but {', '.join(columns)}"
+            known = [name for name, of in columns.items() if isinstance(of, list) and name != "completion_ids"]
+            said = f"The data set has no column {self._answer!r}, but {', '.join(known) or 'only prompts'}"
             raise ValueError(f"{said}: name the one with the reference answers, MathReward(answer='...').")
         texts, questions = ([text_of(one) for one in column] for column in (completions, prompts))
         results = self._verdicts.grade(texts, columns[self._answer], questions)

@@ -143,7 +143,7 @@ def test_trl_gets_a_float_for_each_completion_of_texts_or_messages(verdicts: Ver
     assert reward(**chats, completion_ids=[[1], [2]]) == [1.0, 0.0]
     assert reward.__name__ == "math_reward"
     with pytest.raises(ValueError, match="no column 'target', but answer: name"):
-        reward(prompts=["?"], completions=["1"], answer=["1"])
+        reward(prompts=["?"], completions=["1"], completion_ids=[[1]], answer=["1"], trainer_state=None)
 
 
 def test_verl_gets_a_score_and_the_verdict() -> None:
