@@ -29,7 +29,7 @@ task=${TASK:-last_digit}
 
 python=.venv/bin/python
 prompts_per_step=16
-results=(before after phases.json summary.json curves.png metrics.jsonl rollouts.jsonl
+results=(before after phases.json summary.json curves.png report.html run.json metrics.jsonl rollouts.jsonl
     train.log evaluate.log reward_service.log model)
 phase_pid=
 phase_seconds=
@@ -76,7 +76,7 @@ end_phase() { # everything that it started: asked first, killed after 20 s
 
 stop() { # stop SIGNAL STATUS
     trap '' INT TERM HUP
-    printf '\nlaunch/quickstart.sh: stopped by SIG%s; the next run keeps what is installed and warmed up.\n' "$1" >&2
+    printf '\nlaunch/quickstart.sh: stopped by SIG%s; the next run keeps what is installed, and a warm start that was finished.\n' "$1" >&2
     [ -z "$phase_pid" ] || end_phase
     exit "$2"
 }
@@ -125,14 +125,15 @@ train() {
     wait $!
 }
 
+[ $# -eq 0 ] || fail "takes no arguments, but got '$*': STEPS=30 bash launch/quickstart.sh and so on; its head has the list."
 case $algorithm in
     gtpo | grpo_s | group_norm) ;;
     *) fail "ALGO is '$algorithm', but has to be gtpo, grpo_s or group_norm." ;;
 esac
 case $task in
-    last_digit | gates | trail) ;;
+    last_digit | gates | trail | wordings) ;;
     *.py) [ -f "$task" ] || fail "TASK is $task, and there is no such file." ;;
-    *) fail "TASK is $task, but has to be last_digit, gates, trail or a .py file: docs/extending.md." ;;
+    *) fail "TASK is $task, but has to be last_digit, gates, trail, wordings or a .py file: docs/extending.md." ;;
 esac
 [[ $steps =~ ^[1-9][0-9]{0,3}$ ]] && [ "$steps" -le 1000 ] ||
     fail "STEPS is '$steps', but has to be a number from 1 to 1000."
@@ -164,20 +165,24 @@ else
     for result in "${results[@]}"; do rm -rf "${run:?}/$result"; done
 fi
 
+set_up="1 min   the first time only; 1.1 GB to download, 4 GB of disk"
+[ ! -x "$python" ] || set_up="5 s     .venv is there: only what has changed is installed"
 cat <<EOF
 Quickstart: $algorithm, $steps steps, seed $seed, in $run. On two cores and no GPU it takes about
-  setup       1 min   the first time only; 1.1 GB to download, 4 GB of disk
+  setup       $set_up
   warm_start  2 min   a policy of 0.4 M parameters copies careless work: reinforcement learning is to remove habits that
-                      are planted here. Once for each task and seed; then it is taken from runs/cache
+                      are planted here. Once for each task, as its file is, and seed; then taken from runs/cache
   before      30 s    pass@1 on prompts that are never trained on
   training    $(((45 + steps * 3 / 2 + 59) / 60)) min   $algorithm through OpenRLHF, vLLM, DeepSpeed and Ray, with this project's reward service
   after       30 s    pass@1 again
-  report      5 s     table, curves, and the entropies and advantages of some responses
+  report      10 s    table, curves, the entropies and advantages of some responses, and an HTML report
+On a busy machine it takes several times as long.
 
 EOF
 echo "== setup"
 phase setup bash launch/setup.sh
 echo "== warm_start"
+echo "  reading and checking the task"
 phase warm_start "$python" launch/laptop/warm_start.py --out "$run/warm_start" --seed "$seed" --task "$task" \
     --prompts $((steps * prompts_per_step))
 echo "== before"
@@ -188,3 +193,4 @@ echo "== after"
 phase after evaluate "$run/model" "$run/after"
 echo "== report"
 "$python" launch/quickstart/report.py --run "$run" --algorithm "$algorithm"
+"$python" -m openrlhf_gtpo report "$run" --out "$run/report.html"

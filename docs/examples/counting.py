@@ -17,10 +17,11 @@ class Counting(Task):
     words = ("user", "assistant", "Count a in ", "\\boxed{")  # one token each; all else is single characters
     layers = 2  # of the policy
     max_length = 96  # tokens of a prompt and its response together
+    max_new_tokens = 40  # of the response alone
     warm_start_steps = 400
 
     def draw(self, rng):
-        """Any hashable object whose str() is its text."""
+        """A problem: any hashable object whose str() is its text. There have to be 5,000 different ones or more."""
         return "".join(rng.choice("aabc") for _ in range(rng.randint(4, 8)))
 
     def question(self, expression):
@@ -30,7 +31,7 @@ class Counting(Task):
         return str(expression.count("a"))
 
     def worked(self, expression, slip=0.0, rng=None):
-        """A response that forgets to count an a with probability `slip`."""
+        """The response to learn. With probability `slip` it forgets to count an a; without, it has to be right."""
         count, lines = 0, []
         for letter in expression:
             count += letter == "a" and not (rng and rng.random() < slip)

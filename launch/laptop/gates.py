@@ -62,6 +62,7 @@ class Gates(Task):
     words = ("user", "assistant", "Gates ", " on ", "\\boxed{")
     layers = 2
     max_length = 96  # 18 of the longest prompt, 53 of the longest response
+    max_new_tokens = 64
     warm_start_steps = 1300
     max_distinct = 120_000
     slip = SLIP

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import sys
+import traceback
 import zlib
 from abc import ABC, abstractmethod
 from importlib import import_module
@@ -15,6 +16,9 @@ from types import ModuleType
 from typing import Any
 
 HELD_OUT_SHARE = 10  # one expression in so many is held out
+HELD_OUT_PROMPTS = 400
+SPLIT_SEEDS = {"train": 1, "heldout": 2}  # the same prompts whatever the seed of the policy: runs stay comparable
+DRAWN_IN_VAIN = 200_000  # a split has no more expressions once so many were drawn and none was new
 
 NAMES = ("last_digit", "gates", "trail", "wordings")
 SKILLS = ("weak", "strong")
@@ -45,9 +49,16 @@ def _from_file(path: Path) -> ModuleType:
         raise ValueError(f"there is no file {path}")
     module = module_from_spec(spec)
     sys.modules[path.stem] = module  # where inspect looks for the source
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        where = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+        line = f", line {where[-1]}" if where else ""
+        raise ValueError(f"{path}{line}: {type(error).__name__}: {error}") from error
     if not isinstance(getattr(module, "TASK", None), Task):
-        raise ValueError(f"{path} has no TASK, an object of a subclass of task.Task")
+        raise ValueError(
+            f"{path} has no TASK, an object of a subclass of task.Task: end the file with TASK = YourClass()"
+        )
     return module
 
 
@@ -55,10 +66,10 @@ class Task(ABC):
     """A family of expressions with one answer each; an expression is hashable, and `str` gives its text."""
 
     name: str
-    words: tuple[str, ...]  # of questions and answers, one token each beside the single characters
+    words: tuple[str, ...]  # of questions and answers, one token each beside the single bytes
     layers: int  # of the policy
     max_length: int  # tokens, prompt and response together
-    max_new_tokens = 40  # of a response
+    max_new_tokens = 40  # of a response, with the token that ends it
     warm_start_steps: int
     warm_start_batch = 64  # demonstrations of one step
     max_distinct = 20_000  # expressions of one split; drawing distinct ones stays quick below it
@@ -86,24 +97,41 @@ class Task(ABC):
         return zlib.crc32(str(expression).encode()) % HELD_OUT_SHARE == 0
 
     def sample(self, rng: random.Random, held_out: bool) -> Any:
-        """An expression of one split."""
-        while True:
+        """An expression of one split.
+
+        Raises:
+            ValueError: none of very many that were drawn belongs to it.
+        """
+        for _ in range(DRAWN_IN_VAIN):
             expression = self.draw(rng)
             if self.is_held_out(expression) == held_out:
                 return expression
+        raise ValueError(_too_few(0, 1, held_out))
 
     def expressions(self, count: int, seed: int, held_out: bool) -> list[Any]:
         """`count` distinct expressions of one split. A longer list with the same seed begins with the shorter one.
 
         Raises:
-            ValueError: more are asked for than can be drawn in reasonable time.
+            ValueError: more are asked for than there are, or than can be drawn in reasonable time.
         """
         if not 1 <= count <= self.max_distinct:
             raise ValueError(f"the task can give 1 to {self.max_distinct} distinct expressions, not {count}")
-        rng, distinct = random.Random(seed), dict[Any, None]()
+        rng, distinct, in_vain = random.Random(seed), dict[Any, None](), 0
         while len(distinct) < count:
+            before = len(distinct)
             distinct[self.sample(rng, held_out)] = None
+            in_vain = in_vain + 1 if len(distinct) == before else 0
+            if in_vain * (HELD_OUT_SHARE if held_out else 1) > DRAWN_IN_VAIN:
+                raise ValueError(_too_few(len(distinct), count, held_out))
         return list(distinct)
+
+
+def _too_few(found: int, wanted: int, held_out: bool) -> str:
+    split = f"for the held-out split, which is one in {HELD_OUT_SHARE}" if held_out else "for training"
+    return (
+        f"draw gives only {found} different problems {split}, and {wanted} are needed: let it choose from more, such "
+        "as longer texts or larger numbers"
+    )
 
 
 def boxed(digit: int | str) -> str:

@@ -31,12 +31,11 @@ from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 import policy
-from task import NAMES, SKILLS, Task, load
+from check import check
+from task import HELD_OUT_PROMPTS, NAMES, SKILLS, SPLIT_SEEDS, Task, load
 
 CACHE = Path(__file__).resolve().parents[2] / "runs" / "cache"
 LEARNING_RATE = 2e-3
-HELD_OUT_PROMPTS = 400
-SPLIT_SEEDS = {"train": 1, "heldout": 2}  # the same prompts whatever the seed of the policy: runs stay comparable
 IGNORED = -100  # the label that the cross-entropy skips
 MAX_THREADS = 4  # more only get in each other's way at this size
 
@@ -165,8 +164,9 @@ def main() -> None:
     args = parser.parse_args()
     try:
         task = load(args.task, args.skill)
+        print(check(task, args.prompts), flush=True)
     except ValueError as error:
-        parser.error(f"{error}.")
+        raise SystemExit(f"{args.task}: {error}.") from None
 
     args.out.mkdir(parents=True, exist_ok=True)
     write_prompts(task, args.out / "train.jsonl", args.prompts, SPLIT_SEEDS["train"], held_out=False)

@@ -94,7 +94,8 @@ def group_text(group: list[dict[str, Any]]) -> str:
     head = f"Step {group[0]['step']}: {asked[1] if asked else group[0]['prompt']} (answer: {group[0]['label']})"
     note = (
         f"{correct} of {len(group)} responses are correct; {len(shown)} different ones with each token's entropy H "
-        "(nats) and advantage A:"
+        "(nats) and advantage A. Where A varies among the tokens of correct responses, or of wrong ones, that is the "
+        "entropy's part:"
     )
     lines = [textwrap.fill(f"{head} {note}", WIDTH, initial_indent="  ", subsequent_indent="  ")]
     for response in shown:

@@ -24,10 +24,11 @@ import last_digit  # noqa: E402
 import policy  # noqa: E402
 import trail  # noqa: E402
 import warm_start  # noqa: E402
+from check import check  # noqa: E402
 from gates import Row  # noqa: E402
 from last_digit import Expression  # noqa: E402
 from math_reward.grader import Verdict, grade  # noqa: E402
-from task import load  # noqa: E402
+from task import SPLIT_SEEDS, load  # noqa: E402
 
 MAX_NEW_TOKENS = 40  # of the quickstart
 task = last_digit.TASK
@@ -245,11 +246,11 @@ def test_the_two_policies_of_trails_have_one_tokenizer_and_its_longest_response_
     assert len(response) <= 64 <= trail.TASK.max_length - len(prompt)
 
 
-def test_a_skill_that_a_task_has_no_demonstrations_of_is_refused_in_one_sentence(monkeypatch, tmp_path, capsys):
-    with pytest.raises(SystemExit):
+def test_a_skill_that_a_task_has_no_demonstrations_of_is_refused_in_one_sentence(monkeypatch, tmp_path):
+    with pytest.raises(SystemExit) as refusal:
         run_warm_start(monkeypatch, tmp_path / "out", "--task", "gates", "--skill", "strong")
-    error = "the task gates has demonstrations of a weak policy only, none of a strong one.\n"
-    assert capsys.readouterr().err.endswith(error)
+    error = "the task gates has demonstrations of a weak policy only, none of a strong one."
+    assert str(refusal.value) == f"gates: {error}"
     assert not (tmp_path / "out").exists()
 
 
@@ -489,7 +490,11 @@ def run_script(script, **environment):
         ("STEPS", "0", "STEPS is '0', but has to be a number from 1 to 1000."),
         ("STEPS", "ten", "STEPS is 'ten', but has to be a number from 1 to 1000."),
         ("TASK", "none.py", "TASK is none.py, and there is no such file."),
-        ("TASK", "sums", "TASK is sums, but has to be last_digit, gates, trail or a .py file: docs/extending.md."),
+        (
+            "TASK",
+            "sums",
+            "TASK is sums, but has to be last_digit, gates, trail, wordings or a .py file: docs/extending.md.",
+        ),
         ("SEED", "-1", "SEED is '-1', but has to be a whole number from 0 to 999999999."),
     ],
 )
@@ -498,6 +503,14 @@ def test_the_quickstart_refuses_a_setting_in_one_sentence(tmp_path, name, value,
     assert done.returncode == 1
     assert done.stderr == f"launch/quickstart.sh: {sentence}\n"
     assert not (tmp_path / "run").exists()
+
+
+def test_the_quickstart_refuses_arguments_and_says_how_it_is_told():
+    done = subprocess.run(["bash", ROOT / "launch/quickstart.sh", "--steps", "5"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        "launch/quickstart.sh: takes no arguments, but got '--steps 5': STEPS=30 bash launch/"
+    )
 
 
 def test_the_quickstart_does_not_write_into_a_folder_of_other_files(tmp_path):
@@ -546,7 +559,13 @@ def test_the_documented_tasks_demonstrations_leave_something_to_learn_and_fit_it
             "there is no task nothing: name one of last_digit, gates, trail, wordings, or a .py file with a TASK",
         ),
         ("none.py", None, "there is no file "),
-        ("empty.py", "TASK = 1", "has no TASK, an object of a subclass of task.Task"),
+        ("empty.py", "TASK = 1", "has no TASK, an object of a subclass of task.Task: end the file with TASK = YourC"),
+        (
+            "broken.py",
+            "from task import Task\nTASK = Task()",
+            "broken.py, line 2: TypeError: Can't instantiate abstract",
+        ),
+        ("typo.py", "x = 1\ny = = 2", "typo.py: SyntaxError: invalid syntax"),
     ],
 )
 def test_a_task_that_is_not_there_is_refused_in_one_sentence(tmp_path, name, content, said):
@@ -554,3 +573,79 @@ def test_a_task_that_is_not_there_is_refused_in_one_sentence(tmp_path, name, con
         (tmp_path / name).write_text(content)
     with pytest.raises(ValueError, match=re.escape(said)):
         load(str(tmp_path / name) if name.endswith(".py") else name)
+
+
+# The check of a task before anything is trained
+
+
+@pytest.mark.parametrize(
+    ("name", "share"), [("last_digit", 0.5), ("gates", 0.2), ("wordings", 0.3), (str(EXAMPLE), 0.4)]
+)
+def test_the_projects_own_tasks_pass_the_check_which_shows_problems_and_the_share_of_right_demonstrations(name, share):
+    said = check(load(name), prompts=960)
+    expression = load(name).expressions(1, SPLIT_SEEDS["train"], held_out=False)[0]
+    assert load(name).question(expression) in said
+    (found,) = re.findall(r"(\d+)% of the demonstrations are right", said)
+    assert abs(int(found) / 100 - share) < 0.1
+
+
+def test_both_skills_of_the_guided_studys_task_pass_the_check():
+    for skill, share in (("weak", 0.05), ("strong", 0.6)):
+        (found,) = re.findall(r"(\d+)% of the demonstrations are right", check(load("trail", skill), prompts=960))
+        assert abs(int(found) / 100 - share) < 0.06
+
+
+def with_change(**changes):
+    """The documented task with other attributes or methods."""
+    return type("Changed", (type(load(str(EXAMPLE))),), changes)()
+
+
+def of_few_letters(self, rng):
+    return "".join(rng.choice("abc") for _ in range(5))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"draw": of_few_letters}, r"draw gives only \d{2} different problems for the held-out split, .* and 400 are"),
+        (
+            {"draw": lambda self, rng: rng.choice("ab")},
+            "draw gives only [012] different problems for training, and 96",
+        ),
+        ({"draw": lambda self, rng: ["a"]}, "draw raises TypeError: unhashable type: 'list'"),
+        ({"max_length": 24}, r"max_new_tokens\), but max_length is 24: raise it to \d+ or more"),
+        ({"max_new_tokens": 20}, r"has \d+ tokens with the one that ends it, and max_new_tokens is 20: raise it"),
+        ({"answer": lambda self, text: text.count("a")}, r"answer\('\w+'\) gives \d, and has to give a text"),
+        (
+            {"answer": lambda self, text: "none of it, sadly"},
+            r"worked\(.* to the grader wrong; correct one of the two",
+        ),
+        ({"answer": lambda self, text: ""}, r"answer\('\w+'\) is '', which the grader cannot read: "),
+        (
+            {"question": lambda self, text: self.asked},
+            r"question\('\w+'\) raises AttributeError: 'Changed' object has no",
+        ),
+        ({"warm_start_steps": None}, "warm_start_steps has to be a number above 0; it is missing"),
+        ({"words": "user"}, "words has to be a tuple of texts; it is 'user'"),
+        ({"words": ("user", 1)}, r"words has to be a tuple of texts; it is \('user', 1\)"),
+    ],
+)
+def test_a_task_that_no_policy_can_be_trained_on_is_refused_in_one_sentence(changes, said):
+    with pytest.raises(ValueError, match=said) as refusal:
+        check(with_change(**changes), prompts=96)
+    assert "\n" not in str(refusal.value)
+
+
+def test_the_warm_start_refuses_such_a_task_before_it_writes_anything(monkeypatch, tmp_path):
+    own = tmp_path / "own.py"
+    own.write_text(EXAMPLE.read_text().replace("max_length = 96", "max_length = 24"))
+    with pytest.raises(SystemExit, match=r"own\.py: the prompt of .* max_length is 24"):
+        run_warm_start(monkeypatch, tmp_path / "out", "--task", str(own))
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_check_is_a_command_too():
+    shown = subprocess.run(
+        [sys.executable, ROOT / "launch" / "laptop" / "check.py", EXAMPLE], capture_output=True, text=True, check=True
+    )
+    assert "Count a in " in shown.stdout
