@@ -193,4 +193,5 @@ echo "== after"
 phase after evaluate "$run/model" "$run/after"
 echo "== report"
 "$python" launch/quickstart/report.py --run "$run" --algorithm "$algorithm"
-"$python" -m openrlhf_gtpo report "$run" --out "$run/report.html"
+"$python" -m openrlhf_gtpo report "$run" --out "$run/report.html" >/dev/null
+echo "  report: $run/report.html (open it in a browser)"
