@@ -118,7 +118,7 @@ def correctness(scores: torch.Tensor | None) -> torch.Tensor:
     Raises:
         NotBinary: there are no scores, or other values.
     """
-    fix = "make the reward service return 'scores' of 0 or 1 beside 'rewards'"
+    fix = "make the reward function or service return 'scores' of 0 or 1 beside 'rewards'"
     if scores is None:
         raise NotBinary(f"GTPO and GRPO-S need verified correctness, but the rewards came without scores: {fix}.")
     strange = scores[(scores != 0) & (scores != 1) & (scores != -1)]

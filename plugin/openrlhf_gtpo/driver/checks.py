@@ -4,11 +4,13 @@ Add a new one to `of_flags` if it looks only at flags and names, to `of_content`
 `of_services` if it calls a service."""
 
 import argparse
+import os
 from collections.abc import Callable
 from typing import Any
 
 from openrlhf_gtpo.data.named_files import data_faults, is_offline, model_fault, python_fault
 from openrlhf_gtpo.driver.command_line import openrlhfs_refusal
+from openrlhf_gtpo.driver.model_size import positions_of
 from openrlhf_gtpo.driver.refusals import refusals
 from openrlhf_gtpo.driver.training_data import check_training_data, guide_faults
 from openrlhf_gtpo.errors import SettingsError
@@ -51,7 +53,7 @@ def of_content(args: argparse.Namespace) -> tuple[list[str], list[str]]:
         Sentences for which the run is refused, and warnings.
     """
     faults, warnings = check_training_data(vars(args))
-    faults += _unknown_schedulers(vars(args)) + _unusable_function(vars(args))
+    faults += _unknown_schedulers(vars(args)) + _unusable_function(vars(args)) + _too_few_positions(vars(args))
     return faults + guide_faults(vars(args)), warnings + guide_warnings(vars(args))
 
 
@@ -85,6 +87,20 @@ def _unusable_function(flags: dict[str, Any]) -> list[str]:
     except FunctionUnusable as error:
         return [f"--shaping.function: {error}."]
     return []
+
+
+def _too_few_positions(flags: dict[str, Any]) -> list[str]:
+    """Models with fewer positions than --data.max_len: vLLM would refuse them when its engines start."""
+    if os.environ.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") == "1":
+        return []
+    guide = GuideSettings.of_flags(flags)
+    named = [flags["actor.model_name_or_path"], *([guide.model] if guide and guide.model else [])]
+    return [
+        f"--data.max_len is {flags['data.max_len']:,}, but the model {name} has {most:,} positions "
+        f"(max_position_embeddings in its config.json): give at most {most}, or a model with more."
+        for name in named
+        if (most := positions_of(name)) is not None and most < flags["data.max_len"]
+    ]
 
 
 def _unknown_schedulers(flags: dict[str, Any]) -> list[str]:

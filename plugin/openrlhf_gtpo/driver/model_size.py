@@ -1,4 +1,4 @@
-"""The size of a policy, out of its config.json: parameters, and bytes for each of its tokens."""
+"""The size of a policy, out of its config.json: parameters, bytes for each of its tokens, and positions."""
 
 import json
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["KNOWN", "Model", "model_named"]
+__all__ = ["KNOWN", "Model", "model_named", "positions_of"]
 
 
 @dataclass(frozen=True)
@@ -82,15 +82,36 @@ def model_named(name: str) -> Model | None:
     Args:
         name: as ``--actor.model_name_or_path``.
     """
-    config = Path(name) / "config.json"
-    if config.is_file():
-        return Model.of(json.loads(config.read_text(encoding="utf-8")))
     family = name.rsplit("/", 1)[-1].removesuffix("-Instruct")
-    if family in KNOWN:
+    if family in KNOWN and not (Path(name) / "config.json").is_file():
         return KNOWN[family]
+    config = _config(name)
+    return None if config is None else Model.of(config)
+
+
+def positions_of(name: str) -> int | None:
+    """Tokens that the named model has positions for; None where that is not known, or its positions are scaled."""
+    config = _config(name) or {}
+    config = config.get("text_config") or config
+    for scaling in (config.get("rope_scaling") or {}, config.get("rope_parameters") or {}):
+        of_each_kind_of_layer = any(isinstance(value, dict) for value in scaling.values())
+        if (
+            of_each_kind_of_layer
+            or "factor" in scaling
+            or {"default"} != {scaling.get(key) or "default" for key in ("rope_type", "type")}
+        ):
+            return None
+    return config.get("max_position_embeddings")
+
+
+def _config(name: str) -> dict[str, Any] | None:
+    """The content of config.json in a folder, or of a hub id in the cache; None if it is in neither."""
+    path = Path(name) / "config.json"
+    if path.is_file():
+        return json.loads(path.read_text(encoding="utf-8"))
     from transformers import AutoConfig
 
     try:
-        return Model.of(AutoConfig.from_pretrained(name, local_files_only=True).to_dict())
+        return AutoConfig.from_pretrained(name, local_files_only=True).to_dict()
     except (OSError, ValueError):
         return None

@@ -425,7 +425,7 @@ def test_saved_rollouts_hold_each_tokens_entropy_reward_and_advantage(tmp_path: 
 def test_a_score_that_is_neither_right_nor_wrong_stops_training_with_a_sentence(score: float) -> None:
     responses = rollout()
     responses[5]["reward"] = responses[5]["scores"] = score
-    with pytest.raises(NotBinary, match="make the reward service return 'scores' of 0 or 1"):
+    with pytest.raises(NotBinary, match="make the reward function or service return 'scores' of 0 or 1"):
         advantages_by_response(arguments(), responses)
 
 

@@ -1,6 +1,7 @@
 """What is refused before Ray starts, with a dry run and without, by the driver itself."""
 
 import contextlib
+import json
 import os
 import re
 import subprocess
@@ -218,3 +219,18 @@ def test_a_shaping_function_is_tried_on_small_groups_before_anything_starts(prep
     assert sentence.startswith("--shaping.function: ")
     assert "write FILE.py:NAME" in sentence
     assert prepare("--dry-run", **named, shaping__function=f"{SHAPING}:surprise") is None
+
+
+@pytest.mark.parametrize("how", [["--dry-run"], []])
+def test_more_tokens_than_the_model_has_positions_are_refused_before_an_engine_does(
+    prepare: Prepare, how: list[str], tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = json.loads((tiny_model / "config.json").read_text())["max_position_embeddings"]
+    found = refused(prepare, *how, data__max_len=str(most + 1))
+    assert found == [
+        f"--data.max_len is {most + 1:,}, but the model {tiny_model} has {most:,} positions (max_position_embeddings "
+        f"in its config.json): give at most {most}, or a model with more."
+    ]
+    assert prepare("--dry-run", data__max_len=str(most)) is None
+    monkeypatch.setenv("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "1")
+    assert prepare("--dry-run", data__max_len=str(most + 1)) is None

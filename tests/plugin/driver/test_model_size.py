@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config, Qwen3Config
 
-from openrlhf_gtpo.driver.model_size import KNOWN, Model, model_named
+from openrlhf_gtpo.driver.model_size import KNOWN, Model, model_named, positions_of
 
 PUBLISHED = {
     "Qwen2.5-0.5B": 494_032_768,
@@ -63,3 +63,21 @@ def test_a_model_is_known_by_its_folder_or_by_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize("config", [{}, {"hidden_size": 8}, {**SMALL, "num_attention_heads": 4, "num_experts": 8}])
 def test_another_kind_of_model_is_not_guessed(config: dict[str, int]) -> None:
     assert Model.of(config) is None
+
+
+@pytest.mark.parametrize(
+    ("rope", "positions"),
+    [
+        (None, 96),
+        ({"rope_type": "default", "rope_theta": 10_000.0}, 96),
+        ({"rope_type": "linear", "factor": 4.0, "rope_theta": 10_000.0}, None),
+        ({"rope_type": "yarn", "factor": 4.0, "rope_theta": 10_000.0, "original_max_position_embeddings": 96}, None),
+    ],
+)
+def test_a_model_has_as_many_positions_as_its_config_says_unless_they_are_scaled(
+    rope: dict[str, object] | None, positions: int | None, tmp_path: Path
+) -> None:
+    config = Qwen2Config(**SMALL, num_attention_heads=4, max_position_embeddings=96, rope_parameters=rope)
+    config.save_pretrained(tmp_path)
+    assert positions_of(str(tmp_path)) == positions
+    assert positions_of("nobody/has-this") is None
