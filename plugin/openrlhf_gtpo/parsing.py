@@ -3,6 +3,7 @@
 import argparse
 import importlib
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from openrlhf_gtpo.likeness import did_you_mean
@@ -20,12 +21,15 @@ class Parser(argparse.ArgumentParser):
         return found
 
 
-def unknown(words: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
+def unknown(
+    words: Sequence[str], parser: argparse.ArgumentParser, renamed: Mapping[str, str] = MappingProxyType({})
+) -> list[str]:
     """One sentence for each flag of these words, and for each value that follows none.
 
     Args:
         words: flags with their values that the parser did not recognise, in order.
         parser: has all the flags that exist.
+        renamed: flags of earlier versions, and what they are called now.
     """
     known = [option for action in parser._actions for option in action.option_strings]
     sentences = []
@@ -36,7 +40,8 @@ def unknown(words: Sequence[str], parser: argparse.ArgumentParser) -> list[str]:
             continue
         name = word.partition("=")[0]
         said = f"There is no flag {name}" if is_flag else f"{word!r} belongs to no flag"
-        sentences.append(said + did_you_mean(name, known, "--help lists them"))
+        now = f": it is {renamed[name]} now." if name in renamed else did_you_mean(name, known, "--help lists them")
+        sentences.append(said + now)
         follows_unknown = is_flag
     return sentences
 

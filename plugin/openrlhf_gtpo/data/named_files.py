@@ -41,7 +41,8 @@ def model_fault(flag: str, name: str, *, offline: bool) -> str | None:
         return None
     return (
         f"{flag}: {_nothing_there(name, 'folder')}, and the hub is switched off (HF_HUB_OFFLINE) without a model "
-        f"{name} in its cache: give a folder, or download it once by `HF_HUB_OFFLINE=0 hf download {name}`."
+        f"{name} in its cache: give a folder, download it once by `HF_HUB_OFFLINE=0 hf download {name}`, or add "
+        "--device gpu to plan a run on GPUs."
     )
 
 

@@ -115,6 +115,10 @@ def _urls(text: str | None) -> tuple[str, ...]:
     if text is None:
         return ()
     urls = tuple(url.strip() for url in text.split(",") if url.strip())
+    if any(url.endswith(".py") for url in urls):
+        raise SettingsError(
+            "--reward_url is for services: `openrlhf-gtpo train --dry-run` looks whether a .py file exists."
+        )
     try:
         RewardClientSettings(urls)
     except ValueError as error:

@@ -54,6 +54,10 @@ def of_content(args: argparse.Namespace) -> tuple[list[str], list[str]]:
     """
     faults, warnings = check_training_data(vars(args))
     faults += _unknown_schedulers(vars(args)) + _unusable_function(vars(args)) + _too_few_positions(vars(args))
+    if vars(args)["algo.kl.use_loss"] and vars(args)["algo.kl.init_coef"] == 0:
+        warnings.append(
+            "--algo.kl.use_loss does nothing while --algo.kl.init_coef is 0: leave it out, or give a weight."
+        )
     return faults + guide_faults(vars(args)), warnings + guide_warnings(vars(args))
 
 

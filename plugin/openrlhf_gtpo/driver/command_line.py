@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from openrlhf_gtpo.driver.flags import add_flags
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.likeness import did_you_mean
 from openrlhf_gtpo.openrlhf_internals import CLI, OpenRLHFMismatch, hierarchize, source_of
 from openrlhf_gtpo.parsing import unknown
 from openrlhf_gtpo.settings import rewards_are_embedded
@@ -39,6 +40,27 @@ PROGRAM = "openrlhf-gtpo train"
 
 USAGE = f"""{PROGRAM} --actor.model_name_or_path DIR_OR_ID --data.prompt_dataset FILE [--preset NAME] [flags]
        {PROGRAM} --help  lists every flag with its default"""
+
+
+RENAMED = {
+    "--pretrain": "--actor.model_name_or_path",
+    "--reward_pretrain": "--reward.model_name_or_path",
+    "--actor_learning_rate": "--actor.adam.lr",
+    "--critic_learning_rate": "--critic.adam.lr",
+    "--generate_max_len": "--rollout.max_new_tokens",
+    "--prompt_max_len": "--data.max_len",
+    "--micro_train_batch_size": "--train.micro_batch_size",
+    "--micro_rollout_batch_size": "--rollout.micro_batch_size",
+    "--save_path": "--ckpt.output_dir",
+    "--bf16": "--ds.param_dtype",
+    "--flash_attn": "--ds.attn_implementation",
+    "--use_wandb": "--logger.wandb.key",
+    "--async_train": "--train.async_enable",
+}
+"""Flags of OpenRLHF before 0.11 that are unlike their new names."""
+
+ELSEWHERE = {"algo.advantage.estimator": {"grpo": "group_norm"}}
+"""Values by the names that others give them."""
 
 
 class FlagError(SettingsError):
@@ -68,7 +90,7 @@ def parse(arguments: Sequence[str]) -> CommandLine:
     made = parser()
     args, rest = made.parse_known_args(list(arguments))
     if rest:
-        raise FlagError("\n".join(unknown(rest, made)))
+        raise FlagError("\n".join(unknown(rest, made, RENAMED)))
     untouched = object()
     seen = made.parse_args(list(arguments), argparse.Namespace(**dict.fromkeys(vars(args), untouched)))
     given = frozenset(name for name, value in vars(seen).items() if value is not untouched)
@@ -139,7 +161,16 @@ class _Parser(argparse.ArgumentParser):
     """A parser that raises a FlagError where argparse would print its usage and exit."""
 
     def error(self, message: str) -> NoReturn:
-        raise FlagError(f"{message}.")
+        raise FlagError(message if message[-1] in ".?" else f"{message}.")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """argparse's own, with the nearest of the values that a flag takes."""
+        if action.choices is None or value in action.choices:
+            return
+        known = [str(choice) for choice in action.choices]
+        here = ELSEWHERE.get(action.dest, {}).get(str(value))
+        hint = f": here that is {here}." if here else did_you_mean(str(value), known, f"it takes {', '.join(known)}")
+        raise argparse.ArgumentError(action, f"there is no {value!r}{hint}")
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,8 @@ class Need:
     """Activations and logits of the responses whose log-probabilities are computed at once."""
     training: float
     """The peak of a training GPU: in the backward pass, or while log-probabilities are computed."""
+    beside: float
+    """Memory that an engine on the same GPU keeps while the policy trains: 0 if it sleeps, or has other GPUs."""
     resident: float
     """Memory that the trainer keeps on the GPU while the engine generates there; 0 if they have different GPUs."""
     engine_weights: float
@@ -219,6 +221,7 @@ def need(model: Model, setup: Setup, work: Workload) -> Need:
         backward=backward,
         forward=forward,
         training=training + beside,
+        beside=beside,
         resident=resident,
         engine_weights=engine_weights,
         sampling=sampling,
@@ -236,6 +239,8 @@ def rows(found: Need, setup: Setup, work: Workload) -> list[tuple[str, str]]:
         (found.optimizer, "optimizer"),
         (found.gathered, "gathered layers"),
         (found.reference, "reference"),
+        (OVERHEAD, "fragments and buffers"),
+        (found.beside, "the engine, which does not sleep"),
     ]
     listed = ", ".join(f"{_gib(size)} {name}" for size, name in parts if size)
     told = [
@@ -265,6 +270,12 @@ def warnings(found: Need, setup: Setup, work: Workload) -> list[str]:
         told.append(
             f"Weights, gradients and optimizer take {_gib(states)} GiB of a GPU that has {has}: use more GPUs, a "
             "higher --ds.zero_stage, --ds.adam_offload, or a smaller model."
+        )
+    elif found.training > setup.gpu_memory and found.beside and found.training - found.beside <= setup.gpu_memory:
+        told.append(
+            f"Training takes up to {_gib(found.training - found.beside)} GiB and the engine beside it keeps "
+            f"{_gib(found.beside)}, of a GPU that has {has}: add --vllm.enable_sleep and --ds.enable_sleep, or lower "
+            "--vllm.gpu_memory_utilization."
         )
     elif found.training > setup.gpu_memory:
         which = (

@@ -14,6 +14,8 @@ from openrlhf_gtpo.tables import aligned
 
 __all__ = ["plan"]
 
+NOT_FOR_A_CPU = "not estimated for a CPU: --device gpu plans the run on GPUs, GPU_GB=80 says how large they are"
+
 
 def plan(
     args: argparse.Namespace, *, device: str, precision: str, preset: str | None, overridden: Sequence[str]
@@ -31,10 +33,10 @@ def plan(
     rows = [("preset", _preset(preset, overridden)), *_algorithm(flags), *_batch(flags)]
     rows += [
         *_machines(flags, device, precision),
-        *(_memory(flags) if device == "gpu" else []),
+        *(_memory(flags) if device == "gpu" else [("memory", NOT_FOR_A_CPU)]),
         ("policy", str(flags["actor.model_name_or_path"] or flags.get("model_name_or_path"))),
         ("data", str(flags["data.prompt_dataset"])),
-        ("rewards", _rewards(flags)),
+        *_rewards(flags),
         ("output", str(flags["ckpt.output_dir"])),
     ]
     return aligned(rows)
@@ -134,7 +136,7 @@ def _memory(flags: dict[str, Any]) -> list[tuple[str, str]]:
     """The memory that the run needs on this machine's GPUs, else on GPUs of GPU_GB, else of 80 GiB."""
     model = memory.model_named(str(flags["actor.model_name_or_path"]))
     if model is None:
-        return [("memory", "not known: the model's config.json is not on this machine, or not of a supported kind")]
+        return [("memory", "not known: this machine has no config.json of the model, or the model is of another kind")]
     reckoned = memory.setup_of(flags, memory.gpu_bytes())
     work = memory.workload_of(flags)
     found = memory.need(model, reckoned, work)
@@ -142,11 +144,15 @@ def _memory(flags: dict[str, Any]) -> list[tuple[str, str]]:
     return told + [("warning", sentence) for sentence in memory.warnings(found, reckoned, work)]
 
 
-def _rewards(flags: dict[str, Any]) -> str:
-    if flags["reward.remote_url"]:
-        return str(flags["reward.remote_url"])
+def _rewards(flags: dict[str, Any]) -> list[tuple[str, str]]:
+    if given := flags["reward.remote_url"]:
+        if not given.endswith(".py"):
+            return [("rewards", given), ("", "a dry run does not ask it: openrlhf-gtpo doctor --reward_url does")]
+        estimator = ESTIMATORS.get(flags["algo.advantage.estimator"])
+        needs = "; its scores have to be 0 or 1" if estimator and estimator.needs_correctness else ""
+        return [("rewards", given), ("", f"a dry run does not call it{needs}")]
     if flags["train.agent_func_path"]:
-        return f"agent {flags['train.agent_func_path']}"
+        return [("rewards", f"agent {flags['train.agent_func_path']}")]
     if flags["reward.model_name_or_path"]:
-        return f"reward model {flags['reward.model_name_or_path']}"
-    return "the built-in reward service"
+        return [("rewards", f"reward model {flags['reward.model_name_or_path']}")]
+    return [("rewards", "the built-in reward service")]

@@ -9,6 +9,7 @@ from openrlhf_gtpo.driver.cuda_architectures import architecture_faults
 from openrlhf_gtpo.driver.flags import ENTROPY_BONUS
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_refusals
 from openrlhf_gtpo.rewards.certificates import trusted
+from openrlhf_gtpo.rewards.client_settings import check_url
 from openrlhf_gtpo.settings import rewards_are_embedded
 
 __all__ = ["gpu_refusals", "refusals"]
@@ -101,7 +102,7 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     for name in ("reward.timeout", "reward.deadline"):
         if not (math.isfinite(flags[name]) and flags[name] > 0):
             found.append(f"--{name} is {flags[name]}, but needs a number of seconds above 0.")
-    found += _ca_file_faults(flags)
+    found += _url_faults(flags) + _ca_file_faults(flags)
     for name in AT_LEAST_ONE:
         if flags[name] is not None and flags[name] < 1:
             found.append(f"--{name} is {flags[name]}, but needs to be at least 1.")
@@ -170,6 +171,20 @@ def _entropy_bonus_faults(flags: dict[str, Any]) -> list[str]:
 def _written(value: Any) -> str:
     """A flag's value as one writes it on the command line."""
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _url_faults(flags: dict[str, Any]) -> list[str]:
+    remote = flags["reward.remote_url"] or ""
+    if remote.endswith(".py") or flags["train.agent_func_path"]:
+        return []
+    faults = []
+    for url in filter(None, (part.strip() for part in remote.split(","))):
+        try:
+            check_url(url)
+        except ValueError as error:
+            hint = f"--reward.remote_url is {url}, which is no URL: write http://{url}, or name a .py file."
+            faults.append(f"--reward.remote_url: {error}" if "://" in url else hint)
+    return faults
 
 
 def _ca_file_faults(flags: dict[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from openrlhf_gtpo.rewards.certificates import trusted
 
-__all__ = ["RewardClientSettings"]
+__all__ = ["RewardClientSettings", "check_url"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class RewardClientSettings:
         if isinstance(self.urls, str) or not self.urls:
             raise ValueError("urls must be a tuple of at least one reward URL.")
         for url in self.urls:
-            _check_url(url)
+            check_url(url)
         # The HTTP library would refuse anything else too, but its error quotes the token.
         if self.token is not None and not (
             self.token and self.token.isascii() and self.token.isprintable() and " " not in self.token
@@ -63,7 +63,7 @@ class RewardClientSettings:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}.")
 
 
-def _check_url(url: str) -> None:
+def check_url(url: str) -> None:
     """Raise ValueError unless this is an http(s) URL with a host and without credentials."""
     try:
         parts = urlsplit(url)

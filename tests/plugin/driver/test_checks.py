@@ -234,3 +234,22 @@ def test_more_tokens_than_the_model_has_positions_are_refused_before_an_engine_d
     assert prepare("--dry-run", data__max_len=str(most)) is None
     monkeypatch.setenv("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "1")
     assert prepare("--dry-run", data__max_len=str(most + 1)) is None
+
+
+def test_a_flag_of_kl_that_does_nothing_is_a_warning(prepare: Prepare, capsys: pytest.CaptureFixture[str]) -> None:
+    said = "warning: --algo.kl.use_loss does nothing while --algo.kl.init_coef is 0: leave it out, or give a weight."
+    prepare("--dry-run", "--algo.kl.use_loss", algo__kl__init_coef="0")
+    assert said in capsys.readouterr().err
+    prepare("--dry-run", "--algo.kl.use_loss", algo__kl__init_coef="0.001")
+    assert said not in capsys.readouterr().err
+
+
+def test_a_plan_for_a_cpu_says_how_to_plan_for_gpus_and_what_a_dry_run_does_not_ask(
+    prepare: Prepare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare("--dry-run", reward__remote_url="http://127.0.0.1:9")
+    told = capsys.readouterr().out
+    assert "memory         not estimated for a CPU: --device gpu plans the run on GPUs" in told
+    assert "a dry run does not ask it: openrlhf-gtpo doctor --reward_url does" in told
+    prepare("--dry-run", reward__remote_url=str(REWARDS))
+    assert "a dry run does not call it; its scores have to be 0 or 1" in capsys.readouterr().out

@@ -1,13 +1,15 @@
 """Our flags on OpenRLHF's real parser: what joins it, what is refused, and in which words."""
 
 import argparse
+import re
 
 import pytest
 
 from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
 from openrlhf_gtpo.cpu import platform
+from openrlhf_gtpo.driver import command_line
 from openrlhf_gtpo.driver.cluster import gpus_by_role
-from openrlhf_gtpo.driver.command_line import FlagError
+from openrlhf_gtpo.driver.command_line import RENAMED, FlagError
 from openrlhf_gtpo.driver.refusals import AT_LEAST_ONE, refusals
 from openrlhf_gtpo.settings import estimator_options, loss_options, rewards_are_embedded, rollout_settings
 
@@ -251,8 +253,50 @@ def test_a_flag_that_the_estimator_does_not_read_is_refused(parser: argparse.Arg
     "flag", ["--shaping.weights", "--shaping.over", "--shaping.scope", "--reward.on_failure", "--device"]
 )
 def test_an_unknown_choice_is_refused_by_the_parser(parser: argparse.ArgumentParser, flag: str) -> None:
-    with pytest.raises(FlagError, match=f"^argument {flag}: invalid choice: 'sideways' "):
+    with pytest.raises(FlagError, match=f"^argument {flag}: there is no 'sideways': it takes "):
         parse(parser, flag, "sideways")
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ("grpo", "there is no 'grpo': here that is group_norm."),
+        ("GTPO", "there is no 'GTPO': did you mean gtpo"),
+        ("gpto", "there is no 'gpto': did you mean gtpo"),
+        ("nothing", "there is no 'nothing': it takes gae, reinforce, "),
+    ],
+)
+def test_a_mistyped_estimator_is_told_the_nearest_or_its_name_here(
+    parser: argparse.ArgumentParser, value: str, hint: str
+) -> None:
+    with pytest.raises(FlagError, match=f"^argument --algo.advantage.estimator: {re.escape(hint)}"):
+        parse(parser, "--algo.advantage.estimator", value)
+
+
+def test_flags_of_earlier_versions_that_sound_unlike_the_new_ones_are_told_their_new_names(
+    parser: argparse.ArgumentParser,
+) -> None:
+    known = {option for action in parser._actions for option in action.option_strings}
+    assert not set(RENAMED) & known
+    assert set(RENAMED.values()) <= known
+    with pytest.raises(FlagError, match=r"^There is no flag --pretrain: it is --actor\.model_name_or_path now\.$"):
+        command_line.parse(["--pretrain", "Qwen/Qwen2.5-7B"])
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("localhost:99", "--reward.remote_url is localhost:99, which is no URL: write http://localhost:99, or name a"),
+        ("ftp://a/b", "--reward.remote_url: urls must hold http:// or https:// URLs such as "),
+        ("http://a:1,b:2", "--reward.remote_url is b:2, which is no URL: write http://b:2, or name a .py file."),
+        ("http://me:secret@a:1", "--reward.remote_url: urls must not hold credentials (a): pass a token"),
+    ],
+)
+def test_what_is_no_url_of_a_reward_service_is_refused_before_anything_starts(
+    parser: argparse.ArgumentParser, url: str, sentence: str
+) -> None:
+    (found,) = refusals(parse(parser, "--reward.remote_url", url))
+    assert found.startswith(sentence)
 
 
 def test_the_built_in_reward_service_needs_reference_answers(parser: argparse.ArgumentParser) -> None:

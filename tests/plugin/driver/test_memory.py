@@ -1,8 +1,10 @@
 """Memory before a run: three set-ups worked by hand, and what changes it."""
 
+import re
+
 import pytest
 
-from openrlhf_gtpo.driver.memory import GIB, KNOWN, Setup, Workload, need, warnings
+from openrlhf_gtpo.driver.memory import GIB, KNOWN, Setup, Workload, need, rows, warnings
 
 
 def test_half_a_billion_parameters_on_one_gpu_of_24_gib() -> None:
@@ -106,3 +108,27 @@ def test_an_offloaded_optimizer_is_in_the_hosts_memory_and_not_on_the_gpu() -> N
     )
     assert here.training - there.training == here.optimizer == 16 * 1_543_714_304 / 2
     assert there.host - here.host == 12 * 1_543_714_304
+
+
+def test_an_engine_that_does_not_sleep_is_told_apart_from_training_with_the_flags_that_let_it_sleep() -> None:
+    """73.0 GiB of training fit into 80, but not beside an engine that keeps 0.6 x 80 = 48."""
+    setup = Setup(1, 8, 80 * GIB, 3, 1, 0.6, True, False, False, adam_offload=False)
+    work = Workload(length=6144, train_batch=2, forward_batch=8, at_once=256, checkpointing=True)
+    found = need(KNOWN["Qwen2.5-7B"], setup, work)
+    assert found.beside == 48 * GIB
+    assert warnings(found, setup, work)[0] == (
+        "Training takes up to 73.0 GiB and the engine beside it keeps 48.0, of a GPU that has 80.0: add "
+        "--vllm.enable_sleep and --ds.enable_sleep, or lower --vllm.gpu_memory_utilization."
+    )
+    assert "48.0 the engine, which does not sleep" in rows(found, setup, work)[0][1]
+
+
+def test_the_parts_of_training_that_are_listed_add_up_to_its_total() -> None:
+    for sleeps in (True, False):
+        setup = Setup(1, 8, 80 * GIB, 3, 1, 0.6, True, sleeps, sleeps, adam_offload=False)
+        work = Workload(length=6144, train_batch=2, forward_batch=8, at_once=256, checkpointing=True)
+        found = need(KNOWN["Qwen2.5-7B"], setup, work)
+        (_, first), (_, second), *_ = rows(found, setup, work)
+        total, *parts = (float(number) for number in re.findall(r"\d+\.\d", first.replace("a GPU's 80.0", "")))
+        learning, scoring = (float(number) for number in re.findall(r"\d+\.\d", second))
+        assert sum(parts) + max(learning, scoring) == pytest.approx(total, abs=0.4), "each is rounded to a tenth"
