@@ -1,10 +1,32 @@
-"""Checks whether a model can be trained on the GPUs, with the estimate of `openrlhf_gtpo.driver.memory`."""
+"""Checks whether there is room: for responses among a model's positions, and on the GPUs, with the estimate of
+`openrlhf_gtpo.driver.memory`."""
 
-from openrlhf_gtpo.data.findings import Finding, ok, skipped, warning
+from openrlhf_gtpo.data.findings import Finding, fault, ok, skipped, warning
 from openrlhf_gtpo.driver import memory
+from openrlhf_gtpo.driver.model_size import positions_of, too_few_positions
 from openrlhf_gtpo.settings import MOST_AT_ONCE
 
-__all__ = ["check_memory"]
+__all__ = ["check_memory", "check_positions"]
+
+
+def check_positions(model: str | None, max_len: int | None) -> Finding:
+    """Check that a model has a position for each token of a prompt and its response.
+
+    Args:
+        model: folder or hub id.
+        max_len: tokens of a prompt and its response.
+    """
+    name = "positions"
+    if model is None or max_len is None:
+        missing = " and ".join(f for f, value in (("--model", model), ("--max_len", max_len)) if value is None)
+        return skipped(name, f"Not checked: give {missing}.")
+    too_few = too_few_positions(model, max_len)
+    if too_few:
+        return fault(name, f"--max_len is {max_len:,}, but {too_few}.")
+    most = positions_of(model)
+    if most is None:
+        return skipped(name, f"Not checked: {model} has no config.json here, or scales its positions.")
+    return ok(name, f"{model} has {most:,} positions for {max_len:,} tokens.")
 
 
 def check_memory(model: str | None, device: str, gpus: int | None, max_len: int | None) -> Finding:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["KNOWN", "Model", "model_named", "positions_of"]
+__all__ = ["KNOWN", "Model", "model_named", "positions_of", "too_few_positions"]
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,18 @@ def positions_of(name: str) -> int | None:
         ):
             return None
     return config.get("max_position_embeddings")
+
+
+def too_few_positions(name: str, length: int) -> str | None:
+    """A clause if the named model has fewer positions than ``length`` tokens, else None. vLLM refuses it too, but
+    only when its engines start."""
+    most = positions_of(name)
+    if most is None or most >= length:
+        return None
+    return (
+        f"the model {name} has {most:,} positions (max_position_embeddings in its config.json): give at most {most}, "
+        "or a model with more"
+    )
 
 
 def _config(name: str) -> dict[str, Any] | None:

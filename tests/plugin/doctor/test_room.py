@@ -1,8 +1,11 @@
 """The doctor's word on memory: what fits, what cannot, and what it needs to know."""
 
+import json
+from pathlib import Path
+
 import pytest
 
-from openrlhf_gtpo.doctor.room import check_memory
+from openrlhf_gtpo.doctor.room import check_memory, check_positions
 
 
 def test_seven_billion_parameters_fit_on_eight_gpus_of_80_gib(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,3 +38,16 @@ def test_what_is_not_known_is_asked_for(arguments: tuple[str | None, str, int | 
     found = check_memory(*arguments)
     assert found.state == "skipped"
     assert found.sentence.startswith(sentence)
+
+
+def test_a_model_needs_a_position_for_each_token(tiny_model: Path) -> None:
+    most = json.loads((tiny_model / "config.json").read_text())["max_position_embeddings"]
+    assert check_positions(str(tiny_model), most).state == "ok"
+    found = check_positions(str(tiny_model), most + 1)
+    assert found.state == "fault"
+    assert found.sentence == (
+        f"--max_len is {most + 1:,}, but the model {tiny_model} has {most:,} positions (max_position_embeddings in "
+        f"its config.json): give at most {most}, or a model with more."
+    )
+    assert check_positions(str(tiny_model), None).sentence == "Not checked: give --max_len."
+    assert check_positions("nobody/has-this", 10).state == "skipped"
