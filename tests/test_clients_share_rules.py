@@ -282,15 +282,16 @@ async def test_the_verdict_error_to_the_end_is_an_error_and_no_reward(client: An
     assert "could not grade" in failed.message
 
 
+def with_a_bad_reference(post: Post) -> Answer:
+    """Right answers, but the first item's reference cannot be read."""
+    body = right_answer(post)
+    body["results"][0] |= {"reward": 0.0, "correct": False, "verdict": "bad_reference"}
+    return Answer(body=body)
+
+
 async def test_a_reference_that_cannot_be_read_fails_at_once_and_is_named(client: Any) -> None:
     reference = "x" * 80 + "y"
-
-    def answer(post: Post) -> Answer:
-        body = right_answer(post)
-        body["results"][0] |= {"reward": 0.0, "correct": False, "verdict": "bad_reference"}
-        return Answer(body=body)
-
-    with FakeRewardServer(always=answer) as server:
+    with FakeRewardServer(always=with_a_bad_reference) as server:
         async with client(server.url) as ask:
             bad, good = await asyncio.gather(ask("0", reference), ask("1"))
         assert len(server.posts) == 1
@@ -317,12 +318,7 @@ async def test_a_certificate_that_is_not_trusted_is_a_failure_at_once(client: An
     [("short", "'short'"), ("a" * 100 + "b" * 9 + "c" * 100, f"'{'a' * 100} ... {'c' * 100}'")],
 )
 async def test_a_row_with_a_bad_reference_is_named_by_its_prompt(client: Any, prompt: str, shown: str) -> None:
-    def answer(post: Post) -> Answer:
-        body = right_answer(post)
-        body["results"][0] |= {"reward": 0.0, "correct": False, "verdict": "bad_reference"}
-        return Answer(body=body)
-
-    with FakeRewardServer(always=answer) as server:
+    with FakeRewardServer(always=with_a_bad_reference) as server:
         async with client(server.url) as ask:
             bad = await ask("0", "?", prompt)
     assert f"(its prompt: {shown}" in only(bad).message

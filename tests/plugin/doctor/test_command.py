@@ -75,6 +75,7 @@ def test_a_whole_examination_as_a_program_reads_it(policy: Path, written: Callab
         "deepspeed": "ok",
         "transformers": "ok",
         "GPU": "ok",
+        "positions": "ok",
         "memory": "skipped",
         "entropy hook": "ok",
         "vLLM engine": "skipped",
@@ -92,7 +93,7 @@ def test_a_whole_examination_as_a_program_reads_it(policy: Path, written: Callab
     said = {check["name"]: check["sentence"] for check in found["checks"]}
     assert f"{data}: 1 of 4 prompts have more than 20 tokens" in said["data: lengths"]
     assert f"{data}: the grader cannot read 1 of 4 references, in line 3" in said["data: references"]
-    assert found["summary"] == "2 faults to fix, 1 warning to look at, in 18 checks; 3 skipped."
+    assert found["summary"] == "2 faults to fix, 1 warning to look at, in 19 checks; 3 skipped."
     assert "Traceback" not in done.stderr
 
 
