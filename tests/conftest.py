@@ -40,7 +40,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         num_hidden_layers=2,
         num_attention_heads=2,
         num_key_value_heads=2,
-        max_position_embeddings=32_768,
+        max_position_embeddings=128,
         tie_word_embeddings=False,
         eos_token_id=1,
         bos_token_id=None,

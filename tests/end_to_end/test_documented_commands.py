@@ -107,7 +107,7 @@ def test_a_job_that_the_cluster_can_never_place_is_refused_at_once(head: RayClus
 
 def test_a_task_of_ones_own_goes_through_the_whole_quickstart(folder: Path) -> None:
     """docs/examples/counting.py through launch/quickstart.sh, as docs/extending.md prints it, with two steps."""
-    (block,) = (block for block in blocks("tested by") if "docs/examples/counting.py" in block.text)
+    (block,) = (block for block in blocks("tested by") if "TASK=docs/examples/counting.py" in block.text)
     subprocess.run(["bash", str(ROOT / "launch" / "setup.sh")], check=True)  # else the quickstart would, from here
     status, said = run(block, folder, block.text, STEPS="2")
     assert status == 0, said[-4000:]

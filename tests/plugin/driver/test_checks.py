@@ -32,6 +32,7 @@ def prepare(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         "--actor.model_name_or_path": str(tiny_model),
         "--data.prompt_dataset": "train.jsonl",
         "--data.label_key": "label",
+        "--data.max_len": "128",
         "--ckpt.output_dir": "out",
     }
 
@@ -179,7 +180,10 @@ def test_a_run_takes_the_folders_that_it_writes_to(prepare: Prepare, flags: list
 def test_a_second_run_in_a_folder_ends_with_one_sentence_and_starts_nothing(prepare: Prepare, tmp_path: Path) -> None:
     prepared = prepare()
     assert prepared is not None
-    flags = [f"--{name}={vars(prepared.args)[name]}" for name in ("actor.model_name_or_path", "ckpt.output_dir")]
+    flags = [
+        f"--{name}={vars(prepared.args)[name]}"
+        for name in ("actor.model_name_or_path", "data.max_len", "ckpt.output_dir")
+    ]
     flags += ["--device=cpu", "--preset=gtpo", "--data.prompt_dataset=train.jsonl", "--data.label_key=label"]
     with held(tmp_path / "out", "--ckpt.output_dir", print):
         done = subprocess.run(
