@@ -11,7 +11,7 @@ from typing import Any
 from openrlhf_gtpo.glossary.declared import describe
 from openrlhf_gtpo.report.curves import Curve, curves_of, svg
 from openrlhf_gtpo.report.groups import groups
-from openrlhf_gtpo.report.outcome import Change, Figure, changes, verdict
+from openrlhf_gtpo.report.outcome import Change, Figure, changes, comparison, verdict
 from openrlhf_gtpo.report.run import OWN, Run, Series, series
 
 __all__ = ["page", "table"]
@@ -75,7 +75,9 @@ def table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str
 def _verdicts(all_series: Sequence[Series]) -> str:
     if len(all_series) == 1:
         return f'<p class="verdict">{html.escape(verdict(all_series[0]))}</p>'
-    told = (f"<li><b>{html.escape(one.name)}</b>: {html.escape(verdict(one))}</li>" for one in all_series)
+    told = [f"<li><b>{html.escape(one.name)}</b>: {html.escape(verdict(one))}</li>" for one in all_series]
+    first, *others = all_series
+    told += [f"<li>{html.escape(sentence)}</li>" for other in others for sentence in comparison(first, other)]
     return f'<ul class="verdict">{"".join(told)}</ul>'
 
 

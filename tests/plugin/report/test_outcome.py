@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from openrlhf_gtpo.report.outcome import Change, Figure, changes, verdict
+from openrlhf_gtpo.report.outcome import Change, Figure, changes, comparison, verdict
 from openrlhf_gtpo.report.run import Run, Series, read
 
 from .files import lines, measured, run
@@ -110,3 +110,74 @@ def test_what_was_not_evaluated_is_not_judged() -> None:
     )
     assert "openrlhf-gtpo eval" in said
     assert verdict(Series("a", [Run("a", metrics[:1])])).startswith("Not evaluated. For a verdict: ")
+
+
+def ended(folder: Path, *means: float, reach: float = 0.05, prompts: int = 200) -> Series:
+    """Runs of a series that were evaluated after training alone, with intervals of ``reach`` on either side."""
+    runs = []
+    for seed, mean in enumerate(means):
+        place = run(folder / f"{folder.name}-{seed}")
+        measured(place / "after", {"math": figures(mean, mean - reach, mean + reach, prompts)})
+        runs.append(read(place))
+    return Series(folder.name, runs)
+
+
+@pytest.mark.parametrize(
+    ("reach", "sentence"),
+    [
+        (0.05, "the 95 % intervals overlap and there is one seed of each, so no difference can be claimed."),
+        (0.01, "the 95 % intervals over prompts lie apart, but there is one seed of each, so it may be the seed."),
+    ],
+)
+def test_single_runs_are_compared_but_no_difference_of_theirs_is_claimed(
+    tmp_path: Path, reach: float, sentence: str
+) -> None:
+    one, two = ended(tmp_path / "gtpo", 0.632, reach=reach), ended(tmp_path / "grpo", 0.672, reach=reach)
+    assert comparison(one, two) == [f"grpo against gtpo on math: pass@1 0.672 against 0.632, +0.040; {sentence}"]
+    assert comparison(two, one) == [f"gtpo against grpo on math: pass@1 0.632 against 0.672, -0.040; {sentence}"]
+
+
+@pytest.mark.parametrize(
+    ("means", "sentence"),
+    [
+        (
+            (0.5, 0.7),
+            "pass@1 0.600 against 0.400, +0.200; of 2 and 3 seeds, every one of b lies above every one of a.",
+        ),
+        (
+            (0.1, 0.2),
+            "pass@1 0.150 against 0.400, -0.250; of 2 and 3 seeds, every one of b lies below every one of a.",
+        ),
+        (
+            (0.44, 0.7),
+            "pass@1 0.570 against 0.400, +0.170; the seeds of the two overlap, so no difference can be claimed.",
+        ),
+    ],
+)
+def test_seeds_are_compared_one_by_one_whatever_the_intervals_over_prompts(
+    tmp_path: Path, means: tuple[float, ...], sentence: str
+) -> None:
+    one, two = ended(tmp_path / "a", 0.35, 0.40, 0.45), ended(tmp_path / "b", *means)
+    assert comparison(one, two) == [f"b against a on math: {sentence}"]
+
+
+def test_runs_are_compared_only_on_the_benchmark_and_the_prompts_that_both_have(tmp_path: Path) -> None:
+    one, two = ended(tmp_path / "a", 0.4, prompts=30), ended(tmp_path / "b", 0.9, prompts=20)
+    assert comparison(one, two) == ["b against a on math: not comparable, they were evaluated on 20 and 30 prompts."]
+    other = run(tmp_path / "c")
+    measured(other / "after", {"aime": figures(0.4, 0.3, 0.5)})
+    assert comparison(one, Series("c", [read(other)])) == []
+    assert comparison(one, Series("d", [read(run(tmp_path / "d"))])) == [], "never evaluated"
+
+
+def test_runs_evaluated_during_training_are_compared_at_the_last_step_that_both_have(tmp_path: Path) -> None:
+    found = []
+    for name, steps in (("a", (10, 20, 30)), ("b", (5, 10, 20))):
+        folder = run(tmp_path / name)
+        gain = 0.1 if name == "b" else 0.0
+        lines(folder / "evaluations.jsonl", [{"step": s, "eval_m_pass1": s / 100 + gain} for s in steps])
+        found.append(Series(name, [read(folder)]))
+    assert comparison(*found) == [
+        "b against a on m: pass@1 0.300 against 0.200, +0.100; there are no intervals and one seed of each, so no "
+        "difference can be claimed."
+    ]

@@ -99,6 +99,23 @@ def test_the_report_begins_with_what_was_trained_on_what_and_what_came_of_it(tmp
     assert cells(text, "pass@1 on aime") == ["before 0.1 0.05 to 0.15 after 0.3 0.25 to 0.35"]
 
 
+def test_several_runs_are_compared_with_the_first_beside_their_own_verdicts(tmp_path: Path) -> None:
+    folders = [run(tmp_path / name) for name in ("gtpo", "grpo", "<dapo>")]
+    for folder, mean in zip(folders, (0.3, 0.34, 0.5), strict=True):
+        measured(folder / "after", {"aime": {"pass@1": (mean, mean - 0.05, mean + 0.05), "prompts": 30}})
+    text = report(*folders)
+    told = re.findall(r"<li>(.*?)</li>", text[: text.index("<table")])
+    assert [one.split(":")[0] for one in told] == [
+        "<b>gtpo</b>",
+        "<b>grpo</b>",
+        "<b>&lt;dapo&gt;</b>",
+        "grpo against gtpo on aime",
+        "&lt;dapo&gt; against gtpo on aime",
+    ]
+    assert "pass@1 0.340 against 0.300, +0.040; the 95 % intervals overlap" in told[3]
+    assert "lie apart" in told[4]
+
+
 def test_a_run_of_an_earlier_version_has_a_head_too(tmp_path: Path) -> None:
     text = report(run(tmp_path / "a"))
     for row in ("algorithm", "preset", "model", "data", "seed"):
