@@ -29,7 +29,8 @@ CURVES: tuple[Curve, ...] = (
     ("timing/step_total", "time of a step", "seconds"),
     ("timing/generation", "of it generation and rewards", "seconds"),
     ("reward/wait_after_generation", "of that rewards after the last token", "seconds"),
-    ("shaping/seconds", "of it shaping", "seconds"),
+    ("timing/make_experience", "of it log-probabilities and advantages", "seconds"),
+    ("shaping/seconds", "of that advantages", "seconds"),
     ("timing/ppo_train", "of it training", "seconds"),
     ("timing/broadcast", "of it weights to vLLM", "seconds"),
 )

@@ -134,6 +134,28 @@ def test_runs_of_different_lengths_are_compared_at_the_same_steps(tmp_path: Path
     assert "The table compares at step 12, the last that all runs have. Longer: long (step 30)." in text
 
 
+def test_the_parts_of_a_step_are_all_there_and_add_up_to_it(tmp_path: Path) -> None:
+    """Parts of parts are called "of that", and come after the part that they are in."""
+    folder = run(tmp_path / "a")
+    parts = {"generation": 0.5, "make_experience": 0.12, "ppo_train": 0.32, "broadcast": 0.1}
+    inner = {"reward/wait_after_generation": 0.02, "shaping/seconds": 0.003}
+    row = {f"timing/{name}": seconds for name, seconds in parts.items()}
+    lines(folder / "metrics.jsonl", [{"step": 1, "timing/step_total": sum(parts.values()), **row, **inner}])
+    text = report(folder)
+    told = re.findall(r"<th scope=row><a [^>]*>(of [^<]*)</a>.*?<td>(.*?)</td>", text)
+    assert [name for name, _ in told] == [
+        "of it generation and rewards",
+        "of that rewards after the last token",
+        "of it log-probabilities and advantages",
+        "of that advantages",
+        "of it training",
+        "of it weights to vLLM",
+    ]
+    added = sum(float(seconds) for name, seconds in told if name.startswith("of it"))
+    assert cells(text, "time of a step") == ["1.04"]
+    assert added == pytest.approx(1.04)
+
+
 def test_what_differs_from_the_defaults_comes_first_and_all_flags_are_folded(tmp_path: Path) -> None:
     defaults = {"actor.adam.lr": 1e-06, "data.label_key": None, "ckpt.output_dir": "./ckpt"}
     settings = {"actor.adam.lr": 2e-5, "data.label_key": "label", "actor.max_norm": 1.0, "ckpt.output_dir": "/x"}
