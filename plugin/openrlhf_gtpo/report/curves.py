@@ -20,6 +20,8 @@ CURVES: tuple[Curve, ...] = (
     ("entropy/token_mean", "entropy", "nats a token"),
     ("entropy/correct_token_mean", "entropy of correct responses", "nats a token"),
     ("entropy/wrong_token_mean", "entropy of wrong responses", "nats a token"),
+    ("advantage/correct_std", "spread of advantages, correct tokens", "standard deviation"),
+    ("advantage/wrong_std", "spread of advantages, wrong tokens", "standard deviation"),
     ("rollout/response_length_mean", "response length", "tokens"),
     ("rollout/truncated_rate", "truncated responses", "share"),
     ("groups/uninformative_share", "groups all correct or all wrong", "share"),
