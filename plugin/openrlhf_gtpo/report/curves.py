@@ -4,13 +4,13 @@ import io
 import itertools
 import re
 import statistics
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.report.run import Run, Series
 
-__all__ = ["CURVES", "Curve", "curves_of", "draw", "png", "smoothed", "svg", "width"]
+__all__ = ["CURVES", "Curve", "any_smoothed", "curves_of", "draw", "png", "smoothed", "svg", "width"]
 
 Curve = tuple[str, str, str]
 """Key in metrics.jsonl or evaluations.jsonl, what it is, unit."""
@@ -87,6 +87,21 @@ def smoothed(points: Sequence[tuple[int, float]], width: int) -> list[tuple[int,
     ]
 
 
+def any_smoothed(all_series: Sequence[Series], curves: Sequence[Curve]) -> bool:
+    """Whether one of the curves is drawn as a running mean."""
+    return any(_span(_points(all_series, key)) > 1 for key, _, _ in curves)
+
+
+def _points(all_series: Sequence[Series], key: str) -> dict[str, list[tuple[int, float]]]:
+    """Those of each run that has some, by its name."""
+    points = {run.name: run.points(key) for series in all_series for run in series.runs}
+    return {name: found for name, found in points.items() if found}
+
+
+def _span(points: Mapping[str, Sequence[tuple[int, float]]]) -> int:
+    return width([len(found) for found in points.values()]) if points else 1
+
+
 def draw(axes: Any, all_series: Sequence[Series], curve: Curve, ink: str) -> None:
     """One curve of every series on matplotlib axes.
 
@@ -94,9 +109,8 @@ def draw(axes: Any, all_series: Sequence[Series], curve: Curve, ink: str) -> Non
     have, and longer runs continue as thin lines. The single values of one run are a thin line behind the running mean.
     """
     key, _, unit = curve
-    points = {run.name: run.points(key) for series in all_series for run in series.runs}
-    points = {name: found for name, found in points.items() if found}
-    span = width([len(found) for found in points.values()]) if points else 1
+    points = _points(all_series, key)
+    span = _span(points)
     for number, series in enumerate(all_series):
         runs = [points[run.name] for run in series.runs if run.name in points]
         if not runs:

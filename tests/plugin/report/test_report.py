@@ -128,10 +128,31 @@ def test_runs_of_different_lengths_are_compared_at_the_same_steps(tmp_path: Path
     for folder, steps in ((long, (10, 20, 30)), (short, (5, 10, 12))):
         lines(folder / "evaluations.jsonl", [{"step": s, "eval_aime_pass1": s / 100} for s in steps])
     text = report(long, short)
-    assert "<h2>Steps 3 to 12, on average</h2>" in text
+    assert "<h2>The last 10 steps that all runs have (3 to 12), on average</h2>" in text
     assert cells(text, "reward") == ["0.75", "0.75"], "a tenth of 3 to 12 on average in both"
     assert cells(text, "Pass@1 on aime") == ["0.1", "0.1"], "at step 10, the last evaluation that both have by then"
     assert "The table compares at step 12, the last that all runs have. Longer: long (step 30)." in text
+
+
+@pytest.mark.parametrize(
+    ("steps", "heading"),
+    [
+        (1, "Step 1"),
+        (9, "Steps 1 to 9, on average"),
+        (10, "The last 10 steps (1 to 10), on average"),
+        (15, "The last 10 steps (6 to 15), on average"),
+    ],
+)
+def test_the_table_says_which_steps_it_is_about_and_why(tmp_path: Path, steps: int, heading: str) -> None:
+    assert f"<h2>{heading}</h2>" in report(run(tmp_path / "a", steps=steps))
+
+
+def test_running_means_are_explained_only_where_there_are_some(tmp_path: Path) -> None:
+    sentence = "A line is the mean over as many steps as its axis says."
+    short, long = run(tmp_path / "short", steps=39), run(tmp_path / "long", steps=40)
+    assert sentence not in report(short)
+    assert sentence in report(long)
+    assert sentence in report(short, long), "one curve that is long enough smooths all in its picture"
 
 
 def test_the_parts_of_a_step_are_all_there_and_add_up_to_it(tmp_path: Path) -> None:
