@@ -161,6 +161,49 @@ def test_seeds_are_compared_one_by_one_whatever_the_intervals_over_prompts(
     assert comparison(one, two) == [f"b against a on math: {sentence}"]
 
 
+def by_prompt(folder: Path, name: str, shares: list[float]) -> Series:
+    """A run evaluated after training with ten responses to each prompt, and intervals that overlap with all others."""
+    ended(folder / name, sum(shares) / len(shares), reach=0.5, prompts=len(shares))
+    rows = [
+        {"benchmark": "math", "prompt": prompt, "sample": sample, "correct": sample < round(10 * share)}
+        for prompt, share in enumerate(shares)
+        for sample in range(10)
+    ]
+    place = folder / name / f"{name}-0"
+    lines(place / "after" / "eval.jsonl", rows)
+    return Series(name, [read(place)])
+
+
+def test_single_runs_are_compared_prompt_by_prompt_where_their_results_are_there(tmp_path: Path) -> None:
+    """Prompts differ more from each other than runs do on one of them."""
+    shares = [0.0, 0.3, 0.5, 0.8] * 10
+    base = by_prompt(tmp_path, "a", shares)
+    assert comparison(base, by_prompt(tmp_path, "b", [share + 0.1 for share in shares])) == [
+        "b against a on math: pass@1 0.500 against 0.400, +0.100 (prompt by prompt, 95 % interval +0.100 to +0.100); "
+        "0 lies outside, but there is one seed of each, so it may be the seed."
+    ]
+    (said,) = comparison(base, by_prompt(tmp_path, "c", [0.5, 0.3, 0.0, 0.8] * 10))
+    assert said.startswith(
+        "c against a on math: pass@1 0.400 against 0.400, +0.000 (prompt by prompt, 95 % interval -"
+    )
+    assert said.endswith("; 0 lies inside and there is one seed of each, so no difference can be claimed.")
+
+
+def test_results_by_prompt_of_other_prompts_are_not_paired(tmp_path: Path) -> None:
+    one, two = by_prompt(tmp_path, "a", [0.5, 0.6]), by_prompt(tmp_path, "b", [0.7, 0.8])
+    place = tmp_path / "b" / "b-0"
+    for rows in (
+        [{"benchmark": "math", "prompt": prompt, "correct": True} for prompt in (7, 8)],
+        [{"benchmark": "math", "prompt": 0, "correct": True}],
+    ):
+        lines(place / "after" / "eval.jsonl", rows)
+        (said,) = comparison(one, Series("b", [read(place)]))
+        assert said.endswith(
+            "; the 95 % intervals overlap and there is one seed of each, so no difference can be claimed."
+        )
+    assert "prompt by prompt" in comparison(one, two)[0]
+
+
 def test_runs_are_compared_only_on_the_benchmark_and_the_prompts_that_both_have(tmp_path: Path) -> None:
     one, two = ended(tmp_path / "a", 0.4, prompts=30), ended(tmp_path / "b", 0.9, prompts=20)
     assert comparison(one, two) == ["b against a on math: not comparable, they were evaluated on 20 and 30 prompts."]

@@ -51,12 +51,16 @@ def test_what_is_no_run_is_refused_in_one_sentence(tmp_path: Path, capsys: pytes
     (odd / "before").mkdir()
     (odd / "before" / "eval.json").write_text('{"benchmarks": [1]}')
     lines(half / "rollouts.jsonl", [{"step": 1, "group": 2}])
+    unpaired = run(tmp_path / "unpaired")
+    (unpaired / "after").mkdir()
+    lines(unpaired / "after" / "eval.jsonl", [{"benchmark": "aime", "prompt": 1}])
     for arguments, sentence in (
         ([tmp_path / "empty"], "empty is no run: it has no metrics.jsonl."),
         ([broken], "line 2, is not JSON: fix or remove it."),
         ([stepless], "metrics.jsonl, line 1, has no 'step': fix or remove it."),
         ([fractional], "line 1, has a 'step' that is no whole number: fix or remove it."),
         ([odd], "eval.json is no evaluation: it has no figures by benchmark; fix or remove it."),
+        ([unpaired], "eval.jsonl, line 1, has no 'correct': fix or remove it."),
         ([half], "rollouts.jsonl, line 1, has no 'prompt': fix or remove it."),
         (
             [run(tmp_path / "a"), other],
