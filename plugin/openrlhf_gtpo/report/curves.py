@@ -4,13 +4,13 @@ import io
 import itertools
 import re
 import statistics
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.report.run import Run, Series
 
-__all__ = ["CURVES", "Curve", "curves_of", "draw", "png", "smoothed", "svg", "width"]
+__all__ = ["CURVES", "Curve", "any_smoothed", "curves_of", "draw", "png", "smoothed", "svg", "width"]
 
 Curve = tuple[str, str, str]
 """Key in metrics.jsonl or evaluations.jsonl, what it is, unit."""
@@ -20,6 +20,8 @@ CURVES: tuple[Curve, ...] = (
     ("entropy/token_mean", "entropy", "nats a token"),
     ("entropy/correct_token_mean", "entropy of correct responses", "nats a token"),
     ("entropy/wrong_token_mean", "entropy of wrong responses", "nats a token"),
+    ("advantage/correct_std", "spread of advantages, correct tokens", "standard deviation"),
+    ("advantage/wrong_std", "spread of advantages, wrong tokens", "standard deviation"),
     ("rollout/response_length_mean", "response length", "tokens"),
     ("rollout/truncated_rate", "truncated responses", "share"),
     ("groups/uninformative_share", "groups all correct or all wrong", "share"),
@@ -29,7 +31,8 @@ CURVES: tuple[Curve, ...] = (
     ("timing/step_total", "time of a step", "seconds"),
     ("timing/generation", "of it generation and rewards", "seconds"),
     ("reward/wait_after_generation", "of that rewards after the last token", "seconds"),
-    ("shaping/seconds", "of it shaping", "seconds"),
+    ("timing/make_experience", "of it log-probabilities and advantages", "seconds"),
+    ("shaping/seconds", "of that advantages", "seconds"),
     ("timing/ppo_train", "of it training", "seconds"),
     ("timing/broadcast", "of it weights to vLLM", "seconds"),
 )
@@ -84,6 +87,21 @@ def smoothed(points: Sequence[tuple[int, float]], width: int) -> list[tuple[int,
     ]
 
 
+def any_smoothed(all_series: Sequence[Series], curves: Sequence[Curve]) -> bool:
+    """Whether one of the curves is drawn as a running mean."""
+    return any(_span(_points(all_series, key)) > 1 for key, _, _ in curves)
+
+
+def _points(all_series: Sequence[Series], key: str) -> dict[str, list[tuple[int, float]]]:
+    """Those of each run that has some, by its name."""
+    points = {run.name: run.points(key) for series in all_series for run in series.runs}
+    return {name: found for name, found in points.items() if found}
+
+
+def _span(points: Mapping[str, Sequence[tuple[int, float]]]) -> int:
+    return width([len(found) for found in points.values()]) if points else 1
+
+
 def draw(axes: Any, all_series: Sequence[Series], curve: Curve, ink: str) -> None:
     """One curve of every series on matplotlib axes.
 
@@ -91,9 +109,8 @@ def draw(axes: Any, all_series: Sequence[Series], curve: Curve, ink: str) -> Non
     have, and longer runs continue as thin lines. The single values of one run are a thin line behind the running mean.
     """
     key, _, unit = curve
-    points = {run.name: run.points(key) for series in all_series for run in series.runs}
-    points = {name: found for name, found in points.items() if found}
-    span = width([len(found) for found in points.values()]) if points else 1
+    points = _points(all_series, key)
+    span = _span(points)
     for number, series in enumerate(all_series):
         runs = [points[run.name] for run in series.runs if run.name in points]
         if not runs:

@@ -1,5 +1,6 @@
 """Turns saved rollouts into groups for the token view: Figure 1 of the paper with one's own data."""
 
+import math
 import statistics
 from collections.abc import Sequence
 from itertools import groupby
@@ -63,8 +64,8 @@ def _active(responses: list[dict[str, Any]], correct: bool, longest: int) -> lis
 
 
 def _class(responses: list[dict[str, Any]]) -> dict[str, dict[str, float] | None]:
-    """For each value: the mean over the class's tokens, the largest distance from it (0 if that is rounding), and the
-    distance up to which it is rounding. None if no token has the value."""
+    """For each value: the mean over the class's tokens, their standard deviation and the largest distance from the
+    mean (both 0 if that is rounding), and the distance up to which it is rounding. None if no token has the value."""
     found: dict[str, dict[str, float] | None] = {}
     for name in VALUES:
         values = [value for line in responses for value in line[name] or []]
@@ -74,5 +75,8 @@ def _class(responses: list[dict[str, Any]]) -> dict[str, dict[str, float] | None
         mean = statistics.fmean(values)
         reach = max(abs(value - mean) for value in values)
         rounding = ROUNDING * max(1.0, abs(mean))
-        found[name] = {"mean": mean, "reach": reach if reach > rounding else 0.0, "rounding": rounding}
+        if reach <= rounding:
+            reach = 0.0
+        spread = math.sqrt(statistics.fmean((value - mean) ** 2 for value in values)) if reach else 0.0
+        found[name] = {"mean": mean, "spread": spread, "reach": reach, "rounding": rounding}
     return found

@@ -1,14 +1,16 @@
-"""The outcome of a run: compares evaluations before and after it, and says in one line whether it got better."""
+"""The outcome of runs: whether each got better by its evaluations before and after it, and whether they differ from
+each other after it."""
 
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from openrlhf_gtpo.algorithms.pass_at_k import bootstrap
 from openrlhf_gtpo.report.run import Run, Series
 
-__all__ = ["Change", "Figure", "changes", "verdict"]
+__all__ = ["Change", "Figure", "changes", "comparison", "verdict"]
 
 REWARD_STEPS = 10
 """Without evaluations, the mean reward of this many first steps is compared with that of the last."""
@@ -44,6 +46,15 @@ class Change:
         if before.low is None or before.high is None or after.low is None or after.high is None:
             return "higher" if after.mean > before.mean else "lower" if after.mean < before.mean else "the same"
         return "better" if after.low > before.high else "worse" if after.high < before.low else "no clear change"
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """Pass@1 of one run after training; with the number of prompts, and each one's, where the evaluation has them."""
+
+    figure: Figure
+    prompts: int | None = None
+    by_prompt: Mapping[int, float] = field(default_factory=dict)
 
 
 def changes(runs: Sequence[Run]) -> list[Change]:
@@ -158,3 +169,77 @@ def _reward_in_training(series: Series) -> str:
         f"{told}. For a verdict: openrlhf-gtpo eval of the model before and after, with --out RUN/before and "
         "--out RUN/after."
     )
+
+
+def comparison(first: Series, other: Series) -> list[str]:
+    """A sentence for each benchmark that both were evaluated on after training: whether their Pass@1 differs.
+
+    The evaluations are ``after/eval.json`` if runs have it. Otherwise they are the last during training, among the
+    steps at which all runs evaluated. Where each has its results by prompt (``after/eval.jsonl``), single runs are
+    compared prompt by prompt; the same benchmark and the same numbers count as the same prompts. Intervals over
+    prompts do not hold the noise of the seed, so a difference of single runs is never claimed.
+    """
+    one, two = _at_the_end(first.runs, other.runs), _at_the_end(other.runs, first.runs)
+    return [
+        f"{other.name} against {first.name} on {benchmark}: {_apart(first.name, one[benchmark], other.name, found)}"
+        for benchmark, found in two.items()
+        if benchmark in one
+    ]
+
+
+def _at_the_end(runs: Sequence[Run], beside: Sequence[Run]) -> dict[str, list[_Ended]]:
+    """Pass@1 of each run by benchmark, at an end that the runs ``beside`` have too."""
+    found: dict[str, list[_Ended]] = {}
+    everyone = [*runs, *beside]
+    if any(run.after for run in everyone):
+        for run in runs:
+            for benchmark, figures in run.after.items():
+                if figure := _measured(figures).get(JUDGED):
+                    found.setdefault(benchmark, []).append(
+                        _Ended(figure, figures.get("prompts"), run.correct.get(benchmark, {}))
+                    )
+        return found
+    by_run = [{row["step"]: row for row in run.evaluations} for run in everyone if run.evaluations]
+    steps = set.intersection(*map(set, by_run)) if by_run else set()
+    for run in runs:
+        for row in run.evaluations:
+            if row["step"] == max(steps, default=None):
+                for benchmark, passes in _during_training(row).items():
+                    if figure := passes.get(JUDGED):
+                        found.setdefault(benchmark, []).append(_Ended(figure))
+    return found
+
+
+def _apart(first: str, one: Sequence[_Ended], other: str, two: Sequence[_Ended]) -> str:
+    """The two means, their difference and what can be said of it."""
+    if len(counts := dict.fromkeys(ended.prompts for ended in (*two, *one))) > 1:
+        return f"not comparable, they were evaluated on {' and '.join(map(str, counts))} prompts."
+    means, others = ([ended.figure.mean for ended in found] for found in (one, two))
+    mean, its = statistics.fmean(means), statistics.fmean(others)
+    told = f"{JUDGED} {its:.3f} against {mean:.3f}, {its - mean:+.3f}"
+    if len(means) == len(others) == 1:
+        return told + _single(one[0], two[0])
+    told += "; "
+    if max(means) < min(others):
+        side = "above"
+    elif min(means) > max(others):
+        side = "below"
+    else:
+        return f"{told}the seeds of the two overlap, so no difference can be claimed."
+    seeds = f"{len(others)} and {len(means)} seeds"
+    return f"{told}of {seeds}, every one of {other} lies {side} every one of {first}."
+
+
+def _single(first: _Ended, other: _Ended) -> str:
+    if len(first.by_prompt) == first.prompts and first.by_prompt.keys() == other.by_prompt.keys():
+        gap = bootstrap([other.by_prompt[prompt] - share for prompt, share in first.by_prompt.items()])
+        told = f" (prompt by prompt, 95 % interval {gap.low:+.3f} to {gap.high:+.3f}); "
+        if gap.low > 0 or gap.high < 0:
+            return told + "0 lies outside, but there is one seed of each, so it may be the seed."
+        return told + "0 lies inside and there is one seed of each, so no difference can be claimed."
+    one, two = first.figure, other.figure
+    if one.low is None or one.high is None or two.low is None or two.high is None:
+        return "; there are no intervals and one seed of each, so no difference can be claimed."
+    if one.high < two.low or two.high < one.low:
+        return "; the 95 % intervals over prompts lie apart, but there is one seed of each, so it may be the seed."
+    return "; the 95 % intervals overlap and there is one seed of each, so no difference can be claimed."

@@ -9,9 +9,9 @@ from importlib.resources import files
 from typing import Any
 
 from openrlhf_gtpo.glossary.declared import describe
-from openrlhf_gtpo.report.curves import Curve, curves_of, svg
+from openrlhf_gtpo.report.curves import Curve, any_smoothed, curves_of, svg
 from openrlhf_gtpo.report.groups import groups
-from openrlhf_gtpo.report.outcome import Change, Figure, changes, verdict
+from openrlhf_gtpo.report.outcome import Change, Figure, changes, comparison, verdict
 from openrlhf_gtpo.report.run import OWN, Run, Series, series
 
 __all__ = ["page", "table"]
@@ -21,6 +21,8 @@ NOT_RECORDED = "not recorded"
 
 LAST_STEPS = 10
 """The table has the mean of this many last steps."""
+
+SMOOTHING = "A line is the mean over as many steps as its axis says. The thin line behind it has a single run's steps."
 
 ALGORITHMS = {"gtpo": "GTPO", "grpo_s": "GRPO-S", "group_norm": "GRPO"}
 """Names of estimators; others are shown by their value of the flag."""
@@ -51,9 +53,10 @@ def page(runs: Sequence[Run], *, title: str | None = None, introduction: str = "
         "verdicts": _verdicts(all_series),
         "head": _head(all_series),
         "introduction": introduction,
-        "when": f"Steps {first} to {last}, on average" if first < last else f"Step {last}",
+        "when": _when(runs, first, last),
         "table": _at_one_step(all_series, curves, first, last),
         "caption": _caption(all_series, last),
+        "smoothing": f"<p>{SMOOTHING}</p>" if any_smoothed(all_series, curves) else "",
         "curves": "\n".join(_figure(picture, curve) for curve in curves if (picture := svg(all_series, curve))),
         "settings": _settings(all_series),
         "environment": _environment(runs),
@@ -75,7 +78,9 @@ def table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str
 def _verdicts(all_series: Sequence[Series]) -> str:
     if len(all_series) == 1:
         return f'<p class="verdict">{html.escape(verdict(all_series[0]))}</p>'
-    told = (f"<li><b>{html.escape(one.name)}</b>: {html.escape(verdict(one))}</li>" for one in all_series)
+    told = [f"<li><b>{html.escape(one.name)}</b>: {html.escape(verdict(one))}</li>" for one in all_series]
+    first, *others = all_series
+    told += [f"<li>{html.escape(sentence)}</li>" for other in others for sentence in comparison(first, other)]
     return f'<ul class="verdict">{"".join(told)}</ul>'
 
 
@@ -122,6 +127,16 @@ def _change(found: Sequence[Change]) -> str:
             f"<span><small>{name}</small> {statistics.fmean(figure.mean for figure in figures):.3g}{interval}</span>"
         )
     return " ".join(told)
+
+
+def _when(runs: Sequence[Run], first: int, last: int) -> str:
+    """The heading of the table of means."""
+    if first == last:
+        return f"Step {last}"
+    if last - first + 1 < LAST_STEPS:
+        return f"Steps {first} to {last}, on average"
+    shared = " that all runs have" if any(run.last_step > last for run in runs) else ""
+    return f"The last {LAST_STEPS} steps{shared} ({first} to {last}), on average"
 
 
 def _at_one_step(all_series: Sequence[Series], curves: Sequence[Curve], first: int, last: int) -> str:

@@ -47,6 +47,9 @@ class Run:
     """Figures by benchmark of ``before/eval.json``, an evaluation of the model that the run began with, if any."""
     after: dict[str, Any] = field(default_factory=dict)
     """As before, of the model that came out."""
+    correct: dict[str, dict[int, float]] = field(default_factory=dict)
+    """Of each prompt of each benchmark, by its number, the share of correct responses of the model that came out:
+    from ``after/eval.jsonl``, if it is there."""
 
     @property
     def last_step(self) -> int:
@@ -90,6 +93,7 @@ def read(folder: Path) -> Run:
         record.get("defaults"),
         _benchmarks(folder / "before" / "eval.json"),
         _benchmarks(folder / "after" / "eval.json"),
+        _correct(folder / "after" / "eval.jsonl"),
     )
 
 
@@ -112,6 +116,16 @@ def _benchmarks(path: Path) -> dict[str, Any]:
     return found
 
 
+def _correct(path: Path) -> dict[str, dict[int, float]]:
+    found: dict[str, dict[int, list[bool]]] = {}
+    for row in _lines(path, ("benchmark", "prompt", "correct")):
+        found.setdefault(row["benchmark"], {}).setdefault(row["prompt"], []).append(row["correct"])
+    return {
+        benchmark: {prompt: sum(correct) / len(correct) for prompt, correct in prompts.items()}
+        for benchmark, prompts in found.items()
+    }
+
+
 def _lines(path: Path, needed: Sequence[str] = ("step",)) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
@@ -130,7 +144,7 @@ def _lines(path: Path, needed: Sequence[str] = ("step",)) -> list[dict[str, Any]
         missing = [key for key in needed if key not in row] if isinstance(row, dict) else needed
         if missing:
             raise SettingsError(f"{path}, line {line.number}, has no {missing[0]!r}: fix or remove it.")
-        if not isinstance(row["step"], int):
+        if "step" in needed and not isinstance(row["step"], int):
             raise SettingsError(f"{path}, line {line.number}, has a 'step' that is no whole number: fix or remove it.")
         found.append(row)
     return found

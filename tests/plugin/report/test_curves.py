@@ -123,3 +123,14 @@ def test_evaluations_during_training_have_curves_of_their_own(tmp_path: Path) ->
     lines(folder / "evaluations.jsonl", evaluations)
     titles = [title for _, title, _ in curves_of([read(folder)])]
     assert titles == ["reward", "entropy", "Pass@1 on aime", "Pass@4 on aime", "Pass@16 on aime"]
+
+
+def test_how_far_advantages_are_spread_has_a_curve_for_each_class(tmp_path: Path) -> None:
+    folder = run(tmp_path / "a")
+    lines(folder / "metrics.jsonl", [{"step": 1, "advantage/correct_std": 0.5, "advantage/wrong_std": None}])
+    assert [title for _, title, _ in curves_of([read(folder)])] == ["spread of advantages, correct tokens"]
+    lines(folder / "metrics.jsonl", [{"step": 1, "advantage/correct_std": 0.5, "advantage/wrong_std": 0.7}])
+    assert [title for _, title, _ in curves_of([read(folder)])] == [
+        "spread of advantages, correct tokens",
+        "spread of advantages, wrong tokens",
+    ]

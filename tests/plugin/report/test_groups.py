@@ -32,6 +32,14 @@ def test_a_class_has_the_mean_over_its_tokens_and_the_farthest_from_it() -> None
     assert group["classes"]["ungraded"]["advantage"] is None
 
 
+def test_a_class_has_the_standard_deviation_of_its_tokens() -> None:
+    # 1, 1, 3 and 3 around 2.
+    (group,) = groups([response(True, list("abcd"), advantage=[1.0, 1.0, 3.0, 3.0])])
+    assert group["classes"]["correct"]["advantage"]["spread"] == pytest.approx(1)
+    (group,) = groups([response(True, list("abc"), advantage=[1.1, 1.1000001, 1.0999999])])
+    assert group["classes"]["correct"]["advantage"]["spread"] == 0, "rounding"
+
+
 def test_rounding_is_no_difference() -> None:
     """rollouts.jsonl has seven digits of a float32."""
     values = [1.1, 1.1000001, 1.0999999]

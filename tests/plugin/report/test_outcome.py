@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from openrlhf_gtpo.report.outcome import Change, Figure, changes, verdict
+from openrlhf_gtpo.report.outcome import Change, Figure, changes, comparison, verdict
 from openrlhf_gtpo.report.run import Run, Series, read
 
 from .files import lines, measured, run
@@ -110,3 +110,117 @@ def test_what_was_not_evaluated_is_not_judged() -> None:
     )
     assert "openrlhf-gtpo eval" in said
     assert verdict(Series("a", [Run("a", metrics[:1])])).startswith("Not evaluated. For a verdict: ")
+
+
+def ended(folder: Path, *means: float, reach: float = 0.05, prompts: int = 200) -> Series:
+    """Runs of a series that were evaluated after training alone, with intervals of ``reach`` on either side."""
+    runs = []
+    for seed, mean in enumerate(means):
+        place = run(folder / f"{folder.name}-{seed}")
+        measured(place / "after", {"math": figures(mean, mean - reach, mean + reach, prompts)})
+        runs.append(read(place))
+    return Series(folder.name, runs)
+
+
+@pytest.mark.parametrize(
+    ("reach", "sentence"),
+    [
+        (0.05, "the 95 % intervals overlap and there is one seed of each, so no difference can be claimed."),
+        (0.01, "the 95 % intervals over prompts lie apart, but there is one seed of each, so it may be the seed."),
+    ],
+)
+def test_single_runs_are_compared_but_no_difference_of_theirs_is_claimed(
+    tmp_path: Path, reach: float, sentence: str
+) -> None:
+    one, two = ended(tmp_path / "gtpo", 0.632, reach=reach), ended(tmp_path / "grpo", 0.672, reach=reach)
+    assert comparison(one, two) == [f"grpo against gtpo on math: pass@1 0.672 against 0.632, +0.040; {sentence}"]
+    assert comparison(two, one) == [f"gtpo against grpo on math: pass@1 0.632 against 0.672, -0.040; {sentence}"]
+
+
+@pytest.mark.parametrize(
+    ("means", "sentence"),
+    [
+        (
+            (0.5, 0.7),
+            "pass@1 0.600 against 0.400, +0.200; of 2 and 3 seeds, every one of b lies above every one of a.",
+        ),
+        (
+            (0.1, 0.2),
+            "pass@1 0.150 against 0.400, -0.250; of 2 and 3 seeds, every one of b lies below every one of a.",
+        ),
+        (
+            (0.44, 0.7),
+            "pass@1 0.570 against 0.400, +0.170; the seeds of the two overlap, so no difference can be claimed.",
+        ),
+    ],
+)
+def test_seeds_are_compared_one_by_one_whatever_the_intervals_over_prompts(
+    tmp_path: Path, means: tuple[float, ...], sentence: str
+) -> None:
+    one, two = ended(tmp_path / "a", 0.35, 0.40, 0.45), ended(tmp_path / "b", *means)
+    assert comparison(one, two) == [f"b against a on math: {sentence}"]
+
+
+def by_prompt(folder: Path, name: str, shares: list[float]) -> Series:
+    """A run evaluated after training with ten responses to each prompt, and intervals that overlap with all others."""
+    ended(folder / name, sum(shares) / len(shares), reach=0.5, prompts=len(shares))
+    rows = [
+        {"benchmark": "math", "prompt": prompt, "sample": sample, "correct": sample < round(10 * share)}
+        for prompt, share in enumerate(shares)
+        for sample in range(10)
+    ]
+    place = folder / name / f"{name}-0"
+    lines(place / "after" / "eval.jsonl", rows)
+    return Series(name, [read(place)])
+
+
+def test_single_runs_are_compared_prompt_by_prompt_where_their_results_are_there(tmp_path: Path) -> None:
+    """Prompts differ more from each other than runs do on one of them."""
+    shares = [0.0, 0.3, 0.5, 0.8] * 10
+    base = by_prompt(tmp_path, "a", shares)
+    assert comparison(base, by_prompt(tmp_path, "b", [share + 0.1 for share in shares])) == [
+        "b against a on math: pass@1 0.500 against 0.400, +0.100 (prompt by prompt, 95 % interval +0.100 to +0.100); "
+        "0 lies outside, but there is one seed of each, so it may be the seed."
+    ]
+    (said,) = comparison(base, by_prompt(tmp_path, "c", [0.5, 0.3, 0.0, 0.8] * 10))
+    assert said.startswith(
+        "c against a on math: pass@1 0.400 against 0.400, +0.000 (prompt by prompt, 95 % interval -"
+    )
+    assert said.endswith("; 0 lies inside and there is one seed of each, so no difference can be claimed.")
+
+
+def test_results_by_prompt_of_other_prompts_are_not_paired(tmp_path: Path) -> None:
+    one, two = by_prompt(tmp_path, "a", [0.5, 0.6]), by_prompt(tmp_path, "b", [0.7, 0.8])
+    place = tmp_path / "b" / "b-0"
+    for rows in (
+        [{"benchmark": "math", "prompt": prompt, "correct": True} for prompt in (7, 8)],
+        [{"benchmark": "math", "prompt": 0, "correct": True}],
+    ):
+        lines(place / "after" / "eval.jsonl", rows)
+        (said,) = comparison(one, Series("b", [read(place)]))
+        assert said.endswith(
+            "; the 95 % intervals overlap and there is one seed of each, so no difference can be claimed."
+        )
+    assert "prompt by prompt" in comparison(one, two)[0]
+
+
+def test_runs_are_compared_only_on_the_benchmark_and_the_prompts_that_both_have(tmp_path: Path) -> None:
+    one, two = ended(tmp_path / "a", 0.4, prompts=30), ended(tmp_path / "b", 0.9, prompts=20)
+    assert comparison(one, two) == ["b against a on math: not comparable, they were evaluated on 20 and 30 prompts."]
+    other = run(tmp_path / "c")
+    measured(other / "after", {"aime": figures(0.4, 0.3, 0.5)})
+    assert comparison(one, Series("c", [read(other)])) == []
+    assert comparison(one, Series("d", [read(run(tmp_path / "d"))])) == [], "never evaluated"
+
+
+def test_runs_evaluated_during_training_are_compared_at_the_last_step_that_both_have(tmp_path: Path) -> None:
+    found = []
+    for name, steps in (("a", (10, 20, 30)), ("b", (5, 10, 20))):
+        folder = run(tmp_path / name)
+        gain = 0.1 if name == "b" else 0.0
+        lines(folder / "evaluations.jsonl", [{"step": s, "eval_m_pass1": s / 100 + gain} for s in steps])
+        found.append(Series(name, [read(folder)]))
+    assert comparison(*found) == [
+        "b against a on m: pass@1 0.300 against 0.200, +0.100; there are no intervals and one seed of each, so no "
+        "difference can be claimed."
+    ]

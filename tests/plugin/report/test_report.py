@@ -51,12 +51,16 @@ def test_what_is_no_run_is_refused_in_one_sentence(tmp_path: Path, capsys: pytes
     (odd / "before").mkdir()
     (odd / "before" / "eval.json").write_text('{"benchmarks": [1]}')
     lines(half / "rollouts.jsonl", [{"step": 1, "group": 2}])
+    unpaired = run(tmp_path / "unpaired")
+    (unpaired / "after").mkdir()
+    lines(unpaired / "after" / "eval.jsonl", [{"benchmark": "aime", "prompt": 1}])
     for arguments, sentence in (
         ([tmp_path / "empty"], "empty is no run: it has no metrics.jsonl."),
         ([broken], "line 2, is not JSON: fix or remove it."),
         ([stepless], "metrics.jsonl, line 1, has no 'step': fix or remove it."),
         ([fractional], "line 1, has a 'step' that is no whole number: fix or remove it."),
         ([odd], "eval.json is no evaluation: it has no figures by benchmark; fix or remove it."),
+        ([unpaired], "eval.jsonl, line 1, has no 'correct': fix or remove it."),
         ([half], "rollouts.jsonl, line 1, has no 'prompt': fix or remove it."),
         (
             [run(tmp_path / "a"), other],
@@ -99,6 +103,23 @@ def test_the_report_begins_with_what_was_trained_on_what_and_what_came_of_it(tmp
     assert cells(text, "pass@1 on aime") == ["before 0.1 0.05 to 0.15 after 0.3 0.25 to 0.35"]
 
 
+def test_several_runs_are_compared_with_the_first_beside_their_own_verdicts(tmp_path: Path) -> None:
+    folders = [run(tmp_path / name) for name in ("gtpo", "grpo", "<dapo>")]
+    for folder, mean in zip(folders, (0.3, 0.34, 0.5), strict=True):
+        measured(folder / "after", {"aime": {"pass@1": (mean, mean - 0.05, mean + 0.05), "prompts": 30}})
+    text = report(*folders)
+    told = re.findall(r"<li>(.*?)</li>", text[: text.index("<table")])
+    assert [one.split(":")[0] for one in told] == [
+        "<b>gtpo</b>",
+        "<b>grpo</b>",
+        "<b>&lt;dapo&gt;</b>",
+        "grpo against gtpo on aime",
+        "&lt;dapo&gt; against gtpo on aime",
+    ]
+    assert "pass@1 0.340 against 0.300, +0.040; the 95 % intervals overlap" in told[3]
+    assert "lie apart" in told[4]
+
+
 def test_a_run_of_an_earlier_version_has_a_head_too(tmp_path: Path) -> None:
     text = report(run(tmp_path / "a"))
     for row in ("algorithm", "preset", "model", "data", "seed"):
@@ -111,10 +132,53 @@ def test_runs_of_different_lengths_are_compared_at_the_same_steps(tmp_path: Path
     for folder, steps in ((long, (10, 20, 30)), (short, (5, 10, 12))):
         lines(folder / "evaluations.jsonl", [{"step": s, "eval_aime_pass1": s / 100} for s in steps])
     text = report(long, short)
-    assert "<h2>Steps 3 to 12, on average</h2>" in text
+    assert "<h2>The last 10 steps that all runs have (3 to 12), on average</h2>" in text
     assert cells(text, "reward") == ["0.75", "0.75"], "a tenth of 3 to 12 on average in both"
     assert cells(text, "Pass@1 on aime") == ["0.1", "0.1"], "at step 10, the last evaluation that both have by then"
     assert "The table compares at step 12, the last that all runs have. Longer: long (step 30)." in text
+
+
+@pytest.mark.parametrize(
+    ("steps", "heading"),
+    [
+        (1, "Step 1"),
+        (9, "Steps 1 to 9, on average"),
+        (10, "The last 10 steps (1 to 10), on average"),
+        (15, "The last 10 steps (6 to 15), on average"),
+    ],
+)
+def test_the_table_says_which_steps_it_is_about_and_why(tmp_path: Path, steps: int, heading: str) -> None:
+    assert f"<h2>{heading}</h2>" in report(run(tmp_path / "a", steps=steps))
+
+
+def test_running_means_are_explained_only_where_there_are_some(tmp_path: Path) -> None:
+    sentence = "A line is the mean over as many steps as its axis says."
+    short, long = run(tmp_path / "short", steps=39), run(tmp_path / "long", steps=40)
+    assert sentence not in report(short)
+    assert sentence in report(long)
+    assert sentence in report(short, long), "one curve that is long enough smooths all in its picture"
+
+
+def test_the_parts_of_a_step_are_all_there_and_add_up_to_it(tmp_path: Path) -> None:
+    """Parts of parts are called "of that", and come after the part that they are in."""
+    folder = run(tmp_path / "a")
+    parts = {"generation": 0.5, "make_experience": 0.12, "ppo_train": 0.32, "broadcast": 0.1}
+    inner = {"reward/wait_after_generation": 0.02, "shaping/seconds": 0.003}
+    row = {f"timing/{name}": seconds for name, seconds in parts.items()}
+    lines(folder / "metrics.jsonl", [{"step": 1, "timing/step_total": sum(parts.values()), **row, **inner}])
+    text = report(folder)
+    told = re.findall(r"<th scope=row><a [^>]*>(of [^<]*)</a>.*?<td>(.*?)</td>", text)
+    assert [name for name, _ in told] == [
+        "of it generation and rewards",
+        "of that rewards after the last token",
+        "of it log-probabilities and advantages",
+        "of that advantages",
+        "of it training",
+        "of it weights to vLLM",
+    ]
+    added = sum(float(seconds) for name, seconds in told if name.startswith("of it"))
+    assert cells(text, "time of a step") == ["1.04"]
+    assert added == pytest.approx(1.04)
 
 
 def test_what_differs_from_the_defaults_comes_first_and_all_flags_are_folded(tmp_path: Path) -> None:

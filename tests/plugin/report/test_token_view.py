@@ -148,6 +148,32 @@ def test_groups_are_reached_by_button_key_and_list_and_details_go(driver: webdri
     assert driver.get_log("browser") == []
 
 
+def test_the_view_opens_where_advantages_are_spread_most_within_a_class(
+    driver: webdriver.Chrome, tmp_path: Path
+) -> None:
+    """Correct against wrong is no spread, and one far token among many equal ones is less than many that differ."""
+    far = [response(True, ["x"] * 20, group=4, advantage=[3.0] + [0.0] * 19)]  # 0.65
+    apart = [response(True, ["a"], group=5, advantage=[9.0]), response(False, ["b"], group=5, advantage=[-9.0])]
+    most = [response(False, list("abcd"), group=6, advantage=[-1.0, -3.0, -1.0, -3.0])]  # 1
+    shown(driver, tmp_path / "a", far + apart + most + [response(True, ["z"], group=7)])
+    select = Select(driver.find_element(By.ID, "group"))
+    assert select.first_selected_option.text == "a, step 1, group 6: 0 of 1 correct"
+    assert heads(driver) == ["1 ✗ wrong4 tokens"]
+    driver.find_element(By.ID, "previous").click()
+    assert len(heads(driver)) == 2, "the list keeps its order"
+    driver.find_element(By.ID, "next").click()
+    driver.find_element(By.ID, "next").click()
+    assert heads(driver) == ["1 ✓ correct1 token"]
+    assert driver.get_log("browser") == []
+
+
+def test_the_view_opens_on_the_first_group_where_none_differs(driver: webdriver.Chrome, tmp_path: Path) -> None:
+    flat = [response(True, ["a", "b"], group=group, advantage=[1.0, 1.0]) for group in (4, 5)]
+    shown(driver, tmp_path / "a", flat)
+    assert not driver.find_element(By.ID, "previous").is_enabled()
+    assert driver.find_element(By.ID, "next").is_enabled()
+
+
 def test_tokens_are_sorted_by_difference_on_demand_and_lead_to_their_place(
     driver: webdriver.Chrome, tmp_path: Path
 ) -> None:
