@@ -224,8 +224,8 @@ def test_what_cannot_be_is_refused_in_one_sentence_before_python_starts(
             [],
             {"MODEL": "nobody/nothing", "HF_HUB_OFFLINE": "1"},
             f"--actor.model_name_or_path: There is no folder nobody/nothing in {os.getcwd()}, and the hub is switched "
-            "off (HF_HUB_OFFLINE) without a model nobody/nothing in its cache: give a folder, download it once by "
-            "`HF_HUB_OFFLINE=0 hf download nobody/nothing`, or add --device gpu to plan a run on GPUs.",
+            "off (HF_HUB_OFFLINE) without a model nobody/nothing in its cache: give a folder, or download it once by "
+            "`HF_HUB_OFFLINE=0 hf download nobody/nothing`.",
         ),
         (
             ["--vllm.num_engines", "0"],

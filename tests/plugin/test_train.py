@@ -36,6 +36,7 @@ def test_a_jobs_variables_win_over_those_that_openrlhf_hands_to_ray(tmp_path: Pa
     job = {"runtime_env": {"env_vars": wanted}, "metadata": {}}  # what a submitted job finds in its environment
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     flags = ["--device=gpu", "--algo.advantage.estimator=gtpo", "--algo.kl.init_coef=0", "--data.label_key=label"]
+    flags += ["--data.max_len=128"]
     flags += ["--rollout.n_samples_per_prompt=4", f"--reward.remote_url={REWARDS}", "--vllm.num_engines=1"]
     done = subprocess.run(
         [

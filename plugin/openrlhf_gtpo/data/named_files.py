@@ -20,13 +20,14 @@ def is_offline(environ: Mapping[str, str] = os.environ) -> bool:
     return wanted.upper() in ("1", "ON", "YES", "TRUE")
 
 
-def model_fault(flag: str, name: str, *, offline: bool) -> str | None:
+def model_fault(flag: str, name: str, *, offline: bool, otherwise: str = "") -> str | None:
     """One sentence if a name is neither a folder with a model nor a hub id, else None.
 
     Args:
         flag: the flag that names it, such as ``--actor.model_name_or_path``.
         name: a folder or a hub id.
         offline: as `is_offline`.
+        otherwise: the end of the sentence if the hub is switched off: what else the command offers.
     """
     if os.path.isdir(name):
         if os.path.isfile(os.path.join(name, "config.json")):
@@ -41,8 +42,7 @@ def model_fault(flag: str, name: str, *, offline: bool) -> str | None:
         return None
     return (
         f"{flag}: {_nothing_there(name, 'folder')}, and the hub is switched off (HF_HUB_OFFLINE) without a model "
-        f"{name} in its cache: give a folder, download it once by `HF_HUB_OFFLINE=0 hf download {name}`, or add "
-        "--device gpu to plan a run on GPUs."
+        f"{name} in its cache: give a folder, or download it once by `HF_HUB_OFFLINE=0 hf download {name}`{otherwise}."
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from openrlhf_gtpo.data.named_files import data_faults, is_offline, model_fault, python_fault
 from openrlhf_gtpo.driver.command_line import openrlhfs_refusal
+from openrlhf_gtpo.driver.device import choose_device
 from openrlhf_gtpo.driver.model_size import too_few_positions
 from openrlhf_gtpo.driver.refusals import refusals
 from openrlhf_gtpo.driver.training_data import check_training_data, guide_faults
@@ -133,7 +134,12 @@ def _missing_files(flags: dict[str, Any]) -> list[str]:
     guide = GuideSettings.of_flags(flags)
     if guide and guide.model:
         named["--guide.model"] = guide.model
-    found = [fault for flag, name in named.items() if (fault := model_fault(flag, name, offline=offline))]
+    # The platform for CPUs switches the hub off; a plan for GPUs does not need it.
+    otherwise = (
+        "; --device gpu plans a run on GPUs without it" if flags["dry_run"] and flags["device"] != "gpu" else ""
+    )
+    faults = (model_fault(flag, name, offline=offline, otherwise=otherwise) for flag, name in named.items())
+    found = [fault for fault in faults if fault]
     if not models["actor"]:
         found.append("No --actor.model_name_or_path: name the policy, a folder or a hub id.")
     if flags["data.prompt_dataset"]:

@@ -257,3 +257,14 @@ def test_a_plan_for_a_cpu_says_how_to_plan_for_gpus_and_what_a_dry_run_does_not_
     assert "a dry run does not ask it: openrlhf-gtpo doctor --reward_url does" in told
     prepare("--dry-run", reward__remote_url=str(REWARDS))
     assert "a dry run does not call it; its scores have to be 0 or 1" in capsys.readouterr().out
+
+
+def test_a_dry_run_of_a_model_that_is_not_here_says_how_to_plan_for_gpus(
+    prepare: Prepare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (found,) = refused(prepare, "--dry-run", actor__model_name_or_path="Qwen/Qwen2.5-7B")
+    assert found.endswith(
+        "`HF_HUB_OFFLINE=0 hf download Qwen/Qwen2.5-7B`; --device gpu plans a run on GPUs without it."
+    )
+    (found,) = refused(prepare, actor__model_name_or_path="Qwen/Qwen2.5-7B")
+    assert found.endswith("`HF_HUB_OFFLINE=0 hf download Qwen/Qwen2.5-7B`.")

@@ -99,7 +99,9 @@ def test_a_flag_that_would_do_nothing_for_want_of_a_guide_is_refused(
 
 
 def test_an_unknown_word_is_refused_by_the_parser(parser: argparse.ArgumentParser) -> None:
-    with pytest.raises(FlagError, match=r"^argument --guide\.when: invalid choice: 'sometimes' "):
+    with pytest.raises(
+        FlagError, match=r"^argument --guide\.when: there is no 'sometimes': it takes all, zero_reward"
+    ):
         parse(parser, *MODEL, "--guide.when", "sometimes")
 
 
