@@ -135,9 +135,8 @@ def _missing_files(flags: dict[str, Any]) -> list[str]:
     if guide and guide.model:
         named["--guide.model"] = guide.model
     # The platform for CPUs switches the hub off; a plan for GPUs does not need it.
-    otherwise = (
-        "; --device gpu plans a run on GPUs without it" if flags["dry_run"] and flags["device"] != "gpu" else ""
-    )
+    plans_for_cpu = flags["dry_run"] and choose_device(flags["device"]) == "cpu"
+    otherwise = "; --device gpu plans a run on GPUs without it" if plans_for_cpu else ""
     faults = (model_fault(flag, name, offline=offline, otherwise=otherwise) for flag, name in named.items())
     found = [fault for fault in faults if fault]
     if not models["actor"]:
