@@ -24,6 +24,7 @@ __all__ = [
     "reward_client_settings",
     "rewards_are_embedded",
     "rollout_settings",
+    "service_urls",
 ]
 
 MOST_AT_ONCE = 1024
@@ -81,6 +82,14 @@ def rollout_settings(args: argparse.Namespace, worker_extension_cls: str, token:
     )
 
 
+def service_urls(flags: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The reward services that a command line names; None where rewards come from elsewhere."""
+    remote = flags["reward.remote_url"]
+    if not remote or flags["train.agent_func_path"] or remote.endswith(".py"):
+        return None
+    return tuple(url.strip() for url in remote.split(",") if url.strip())
+
+
 def reward_client_settings(flags: Mapping[str, Any], token: str | None = None) -> RewardClientSettings | None:
     """How the rollout actors call the reward services; None where rewards come from elsewhere.
 
@@ -88,11 +97,11 @@ def reward_client_settings(flags: Mapping[str, Any], token: str | None = None) -
         flags: OpenRLHF's flat flags.
         token: bearer token of the services; by default `reward_token`'s.
     """
-    remote = flags["reward.remote_url"]
-    if not remote or flags["train.agent_func_path"] or remote.endswith(".py"):
+    urls = service_urls(flags)
+    if urls is None:
         return None
     return RewardClientSettings(
-        urls=tuple(url.strip() for url in remote.split(",") if url.strip()),
+        urls=urls,
         token=token or reward_token(),
         ca_file=flags["reward.ca_file"],
         timeout=flags["reward.timeout"],

@@ -18,14 +18,12 @@ def check_positions(model: str | None, max_len: int | None) -> Finding:
     """
     name = "positions"
     if model is None or max_len is None:
-        missing = " and ".join(f for f, value in (("--model", model), ("--max_len", max_len)) if value is None)
-        return skipped(name, f"Not checked: give {missing}.")
-    too_few = too_few_positions(model, max_len)
-    if too_few:
-        return fault(name, f"--max_len is {max_len:,}, but {too_few}.")
+        return _not_given(name, model, max_len)
     most = positions_of(model)
     if most is None:
         return skipped(name, f"Not checked: {model} has no config.json here, or scales its positions.")
+    if most < max_len:
+        return fault(name, f"--max_len is {max_len:,}, but {too_few_positions(model, most)}.")
     return ok(name, f"{model} has {most:,} positions for {max_len:,} tokens.")
 
 
@@ -43,8 +41,7 @@ def check_memory(model: str | None, device: str, gpus: int | None, max_len: int 
     if device == "cpu":
         return skipped(name, "Not checked: it is about GPUs.")
     if model is None or max_len is None:
-        missing = " and ".join(f for f, value in (("--model", model), ("--max_len", max_len)) if value is None)
-        return skipped(name, f"Not checked: give {missing}.")
+        return _not_given(name, model, max_len)
     shape = memory.model_named(model)
     if shape is None:
         return skipped(name, f"Not checked: {model} has no config.json here, or is not of a supported kind.")
@@ -66,3 +63,8 @@ def check_memory(model: str | None, device: str, gpus: int | None, max_len: int 
         f"response, and {host:.1f} GiB of the node's memory while engines and trainer sleep; an engine has room for "
         f"{int(found.full_length):,} responses of {max_len:,} tokens.",
     )
+
+
+def _not_given(name: str, model: str | None, max_len: int | None) -> Finding:
+    missing = " and ".join(flag for flag, value in (("--model", model), ("--max_len", max_len)) if value is None)
+    return skipped(name, f"Not checked: give {missing}.")

@@ -11,7 +11,7 @@ from typing import Any
 from openrlhf_gtpo.data.named_files import data_faults, is_offline, model_fault, python_fault
 from openrlhf_gtpo.driver.command_line import openrlhfs_refusal
 from openrlhf_gtpo.driver.device import choose_device
-from openrlhf_gtpo.driver.model_size import too_few_positions
+from openrlhf_gtpo.driver.model_size import positions_of, too_few_positions
 from openrlhf_gtpo.driver.refusals import refusals
 from openrlhf_gtpo.driver.training_data import check_training_data, guide_faults
 from openrlhf_gtpo.errors import SettingsError
@@ -100,8 +100,11 @@ def _too_few_positions(flags: dict[str, Any]) -> list[str]:
         return []
     guide = GuideSettings.of_flags(flags)
     named = [flags["actor.model_name_or_path"], *([guide.model] if guide and guide.model else [])]
-    faults = [too_few_positions(name, flags["data.max_len"]) for name in named]
-    return [f"--data.max_len is {flags['data.max_len']:,}, but {fault}." for fault in faults if fault]
+    return [
+        f"--data.max_len is {flags['data.max_len']:,}, but {too_few_positions(name, most)}."
+        for name in named
+        if (most := positions_of(name)) is not None and most < flags["data.max_len"]
+    ]
 
 
 def _unknown_schedulers(flags: dict[str, Any]) -> list[str]:

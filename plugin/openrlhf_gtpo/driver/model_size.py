@@ -104,12 +104,9 @@ def positions_of(name: str) -> int | None:
     return config.get("max_position_embeddings")
 
 
-def too_few_positions(name: str, length: int) -> str | None:
-    """A clause if the named model has fewer positions than ``length`` tokens, else None. vLLM refuses it too, but
+def too_few_positions(name: str, most: int) -> str:
+    """What to say of a model with ``most`` positions where there are more tokens; a clause. vLLM refuses it too, but
     only when its engines start."""
-    most = positions_of(name)
-    if most is None or most >= length:
-        return None
     return (
         f"the model {name} has {most:,} positions (max_position_embeddings in its config.json): give at most {most}, "
         "or a model with more"

@@ -10,7 +10,7 @@ from openrlhf_gtpo.driver.flags import ENTROPY_BONUS
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_refusals
 from openrlhf_gtpo.rewards.certificates import trusted
 from openrlhf_gtpo.rewards.client_settings import check_url
-from openrlhf_gtpo.settings import rewards_are_embedded
+from openrlhf_gtpo.settings import rewards_are_embedded, service_urls
 
 __all__ = ["gpu_refusals", "refusals"]
 
@@ -174,11 +174,8 @@ def _written(value: Any) -> str:
 
 
 def _url_faults(flags: dict[str, Any]) -> list[str]:
-    remote = flags["reward.remote_url"] or ""
-    if remote.endswith(".py") or flags["train.agent_func_path"]:
-        return []
     faults = []
-    for url in filter(None, (part.strip() for part in remote.split(","))):
+    for url in service_urls(flags) or ():
         try:
             check_url(url)
         except ValueError as error:

@@ -266,14 +266,14 @@ def test_an_unknown_choice_is_refused_by_the_parser(parser: argparse.ArgumentPar
         ("nothing", "there is no 'nothing': it takes gae, reinforce, "),
     ],
 )
-def test_a_mistyped_estimator_is_told_the_nearest_or_its_name_here(
+def test_the_message_for_a_mistyped_estimator_names_the_nearest_or_its_name_here(
     parser: argparse.ArgumentParser, value: str, hint: str
 ) -> None:
     with pytest.raises(FlagError, match=f"^argument --algo.advantage.estimator: {re.escape(hint)}"):
         parse(parser, "--algo.advantage.estimator", value)
 
 
-def test_flags_of_earlier_versions_that_sound_unlike_the_new_ones_are_told_their_new_names(
+def test_the_message_for_a_flag_of_an_earlier_version_has_its_new_name(
     parser: argparse.ArgumentParser,
 ) -> None:
     known = {option for action in parser._actions for option in action.option_strings}

@@ -110,7 +110,7 @@ def test_an_offloaded_optimizer_is_in_the_hosts_memory_and_not_on_the_gpu() -> N
     assert there.host - here.host == 12 * 1_543_714_304
 
 
-def test_an_engine_that_does_not_sleep_is_told_apart_from_training_with_the_flags_that_let_it_sleep() -> None:
+def test_an_engine_that_does_not_sleep_has_a_sentence_of_its_own_with_the_flags_that_let_it_sleep() -> None:
     """73.0 GiB of training fit into 80, but not beside an engine that keeps 0.6 x 80 = 48."""
     setup = Setup(1, 8, 80 * GIB, 3, 1, 0.6, True, False, False, adam_offload=False)
     work = Workload(length=6144, train_batch=2, forward_batch=8, at_once=256, checkpointing=True)
