@@ -71,6 +71,7 @@ _INTERNALS = {
     ],
     "openrlhf.trainer.ppo_utils.samples_generator": [
         "SamplesGenerator.args",
+        "SamplesGenerator.tokenizer",
         "SamplesGenerator.generate_eval_samples",
         "SamplesGenerator.generate_samples",
         "SamplesGenerator._generate_vllm",
