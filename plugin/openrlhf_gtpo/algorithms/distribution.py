@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from openrlhf_gtpo.likeness import did_you_mean
 
-__all__ = ["ENTROPY", "STATISTICS", "Statistic", "declared"]
+__all__ = ["CONFIG_KEY", "ENTROPY", "STATISTICS", "Statistic", "declared"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,10 @@ STATISTICS: dict[str, Statistic] = {
 """Name -> definition and unit. The names are those that users write."""
 
 ENTROPY = ("entropy",)
-"""What GTPO and GRPO-S need, so what an engine returns unless more is asked for."""
+"""What GTPO and GRPO-S need, so what an engine returns unless it is asked for others."""
+
+CONFIG_KEY = "openrlhf_gtpo_statistics"
+"""The names' key in vLLM's ``additional_config``, for an engine that returns other statistics than `ENTROPY`."""
 
 
 def declared(names: Iterable[str]) -> tuple[str, ...]:

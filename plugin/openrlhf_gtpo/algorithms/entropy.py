@@ -58,8 +58,8 @@ def token_statistics(
         sampled: (rows,) int32 or int64, a token of each row.
 
     Returns:
-        (rows, 1 + k) float32: the log-probability of ``sampled`` in nats, then the k statistics in the order asked for;
-        (rows, k) without ``sampled``. A row with a NaN, with +inf, or with -inf only gives NaN throughout.
+        (rows, 1 + k) float32: the log-probability of ``sampled`` in nats, then the k statistics in the order asked
+        for; (rows, k) without ``sampled``. A row with a NaN, with +inf, or with -inf only gives NaN throughout.
 
     Raises:
         ValueError: ``logits`` is not a floating tensor with two axes.
@@ -112,8 +112,8 @@ def _eager(logits: torch.Tensor, sampled: torch.Tensor | None, columns: Sequence
 def _triton_function() -> Any:
     """The kernel, one program a row. Triton is imported here, so only where a GPU or a test needs it.
 
-    Its capital arguments are constants of a compilation: BLOCK, the number of COLUMNS of the result, and for each value
-    its column, or -1, which leaves its arithmetic out.
+    Its capital arguments are constants of a compilation: BLOCK, the number of COLUMNS of the result, and the column of
+    each value, or -1, which leaves its arithmetic out.
     """
     import triton
     import triton.language as tl
