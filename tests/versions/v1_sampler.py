@@ -1,7 +1,7 @@
 """The hook in vLLM's V1 sampler and its rejection sampler, called with logits of our own, against float64.
 
-``TORCH_COMPILE_DISABLE=1 python v1_sampler.py ANSWER``. Every request is asked of an unhooked sampler first: the tokens
-must be the same.
+``TORCH_COMPILE_DISABLE=1 python v1_sampler.py ANSWER``. Every request is asked of an unhooked sampler first, and the
+tokens must be the same.
 """
 
 import json

@@ -34,24 +34,22 @@ from vllm.v1.worker.gpu.spec_decode import rejection_sampler  # noqa: E402
 ROWS, VOCABULARY = 5, 300
 
 
+def drawn(logits: torch.Tensor, *state: Any, **options: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Stands in for what draws the tokens, which is not the subject: tokens and the logits they were drawn from."""
+    noise = -torch.rand(logits.shape).log().neg().log()
+    noise[4] = 0.0  # greedy
+    return (logits.float() + noise).argmax(dim=-1), logits
+
+
 def a_sampler(statistics: tuple[str, ...]) -> Any:
     """A sampler, whose attribute ``num_logprobs`` is what requests ask for."""
     made = object.__new__(sampler.Sampler)
     assert vllm_hook.is_hooked(made)
     made.statistics, made.logprobs_mode, made.num_logprobs = statistics, "processed_logprobs", len(statistics)
-    made.compute_nans = made.use_flashinfer = made.use_xpu_sampler = made.use_fp64_gumbel = False
-    made.return_sampling_mask, made.trace_replay_state = False, None
-    made.apply_sampling_params = lambda logits, *state, **options: logits
+    made.sample, made.compute_nans, made.return_sampling_mask, made.trace_replay_state = drawn, False, False, None
     made.req_states = SimpleNamespace(prefill_len=SimpleNamespace(gpu=torch.ones(ROWS, dtype=torch.int32)))
     made.logprob_token_ids_state = SimpleNamespace(max_num_token_ids=lambda rows: 0)
-    made.sampling_states = SimpleNamespace(
-        max_num_logprobs=lambda rows: made.num_logprobs,
-        get_top_k_top_p=lambda *rows: (None, None),
-        any_greedy=lambda rows: True,
-        any_explicit_seed=lambda rows: True,
-        temperature=SimpleNamespace(gpu=None),
-        seeds=SimpleNamespace(gpu=None),
-    )
+    made.sampling_states = SimpleNamespace(max_num_logprobs=lambda rows: made.num_logprobs)
     return made
 
 
@@ -88,14 +86,6 @@ def expected(logits: torch.Tensor, sampled: torch.Tensor) -> torch.Tensor:
     return torch.stack(columns, dim=1)
 
 
-def drawn(logits: torch.Tensor, *state: Any, **options: Any) -> torch.Tensor:
-    """Stands in for the kernel that draws, which not every version's interpreter runs: the Gumbel trick in torch."""
-    noise = -torch.rand(logits.shape).log().neg().log()
-    noise[4] = 0.0  # greedy
-    return (logits.float() + noise).argmax(dim=-1)
-
-
-sampler.gumbel_sample = drawn
 torch.manual_seed(0)
 logits = torch.randn(ROWS, VOCABULARY) * 3
 logits[0, 0] = 60.0  # sampled: the other entries' ids begin with 1
