@@ -117,15 +117,22 @@ def _write(scores: Any, logits: torch.Tensor, names: tuple[str, ...]) -> Any:
     return scores
 
 
-def _wrap(owner: type, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """Replace a method that a class defines itself.
+def _wrap(owner: type, **makers: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Replace methods that a class defines itself, or none of them.
+
+    Args:
+        owner: the class.
+        makers: name of a method -> what makes the new one from it.
 
     Raises:
-        AttributeError: it does not.
+        AttributeError: the class does not define one.
     """
-    if name not in vars(owner):
-        raise AttributeError(f"{owner.__module__}.{owner.__name__} defines no {name}")
-    setattr(owner, name, functools.wraps(getattr(owner, name))(make(getattr(owner, name))))
+    missing = [name for name in makers if name not in vars(owner)]
+    if missing:
+        raise AttributeError(f"{owner.__name__} has no {missing[0]}")
+    for name, make in makers.items():
+        method = getattr(owner, name)
+        setattr(owner, name, functools.wraps(method)(make(method)))
 
 
 def _remembers_statistics(init: Callable[..., None]) -> Callable[..., None]:
@@ -194,11 +201,8 @@ def _hook_v1() -> None:
 
         return hooked
 
-    _wrap(Sampler, "__init__", _remembers_statistics)
-    _wrap(Sampler, "forward", _asks)
-    _wrap(Sampler, "sample", samples)
-    _wrap(Sampler, "gather_logprobs", gathers)
-    _wrap(RejectionSampler, "_get_logprobs_tensors", _asks)
+    _wrap(Sampler, __init__=_remembers_statistics, forward=_asks, sample=samples, gather_logprobs=gathers)
+    _wrap(RejectionSampler, _get_logprobs_tensors=_asks)
     setattr(Sampler, _MARK, True)
 
 
@@ -230,10 +234,9 @@ def _hook_v2() -> None:
 
         return hooked
 
+    _wrap(sampling.Sampler, __init__=_remembers_statistics, __call__=_asks)
+    _wrap(verification.RejectionSampler, _get_logprobs_tensors=_asks)
     # Both modules import the function under their own name. Prompt log-probabilities use a third name, not changed.
     for module in (sampling, verification):
         module.compute_topk_scores = gathers(module.compute_topk_scores)
-    _wrap(sampling.Sampler, "__init__", _remembers_statistics)
-    _wrap(sampling.Sampler, "__call__", _asks)
-    _wrap(verification.RejectionSampler, "_get_logprobs_tensors", _asks)
     setattr(sampling.Sampler, _MARK, True)
