@@ -25,6 +25,7 @@ import openrlhf.trainer.ray.vllm_engine as vllm_engine
 from openrlhf.utils.agent import AgentExecutorBase, SingleTurnAgentExecutor
 from vllm.sampling_params import RequestOutputKind
 
+from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.openrlhf_internals import plain_class
 from openrlhf_gtpo.rewards.client import RewardClient, RewardError, RewardRequest
@@ -249,7 +250,7 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
     async def __init__(  # type: ignore[misc]
         self, *args: Any, rollout: RolloutSettings, remote_rm_url: Any = None, **kwargs: Any
     ) -> None:
-        kwargs.update(engine_kwargs())
+        kwargs.update(engine_kwargs() | one_message.switch_on())
         kwargs["worker_extension_cls"] = rollout.worker_extension_cls
         if rollout.dtype is not None:
             kwargs["dtype"] = rollout.dtype

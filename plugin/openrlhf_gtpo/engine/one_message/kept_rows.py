@@ -5,6 +5,7 @@ rows of many steps as they come, three copies a step. A request remembers where 
 new block begins or when it ends. So blocks are freed, and a long request does not keep the rows of others.
 """
 
+import math
 from array import array
 from typing import Any
 
@@ -20,7 +21,7 @@ class _Block:
     """Rows of some steps: token ids and log-probabilities (rows, 1 + k), and the sampled tokens' ranks (rows,)."""
 
     def __init__(self, like: list[np.ndarray]) -> None:
-        size = max(len(like[0]), BLOCK_BYTES // sum(rows[:1].nbytes for rows in like))
+        size = max(len(like[0]), BLOCK_BYTES // sum(rows.itemsize * math.prod(rows.shape[1:]) for rows in like))
         self.arrays = [np.empty((size, *rows.shape[1:]), dtype=rows.dtype) for rows in like]
         self.used = 0
 

@@ -23,31 +23,35 @@ from vllm.v1.request import RequestStatus
 from openrlhf_gtpo.engine.one_message import vllm_internals
 from openrlhf_gtpo.engine.one_message.kept_rows import KeptRequest, StepRows
 
-__all__ = ["OneMessageScheduler", "wants_final_output_alone"]
+__all__ = ["OneMessageScheduler", "scheduler_class", "wants_final_output_alone"]
 
 logger = logging.getLogger(__name__)
 
 
 class OneMessageScheduler:
-    """A scheduler for ``scheduler_cls``: the one that vLLM would have chosen, synchronous or not, which keeps tokens.
+    """A scheduler for ``scheduler_cls``: an instance of `scheduler_class`.
 
-    It has to be chosen here, in the EngineCore: vLLM takes the name of the class before it decides how to schedule.
+    The class is chosen here, in the EngineCore, since vLLM takes its name before it decides how to schedule.
     """
 
     def __new__(cls, vllm_config: Any, *args: Any, **kwargs: Any) -> Any:
         """
         Args:
-            vllm_config: and all others, as vLLM's scheduler has them.
+            vllm_config: and the others, as vLLM's scheduler takes them.
         """
-        settings = copy.copy(vllm_config.scheduler_config)
-        settings.scheduler_cls = None
-        scheduler = settings.get_scheduler_cls()
-        why_not = vllm_internals.misfit() or _unfit(vllm_config)
-        if why_not is None:
-            scheduler = _keeping(scheduler)
-        else:
-            logger.warning("vLLM sends one message a token, not one a request: %s.", why_not)
-        return scheduler(vllm_config, *args, **kwargs)
+        return scheduler_class(vllm_config)(vllm_config, *args, **kwargs)
+
+
+def scheduler_class(vllm_config: Any) -> type:
+    """The scheduler that vLLM would have chosen, synchronous or asynchronous, and one that keeps tokens if it can."""
+    settings = copy.copy(vllm_config.scheduler_config)
+    settings.scheduler_cls = None
+    chosen = settings.get_scheduler_cls()
+    why_not = vllm_internals.misfit() or _unfit(vllm_config)
+    if why_not is None:
+        return _keeping(chosen)
+    logger.warning("vLLM sends one message a token, not one a request: %s.", why_not)
+    return chosen
 
 
 def wants_final_output_alone(request: Any) -> bool:
