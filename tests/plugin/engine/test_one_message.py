@@ -289,6 +289,10 @@ def other_arguments(self: Any, request: Any, priority: int) -> None:
     pass
 
 
+def one_row(self: Any, row: Any) -> None:
+    pass
+
+
 def other_slices(self: Any, scheduler_output: Any, model_runner_output: Any) -> Any:
     return model_runner_output.logprobs.rows_of(0)
 
@@ -421,9 +425,8 @@ FIELDS = ["start_indices", "end_indices", "token_ids", "logprobs", "ranks", "dec
 @pytest.fixture
 def both() -> Any:
     """Gives vLLM's log-probabilities of rows, and those of a front-end that takes a response at once."""
-    update = getattr(
-        LogprobsProcessor._update_sample_logprobs, "__wrapped__", LogprobsProcessor._update_sample_logprobs
-    )
+    front_end.install()
+    update = LogprobsProcessor._update_sample_logprobs.__wrapped__
 
     def read(rows: LogprobsLists, k: int) -> tuple[LogprobsProcessor, LogprobsProcessor]:
         plain, ours = processor(k), processor(k)
