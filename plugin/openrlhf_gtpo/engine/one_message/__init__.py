@@ -9,7 +9,7 @@ them to lists: 4 and 15 µs of host time a token. Here the EngineCore keeps them
 * `scheduler`: keeps a request's tokens and rows of log-probabilities (in the EngineCore)
 * `kept_rows`: the rows, in arrays
 * `front_end`: takes a response's rows as they came, and asks for what was kept before it aborts a request
-* `vllm_internals`: every internal of vLLM that these lean on
+* `vllm_internals`: every internal of vLLM that these use
 
 The scheduler's interface is not a public one of vLLM. So each process checks what it uses at the start; where a vLLM
 does not fit, everything stays as vLLM does it, and one line in the log says so.

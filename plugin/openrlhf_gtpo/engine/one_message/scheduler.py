@@ -73,7 +73,13 @@ def wants_final_output_alone(request: Any) -> bool:
 def _unfit(vllm_config: Any) -> str | None:
     """Why this engine's requests cannot be kept, as a clause, or None."""
     model, parallel = vllm_config.model_config, vllm_config.parallel_config
-    if getattr(model, "enable_return_routed_experts", False) or getattr(model, "return_sampling_mask", False):
+    # Each under the names that it has in the versions from 0.27 on.
+    each_token = [
+        getattr(model, "return_sampling_mask", False),
+        getattr(model, "enable_return_routed_experts", False),
+        getattr(getattr(vllm_config, "aux_output_config", None), "enabled", False),
+    ]
+    if any(each_token):
         return "this engine returns routed experts or sampling masks, of each token"
     if getattr(parallel, "enable_fault_tolerance", False):
         return "this engine aborts requests itself after a fault (enable_fault_tolerance)"

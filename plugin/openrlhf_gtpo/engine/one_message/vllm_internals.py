@@ -1,4 +1,4 @@
-"""Every internal of vLLM that `one_message` leans on, checked before it is used. Read in 0.27 to 0.32."""
+"""Every internal of vLLM that `one_message` uses, checked before it is used. Read in 0.27 to 0.32."""
 
 import importlib
 import inspect
