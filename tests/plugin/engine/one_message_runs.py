@@ -177,9 +177,9 @@ class Asked:
         self.llm, self.messages, self.numbers = llm, Counter(), itertools.count()
         process = llm.output_processor.process_outputs
 
-        def counted(outputs: list[Any], *args: Any) -> Any:
+        def counted(outputs: list[Any], *args: Any, **kwargs: Any) -> Any:
             self.messages.update(output.request_id.rpartition("-")[0] for output in outputs)
-            return process(outputs, *args)
+            return process(outputs, *args, **kwargs)
 
         llm.output_processor.process_outputs = counted
 
