@@ -19,6 +19,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from openrlhf_gtpo.algorithms.distribution import CONFIG_KEY, ENTROPY, STATISTICS, declared
 from openrlhf_gtpo.engine.versions import INSTALL_TESTED
 from openrlhf_gtpo.errors import UserError
@@ -151,9 +153,18 @@ def logprobs(completion: Any) -> list[float]:
     Returns:
         One float per entry of ``completion.token_ids``, in nats, <= 0.
     """
+    rows = _rows(completion.logprobs)
+    if rows is not None:
+        return rows[1][:, 0].tolist()
     if _is_flat(completion.logprobs):
         return [completion.logprobs.logprobs[start] for start in completion.logprobs.start_indices]
     return [entries[token].logprob for token, entries in zip(completion.token_ids, completion.logprobs, strict=True)]
+
+
+def _rows(logprobs: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """Token ids and values, (T, 1 + k) each, of log-probabilities that came in one message (`engine.one_message`)."""
+    arrays = getattr(logprobs, "arrays", None)
+    return None if arrays is None else arrays[:2]
 
 
 def _is_flat(logprobs: Any) -> bool:
@@ -163,6 +174,12 @@ def _is_flat(logprobs: Any) -> bool:
 def _beside(completion: Any, k: int) -> list[list[float]] | None:
     """The k columns beside the sampled tokens' log-probabilities; None unless each token has k entries beside its."""
     tokens, given = list(completion.token_ids), completion.logprobs
+    rows = _rows(given)
+    if rows is not None:
+        ids, values = rows
+        # The sampled token's entry is the first of each row's.
+        fits = ids.shape == (len(tokens), 1 + k) and np.array_equal(ids[:, 0], tokens)
+        return values[:, 1:].T.tolist() if fits and (ids[:, 1:] != ids[:, :1]).all() else None
     if _is_flat(given):
         # The sampled token's entry is the first of each position's.
         ids, values, width = given.token_ids, given.logprobs, 1 + k
