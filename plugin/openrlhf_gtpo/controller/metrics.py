@@ -44,30 +44,34 @@ def rollout_metrics(
         over tokens; ``entropy/response_mean`` is the mean over responses of each response's mean.
     """
     mask = mask.bool()
+    length = mask.sum(-1)
+    per_response = (entropy * mask).sum(-1)
+    # Each is taken once for all metrics, since that costs more than the metrics; and by places, which torch finds once
+    # for all of them. (tokens,), response after response.
+    places = mask.flatten().nonzero().flatten()
+    of_tokens = {"entropy": _taken(entropy, places), "advantage": _taken(advantages, places)}
+    if shaped_rewards is not None:
+        of_tokens["shaped_reward"] = _taken(shaped_rewards, places)
     classes = {"": torch.ones_like(group, dtype=torch.bool)}
     if correct is not None:
         classes |= {"correct_": correct, "wrong_": ~correct}
     found: dict[str, float] = {}
     for prefix, rows in classes.items():
-        tokens = mask & rows[:, None]
-        if not tokens.any():
+        answered = rows & (length > 0)
+        if not answered.any():
             continue
-        spread(found, f"entropy/{prefix}token_", entropy[tokens])
-        length = tokens.sum(-1)
-        per_response = (entropy * tokens).sum(-1)[length > 0] / length[length > 0]
-        found[f"entropy/{prefix}response_mean"] = per_response.mean().item()
-        found[f"advantage/{prefix}mean"] = advantages[tokens].mean().item()
-        found[f"advantage/{prefix}std"] = advantages[tokens].std(correction=0).item()
-        found[f"advantage/{prefix}min"] = advantages[tokens].min().item()
-        found[f"advantage/{prefix}max"] = advantages[tokens].max().item()
-        found[f"response_length/{prefix}mean"] = mask[rows].sum(-1).float().mean().item()
+        own = of_tokens
+        if prefix:
+            tokens = rows.repeat_interleave(length).nonzero().flatten()
+            own = {subject: _taken(values, tokens) for subject, values in of_tokens.items()}
+        spread(found, f"entropy/{prefix}token_", own["entropy"])
+        found[f"entropy/{prefix}response_mean"] = (per_response[answered] / length[answered]).mean().item()
+        found[f"response_length/{prefix}mean"] = length[rows].float().mean().item()
+        _extent(found, f"advantage/{prefix}", own["advantage"])
         if shaped_rewards is not None:
-            found[f"shaped_reward/{prefix}mean"] = shaped_rewards[tokens].mean().item()
-            found[f"shaped_reward/{prefix}std"] = shaped_rewards[tokens].std(correction=0).item()
-            found[f"shaped_reward/{prefix}min"] = shaped_rewards[tokens].min().item()
-            found[f"shaped_reward/{prefix}max"] = shaped_rewards[tokens].max().item()
-    if mask.any():
-        found["mismatch/logprob_gap"] = logprob_gap[mask].mean().item()
+            _extent(found, f"shaped_reward/{prefix}", own["shaped_reward"])
+    if len(places):
+        found["mismatch/logprob_gap"] = _taken(logprob_gap, places).mean().item()
     if correct is not None:
         _, place = group.unique(return_inverse=True)
         share = per_group(correct.float(), place, "mean")
@@ -76,6 +80,18 @@ def rollout_metrics(
         found["groups/all_wrong_share"] = (share == 0).float().mean().item()
         found["groups/uninformative_share"] = found["groups/all_correct_share"] + found["groups/all_wrong_share"]
     return found
+
+
+def _extent(found: dict[str, float], prefix: str, values: torch.Tensor) -> None:
+    """Add ``{prefix}mean``, ``{prefix}std``, ``{prefix}min`` and ``{prefix}max``."""
+    found[f"{prefix}mean"] = values.mean().item()
+    found[f"{prefix}std"] = values.std(correction=0).item()
+    found[f"{prefix}min"] = values.min().item()
+    found[f"{prefix}max"] = values.max().item()
+
+
+def _taken(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    return values.flatten().index_select(0, places)
 
 
 class MetricsFile:
