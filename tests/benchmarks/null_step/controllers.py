@@ -5,9 +5,10 @@ from typing import Any
 import openrlhf.trainer.ppo_trainer as ppo_trainer
 import openrlhf.trainer.ppo_utils.samples_generator as samples_generator
 import ray
-from null_step import trace
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ray.launcher import RayActorGroup
+
+from null_step import trace
 from openrlhf_gtpo.openrlhf_internals import plain_class
 
 

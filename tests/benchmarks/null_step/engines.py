@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import openrlhf.trainer.ray.vllm_engine as vllm_engine
 import vllm
+from vllm.logprobs import FlatLogprobs
+
 from null_step import trace
 from null_step.material import key_of
 from openrlhf_gtpo.cpu.engines import CpuRolloutActor
 from openrlhf_gtpo.openrlhf_internals import plain_class
-from vllm.logprobs import FlatLogprobs
 
 POOL = 20_000
 

@@ -2,6 +2,7 @@
 went through Ray's object store."""
 
 import bisect
+import itertools
 import json
 import os
 import threading
@@ -114,10 +115,10 @@ def figures(folder: Path, watch: Watch, phases: Sequence[str]) -> dict[str, Any]
             elif "unpickled" in entry:
                 unpickled[roles.get(pid, "other")] += 1
     for pid, command in watch.commands.items():
-        if pid not in roles and "math_reward" in command or "math-reward" in command:
-            roles[pid] = "reward service"
-        elif pid not in roles and any(name in command for name in OF_RAY):
-            roles[pid] = "Ray"
+        if "math_reward" in command or "math-reward" in command:
+            roles.setdefault(pid, "reward service")
+        elif any(name in command for name in OF_RAY):
+            roles.setdefault(pid, "Ray")
     steps = _steps(events)
     counted = steps[1:] or steps
     found: dict[str, Any] = {
@@ -172,7 +173,7 @@ def _innermost(events: Sequence[Phase], begin: float, end: float) -> list[tuple[
     """Cut a step into pieces, each with the phase that began last."""
     times = sorted({begin, end, *(time for event in events for time in (event.begin, event.end))})
     found = []
-    for since, until in zip(times, times[1:], strict=False):
+    for since, until in itertools.pairwise(times):
         on = [event for event in events if event.begin <= since and until <= event.end]
         name = max(on, key=lambda event: (event.begin, -event.end)).name if on else "rest"
         if found and found[-1][0] == name:

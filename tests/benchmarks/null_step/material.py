@@ -19,7 +19,7 @@ TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-FILLER = "Consider a large garden with several rows of trees planted by different farmers over many years".split()
+FILLER = ("Consider", "a", "large", "garden", "with", "several", "rows", "of", "trees", "planted", "by", "farmers")
 PROMPT_WORDS = 110
 CHAIN = 4000  # parts that are joined to longer tokens
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import openrlhf.trainer.ray.ppo_actor as ppo_actor
 import torch
+
 from null_step import trace
 from openrlhf_gtpo.cpu.actors import CpuModel, CpuPolicyActor
 from openrlhf_gtpo.openrlhf_internals import plain_class

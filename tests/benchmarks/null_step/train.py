@@ -1,6 +1,6 @@
 """The driver of a run without a model: the product's own, with other actors.
 
-    NULL_STEP=SETTINGS.json python -m null_step.train <flags of openrlhf_gtpo.train>
+NULL_STEP=SETTINGS.json python -m null_step.train <flags of openrlhf_gtpo.train>
 """
 
 import sys
@@ -15,6 +15,7 @@ def _bind_actors(device: str) -> None:
     import openrlhf.trainer.ppo_trainer as ppo_trainer
     import openrlhf.trainer.ray.ppo_actor as ppo_actor
     import ray
+
     from null_step.policies import OurPolicyActor, PlainPolicyActor
 
     if trace.SETTINGS["ours"]:
@@ -29,6 +30,7 @@ def _bind_actors(device: str) -> None:
 def _bind_rollout(device: str, settings: Any) -> None:
     import openrlhf.trainer.ray.vllm_engine as vllm_engine
     import ray
+
     from null_step import engines
 
     if trace.SETTINGS["ours"]:
