@@ -42,9 +42,9 @@ class NullEngine:
         self._unfinished += 1
         try:
             completion = self._completion(prompt["prompt_token_ids"], params)
-            trace.write(arrived=arrived, tokens=len(completion.token_ids))
-            share = len(completion.token_ids) / trace.SETTINGS["longest"]
-            await asyncio.sleep(trace.SETTINGS["seconds"]["generate"] * share)
+            length = len(completion.token_ids)
+            trace.write(arrived=arrived, tokens=length, sequence=len(prompt["prompt_token_ids"]) + length)
+            await asyncio.sleep(trace.SETTINGS["seconds"]["generate"] * length / trace.SETTINGS["longest"])
             yield SimpleNamespace(outputs=[completion])
         finally:
             self._unfinished -= 1

@@ -111,7 +111,7 @@ def figures(folder: Path, watch: Watch, phases: Sequence[str]) -> dict[str, Any]
             elif "phase" in entry:
                 events.append(Phase(entry["phase"], entry["begin"], entry["end"], entry["store"]))
             elif "arrived" in entry:
-                arrivals.append((entry["arrived"], entry["tokens"]))
+                arrivals.append((entry["arrived"], entry["tokens"], entry["sequence"]))
             elif "unpickled" in entry:
                 unpickled[roles.get(pid, "other")] += 1
     for pid, command in watch.commands.items():
@@ -126,10 +126,12 @@ def figures(folder: Path, watch: Watch, phases: Sequence[str]) -> dict[str, Any]
         "seconds": sum(end - begin for begin, end in counted) / len(counted),
         "unpickled_tokenizers": dict(unpickled),
     }
-    inside = [[(at - begin, n) for at, n in arrivals if begin <= at <= end] for begin, end in counted]
-    last = sorted(at for at, _ in inside[-1])
+    inside = [[(at - begin, *rest) for at, *rest in arrivals if begin <= at <= end] for begin, end in counted]
+    last = sorted(at for at, *_ in inside[-1])
     found["requests"] = {"first": last[0], "median": last[len(last) // 2], "last": last[-1], "number": len(last)}
-    found["tokens"] = sum(n for step in inside for _, n in step) / len(counted)
+    found["response_tokens"], found["sequence_tokens"] = (
+        sum(numbers[place] for step in inside for numbers in step) / len(counted) for place in (1, 2)
+    )
     table: dict[str, Any] = {}
     for name in (*phases, "rest"):
         table[name] = {"seconds": 0.0, "store_mb": 0.0, "spilled_mb": 0.0, "processes": {}}
