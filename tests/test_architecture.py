@@ -36,7 +36,7 @@ PLUGIN = Rules(
     layers=[
         ["__init__", "errors", "likeness", "tables"],
         ["parsing", "algorithms with shaping", "glossary"],
-        ["engine with vllm_entropy with vllm_worker", "rewards", "openrlhf_internals"],
+        ["engine with vllm_entropy with vllm_worker", "rewards", "openrlhf_internals", "sent_once"],
         ["settings", "data"],
         ["guide"],
         ["rollout", "policy", "controller"],

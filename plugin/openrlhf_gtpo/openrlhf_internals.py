@@ -76,6 +76,7 @@ _INTERNALS = {
     "openrlhf.trainer.ppo_utils.replay_buffer": ["get_seqlen_balanced_partitions"],
     "openrlhf.trainer.ppo_utils.samples_generator": [
         "SamplesGenerator.args",
+        "SamplesGenerator.tokenizer",
         "SamplesGenerator.generate_eval_samples",
         "SamplesGenerator.generate_samples",
         "SamplesGenerator._generate_vllm",

@@ -24,6 +24,7 @@ from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.guide.solutions import solutions_by_prompt
 from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource, Source
 from openrlhf_gtpo.openrlhf_internals import plain_class
+from openrlhf_gtpo.sent_once import SentOnce
 from openrlhf_gtpo.settings import metrics_path
 from openrlhf_gtpo.vllm_entropy import check_hook
 
@@ -47,6 +48,7 @@ class GeneratorMixin:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.samples_generator = Generator.like(self.samples_generator)
+        self.samples_generator.tokenizer = SentOnce(self.samples_generator.tokenizer)  # only passed to rollout actors
         self.max_steps = int(updates(self.args, self.max_steps))
 
 
@@ -104,12 +106,12 @@ class MetricsMixin:
         super().save_best_checkpoint(eval_metrics, global_step, client_states)  # type: ignore[misc]
 
 
-def guide_of(args: Any, tokenizer: Any, policy_engines: list[Any]) -> Guide | None:
+def guide_of(args: Any, tokenizer: SentOnce, policy_engines: list[Any]) -> Guide | None:
     """The guide that the command line names; None without one. Waits for its engines and checks their entropy hook.
 
     Args:
         args: OpenRLHF's nested ``args``.
-        tokenizer: the policy's.
+        tokenizer: the policy's, as an argument of remote calls.
         policy_engines: the policy's rollout actors, which grade worked solutions.
     """
     settings = GuideSettings.of(args)
@@ -122,7 +124,9 @@ def guide_of(args: Any, tokenizer: Any, policy_engines: list[Any]) -> Guide | No
             check_hook(reports)
         source = ModelSource(engines, settings.samples, tokenizer)
     else:
-        source = SolutionSource(solutions_by_prompt(args, tokenizer), policy_engines, settings.samples, tokenizer)
+        source = SolutionSource(
+            solutions_by_prompt(args, tokenizer.value), policy_engines, settings.samples, tokenizer
+        )
     return Guide(settings, source, args)
 
 
@@ -134,7 +138,7 @@ class Trainer(MetricsMixin, GeneratorMixin, plain_class(ppo_trainer.PPOTrainer))
         states = super().init_checkpoint_states()
         generator = self.samples_generator
         generator.steps, generator.prompts_consumed = states["global_step"], states["total_consumed_prompts"]
-        generator.guide = guide_of(self.args, self.tokenizer, self.vllm_engines)
+        generator.guide = guide_of(self.args, generator.tokenizer, self.vllm_engines)
         return states
 
     def _reward_metrics(self) -> dict[str, float]:

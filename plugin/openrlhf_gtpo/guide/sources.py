@@ -28,7 +28,7 @@ class ModelSource:
     """A frozen model on its own vLLM engines.
 
     It always samples at temperature 1 without top-k or top-p, whatever the policy's settings are: only then are vLLM's
-    log-probabilities those of pi_phi itself.
+    log-probabilities those of pi_phi itself. ``tokenizer`` is the policy's, as an argument of remote calls.
     """
 
     def __init__(self, engines: list[Any], samples: int, tokenizer: Any) -> None:
@@ -60,7 +60,10 @@ class ModelSource:
 
 
 class SolutionSource:
-    """Worked solutions, graded like any response by the reward clients of the policy's rollout actors."""
+    """Worked solutions, graded like any response by the reward clients of the policy's rollout actors.
+
+    ``tokenizer`` is the policy's, as an argument of remote calls.
+    """
 
     def __init__(self, solutions: dict[str, list[str]], graders: list[Any], samples: int, tokenizer: Any) -> None:
         self.engines: list[Any] = []

@@ -23,7 +23,8 @@ from openrlhf_gtpo.rewards.protocols import (
 
 __all__ = ["Connections"]
 
-CONNECT_TIMEOUT = 5.0  # seconds; a host that drops packets must not cost a whole request timeout
+CONNECT_TIMEOUT = 5.0  # seconds an attempt; a host that drops packets must not cost a whole request timeout
+CONNECT_ATTEMPTS = 2  # one that came too late says nothing of the service, and some requests are sent only once
 KEEPALIVE = 1.0  # seconds; shorter than servers keep idle connections, so that none is closed during a request
 MAX_ANSWER_BYTES = 64 * 2**20
 
@@ -36,14 +37,20 @@ class Connections:
         connections = settings.max_in_flight
         self._http = httpx.AsyncClient(
             headers={"Authorization": f"Bearer {settings.token}"} if settings.token else None,
-            timeout=httpx.Timeout(settings.timeout, connect=min(CONNECT_TIMEOUT, settings.timeout)),
-            limits=httpx.Limits(
-                max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=KEEPALIVE
+            timeout=httpx.Timeout(
+                settings.timeout, connect=min(CONNECT_TIMEOUT, settings.timeout / (CONNECT_ATTEMPTS + 1))
+            ),
+            transport=httpx.AsyncHTTPTransport(
+                limits=httpx.Limits(
+                    max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=KEEPALIVE
+                ),
+                # As OpenRLHF's client: no proxy from the environment, and by default the system's certificates.
+                trust_env=False,
+                verify=trusted(settings.ca_file),
+                retries=CONNECT_ATTEMPTS - 1,
             ),
             follow_redirects=True,
-            # As OpenRLHF's client: no proxy from the environment, and by default the system's certificates.
             trust_env=False,
-            verify=trusted(settings.ca_file),
         )
 
     async def rewards(self, endpoint: Endpoint, batch: Sequence[RewardRequest]) -> list[Reward | Failure]:

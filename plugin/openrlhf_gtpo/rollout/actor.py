@@ -15,6 +15,7 @@ A response gains these entries:
 
 import asyncio
 import dataclasses
+import gc
 import math
 import time
 from collections.abc import Iterator
@@ -28,6 +29,8 @@ from vllm.sampling_params import RequestOutputKind
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.openrlhf_internals import plain_class
 from openrlhf_gtpo.rewards.client import RewardClient, RewardError, RewardRequest
+from openrlhf_gtpo.rewards.protocols import speaks_grade
+from openrlhf_gtpo.rewards.thread import RewardThread
 from openrlhf_gtpo.settings import RolloutSettings
 from openrlhf_gtpo.vllm_entropy import engine_kwargs, entropies, logprobs, sampling_kwargs
 
@@ -124,7 +127,9 @@ def number(value: Any, name: str) -> float:
 class RewardingExecutor(AgentExecutorBase):
     """Generates with another executor, then fetches the reward and reports every failure."""
 
-    def __init__(self, inner: AgentExecutorBase, client: RewardClient | None, reward_function: bool) -> None:
+    def __init__(
+        self, inner: AgentExecutorBase, client: RewardClient | RewardThread | None, reward_function: bool
+    ) -> None:
         """
         Args:
             inner: the executor that generates; an agent returns the reward too.
@@ -134,6 +139,9 @@ class RewardingExecutor(AgentExecutorBase):
         self.inner = inner
         self.client = client
         self.reward_function = reward_function
+        protocols = {speaks_grade(url) for url in client.settings.urls} if client else set()
+        self.reads_completion = True in protocols
+        self.reads_query = False in protocols or reward_function
 
     async def execute(
         self,
@@ -210,12 +218,15 @@ class RewardingExecutor(AgentExecutorBase):
         return response
 
     async def _reward(self, response: dict[str, Any], prompt: str, label: str, tokenizer: Any) -> None:
-        query = tokenizer.decode(response["observation_tokens"], skip_special_tokens=False)
+        # Decoding takes milliseconds for a long response, so each text is made only where somebody reads it.
+        query = completion = ""
+        if self.reads_query:
+            query = tokenizer.decode(response["observation_tokens"], skip_special_tokens=False)
         if self.client is not None:
+            if self.reads_completion:
+                completion = completion_text(response, tokenizer)
             answer = await self.client.reward(
-                RewardRequest(
-                    completion=completion_text(response, tokenizer), reference=str(label), prompt=prompt, query=query
-                )
+                RewardRequest(completion=completion, reference=str(label), prompt=prompt, query=query)
             )
             response.update(reward=answer.reward, scores=answer.score, extra_logs=answer.extra_logs)
             return
@@ -250,6 +261,7 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
         self, *args: Any, rollout: RolloutSettings, remote_rm_url: Any = None, **kwargs: Any
     ) -> None:
         kwargs.update(engine_kwargs())
+        kwargs["disable_log_stats"] = True  # counted for every token, and nobody reads them
         kwargs["worker_extension_cls"] = rollout.worker_extension_cls
         if rollout.dtype is not None:
             kwargs["dtype"] = rollout.dtype
@@ -261,8 +273,12 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
         await super().__init__(*args, remote_rm_url=urls if reward_function else None, **kwargs)
         if reward_function:
             self.executor.reward_endpoints = []
-        self.reward_client = None if rollout.reward is None else RewardClient(rollout.reward)
+        self.reward_client = None if rollout.reward is None else RewardThread(rollout.reward)
         self.executor = RewardingExecutor(self.executor, self.reward_client, reward_function)
+        # vLLM's own front-end does the same. Otherwise reading the arrays of log-probabilities sets off collections
+        # that go through all of vLLM's objects.
+        gc.collect()
+        gc.freeze()
 
     async def entropy_hook_report(self) -> list[dict[str, Any]]:
         """Each worker's report on the entropy hook, for `openrlhf_gtpo.vllm_entropy.check_hook`."""

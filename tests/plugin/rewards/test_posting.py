@@ -1,6 +1,11 @@
 """One POST: connections, the way there, limits and secrets."""
 
+import asyncio
+import contextlib
+import json
 import logging
+import select
+import socket
 
 import pytest
 
@@ -63,3 +68,33 @@ async def test_no_authorization_is_sent_without_a_token():
         async with reward_client(server.url) as client:
             await client.reward(ask(1))
         assert "Authorization" not in server.posts[0].headers
+
+
+async def test_a_connection_that_comes_too_late_is_tried_again_even_by_a_request_that_is_sent_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(posting, "CONNECT_TIMEOUT", 0.5)
+    with socket.socket() as listener, contextlib.ExitStack() as waiting:
+        listener.bind(("127.0.0.1", 0))
+        listener.settimeout(10)
+        listener.listen(0)  # the kernel leaves the attempts unanswered that do not fit
+        for _ in range(2):
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+
+        def answer() -> None:
+            body = json.dumps(result()).encode()
+            while True:
+                connection, _ = listener.accept()
+                if select.select([connection], [], [], 0.2)[0] and connection.recv(65536):
+                    break  # those that fill the queue say nothing
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            connection.close()
+
+        async with reward_client(f"http://127.0.0.1:{listener.getsockname()[1]}", deadline=0) as client:
+            reward = asyncio.ensure_future(client.reward(ask(1)))
+            await asyncio.sleep(0.25)  # the kernel repeats the first attempt a second after it, so too late
+            await asyncio.to_thread(answer)
+            assert (await reward).reward == 1.0
+            assert client.stats.retries == 0

@@ -27,7 +27,7 @@ from openrlhf_gtpo.rollout.actor import (
 )
 from openrlhf_gtpo.settings import RolloutSettings
 
-from ..rewards.fake_reward_server import FakeRewardServer, Post, finds
+from ..rewards.fake_reward_server import Answer, FakeRewardServer, Post, finds
 
 
 class Tokenizer:
@@ -106,6 +106,38 @@ async def test_a_single_turn_rollout_brings_entropies_and_a_reward(graded: Any) 
     assert (response["reward"], response["scores"], response["reward_error"]) == (1.0, 1.0, None)
     assert response["rollout_log_probs"] is None, "what OpenRLHF did not ask for stays as in OpenRLHF"
     assert [text for post in seen for text in post.texts] == ["so 2"], "the completion alone, without its end token"
+
+
+class CountingTokenizer(Tokenizer):
+    """Counts the tokens of each text that is asked for."""
+
+    def __init__(self) -> None:
+        self.decoded: list[int] = []
+
+    def decode(self, tokens: list[int], skip_special_tokens: bool = False) -> str:
+        self.decoded.append(len(tokens))
+        return super().decode(tokens, skip_special_tokens)
+
+
+@pytest.mark.parametrize(("path", "decoded"), [("/v1/grade", [4]), ("/get_reward", [4 + 5])])
+async def test_a_response_is_decoded_once_as_its_service_reads_it(path: str, decoded: list[int]) -> None:
+    tokenizer = CountingTokenizer()
+    with FakeRewardServer(
+        always=finds("2") if "grade" in path else lambda post: Answer(body={"rewards": [1.0]})
+    ) as server:
+        client = RewardClient(RewardClientSettings(urls=(server.url + path,), deadline=0))
+        response = await RewardingExecutor(SingleTurnAgentExecutor(None), client, False).execute(
+            prompt="1+1?",
+            label="2",
+            sampling_params=SamplingParams(max_tokens=32),
+            max_length=128,
+            hf_tokenizer=tokenizer,
+            llm_engine=Engine("so 2"),
+        )
+        await client.aclose()
+        assert response["reward"] == 1.0
+        assert tokenizer.decoded == decoded
+        assert server.posts[0].texts == [{4: "so 2", 9: "1+1?so 2<eos>"}[decoded[0]]]
 
 
 async def test_a_number_as_reference_is_sent_as_text(graded: Any) -> None:

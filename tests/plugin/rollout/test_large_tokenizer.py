@@ -1,0 +1,115 @@
+"""A tokenizer of a real model's size on its way to the rollout actor: real Ray, a real engine, a real HTTP server."""
+
+import pickle
+from collections import Counter
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import ray
+from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
+
+from openrlhf_gtpo.controller.trainers import GeneratorMixin
+from openrlhf_gtpo.cpu.engines import CpuRolloutActor
+from openrlhf_gtpo.cpu.environment import cpu_environment
+from openrlhf_gtpo.guide.groups import Guide
+from openrlhf_gtpo.guide.settings import GuideSettings
+from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource
+from openrlhf_gtpo.rewards.client import RewardClientSettings
+from openrlhf_gtpo.settings import RolloutSettings
+
+from ..guide.tables import G, guided
+from ..rewards.fake_reward_server import FakeRewardServer, finds
+from .test_actor import OPENRLHFS_ENGINE
+
+pytestmark = pytest.mark.engine
+
+PROMPTS = 8
+HERE = Path(__file__).parent
+
+
+class OpenRLHFsHalf:
+    """What `GeneratorMixin` finds in OpenRLHF's controller."""
+
+    def __init__(self, args: Any, tokenizer: Any, engines: list[Any]) -> None:
+        data = [(None, [f"Problem {i}: 1+1?"], ["2"], [None]) for i in range(PROMPTS)]
+        self.args, self.max_steps = args, 1
+        self.samples_generator = SamplesGenerator(SimpleNamespace(args=args), data, None, tokenizer, engines)
+
+
+class Half(GeneratorMixin, OpenRLHFsHalf):
+    """Ours over it."""
+
+
+@pytest.fixture
+def tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A large one, of a class that Ray's workers import by the same name."""
+    monkeypatch.syspath_prepend(HERE)
+    from large_tokenizer import large_tokenizer
+
+    found = large_tokenizer()
+    found.noted_in = str(tmp_path / "unpickled")
+    return found
+
+
+@pytest.fixture
+def model(tokenizer: Any, tmp_path: Path) -> Path:
+    """A random model with a row for each token."""
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=1,
+        num_key_value_heads=1,
+        max_position_embeddings=128,
+    )
+    Qwen2ForCausalLM(config).to(torch.float32).save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_the_rollout_actor_unpickles_it_once_for_policy_and_guide_and_no_reward_fails(
+    tokenizer: Any, model: Path, tmp_path: Path
+) -> None:
+    assert len(pickle.dumps(tokenizer)) > 2 * 2**20, "the size is the point"
+    args = guided(model="guide", guide__samples=2, rollout__batch_size=PROMPTS, rollout__vllm_generate_batch_size=None)
+    environment = cpu_environment()
+    environment["PYTHONPATH"] += f":{HERE}"
+    ray.init(address="local", num_cpus=4, num_gpus=1, include_dashboard=False, runtime_env={"env_vars": environment})
+    try:
+        with FakeRewardServer(always=finds("2")) as server:
+            rewards = RewardClientSettings(urls=(server.url,), deadline=0)  # one attempt, as with drop_group
+            engine = (
+                ray.remote(CpuRolloutActor)
+                .options(num_gpus=1)
+                .remote(
+                    model=str(model),
+                    num_gpus=1,
+                    bundle_indices=None,
+                    gpu_memory_utilization=0.05,
+                    rollout=RolloutSettings(rewards, "openrlhf_gtpo.cpu.vllm_worker.CpuWorkerExtension"),
+                    **OPENRLHFS_ENGINE,
+                )
+            )
+            half = Half(args, tokenizer, [engine])
+            generator: Any = half.samples_generator
+            sent = generator.tokenizer
+            solutions = SolutionSource({f"Problem {i}: 1+1?": ["It is 2."] for i in range(PROMPTS)}, [engine], 1, sent)
+            generator.guide = Guide(GuideSettings.of(args), ModelSource([engine], 2, sent), args)
+            samples, *_ = generator.generate_samples(max_len=64, max_new_tokens=12)
+            assert len(samples) == PROMPTS * (G + 2)
+            assert generator.tally.failed_responses == generator.tally.dropped_groups == 0
+            (worked,) = ray.get(solutions.ask(samples[0], {"max_len": 64}))
+            assert (worked["reward"], worked["reward_error"]) == (1.0, None)
+            stats = ray.get(engine.reward_stats.remote())
+            assert stats["items"] == PROMPTS * (G + 2) + 1
+            assert stats["retries"] == stats["failures"] == 0
+    finally:
+        ray.shutdown()
+    times = Counter((tmp_path / "unpickled").read_text().split())
+    assert list(times.values()) == [1], "in one process, the actor's, and once"
