@@ -23,25 +23,6 @@ class _Ray:
             return ray.wait(*args, **kwargs)
 
 
-class SentOnce:
-    """A tokenizer that is pickled as a reference to Ray's store."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self._reference = ray.put(tokenizer)
-
-    def __reduce__(self) -> Any:
-        return _fetched, (self._reference,)
-
-
-_tokenizers: dict[str, Any] = {}
-
-
-def _fetched(reference: Any) -> Any:
-    if reference.hex() not in _tokenizers:
-        _tokenizers[reference.hex()] = ray.get(reference)
-    return _tokenizers[reference.hex()]
-
-
 def _trace_openrlhf() -> None:
     samples_generator.ray = _Ray()
     generator = samples_generator.SamplesGenerator
@@ -91,4 +72,6 @@ class PlainTrainer(Traced, plain_class(ppo_trainer.PPOTrainer)):  # type: ignore
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if trace.SETTINGS["tokenizer"] == "once":
+            from openrlhf_gtpo.sent_once import SentOnce
+
             self.samples_generator.tokenizer = SentOnce(self.tokenizer)
