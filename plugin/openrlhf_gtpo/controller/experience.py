@@ -139,7 +139,7 @@ class ExperienceMaker(RemoteExperienceMaker):
 
     def _put_together(self, experiences: list[Experience]) -> WholeBatch:
         batch = whole_batch(experiences, self.args.rollout.n_samples_per_prompt)
-        if batch.actor_logprob[batch.mask].isnan().any():
+        if (batch.actor_logprob.isnan() & batch.mask).any():
             raise PolicyBroken(
                 f"The policy's log-probabilities of step {self.step}'s responses are NaN, so training stops before "
                 "the update: continue from the last checkpoint, with a lower learning rate if it happens again."
@@ -296,7 +296,8 @@ class ExperienceMaker(RemoteExperienceMaker):
             group=batch.group[own],
             advantages=advantages[own],
             shaped_rewards=None if shaped_rewards is None else shaped_rewards[own],
-            logprob_gap=(batch.rollout_logprob[own] - batch.actor_logprob[own]).abs_(),
+            rollout_logprob=batch.rollout_logprob[own],
+            actor_logprob=batch.actor_logprob[own],
         )
 
 

@@ -17,6 +17,9 @@ from openrlhf_gtpo.algorithms.statistics import spread
 
 __all__ = ["MetricsFile", "progress_line", "rollout_metrics"]
 
+ROWS = 256
+"""Responses at a time where a whole batch would be copied."""
+
 
 def rollout_metrics(
     *,
@@ -26,7 +29,8 @@ def rollout_metrics(
     group: torch.Tensor,
     advantages: torch.Tensor,
     shaped_rewards: torch.Tensor | None,
-    logprob_gap: torch.Tensor,
+    rollout_logprob: torch.Tensor,
+    actor_logprob: torch.Tensor,
 ) -> dict[str, float]:
     """Statistics of a rollout batch.
 
@@ -37,7 +41,8 @@ def rollout_metrics(
         group: (N,) int, which prompt each response answers.
         advantages: (N, T) float.
         shaped_rewards: (N, T) float, or None with an estimator of OpenRLHF's own.
-        logprob_gap: (N, T) float, |log-probability in vLLM - in the policy actor| of each sampled token.
+        rollout_logprob: (N, T) float, of the sampled tokens in vLLM.
+        actor_logprob: (N, T) float, of the same in the policy actor.
 
     Returns:
         Metric name -> value. A class without tokens (no wrong response, say) has no metrics. ``entropy/token_*`` are
@@ -45,33 +50,26 @@ def rollout_metrics(
     """
     mask = mask.bool()
     length = mask.sum(-1)
-    per_response = (entropy * mask).sum(-1)
-    # Each is taken once for all metrics, since that costs more than the metrics; and by places, which torch finds once
-    # for all of them. (tokens,), response after response.
-    places = mask.flatten().nonzero().flatten()
-    of_tokens = {"entropy": _taken(entropy, places), "advantage": _taken(advantages, places)}
-    if shaped_rewards is not None:
-        of_tokens["shaped_reward"] = _taken(shaped_rewards, places)
+    per_response = torch.cat([(h * on).sum(-1) for h, on in zip(entropy.split(ROWS), mask.split(ROWS), strict=True)])
     classes = {"": torch.ones_like(group, dtype=torch.bool)}
     if correct is not None:
         classes |= {"correct_": correct, "wrong_": ~correct}
     found: dict[str, float] = {}
     for prefix, rows in classes.items():
-        answered = rows & (length > 0)
-        if not answered.any():
+        # Taking a tensor's tokens costs more than the metrics: each is taken once, and by places, found once for all.
+        places = (mask & rows[:, None]).flatten().nonzero().flatten()
+        if not len(places):
             continue
-        own = of_tokens
-        if prefix:
-            tokens = rows.repeat_interleave(length).nonzero().flatten()
-            own = {subject: _taken(values, tokens) for subject, values in of_tokens.items()}
-        spread(found, f"entropy/{prefix}token_", own["entropy"])
+        answered = rows & (length > 0)
+        spread(found, f"entropy/{prefix}token_", _taken(entropy, places))
         found[f"entropy/{prefix}response_mean"] = (per_response[answered] / length[answered]).mean().item()
+        _extent(found, f"advantage/{prefix}", _taken(advantages, places))
         found[f"response_length/{prefix}mean"] = length[rows].float().mean().item()
-        _extent(found, f"advantage/{prefix}", own["advantage"])
         if shaped_rewards is not None:
-            _extent(found, f"shaped_reward/{prefix}", own["shaped_reward"])
-    if len(places):
-        found["mismatch/logprob_gap"] = _taken(logprob_gap, places).mean().item()
+            _extent(found, f"shaped_reward/{prefix}", _taken(shaped_rewards, places))
+        if not prefix:
+            gap = _taken(rollout_logprob, places).sub_(_taken(actor_logprob, places)).abs_()
+            found["mismatch/logprob_gap"] = gap.mean().item()
     if correct is not None:
         _, place = group.unique(return_inverse=True)
         share = per_group(correct.float(), place, "mean")

@@ -47,7 +47,12 @@ def naive_metrics(tables: dict[str, Table], mask: list[list[bool]], correct: lis
         for subject in ("advantage", "shaped_reward"):
             values = [value for row in of[subject] for value in row]
             found |= {f"{subject}/{prefix}{name}": measure(values) for name, measure in measures.items()}
-    gaps = [value for row, on in zip(tables["gap"], mask, strict=True) for value in _on(row, on)]
+    gaps = [
+        abs(one - other)
+        for rows in zip(tables["rollout"], tables["actor"], mask, strict=True)
+        for one, other, on in zip(*rows, strict=True)
+        if on
+    ]
     return found | ({"mismatch/logprob_gap": statistics.fmean(gaps)} if gaps else {})
 
 
@@ -64,7 +69,9 @@ def rollouts(draw: Any) -> dict[str, Any]:
 
     numbers = st.floats(-3, 3, width=32)
     return {
-        "tables": {name: draw(table(numbers)) for name in ("entropy", "advantage", "shaped_reward", "gap")},
+        "tables": {
+            name: draw(table(numbers)) for name in ("entropy", "advantage", "shaped_reward", "rollout", "actor")
+        },
         "mask": draw(table(st.booleans())),
         "correct": draw(st.none() | st.lists(st.booleans(), min_size=n, max_size=n)),
     }
@@ -81,7 +88,8 @@ def test_agree_with_loops(batch: dict[str, Any]) -> None:
         group=torch.arange(n) // 2,
         advantages=tables["advantage"],
         shaped_rewards=tables["shaped_reward"],
-        logprob_gap=tables["gap"],
+        rollout_logprob=tables["rollout"],
+        actor_logprob=tables["actor"],
     )
     expected = naive_metrics(**batch)
     of_groups = {name for name in found if name.startswith(("groups/", "rollout/"))}
