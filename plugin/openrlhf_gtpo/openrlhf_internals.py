@@ -65,10 +65,15 @@ _INTERNALS = {
     "openrlhf.trainer.ppo_utils.experience": ["Experience.concat_experiences", "Experience.is_step_tensor_field"],
     "openrlhf.trainer.ppo_utils.experience_maker": [
         "RemoteExperienceMaker.args",
+        "RemoteExperienceMaker.critic_model_group",
         "RemoteExperienceMaker.tokenizer",
         "RemoteExperienceMaker.compute_advantages_and_returns",
+        "RemoteExperienceMaker.get_cumulative_returns",
+        "RemoteExperienceMaker.split_rollout_samples",
         "apply_length_penalties",
+        "get_seqlen_balanced_partitions",
     ],
+    "openrlhf.trainer.ppo_utils.replay_buffer": ["get_seqlen_balanced_partitions"],
     "openrlhf.trainer.ppo_utils.samples_generator": [
         "SamplesGenerator.args",
         "SamplesGenerator.tokenizer",

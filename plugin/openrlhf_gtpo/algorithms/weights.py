@@ -75,16 +75,22 @@ def _shuffled(
         units: (N, U), U being T (tokens) or 1 (responses).
         present: (N, U) bool, where there is a unit; its position is its number in its row.
     """
-    _, group = group.unique(return_inverse=True)
-    position = present.cumsum(1) - 1
-    peers = ((2 * group + correct.long())[:, None] * units.shape[1] + position)[present]  # (units present,)
+    units_of = present.sum(1)
+    flat, start = units[present], units_of.cumsum(0) - units_of  # row by row, and where each row begins
+    # Rows of one group and class side by side, those with most units first, so that the first take part at a position.
+    rows = units_of.argsort(descending=True, stable=True)
+    cell = 2 * group + correct.long()
+    rows = rows[cell[rows].argsort(stable=True)]
+    _, sizes = cell[rows].unique_consecutive(return_counts=True)
     draw = torch.Generator().manual_seed(seed)
-    chance = torch.rand(len(peers), generator=draw, dtype=torch.float64).to(peers.device)
-    places = peers.argsort(stable=True)
-    drawn = (peers + chance).argsort()  # the same peers side by side, in random order
-    flat = units[present]
     moved = torch.empty_like(flat)
-    moved[places] = flat[drawn]
+    for peers in rows.split(sizes.tolist()):
+        position = torch.arange(int(units_of[peers[0]]), device=flat.device)[:, None]
+        takes_part = position < units_of[peers]  # (positions, peers)
+        chance = torch.rand(takes_part.shape, generator=draw, dtype=torch.float64).to(flat.device)
+        drawn = chance.masked_fill_(~takes_part, 2).argsort(1)  # those that take part first, in random order
+        place = start[peers] + position
+        moved[place[takes_part]] = flat[place.gather(1, drawn)[takes_part]]
     return torch.zeros_like(units).masked_scatter(present, moved)
 
 

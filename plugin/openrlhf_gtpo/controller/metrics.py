@@ -17,6 +17,9 @@ from openrlhf_gtpo.algorithms.statistics import spread
 
 __all__ = ["MetricsFile", "progress_line", "rollout_metrics"]
 
+ROWS = 256
+"""Responses at a time where a whole batch would be copied."""
+
 
 def rollout_metrics(
     *,
@@ -26,7 +29,8 @@ def rollout_metrics(
     group: torch.Tensor,
     advantages: torch.Tensor,
     shaped_rewards: torch.Tensor | None,
-    logprob_gap: torch.Tensor,
+    rollout_logprob: torch.Tensor,
+    actor_logprob: torch.Tensor,
 ) -> dict[str, float]:
     """Statistics of a rollout batch.
 
@@ -37,37 +41,35 @@ def rollout_metrics(
         group: (N,) int, which prompt each response answers.
         advantages: (N, T) float.
         shaped_rewards: (N, T) float, or None with an estimator of OpenRLHF's own.
-        logprob_gap: (N, T) float, |log-probability in vLLM - in the policy actor| of each sampled token.
+        rollout_logprob: (N, T) float, of the sampled tokens in vLLM.
+        actor_logprob: (N, T) float, of the same in the policy actor.
 
     Returns:
         Metric name -> value. A class without tokens (no wrong response, say) has no metrics. ``entropy/token_*`` are
         over tokens; ``entropy/response_mean`` is the mean over responses of each response's mean.
     """
     mask = mask.bool()
+    length = mask.sum(-1)
+    per_response = torch.cat([(h * on).sum(-1) for h, on in zip(entropy.split(ROWS), mask.split(ROWS), strict=True)])
     classes = {"": torch.ones_like(group, dtype=torch.bool)}
     if correct is not None:
         classes |= {"correct_": correct, "wrong_": ~correct}
     found: dict[str, float] = {}
     for prefix, rows in classes.items():
-        tokens = mask & rows[:, None]
-        if not tokens.any():
+        # Taking a tensor's tokens costs more than the metrics: each is taken once, and by places, found once for all.
+        places = (mask & rows[:, None]).flatten().nonzero().flatten()
+        if not len(places):
             continue
-        spread(found, f"entropy/{prefix}token_", entropy[tokens])
-        length = tokens.sum(-1)
-        per_response = (entropy * tokens).sum(-1)[length > 0] / length[length > 0]
-        found[f"entropy/{prefix}response_mean"] = per_response.mean().item()
-        found[f"advantage/{prefix}mean"] = advantages[tokens].mean().item()
-        found[f"advantage/{prefix}std"] = advantages[tokens].std(correction=0).item()
-        found[f"advantage/{prefix}min"] = advantages[tokens].min().item()
-        found[f"advantage/{prefix}max"] = advantages[tokens].max().item()
-        found[f"response_length/{prefix}mean"] = mask[rows].sum(-1).float().mean().item()
+        answered = rows & (length > 0)
+        spread(found, f"entropy/{prefix}token_", _taken(entropy, places))
+        found[f"entropy/{prefix}response_mean"] = (per_response[answered] / length[answered]).mean().item()
+        _extent(found, f"advantage/{prefix}", _taken(advantages, places))
+        found[f"response_length/{prefix}mean"] = length[rows].float().mean().item()
         if shaped_rewards is not None:
-            found[f"shaped_reward/{prefix}mean"] = shaped_rewards[tokens].mean().item()
-            found[f"shaped_reward/{prefix}std"] = shaped_rewards[tokens].std(correction=0).item()
-            found[f"shaped_reward/{prefix}min"] = shaped_rewards[tokens].min().item()
-            found[f"shaped_reward/{prefix}max"] = shaped_rewards[tokens].max().item()
-    if mask.any():
-        found["mismatch/logprob_gap"] = logprob_gap[mask].mean().item()
+            _extent(found, f"shaped_reward/{prefix}", _taken(shaped_rewards, places))
+        if not prefix:
+            gap = _taken(rollout_logprob, places).sub_(_taken(actor_logprob, places)).abs_()
+            found["mismatch/logprob_gap"] = gap.mean().item()
     if correct is not None:
         _, place = group.unique(return_inverse=True)
         share = per_group(correct.float(), place, "mean")
@@ -76,6 +78,18 @@ def rollout_metrics(
         found["groups/all_wrong_share"] = (share == 0).float().mean().item()
         found["groups/uninformative_share"] = found["groups/all_correct_share"] + found["groups/all_wrong_share"]
     return found
+
+
+def _extent(found: dict[str, float], prefix: str, values: torch.Tensor) -> None:
+    """Add ``{prefix}mean``, ``{prefix}std``, ``{prefix}min`` and ``{prefix}max``."""
+    found[f"{prefix}mean"] = values.mean().item()
+    found[f"{prefix}std"] = values.std(correction=0).item()
+    found[f"{prefix}min"] = values.min().item()
+    found[f"{prefix}max"] = values.max().item()
+
+
+def _taken(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    return values.flatten().index_select(0, places)
 
 
 class MetricsFile:

@@ -5,9 +5,11 @@ from typing import Any
 
 import openrlhf.trainer.ppo_trainer as ppo_trainer
 import openrlhf.trainer.ppo_trainer_async as ppo_trainer_async
+import openrlhf.trainer.ppo_utils.experience_maker as experience_maker
 import ray
 from openrlhf.trainer.ppo_utils.experience import Experience
 
+from openrlhf_gtpo.algorithms.partition import balanced_partition
 from openrlhf_gtpo.controller.during_training import with_every_k
 from openrlhf_gtpo.controller.experience import ExperienceMaker
 from openrlhf_gtpo.controller.generator import Generator
@@ -32,6 +34,8 @@ ppo_trainer_async.compute_eval_metrics = with_every_k(ppo_trainer_async.compute_
 # Prompts and labels are read exactly as the file has them.
 ppo_trainer.prepare_datasets = reading_as_written(ppo_trainer.prepare_datasets)
 ppo_trainer_async.prepare_datasets = reading_as_written(ppo_trainer_async.prepare_datasets)
+# Micro-batches of --train.dynamic_batch_enable, in milliseconds instead of seconds.
+experience_maker.get_seqlen_balanced_partitions = balanced_partition
 
 
 class GeneratorMixin:

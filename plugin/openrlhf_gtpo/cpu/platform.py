@@ -7,9 +7,11 @@ import argparse
 import contextlib
 import logging
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.cpu.environment import STUBS, cpu_environment
@@ -24,8 +26,13 @@ __all__ = [
     "prepare_process",
     "refusals",
     "start_ray",
+    "store_bytes",
     "worker_python",
 ]
+
+SMALLEST_STORE = 512 * 2**20
+STORE_BYTES_A_TOKEN = 256
+"""Twice what a step sends for each token: sequences and masks, to two models, log-probabilities and advantages."""
 
 
 def prepare_process() -> None:
@@ -190,6 +197,19 @@ def start_ray(args: argparse.Namespace, python: str | None) -> None:
         num_cpus=gpus + 6,
         num_gpus=gpus,
         include_dashboard=False,
-        object_store_memory=512 * 2**20,
+        object_store_memory=store_bytes(vars(args)),
         runtime_env=runtime_env,
     )
+
+
+def store_bytes(flags: Mapping[str, Any]) -> int:
+    """Size of Ray's object store: all that a step sends fits, so that nothing is written to the disk in between.
+
+    Ray takes memory as objects come, so a large store costs nothing by itself. It stays below a third of the memory
+    that is available, and below what /dev/shm has, as Ray would use a folder on the disk.
+    """
+    prompts = flags["rollout.vllm_generate_batch_size"] or flags["rollout.batch_size"]
+    tokens = prompts * flags["rollout.n_samples_per_prompt"] * flags["data.max_len"]
+    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    shared = shutil.disk_usage("/dev/shm").free if Path("/dev/shm").is_dir() else 0
+    return max(SMALLEST_STORE, min(tokens * STORE_BYTES_A_TOKEN, available // 3, shared * 9 // 10))

@@ -7,12 +7,14 @@ GTPO uses OpenRLHF's token-level loss unchanged.
 from types import SimpleNamespace
 from typing import Any
 
+import openrlhf.trainer.ppo_utils.replay_buffer as replay_buffer
 import openrlhf.trainer.ray.launcher as launcher
 import openrlhf.trainer.ray.ppo_actor as ppo_actor
 import ray
 import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 
+from openrlhf_gtpo.algorithms.partition import balanced_partition
 from openrlhf_gtpo.algorithms.table import ESTIMATORS
 from openrlhf_gtpo.guide.loss import ShapedGuideLoss
 from openrlhf_gtpo.guide.settings import GuideSettings
@@ -27,6 +29,8 @@ from openrlhf_gtpo.vllm_entropy import check_hook
 
 # OpenRLHF creates policy and reference by this name; each of their processes imports this module.
 ppo_actor.Actor = launcher.Actor = PreciseActor
+# As in the controller: micro-batches of --train.dynamic_batch_enable, in milliseconds instead of seconds.
+replay_buffer.get_seqlen_balanced_partitions = balanced_partition
 
 
 class PolicyTrainer(ppo_actor.ActorPPOTrainer):

@@ -170,7 +170,8 @@ def advantages_by_response(
     experiences = make.compute_advantages_and_returns(experiences)
     found: dict[int, torch.Tensor] = {}
     for experience in experiences:
-        assert experience.advantages.shape == experience.returns.shape == experience.action_mask.shape
+        assert experience.advantages.shape == experience.action_mask.shape
+        assert experience.returns is None, "a critic alone reads them, and there is none"
         assert not {"entropy", "logprob"} & set(experience.info), "per-token tensors would break the actor's logging"
         if args.algo.advantage.estimator != "group_norm":
             assert (experience.advantages[~experience.action_mask.bool()] == 0).all()

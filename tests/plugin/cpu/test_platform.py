@@ -5,6 +5,7 @@ import importlib.metadata
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -119,3 +120,26 @@ def test_what_is_set_already_is_not_set_again_or_ray_could_not_name_its_processe
     platform.prepare_process()
 
     assert again == []
+
+
+def store(*flags: str) -> int:
+    line = command_line.parse(flags)
+    return platform.store_bytes(vars(line.args))
+
+
+def test_rays_store_holds_all_that_a_step_sends_and_a_small_run_gets_the_least() -> None:
+    paper = ["--rollout.batch_size", "128", "--rollout.n_samples_per_prompt", "16"]
+    small = ["--rollout.batch_size", "16", "--rollout.n_samples_per_prompt", "8", "--data.max_len", "96"]
+    assert store(*small) == platform.SMALLEST_STORE
+    # 597 MB were seen for responses of 1,000 to 4,096 tokens: tests/benchmarks/bench_step.py.
+    assert store(*paper, "--data.max_len", "4608") >= 597e6
+
+
+def test_rays_store_leaves_room_in_memory_and_in_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    huge = ["--rollout.batch_size", "4096", "--rollout.n_samples_per_prompt", "64", "--data.max_len", "32768"]
+    installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert store(*huge) <= installed // 3
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=10**9))
+    assert store(*huge) == 9 * 10**8
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=64 * 2**20))
+    assert store(*huge) == platform.SMALLEST_STORE, "as Ray says, it then uses a folder on the disk"

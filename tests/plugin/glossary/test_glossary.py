@@ -50,7 +50,8 @@ def test_what_the_plugins_own_functions_log_has_an_entry_of_that_name_in_that_fi
         group=group,
         advantages=ones,
         shaped_rewards=ones,
-        logprob_gap=ones,
+        rollout_logprob=ones,
+        actor_logprob=ones,
     )
     of_guide = guide_statistics(-ones, -ones, ones, ones, clip_low=0.2, clip_high=0.2)
     made = {

@@ -1,0 +1,99 @@
+"""The statistics of a rollout batch, against a second implementation by loops over plain numbers."""
+
+import math
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openrlhf_gtpo.controller.metrics import rollout_metrics
+
+Table = list[list[float]]
+
+
+def naive_metrics(tables: dict[str, Table], mask: list[list[bool]], correct: list[bool] | None) -> dict[str, float]:
+    """Of tokens and responses; quantiles are between the two values beside them."""
+    found: dict[str, float] = {}
+    classes: dict[str, list[bool]] = {"": [True] * len(mask)}
+    if correct is not None:
+        classes |= {"correct_": correct, "wrong_": [not one for one in correct]}
+    for prefix, rows in classes.items():
+        of = {
+            name: [_on(row, on) for row, on, own in zip(table, mask, rows, strict=True) if own]
+            for name, table in tables.items()
+        }
+        if not any(of["entropy"]):
+            continue
+        entropy = sorted(value for row in of["entropy"] for value in row)
+        found[f"entropy/{prefix}token_mean"] = statistics.fmean(entropy)
+        for percent in (10, 50, 90):
+            place = (len(entropy) - 1) * percent / 100
+            low, high = entropy[math.floor(place)], entropy[math.ceil(place)]
+            found[f"entropy/{prefix}token_q{percent}"] = low + (high - low) * (place - math.floor(place))
+        found[f"entropy/{prefix}response_mean"] = statistics.fmean(
+            statistics.fmean(row) for row in of["entropy"] if row
+        )
+        found[f"response_length/{prefix}mean"] = statistics.fmean(len(row) for row in of["entropy"])
+        measures: dict[str, Callable[[list[float]], float]] = {
+            "mean": statistics.fmean,
+            "std": statistics.pstdev,
+            "min": min,
+            "max": max,
+        }
+        for subject in ("advantage", "shaped_reward"):
+            values = [value for row in of[subject] for value in row]
+            found |= {f"{subject}/{prefix}{name}": measure(values) for name, measure in measures.items()}
+    gaps = [
+        abs(one - other)
+        for rows in zip(tables["rollout"], tables["actor"], mask, strict=True)
+        for one, other, on in zip(*rows, strict=True)
+        if on
+    ]
+    return found | ({"mismatch/logprob_gap": statistics.fmean(gaps)} if gaps else {})
+
+
+def _on(row: list[float], on: list[bool]) -> list[float]:
+    return [value for value, one in zip(row, on, strict=True) if one]
+
+
+@st.composite
+def rollouts(draw: Any) -> dict[str, Any]:
+    n, t = draw(st.integers(1, 5)), draw(st.integers(1, 6))
+
+    def table(values: Any) -> Any:
+        return st.lists(st.lists(values, min_size=t, max_size=t), min_size=n, max_size=n)
+
+    numbers = st.floats(-3, 3, width=32)
+    return {
+        "tables": {
+            name: draw(table(numbers)) for name in ("entropy", "advantage", "shaped_reward", "rollout", "actor")
+        },
+        "mask": draw(table(st.booleans())),
+        "correct": draw(st.none() | st.lists(st.booleans(), min_size=n, max_size=n)),
+    }
+
+
+@given(rollouts())
+def test_agree_with_loops(batch: dict[str, Any]) -> None:
+    tables = {name: torch.tensor(table) for name, table in batch["tables"].items()}
+    n = len(batch["mask"])
+    found = rollout_metrics(
+        entropy=tables["entropy"],
+        mask=torch.tensor(batch["mask"]),
+        correct=None if batch["correct"] is None else torch.tensor(batch["correct"]),
+        group=torch.arange(n) // 2,
+        advantages=tables["advantage"],
+        shaped_rewards=tables["shaped_reward"],
+        rollout_logprob=tables["rollout"],
+        actor_logprob=tables["actor"],
+    )
+    expected = naive_metrics(**batch)
+    of_groups = {name for name in found if name.startswith(("groups/", "rollout/"))}
+    assert set(found) - of_groups == set(expected)
+    assert bool(of_groups) == (batch["correct"] is not None)
+    for name, value in expected.items():
+        assert found[name] == pytest.approx(value, abs=1e-5), name
