@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
+from openrlhf_gtpo.controller.rollouts_file import expected
 from openrlhf_gtpo.controller.schedule import schedule
 from openrlhf_gtpo.driver import memory
+from openrlhf_gtpo.driver.disk import CHECKPOINT_BYTES, checkpoint_bytes
 from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.openrlhf_internals import hierarchize
 from openrlhf_gtpo.settings import responses_at_once
@@ -38,6 +40,7 @@ def plan(
         ("data", str(flags["data.prompt_dataset"])),
         *_rewards(flags),
         ("output", str(flags["ckpt.output_dir"])),
+        *_disk(flags),
     ]
     return aligned(rows)
 
@@ -142,6 +145,18 @@ def _memory(flags: dict[str, Any]) -> list[tuple[str, str]]:
     found = memory.need(model, reckoned, work)
     told = memory.rows(found, reckoned, work)
     return told + [("warning", sentence) for sentence in memory.warnings(found, reckoned, work)]
+
+
+def _disk(flags: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the run writes that is large: checkpoints and saved groups."""
+    told = []
+    model = memory.model_named(str(flags["actor.model_name_or_path"]))
+    if model is not None and (room := checkpoint_bytes(model.parameters, flags)):
+        each, most = CHECKPOINT_BYTES * model.parameters, flags["ckpt.max_num"]
+        told.append(f"{room / 1e9:,.0f} GB in {flags['ckpt.path']}: {most} checkpoint(s) of {each / 1e9:,.1f} GB")
+    if groups := expected(flags):
+        told.append(f"rollouts.jsonl: {groups}")
+    return [("disk" if place == 0 else "", sentence) for place, sentence in enumerate(told)]
 
 
 def _rewards(flags: dict[str, Any]) -> list[tuple[str, str]]:
