@@ -122,7 +122,8 @@ flags=(
     --train.colocate_all
     --vllm.enable_sleep
     --ds.enable_sleep
-    --vllm.gpu_memory_utilization 0.6
+    --vllm.gpu_memory_utilization 0.8 # while the policy sleeps, which keeps a share of its weights
+    --vllm.enable_prefix_caching # a prompt's responses share its keys and values
     --vllm.sync_backend nccl
 )
 # On a CPU the same flags with small numbers.

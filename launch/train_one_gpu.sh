@@ -95,7 +95,7 @@ flags=(
     --train.colocate_all
     --vllm.num_engines 1
     --vllm.enable_sleep
-    --vllm.gpu_memory_utilization 0.5
+    --vllm.enable_prefix_caching
     --vllm.sync_backend nccl
     --ckpt.output_dir "$out/model"
     --ckpt.path "$out/state"
@@ -106,9 +106,10 @@ flags=(
     --shaping.save_rollouts 2
 )
 if [ "$SIZE" = 1.5b ] && ((GPU_GB < 40)); then
-    flags+=(--ds.adam_offload) # 12 bytes a parameter: 18 GB
+    # 12 bytes a parameter, 18 GB, are in the node's memory; weights and gradients stay beside the engine.
+    flags+=(--ds.adam_offload --vllm.gpu_memory_utilization 0.6)
 else
-    flags+=(--ds.enable_sleep)
+    flags+=(--ds.enable_sleep --vllm.gpu_memory_utilization 0.75)
 fi
 if [ "$preset" = dapo ]; then
     flags+=(--reward.overlong_buffer_len $((answer / 4)))

@@ -132,7 +132,20 @@ def _machines(flags: dict[str, Any], device: str, precision: str) -> list[tuple[
         ("training", f"{ranks} {kind}(s), ZeRO stage {flags['ds.zero_stage']}"),
         ("generation", f"{engines} engine(s) of {tensor_parallel} {kind}(s)"),
         ("at once", f"{responses_at_once(flags):,} responses in each engine"),
+        ("prefill", _prefill(flags)),
     ]
+
+
+def _prefill(flags: dict[str, Any]) -> str:
+    """How often each prompt's keys and values are computed. OpenRLHF sends a prompt's responses to one engine."""
+    if flags["vllm.enable_prefix_caching"]:
+        return "each prompt once, since its responses share its cache"
+    times, most = flags["rollout.n_samples_per_prompt"], flags["rollout.max_new_tokens"]
+    told = f"each prompt {times} times, once with --vllm.enable_prefix_caching"
+    if most is None:
+        return told
+    tokens = flags["rollout.batch_size"] * times * (flags["data.max_len"] - most)
+    return f"{told}: at most {tokens:,} prompt tokens a step in place of {tokens // times:,}"
 
 
 def _memory(flags: dict[str, Any]) -> list[tuple[str, str]]:

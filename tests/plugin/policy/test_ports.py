@@ -37,4 +37,3 @@ def test_it_is_above_the_ports_of_rays_workers() -> None:
     defaults = {option.name: option.default for option in start.params}
     assert (defaults["min_worker_port"], defaults["max_worker_port"]) == (10_002, 19_999)
     assert defaults["max_worker_port"] < ports.FIRST
-    assert defaults["ray_client_server_port"] < ports.FIRST
