@@ -17,8 +17,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "versions"))
 
 TOKENS, RESPONSES = 96, 48
-BLOCKS = 40
-"""Of the cache: at 16 tokens a block on a GPU, room for 6 of the responses."""
+BLOCKS = {"gpu": (40, 16), "cpu": (20, 32)}
+"""The cache: blocks, and tokens of each, the fewest that an engine takes. It holds five or six whole responses."""
 TOLERANCE = 1e-4
 
 
@@ -28,8 +28,7 @@ def sample(folder: str, device: str) -> tuple[list[Any], float]:
 
     from openrlhf_gtpo.vllm_entropy import engine_kwargs, sampling_kwargs
 
-    # On a CPU a block has more tokens, so fewer of them are as little.
-    blocks = BLOCKS if device == "gpu" else BLOCKS // 8
+    blocks, size = BLOCKS[device]
     engine = vllm.LLM(
         model=folder,
         skip_tokenizer_init=True,
@@ -38,6 +37,7 @@ def sample(folder: str, device: str) -> tuple[list[Any], float]:
         max_model_len=128,
         gpu_memory_utilization=0.2,
         num_gpu_blocks_override=blocks,
+        block_size=size,
         enable_prefix_caching=False,
         disable_log_stats=False,
         **engine_kwargs(),
