@@ -105,12 +105,19 @@ def _stem(name: str) -> str:
 
 
 def unpack(cache: Path, name: str, folder: Path) -> None:
-    """A wheel's files, those cut that `CUT` names."""
+    """A wheel's files, without those that `CUT` names, where pip would put them; programs go to ``bin``."""
     (wheel,) = cache.glob(f"{_stem(name)}-*.whl")
     with zipfile.ZipFile(wheel) as file:
         for member in file.infolist():
-            if not CUT.search(member.filename):
-                file.extract(member, folder)
+            if CUT.search(member.filename) or member.is_dir():
+                continue
+            target = folder / re.sub(r"^[^/]+\.data/(purelib|platlib|data)/", "", member.filename)
+            if scripts := re.match(r"[^/]+\.data/scripts/(.+)", member.filename):
+                target = folder / "bin" / scripts[1]
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(file.read(member))
+            if scripts or (member.external_attr >> 16) & 0o100:  # Ray starts programs out of its package
+                target.chmod(0o755)
 
 
 def copy(name: str, folder: Path) -> None:

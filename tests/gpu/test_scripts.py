@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import zipfile
 from pathlib import Path
 from types import ModuleType
 
@@ -70,6 +71,22 @@ def test_what_is_packed_in_pieces_comes_out_whole(tmp_path: Path, monkeypatch: p
     assert (site / "package" / "engine.bin").read_bytes() == content[:30_000]
     assert unpack.unpack(tmp_path / "3", site) == ["engine.tar.xz: complete", "training.tar.xz: complete"]
     assert (site / "package" / "training.bin").read_bytes() == content[:18_000]
+
+
+def test_a_wheel_is_laid_out_as_pip_does_it_with_its_programs(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "py_spy-0.4-py3-none-any.whl", "w") as wheel:
+        program = zipfile.ZipInfo("py_spy/core/raylet")
+        program.external_attr = 0o755 << 16
+        wheel.writestr(program, "binary")
+        wheel.writestr("py_spy-0.4.data/scripts/py-spy", "binary")
+        wheel.writestr("py_spy-0.4.data/purelib/module.py", "")
+        wheel.writestr("ray/dashboard/client/page.js", "cut")
+    script("pack").unpack(tmp_path, "py-spy", tmp_path / "site")
+    found = {
+        str(path.relative_to(tmp_path / "site")): path for path in (tmp_path / "site").rglob("*") if path.is_file()
+    }
+    assert set(found) == {"py_spy/core/raylet", "bin/py-spy", "module.py"}
+    assert [os.access(found[name], os.X_OK) for name in sorted(found)] == [True, False, True]
 
 
 def test_a_damaged_piece_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
