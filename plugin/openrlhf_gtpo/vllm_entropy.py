@@ -12,8 +12,8 @@ The entropy takes the place of one log-probability: in such an engine the entry 
 entropy, not the most likely token. ``vllm serve`` takes the same settings: ``--worker-extension-cls
 openrlhf_gtpo.vllm_worker.EntropyWorkerExtension --logprobs-mode processed_logprobs --max-logprobs 1``.
 
-Other statistics of the same distribution cost nothing more: `STATISTICS` lists them. Give the same names, in the same
-order, to `engine_kwargs`, `sampling_kwargs` and `statistics`."""
+The same pass over the logits gives other statistics of the distribution: `STATISTICS` lists them. Give the same names,
+in the same order, to `engine_kwargs`, `sampling_kwargs` and `statistics`."""
 
 import math
 from collections.abc import Iterable, Mapping

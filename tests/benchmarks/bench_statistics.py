@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=9)
     parser.add_argument("--device", default="cpu")
     args = parser.parse_args()
+    torch.set_num_threads(1)  # as in an engine on a CPU
     print("rows  vLLM's and entropy  one pass  every statistic  ratio of the first two")
     for rows in args.rows:
         logits = 4 * torch.randn(rows, args.vocabulary, device=args.device)
