@@ -34,8 +34,9 @@ NAMES = {
     "engine": """annotated-types apache-tvm-ffi astor blake3 cachetools cbor2 compressed-tensors depyf dill distro
         dnspython email-validator fastapi httpcore2 httpx2 ijson interegular jiter jsonschema
         jsonschema-specifications lark llguidance lm-format-enforcer loguru mistral_common msgspec openai
-        openai-harmony outlines_core partial-json-parser py-spy pybase64 pycountry pydantic pydantic-core pydantic-extra-types
-        python-json-logger python-multipart pyzmq referencing rpds-py setproctitle sniffio starlette truststore
+        openai-harmony outlines_core partial-json-parser py-spy pybase64 pycountry pydantic
+        pydantic-core pydantic-extra-types python-json-logger python-multipart pyzmq referencing
+        rpds-py setproctitle sniffio starlette truststore
         typing-inspection xgrammar""",
     "training": "ray datasets multiprocess sympy mpmath",
 }
