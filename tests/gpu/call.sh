@@ -14,6 +14,7 @@ call=${1:-}
 }
 python=${PYTHON:-python3} out=${OUT:-runs/gpu/out} device=${DEVICE:-gpu} site=${SITE:-/tmp/openrlhf_gtpo_site}
 mkdir -p "$out"
+work=$(mktemp -d) # few files come back from such a machine: logs, and one archive of everything
 small=() sizes=() failed=0
 if [ "$device" = gpu ]; then
     "$python" tests/gpu/unpack.py "runs/gpu/$call" "$site"
@@ -21,7 +22,7 @@ if [ "$device" = gpu ]; then
     export PYTHONPATH=$site:$PWD/plugin:$PWD/reward_server PATH=$site/bin:$PATH
     export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 VLLM_USE_FLASHINFER_SAMPLER=0 RAY_USAGE_STATS_ENABLED=0
     unset TORCH_CUDA_ARCH_LIST # some images have 9.0a, which DeepSpeed cannot read
-    nvidia-smi --query-gpu=name,driver_version,memory.used,memory.total --format=csv | tee "$out/gpu.csv"
+    nvidia-smi --query-gpu=name,driver_version,memory.used,memory.total --format=csv | tee "$work/gpu.csv"
 else
     small=(--device cpu --vocabularies 500 --rows 1 8)
     sizes=(--device cpu --layers 2 --vocabulary 2000 --sequences 8 --tokens 8)
@@ -36,18 +37,18 @@ run() { # its output to the terminal and to a log; a failure does not end the ot
 }
 
 case $call in
-    1) run kernel "$python" tests/gpu/kernel.py --out "$out" "${small[@]}" ;;
+    1) run kernel "$python" tests/gpu/kernel.py --out "$work" "${small[@]}" ;;
     2)
-        run exactness env TRITON_F32_DEFAULT=ieee "$python" tests/versions/exactness.py "$out/exactness.json"
-        cat "$out/exactness.json"
-        run rollout "$python" tests/gpu/rollout.py --out "$out" "${sizes[@]}"
+        run exactness env TRITON_F32_DEFAULT=ieee "$python" tests/versions/exactness.py "$work/exactness.json"
+        cat "$work/exactness.json"
+        run rollout "$python" tests/gpu/rollout.py --out "$work" "${sizes[@]}"
         ;;
-    3) run loop "$python" tests/gpu/loop.py --out "$out" --only loop,resume --device "$device" ;;
+    3) run loop "$python" tests/gpu/loop.py --out "$work" --only loop,resume --device "$device" ;;
     4)
-        run preemption env TRITON_F32_DEFAULT=ieee "$python" tests/gpu/preemption.py --out "$out" --device "$device"
-        run lora "$python" tests/gpu/loop.py --out "$out" --only lora --device "$device"
+        run preemption env TRITON_F32_DEFAULT=ieee "$python" tests/gpu/preemption.py --out "$work" --device "$device"
+        run lora "$python" tests/gpu/loop.py --out "$work" --only lora --device "$device"
         ;;
 esac
-# A call's answer has few files: everything else goes into one.
-tar czf "$out/call$call.tar.gz" --exclude='*.tar.gz' --exclude=model -C "$out" .
+tar czf "$out/call$call.tar.gz" --exclude=model --exclude=work -C "$work" .
+rm -rf "$work"
 exit $failed

@@ -32,15 +32,20 @@ CUT = re.compile(
 
 NAMES = {
     "engine": """annotated-types apache-tvm-ffi astor blake3 cachetools cbor2 compressed-tensors depyf dill distro
-        dnspython email-validator fastapi ijson interegular jiter jsonschema jsonschema-specifications lark llguidance
-        lm-format-enforcer loguru mistral_common msgspec openai openai-harmony outlines_core partial-json-parser
-        py-spy pybase64 pycountry pydantic pydantic-core pydantic-extra-types python-json-logger python-multipart
-        pyzmq referencing rpds-py setproctitle sniffio starlette xgrammar""",
+        dnspython email-validator fastapi httpcore2 httpx2 ijson interegular jiter jsonschema
+        jsonschema-specifications lark llguidance lm-format-enforcer loguru mistral_common msgspec openai
+        openai-harmony outlines_core partial-json-parser py-spy pybase64 pycountry pydantic
+        pydantic-core pydantic-extra-types python-json-logger python-multipart pyzmq referencing
+        rpds-py setproctitle sniffio starlette truststore
+        typing-inspection xgrammar""",
     "training": "ray datasets multiprocess sympy mpmath",
 }
 """Packages of each archive besides vLLM, which the machine lacks; versions are those of this environment."""
-COPIED = {"engine": (), "training": ("deepspeed", "hjson", "openrlhf", "pylatexenc", "torchdata")}
-"""Pure Python without a wheel, taken from this environment."""
+COPIED = {
+    "engine": (),
+    "training": ("deepspeed", "hjson", "openrlhf", "pylatexenc", "torchdata", "openrlhf-gtpo", "math-reward"),
+}
+"""Pure Python without a wheel, taken from this environment; of this project the names and versions alone."""
 
 PLATFORMS = (
     "manylinux_2_28",
@@ -124,7 +129,7 @@ def copy(name: str, folder: Path) -> None:
     """An installed package's files."""
     for file in distribution(name).files or ():
         source, target = Path(str(file.locate())), folder / file
-        if ".." in file.parts or source.suffix == ".pyc" or not source.is_file():
+        if ".." in file.parts or source.suffix in (".pyc", ".pth") or not source.is_file():
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(source, target)

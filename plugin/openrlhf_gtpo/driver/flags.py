@@ -77,7 +77,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         default=0,
         metavar="N",
         help="at every step write N groups of responses with each token's entropy, shaped reward and advantage to "
-        "rollouts.jsonl beside the metrics (default: 0)",
+        "rollouts.jsonl beside the metrics, which above 1 GB keeps fewer steps (default: 0)",
     )
     group.add_argument(
         "--actor.entropy_target",
