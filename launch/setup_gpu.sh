@@ -10,8 +10,10 @@
 #
 # PYTHON      an interpreter of Python 3.10, 3.11 or 3.12 (the first of python3.12, python3.11, python3.10, python3)
 # VENV        where the environment goes (.venv)
-# FLASH_ATTN  a wheel of flash-attn that fits torch, CUDA and Python. Without it flash-attn is compiled, which needs the
-#             nvcc of torch's CUDA, and an hour with few cores. MAX_JOBS limits how many compilers run at once
+# FLASH_ATTN  a wheel of flash-attn that fits torch, CUDA and Python. Without it flash-attn is compiled, which takes an
+#             hour with few cores. MAX_JOBS limits how many compilers run at once
+#
+# nvcc of torch's CUDA is needed in any case: DeepSpeed compiles its optimizer with it when training starts.
 #
 # Needs Linux, uv (or pip, to install it), 25 GB of disk and a package index. uv's own settings (UV_*) are used.
 set -euo pipefail
@@ -39,16 +41,16 @@ find_python() {
 }
 
 check_compiler() { # nvcc of the CUDA that torch was built with
-    local nvcc wanted found
+    local nvcc wanted found compiled="flash-attn and DeepSpeed's optimizer are"
+    [ -z "${FLASH_ATTN:-}" ] || compiled="DeepSpeed's optimizer is"
     wanted=$("$python" -c 'import torch; print(torch.version.cuda or "")')
     [ -n "$wanted" ] || fail "the torch in $venv is a build without CUDA: remove $venv, then run this again."
     nvcc=$(PATH="${CUDA_HOME:-/usr/local/cuda}/bin:$PATH" command -v nvcc) ||
-        fail "flash-attn is compiled, and there is no nvcc: install the toolkit of CUDA $wanted, use plugin/Dockerfile," \
-            "or name a wheel of flash-attn with FLASH_ATTN."
+        fail "$compiled compiled by nvcc, and there is none: install the toolkit of CUDA $wanted or use plugin/Dockerfile."
     found=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
     [ "$found" = "${wanted%%.*}" ] ||
-        fail "torch is of CUDA $wanted, but $nvcc is of CUDA $found: install the toolkit of CUDA $wanted and set" \
-            "CUDA_HOME to it, or name a wheel of flash-attn with FLASH_ATTN."
+        fail "torch is of CUDA $wanted, but $nvcc, by which $compiled compiled, is of CUDA $found: install the toolkit of" \
+            "CUDA $wanted and set CUDA_HOME to it."
 }
 
 [ $# = 0 ] || [ "$*" = --dry-run ] || fail "takes --dry-run and nothing else, not '$*'."
@@ -74,8 +76,8 @@ echo "1 of 3: vLLM with its torch, OpenRLHF, DeepSpeed and Ray"
 echo "2 of 3: flash-attn, against this torch"
 wanted=${FLASH_ATTN:-$("$python" -c 'from importlib.metadata import requires
 print(next(line for line in requires("openrlhf") if line.startswith("flash-attn")))')}
+check_compiler
 if [ -z "${FLASH_ATTN:-}" ]; then
-    check_compiler
     "$uv" pip install --python "$python" setuptools wheel packaging psutil ninja
 fi
 "$uv" pip install --python "$python" --no-build-isolation --no-deps "$wanted"

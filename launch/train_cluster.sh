@@ -32,19 +32,9 @@ set -euo pipefail
 
 python=${PYTHON:-python3}
 if [ -n "${REHEARSE:-}" ] && [ -z "${RAY_ADDRESS:-}" ]; then
-    root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-    [ -n "${PYTHON:-}" ] || [ ! -x "$root/.venv/bin/python" ] || python=$root/.venv/bin/python
-    export PYTHON=$python OUT=${OUT:-$root/runs/rehearsal/${PRESET:-}}
-    if [ "${SIZE:-7b}" = 32b ]; then
-        exec "$python" -m openrlhf_gtpo.cpu.rehearsal --nodes "${NODES:-8}" --gpus "${GPUS:-8}" --engine-gpus 4 \
-            --placement-only
-    fi
-    if [ -z "${MODEL:-}" ]; then
-        "$python" "$root/launch/laptop/warm_start.py" --out "$root/runs/rehearsal" --seed 0
-        export MODEL=$root/runs/rehearsal/model DATA=$root/runs/rehearsal/train.jsonl
-    fi
+    [ "${SIZE:-7b}" = 7b ] || export NODES=${NODES:-8} GPUS=${GPUS:-8}
     export NODES=${NODES:-2} GPUS=${GPUS:-1} DEVICE=cpu
-    exec "$python" -m openrlhf_gtpo.cpu.rehearsal --nodes "$NODES" --gpus "$GPUS" -- bash "${BASH_SOURCE[0]}" "$@"
+    SCRIPT=${BASH_SOURCE[0]} NAME=${PRESET:-} . "$(dirname "${BASH_SOURCE[0]}")/rehearse.sh" # and does not return
 fi
 
 case ${SIZE:=7b} in
@@ -122,7 +112,8 @@ flags=(
     --train.colocate_all
     --vllm.enable_sleep
     --ds.enable_sleep
-    --vllm.gpu_memory_utilization 0.6
+    --vllm.gpu_memory_utilization 0.8 # while the policy sleeps, which keeps a share of its weights
+    --vllm.enable_prefix_caching # a prompt's responses share its keys and values
     --vllm.sync_backend nccl
 )
 # On a CPU the same flags with small numbers.

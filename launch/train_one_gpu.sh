@@ -17,6 +17,8 @@
 # STEPS   number of steps, each of 64 prompts with 8 responses in four updates (100)
 # OUT     ~/checkpoints/PRESET-SIZE-TASK
 # PYTHON  interpreter with openrlhf-gtpo (python3)
+# REHEARSE  1: run all of this script's flags on this machine's CPU, for three small steps of a small policy on one logical
+#         GPU; MODEL and DATA are those of the quickstart
 #
 # Hours for 100 steps, estimated and not measured: 0.5b on 24 GiB 1 to 2, 1.5b on 48 GiB 2 to 4, 1.5b on 80 GiB 1 to 2;
 # with math twice that. In metrics.jsonl and the report, look at these:
@@ -32,6 +34,11 @@ fail() {
     echo "launch/train_one_gpu.sh: $*" >&2
     exit 2
 }
+
+if [ -n "${REHEARSE:-}" ] && [ -z "${RAY_ADDRESS:-}" ]; then
+    export GPU_GB=${GPU_GB:-80}
+    SCRIPT=${BASH_SOURCE[0]} NAME=one_gpu NODES=1 GPUS=1 . "$(dirname "${BASH_SOURCE[0]}")/rehearse.sh" # and does not return
+fi
 
 if [ -z "${GPU_GB:-}" ]; then
     mib=$(nvidia-smi --query-gpu=memory.total --format=csv,noheader,nounits 2>/dev/null | head -n 1) ||
@@ -95,7 +102,7 @@ flags=(
     --train.colocate_all
     --vllm.num_engines 1
     --vllm.enable_sleep
-    --vllm.gpu_memory_utilization 0.5
+    --vllm.enable_prefix_caching
     --vllm.sync_backend nccl
     --ckpt.output_dir "$out/model"
     --ckpt.path "$out/state"
@@ -106,9 +113,22 @@ flags=(
     --shaping.save_rollouts 2
 )
 if [ "$SIZE" = 1.5b ] && ((GPU_GB < 40)); then
-    flags+=(--ds.adam_offload) # 12 bytes a parameter: 18 GB
+    # 12 bytes a parameter, 18 GB, are in the node's memory; weights and gradients stay beside the engine.
+    flags+=(--ds.adam_offload --vllm.gpu_memory_utilization 0.6)
 else
-    flags+=(--ds.enable_sleep)
+    flags+=(--ds.enable_sleep --vllm.gpu_memory_utilization 0.75)
+fi
+if [ -n "${REHEARSE:-}" ]; then
+    flags+=(
+        --device cpu
+        --data.max_len 96
+        --data.max_samples 48
+        --train.num_episodes 1
+        --train.max_steps 3
+        --train.batch_size 64
+        --rollout.batch_size 16
+        --rollout.max_new_tokens 40
+    )
 fi
 if [ "$preset" = dapo ]; then
     flags+=(--reward.overlong_buffer_len $((answer / 4)))

@@ -279,7 +279,7 @@ def write(
 
     # Token views of every run would make the file slow to open: those of the first seed are enough.
     everything = [
-        run if number == 0 else dataclasses.replace(run, rollouts=[])
+        run if number == 0 else dataclasses.replace(run, rollouts=None)
         for mine in runs.values()
         for number, run in enumerate(mine)
     ]

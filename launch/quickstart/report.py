@@ -13,6 +13,7 @@ import json
 import re
 import sys
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -45,23 +46,20 @@ def table(before: dict[str, float], after: dict[str, float]) -> str:
     return "\n".join(lines)
 
 
-def choose_group(rollouts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def choose_group(groups: Iterable[list[dict[str, Any]]]) -> list[dict[str, Any]]:
     """The responses of the most instructive group.
 
     Best is a group with two or more different correct responses and as many wrong ones, because entropy divides the
     reward among several responses of a class. Next is a group with both classes, then any. Among equals it is the
     latest step's, and then the one with the longest correct response.
     """
-    groups: dict[tuple[int, int], list[dict[str, Any]]] = {}
-    for response in rollouts:
-        groups.setdefault((response["step"], response["group"]), []).append(response)
 
     def interest(group: list[dict[str, Any]]) -> tuple[int, int, int]:
         correct = {tuple(response["tokens"]) for response in group if response["correct"]}
         wrong = {tuple(response["tokens"]) for response in group if not response["correct"]}
         return min(len(correct), len(wrong), 2), group[0]["step"], max(map(len, correct), default=0)
 
-    return max(groups.values(), key=interest, default=[])
+    return max(groups, key=interest, default=[])
 
 
 def choose_responses(group: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -134,7 +132,7 @@ def main() -> None:
     }
     (args.run / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
 
-    group = choose_group(run.rollouts)
+    group = choose_group(run.rollouts or ())
     if group:
         print(group_text(group) + "\n")
     else:

@@ -23,10 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo import openrlhf_internals
+from openrlhf_gtpo.controller.rollouts_file import expected
 from openrlhf_gtpo.controller.run_record import differing
 from openrlhf_gtpo.driver import bindings, checks, command_line, presets, run_lock
 from openrlhf_gtpo.driver.cluster import check_cluster
 from openrlhf_gtpo.driver.command_line import PROGRAM, USAGE, FlagError
+from openrlhf_gtpo.driver.cuda_compiler import compiler_faults
 from openrlhf_gtpo.driver.device import choose_device, nodes_of_ray_address
 from openrlhf_gtpo.driver.failures import one_sentence
 from openrlhf_gtpo.driver.flags import make_paths_absolute, openrlhfs_precision
@@ -184,8 +186,11 @@ def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
     args, device = prepared.args, prepared.device
     platform: Any = importlib.import_module("openrlhf_gtpo.cpu.platform") if device == "cpu" else None
     python = platform.worker_python(cleanup) if platform else None
-    if platform is None and (nodes := nodes_of_ray_address()):
-        check_cluster(vars(args), nodes, logical=False)
+    if platform is None:
+        if nodes := nodes_of_ray_address():
+            check_cluster(vars(args), nodes, logical=False)
+        else:  # the training ranks are on this machine
+            _refuse(compiler_faults())
     openrlhf_internals.check()
     # OpenRLHF passes on variables of a Ray job with the job's own values; without this Ray would call that a conflict.
     os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
@@ -200,6 +205,8 @@ def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
             _tell(change)
         _tell(f"on the CPU in {prepared.precision}")
         platform.start_ray(args, python)
+    if groups := expected(vars(args)):
+        _tell(f"rollouts.jsonl: {groups}")
     vars(args)["defaults"] = differing(vars(args), command_line.defaults())
     token = _start_embedded_service(args, cleanup) if rewards_are_embedded(vars(args)) else None
     bindings.bind_rollout(device, rollout_settings(args, bindings.worker_extension(device), token))

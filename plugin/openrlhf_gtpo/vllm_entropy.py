@@ -10,37 +10,67 @@ top-p. A greedy request (temperature 0) samples from no distribution; it gets th
 
 The entropy takes the place of one log-probability: in such an engine the entry beside a sampled token holds its
 entropy, not the most likely token. ``vllm serve`` takes the same settings: ``--worker-extension-cls
-openrlhf_gtpo.vllm_worker.EntropyWorkerExtension --logprobs-mode processed_logprobs --max-logprobs 1``."""
+openrlhf_gtpo.vllm_worker.EntropyWorkerExtension --logprobs-mode processed_logprobs --max-logprobs 1``.
+
+Other statistics of the same distribution cost nothing more: `STATISTICS` lists them. Give the same names, in the same
+order, to `engine_kwargs`, `sampling_kwargs` and `statistics`."""
 
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
+from openrlhf_gtpo.algorithms.distribution import CONFIG_KEY, ENTROPY, STATISTICS, declared
 from openrlhf_gtpo.engine.versions import INSTALL_TESTED
 from openrlhf_gtpo.errors import UserError
 
-__all__ = ["EntropyMissing", "check_hook", "engine_kwargs", "entropies", "logprobs", "sampling_kwargs"]
+__all__ = [
+    "STATISTICS",
+    "EntropyMissing",
+    "check_hook",
+    "engine_kwargs",
+    "entropies",
+    "logprobs",
+    "sampling_kwargs",
+    "statistics",
+]
 
 
 class EntropyMissing(UserError):
     """An engine returned no entropies, or cannot. One sentence says why and what to do."""
 
 
-def engine_kwargs() -> dict[str, Any]:
-    """Arguments of an engine that returns entropies: ``vllm.LLM``, ``vllm.EngineArgs`` or ``vllm.AsyncEngineArgs``."""
+def engine_kwargs(statistics: Iterable[str] = ENTROPY) -> dict[str, Any]:
+    """Arguments of an engine that returns entropies: ``vllm.LLM``, ``vllm.EngineArgs`` or ``vllm.AsyncEngineArgs``.
+
+    Args:
+        statistics: names of `STATISTICS`, each of which gets a column.
+
+    Raises:
+        ValueError: a name is not in `STATISTICS`, or given twice.
+    """
+    names = declared(statistics)
     return {
         "worker_extension_cls": "openrlhf_gtpo.vllm_worker.EntropyWorkerExtension",
         "logprobs_mode": "processed_logprobs",
-        "max_logprobs": 1,
+        "max_logprobs": len(names),
+        **({} if names == ENTROPY else {"additional_config": {CONFIG_KEY: list(names)}}),
     }
 
 
-def sampling_kwargs() -> dict[str, Any]:
+def sampling_kwargs(statistics: Iterable[str] = ENTROPY) -> dict[str, Any]:
     """Arguments of a request that returns entropies: ``vllm.SamplingParams``.
 
     Flat log-probabilities are lists of numbers instead of two objects per token, which is much less work for vLLM.
+
+    Args:
+        statistics: those of `engine_kwargs`.
+
+    Raises:
+        ValueError: as for `engine_kwargs`.
     """
-    return {"logprobs": 1, "flat_logprobs": True}
+    return {"logprobs": len(declared(statistics)), "flat_logprobs": True}
 
 
 def check_hook(reports: Iterable[Mapping[str, Any]]) -> None:
@@ -74,24 +104,44 @@ def entropies(completion: Any) -> list[float]:
         EntropyMissing: the request did not ask for entropies, the worker that answered has no hook, or a token was
             sampled from logits that are NaN or infinite.
     """
+    return statistics(completion, ENTROPY)["entropy"]
+
+
+def statistics(completion: Any, names: Iterable[str]) -> dict[str, list[float]]:
+    """Each statistic of each sampled token of one completion.
+
+    Args:
+        completion: as for `entropies`.
+        names: those of `engine_kwargs` and `sampling_kwargs`, in the same order.
+
+    Returns:
+        Name -> one float per entry of ``completion.token_ids``, >= 0, in the unit that `STATISTICS` gives.
+
+    Raises:
+        EntropyMissing: as for `entropies`, or the request asked for another number of statistics.
+        ValueError: as for `engine_kwargs`.
+    """
     if completion.logprobs is None:
         raise EntropyMissing(
             "The request did not ask vLLM for entropies: add **sampling_kwargs() to its SamplingParams."
         )
-    found = _beside(completion)
-    if found is not None and any(map(math.isnan, found)):
-        place = next(i for i, value in enumerate(found) if math.isnan(value))
+    asked = declared(names)
+    found = _beside(completion, len(asked))
+    for values in found or ():
+        if any(map(math.isnan, values)):
+            place = next(i for i, value in enumerate(values) if math.isnan(value))
+            raise EntropyMissing(
+                f"Token {place + 1} of {len(values)} has no entropy: vLLM sampled it from logits that are NaN or "
+                "infinite, so the model's weights are broken. Look at the checkpoint, or at the learning rate and the "
+                "gradient norms of the run that made it."
+            )
+    if found is None or not all(value >= 0.0 for values in found for value in values):
+        missing, given = ("entropies", "") if asked == ENTROPY else (", ".join(asked), str(list(asked)))
         raise EntropyMissing(
-            f"Token {place + 1} of {len(found)} has no entropy: vLLM sampled it from logits that are NaN or infinite, "
-            "so the model's weights are broken. Look at the checkpoint, or at the learning rate and the gradient "
-            "norms of the run that made it."
+            f"vLLM returned log-probabilities without {missing}: start the engine with **engine_kwargs({given}), on a "
+            "vLLM whose sampler the hook covers (check_hook says whether it does)."
         )
-    if found is None or not all(value >= 0.0 for value in found):
-        raise EntropyMissing(
-            "vLLM returned log-probabilities without entropies: start the engine with **engine_kwargs(), on a vLLM "
-            "whose sampler the hook covers (check_hook says whether it does)."
-        )
-    return found
+    return dict(zip(asked, found, strict=True))
 
 
 def logprobs(completion: Any) -> list[float]:
@@ -103,25 +153,43 @@ def logprobs(completion: Any) -> list[float]:
     Returns:
         One float per entry of ``completion.token_ids``, in nats, <= 0.
     """
+    rows = _rows(completion.logprobs)
+    if rows is not None:
+        return rows[1][:, 0].tolist()
     if _is_flat(completion.logprobs):
         return [completion.logprobs.logprobs[start] for start in completion.logprobs.start_indices]
     return [entries[token].logprob for token, entries in zip(completion.token_ids, completion.logprobs, strict=True)]
+
+
+def _rows(logprobs: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """Token ids and values, (T, 1 + k) each, of log-probabilities that came in one message (`engine.one_message`)."""
+    arrays = getattr(logprobs, "arrays", None)
+    return None if arrays is None else arrays[:2]
 
 
 def _is_flat(logprobs: Any) -> bool:
     return hasattr(logprobs, "start_indices")
 
 
-def _beside(completion: Any) -> list[float] | None:
-    """The entry beside each sampled token's log-probability; None unless each token has exactly one."""
+def _beside(completion: Any, k: int) -> list[list[float]] | None:
+    """The k columns beside the sampled tokens' log-probabilities; None unless each token has k entries beside its."""
     tokens, given = list(completion.token_ids), completion.logprobs
+    rows = _rows(given)
+    if rows is not None:
+        ids, values = rows
+        # The sampled token's entry is the first of each row's.
+        fits = ids.shape == (len(tokens), 1 + k) and np.array_equal(ids[:, 0], tokens)
+        return values[:, 1:].T.tolist() if fits and (ids[:, 1:] != ids[:, :1]).all() else None
     if _is_flat(given):
         # The sampled token's entry is the first of each position's.
-        if given.token_ids[::2] != tokens or any(a == b for a, b in zip(tokens, given.token_ids[1::2], strict=False)):
+        ids, values, width = given.token_ids, given.logprobs, 1 + k
+        if len(values) != width * len(tokens) or ids[::width] != tokens:
             return None
-        return given.logprobs[1::2] if len(given.logprobs) == 2 * len(tokens) else None
+        if any(a == b for column in range(1, width) for a, b in zip(tokens, ids[column::width], strict=True)):
+            return None
+        return [values[column::width] for column in range(1, width)]
     others = [
         [entry.logprob for other, entry in entries.items() if other != token]
         for token, entries in zip(tokens, given, strict=True)
     ]
-    return [values[0] for values in others] if all(len(values) == 1 for values in others) else None
+    return [[row[column] for row in others] for column in range(k)] if all(len(row) == k for row in others) else None

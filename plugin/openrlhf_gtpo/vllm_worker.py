@@ -22,7 +22,7 @@ class EntropyWorkerExtension:
     """Methods that vLLM adds to its worker class; called by ``collective_rpc``."""
 
     def entropy_hook_report(self) -> dict[str, Any]:
-        """Which sampler this worker uses and whether the hook covers it.
+        """Which sampler this worker uses, and whether the hook covers it and returns the engine's statistics.
 
         Returns:
             ``{"sampler": dotted name or None, "hooked": bool, "vllm": version}``. A worker without a sampler (not the
@@ -30,8 +30,9 @@ class EntropyWorkerExtension:
         """
         sampler = getattr(self.model_runner, "sampler", None)  # type: ignore[attr-defined]
         name = None if sampler is None else f"{type(sampler).__module__}.{type(sampler).__qualname__}"
+        asked = vllm_hook.statistics_of(self.vllm_config)  # type: ignore[attr-defined]
         return {
             "sampler": name,
-            "hooked": sampler is None or vllm_hook.is_hooked(sampler),
+            "hooked": sampler is None or (vllm_hook.is_hooked(sampler) and sampler.statistics == asked),
             "vllm": vllm_hook.version_found(),
         }

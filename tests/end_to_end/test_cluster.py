@@ -177,6 +177,33 @@ def test_the_gpu_commands_own_flags_run_in_a_rehearsal_on_two_nodes(policy: Path
         assert turns[4:] in (steps, steps[:-1]), turns  # after the last step nothing is generated
 
 
+def test_the_one_gpu_scripts_flags_run_in_a_rehearsal_on_one_logical_gpu(policy: Path, tmp_path: Path) -> None:
+    environment = {"REHEARSE": "1", "OUT": str(tmp_path / "out"), "PYTHON": sys.executable, "RAY_DEDUP_LOGS": "0"}
+    environment |= {"MODEL": str(policy / "model"), "DATA": str(policy / "train.jsonl")}
+    unset = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "GPU_GB", "SIZE")}
+    done = subprocess.run(
+        ["bash", str(ROOT / "launch" / "train_one_gpu.sh"), "--train.max_steps", "1"],
+        cwd=tmp_path,
+        env=unset | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=800,
+    )
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert "rollouts.jsonl: 2 group(s) of 8 responses a step, at most 1 MB, so 1 MB in 1 steps" in done.stdout
+    settings = json.loads((tmp_path / "out" / "run.json").read_text())["settings"]
+    assert all(
+        settings[name] for name in ("ds.packing_samples", "train.colocate_all", "vllm.enable_sleep", "ds.enable_sleep")
+    )
+    assert settings["vllm.enable_prefix_caching"]
+    (line,) = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
+    assert line["entropy/token_mean"] > 0
+    assert line["mismatch/logprob_gap"] <= GAP[param_dtype("auto")]
+    turns = [(who, what) for _, _, who, what in sorted(EVENT.findall(done.stdout))]
+    assert turns[:7] == [*BEGINNING, *GENERATION, *TRAINING], "engine and policy are never awake together"
+
+
 BEGINNING = [("engine", "sleeps"), ("policy", "sleeps")]
 GENERATION = [("engine", "has its weights back"), ("engine", "has its kv_cache back")]
 TRAINING = [("engine", "sleeps"), ("policy", "is awake"), ("policy", "sleeps")]

@@ -2,6 +2,7 @@
 service."""
 
 import argparse
+import copy
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -28,7 +29,13 @@ TEMPLATE = (
 
 
 @pytest.fixture
-def tokenizer() -> Any:
+def tokenizer(characters: Any) -> Any:
+    """A copy that a test may change."""
+    return copy.deepcopy(characters)
+
+
+@pytest.fixture(scope="session")
+def characters() -> Any:
     """A prompt of n ASCII characters has n + 3 tokens: <user>, <end> and <assistant>.
 
     Byte-level, because for the architecture of the tiny model transformers loads no other kind from a folder.
@@ -37,11 +44,11 @@ def tokenizer() -> Any:
     from transformers import PreTrainedTokenizerFast
 
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    characters = Tokenizer(models.BPE(vocab={token: i for i, token in enumerate(alphabet)}, merges=[]))
-    characters.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    characters.decoder = decoders.ByteLevel()
-    characters.add_special_tokens(["<end>", "<user>", "<assistant>"])  # 256, 257 and 258
-    return PreTrainedTokenizerFast(tokenizer_object=characters, eos_token="<end>", chat_template=TEMPLATE)
+    found = Tokenizer(models.BPE(vocab={token: i for i, token in enumerate(alphabet)}, merges=[]))
+    found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    found.decoder = decoders.ByteLevel()
+    found.add_special_tokens(["<end>", "<user>", "<assistant>"])  # 256, 257 and 258
+    return PreTrainedTokenizerFast(tokenizer_object=found, eos_token="<end>", chat_template=TEMPLATE)
 
 
 @pytest.fixture

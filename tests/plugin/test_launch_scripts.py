@@ -88,12 +88,14 @@ def test_the_plan_says_what_fits_and_a_smaller_gpu_takes_fewer_responses_at_once
     assert told["memory"].startswith(
         "at most 73.0 GiB of a GPU's 80.0 for training: 1.8 weights, 1.8 gradients, 14.2 "
     )
+    assert told["prefill"] == "each prompt once, since its responses share its cache"
+    assert told["disk"].startswith("320 GB in "), "3 x 14 bytes x 7.6e9 parameters"
     assert "warning" not in told
     told = plan("train_gtpo.sh", GPU_GB="48")
     assert told["memory"].startswith("at most 47.3 GiB of a GPU's 48.0 for training: "), "4 responses at once, not 8"
     assert "warning" not in told
     told = plan("train_gtpo.sh", GPU_GB="24")
-    assert told["warning"].startswith("An engine has 0.0 GiB for its KV cache")
+    assert told["warning"].startswith("Training takes up to 47.3 GiB of a GPU that has 24.0: ")
 
 
 def test_eight_nodes_train_the_32b_policy_and_flags_of_ones_own_win() -> None:

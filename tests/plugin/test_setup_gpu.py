@@ -114,19 +114,32 @@ def test_torch_comes_before_flash_attn_and_this_project_last(tmp_path: Path) -> 
     assert project.endswith("--no-deps . ./reward_server")
 
 
-def test_a_wheel_of_flash_attn_needs_no_compiler(tmp_path: Path) -> None:
+def test_a_wheel_of_flash_attn_is_installed_and_deepspeed_still_has_its_compiler(tmp_path: Path) -> None:
     wheel = tmp_path / "flash_attn-2.8.3-cp312-cp312-linux_x86_64.whl"
     wheel.touch()
-    done, asked = installed(tmp_path, FLASH_ATTN=str(wheel), CUDA_HOME="/nowhere")
+    done, asked = installed(tmp_path, FLASH_ATTN=str(wheel))
     assert done.returncode == 0, done.stderr
     assert asked[1].endswith(f"--no-deps {wheel}")
+    done, _ = installed(tmp_path, FLASH_ATTN=str(wheel), CUDA_HOME="/nowhere")
+    assert done.returncode == 1
+    assert done.stderr == (
+        "launch/setup_gpu.sh: DeepSpeed's optimizer is compiled by nvcc, and there is none: install the toolkit of "
+        "CUDA 13.0 or use plugin/Dockerfile.\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("environment", "sentence"),
     [
-        ({"NVCC_CUDA": "12.8"}, "torch is of CUDA 13.0, but .*/nvcc is of CUDA 12: install the toolkit of CUDA 13.0"),
-        ({"CUDA_HOME": "/nowhere"}, "flash-attn is compiled, and there is no nvcc: install the toolkit of CUDA 13.0"),
+        (
+            {"NVCC_CUDA": "12.8"},
+            "torch is of CUDA 13.0, but .*/nvcc, by which flash-attn and DeepSpeed's optimizer are compiled, is of "
+            "CUDA 12: install the toolkit of CUDA 13.0",
+        ),
+        (
+            {"CUDA_HOME": "/nowhere"},
+            "flash-attn and DeepSpeed's optimizer are compiled by nvcc, and there is none: install the toolkit of",
+        ),
         ({"TORCH_CUDA": ""}, "the torch in .* is a build without CUDA"),
         ({"FLASH_ATTN": "/nowhere.whl"}, "FLASH_ATTN is /nowhere.whl, but there is no such wheel."),
         ({"PYTHON": "/nowhere/python"}, "needs Python 3.10, 3.11 or 3.12, which PYTHON=/nowhere/python is not"),

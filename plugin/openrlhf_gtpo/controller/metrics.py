@@ -14,6 +14,7 @@ import torch
 
 from openrlhf_gtpo.algorithms.groups import per_group
 from openrlhf_gtpo.algorithms.statistics import spread
+from openrlhf_gtpo.controller.step_lines import keep_steps
 
 __all__ = ["MetricsFile", "progress_line", "rollout_metrics"]
 
@@ -113,10 +114,7 @@ class MetricsFile:
                 self.path.with_name(f"{self.path.stem}.{time.strftime('%Y%m%d-%H%M%S')}{self.path.suffix}")
             )
             return
-        kept = [line for line in self.path.read_text(encoding="utf-8").splitlines() if _step_of(line) <= step]
-        part = self.path.with_suffix(".part")
-        part.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-        part.replace(self.path)
+        keep_steps(self.path, lambda found: found <= step)
 
     def write(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Append one step. Values that are not numbers are left out. JSON has no NaN and no infinity: null is
@@ -129,14 +127,6 @@ class MetricsFile:
                 line[name] = value if math.isfinite(value) else None
         with self.path.open("a") as file:
             file.write(json.dumps(line) + "\n")
-
-
-def _step_of(line: str) -> float:
-    """The step of a line; infinite for a line that is cut off."""
-    try:
-        return json.loads(line)["step"]
-    except (ValueError, KeyError):
-        return math.inf
 
 
 def progress_line(step: int, metrics: Mapping[str, Any]) -> str:

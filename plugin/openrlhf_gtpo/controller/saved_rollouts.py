@@ -4,14 +4,13 @@ import functools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.algorithms.groups import per_group
+from openrlhf_gtpo.controller.rollouts_file import rollouts_path, thinned
 from openrlhf_gtpo.controller.whole_batch import WholeBatch
-from openrlhf_gtpo.settings import metrics_path
 
 __all__ = ["rollouts_path", "save_rollouts"]
 
@@ -29,6 +28,7 @@ def save_rollouts(
     decode: Callable[[list[int]], str],
 ) -> None:
     """Append groups to a file, one response a line. Groups with both correct and wrong responses come first.
+    A file that has become too large loses steps, which a line on standard output says.
 
     Args:
         path: rollouts.jsonl.
@@ -69,13 +69,10 @@ def save_rollouts(
                     "advantage": _significant(advantages[row][mask]),
                 }
                 file.write(json.dumps(line) + "\n")
+    if said := thinned(path):
+        print(said, flush=True)
 
 
 def _significant(values: torch.Tensor) -> list[float]:
     """Rounded to float32's seven digits. Fixed decimals would lose small entropies, whose inverse is used."""
     return [float(f"{value:.7g}") for value in values.tolist()]
-
-
-def rollouts_path(args: Any) -> Path:
-    """The path of rollouts.jsonl, beside the metrics, from OpenRLHF's nested ``args``."""
-    return metrics_path(args).with_name("rollouts.jsonl")

@@ -14,8 +14,8 @@ from openrlhf_gtpo.controller.during_training import with_every_k
 from openrlhf_gtpo.controller.experience import ExperienceMaker
 from openrlhf_gtpo.controller.generator import Generator
 from openrlhf_gtpo.controller.metrics import MetricsFile, progress_line
+from openrlhf_gtpo.controller.rollouts_file import rollouts_path
 from openrlhf_gtpo.controller.run_record import write_run_record
-from openrlhf_gtpo.controller.saved_rollouts import rollouts_path
 from openrlhf_gtpo.controller.schedule import updates
 from openrlhf_gtpo.data.as_written import reading_as_written
 from openrlhf_gtpo.guide.engines import guide_engines

@@ -69,6 +69,7 @@ def examine(asked: Question, announce: Announce = lambda *_: None) -> Iterator[F
         yield from look(name, MOMENT, "", packages.check_package, name)
     if asked.takes == "gpu":
         yield from look("flash-attn", MOMENT, "", packages.check_flash_attn)
+        yield from look("compiler", imports, "importing torch", machine.check_compiler)
     yield from look("GPU", imports, "asking torch", machine.check_gpu, asked.device, asked.ray_address)
     yield from look("positions", imports, "", room.check_positions, asked.model, asked.max_len)
     yield from look("memory", imports, "", room.check_memory, asked.model, asked.takes, asked.gpus, asked.max_len)

@@ -13,14 +13,24 @@ from urllib.parse import urlsplit
 from openrlhf_gtpo.data.findings import Finding, fault, ok, skipped, warning
 from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
 from openrlhf_gtpo.driver.cuda_architectures import architecture_faults
+from openrlhf_gtpo.driver.cuda_compiler import compiler_faults
+from openrlhf_gtpo.driver.disk import CHECKPOINT_BYTES, CHECKPOINTS, WEIGHT_BYTES
+from openrlhf_gtpo.driver.model_size import model_named
 from openrlhf_gtpo.errors import reason
 
-__all__ = ["RAY_SECONDS", "Cluster", "ask_cluster", "check_disk", "check_gpu", "check_ray", "parameters"]
+__all__ = [
+    "RAY_SECONDS",
+    "Cluster",
+    "ask_cluster",
+    "check_compiler",
+    "check_disk",
+    "check_gpu",
+    "check_ray",
+    "parameters",
+]
 
 RAY_SECONDS = 45.0
 CONNECT_SECONDS = 5.0
-CHECKPOINTS = 3
-"""Checkpoints of each kind that OpenRLHF keeps by default (--ckpt.max_num)."""
 GIB = 2**30
 
 
@@ -54,6 +64,14 @@ def check_gpu(device: str, ray_address: str | None) -> Finding:
         f"torch {torch.__version__} is built for GPUs but finds none ({_why_no_gpu()}): fix the driver or "
         "CUDA_VISIBLE_DEVICES, use a machine with a GPU, or give --device cpu.",
     )
+
+
+def check_compiler() -> Finding:
+    """Check for the nvcc with which DeepSpeed compiles its optimizer."""
+    faults = compiler_faults()
+    if faults:
+        return fault("compiler", faults[0])
+    return ok("compiler", "DeepSpeed's optimizer for GPUs is compiled, or can be.")
 
 
 def _why_no_gpu() -> str:
@@ -187,12 +205,10 @@ def check_disk(out: Path | None, model: str | None) -> Finding:
         )
     free = shutil.disk_usage(place).free
     has = f"{out} can be written, and {free / GIB:,.1f} GiB are free there"
-    weights = 0 if model is None else parameters(Path(model))
+    weights = 0 if model is None else parameters(Path(model)) or _of_its_shape(model)
     if not weights:
-        return ok("disk", f"{has}; give --model as a local folder to compare that with what checkpoints need.")
-    # OpenRLHF writes weights in bfloat16. DeepSpeed's checkpoints for resuming also have the weights and Adam's two
-    # moments in float32: 14 bytes per parameter instead of 2.
-    models, states = CHECKPOINTS * 2 * weights, CHECKPOINTS * 14 * weights
+        return ok("disk", f"{has}; give a --model whose size is known to compare that with what checkpoints need.")
+    models, states = CHECKPOINTS * WEIGHT_BYTES * weights, CHECKPOINTS * CHECKPOINT_BYTES * weights
     if free < models:
         return fault(
             "disk",
@@ -214,6 +230,12 @@ def parameters(folder: Path) -> int:
         path.stat().st_size // 2
         for path in folder.glob("pytorch_model*.bin")  # 2 bytes each, as usual
     )
+
+
+def _of_its_shape(model: str) -> int:
+    """The number of parameters by the model's config.json; 0 if that is not known."""
+    shape = model_named(model)
+    return 0 if shape is None else shape.parameters
 
 
 def _in_safetensors(path: Path) -> int:

@@ -6,7 +6,7 @@ traceback out of DeepSpeed minutes after its start (seen on an H100)."""
 import os
 import re
 
-__all__ = ["architecture_faults"]
+__all__ = ["architecture_faults", "is_compiled"]
 
 VARIABLE = "TORCH_CUDA_ARCH_LIST"
 _READABLE = re.compile(r"\d+\.\d+(\+PTX)?")
@@ -19,7 +19,7 @@ def architecture_faults() -> list[str]:
     """
     unreadable = [entry for entry in re.split(r"[;\s]+", os.environ.get(VARIABLE, "")) if entry]
     unreadable = [entry for entry in unreadable if not _READABLE.fullmatch(entry)]
-    if not unreadable or _is_compiled():
+    if not unreadable or is_compiled():
         return []
     numbers = re.match(r"\d+\.\d+", unreadable[0])
     instead = f"write {numbers[0]} instead" if numbers else "write numbers such as 9.0"
@@ -29,7 +29,8 @@ def architecture_faults() -> list[str]:
     ]
 
 
-def _is_compiled() -> bool:
+def is_compiled() -> bool:
+    """Whether DeepSpeed was installed with its optimizer for GPUs compiled."""
     try:
         from deepspeed.git_version_info_installed import installed_ops
     except ImportError:

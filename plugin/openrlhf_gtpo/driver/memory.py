@@ -253,12 +253,23 @@ def rows(found: Need, setup: Setup, work: Workload) -> list[tuple[str, str]]:
         (
             "",
             f"{_gib(found.engine_weights)} GiB of weights on an engine's GPU and {_gib(max(0.0, found.cache))} of KV "
-            f"cache: room for {math.floor(found.full_length):,} responses of {work.length:,} tokens",
+            f"cache: {_room(found, work)}",
         ),
     ]
     if found.host:
         told.append(("", f"{_gib(found.host)} GiB of each node's memory for what sleeps or is offloaded"))
     return told
+
+
+def _room(found: Need, work: Workload) -> str:
+    """How many of the responses that an engine generates at once its cache holds, were they all of full length."""
+    fit = math.floor(found.full_length)
+    if fit >= work.at_once:
+        return f"room for all {work.at_once:,} responses at once, were they all of {work.length:,} tokens"
+    return (
+        f"room for {fit:,} of the {work.at_once:,} responses at once, were they all of {work.length:,} tokens; where "
+        "it is full, vLLM interrupts the youngest and computes them again"
+    )
 
 
 def warnings(found: Need, setup: Setup, work: Workload) -> list[str]:
@@ -284,6 +295,12 @@ def warnings(found: Need, setup: Setup, work: Workload) -> list[str]:
         told.append(
             f"Training takes up to {_gib(found.training)} GiB of a GPU that has {has}: lower {which} or "
             "--data.max_len."
+        )
+    taken = setup.utilization * setup.gpu_memory
+    if states <= setup.gpu_memory and found.resident and taken + found.resident + OVERHEAD > setup.gpu_memory:
+        told.append(
+            f"While the engine generates it takes {_gib(taken)} GiB and the trainer keeps {_gib(found.resident)}, of "
+            f"a GPU that has {has}: lower --vllm.gpu_memory_utilization, or add --ds.enable_sleep."
         )
     if found.full_length < 1:
         told.append(

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
+from openrlhf_gtpo.controller.rollouts_file import expected
 from openrlhf_gtpo.controller.schedule import schedule
 from openrlhf_gtpo.driver import memory
+from openrlhf_gtpo.driver.disk import CHECKPOINT_BYTES, checkpoint_bytes
 from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.openrlhf_internals import hierarchize
 from openrlhf_gtpo.settings import responses_at_once
@@ -38,6 +40,7 @@ def plan(
         ("data", str(flags["data.prompt_dataset"])),
         *_rewards(flags),
         ("output", str(flags["ckpt.output_dir"])),
+        *_disk(flags),
     ]
     return aligned(rows)
 
@@ -129,7 +132,20 @@ def _machines(flags: dict[str, Any], device: str, precision: str) -> list[tuple[
         ("training", f"{ranks} {kind}(s), ZeRO stage {flags['ds.zero_stage']}"),
         ("generation", f"{engines} engine(s) of {tensor_parallel} {kind}(s)"),
         ("at once", f"{responses_at_once(flags):,} responses in each engine"),
+        ("prefill", _prefill(flags)),
     ]
+
+
+def _prefill(flags: dict[str, Any]) -> str:
+    """How often each prompt's keys and values are computed. OpenRLHF sends a prompt's responses to one engine."""
+    if flags["vllm.enable_prefix_caching"]:
+        return "each prompt once, since its responses share its cache"
+    times, most = flags["rollout.n_samples_per_prompt"], flags["rollout.max_new_tokens"]
+    told = f"each prompt {times} times, once with --vllm.enable_prefix_caching"
+    if most is None:
+        return told
+    tokens = flags["rollout.batch_size"] * times * (flags["data.max_len"] - most)
+    return f"{told}: at most {tokens:,} prompt tokens a step in place of {tokens // times:,}"
 
 
 def _memory(flags: dict[str, Any]) -> list[tuple[str, str]]:
@@ -142,6 +158,18 @@ def _memory(flags: dict[str, Any]) -> list[tuple[str, str]]:
     found = memory.need(model, reckoned, work)
     told = memory.rows(found, reckoned, work)
     return told + [("warning", sentence) for sentence in memory.warnings(found, reckoned, work)]
+
+
+def _disk(flags: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the run writes that is large: checkpoints and saved groups."""
+    told = []
+    model = memory.model_named(str(flags["actor.model_name_or_path"]))
+    if model is not None and (room := checkpoint_bytes(model.parameters, flags)):
+        each, most = CHECKPOINT_BYTES * model.parameters, flags["ckpt.max_num"]
+        told.append(f"{room / 1e9:,.0f} GB in {flags['ckpt.path']}: {most} checkpoint(s) of {each / 1e9:,.1f} GB")
+    if groups := expected(flags):
+        told.append(f"rollouts.jsonl: {groups}")
+    return [("disk" if place == 0 else "", sentence) for place, sentence in enumerate(told)]
 
 
 def _rewards(flags: dict[str, Any]) -> list[tuple[str, str]]:

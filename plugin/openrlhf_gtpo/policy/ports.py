@@ -9,7 +9,8 @@ from pathlib import Path
 
 __all__ = ["LowPort", "free_low_port"]
 
-FIRST = 10_000
+FIRST = 20_000
+"""Above those that `ray start` has by default: 6379, 8265, 10001 for clients, and 10002 to 19999 for its workers."""
 EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 """The ports of outgoing connections, as Linux says."""
 ATTEMPTS = 100

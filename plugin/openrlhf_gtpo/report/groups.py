@@ -3,13 +3,12 @@
 import math
 import statistics
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 
-__all__ = ["MAX_GROUPS", "VALUES", "groups"]
+__all__ = ["MAX_GROUPS", "VALUES", "shown", "view"]
 
 MAX_GROUPS = 40
-"""Most groups in a report, spread over the steps; more would make the file slow to open."""
+"""Most groups in a report; more would make the file slow to open."""
 
 VALUES = ("entropy", "shaped_reward", "advantage")
 """Values of a token; it has a shaped reward only with our estimators."""
@@ -19,46 +18,56 @@ ROUNDING = 1e-5
 digits."""
 
 
-def groups(rollouts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The groups, each with its responses, the numbers of correct (d) and wrong (h) responses that are active at each
+def shown(sizes: Sequence[int], most: int) -> list[int]:
+    """Which groups a page shows: as many as fit, at most `MAX_GROUPS`, spread over the run.
+
+    Args:
+        sizes: bytes of each group, in order.
+        most: bytes of all that are shown.
+
+    Returns:
+        Their numbers, ascending; empty if no group fits.
+    """
+    last = len(sizes) - 1
+    for count in range(min(MAX_GROUPS, len(sizes)), 1, -1):
+        chosen = [round(i * last / (count - 1)) for i in range(count)]
+        if sum(sizes[place] for place in chosen) <= most:
+            return chosen
+    return [place for place in sorted(range(len(sizes)), key=lambda place: sizes[place])[:1] if sizes[place] <= most]
+
+
+def view(responses: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A group for the page: its responses, the numbers of correct (d) and wrong (h) responses that are active at each
     position, and the mean values of the tokens of each class.
 
     ``d[t]`` is the paper's d_{t+1}: the number of correct responses with more than t tokens.
 
     Args:
-        rollouts: the lines of rollouts.jsonl.
+        responses: the group's lines of rollouts.jsonl.
     """
-    found = []
-    for (step, group), lines in groupby(rollouts, key=lambda line: (line["step"], line["group"])):
-        responses = list(lines)
-        longest = max(len(line["tokens"]) for line in responses)
-        found.append(
+    longest = max(len(line["tokens"]) for line in responses)
+    return {
+        "step": responses[0]["step"],
+        "group": responses[0]["group"],
+        "prompt": responses[0]["prompt"],
+        "label": responses[0]["label"],
+        "d": _active(responses, True, longest),
+        "h": _active(responses, False, longest),
+        "classes": {
+            name: _class([line for line in responses if line["correct"] is correct])
+            for name, correct in (("correct", True), ("wrong", False), ("ungraded", None))
+        },
+        "responses": [
             {
-                "step": step,
-                "group": group,
-                "prompt": responses[0]["prompt"],
-                "label": responses[0]["label"],
-                "d": _active(responses, True, longest),
-                "h": _active(responses, False, longest),
-                "classes": {
-                    name: _class([line for line in responses if line["correct"] is correct])
-                    for name, correct in (("correct", True), ("wrong", False), ("ungraded", None))
-                },
-                "responses": [
-                    {
-                        **{key: line[key] for key in ("correct", "tokens", *VALUES)},
-                        "guide": line.get("guide", False),  # missing in files of early versions
-                    }
-                    for line in responses
-                ],
+                **{key: line[key] for key in ("correct", "tokens", *VALUES)},
+                "guide": line.get("guide", False),  # missing in files of early versions
             }
-        )
-    if len(found) <= MAX_GROUPS:
-        return found
-    return [found[round(i * (len(found) - 1) / (MAX_GROUPS - 1))] for i in range(MAX_GROUPS)]
+            for line in responses
+        ],
+    }
 
 
-def _active(responses: list[dict[str, Any]], correct: bool, longest: int) -> list[int]:
+def _active(responses: Sequence[dict[str, Any]], correct: bool, longest: int) -> list[int]:
     lengths = [len(line["tokens"]) for line in responses if line["correct"] is correct]
     return [sum(length > t for length in lengths) for t in range(longest)]
 

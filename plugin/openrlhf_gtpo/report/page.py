@@ -10,7 +10,7 @@ from typing import Any
 
 from openrlhf_gtpo.glossary.declared import describe
 from openrlhf_gtpo.report.curves import Curve, any_smoothed, curves_of, svg
-from openrlhf_gtpo.report.groups import groups
+from openrlhf_gtpo.report.groups import shown, view
 from openrlhf_gtpo.report.outcome import Change, Figure, changes, comparison, verdict
 from openrlhf_gtpo.report.run import OWN, Run, Series, series
 
@@ -18,6 +18,9 @@ __all__ = ["page", "table"]
 
 NOT_RECORDED = "not recorded"
 """For runs of early versions, which have no run.json."""
+
+GROUP_BYTES = 18 * 10**6
+"""Of all groups on a page, which then has less than 20 MB."""
 
 LAST_STEPS = 10
 """The table has the mean of this many last steps."""
@@ -42,9 +45,7 @@ def page(runs: Sequence[Run], *, title: str | None = None, introduction: str = "
     folder = files("openrlhf_gtpo.report")
     all_series = series(runs)
     curves = curves_of(runs)
-    views = [{"run": run.name, "groups": groups(run.rollouts)} for run in runs if run.rollouts]
-    # "</" would end the script element inside a string.
-    data = json.dumps(views, ensure_ascii=False).replace("</", "<\\/")
+    data, told = _token_views([run for run in runs if run.rollouts])
     last = min(run.last_step for run in runs)
     first = max(min(run.metrics[0]["step"] for run in runs), last - LAST_STEPS + 1)
     return (folder / "page.html").read_text(encoding="utf-8") % {
@@ -62,8 +63,25 @@ def page(runs: Sequence[Run], *, title: str | None = None, introduction: str = "
         "environment": _environment(runs),
         "glossary": _glossary(runs),
         "data": data,
+        "shown": html.escape(told),
         "script": (folder / "page.js").read_text(encoding="utf-8"),
     }
+
+
+def _token_views(runs: Sequence[Run]) -> tuple[str, str]:
+    """The groups for the token view as JSON, and a sentence about how many of those that were saved they are."""
+    views, count, of = [], 0, 0
+    for run in runs:
+        assert run.rollouts is not None
+        chosen = shown(run.rollouts.sizes, GROUP_BYTES // len(runs))
+        count, of = count + len(chosen), of + len(run.rollouts)
+        # One after the other, since as objects they take ten times the memory.
+        texts = [json.dumps(view(run.rollouts[place]), ensure_ascii=False) for place in chosen]
+        if texts:
+            views.append(f'{{"run": {json.dumps(run.name)}, "groups": [{", ".join(texts)}]}}')
+    told = "" if count == of else f"{count:,} of the {of:,} groups that were saved are here, spread over the steps."
+    # "</" would end the script element inside a string.
+    return f"[{', '.join(views)}]".replace("</", "<\\/"), told
 
 
 def table(head: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str:

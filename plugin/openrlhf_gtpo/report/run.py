@@ -9,6 +9,7 @@ from typing import Any
 
 from openrlhf_gtpo.data.json_lines import Unreadable, lines_of
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.report.rollouts import SavedGroups, object_of_line
 
 __all__ = ["Run", "Series", "read", "series"]
 
@@ -23,9 +24,6 @@ OWN = (
 )
 """Settings in which the runs of one series may differ."""
 
-ROLLOUT = ("step", "group", "prompt", "label", "correct", "tokens", "entropy", "shaped_reward", "advantage")
-"""What a line of rollouts.jsonl has."""
-
 
 @dataclass(frozen=True)
 class Run:
@@ -34,8 +32,8 @@ class Run:
     name: str
     metrics: list[dict[str, Any]]
     """One object a step, in order."""
-    rollouts: list[dict[str, Any]] = field(default_factory=list)
-    """One object a response; see ``--shaping.save_rollouts``."""
+    rollouts: SavedGroups | None = None
+    """The groups that were saved, if any; see ``--shaping.save_rollouts``."""
     evaluations: list[dict[str, Any]] = field(default_factory=list)
     """One object for each evaluation during training, in order; see OpenRLHF's ``--eval.*``."""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -83,10 +81,11 @@ def read(folder: Path) -> Run:
     if not metrics:
         raise SettingsError(f"{places[0] / 'metrics.jsonl'} is empty: the run has made no step yet.")
     record = _object(places[0] / "run.json")
+    rollouts = places[0] / "rollouts.jsonl"
     return Run(
         folder.resolve().name,
         metrics,
-        _lines(places[0] / "rollouts.jsonl", ROLLOUT),
+        SavedGroups(rollouts) if rollouts.is_file() else None,
         _lines(places[0] / "evaluations.jsonl"),
         record.get("settings", {}),
         record.get("environment", {}),
@@ -131,22 +130,14 @@ def _lines(path: Path, needed: Sequence[str] = ("step",)) -> list[dict[str, Any]
         return []
     found = []
     try:
-        lines = list(lines_of(path))
+        for line in lines_of(path):
+            try:
+                found.append(object_of_line(path, line, needed))
+            except SettingsError:
+                if line.content.endswith(b"\n"):  # a run that is still going on may be writing the last one
+                    raise
     except Unreadable as error:
         raise SettingsError(f"{path} cannot be read: {error}.") from None
-    for line in lines:
-        try:
-            row = json.loads(line.content)
-        except ValueError:
-            if line is not lines[-1]:  # a run that is still going on may be writing the last one
-                raise SettingsError(f"{path}, line {line.number}, is not JSON: fix or remove it.") from None
-            continue
-        missing = [key for key in needed if key not in row] if isinstance(row, dict) else needed
-        if missing:
-            raise SettingsError(f"{path}, line {line.number}, has no {missing[0]!r}: fix or remove it.")
-        if "step" in needed and not isinstance(row["step"], int):
-            raise SettingsError(f"{path}, line {line.number}, has a 'step' that is no whole number: fix or remove it.")
-        found.append(row)
     return found
 
 

@@ -26,6 +26,7 @@ import openrlhf.trainer.ray.vllm_engine as vllm_engine
 from openrlhf.utils.agent import AgentExecutorBase, SingleTurnAgentExecutor
 from vllm.sampling_params import RequestOutputKind
 
+from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.openrlhf_internals import plain_class
 from openrlhf_gtpo.rewards.client import RewardClient, RewardError, RewardRequest
@@ -260,7 +261,7 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
     async def __init__(  # type: ignore[misc]
         self, *args: Any, rollout: RolloutSettings, remote_rm_url: Any = None, **kwargs: Any
     ) -> None:
-        kwargs.update(engine_kwargs())
+        kwargs.update(engine_kwargs() | one_message.switch_on())
         kwargs["disable_log_stats"] = True  # counted for every token, and nobody reads them
         kwargs["worker_extension_cls"] = rollout.worker_extension_cls
         if rollout.dtype is not None:

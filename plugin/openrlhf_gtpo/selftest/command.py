@@ -9,10 +9,12 @@ import argparse
 import dataclasses
 import html
 import json
+import multiprocessing
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +26,10 @@ __all__ = ["main"]
 
 PROGRAM = "openrlhf-gtpo selftest"
 PAIRS = {"cpu": 3, "gpu": 9}
+LOG_CHARACTERS = 200_000
+"""Of each part's log in selftest.json."""
+PEERS = ("nothing", "logprobs", "same")
+"""Requests to an engine without the hook; see `openrlhf_gtpo.selftest.hook_cost`."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -78,15 +84,23 @@ def parts(device: str, out: Path) -> list[Part]:
     task = make(out / "policy", device)
     shared = out / f"loop-{time.time_ns()}"  # a new folder, since a run continues from checkpoints that it finds
     saved = (*loop.SHARED, "--ckpt.save_steps=1")
-    again = partial(loop.train, task, shared, device, 4, *saved, "--ckpt.load_enable")
+    logs = {name: out / f"{name}.log" for name in ("cost", "loop", "resume", "lora")}
+    again = partial(loop.train, task, shared, device, 4, logs["resume"], *saved, "--ckpt.load_enable")
+    adapted = out / f"lora-{time.time_ns()}"
     return [
-        Part("kernel", partial(check_kernel, device)),
+        Part("kernel", partial(_alone, check_kernel, device)),
         Part("hook", partial(check_hook, str(task.model), device)),
-        Part("cost", partial(check_cost, str(task.model), device, out / "engines.log")),
-        Part("loop", partial(loop.train, task, shared, device, 3, *saved)),
-        Part("resume", partial(_resumed, again, shared)),
-        Part("lora", partial(loop.train, task, out / f"lora-{time.time_ns()}", device, 2, *loop.LORA)),
+        Part("cost", partial(check_cost, str(task.model), device, logs["cost"]), logs["cost"]),
+        Part("loop", partial(loop.train, task, shared, device, 3, logs["loop"], *saved), logs["loop"]),
+        Part("resume", partial(_resumed, again, shared), logs["resume"]),
+        Part("lora", partial(loop.train, task, adapted, device, 2, logs["lora"], *loop.LORA), logs["lora"]),
     ]
+
+
+def _alone(check: Callable[[str], Result], device: str) -> Result:
+    """A check in a process of its own, whose memory on the GPU is free when it has ended."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        return process.submit(check, device).result()
 
 
 def check_hook(model: str, device: str) -> Result:
@@ -98,20 +112,29 @@ def check_hook(model: str, device: str) -> Result:
 
 
 def check_cost(model: str, device: str, log: Path) -> Result:
-    """Measure the throughput with the hook divided by that without."""
-    from openrlhf_gtpo.selftest.hook_cost import pairs
+    """Measure the throughput with the hook divided by that without, for each kind of request without."""
+    from openrlhf_gtpo.selftest.hook_cost import HOOK, rounds
+    from openrlhf_gtpo.selftest.kernel import VOCABULARY
 
-    runs = pairs(model, device, PAIRS[device], prompts=16, n=8, tokens=64, log=log)
+    found = rounds(
+        *(model, device, PAIRS[device]),
+        prompts=16,
+        n=8,
+        tokens=64,
+        without=PEERS,
+        vocabulary=VOCABULARY if device == "gpu" else None,
+        log=log,
+    )
     try:
-        ratios = [without / with_hook for with_hook, without in runs]
+        seconds = list(found)
     except EOFError:
         return failed(f"An engine ended by itself: see the end of {log}.")
-    median = statistics.median(ratios)
-    return passed(
-        f"Generation with the hook has {median:.2f} of the throughput without (pairs from {min(ratios):.2f} to "
-        f"{max(ratios):.2f}).",
-        throughput_share=median,
-    )
+    told, shares = [], {}
+    for peer in PEERS:
+        ratios = [one[peer] / one[HOOK] for one in seconds]
+        shares[f"throughput_share_{peer}"] = median = statistics.median(ratios)
+        told.append(f"{median:.2f} of {peer} ({min(ratios):.2f} to {max(ratios):.2f})")
+    return passed(f"Throughput with the hook, as a share of an engine's without: {', '.join(told)}.", **shares)
 
 
 def _resumed(run: partial[Result], folder: Path) -> Result:
@@ -133,11 +156,14 @@ def _chosen(all_parts: list[Part], only: str | None) -> list[Part]:
 
 def _timed(part: Part) -> Result:
     begin = time.monotonic()
+    if part.log:
+        part.log.unlink(missing_ok=True)  # of an earlier self-test
     try:
         result = part.run()
     except Exception as error:  # the other parts still run
         result = failed(f"{type(error).__name__}: {error}")
-    return dataclasses.replace(result, seconds=time.monotonic() - begin)
+    printed = part.log.read_text(encoding="utf-8", errors="replace") if part.log and part.log.exists() else ""
+    return dataclasses.replace(result, seconds=time.monotonic() - begin, log=printed[-LOG_CHARACTERS:])
 
 
 def write(out: Path, device: str, results: dict[str, Result]) -> None:

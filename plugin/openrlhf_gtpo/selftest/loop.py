@@ -4,6 +4,7 @@ import json
 import math
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,26 @@ __all__ = ["GAP", "LORA", "SHARED", "judged", "train"]
 SHARED = ("--ds.packing_samples", "--train.colocate_all", "--vllm.enable_sleep", "--ds.enable_sleep")
 LORA = ("--ds.lora.rank=8", "--ds.lora.alpha=16")
 SECONDS = 600
+FREE_SECONDS = 60
+"""How long a GPU may be held by processes that are ending."""
 GAP = {"cpu": 5e-3, "gpu": 2e-2}
 """Largest mean difference between log-probabilities of rollout and policy, nats per token: both compute with the same
 weights in bfloat16, with different code."""
 
 
-def train(task: Task, folder: Path, device: str, steps: int, *flags: str) -> Result:
-    """Run training up to step ``steps``; with --ckpt.load_enable it continues from the checkpoints in ``folder``."""
+def train(task: Task, folder: Path, device: str, steps: int, log: Path, *flags: str) -> Result:
+    """Run training up to step ``steps``; with --ckpt.load_enable it continues from the checkpoints in ``folder``.
+
+    Args:
+        task: policy, prompts and reward.
+        folder: for checkpoints and metrics.
+        device: ``cpu`` or ``gpu``.
+        steps: the last step.
+        log: file for what the run prints, Ray's workers included.
+        flags: besides those that every run here has.
+    """
+    if device == "gpu" and (held := _gpu_is_held()):
+        return failed(held)
     command = [
         *[sys.executable, "-m", "openrlhf_gtpo.train", f"--device={device}", "--algo.advantage.estimator=gtpo"],
         *[f"--actor.model_name_or_path={task.model}", f"--data.prompt_dataset={task.data}"],
@@ -36,8 +50,7 @@ def train(task: Task, folder: Path, device: str, steps: int, *flags: str) -> Res
         *flags,
     ]
     folder.mkdir(parents=True, exist_ok=True)
-    log = folder / "log"
-    with log.open("ab") as output:
+    with log.open("wb") as output:
         try:
             status = subprocess.run(
                 command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, timeout=SECONDS
@@ -48,6 +61,23 @@ def train(task: Task, folder: Path, device: str, steps: int, *flags: str) -> Res
         return failed(f"It ended with exit code {status}: {last_line(log)} (its log is {log}).")
     lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return judged([json.loads(line) for line in lines], steps, device)
+
+
+def _gpu_is_held() -> str | None:
+    """Which processes still hold memory of a GPU after a while, as a sentence; None if it is free, or without
+    nvidia-smi. The engines of an earlier part or of another run take seconds to end."""
+    asked = ["nvidia-smi", "--query-compute-apps=pid,process_name,used_memory", "--format=csv,noheader"]
+    for attempt in range(FREE_SECONDS):
+        try:
+            said = subprocess.run(asked, capture_output=True, text=True, timeout=30)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        holders = [line.strip() for line in said.stdout.splitlines() if line.strip()]
+        if said.returncode or not holders:
+            return None
+        if attempt + 1 < FREE_SECONDS:
+            time.sleep(1)
+    return f"Other processes hold memory of this machine's GPUs ({'; '.join(holders)}): end them, then run this again."
 
 
 def judged(metrics: list[dict[str, Any]], steps: int, device: str) -> Result:

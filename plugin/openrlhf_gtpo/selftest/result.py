@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
 __all__ = ["Part", "Result", "State", "failed", "impossible", "passed"]
@@ -17,12 +18,14 @@ class Result:
         state: passed, failed, or not possible here.
         sentence: for people.
         figures: numbers by name; the name has the unit.
+        log: what the part's processes printed, or its end.
         seconds: the time that the part took.
     """
 
     state: State
     sentence: str
     figures: Mapping[str, float] = field(default_factory=dict)
+    log: str = ""
     seconds: float = 0.0
 
 
@@ -32,6 +35,8 @@ class Part:
 
     name: str
     run: Callable[[], Result]
+    log: Path | None = None
+    """The file that the part's processes print to, if they do."""
 
 
 def passed(sentence: str, **figures: float) -> Result:

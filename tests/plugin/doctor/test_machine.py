@@ -64,6 +64,18 @@ def test_free_space_is_compared_with_what_checkpoints_need(
     assert (found.state, words in found.sentence) == (state, True), found.sentence
 
 
+def test_a_model_that_is_not_here_counts_by_its_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """7,615,616,512 parameters, of 14 bytes in each of three checkpoints."""
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, 100 * 2**30))
+    found = check_disk(tmp_path / "out", "Qwen/Qwen2.5-7B")
+    assert found.state == "warning"
+    assert (
+        "100.0 GiB are free there, enough for weights, but 3 checkpoints to resume from take 297.9 GiB"
+        in found.sentence
+    )
+
+
 # GPU
 
 

@@ -1,5 +1,6 @@
 """Memory before a run: three set-ups worked by hand, and what changes it."""
 
+import dataclasses
 import re
 
 import pytest
@@ -132,3 +133,30 @@ def test_the_parts_of_training_that_are_listed_add_up_to_its_total() -> None:
         total, *parts = (float(number) for number in re.findall(r"\d+\.\d", first.replace("a GPU's 80.0", "")))
         learning, scoring = (float(number) for number in re.findall(r"\d+\.\d", second))
         assert sum(parts) + max(learning, scoring) == pytest.approx(total, abs=0.4), "each is rounded to a tenth"
+
+
+def test_the_room_in_the_cache_is_compared_with_the_responses_at_once() -> None:
+    """7B with the cluster script's 0.8 of 80 GiB: 64 - 14.2 of weights - 0.3 of logits - 2 = 47.5 GiB for responses of
+    57,344 x 6,144 bytes, 0.328 GiB. At 0.6 they were 96."""
+    work = Workload(length=6144, train_batch=2, forward_batch=8, at_once=256, checkpointing=True)
+    setup = Setup(1, 8, 80 * GIB, 3, 1, 0.8, True, True, True, adam_offload=False)
+    found = need(KNOWN["Qwen2.5-7B"], setup, work)
+    assert (
+        "KV cache: room for 144 of the 256 responses at once, were they all of 6,144 tokens; where it is full"
+        in (rows(found, setup, work)[2][1])
+    )
+    assert warnings(found, setup, work) == []
+    few = dataclasses.replace(work, at_once=100)
+    found = need(KNOWN["Qwen2.5-7B"], setup, few)
+    assert "room for all 100 responses at once" in rows(found, setup, few)[2][1]
+
+
+def test_an_engine_that_takes_what_the_trainer_keeps_is_told_so() -> None:
+    """1.5 billion parameters whose optimizer alone is offloaded: 2.9 GiB of weights and 2.9 of gradients stay."""
+    work = Workload(length=1536, train_batch=1, forward_batch=1, at_once=64, checkpointing=True)
+    fits, takes = (Setup(1, 1, 24 * GIB, 2, 1, share, True, True, False, adam_offload=True) for share in (0.6, 0.8))
+    assert warnings(need(KNOWN["Qwen2.5-1.5B"], fits, work), fits, work) == []
+    assert warnings(need(KNOWN["Qwen2.5-1.5B"], takes, work), takes, work) == [
+        "While the engine generates it takes 19.2 GiB and the trainer keeps 5.8, of a GPU that has 24.0: lower "
+        "--vllm.gpu_memory_utilization, or add --ds.enable_sleep."
+    ]

@@ -5,8 +5,10 @@ import runpy
 from pathlib import Path
 
 import pytest
+from vllm.v1.sample.sampler import Sampler
 
 from openrlhf_gtpo.engine import versions as vllm_versions
+from openrlhf_gtpo.engine.hook import EntropyHookError, install
 from openrlhf_gtpo.vllm_entropy import EntropyMissing, check_hook
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -58,6 +60,17 @@ def test_a_version_known_by_its_source_alone_has_no_figures_of_an_engine_and_is_
 def test_a_sampler_that_is_not_covered_is_answered_with_the_range() -> None:
     with pytest.raises(EntropyMissing, match=r"install a vLLM from 0\.27 to 0\.32, each of which was tested, or set"):
         check_hook([{"hooked": False, "sampler": "vllm.v3.Sampler", "vllm": "0.40.0"}])
+
+
+@pytest.mark.parametrize("method", ["sample", "gather_logprobs"])
+def test_a_sampler_without_a_method_that_is_hooked_stops_the_worker_with_one_sentence(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(Sampler, method)
+    before = dict(vars(Sampler))
+    with pytest.raises(EntropyHookError, match=rf"vLLM 0\.29.* \(Sampler has no {method}\): install a vLLM from"):
+        install()
+    assert dict(vars(Sampler)) == before, "nothing is half hooked"
 
 
 def test_no_other_file_of_the_plugin_names_a_range() -> None:

@@ -14,18 +14,21 @@ import torch
 from vllm.logprobs import FlatLogprobs
 
 from openrlhf_gtpo.vllm_entropy import (
+    STATISTICS,
     EntropyMissing,
     check_hook,
     engine_kwargs,
     entropies,
     logprobs,
     sampling_kwargs,
+    statistics,
 )
 
 PROMPTS = [[5, 17, 300], [9], [100, 200, 300, 400, 11, 12, 13], [42, 42], [7, 8, 9, 10]]
 TEMPERATURES = [1.0, 0.7, 1.3, 0.4, 1.0]
 LENGTHS = [20, 3, 33, 1, 12]
-V2_SAMPLER = Path(__file__).resolve().parents[2] / "versions" / "v2_sampler.py"
+PROGRAMS = Path(__file__).resolve().parents[2] / "versions"
+"""Those that tests/versions/run.py runs with each version of vLLM."""
 
 
 def run(program: str, model: Path, **environment: str) -> str:
@@ -43,49 +46,61 @@ def run(program: str, model: Path, **environment: str) -> str:
 
 ENGINE = """
 import json, sys, vllm
-from openrlhf_gtpo.vllm_entropy import EntropyMissing, check_hook, engine_kwargs, entropies, sampling_kwargs
+from openrlhf_gtpo.vllm_entropy import *
 def engine(**kwargs):
     return vllm.LLM(model=sys.argv[1], skip_tokenizer_init=True, enforce_eager=True, dtype="float32",
                     max_model_len=128, gpu_memory_utilization=0.1, **kwargs)
+def request(n, **kwargs):
+    return vllm.SamplingParams(max_tokens=n, min_tokens=n, stop_token_ids=[1], detokenize=False, **kwargs)
 """
+
+REQUESTS = f"""
+requests = [request(n, temperature=t, seed=i, **({{"top_k": 5}} if i == 4 else {{}}), **sampling_kwargs())
+            for i, (t, n) in enumerate(zip({TEMPERATURES}, {LENGTHS}))]
+outputs = llm.generate([{{"prompt_token_ids": p}} for p in {PROMPTS}], requests)
+"""
+"""The same in every engine: concurrent requests of different prompts, lengths and temperatures; min_tokens masks the
+EOS logit."""
+
+
+def result(out: str) -> Any:
+    line = next(line for line in out.splitlines() if line.startswith("RESULT"))
+    return json.loads(line.removeprefix("RESULT"))
 
 
 @pytest.fixture(scope="module")
 def generated(tiny_model: Path) -> list[dict[str, Any]]:
-    """Concurrent requests of different prompts, lengths and temperatures in one engine; min_tokens masks the EOS
-    logit."""
     program = (
         ENGINE
-        + f"""
+        + """
 llm = engine(**engine_kwargs())
 check_hook(llm.collective_rpc("entropy_hook_report"))
-requests = [vllm.SamplingParams(temperature=t, max_tokens=n, min_tokens=n, seed=i, detokenize=False,
-                                stop_token_ids=[1], **({{"top_k": 5}} if i == 4 else {{}}), **sampling_kwargs())
-            for i, (t, n) in enumerate(zip({TEMPERATURES}, {LENGTHS}))]
-outputs = llm.generate([{{"prompt_token_ids": p}} for p in {PROMPTS}], requests)
+"""
+        + REQUESTS
+        + """
 from vllm.v1.sample.sampler import Sampler
 from openrlhf_gtpo.engine.hook import is_hooked
-print("RESULT" + json.dumps({{
+print("RESULT" + json.dumps({
     "here": is_hooked(Sampler()),
-    "outputs": [{{"tokens": list(o.outputs[0].token_ids), "entropy": entropies(o.outputs[0]),
-                  "logprob": [e[t].logprob for t, e in zip(o.outputs[0].token_ids, o.outputs[0].logprobs)]}}
-                for o in outputs]}}))
+    "outputs": [{"tokens": list(o.outputs[0].token_ids), "entropy": entropies(o.outputs[0]),
+                 "logprob": [e[t].logprob for t, e in zip(o.outputs[0].token_ids, o.outputs[0].logprobs)]}
+                for o in outputs]}))
 """
     )
-    line = next(line for line in run(program, tiny_model).splitlines() if line.startswith("RESULT"))
-    result = json.loads(line.removeprefix("RESULT"))
-    assert result["here"] is False, "the hook belongs into vLLM's workers, not into the process that asks them"
-    return result["outputs"]
+    found = result(run(program, tiny_model))
+    assert found["here"] is False, "the hook belongs into vLLM's workers, not into the process that asks them"
+    return found["outputs"]
 
 
-def logits_of(model: Path, prompt: list[int], tokens: list[int]) -> torch.Tensor:
+def logits_of(model: Path, prompt: list[int], tokens: list[int], end_is_masked: bool = True) -> torch.Tensor:
     """(len(tokens), V) float32 logits from which each token was sampled, before temperature."""
     from transformers import AutoModelForCausalLM
 
     policy = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32, attn_implementation="eager")
     with torch.no_grad():
         logits = policy(torch.tensor([prompt + tokens])).logits[0, len(prompt) - 1 : -1]
-    logits[:, 1] = float("-inf")  # min_tokens forbids the end of the sequence
+    if end_is_masked:  # min_tokens forbids the end of the sequence
+        logits[:, 1] = float("-inf")
     return logits
 
 
@@ -117,25 +132,34 @@ def test_the_log_probabilities_of_the_sampled_tokens_are_still_there(
 
 
 @pytest.mark.engine
-def test_an_engine_without_the_hook_is_found_out_by_the_reader(tiny_model: Path) -> None:
+def test_an_engine_without_the_hook_samples_the_same_tokens_and_is_found_out_by_the_reader(
+    generated: list[dict[str, Any]], tiny_model: Path
+) -> None:
     program = (
         ENGINE
         + """
 llm = engine(logprobs_mode="processed_logprobs", max_logprobs=1)
-output, = llm.generate([{"prompt_token_ids": [5, 6]}],
-                       vllm.SamplingParams(max_tokens=8, detokenize=False, **sampling_kwargs()))
+"""
+        + REQUESTS
+        + """
 try:
-    entropies(output.outputs[0])
+    entropies(outputs[0].outputs[0])
 except EntropyMissing as error:
     print("FOUND OUT", error)
+print("RESULT" + json.dumps([[list(o.outputs[0].token_ids), logprobs(o.outputs[0])] for o in outputs]))
 """
     )
-    assert "FOUND OUT vLLM returned log-probabilities without entropies" in run(program, tiny_model)
+    out = run(program, tiny_model)
+    assert "FOUND OUT vLLM returned log-probabilities without entropies" in out
+    for ours, (tokens, vllms) in zip(generated, result(out), strict=True):
+        assert ours["tokens"] == tokens
+        assert ours["logprob"] == pytest.approx(vllms, abs=2e-6)
 
 
-@pytest.mark.engine
-def test_a_sampler_that_is_not_hooked_is_found_out_at_start_up(tiny_model: Path) -> None:
-    """A worker whose sampler is of a foreign class: what a future vLLM with a third sampler would look like."""
+@pytest.fixture(scope="module")
+def everything(tiny_model: Path) -> str:
+    """What an engine with every statistic prints: the columns of requests that ask differently, side by side; and, in
+    the end, whether a sampler of a foreign class is found out, which is what a future vLLM's third would look like."""
     program = (
         ENGINE
         + """
@@ -143,7 +167,25 @@ def swap(worker):
     from vllm.v1.sample.sampler import Sampler
     third = type("ThirdSampler", (), {"__module__": "vllm.v3"})
     worker.model_runner.sampler = third()
-llm = engine(**engine_kwargs())
+names = list(STATISTICS)
+llm = engine(**{**engine_kwargs(names), "max_logprobs": 6})
+check_hook(llm.collective_rpc("entropy_hook_report"))
+every, prompt = sampling_kwargs(names), {"prompt_token_ids": [5, 17, 300]}
+def ask(*requests):
+    return llm.generate([prompt] * len(requests), list(requests))
+together = ask(request(9, seed=0, **every), request(9, temperature=0, **every), request(9, seed=1),
+               request(9, seed=0, **sampling_kwargs()), request(9, seed=0, **{**every, "flat_logprobs": False}),
+               request(9, seed=2, prompt_logprobs=2, **every))
+beside_more, more = ask(request(9, seed=0, **every), request(9, seed=3, logprobs=6, flat_logprobs=True))
+def read(output):
+    one = output.outputs[0]
+    return {"tokens": list(one.token_ids), "logprob": logprobs(one), **statistics(one, names)}
+print("RESULT" + json.dumps({
+    "sampled": read(together[0]), "greedy": read(together[1]), "nothing": together[2].outputs[0].logprobs,
+    "first": entropies(together[3].outputs[0]), "objects": read(together[4]), "asks for its prompt": read(together[5]),
+    "prompt": [sorted(e[t].logprob for t in e) for e in together[5].prompt_logprobs[1:]],
+    "beside more": read(beside_more), "more": [more.outputs[0].logprobs.logprobs[i::7] for i in range(7)],
+    "more's tokens": list(more.outputs[0].token_ids)}))
 llm.collective_rpc(swap)
 try:
     check_hook(llm.collective_rpc("entropy_hook_report"))
@@ -151,9 +193,52 @@ except EntropyMissing as error:
     print("FOUND OUT", error)
 """
     )
-    out = run(program, tiny_model, VLLM_ALLOW_INSECURE_SERIALIZATION="1", VLLM_ENABLE_V1_MULTIPROCESSING="0")
-    assert "FOUND OUT vLLM 0.29" in out
-    assert "samples with vllm.v3.ThirdSampler, which the entropy hook does not cover" in out
+    return run(program, tiny_model, VLLM_ALLOW_INSECURE_SERIALIZATION="1", VLLM_ENABLE_V1_MULTIPROCESSING="0")
+
+
+def in_float64(model: Path, tokens: list[int]) -> dict[str, list[float]]:
+    """Log-probability and statistics of the tokens that follow that engine's prompt."""
+    logp = logits_of(model, [5, 17, 300], tokens).double().log_softmax(dim=-1)
+    p = logp.exp()
+    return {
+        "logprob": logp[range(len(tokens)), tokens].tolist(),
+        "entropy": (-(p * logp).nan_to_num(0.0).sum(dim=-1)).tolist(),
+        "collision_probability": p.square().sum(dim=-1).tolist(),
+        "support_size": logp.isfinite().sum(dim=-1).tolist(),
+        "min_entropy": (-logp.amax(dim=-1)).tolist(),
+    }
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("which", ["sampled", "greedy", "objects", "asks for its prompt", "beside more"])
+def test_every_statistic_that_was_asked_for_is_that_of_float64(everything: str, tiny_model: Path, which: str) -> None:
+    found = result(everything)[which]
+    for name, expected in in_float64(tiny_model, found["tokens"]).items():
+        assert found[name] == pytest.approx(expected, abs=1e-5), name
+
+
+@pytest.mark.engine
+def test_requests_beside_those_that_ask_for_statistics_get_what_they_ask_for(
+    everything: str, tiny_model: Path
+) -> None:
+    found = result(everything)
+    assert found["nothing"] is None
+    assert found["first"] == found["sampled"]["entropy"], "one entry: the first statistic"
+    logp = logits_of(tiny_model, [5], [17, 300], end_is_masked=False).log_softmax(dim=-1)
+    likeliest = logp.sort(descending=True).values[:, :2]
+    assert [entries[-2:] for entries in found["prompt"]] == [
+        pytest.approx(two[::-1], abs=1e-5) for two in likeliest.tolist()
+    ]
+    # More than there are statistics: vLLM's own log-probabilities after them.
+    logp, more = logits_of(tiny_model, [5, 17, 300], found["more's tokens"]).log_softmax(dim=-1), found["more"]
+    assert more[1] == pytest.approx(in_float64(tiny_model, found["more's tokens"])["entropy"], abs=1e-5)
+    assert more[5] == pytest.approx(logp.sort(descending=True).values[:, 4].tolist(), abs=1e-5)
+
+
+@pytest.mark.engine
+def test_a_sampler_that_is_not_hooked_is_found_out_at_start_up(everything: str) -> None:
+    assert "FOUND OUT vLLM 0.29" in everything
+    assert "samples with vllm.v3.ThirdSampler, which the entropy hook does not cover" in everything
 
 
 def test_a_request_that_did_not_ask_is_told_how_to() -> None:
@@ -221,6 +306,24 @@ def test_the_most_likely_token_that_was_sampled_does_not_pass_for_an_entropy() -
         entropies(SimpleNamespace(token_ids=[7], logprobs=given))
 
 
+def test_several_statistics_are_read_in_the_order_asked_for_flat_or_not() -> None:
+    positions = [{7: -0.1, 0: 0.5, 1: 0.25}, {0: -0.2, 1: 0.75, 2: 0.125}]
+    objects = [{t: SimpleNamespace(logprob=value) for t, value in entries.items()} for entries in positions]
+    for given in (flat(*positions), objects):
+        completion = SimpleNamespace(token_ids=[7, 0], logprobs=given)
+        found = statistics(completion, ["entropy", "collision_probability"])
+        assert found == {"entropy": [0.5, 0.75], "collision_probability": [0.25, 0.125]}
+        assert list(statistics(completion, ["min_entropy", "entropy"])) == ["min_entropy", "entropy"]
+        with pytest.raises(EntropyMissing, match=r"without min_entropy: .* \*\*engine_kwargs\(\['min_entropy'\]\)"):
+            statistics(completion, "min_entropy")
+
+
+def test_a_response_without_tokens_has_no_statistics() -> None:
+    for given in (FlatLogprobs(), []):
+        completion = SimpleNamespace(token_ids=[], logprobs=given)
+        assert statistics(completion, STATISTICS) == {name: [] for name in STATISTICS}
+
+
 def test_an_entropy_of_exactly_zero_is_an_entropy() -> None:
     logprobs = [{7: SimpleNamespace(logprob=0.0), 0: SimpleNamespace(logprob=0.0)}]
     assert entropies(SimpleNamespace(token_ids=[7], logprobs=logprobs)) == [0.0]
@@ -230,21 +333,35 @@ def test_the_settings_are_those_that_the_documentation_names() -> None:
     assert engine_kwargs()["worker_extension_cls"] == "openrlhf_gtpo.vllm_worker.EntropyWorkerExtension"
     assert engine_kwargs()["logprobs_mode"] == "processed_logprobs"
     assert sampling_kwargs() == {"logprobs": 1, "flat_logprobs": True}
+    assert (engine_kwargs()["max_logprobs"], "additional_config" in engine_kwargs()) == (1, False)
+    two = ["min_entropy", "entropy"]
+    assert engine_kwargs(two)["max_logprobs"] == sampling_kwargs(two)["logprobs"] == 2
+    assert engine_kwargs(two)["additional_config"] == {"openrlhf_gtpo_statistics": two}
     check_hook([{"hooked": True, "sampler": None, "vllm": "0.29.0"}])
 
 
-@pytest.mark.engine
-def test_the_v2_samplers_own_code_returns_entropies_in_tritons_interpreter(tmp_path: Path) -> None:
-    """vLLM's V2 sampler is the one that GPUs use; its Triton kernels run here in Triton's interpreter."""
-    pytest.importorskip("triton", reason="Triton has no wheel for this platform, where V2 cannot be in use either")
-    answer = tmp_path / "answer.json"
-    run_ = subprocess.run(
-        [sys.executable, "-W", "ignore", str(V2_SAMPLER), str(answer)],
-        env={**os.environ, "TRITON_INTERPRET": "1"},
+def answer(program: str, folder: Path, **environment: str) -> dict[str, float]:
+    """What a program of tests/versions found."""
+    file = folder / "answer.json"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", PROGRAMS / program, file],
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
     )
-    assert run_.returncode == 0, run_.stderr[-3000:]
-    apart = json.loads(answer.read_text(encoding="utf-8"))
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+@pytest.mark.engine
+def test_the_v2_samplers_own_code_returns_statistics_in_tritons_interpreter(tmp_path: Path) -> None:
+    """vLLM's V2 sampler is the one that GPUs use; its Triton kernels run here in Triton's interpreter."""
+    pytest.importorskip("triton", reason="Triton has no wheel for this platform, where V2 cannot be in use either")
+    apart = answer("v2_sampler.py", tmp_path, TRITON_INTERPRET="1")
     assert apart["entropy_apart"] < 1e-6
-    assert apart["logprob_apart"] < 1e-5
+    assert apart["logprob_apart"] < 5e-6
+
+
+@pytest.mark.engine
+def test_the_v1_sampler_returns_statistics_in_one_pass_whatever_else_is_asked_for(tmp_path: Path) -> None:
+    assert answer("v1_sampler.py", tmp_path, TORCH_COMPILE_DISABLE="1")["apart"] < 5e-6

@@ -29,3 +29,11 @@ def test_where_every_port_may_be_an_outgoing_connections_openrlhfs_way_is_taken(
     monkeypatch.setattr(ports, "EPHEMERAL", everything)
     assert ports.free_low_port() is None
     assert PolicyActor._get_free_port() > 0
+
+
+def test_it_is_above_the_ports_of_rays_workers() -> None:
+    from ray.scripts.scripts import start
+
+    defaults = {option.name: option.default for option in start.params}
+    assert (defaults["min_worker_port"], defaults["max_worker_port"]) == (10_002, 19_999)
+    assert defaults["max_worker_port"] < ports.FIRST

@@ -1,6 +1,8 @@
 """The report: what it reads and what it holds."""
 
+import json
 import re
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
 from openrlhf_gtpo.cli import main
+from openrlhf_gtpo.report import page
 from openrlhf_gtpo.report.run import read, series
 
-from .files import ROLLOUTS, lines, measured, record, run
+from .files import ROLLOUTS, lines, measured, record, response, run
 
 
 def report(*folders: Path) -> str:
@@ -79,6 +82,34 @@ def test_a_run_that_is_still_writing_its_last_line_can_be_shown(tmp_path: Path) 
     with (folder / "metrics.jsonl").open("a") as file:
         file.write('{"step": 4, "rollou')
     assert main(["report", str(folder)]) == 0
+
+
+def test_a_page_stays_small_however_much_was_saved_and_says_how_much_of_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [response(True, ["word"] * 50, step=step, group=g) for step in range(1, 101) for g in (0, 1)]
+    folder = run(tmp_path / "a", many)
+    assert "40 of the 200 groups that were saved are here, spread over the steps." in report(folder)
+    monkeypatch.setattr(page, "GROUP_BYTES", 10_000)
+    text = report(folder)
+    shown = json.loads(re.findall(r'id="data">(.*?)</script>', text)[0])[0]["groups"]
+    assert len(shown) < 15
+    assert f"{len(shown)} of the 200 groups that were saved" in text
+    assert (shown[0]["step"], shown[-1]["step"]) == (1, 100)
+    assert "that were saved are here" not in report(run(tmp_path / "b", ROLLOUTS)), "all are"
+
+
+def test_of_saved_groups_only_those_that_are_shown_are_in_memory(tmp_path: Path) -> None:
+    long = ["word"] * 20_000
+    folder = run(tmp_path / "a", [response(True, long, step=step, entropy=[], advantage=[]) for step in range(1, 101)])
+    tracemalloc.start()
+    found = read(folder).rollouts
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found is not None
+    assert len(found) == 100
+    assert found[99][0]["step"] == 100
+    assert peak < 2e6, f"{peak:,} bytes, where the file has {(folder / 'rollouts.jsonl').stat().st_size:,}"
 
 
 def test_the_report_begins_with_what_was_trained_on_what_and_what_came_of_it(tmp_path: Path) -> None:

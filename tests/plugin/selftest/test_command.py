@@ -1,6 +1,7 @@
 """The self-test's parts, what they make of a run's metrics, and what is written down."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import torch
 
 from openrlhf_gtpo import cli
 from openrlhf_gtpo.selftest import command, kernel, loop
+from openrlhf_gtpo.selftest.policy import Task
 from openrlhf_gtpo.selftest.result import Part, Result, failed, impossible, passed
 
 
@@ -52,51 +54,63 @@ def test_a_kernel_that_is_off_by_a_thousandth_fails(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.fixture
-def three_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def four_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    log = tmp_path / "loop.log"
+    log.write_text("of an earlier self-test\n")
+
+    def ends() -> Result:
+        with log.open("a") as file:
+            file.write("why it ended\n")
+        return failed("It ended.")
+
     def breaks() -> Result:
         raise RuntimeError("the engine is <gone>")
 
     found = [
         Part("kernel", lambda: passed("It is exact.", max_error_nats=1e-7)),
         Part("hook", breaks),
+        Part("loop", ends, log),
         Part("resume", lambda: impossible("There is no checkpoint.")),
     ]
     monkeypatch.setattr(command, "parts", lambda device, out: found)
 
 
 def test_a_part_that_breaks_is_a_failure_and_the_others_go_on(
-    three_parts: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    four_parts: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     status = cli.main(["selftest", "--device", "cpu", "--out", str(tmp_path)])
 
     said = capsys.readouterr().out
     assert status == 1
-    assert "1 passed, 1 failed, 1 not possible here" in said
+    assert "1 passed, 2 failed, 1 not possible here" in said
     assert f"attach {tmp_path / 'selftest.json'} to an issue" in said
     written = json.loads((tmp_path / "selftest.json").read_text())
     assert {name: part["state"] for name, part in written["parts"].items()} == {
         "kernel": "passed",
         "hook": "failed",
+        "loop": "failed",
         "resume": "not possible here",
     }
     assert written["parts"]["hook"]["sentence"] == "RuntimeError: the engine is <gone>"
     assert written["parts"]["kernel"]["figures"] == {"max_error_nats": 1e-7}
+    assert written["parts"]["loop"]["log"] == "why it ended\n", "whoever reads it has nothing else"
+    assert written["parts"]["kernel"]["log"] == ""
     assert written["environment"]["device"] == "cpu"
     page = (tmp_path / "selftest.html").read_text()
     assert "the engine is &lt;gone&gt;" in page
     assert "max_error_nats 1e-07" in page
 
 
-def test_only_the_named_parts_run(three_parts: None, tmp_path: Path):
+def test_only_the_named_parts_run(four_parts: None, tmp_path: Path):
     assert cli.main(["selftest", "--device", "cpu", "--out", str(tmp_path), "--only", "kernel"]) == 0
     assert list(json.loads((tmp_path / "selftest.json").read_text())["parts"]) == ["kernel"]
 
 
 def test_a_part_that_does_not_exist_is_refused_with_the_names(
-    three_parts: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    four_parts: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     assert cli.main(["selftest", "--device", "cpu", "--out", str(tmp_path), "--only", "kernel,speed"]) == 2
-    assert "--only names speed, but the parts are kernel, hook, resume." in capsys.readouterr().err
+    assert "--only names speed, but the parts are kernel, hook, loop, resume." in capsys.readouterr().err
     assert not (tmp_path / "selftest.json").exists()
 
 
@@ -104,3 +118,30 @@ def test_without_checkpoints_there_is_nothing_to_resume(tmp_path: Path):
     result = command._resumed(lambda: failed("It must not run."), tmp_path)
     assert result.state == "not possible here"
     assert "`loop` has to run before" in result.sentence
+
+
+def test_what_takes_memory_of_a_gpu_has_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kernel, "token_entropy", lambda logits: pytest.fail("it ran in the command's process"))
+    assert command._alone(kernel.check_kernel, "cpu").state == "passed"
+
+
+def test_a_gpu_is_waited_for_until_other_processes_have_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "holder").write_text("123, vllm, 71 GiB\n")
+    nvidia_smi(tmp_path, monkeypatch, "cat holder; : > holder; echo asked >> calls")
+    assert loop._gpu_is_held() is None
+    assert (tmp_path / "calls").read_text() == "asked\nasked\n"
+
+
+def test_a_gpu_that_stays_held_is_a_failure_that_names_the_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    nvidia_smi(tmp_path, monkeypatch, "echo 123, vllm, 71 GiB")
+    monkeypatch.setattr(loop, "FREE_SECONDS", 1)
+    task = Task(tmp_path / "model", tmp_path / "data", tmp_path / "reward.py")
+    result = loop.train(task, tmp_path / "run", "gpu", 3, tmp_path / "log")
+    assert (result.state, "(123, vllm, 71 GiB): end them" in result.sentence) == ("failed", True)
+
+
+def nvidia_smi(folder: Path, monkeypatch: pytest.MonkeyPatch, does: str) -> None:
+    program = folder / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\ncd {folder}\n{does}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")

@@ -1,0 +1,130 @@
+"""Every internal of vLLM that `one_message` uses, checked before it is used. Read in 0.27 to 0.32."""
+
+import importlib
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from openrlhf_gtpo.engine.hook import version_found
+
+__all__ = ["misfit", "misfit_of"]
+
+_INTERNALS: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "vllm.config.scheduler": {"SchedulerConfig.get_scheduler_cls": ["self"]},
+    "vllm.v1.core.sched.async_scheduler": {"AsyncScheduler": []},
+    "vllm.v1.core.sched.scheduler": {
+        "Scheduler.add_request": ["self", "request"],
+        "Scheduler.finish_requests": ["self", "request_ids", "finished_status"],
+        "Scheduler.update_from_output": ["self", "scheduler_output", "model_runner_output"],
+    },
+    "vllm.v1.engine.async_llm": {"AsyncLLM.abort": ["self", "request_id", "internal"]},
+    "vllm.v1.engine.logprobs": {"LogprobsProcessor._update_sample_logprobs": ["self", "logprobs_lists"]},
+    "vllm.v1.engine.output_processor": {"OutputProcessor.abort_requests": ["self", "request_ids", "internal"]},
+    "vllm.v1.request": {"Request.get_finished_reason": ["self"], "RequestStatus.FINISHED_ABORTED": []},
+    "vllm.sampling_params": {"RequestOutputKind.FINAL_ONLY": [], "SamplingParams.num_logprobs": []},
+}
+"""Module -> what is subclassed, wrapped or called -> the names of its arguments."""
+
+_FIELDS: Mapping[str, Sequence[str]] = {
+    "vllm.logprobs.FlatLogprobs": [
+        "start_indices",
+        "end_indices",
+        "token_ids",
+        "logprobs",
+        "ranks",
+        "decoded_tokens",
+    ],
+    "vllm.v1.outputs.LogprobsLists": [
+        "logprob_token_ids",
+        "logprobs",
+        "sampled_token_ranks",
+        "cu_num_generated_tokens",
+    ],
+    "vllm.v1.engine.EngineCoreOutputs": ["outputs", "scheduler_stats", "finished_requests"],
+}
+"""Classes -> fields that they must have; the first two no others."""
+
+_OUTPUT = {
+    "request_id",
+    "new_token_ids",
+    "new_logprobs",
+    "finish_reason",
+    "stop_reason",
+    "trace_headers",
+    # These come with a request's first or last output, or let an output pass at once.
+    "prefill_stats",
+    "events",
+    "num_nans_in_logits",
+    "kv_transfer_params",
+    "ec_transfer_params",
+    "spec_decode_metrics",
+    "mm_cache_miss_hashes",
+    # Requests that get these are not kept.
+    "new_prompt_logprobs_tensors",
+    "prompt_token_id_logprobs",
+    "pooling_output",
+    "routed_experts",
+    "new_sampling_mask",
+}
+"""All fields of EngineCoreOutput in any version that was read. One that is not among them could be lost."""
+
+_SLICED = "logprobs.slice_request(req_index, len(new_token_ids))"
+"""All that ``Scheduler.update_from_output`` does with the log-probabilities of a step."""
+
+
+def misfit() -> str | None:
+    """Why the installed vLLM does not fit, as a clause with its version, or None."""
+    why = misfit_of(importlib.import_module)
+    return None if why is None else f"vLLM {version_found()} differs from those that this was written for: {why}"
+
+
+def misfit_of(load: Any) -> str | None:
+    """The first thing that differs, or None.
+
+    Args:
+        load: as `importlib.import_module`.
+    """
+    for module, callables in _INTERNALS.items():
+        for name, arguments in callables.items():
+            found = _look_up(load, f"{module}.{name}")
+            if found is None:
+                return f"there is no {module}.{name}"
+            if arguments and [*inspect.signature(found).parameters][: len(arguments)] != arguments:
+                return f"{module}.{name} does not take ({', '.join(arguments)})"
+    for name, fields in _FIELDS.items():
+        has = _fields(_look_up(load, name))
+        if not {*fields} <= has or (name.endswith("Logprobs") and {*fields} != has):
+            return f"{name} has the fields {', '.join(sorted(has))}"
+    unknown = _fields(_look_up(load, "vllm.v1.engine.EngineCoreOutput")) - _OUTPUT
+    if unknown:
+        return f"an output of the engine has {', '.join(sorted(unknown))}"
+    update = _look_up(load, "vllm.v1.core.sched.scheduler.Scheduler.update_from_output")
+    if inspect.getsource(update).count(_SLICED) != 1:
+        return "Scheduler.update_from_output does not slice log-probabilities as it did"
+    return None
+
+
+def _look_up(load: Any, name: str) -> Any:
+    """An object by its dotted name, or None."""
+    module = name
+    rest: list[str] = []
+    while True:
+        try:
+            found = load(module)
+            break
+        except ImportError:
+            if "." not in module:
+                return None
+            module, _, last = module.rpartition(".")
+            rest.insert(0, last)
+    for part in rest:
+        found = getattr(found, part, None)
+    return found
+
+
+def _fields(cls: Any) -> set[str]:
+    """Of a dataclass, a named tuple or a msgspec.Struct."""
+    for of in ("__struct_fields__", "_fields", "__dataclass_fields__"):
+        if hasattr(cls, of):
+            return {*getattr(cls, of)}
+    return set()

@@ -1,0 +1,508 @@
+"""One message a request: the tokens, log-probabilities and entropies that vLLM's own engine gives, and none lost."""
+
+import copy
+import importlib
+import itertools
+import json
+import logging
+import os
+import pickle
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import vllm
+from hypothesis import given
+from hypothesis import strategies as st
+from vllm.logprobs import FlatLogprobs
+from vllm.sampling_params import RequestOutputKind
+from vllm.v1.core.sched.async_scheduler import AsyncScheduler
+from vllm.v1.core.sched.scheduler import Scheduler
+from vllm.v1.engine.logprobs import LogprobsProcessor
+from vllm.v1.outputs import LogprobsLists
+
+from openrlhf_gtpo.engine import one_message
+from openrlhf_gtpo.engine.one_message import front_end, kept_rows, vllm_internals
+from openrlhf_gtpo.engine.one_message.scheduler import scheduler_class, wants_final_output_alone
+from openrlhf_gtpo.vllm_entropy import EntropyMissing, entropies, logprobs
+
+RUNS = Path(__file__).with_name("one_message_runs.py")
+
+
+def run(part: str, model: Path, folder: Path) -> dict[str, Any]:
+    answer = folder / "answer.json"
+    done = subprocess.run(
+        [sys.executable, str(RUNS), part, str(model), str(answer)],
+        env={**os.environ},
+        capture_output=True,
+        text=True,
+        timeout=800,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(answer.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def speaking_model(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory, characters: Any) -> Path:
+    """The tiny model with a tokenizer, which stop strings need."""
+    folder = tmp_path_factory.mktemp("speaking") / "model"
+    folder.mkdir()
+    for path in tiny_model.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    characters.save_pretrained(folder)
+    return folder
+
+
+# ---- engines in one process: the same to the last bit
+
+
+@pytest.fixture(scope="module")
+def pairs(speaking_model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return run("in one process", speaking_model, tmp_path_factory.mktemp("one_process"))
+
+
+@pytest.mark.engine
+def test_seeded_requests_give_the_same_to_the_last_bit_as_vllms_own_engine(pairs: dict[str, Any]) -> None:
+    """Tokens, text, entropies, every list of the log-probabilities, their sum, reasons to stop, indices of n > 1."""
+    plain, ours = pairs["seeded"]["vllm"], pairs["seeded"]["one message"]
+    assert (plain["scheduler"], ours["scheduler"]) == ("Scheduler", "OneMessageScheduler")
+    assert ours["outputs"] == plain["outputs"]
+    assert ours["cached"] == plain["cached"]
+    assert ours["metrics"] == plain["metrics"]
+
+
+@pytest.mark.engine
+def test_those_requests_were_preempted_shared_prefixes_and_stopped_in_every_way(pairs: dict[str, Any]) -> None:
+    """What the test above is worth."""
+    plain = pairs["seeded"]["vllm"]
+    completions = list(itertools.chain(*plain["outputs"]))
+    assert len(plain["outputs"]) == 48 < len(completions)
+    assert plain["metrics"]["num_preemptions"] > 5
+    assert sum(plain["cached"]) > 100
+    assert {type(one["stop"]).__name__ for one in completions} == {"NoneType", "int", "str"}
+    assert {one["finish"] for one in completions} == {"stop", "length"}
+    columns = {one["rows"]["end_indices"][0] if "rows" in one else 0 for one in completions}
+    assert columns == {0, 1, 2, 4}, "nothing, and 0, 1 and 3 log-probabilities beside the sampled token's"
+
+
+@pytest.mark.engine
+def test_accepted_drafts_are_kept_several_a_step(pairs: dict[str, Any]) -> None:
+    plain, ours = pairs["speculative"]["vllm"], pairs["speculative"]["one message"]
+    assert plain["accepted"] == ours["accepted"] > 0
+    assert ours["outputs"] == plain["outputs"]
+
+
+@pytest.mark.engine
+def test_each_client_gets_its_own_requests_whole_or_token_by_token(pairs: dict[str, Any]) -> None:
+    got = defaultdict(list)
+    for client, name, tokens, rows in pairs["seeded"]["one message"]["clients"]:
+        assert name.endswith(f" of {client}")
+        got[name].append((tokens, rows))
+    assert got.keys() == {f"{kind} of {client}" for kind in ("FINAL_ONLY", "DELTA") for client in (0, 1)}
+    for client in (0, 1):
+        each, whole = got[f"DELTA of {client}"], got[f"FINAL_ONLY of {client}"]
+        assert [(len(tokens), rows) for tokens, rows in each] == [(1, 1)] * 8
+        assert whole == [([], 0), ([tokens[0] for tokens, _ in each], 8)], "after the prefill, and at the end"
+
+
+# ---- an engine in a process of its own, as in a rollout
+
+
+@pytest.fixture(scope="module")
+def engines(speaking_model: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return run("in two processes", speaking_model, tmp_path_factory.mktemp("two_processes"))
+
+
+BOTH = pytest.mark.parametrize("engine", ["vllm", "one message"])
+
+
+def begins_like(part: dict[str, Any], whole: dict[str, Any]) -> bool:
+    """Whether an output is the beginning of another, tokens and entropies."""
+    n = len(part["tokens"])
+    return part["tokens"] == whole["tokens"][:n] and part["entropies"] == whole["entropies"][:n]
+
+
+@pytest.mark.engine
+def test_a_final_output_takes_two_messages_and_a_stream_one_for_each_token(engines: dict[str, Any]) -> None:
+    """One after the prefill, without tokens, which keeps vLLM's counts right, and one at the end."""
+    assert engines["one message"]["messages"] == {"FINAL_ONLY": 2, "DELTA": 100, "CUMULATIVE": 100}
+    assert set(engines["vllm"]["messages"].values()) == {100}
+
+
+@BOTH
+@pytest.mark.engine
+def test_every_kind_of_output_has_the_same_tokens_and_entropies(engines: dict[str, Any], engine: str) -> None:
+    final, delta, cumulative = engines[engine]["kinds"]
+    assert final == delta == cumulative
+    assert len(final["tokens"]) == len(final["entropies"]) == 100
+
+
+@BOTH
+@pytest.mark.engine
+def test_whoever_aborts_a_request_gets_what_it_had_generated(engines: dict[str, Any], engine: str) -> None:
+    found = engines[engine]
+    assert found["aborted"]["finish"] == "abort"
+    assert len(found["aborted"]["tokens"]) >= 10
+    assert begins_like(found["aborted"], found["whole"])
+    assert [(one["index"], one["finish"]) for one in found["three"]] == [(0, "abort"), (1, "abort"), (2, "abort")]
+    assert all(len(one["tokens"]) == len(one["entropies"]) >= 10 for one in found["three"])
+
+
+@BOTH
+@pytest.mark.engine
+def test_a_pause_that_aborts_loses_no_token(engines: dict[str, Any], engine: str) -> None:
+    found = engines[engine]
+    assert (found["pause aborted"]["finish"], found["clock of the pause"]) == ("abort", "abort")
+    assert len(found["pause aborted"]["tokens"]) >= 10
+    assert begins_like(found["pause aborted"], found["whole"])
+    assert found["after the pause"], "the engine goes on as before"
+
+
+@BOTH
+@pytest.mark.engine
+def test_a_paused_request_goes_on_with_new_weights_and_keeps_its_first_tokens(
+    engines: dict[str, Any], engine: str
+) -> None:
+    kept, whole = engines[engine]["kept"], engines[engine]["whole"]
+    assert kept["finish"] == "length"
+    assert len(kept["tokens"]) == len(kept["entropies"]) == 100
+    new = [number for number, value in enumerate(kept["entropies"]) if value == pytest.approx(engines[engine]["ln V"])]
+    assert 10 <= new[0] < 100
+    assert new == list(range(new[0], 100)), "from the new weights on every token is as likely as any other"
+    assert kept["tokens"][: new[0]] == whole["tokens"][: new[0]]
+
+
+@BOTH
+@pytest.mark.engine
+def test_a_request_that_is_aborted_in_a_pause_has_its_tokens(engines: dict[str, Any], engine: str) -> None:
+    dropped = engines[engine]["dropped"]
+    assert dropped["finish"] == "abort"
+    assert len(dropped["tokens"]) >= 10
+    assert begins_like(dropped, engines[engine]["whole"])
+
+
+@BOTH
+@pytest.mark.engine
+def test_the_number_of_unfinished_requests_is_known_all_the_time(engines: dict[str, Any], engine: str) -> None:
+    """OpenRLHF's controller asks for it, to choose an engine for a prompt."""
+    assert engines[engine]["unfinished"] == 6
+    assert engines[engine]["kept in the pause"] == 3
+
+
+@BOTH
+@pytest.mark.engine
+def test_an_engine_that_fails_ends_its_requests_at_once(engines: dict[str, Any], engine: str) -> None:
+    assert engines[engine]["failed"] == ["EngineDeadError", "EngineDeadError"]
+    assert engines[engine]["failed after"] < 30
+
+
+# ---- which requests
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [
+        ({}, True),
+        ({"logprobs": 1}, True),
+        ({"stop_token_ids": [3]}, True),
+        ({"stop": ["end"], "detokenize": True}, False),
+        ({"logprobs": -1}, False),
+        ({"prompt_logprobs": 1}, False),
+        ({"output_kind": RequestOutputKind.DELTA}, False),
+        ({"output_kind": RequestOutputKind.CUMULATIVE}, False),
+    ],
+)
+def test_tokens_are_kept_of_requests_that_nobody_needs_before_their_end(asked: dict[str, Any], kept: bool) -> None:
+    params = vllm.SamplingParams(**{"output_kind": RequestOutputKind.FINAL_ONLY} | asked)
+    assert wants_final_output_alone(SimpleNamespace(sampling_params=params, resumable=False)) is kept
+
+
+def test_requests_without_sampling_or_that_go_on_are_not_kept() -> None:
+    params = vllm.SamplingParams(output_kind=RequestOutputKind.FINAL_ONLY)
+    assert not wants_final_output_alone(SimpleNamespace(sampling_params=params, resumable=True))
+    assert not wants_final_output_alone(SimpleNamespace(sampling_params=None, resumable=False))
+
+
+# ---- which scheduler
+
+
+@pytest.fixture(scope="module")
+def config(tiny_model: Path) -> Any:
+    arguments = vllm.EngineArgs(str(tiny_model), skip_tokenizer_init=True, scheduler_cls=one_message.SCHEDULER)
+    return arguments.create_engine_config()
+
+
+@pytest.mark.parametrize(("asynchronous", "chosen"), [(False, Scheduler), (True, AsyncScheduler)])
+def test_vllms_choice_of_scheduler_stays(
+    config: Any, asynchronous: bool, chosen: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config.scheduler_config, "async_scheduling", asynchronous)
+    assert scheduler_class(config).__mro__[2] is chosen
+    assert config.scheduler_config.scheduler_cls == one_message.SCHEDULER
+
+
+@pytest.mark.parametrize(
+    ("part", "setting", "why"),
+    [
+        ("model_config", "enable_return_routed_experts", "returns routed experts or sampling masks"),
+        ("model_config", "return_sampling_mask", "returns routed experts or sampling masks"),
+        ("aux_output_config", "enabled", "returns routed experts or sampling masks"),
+        ("parallel_config", "enable_fault_tolerance", "aborts requests itself after a fault"),
+    ],
+)
+def test_an_engine_whose_tokens_cannot_be_kept_gets_vllms_scheduler_and_one_line(
+    config: Any, part: str, setting: str, why: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    if not hasattr(config, part):  # of vLLM from 0.31 on
+        monkeypatch.setattr(config, part, SimpleNamespace(), raising=False)
+    monkeypatch.setattr(getattr(config, part), setting, True, raising=False)
+    with caplog.at_level(logging.WARNING):
+        assert scheduler_class(config) is Scheduler
+    (line,) = [record.getMessage() for record in caplog.records if record.name.startswith("openrlhf_gtpo")]
+    assert line.startswith("vLLM sends one message a token, not one a request: this engine ")
+    assert why in line
+
+
+# ---- a vLLM that differs
+
+
+def test_the_installed_vllm_fits() -> None:
+    assert vllm_internals.misfit() is None
+
+
+class Changed:
+    """A module of vLLM with something else in it."""
+
+    def __init__(self, module: str, **changes: Any) -> None:
+        self.module, self.changes = module, changes
+
+    def __call__(self, name: str) -> Any:
+        if name == f"{self.module}.missing":
+            raise ImportError(name)
+        found = importlib.import_module(name)
+        return SimpleNamespace(**{**vars(found), **self.changes}) if name == self.module else found
+
+
+def other_arguments(self: Any, request: Any, priority: int) -> None:
+    pass
+
+
+def one_row(self: Any, row: Any) -> None:
+    pass
+
+
+def other_slices(self: Any, scheduler_output: Any, model_runner_output: Any) -> Any:
+    return model_runner_output.logprobs.rows_of(0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        (Changed("vllm.v1.engine.async_llm", AsyncLLM=None), "there is no vllm.v1.engine.async_llm.AsyncLLM.abort"),
+        (
+            Changed(
+                "vllm.v1.engine.logprobs",
+                LogprobsProcessor=SimpleNamespace(_update_sample_logprobs=lambda self, rows: 0),
+            ),
+            "vllm.v1.engine.logprobs.LogprobsProcessor._update_sample_logprobs does not take (self, logprobs_lists)",
+        ),
+        (
+            Changed("vllm.logprobs", FlatLogprobs=SimpleNamespace(__dataclass_fields__={"token_ids": 0})),
+            "vllm.logprobs.FlatLogprobs has the fields token_ids",
+        ),
+        (
+            Changed("vllm.v1.engine", EngineCoreOutput=SimpleNamespace(__struct_fields__=("request_id", "thoughts"))),
+            "an output of the engine has thoughts",
+        ),
+        (
+            Changed(
+                "vllm.v1.core.sched.scheduler",
+                Scheduler=type("Scheduler", (Scheduler,), {"update_from_output": other_slices}),
+            ),
+            "Scheduler.update_from_output does not slice log-probabilities as it did",
+        ),
+        (
+            Changed(
+                "vllm.v1.core.sched.scheduler",
+                Scheduler=type("Scheduler", (Scheduler,), {"finish_requests": other_arguments}),
+            ),
+            f"{Scheduler.__module__}.Scheduler.finish_requests does not take (self, request_ids, finished_status)",
+        ),
+    ],
+)
+def test_what_differs_is_named(changed: Changed, why: str) -> None:
+    assert vllm_internals.misfit_of(changed) == why
+
+
+def test_where_vllm_does_not_fit_everything_stays_as_vllm_does_it_and_one_line_says_so(
+    config: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(vllm_internals, "misfit", lambda: "vLLM 0.40.0 differs")
+    installed: list[Any] = []
+    monkeypatch.setattr(front_end, "install", lambda: installed.append(1))
+    with caplog.at_level(logging.WARNING):
+        assert one_message.switch_on() == {}
+        assert scheduler_class(config) is Scheduler
+    assert installed == []
+    assert {record.getMessage() for record in caplog.records if record.name.startswith("openrlhf_gtpo")} == {
+        "vLLM sends one message a token, not one a request: vLLM 0.40.0 differs."
+    }
+
+
+# ---- rows
+
+
+SMALL_BLOCK = 2_000
+STEPS = st.lists(
+    st.tuples(st.integers(1, 4), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=6)),
+    max_size=40,
+)
+
+
+@given(STEPS, st.lists(st.integers(0, 3), min_size=5, max_size=5))
+def test_each_requests_rows_come_back_in_the_order_of_its_tokens(
+    steps: list[tuple[int, list[tuple[int, int]]]], wanted: list[int]
+) -> None:
+    """Batches of any width, several rows a step or none, in blocks that are full after a few steps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kept_rows, "BLOCK_BYTES", SMALL_BLOCK)
+        requests = [
+            kept_rows.KeptRequest(SimpleNamespace(sampling_params=SimpleNamespace(num_logprobs=k))) for k in wanted
+        ]
+        expected: list[list[int]] = [[] for _ in requests]
+        step_rows, value = kept_rows.StepRows(), itertools.count()
+        for width, parts in steps:
+            parts = [(request, count) for request, count in parts if wanted[request] < width]
+            numbers = [next(value) for _, count in parts for _ in range(count)]
+            ranks = np.array(numbers, dtype=np.int64)
+            ids = ranks[:, None] * 10 + np.arange(width)
+            block, place = step_rows.add(LogprobsLists(ids, -ids.astype(np.float32), ranks), columns=4)
+            for request, count in parts:
+                requests[request].add(block, place, count)
+                place += count
+                expected[request] += numbers[:count]
+                numbers = numbers[count:]
+        for request, numbers, k in zip(requests, expected, wanted, strict=True):
+            rows = request.rows()
+            if rows is None:
+                assert numbers == []
+                continue
+            ids = np.array(numbers)[:, None] * 10 + np.arange(1 + k)
+            assert rows[2].tolist() == numbers
+            assert rows[0].tolist() == ids.tolist()
+            assert rows[1].tolist() == (-ids.astype(np.float32)).tolist()
+
+
+# ---- the front-end
+
+
+def processor(k: int) -> LogprobsProcessor:
+    return LogprobsProcessor(
+        tokenizer=None,
+        logprobs=FlatLogprobs(),
+        prompt_logprobs=None,
+        cumulative_logprob=0.0,
+        num_logprobs=k,
+        num_prompt_logprobs=None,
+    )
+
+
+def lists(tokens: int, k: int) -> LogprobsLists:
+    """Random rows whose tokens differ from what stands beside them."""
+    drawn = np.random.default_rng(tokens)
+    ids = drawn.integers(2, 150_000, (tokens, 1 + k))
+    ids[:, 1:] = np.arange(k)
+    values = drawn.random((tokens, 1 + k), dtype=np.float32)
+    values[:, 0] *= -1
+    return LogprobsLists(ids, values, drawn.integers(1, 99, tokens))
+
+
+FIELDS = ["start_indices", "end_indices", "token_ids", "logprobs", "ranks", "decoded_tokens"]
+
+
+@pytest.fixture
+def both() -> Any:
+    """Gives vLLM's log-probabilities of rows, and those of a front-end that takes a response at once."""
+    front_end.install()
+    update = LogprobsProcessor._update_sample_logprobs.__wrapped__
+
+    def read(rows: LogprobsLists, k: int) -> tuple[LogprobsProcessor, LogprobsProcessor]:
+        plain, ours = processor(k), processor(k)
+        update(plain, rows)
+        ours._update_sample_logprobs(rows)
+        return plain, ours
+
+    return read
+
+
+@pytest.mark.parametrize("k", [0, 1, 3])
+@pytest.mark.parametrize("tokens", [1, 16, 17, 500])
+def test_rows_that_come_at_once_read_like_those_that_come_one_by_one(both: Any, tokens: int, k: int) -> None:
+    plain, ours = both(lists(tokens, k), k)
+    assert isinstance(ours.logprobs, front_end.ArrayLogprobs) is (tokens > 16)
+    assert len(ours.logprobs) == tokens
+    assert ours.cumulative_logprob == plain.cumulative_logprob
+    assert ours.logprobs[0] == plain.logprobs[0]
+    assert list(ours.logprobs) == list(plain.logprobs)
+    for name in FIELDS:
+        theirs, mine = getattr(plain.logprobs, name), getattr(ours.logprobs, name)
+        assert mine == theirs
+        assert list(map(type, mine)) == list(map(type, theirs))
+
+
+def test_rows_may_follow_those_that_came_at_once(both: Any) -> None:
+    """With speculative decoding a stream's first message may have many."""
+    plain, ours = both(lists(40, 1), 1)
+    for more in (lists(1, 1), lists(30, 1)):
+        plain._update_sample_logprobs(more)
+        ours._update_sample_logprobs(more)
+    assert [getattr(ours.logprobs, name) for name in FIELDS] == [getattr(plain.logprobs, name) for name in FIELDS]
+    assert len(ours.logprobs) == 71
+    assert ours.logprobs[-2:] == plain.logprobs[-2:]
+
+
+def test_a_copy_is_as_good(both: Any) -> None:
+    _, ours = both(lists(40, 1), 1)
+    for made in (copy.deepcopy(ours.logprobs), pickle.loads(pickle.dumps(ours.logprobs))):
+        assert list(made) == list(ours.logprobs)
+
+
+def test_entropies_and_log_probabilities_are_read_from_the_arrays_as_from_the_lists(both: Any) -> None:
+    rows = lists(500, 1)
+    plain, ours = both(rows, 1)
+    tokens = rows.logprob_token_ids[:, 0].tolist()
+    of_lists, of_arrays = (SimpleNamespace(token_ids=tokens, logprobs=one.logprobs) for one in (plain, ours))
+    assert entropies(of_arrays) == entropies(of_lists)
+    assert logprobs(of_arrays) == logprobs(of_lists)
+    assert ours.logprobs.arrays is not None, "no list was made for it"
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "sentence"),
+    [
+        ((0, slice(None), 1), None, "without entropies"),
+        ((1, 3, 1), -0.5, "without entropies"),
+        ((1, 3, 1), np.nan, "Token 4 of 40 has no entropy"),
+        ((0, 3, 0), 1, "without entropies"),
+    ],
+    ids=["the sampled token twice", "a log-probability", "no number", "another token"],
+)
+def test_arrays_without_entropies_are_refused_like_lists(both: Any, place: Any, value: Any, sentence: str) -> None:
+    rows = lists(40, 1)
+    tokens = rows.logprob_token_ids[:, 0].tolist()
+    rows[place[0]][place[1:]] = rows.logprob_token_ids[:, 0] if value is None else value
+    for one in both(rows, 1):
+        with pytest.raises(EntropyMissing, match=sentence):
+            entropies(SimpleNamespace(token_ids=tokens, logprobs=one.logprobs))
+
+
+def test_a_response_of_another_length_is_refused(both: Any) -> None:
+    rows = lists(40, 1)
+    for one in both(rows, 1):
+        with pytest.raises(EntropyMissing, match="without entropies"):
+            entropies(SimpleNamespace(token_ids=rows.logprob_token_ids[:39, 0].tolist(), logprobs=one.logprobs))
