@@ -205,11 +205,11 @@ def start_ray(args: argparse.Namespace, python: str | None) -> None:
 def store_bytes(flags: Mapping[str, Any]) -> int:
     """Size of Ray's object store: all that a step sends fits, so that nothing is written to the disk in between.
 
-    Ray takes memory as objects come, so a large store costs nothing by itself. It stays below a third of the memory
-    that is available, and below what /dev/shm has, as Ray would use a folder on the disk.
+    Ray takes memory as objects come, so a large store costs nothing by itself. It stays below the share of the memory
+    that is Ray's default, and below what /dev/shm has, since Ray would use a folder on the disk otherwise.
     """
     prompts = flags["rollout.vllm_generate_batch_size"] or flags["rollout.batch_size"]
     tokens = prompts * flags["rollout.n_samples_per_prompt"] * flags["data.max_len"]
-    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     shared = shutil.disk_usage("/dev/shm").free if Path("/dev/shm").is_dir() else 0
-    return max(SMALLEST_STORE, min(tokens * STORE_BYTES_A_TOKEN, available // 3, shared * 9 // 10))
+    return max(SMALLEST_STORE, min(tokens * STORE_BYTES_A_TOKEN, installed * 3 // 10, shared * 9 // 10))

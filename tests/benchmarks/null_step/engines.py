@@ -19,6 +19,11 @@ from null_step.material import key_of
 from openrlhf_gtpo.cpu.engines import CpuRolloutActor
 from openrlhf_gtpo.openrlhf_internals import plain_class
 
+try:
+    from openrlhf_gtpo.engine.one_message.front_end import ArrayLogprobs
+except ImportError:  # an older checkout is measured
+    ArrayLogprobs = None
+
 POOL = 20_000
 
 
@@ -32,8 +37,8 @@ class NullEngine:
         self._ends = json.loads((folder / "ends.json").read_text())
         self._draw = random.Random(trace.SETTINGS["seed"])
         values = np.random.default_rng(0)
-        self._entropies = values.gamma(0.5, 0.6, POOL).astype(np.float32).tolist()
-        self._logprobs = (-values.gamma(0.4, 0.5, POOL)).astype(np.float32).tolist()
+        self._entropies = values.gamma(0.5, 0.6, POOL).astype(np.float32)
+        self._logprobs = (-values.gamma(0.4, 0.5, POOL)).astype(np.float32)
         self._unfinished = 0
         self.output_processor = SimpleNamespace(get_num_unfinished_requests=lambda: self._unfinished)
 
@@ -55,26 +60,27 @@ class NullEngine:
         n = max(len(end), self._draw.randint(trace.SETTINGS["shortest"], trace.SETTINGS["longest"]))
         at = self._draw.randrange(len(self._text) - n)
         tokens = self._text[at : at + n - len(end)] + end
-        logprobs = None if params.logprobs is None else self._flat(tokens)
+        logprobs = None if params.logprobs is None else self._logprobs_of(tokens)
         return SimpleNamespace(token_ids=tokens, text="", logprobs=logprobs, finish_reason="stop")
 
-    def _flat(self, tokens: list[int]) -> FlatLogprobs:
+    def _logprobs_of(self, tokens: list[int]) -> FlatLogprobs:
         n = len(tokens)
-        values, ids = [0.0] * (2 * n), [0] * (2 * n)
-        values[::2], values[1::2] = self._slice(self._logprobs, n), self._slice(self._entropies, n)
-        ids[::2], ids[1::2] = tokens, [token + 1 for token in tokens]
+        ids = np.stack([tokens, np.add(tokens, 1)], axis=1)
+        values = np.stack([self._slice(self._logprobs, n), self._slice(self._entropies, n)], axis=1)
+        ranks = np.ones(n, dtype=int)
+        if ArrayLogprobs is not None:
+            return ArrayLogprobs(ids, values, ranks)
         return FlatLogprobs(
-            start_indices=list(range(0, 2 * n, 2)),
-            end_indices=list(range(2, 2 * n + 2, 2)),
-            token_ids=ids,
-            logprobs=values,
-            ranks=[1] * (2 * n),
+            start_indices=[*range(0, 2 * n, 2)],
+            end_indices=[*range(2, 2 * n + 2, 2)],
+            token_ids=ids.ravel().tolist(),
+            logprobs=values.ravel().tolist(),
+            ranks=np.repeat(ranks, 2).tolist(),
             decoded_tokens=[None] * (2 * n),
         )
 
-    def _slice(self, pool: list[float], n: int) -> list[float]:
-        at = self._draw.randrange(max(1, POOL - n))
-        return (pool[at:] + pool * (n // POOL + 1))[:n]
+    def _slice(self, pool: np.ndarray, n: int) -> np.ndarray:
+        return np.resize(pool[self._draw.randrange(POOL // 2) :], n)
 
     async def collective_rpc(self, method: str, *args: Any, **kwargs: Any) -> list[Any]:
         if method == "entropy_hook_report":

@@ -138,7 +138,7 @@ def test_rays_store_holds_all_that_a_step_sends_and_a_small_run_gets_the_least()
 def test_rays_store_leaves_room_in_memory_and_in_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     huge = ["--rollout.batch_size", "4096", "--rollout.n_samples_per_prompt", "64", "--data.max_len", "32768"]
     installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert store(*huge) <= installed // 3
+    assert store(*huge) <= installed * 3 // 10
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=10**9))
     assert store(*huge) == 9 * 10**8
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=64 * 2**20))
