@@ -15,7 +15,6 @@ openrlhf_gtpo.vllm_worker.EntropyWorkerExtension --logprobs-mode processed_logpr
 The same pass over the logits gives other statistics of the distribution: `STATISTICS` lists them. Give the same names,
 in the same order, to `engine_kwargs`, `sampling_kwargs` and `statistics`."""
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -31,6 +30,7 @@ __all__ = [
     "check_hook",
     "engine_kwargs",
     "entropies",
+    "entropies_and_logprobs",
     "logprobs",
     "sampling_kwargs",
     "statistics",
@@ -121,27 +121,43 @@ def statistics(completion: Any, names: Iterable[str]) -> dict[str, list[float]]:
         EntropyMissing: as for `entropies`, or the request asked for another number of statistics.
         ValueError: as for `engine_kwargs`.
     """
+    asked = declared(names)
+    return dict(zip(asked, _values(completion, asked)[:, 1:].T.tolist(), strict=True))
+
+
+def entropies_and_logprobs(completion: Any) -> tuple[np.ndarray, np.ndarray]:
+    """`entropies` and `logprobs` as arrays, (T,) each, for whoever reads millions of tokens.
+
+    Args:
+        completion: as for `entropies`.
+
+    Raises:
+        EntropyMissing: as for `entropies`.
+    """
+    values = _values(completion, ENTROPY)
+    return values[:, 1], values[:, 0]
+
+
+def _values(completion: Any, asked: tuple[str, ...]) -> np.ndarray:
+    """(T, 1 + k): each sampled token's log-probability, then the k statistics."""
     if completion.logprobs is None:
         raise EntropyMissing(
             "The request did not ask vLLM for entropies: add **sampling_kwargs() to its SamplingParams."
         )
-    asked = declared(names)
-    found = _beside(completion, len(asked))
-    for values in found or ():
-        if any(map(math.isnan, values)):
-            place = next(i for i, value in enumerate(values) if math.isnan(value))
-            raise EntropyMissing(
-                f"Token {place + 1} of {len(values)} has no entropy: vLLM sampled it from logits that are NaN or "
-                "infinite, so the model's weights are broken. Look at the checkpoint, or at the learning rate and the "
-                "gradient norms of the run that made it."
-            )
-    if found is None or not all(value >= 0.0 for values in found for value in values):
+    found = _rows(completion, 1 + len(asked))
+    if found is not None and (broken := np.isnan(found[:, 1:]).any(axis=1)).any():
+        raise EntropyMissing(
+            f"Token {broken.argmax() + 1} of {len(broken)} has no entropy: vLLM sampled it from logits that are NaN "
+            "or infinite, so the model's weights are broken. Look at the checkpoint, or at the learning rate and the "
+            "gradient norms of the run that made it."
+        )
+    if found is None or not (found[:, 1:] >= 0.0).all():
         missing, given = ("entropies", "") if asked == ENTROPY else (", ".join(asked), str(list(asked)))
         raise EntropyMissing(
             f"vLLM returned log-probabilities without {missing}: start the engine with **engine_kwargs({given}), on a "
             "vLLM whose sampler the hook covers (check_hook says whether it does)."
         )
-    return dict(zip(asked, found, strict=True))
+    return found
 
 
 def logprobs(completion: Any) -> list[float]:
@@ -153,43 +169,37 @@ def logprobs(completion: Any) -> list[float]:
     Returns:
         One float per entry of ``completion.token_ids``, in nats, <= 0.
     """
-    rows = _rows(completion.logprobs)
-    if rows is not None:
-        return rows[1][:, 0].tolist()
-    if _is_flat(completion.logprobs):
-        return [completion.logprobs.logprobs[start] for start in completion.logprobs.start_indices]
-    return [entries[token].logprob for token, entries in zip(completion.token_ids, completion.logprobs, strict=True)]
+    given = completion.logprobs
+    if _came_at_once(given):
+        return given.arrays[1][:, 0].tolist()
+    if _is_flat(given):
+        return [given.logprobs[start] for start in given.start_indices]
+    return [entries[token].logprob for token, entries in zip(completion.token_ids, given, strict=True)]
 
 
-def _rows(logprobs: Any) -> tuple[np.ndarray, np.ndarray] | None:
-    """Token ids and values, (T, 1 + k) each, of log-probabilities that came in one message (`engine.one_message`)."""
-    arrays = getattr(logprobs, "arrays", None)
-    return None if arrays is None else arrays[:2]
+def _came_at_once(logprobs: Any) -> bool:
+    """Whether they are the arrays of a response that came in one message (`engine.one_message`)."""
+    return getattr(logprobs, "arrays", None) is not None
 
 
 def _is_flat(logprobs: Any) -> bool:
     return hasattr(logprobs, "start_indices")
 
 
-def _beside(completion: Any, k: int) -> list[list[float]] | None:
-    """The k columns beside the sampled tokens' log-probabilities; None unless each token has k entries beside its."""
-    tokens, given = list(completion.token_ids), completion.logprobs
-    rows = _rows(given)
-    if rows is not None:
-        ids, values = rows
-        # The sampled token's entry is the first of each row's.
-        fits = ids.shape == (len(tokens), 1 + k) and np.array_equal(ids[:, 0], tokens)
-        return values[:, 1:].T.tolist() if fits and (ids[:, 1:] != ids[:, :1]).all() else None
-    if _is_flat(given):
-        # The sampled token's entry is the first of each position's.
-        ids, values, width = given.token_ids, given.logprobs, 1 + k
-        if len(values) != width * len(tokens) or ids[::width] != tokens:
+def _rows(completion: Any, width: int) -> np.ndarray | None:
+    """(T, width) log-probabilities, each token's own first; None unless each has as many entries, of other tokens."""
+    tokens, given = np.asarray(completion.token_ids, dtype=np.int64), completion.logprobs
+    if _came_at_once(given):
+        ids, values = given.arrays[:2]
+    elif _is_flat(given):  # the sampled token's entry is the first of each position's
+        ids, values = np.asarray(given.token_ids, dtype=np.int64), np.asarray(given.logprobs, dtype=np.float64)
+    else:
+        rows = [{token: entries[token], **entries} for token, entries in zip(tokens.tolist(), given, strict=True)]
+        if any(len(row) != width for row in rows):
             return None
-        if any(a == b for column in range(1, width) for a, b in zip(tokens, ids[column::width], strict=True)):
-            return None
-        return [values[column::width] for column in range(1, width)]
-    others = [
-        [entry.logprob for other, entry in entries.items() if other != token]
-        for token, entries in zip(tokens, given, strict=True)
-    ]
-    return [[row[column] for row in others] for column in range(k)] if all(len(row) == k for row in others) else None
+        ids = np.asarray([other for row in rows for other in row], dtype=np.int64)
+        values = np.asarray([entry.logprob for row in rows for entry in row.values()], dtype=np.float64)
+    if ids.size != len(tokens) * width:
+        return None
+    ids, values = ids.reshape(-1, width), values.reshape(-1, width)
+    return values if (ids[:, 0] == tokens).all() and (ids[:, 1:] != ids[:, :1]).all() else None

@@ -14,7 +14,8 @@ from openrlhf_gtpo.algorithms.mixed_policy import batch_factors, guide_statistic
 from openrlhf_gtpo.algorithms.punishment import overlong_punishment
 from openrlhf_gtpo.algorithms.table import ESTIMATORS, Estimator
 from openrlhf_gtpo.controller.metrics import rollout_metrics
-from openrlhf_gtpo.controller.saved_rollouts import rollouts_path, save_rollouts
+from openrlhf_gtpo.controller.rollouts_file import rollouts_path
+from openrlhf_gtpo.controller.saved_rollouts import save_rollouts
 from openrlhf_gtpo.controller.whole_batch import NotBinary, WholeBatch, correctness, whole_batch
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.guide.settings import GuideSettings

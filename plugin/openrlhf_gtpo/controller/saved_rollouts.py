@@ -9,10 +9,10 @@ import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.algorithms.groups import per_group
-from openrlhf_gtpo.controller.rollouts_file import rollouts_path, thinned
+from openrlhf_gtpo.controller.rollouts_file import thinned
 from openrlhf_gtpo.controller.whole_batch import WholeBatch
 
-__all__ = ["rollouts_path", "save_rollouts"]
+__all__ = ["save_rollouts"]
 
 
 def save_rollouts(

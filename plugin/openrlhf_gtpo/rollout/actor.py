@@ -15,6 +15,7 @@ A response gains these entries:
 
 import asyncio
 import dataclasses
+import functools
 import gc
 import math
 import time
@@ -33,7 +34,7 @@ from openrlhf_gtpo.rewards.client import RewardClient, RewardError, RewardReques
 from openrlhf_gtpo.rewards.protocols import speaks_grade
 from openrlhf_gtpo.rewards.thread import RewardThread
 from openrlhf_gtpo.settings import RolloutSettings
-from openrlhf_gtpo.vllm_entropy import engine_kwargs, entropies, logprobs, sampling_kwargs
+from openrlhf_gtpo.vllm_entropy import engine_kwargs, entropies_and_logprobs, sampling_kwargs
 
 
 class AgentMismatch(UserError):
@@ -49,8 +50,8 @@ class EntropyRecorder:
     def __init__(self, engine: Any, *, text: bool = True) -> None:
         self._engine = engine
         self._text = text
-        self.calls: list[tuple[list[float], list[float]]] = []
-        """For each call of `generate`, the entropies (nats) and the log-probabilities of its tokens."""
+        self.calls: list[tuple[np.ndarray, np.ndarray]] = []
+        """For each call of `generate`, the entropies (nats) and the log-probabilities of its tokens, (T,) each."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
@@ -64,11 +65,26 @@ class EntropyRecorder:
         sampling_params.detokenize = sampling_params.detokenize and (self._text or bool(sampling_params.stop))
         output = await self._engine.generate(prompt_token_ids, sampling_params, multi_modal_data=multi_modal_data)
         completion = output.outputs[0]
-        self.calls.append((entropies(completion), logprobs(completion)))
+        self.calls.append(entropies_and_logprobs(completion))
         return output
 
 
-def aligned(response: dict[str, Any], calls: list[tuple[list[float], list[float]]]) -> tuple[np.ndarray, np.ndarray]:
+class PromptsOnce:
+    """A tokenizer that tokenizes a prompt once; OpenRLHF's executor does it anew for each response of a group."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self._encode = functools.lru_cache(maxsize=1024)(tokenizer.__call__)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.tokenizer, name)
+
+    def __call__(self, **arguments: Any) -> Any:
+        """As the tokenizer's. Whoever changes the result changes it for all callers."""
+        return self._encode(**arguments)
+
+
+def aligned(response: dict[str, Any], calls: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """Entropies and log-probabilities at the places of their tokens.
 
     They are arrays, since they are sent to the controller: a list takes nine bytes per number and is pickled slowly.
@@ -143,6 +159,7 @@ class RewardingExecutor(AgentExecutorBase):
         protocols = {speaks_grade(url) for url in client.settings.urls} if client else set()
         self.reads_completion = True in protocols
         self.reads_query = False in protocols or reward_function
+        self._tokenizer: PromptsOnce | None = None
 
     async def execute(
         self,
@@ -156,13 +173,16 @@ class RewardingExecutor(AgentExecutorBase):
     ) -> dict[str, Any]:
         """One rollout. The module's docstring lists the entries that it adds to OpenRLHF's response."""
         # OpenRLHF's own executor reads only the tokens; a user's agent may read the text.
-        recorder = EntropyRecorder(llm_engine, text=type(self.inner) is not SingleTurnAgentExecutor)
+        is_openrlhfs = type(self.inner) is SingleTurnAgentExecutor
+        recorder = EntropyRecorder(llm_engine, text=not is_openrlhfs)
+        if self._tokenizer is None or self._tokenizer.tokenizer is not hf_tokenizer:
+            self._tokenizer = PromptsOnce(hf_tokenizer)
         response = await self.inner.execute(
             prompt=prompt,
             label=label,
             sampling_params=sampling_params,
             max_length=max_length,
-            hf_tokenizer=hf_tokenizer,
+            hf_tokenizer=self._tokenizer if is_openrlhfs and not images else hf_tokenizer,
             llm_engine=recorder,
             images=images,
         )

@@ -61,13 +61,19 @@ class Engine:
         return SimpleNamespace(outputs=[output])
 
 
-async def roll(executor: RewardingExecutor, engine: Engine, prompt: str = "1+1?", label: Any = "2") -> dict[str, Any]:
+async def roll(
+    executor: RewardingExecutor,
+    engine: Engine,
+    prompt: str = "1+1?",
+    label: Any = "2",
+    tokenizer: Tokenizer | None = None,
+) -> dict[str, Any]:
     return await executor.execute(
         prompt=prompt,
         label=label,
         sampling_params=SamplingParams(max_tokens=32),
         max_length=128,
-        hf_tokenizer=Tokenizer(),
+        hf_tokenizer=tokenizer or Tokenizer(),
         llm_engine=engine,
     )
 
@@ -109,10 +115,15 @@ async def test_a_single_turn_rollout_brings_entropies_and_a_reward(graded: Any) 
 
 
 class CountingTokenizer(Tokenizer):
-    """Counts the tokens of each text that is asked for."""
+    """Keeps the texts that it tokenizes, and the number of tokens of each text that is asked for."""
 
     def __init__(self) -> None:
+        self.tokenized: list[str] = []
         self.decoded: list[int] = []
+
+    def __call__(self, text: str, **kwargs: Any) -> dict[str, torch.Tensor]:
+        self.tokenized.append(text)
+        return super().__call__(text, **kwargs)
 
     def decode(self, tokens: list[int], skip_special_tokens: bool = False) -> str:
         self.decoded.append(len(tokens))
@@ -126,18 +137,22 @@ async def test_a_response_is_decoded_once_as_its_service_reads_it(path: str, dec
         always=finds("2") if "grade" in path else lambda post: Answer(body={"rewards": [1.0]})
     ) as server:
         client = RewardClient(RewardClientSettings(urls=(server.url + path,), deadline=0))
-        response = await RewardingExecutor(SingleTurnAgentExecutor(None), client, False).execute(
-            prompt="1+1?",
-            label="2",
-            sampling_params=SamplingParams(max_tokens=32),
-            max_length=128,
-            hf_tokenizer=tokenizer,
-            llm_engine=Engine("so 2"),
-        )
+        executor = RewardingExecutor(SingleTurnAgentExecutor(None), client, False)
+        response = await roll(executor, Engine("so 2"), tokenizer=tokenizer)
         await client.aclose()
         assert response["reward"] == 1.0
         assert tokenizer.decoded == decoded
         assert server.posts[0].texts == [{4: "so 2", 9: "1+1?so 2<eos>"}[decoded[0]]]
+
+
+async def test_a_prompt_is_tokenized_once_for_all_responses_of_its_group(graded: Any) -> None:
+    tokenizer = CountingTokenizer()
+    executor = RewardingExecutor(SingleTurnAgentExecutor(None), graded[0], False)
+    group = [await roll(executor, Engine("2"), tokenizer=tokenizer) for _ in range(3)]
+    other = await roll(executor, Engine("2"), prompt="2+0?", tokenizer=tokenizer)
+    assert tokenizer.tokenized == ["1+1?", "2+0?"]
+    texts = [tokenizer.decode(response["observation_tokens"]) for response in (*group, other)]
+    assert texts == ["1+1?2<eos>"] * 3 + ["2+0?2<eos>"]
 
 
 async def test_a_number_as_reference_is_sent_as_text(graded: Any) -> None:
