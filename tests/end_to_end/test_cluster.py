@@ -139,14 +139,14 @@ def test_a_job_over_several_nodes_without_a_reward_service_is_told_to_start_one(
 EVENT = re.compile(r"(\d+\.\d+) on logical GPU (\w+:\d+): (engine|policy) (.+)")
 
 
-def test_the_gpu_commands_own_flags_run_in_a_rehearsal_on_two_nodes(policy: Path, tmp_path: Path) -> None:
-    """Packing, ZeRO-3, colocation and sleep; two policy ranks and two engines, one of each on every logical GPU."""
-    environment = {"REHEARSE": "1", "OUT": str(tmp_path / "out"), "PYTHON": sys.executable, "RAY_DEDUP_LOGS": "0"}
+def rehearsed(script: str, policy: Path, folder: Path, *flags: str) -> str:
+    """What a GPU script prints with REHEARSE=1; its files are in ``folder / "out"``."""
+    environment = {"REHEARSE": "1", "OUT": str(folder / "out"), "PYTHON": sys.executable, "RAY_DEDUP_LOGS": "0"}
     environment |= {"MODEL": str(policy / "model"), "DATA": str(policy / "train.jsonl")}
-    unset = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
+    unset = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "GPU_GB", "SIZE")}
     done = subprocess.run(
-        ["bash", str(ROOT / "launch" / "train_gtpo.sh")],
-        cwd=tmp_path,
+        ["bash", str(ROOT / "launch" / script), *flags],
+        cwd=folder,
         env=unset | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -154,7 +154,13 @@ def test_the_gpu_commands_own_flags_run_in_a_rehearsal_on_two_nodes(policy: Path
         timeout=800,
     )
     assert done.returncode == 0, done.stdout[-5000:]
-    placed = re.findall(r"node \d \((\w{6})\), 1 logical GPUs: policy ranks (\d); engines (\d), 1 of", done.stdout)
+    return done.stdout
+
+
+def test_the_gpu_commands_own_flags_run_in_a_rehearsal_on_two_nodes(policy: Path, tmp_path: Path) -> None:
+    """Packing, ZeRO-3, colocation and sleep; two policy ranks and two engines, one of each on every logical GPU."""
+    printed = rehearsed("train_gtpo.sh", policy, tmp_path)
+    placed = re.findall(r"node \d \((\w{6})\), 1 logical GPUs: policy ranks (\d); engines (\d), 1 of", printed)
     assert [(rank, engine) for _, rank, engine in placed] == [("0", "0"), ("1", "1")]
 
     settings = json.loads((tmp_path / "out" / "model" / "run.json").read_text())["settings"]
@@ -168,7 +174,7 @@ def test_the_gpu_commands_own_flags_run_in_a_rehearsal_on_two_nodes(policy: Path
         assert line["entropy/token_mean"] > 0
         assert line["mismatch/logprob_gap"] <= GAP[param_dtype("auto")], "each engine has the weights of its GPU"
 
-    told = [(float(time), gpu, who, what) for time, gpu, who, what in EVENT.findall(done.stdout)]
+    told = [(float(time), gpu, who, what) for time, gpu, who, what in EVENT.findall(printed)]
     assert {gpu for _, gpu, *_ in told} == {f"{node}:0" for node, *_ in placed}
     for gpu in {gpu for _, gpu, *_ in told}:
         turns = [(who, what) for _, where, who, what in sorted(told) if where == gpu]
@@ -178,20 +184,8 @@ def test_the_gpu_commands_own_flags_run_in_a_rehearsal_on_two_nodes(policy: Path
 
 
 def test_the_one_gpu_scripts_flags_run_in_a_rehearsal_on_one_logical_gpu(policy: Path, tmp_path: Path) -> None:
-    environment = {"REHEARSE": "1", "OUT": str(tmp_path / "out"), "PYTHON": sys.executable, "RAY_DEDUP_LOGS": "0"}
-    environment |= {"MODEL": str(policy / "model"), "DATA": str(policy / "train.jsonl")}
-    unset = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "GPU_GB", "SIZE")}
-    done = subprocess.run(
-        ["bash", str(ROOT / "launch" / "train_one_gpu.sh"), "--train.max_steps", "1"],
-        cwd=tmp_path,
-        env=unset | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=800,
-    )
-    assert done.returncode == 0, done.stdout[-5000:]
-    assert "rollouts.jsonl: 2 group(s) of 8 responses a step, at most 1 MB, so 1 MB in 1 steps" in done.stdout
+    printed = rehearsed("train_one_gpu.sh", policy, tmp_path, "--train.max_steps", "1")
+    assert "rollouts.jsonl: 2 group(s) of 8 responses a step, at most 1 MB, so 1 MB in 1 steps" in printed
     settings = json.loads((tmp_path / "out" / "run.json").read_text())["settings"]
     assert all(
         settings[name] for name in ("ds.packing_samples", "train.colocate_all", "vllm.enable_sleep", "ds.enable_sleep")
@@ -200,7 +194,7 @@ def test_the_one_gpu_scripts_flags_run_in_a_rehearsal_on_one_logical_gpu(policy:
     (line,) = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
     assert line["entropy/token_mean"] > 0
     assert line["mismatch/logprob_gap"] <= GAP[param_dtype("auto")]
-    turns = [(who, what) for _, _, who, what in sorted(EVENT.findall(done.stdout))]
+    turns = [(who, what) for _, _, who, what in sorted(EVENT.findall(printed))]
     assert turns[:7] == [*BEGINNING, *GENERATION, *TRAINING], "engine and policy are never awake together"
 
 

@@ -52,21 +52,30 @@ def _merges(count: int) -> Iterator[tuple[str, str]]:
         parts = longer[:CHAIN]
 
 
+def byte_level_bpe(tokens: int) -> Any:
+    """A `tokenizers.Tokenizer` of this many tokens."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = list(_merges(tokens - len(letters)))
+    vocabulary = {token: i for i, token in enumerate([*letters, *(a + b for a, b in merges)])}
+    found = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+    found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    found.decoder = decoders.ByteLevel()
+    return found
+
+
 def make_model(folder: Path, tokens: int) -> None:
     """Save a tokenizer of this many tokens, and a Qwen2 of one small layer, unless they are there."""
     if (folder / "done").exists():
         return
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    merges = list(_merges(tokens - len(letters) - 3))
-    vocabulary = {token: i for i, token in enumerate([*letters, *(a + b for a, b in merges)])}
-    fast = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
-    fast.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    fast.decoder = decoders.ByteLevel()
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=fast, eos_token="<|im_end|>", pad_token="<|endoftext|>", model_max_length=131072
+        tokenizer_object=byte_level_bpe(tokens - 3),
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        model_max_length=131072,
     )
     tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_start|>"]})
     tokenizer.chat_template = TEMPLATE

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from vllm.v1.sample.sampler import Sampler
 
+from openrlhf_gtpo.engine import hook
 from openrlhf_gtpo.engine import versions as vllm_versions
 from openrlhf_gtpo.engine.hook import EntropyHookError, install
 from openrlhf_gtpo.vllm_entropy import EntropyMissing, check_hook
@@ -66,6 +67,7 @@ def test_a_sampler_that_is_not_covered_is_answered_with_the_range() -> None:
 def test_a_sampler_without_a_method_that_is_hooked_stops_the_worker_with_one_sentence(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delattr(Sampler, hook._MARK, raising=False)  # another test of this process may have hooked it
     monkeypatch.delattr(Sampler, method)
     before = dict(vars(Sampler))
     with pytest.raises(EntropyHookError, match=rf"vLLM 0\.29.* \(Sampler has no {method}\): install a vLLM from"):

@@ -26,7 +26,8 @@ from .test_actor import OPENRLHFS_ENGINE
 pytestmark = pytest.mark.engine
 
 PROMPTS = 8
-HERE = Path(__file__).parent
+FOLDERS = (Path(__file__).parent, Path(__file__).parents[2] / "benchmarks")
+"""Of `large_tokenizer` and what it imports."""
 
 
 class OpenRLHFsHalf:
@@ -45,7 +46,8 @@ class Half(GeneratorMixin, OpenRLHFsHalf):
 @pytest.fixture
 def tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A large one, of a class that Ray's workers import by the same name."""
-    monkeypatch.syspath_prepend(HERE)
+    for folder in FOLDERS:
+        monkeypatch.syspath_prepend(folder)
     from large_tokenizer import large_tokenizer
 
     found = large_tokenizer()
@@ -79,7 +81,7 @@ def test_the_rollout_actor_unpickles_it_once_for_policy_and_guide_and_no_reward_
     assert len(pickle.dumps(tokenizer)) > 2 * 2**20, "the size is the point"
     args = guided(model="guide", guide__samples=2, rollout__batch_size=PROMPTS, rollout__vllm_generate_batch_size=None)
     environment = cpu_environment()
-    environment["PYTHONPATH"] += f":{HERE}"
+    environment["PYTHONPATH"] = ":".join([environment["PYTHONPATH"], *map(str, FOLDERS)])
     ray.init(address="local", num_cpus=4, num_gpus=1, include_dashboard=False, runtime_env={"env_vars": environment})
     try:
         with FakeRewardServer(always=finds("2")) as server:
