@@ -72,9 +72,16 @@ class GeneratorMixin:
         self.max_steps = int(updates(self.args, self.max_steps))
 
 
+CLIENT_STATES = ("episode", "global_step", "total_consumed_prompts", "data_loader_state_dict")
+"""What OpenRLHF's loop puts into a checkpoint; DeepSpeed adds its own."""
+
+
 class MetricsMixin:
     """Mixin of what trains: our experience maker in place of OpenRLHF's. It logs the metrics of each batch to every
     logger of OpenRLHF and to metrics.jsonl."""
+
+    resumed: dict[str, Any]
+    """The `CLIENT_STATES` of the checkpoint, until the engines have its weights."""
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -87,6 +94,7 @@ class MetricsMixin:
     def init_checkpoint_states(self: Any) -> Any:
         """As OpenRLHF's, which calls it once before the first step; the files continue after the checkpoint's step."""
         states = super().init_checkpoint_states()  # type: ignore[misc]
+        self.resumed = {name: states[name] for name in CLIENT_STATES}
         if states["data_loader_state_dict"].get("_iterator_finished"):
             states["episode"] += 1  # its last prompt was drawn; OpenRLHF would begin the checkpoint's episode anew
         for file in (self.metrics_file, self.evaluations_file, MetricsFile(rollouts_path(self.args))):
@@ -162,33 +170,28 @@ def guide_of(args: Any, tokenizer: SentOnce, policy_engines: list[Any]) -> Guide
 class Trainer(MetricsMixin, GeneratorMixin, plain_class(ppo_trainer.PPOTrainer)):  # type: ignore[misc]
     """OpenRLHF's controller with our generator and experience maker."""
 
-    _resumed: dict[str, Any] | None = None
-    """The states of a checkpoint that engines have not got the weights of."""
-
     def init_checkpoint_states(self) -> Any:
         """As OpenRLHF's, once every actor is up. The steps before a checkpoint count for ``--train.max_steps``."""
         states = super().init_checkpoint_states()
         generator = self.samples_generator
         generator.steps, generator.prompts_consumed = states["global_step"], states["total_consumed_prompts"]
         generator.guide = guide_of(self.args, generator.tokenizer, self.vllm_engines)
-        self._resumed = states if states["global_step"] else None
         return states
 
     def broadcast_to_vllm(self) -> None:
         """As OpenRLHF's, which begins a resumed run with it. If the run was stopped after a checkpoint and before the
         evaluation of the same step, that evaluation is done now."""
         super().broadcast_to_vllm()
-        states, self._resumed = self._resumed, None
-        if states is None:
-            return
-        step = states["global_step"]
-        if self.eval_dataloader and step % self.args.eval.steps == 0 and step not in self.evaluations_file.steps():
+        states, self.resumed = self.resumed, {}
+        step = states.get("global_step", 0)
+        due = step and self.eval_dataloader and step % self.args.eval.steps == 0
+        if due and step not in self.evaluations_file.steps():
             settings = {
                 **self.generate_kwargs,
                 "temperature": self.args.eval.temperature,
                 "n_samples_per_prompt": self.args.eval.n_samples_per_prompt,
             }
-            self.save_best_checkpoint(self.evaluate(step, **settings), step, dict(states))
+            self.save_best_checkpoint(self.evaluate(step, **settings), step, states)
 
     def _reward_metrics(self) -> dict[str, float]:
         return {**super()._reward_metrics(), **self.samples_generator.metrics()}
