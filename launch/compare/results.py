@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import html
 import json
-import math
 import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inference import holm, mean_and_half, paired
 from openrlhf_gtpo.report.curves import curves_of, png, smoothed, width
 from openrlhf_gtpo.report.page import page, table
 from openrlhf_gtpo.report.run import Run, read, series
 from openrlhf_gtpo.tables import markdown
-
-# 97.5 % quantiles of Student's t by degrees of freedom.
-T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
 FIGURES = ("pass@1", "pass@4", "pass@8", "pass@32", "entropy_response_mean", "response_length")
 """Columns of the table, from the final evaluation; pass@1 is the mean over the samples, Mean@32."""
@@ -42,17 +39,9 @@ class Interval:
         width = "" if self.half is None else f" ± {self.half:,.{places}f}"
         return f"{self.mean:,.{places}f}{width}"
 
-    @property
-    def is_beyond_noise(self) -> bool:
-        """Whether 0 is outside."""
-        return self.half is not None and abs(self.mean) > self.half
-
 
 def interval(values: Sequence[float]) -> Interval:
-    mean = statistics.fmean(values)
-    if len(values) == 1:
-        return Interval(mean, None)
-    return Interval(mean, T[len(values) - 1] * statistics.stdev(values) / math.sqrt(len(values)))
+    return Interval(*mean_and_half(values))
 
 
 def final(folder: Path) -> dict[str, float]:
@@ -239,15 +228,9 @@ def write(
         cells = [interval([figures[figure] for figures in finals[key]]) for figure in layout.figures]
         rows.append([names[key], *cells, *(column.cell(mine) for column in layout.columns)])
     head = ["", *layout.figures, *(column.title for column in layout.columns)]
-    base, differences = layout.baseline, []
-    for key in runs:
-        if key == base or base not in runs:
-            continue
-        gaps = [
-            interval([mine[figure] - other[figure] for mine, other in zip(finals[key], finals[base], strict=True)])
-            for figure in layout.figures
-        ]
-        differences.append([names[key], *(f"**{gap}**" if gap.is_beyond_noise else str(gap) for gap in gaps)])
+    base = layout.baseline
+    others = [key for key in runs if key != base and base in runs]
+    differences = compared(others, base, finals, layout.figures, names)
     courses = [
         (
             [course.title, *(column.title for column in course.columns)],
@@ -258,8 +241,9 @@ def write(
     text = f"{markdown(head, rows)}\n\nMean over seeds ± half a 95 % interval (Student's t over seeds).\n"
     if differences:
         text += (
-            f"\nDifference to {names[base]} with the same seed; bold where the interval excludes 0 "
-            f"({len(differences) * len(layout.figures)} comparisons: one in twenty is bold by chance).\n\n"
+            f"\nDifference to {names[base]} with the same seed. Each interval is a 95 % interval by itself; bold where "
+            f"p is below 0.05 after Holm's correction for the {len(differences) * len(layout.figures)} comparisons of "
+            "this table (Student's paired t test).\n\n"
             f"{markdown(['', *layout.figures], differences)}\n"
         )
     text += "".join(f"\n{markdown(*course)}\n" for course in courses)
@@ -296,6 +280,39 @@ def write(
     )
     (out / "report.html").write_text(page(everything, title=title, introduction=introduction), encoding="utf-8")
     return text
+
+
+def compared(
+    keys: Sequence[str],
+    base: str,
+    finals: Mapping[str, Sequence[Mapping[str, float]]],
+    figures: Sequence[str],
+    names: Mapping[str, str],
+) -> list[list[str]]:
+    """Rows of differences to the baseline between runs of the same seed, corrected for their number.
+
+    Args:
+        keys: algorithms.
+        base: the one that is subtracted.
+        finals: key -> the figures of each seed.
+        figures: columns.
+        names: key of an algorithm -> its name.
+    """
+    values = {
+        key: [{seed: run[figure] for seed, run in enumerate(finals[key])} for figure in figures]
+        for key in (*keys, base)
+    }
+    tests = [[paired(mine, other) for mine, other in zip(values[key], values[base], strict=True)] for key in keys]
+    flat = [test for row in tests for test in row]
+    corrected = iter(holm([1.0 if test is None or test.p is None else test.p for test in flat]))
+    rows = []
+    for key, row in zip(keys, tests, strict=True):
+        cells = []
+        for mine, other, test in zip(values[key], values[base], row, strict=True):
+            gap = Interval(mine[0] - other[0], None) if test is None else Interval(test.mean, test.half)
+            cells.append(f"**{gap}**" if next(corrected) < 0.05 else str(gap))
+        rows.append([names[key], *cells])
+    return rows
 
 
 def html_table(head: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:
