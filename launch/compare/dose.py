@@ -118,9 +118,9 @@ BOLD = "Bold: p below 0.05 after Holm's correction."
 READ = (
     "How to read the tests. p: Student's t test of the differences between runs with the same seed, which takes them "
     "as normal. Holm: that p, corrected for the tests of its own table, ceilings included; nothing is corrected for "
-    "the number of tables. Sign flip: exact, without normality; eight pairs can give no less than 0.0078, four no less "
-    "than 0.125. Welch: the two arms as independent samples. Ceiling: both arms have the same value in every run, so "
-    "there is nothing to test. Intervals are 95 % intervals, each by itself."
+    "the number of tables. Sign flip: exact, without normality; eight pairs can give no less than 0.0078, four no "
+    "less than 0.125. Welch: the two arms as independent samples. Ceiling: both arms have the same value in every "
+    "run, so there is nothing to test. Intervals are 95 % intervals, each by itself."
 )
 
 

@@ -241,9 +241,9 @@ def write(
     text = f"{markdown(head, rows)}\n\nMean over seeds ± half a 95 % interval (Student's t over seeds).\n"
     if differences:
         text += (
-            f"\nDifference to {names[base]} with the same seed. Each interval is a 95 % interval by itself; bold where "
-            f"p is below 0.05 after Holm's correction for the {len(differences) * len(layout.figures)} comparisons of "
-            "this table (Student's paired t test).\n\n"
+            f"\nDifference to {names[base]} with the same seed. Each interval is a 95 % interval by itself; bold "
+            "where p is below 0.05 (Student's paired t test) after Holm's correction for the "
+            f"{len(differences) * len(layout.figures)} comparisons of this table.\n\n"
             f"{markdown(['', *layout.figures], differences)}\n"
         )
     text += "".join(f"\n{markdown(*course)}\n" for course in courses)
