@@ -70,23 +70,6 @@ def by_seed(records: Sequence[Record]) -> dict[str, dict[str, dict[int, float]]]
     return found
 
 
-def check(records: Sequence[Record]) -> None:
-    """Refuse records that cannot be compared.
-
-    Raises:
-        ValueError: there are none, or they differ in their steps, or runs of one arm differ in their flags.
-    """
-    if not records:
-        raise ValueError("there are no records of runs: run the study first")
-    steps = sorted({run.steps for run in records})
-    if len(steps) > 1:
-        raise ValueError(f"the records are of runs of {' and '.join(map(str, steps))} steps: keep those of one length")
-    flags: dict[str, tuple[str, ...]] = {}
-    for run in records:
-        if flags.setdefault(run.arm, run.flags) != run.flags:
-            raise ValueError(f"the records of {run.arm} have two sets of flags: keep those of one")
-
-
 def compared(family: Family, values: Mapping[str, Mapping[str, Mapping[int, float]]], names: Mapping[str, str]) -> str:
     """A family's table, corrected for its number of tests; empty where no pair has two seeds."""
     found: list[tuple[str, str, Paired]] = []
@@ -150,7 +133,7 @@ def write(folder: Path, out: Path, names: Mapping[str, str]) -> str:
         ValueError: the records cannot be compared.
     """
     records = record.load(folder)
-    check(records)
+    record.check(records)
     values = by_seed(records)
     arms = [arm for arm in names if arm in values]
     rows = []

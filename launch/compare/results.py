@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import record
 from inference import holm, mean_and_half, paired
 from openrlhf_gtpo.report.curves import curves_of, png, smoothed, width
 from openrlhf_gtpo.report.page import page, table
 from openrlhf_gtpo.report.run import Run, read, series
 from openrlhf_gtpo.tables import markdown
+from record import final
 
 FIGURES = ("pass@1", "pass@4", "pass@8", "pass@32", "entropy_response_mean", "response_length")
 """Columns of the table, from the final evaluation; pass@1 is the mean over the samples, Mean@32."""
@@ -42,12 +44,6 @@ class Interval:
 
 def interval(values: Sequence[float]) -> Interval:
     return Interval(*mean_and_half(values))
-
-
-def final(folder: Path) -> dict[str, float]:
-    """The means of an evaluation's only benchmark."""
-    (figures,) = json.loads((folder / "eval.json").read_text(encoding="utf-8"))["benchmarks"].values()
-    return {key: value["mean"] for key, value in figures.items() if isinstance(value, dict)}
 
 
 @dataclass(frozen=True)
@@ -198,43 +194,45 @@ COMPARISON = Layout(
 )
 
 
-def write(
-    out: Path,
-    names: Mapping[str, str],
-    folders: Mapping[str, Sequence[Path]],
-    layout: Layout = COMPARISON,
-    title: str = "Comparison",
-) -> str:
-    """Write summary.json, table.md, curves.png and report.html.
+@dataclass(frozen=True)
+class Finished:
+    """What the tables of a study are made of."""
+
+    runs: Mapping[str, Sequence[Run]]
+    """Key of an algorithm -> its runs, one for each seed."""
+    finals: Mapping[str, Mapping[int, Mapping[str, float]]]
+    """Key -> seed -> the figures of the evaluation at the run's end."""
+    before: Mapping[str, Mapping[str, float]]
+    """The same of the policies from before the runs."""
+
+
+Cells = tuple[list[Any], list[list[Any]]]
+"""A table: its head, its rows."""
+
+
+def tables(found: Finished, names: Mapping[str, str], layout: Layout) -> tuple[str, list[Cells]]:
+    """The tables of a study for people, as Markdown and as cells.
 
     Args:
-        out: the study's folder, with the folders of layout.measured; start/ is the policy with which all runs began.
+        found: the runs.
         names: key of an algorithm -> its name.
-        folders: key -> the folders of its runs, one for each seed.
-        layout: tables and pictures.
-        title: of the report.
-
-    Returns:
-        The tables for people, as Markdown.
+        layout: of the study.
     """
-    runs = {key: [read(folder) for folder in mine] for key, mine in folders.items()}
-    finals = {key: [final(folder / "final") for folder in mine] for key, mine in folders.items()}
-    before = {name: final(out / name) for name in layout.measured}
     rows: list[list[Any]] = [
         [name, *(Interval(figures[key], None) for key in layout.figures), *("" for _ in layout.columns)]
-        for name, figures in before.items()
+        for name, figures in found.before.items()
     ]
-    for key, mine in runs.items():
-        cells = [interval([figures[figure] for figures in finals[key]]) for figure in layout.figures]
+    for key, mine in found.runs.items():
+        cells = [interval([final[figure] for final in found.finals[key].values()]) for figure in layout.figures]
         rows.append([names[key], *cells, *(column.cell(mine) for column in layout.columns)])
     head = ["", *layout.figures, *(column.title for column in layout.columns)]
     base = layout.baseline
-    others = [key for key in runs if key != base and base in runs]
-    differences = compared(others, base, finals, layout.figures, names)
-    courses = [
+    others = [key for key in found.runs if key != base and base in found.runs]
+    differences = compared(others, base, found.finals, layout.figures, names)
+    courses: list[Cells] = [
         (
             [course.title, *(column.title for column in course.columns)],
-            [[names[key], *(column.cell(mine) for column in course.columns)] for key, mine in runs.items()],
+            [[names[key], *(column.cell(mine) for column in course.columns)] for key, mine in found.runs.items()],
         )
         for course in layout.tables
     ]
@@ -247,12 +245,66 @@ def write(
             f"{markdown(['', *layout.figures], differences)}\n"
         )
     text += "".join(f"\n{markdown(*course)}\n" for course in courses)
+    gaps: Cells = ([f"Difference to {names.get(base, base)} with the same seed", *layout.figures], differences)
+    return text, [(head, rows), gaps, *courses]
+
+
+def analyse(records: Path, out: Path, names: Mapping[str, str], layout: Layout) -> str:
+    """Write table.md out of the records of a folder, as `write` does out of the runs' files; returns the tables.
+
+    Args:
+        records: folder of the records.
+        out: where to.
+        names: key of an algorithm -> its name, in the order of the tables.
+        layout: of the study.
+
+    Raises:
+        ValueError: the records cannot be compared.
+    """
+    loaded = record.load(records)
+    record.check(loaded)
+    mine = {key: [one for one in loaded if one.arm == key] for key in names}
+    found = Finished(
+        {key: [one.run for one in some] for key, some in mine.items() if some},
+        {key: {one.seed: one.final for one in some} for key, some in mine.items() if some},
+        loaded[0].before,
+    )
+    text, _ = tables(found, names, layout)
+    (out / "table.md").write_text(text, encoding="utf-8")
+    return text
+
+
+def write(
+    out: Path,
+    names: Mapping[str, str],
+    folders: Mapping[str, Sequence[Path]],
+    layout: Layout = COMPARISON,
+    title: str = "Comparison",
+) -> str:
+    """Write summary.json, table.md, curves.png and report.html.
+
+    Args:
+        out: the study's folder, with the folders of layout.measured; start/ is the policy with which all runs began.
+        names: key of an algorithm -> its name.
+        folders: key -> the folders of its runs, one for each seed, in their order from 0.
+        layout: tables and pictures.
+        title: of the report.
+
+    Returns:
+        The tables for people, as Markdown.
+    """
+    runs = {key: [read(folder) for folder in mine] for key, mine in folders.items()}
+    finals = {
+        key: {seed: final(folder / "final") for seed, folder in enumerate(mine)} for key, mine in folders.items()
+    }
+    before = {name: final(out / name) for name in layout.measured}
+    text, cells = tables(Finished(runs, finals, before), names, layout)
     (out / "table.md").write_text(text, encoding="utf-8")
     columns = list(layout.columns)  # entropy has its own entry below
     columns += [column for course in layout.tables if course is not ENTROPY for column in course.columns]
     summary = {
         **before,
-        "runs": {key: [dict(figures) for figures in mine] for key, mine in finals.items()},
+        "runs": {key: list(mine.values()) for key, mine in finals.items()},
         "entropy": {key: [dataclasses.asdict(Entropy.of(run)) for run in mine] for key, mine in runs.items()},
         **{
             column.title.replace(" ", "_"): {key: [column.value(run) for run in mine] for key, mine in runs.items()}
@@ -269,15 +321,7 @@ def write(
     ]
     curves = [curve for end in layout.picture for curve in curves_of(everything) if curve[0].endswith(end)]
     (out / "curves.png").write_bytes(png(series(everything), curves))
-    introduction = "".join(
-        f'<div class="wide">{html_table(first, cells)}</div>'
-        for first, cells in (
-            (head, rows),
-            ([f"Difference to {names.get(base, base)} with the same seed", *layout.figures], differences),
-            *courses,
-        )
-        if cells
-    )
+    introduction = "".join(f'<div class="wide">{html_table(*one)}</div>' for one in cells if one[1])
     (out / "report.html").write_text(page(everything, title=title, introduction=introduction), encoding="utf-8")
     return text
 
@@ -285,7 +329,7 @@ def write(
 def compared(
     keys: Sequence[str],
     base: str,
-    finals: Mapping[str, Sequence[Mapping[str, float]]],
+    finals: Mapping[str, Mapping[int, Mapping[str, float]]],
     figures: Sequence[str],
     names: Mapping[str, str],
 ) -> list[list[str]]:
@@ -294,22 +338,22 @@ def compared(
     Args:
         keys: algorithms.
         base: the one that is subtracted.
-        finals: key -> the figures of each seed.
+        finals: key -> seed -> the figures.
         figures: columns.
         names: key of an algorithm -> its name.
     """
     values = {
-        key: [{seed: run[figure] for seed, run in enumerate(finals[key])} for figure in figures]
-        for key in (*keys, base)
+        key: [{seed: run[figure] for seed, run in finals[key].items()} for figure in figures]
+        for key in ((*keys, base) if keys else ())
     }
-    tests = [[paired(mine, other) for mine, other in zip(values[key], values[base], strict=True)] for key in keys]
-    flat = [test for row in tests for test in row]
-    corrected = iter(holm([1.0 if test is None or test.p is None else test.p for test in flat]))
+    tests = [paired(mine, other) for key in keys for mine, other in zip(values[key], values[base], strict=True)]
+    corrected = iter(holm([1.0 if test is None or test.p is None else test.p for test in tests]))
     rows = []
-    for key, row in zip(keys, tests, strict=True):
+    for key in keys:
         cells = []
-        for mine, other, test in zip(values[key], values[base], row, strict=True):
-            gap = Interval(mine[0] - other[0], None) if test is None else Interval(test.mean, test.half)
+        for mine, other in zip(values[key], values[base], strict=True):
+            shared = sorted(mine.keys() & other.keys())
+            gap = interval([mine[seed] - other[seed] for seed in shared]) if shared else ""
             cells.append(f"**{gap}**" if next(corrected) < 0.05 else str(gap))
         rows.append([names[key], *cells])
     return rows

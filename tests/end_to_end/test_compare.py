@@ -169,3 +169,7 @@ def test_a_small_study_that_is_interrupted_goes_on_and_ends_in_a_table(policy: P
         assert settings["preset"] == preset
     assert "| GTPO |" in said
     assert (out / "report.html").is_file()
+    assert sorted(path.name for path in (out / "records").iterdir()) == ["dapo-seed-0.json", "gtpo-seed-0.json"]
+    script = str(ROOT / "launch" / "compare" / "study.py")
+    again = subprocess.run([sys.executable, script, "--analyse", str(out / "records")], capture_output=True, text=True)
+    assert again.stdout.strip() == (out / "table.md").read_text().strip(), again.stderr
