@@ -52,7 +52,7 @@ class Record:
     """Figures of an evaluation of its own at the run's end, as `openrlhf-gtpo eval` names them; empty where the last
     one in training is the result."""
     before: dict[str, dict[str, float]] = field(default_factory=dict)
-    """The same of the policies from before the runs, by their names: `start`, `guide`; empty where `final` is empty."""
+    """The same of the policies from before the runs, by name: `start`, `guide`; empty where `final` is empty."""
 
     @property
     def last(self) -> Mapping[str, float]:
