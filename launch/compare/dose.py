@@ -47,7 +47,7 @@ GRPO_S = Family("GRPO-S, real against shuffled", (("grpo_s_1", "grpo_s_shuffled_
 
 def outcomes(run: Record) -> dict[str, float]:
     """A run's figures by name."""
-    entropy = run.training["entropy"]
+    entropy = run.series("entropy")
     width = min(WINDOW, len(entropy))
     means = [statistics.fmean(entropy[i : i + width]) for i in range(len(entropy) - width + 1)]
     values = (
@@ -56,7 +56,7 @@ def outcomes(run: Record) -> dict[str, float]:
         run.last["pass@1"],
         run.last["entropy"],
         means[-1] - min(means),
-        statistics.fmean(run.training["length"][-width:]),
+        statistics.fmean(run.series("length")[-width:]),
     )
     return dict(zip((*OUTCOMES, *SECONDARY), values, strict=True))
 

@@ -58,13 +58,17 @@ class Record:
     def last(self) -> Mapping[str, float]:
         return self.evaluations[-1]
 
+    def series(self, name: str) -> list[float]:
+        """A figure of training by step, without the steps that have none."""
+        return [value for value in self.training[name] if value is not None]
+
     @property
     def run(self) -> Run:
-        """What it has of the run that it is of, under the names of its files."""
-        names = {key: name for key, name in SERIES.items() if key in self.training}
+        """The run, as far as the record has it, under the names that its files have."""
+        names = [SERIES[key] for key in self.training]
         metrics = [
-            {"step": step, **{names[key]: self.training[key][step - 1] for key in names}}
-            for step in range(1, self.steps + 1)
+            {"step": step, **dict(zip(names, values, strict=True))}
+            for step, values in enumerate(zip(*self.training.values(), strict=True), 1)
         ]
         ours = {"entropy": "eval_heldout_entropy_token_mean", "samples": "eval_num_samples"}
         evaluations = [
