@@ -13,7 +13,7 @@ from openrlhf_gtpo.glossary.declared import GLOSSARY
 from openrlhf_gtpo.report.rollouts import SavedGroups
 from openrlhf_gtpo.report.run import OWN, Run
 
-__all__ = ["Comparison", "Metric", "Response", "compare", "told"]
+__all__ = ["Comparison", "Metric", "Response", "compare", "told", "where"]
 
 FIELDS = ("prompt", "label", "guide", "tokens", "entropy", "correct", "shaped_reward", "advantage")
 """Of a saved response, in the order in which training makes them: what differs first is named first."""
@@ -116,10 +116,10 @@ def told(one: Run, other: Run) -> list[str]:
     and in what settings and environment they differ."""
     found = compare(one, other)
     sentences = [
-        *_where(found, one, other),
+        *where(found, one, other),
         *_contents(one, other),
         *_different("settings", one.settings, other.settings, {*OWN, RESUMED} - {"train.seed"}),
-        *_different("entries of the environment", one.environment, other.environment, set()),
+        *_different("environment", one.environment, other.environment, set()),
     ]
     for run in (one, other):
         for resumed in run.resumed:
@@ -195,8 +195,8 @@ def _differing(
                 value, its = mine.get(field), theirs.get(field)
                 if isinstance(value, list) and isinstance(its, list):
                     if (place := _first(value, its)) is not None:
-                        ends = (found[place] if place < len(found) else None for found in (value, its))
-                        yield Response(group, number, field, *ends, place + 1, mine["prompt"])
+                        one, other = (found[place] if place < len(found) else None for found in (value, its))
+                        yield Response(group, number, field, one, other, place + 1, mine["prompt"])
                 elif not _equal(value, its):
                     yield Response(group, number, field, value, its, None, mine["prompt"])
     for group, responses, others in pairs:
@@ -213,7 +213,8 @@ def _first(one: Sequence[Any], other: Sequence[Any]) -> int | None:
     return next(places, None if len(one) == len(other) else min(len(one), len(other)))
 
 
-def _where(found: Comparison, one: Run, other: Run) -> Iterator[str]:
+def where(found: Comparison, one: Run, other: Run) -> Iterator[str]:
+    """Where two runs part, in sentences."""
     names = f"{one.name} and {other.name}"
     if not found.steps:
         yield f"{names} have no step in common."
