@@ -6,11 +6,11 @@ with all that is not committed, and compares every metric, every response and th
 
 Runs repeat on a CPU, where their seed decides them, so a difference comes from the change. Commits of versions before
 0.2.0 have runs that do not repeat: they part in step 1. Both sides use this tree's .venv and the same policy. Two runs
-go on at a time, with one thread each. What a commit gave is kept under runs/cache/same, so that the next comparison with
-it takes half the time. The last runs are in runs/same, with their logs.
+go on at a time, with one thread each. What a commit gave is kept under runs/cache/same, so that the next comparison
+with it takes half the time. The last runs are in runs/same, with their logs.
 
-Exit status: 0 if everything is the same; 1 if something differs or a run failed; 2 for a commit or a configuration that
-is not there.
+Exit status: 0 if everything is the same; 1 if something differs or a run failed; 2 for a commit or a configuration
+that is not there.
 """
 
 from __future__ import annotations
@@ -279,12 +279,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("configurations", nargs="*", metavar="CONFIGURATION", help=f"of {', '.join(CONFIGURATIONS)}")
     args = parser.parse_args(argv)
     names = args.configurations or list(CONFIGURATIONS)
-    for name in names:
-        if name not in CONFIGURATIONS:
-            parser.error(f"there is no configuration {name}: choose from {', '.join(CONFIGURATIONS)}.")
     commit = commit_named(args.commit)
+    faults = [
+        f"there is no configuration {name}: choose from {', '.join(CONFIGURATIONS)}."
+        for name in names
+        if name not in CONFIGURATIONS
+    ]
     if commit is None:
-        parser.error(f"there is no commit {args.commit} in this repository: `git log` has their names.")
+        faults.append(f"there is no commit {args.commit} in this repository: `git log` has their names.")
+    if commit is None or faults:
+        print(f"launch/test.sh same: {faults[0]}", file=sys.stderr)
+        return 2
     begin = time.monotonic()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))

@@ -44,8 +44,8 @@ INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 def write_run_record(path: Path, args: Any, loader: Any = None) -> threading.Thread:
     """Write ``{"started": ..., "settings": {flag: value}, "defaults": {flag: value}, "environment": {...}}``, secrets
     hidden. A thread then adds ``"sha256"``, since a policy may have many gigabytes: of the policy, the guide, each
-    data set, the first episode's order of prompts and, with ``--shaping.function``, its file. A hash that cannot be
-    had is null, and ``"not_hashed"`` says why.
+    data set, the first episode's order of prompts and, with ``--shaping.function``, its file. Where there is
+    no hash it is null, and ``"not_hashed"`` says why.
 
     ``defaults`` has the default of each flag that the command line, a preset or the CPU platform set to another value.
 

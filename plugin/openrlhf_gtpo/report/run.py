@@ -49,7 +49,7 @@ class Run:
     """Of each prompt of each benchmark, by its number, the share of correct responses of the model that came out:
     from ``after/eval.jsonl``, if it is there."""
     sha256: dict[str, str | None] = field(default_factory=dict)
-    """Of what it began with and of its final weights; None where no hash could be had. Empty for a run of an earlier
+    """Of what it began with and of its final weights; None where there is no hash. Empty for a run of an earlier
     version."""
     not_hashed: dict[str, str] = field(default_factory=dict)
     """Why, by the same names."""
