@@ -33,6 +33,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from openrlhf_gtpo.controller.content import data_hash, weights_hash
 from openrlhf_gtpo.controller.run_record import cpu
 from openrlhf_gtpo.report import identical
@@ -223,7 +225,8 @@ def finish(job: Job, status: int) -> str | None:
 
 def run(jobs: Sequence[Job], start: Path, cleanup: contextlib.ExitStack) -> dict[Job, str]:
     """Run all jobs, some at a time; sentences for those that failed."""
-    waiting, active, failed = list(jobs), dict[subprocess.Popen[bytes], tuple[Job, float]](), dict[Job, str]()
+    waiting, failed, again = list(jobs), dict[Job, str](), set[Job]()
+    active: dict[subprocess.Popen[bytes], tuple[Job, float]] = {}
     cleanup.callback(stop, active)
     last = 0.0
     while waiting or active:
@@ -238,7 +241,12 @@ def run(jobs: Sequence[Job], start: Path, cleanup: contextlib.ExitStack) -> dict
                 continue
             del active[process]
             print(f"  {job.configuration} at {job.side.name}: {seconds:.0f} s", flush=True)
-            if fault := finish(job, process.returncode):
+            fault = finish(job, process.returncode)
+            if fault and job not in again and not (job.part / "metrics.jsonl").exists():
+                print("    it ended before its first step, as Ray does on a busy machine: once more", flush=True)
+                again.add(job)
+                waiting.insert(0, job)
+            elif fault:
                 failed[job] = fault
         time.sleep(0.2)
     return failed
@@ -255,16 +263,23 @@ def stop(active: dict[subprocess.Popen[bytes], Any]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def parted(one: Job, other: Job) -> list[str]:
-    """Sentences on where two runs part; none if they are the same."""
+def verdict(one: Job, other: Job) -> tuple[str, list[str]]:
+    """A cell of the table, and sentences on where two runs part; none if they are the same."""
     runs = [dataclasses.replace(read(job.folder), name=job.side.name) for job in (one, other)]
     found = identical.compare(*runs)
+    lost, gained = found.only
     weights = [(job.folder / "weights.sha256").read_text(encoding="utf-8") for job in (one, other)]
-    if len(found.steps) < STEPS or found.groups == 0:
-        return [f"only {len(found.steps)} of {STEPS} steps and {found.groups} groups can be compared."]
-    if found.step is None and weights[0] != weights[1]:
-        return ["every metric and saved response is the same, but the final weights differ."]
-    return [] if found.step is None else list(identical.where(found, *runs))
+    faults = []
+    if found.step is not None:
+        faults += identical.where(found, *runs)
+    elif len(found.steps) < STEPS or not found.groups:
+        faults.append(f"Only {len(found.steps)} of {STEPS} steps and {found.groups} groups can be compared.")
+    elif weights[0] != weights[1]:
+        faults.append("Every metric and response is the same, but the final weights differ.")
+    elif lost:
+        faults.append(f"Every metric that both log is the same, but {other.side.name} lacks {', '.join(lost)}.")
+    new = f"; new here: {', '.join(gained)}" if gained else ""
+    return ("they part" if faults else f"the same to the bit{new}"), faults
 
 
 def shown(path: Path) -> str:
@@ -295,6 +310,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     RUNS.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as cleanup:
+        try:
+            cleanup.enter_context(FileLock(RUNS / "lock", timeout=0))
+        except Timeout:
+            print(f"launch/test.sh same: another comparison writes to {shown(RUNS)}: wait for it.", file=sys.stderr)
+            return 2
         start = warm_start()
         kept = KEPT / f"{commit[:12]}-{key(start)}"
         there = Side(commit[:12], Path(), kept)
@@ -312,16 +332,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         pairs = {name: (Job(there, name), Job(here, name)) for name in names}
         jobs = [job for name, pair in pairs.items() for job in pair if job.side is here or name in waiting]
         failed = run(jobs, start, cleanup)
-    results = {
-        name: faults if (faults := [failed[job] for job in pair if job in failed]) else parted(*pair)
-        for name, pair in pairs.items()
-    }
+    results: dict[str, tuple[str, list[str]]] = {}
+    for name, pair in pairs.items():
+        broken = [failed[job] for job in pair if job in failed]
+        results[name] = ("no result", broken) if broken else verdict(*pair)
     print(f"\n{there.name} and this work tree, after {time.monotonic() - begin:.0f} s:")
-    print(aligned([(name, "they part" if found else "the same to the bit") for name, found in results.items()]))
-    for name, found in results.items():
-        if found:
-            print("\n".join([f"\n{name}:", *(f"  {sentence}" for sentence in found)]))
-    return int(any(results.values()))
+    print(aligned([(name, cell) for name, (cell, _) in results.items()]))
+    for name, (_, faults) in results.items():
+        if faults:
+            print("\n".join([f"\n{name}:", *(f"  {fault}" for fault in faults)]))
+    return int(any(faults for _, faults in results.values()))
 
 
 if __name__ == "__main__":
