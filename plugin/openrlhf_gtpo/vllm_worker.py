@@ -10,8 +10,10 @@ from typing import Any
 from tqdm import tqdm
 
 from openrlhf_gtpo.engine import hook as vllm_hook
+from openrlhf_gtpo.engine import repeatable
 
 vllm_hook.install()
+repeatable.install()
 
 # By default tqdm's lock is a semaphore in shared memory, which would stay there when Ray kills the engine at the end
 # of a run. No other process uses it here, so a lock between threads is enough.

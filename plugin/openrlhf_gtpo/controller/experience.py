@@ -20,6 +20,7 @@ from openrlhf_gtpo.controller.whole_batch import NotBinary, WholeBatch, correctn
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.openrlhf_internals import rebuilt_as
+from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.settings import estimator_options
 
 
@@ -210,7 +211,7 @@ class ExperienceMaker(RemoteExperienceMaker):
             reward=reward,
             penalty=reward - batch.rewards,
             reward_clip=self.args.reward.clip_range,
-            seed=1_000_003 * self.args.train.seed + self.step,
+            seed=derived(self.args.train.seed, "weights", self.step),
         )
         try:
             found: Estimate = estimator.load()(rollouts, **estimator_options(self.args, estimator))

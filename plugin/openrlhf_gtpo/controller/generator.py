@@ -1,7 +1,12 @@
 """Runs in the controller: keeps each response's entropies and reward errors, drops groups that lost a reward and draws
-other prompts for them, and adds a guide's responses. A group is whole or dropped."""
+other prompts for them, and adds a guide's responses. A group is whole or dropped.
+
+Places do not depend on time. Prompts are numbered as they are drawn; the number gives a prompt's responses their seeds
+and its group its place in the batch, whichever engine answers, and when. A prompt is drawn for every one that dynamic
+filtering drops, so the prompts of a batch are the first ones that are enough, in whatever order their answers come."""
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +17,7 @@ from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.guide.groups import Guide
 from openrlhf_gtpo.openrlhf_internals import rebuilt_as
+from openrlhf_gtpo.seeds import derived
 
 logger = logging.getLogger(__name__)
 
@@ -66,17 +72,42 @@ class RewardTally:
         }
 
 
+class SeededEngine:
+    """A rollout actor's handle for one dispatch: the next prompt gets the next number, and the seed that follows from
+    it."""
+
+    def __init__(self, engine: Any, arguments: Iterator[dict[str, int]]) -> None:
+        self._engine = engine
+        self._arguments = arguments
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    @property
+    def generate_responses(self) -> "SeededEngine":
+        """As the handle's method, which has one method of its own."""
+        return self
+
+    def remote(self, **arguments: Any) -> Any:
+        """As Ray's."""
+        return self._engine.generate_responses.remote(**arguments, **next(self._arguments))
+
+
 class Generator(SamplesGenerator):
     """OpenRLHF's samples generator, which drops the whole group of a failed reward: no reward is ever 0 or None for
     a failure."""
 
     tally: RewardTally
+    vllm_engines: list[Any]
     guide: Guide | None = None
     steps = 0
     """Batches generated, including those before the run was resumed."""
     prompts_consumed = 0
     """Prompts drawn for them, including those that dynamic filtering dropped."""
     _evaluating = False
+    _drawn = 0
+    """Prompts drawn in this batch or evaluation so far."""
+    _resumed: tuple[list[Experience], bool] | None = None
 
     @classmethod
     def like(cls, generator: SamplesGenerator) -> "Generator":
@@ -85,18 +116,42 @@ class Generator(SamplesGenerator):
         new.tally = RewardTally()
         return new
 
+    def resume(self, steps: int, prompts_consumed: int, waiting: list[Experience], exhausted: bool) -> None:
+        """Go on after a checkpoint; the next batch is the one that an uninterrupted run would generate.
+
+        Args:
+            steps: batches generated before.
+            prompts_consumed: prompts drawn for them.
+            waiting: responses generated for later steps (``--rollout.vllm_generate_batch_size``).
+            exhausted: whether the episode's last prompt was drawn.
+        """
+        self.steps, self.prompts_consumed = steps, prompts_consumed
+        if waiting:
+            self._resumed = waiting, exhausted
+
+    @property
+    def waiting(self) -> list[Experience]:
+        """Responses that were generated for later steps."""
+        return getattr(self, "_sample_buffer", None) or []
+
     def generate_samples(self, **generate_kwargs: Any) -> Any:
         """As OpenRLHF's, with a new tally. After ``--train.max_steps`` batches it reports that the prompts are used
         up."""
-        self.tally = RewardTally()
+        self.tally, self._drawn = RewardTally(), 0
         most = self.args.train.max_steps
         if most is not None and self.steps >= most:
             return [], None, 0, True
+        if self._resumed is not None:
+            (self._sample_buffer, exhausted), self._resumed = self._resumed, None
+            self._dataloader_iter = None if exhausted else iter(self.prompts_dataloader)
+            if self.guide is not None:
+                for sample in self._sample_buffer:
+                    self.guide.see(sample, generate_kwargs)
         samples, pass_rate, consumed, exhausted = super().generate_samples(**generate_kwargs)
         self.prompts_consumed += consumed
         if self.guide is not None:  # also without samples: there may still be a second batch
             samples = self.guide.join(
-                samples, self._sample_buffer, lambda response: self._experience_of(response, **generate_kwargs)
+                samples, self.waiting, lambda response: self._experience_of(response, **generate_kwargs)
             )
             samples = self._same_logs(samples)
         self.steps += bool(samples)
@@ -109,7 +164,7 @@ class Generator(SamplesGenerator):
 
     def generate_eval_samples(self, **generate_kwargs: Any) -> Any:
         """As OpenRLHF's. Groups that lost a reward are left out with a warning: evaluation has no other prompts."""
-        kept, self.tally, self._evaluating = self.tally, RewardTally(), True
+        kept, self.tally, self._evaluating, self._drawn = self.tally, RewardTally(), True, 0
         try:
             return super().generate_eval_samples(**generate_kwargs)
         finally:
@@ -122,8 +177,10 @@ class Generator(SamplesGenerator):
             self.tally, self._evaluating = kept, False
 
     def _generate_vllm(self, dataloader_iter: Any, num_prompts: int, dynamic_filtering: Any, **kwargs: Any) -> Any:
-        samples, consumed, exhausted = super()._generate_vllm(
-            dataloader_iter=dataloader_iter, num_prompts=num_prompts, dynamic_filtering=dynamic_filtering, **kwargs
+        samples, consumed, exhausted = self._in_order(
+            *super()._generate_vllm(
+                dataloader_iter=dataloader_iter, num_prompts=num_prompts, dynamic_filtering=dynamic_filtering, **kwargs
+            )
         )
         group_size = kwargs.get("n_samples_per_prompt", self.args.rollout.n_samples_per_prompt)
         if self.args.reward.remote_url:  # else a reward model gives the rewards later
@@ -157,15 +214,40 @@ class Generator(SamplesGenerator):
             if not missing or exhausted or self._evaluating:
                 break
             logger.warning("Drawing %d other prompts for groups that lost a reward.", missing)
-            more, more_consumed, exhausted = super()._generate_vllm(
-                dataloader_iter=dataloader_iter, num_prompts=missing, dynamic_filtering=dynamic_filtering, **kwargs
+            more, more_consumed, exhausted = self._in_order(
+                *super()._generate_vllm(
+                    dataloader_iter=dataloader_iter, num_prompts=missing, dynamic_filtering=dynamic_filtering, **kwargs
+                )
             )
             consumed += more_consumed
             samples += self._whole_groups(more, **kwargs)
         return samples, consumed, exhausted
 
+    def _dispatch_prompts_to_vllm(self, prompts: list[str], labels: list[str], **kwargs: Any) -> list[Any]:
+        """As OpenRLHF's; numbers the prompts."""
+        purpose = "evaluation" if self._evaluating else "policy"
+        places = range(self._drawn, self._drawn + len(prompts))
+        self._drawn = places.stop
+        arguments = ({"place": place, "seed": self._seed(purpose, place)} for place in places)
+        engines = self.vllm_engines
+        self.vllm_engines = [SeededEngine(engine, arguments) for engine in engines]
+        try:
+            return super()._dispatch_prompts_to_vllm(prompts, labels, **kwargs)
+        finally:
+            self.vllm_engines = engines
+
+    def _seed(self, purpose: str, place: int) -> int:
+        return derived(self.args.train.seed, purpose, self.steps, place)
+
+    def _in_order(self, samples: list[Experience], *others: Any) -> tuple[Any, ...]:
+        """What OpenRLHF's method returned, with the groups in the order of their places; they were in that of their
+        answers."""
+        return sorted(samples, key=lambda sample: sample.index), *others
+
     def _process_response_into_experience(self, response: dict[str, Any], **generate_kwargs: Any) -> Experience:
         experience = self._experience_of(response, **generate_kwargs)
+        # Until OpenRLHF sets it, the batch and the place in it.
+        experience.index = [self.steps, response["place"]]
         if self.guide is not None and not self._evaluating:
             self.guide.see(experience, generate_kwargs)
         return experience

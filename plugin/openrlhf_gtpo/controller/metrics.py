@@ -120,7 +120,7 @@ class MetricsFile:
         """Append one step. Values that are not numbers are left out. JSON has no NaN and no infinity: null is
         written."""
         line: dict[str, Any] = {"step": step, "time": round(time.time(), 3)}
-        for name, value in metrics.items():
+        for name, value in sorted(metrics.items()):  # OpenRLHF's order depends on Python's hashes
             if isinstance(value, torch.Tensor) and value.numel() == 1:
                 value = value.item()
             if isinstance(value, (int, float)):

@@ -1,12 +1,16 @@
 """Runs in the controller: puts our generator and experience maker into OpenRLHF's loop, and writes the files of a run:
 metrics.jsonl, evaluations.jsonl and run.json."""
 
+import functools
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import openrlhf.trainer.ppo_trainer as ppo_trainer
 import openrlhf.trainer.ppo_trainer_async as ppo_trainer_async
 import openrlhf.trainer.ppo_utils.experience_maker as experience_maker
 import ray
+import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.algorithms.partition import balanced_partition
@@ -24,18 +28,44 @@ from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.guide.solutions import solutions_by_prompt
 from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource, Source
 from openrlhf_gtpo.openrlhf_internals import plain_class
+from openrlhf_gtpo.seeds import derived, seed_process
 from openrlhf_gtpo.sent_once import SentOnce
 from openrlhf_gtpo.settings import metrics_path
 from openrlhf_gtpo.vllm_entropy import check_hook
 
-# Evaluations during training report Pass@k for every k. Each process of the controller imports this module.
-ppo_trainer.compute_eval_metrics = with_every_k(ppo_trainer.compute_eval_metrics)
-ppo_trainer_async.compute_eval_metrics = with_every_k(ppo_trainer_async.compute_eval_metrics)
-# Prompts and labels are read exactly as the file has them.
-ppo_trainer.prepare_datasets = reading_as_written(ppo_trainer.prepare_datasets)
-ppo_trainer_async.prepare_datasets = reading_as_written(ppo_trainer_async.prepare_datasets)
+
+def in_seeded_order(prepare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """OpenRLHF's ``prepare_datasets``, whose order of prompts follows from ``--train.seed``.
+
+    Its data loader takes its seed from torch's global generator when it is made, and nothing seeds that.
+    """
+
+    @functools.wraps(prepare)
+    def prepare_datasets(strategy: Any, tokenizer: Any) -> Any:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(derived(strategy.args.train.seed, "prompts"))
+            return prepare(strategy, tokenizer)
+
+    return prepare_datasets
+
+
+# Each process of the controller imports this module.
+for module in (ppo_trainer, ppo_trainer_async):
+    # Evaluations during training report Pass@k for every k.
+    module.compute_eval_metrics = with_every_k(module.compute_eval_metrics)
+    # Prompts and labels are read exactly as the file has them.
+    module.prepare_datasets = in_seeded_order(reading_as_written(module.prepare_datasets))
 # Micro-batches of --train.dynamic_batch_enable, in milliseconds instead of seconds.
 experience_maker.get_seqlen_balanced_partitions = balanced_partition
+
+
+WAITING = "openrlhf_gtpo_waiting"
+"""Entry in a checkpoint's states: a list of Experience that was generated for later steps."""
+
+
+def _is_exhausted(states: dict[str, Any]) -> bool:
+    """Whether the last prompt of a checkpoint's episode was drawn."""
+    return bool(states["data_loader_state_dict"].get("_iterator_finished"))
 
 
 class GeneratorMixin:
@@ -73,9 +103,18 @@ class MetricsMixin:
     def init_checkpoint_states(self: Any) -> Any:
         """As OpenRLHF's, which calls it once before the first step; the files continue after the checkpoint's step."""
         states = super().init_checkpoint_states()  # type: ignore[misc]
+        if _is_exhausted(states) and WAITING not in states:
+            states["episode"] += 1  # OpenRLHF would begin the checkpoint's episode anew
         for file in (self.metrics_file, self.evaluations_file, MetricsFile(rollouts_path(self.args))):
             file.begin(states["global_step"])
         return states
+
+    def ppo_train(self: Any, global_step: int) -> Any:
+        """As OpenRLHF's; what the ranks shuffle and drop out follows from the step, so a resumed run does the same."""
+        groups = [group for group in (self.actor_model_group, self.critic_model_group) if group is not None]
+        seed = derived(self.args.train.seed, "update", global_step)
+        ray.get([rank.__ray_call__.remote(seed_process, seed) for group in groups for rank in group._actor_handlers])
+        return super().ppo_train(global_step)  # type: ignore[misc]
 
     def train_step(self: Any, rollout_samples: list[Experience], global_step: int) -> Any:
         """As OpenRLHF's, with our metrics added to the status, so that tensorboard and wandb log them too."""
@@ -143,9 +182,23 @@ class Trainer(MetricsMixin, GeneratorMixin, plain_class(ppo_trainer.PPOTrainer))
         """As OpenRLHF's, once every actor is up. The steps before a checkpoint count for ``--train.max_steps``."""
         states = super().init_checkpoint_states()
         generator = self.samples_generator
-        generator.steps, generator.prompts_consumed = states["global_step"], states["total_consumed_prompts"]
+        generator.resume(
+            states["global_step"],
+            states["total_consumed_prompts"],
+            pickle.loads(states[WAITING].numpy()) if WAITING in states else [],
+            exhausted=_is_exhausted(states),
+        )
         generator.guide = guide_of(self.args, generator.tokenizer, self.vllm_engines)
         return states
+
+    def save_logs_and_checkpoints(self, global_step: int, logs_dict: Any = None, client_states: Any = None) -> None:
+        """As OpenRLHF's; a checkpoint keeps the responses that wait for later steps too, as bytes in a tensor, since
+        OpenRLHF prints the states when it resumes."""
+        waiting = self.samples_generator.waiting
+        # An evaluation may be followed by the best checkpoint, which gets the same dictionary.
+        if waiting and 0 in (global_step % self.args.ckpt.save_steps, global_step % self.args.eval.steps):
+            client_states[WAITING] = ray.put(torch.frombuffer(bytearray(pickle.dumps(waiting)), dtype=torch.uint8))
+        super().save_logs_and_checkpoints(global_step, logs_dict, client_states)
 
     def _reward_metrics(self) -> dict[str, float]:
         return {**super()._reward_metrics(), **self.samples_generator.metrics()}

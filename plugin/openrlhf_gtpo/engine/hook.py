@@ -27,7 +27,7 @@ from openrlhf_gtpo.algorithms.entropy import token_statistics
 from openrlhf_gtpo.engine.versions import INSTALL_TESTED
 from openrlhf_gtpo.errors import UserError
 
-__all__ = ["EntropyHookError", "install", "is_hooked", "statistics_of"]
+__all__ = ["EntropyHookError", "install", "is_hooked", "statistics_of", "version_found", "wrap"]
 
 _MARK = "_openrlhf_gtpo_entropy"
 
@@ -117,7 +117,7 @@ def _write(scores: Any, logits: torch.Tensor, names: tuple[str, ...]) -> Any:
     return scores
 
 
-def _wrap(owner: type, **makers: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+def wrap(owner: type, **makers: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
     """Replace methods that a class defines itself, or none of them.
 
     Args:
@@ -201,8 +201,8 @@ def _hook_v1() -> None:
 
         return hooked
 
-    _wrap(Sampler, __init__=_remembers_statistics, forward=_asks, sample=samples, gather_logprobs=gathers)
-    _wrap(RejectionSampler, _get_logprobs_tensors=_asks)
+    wrap(Sampler, __init__=_remembers_statistics, forward=_asks, sample=samples, gather_logprobs=gathers)
+    wrap(RejectionSampler, _get_logprobs_tensors=_asks)
     setattr(Sampler, _MARK, True)
 
 
@@ -234,8 +234,8 @@ def _hook_v2() -> None:
 
         return hooked
 
-    _wrap(sampling.Sampler, __init__=_remembers_statistics, __call__=_asks)
-    _wrap(verification.RejectionSampler, _get_logprobs_tensors=_asks)
+    wrap(sampling.Sampler, __init__=_remembers_statistics, __call__=_asks)
+    wrap(verification.RejectionSampler, _get_logprobs_tensors=_asks)
     # Both modules import the function under their own name. Prompt log-probabilities use a third name, not changed.
     for module in (sampling, verification):
         module.compute_topk_scores = gathers(module.compute_topk_scores)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from openrlhf_gtpo.engine import one_message
+from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, sampling_kwargs
 
 __all__ = ["Sample", "Sampler", "SamplingSettings"]
@@ -61,7 +62,6 @@ class Sampler:
             engine["dtype"] = vllm_dtype(settings.param_dtype)
 
         self._settings = settings
-        self._seeds_requests = device == "gpu"
         self._llm = vllm.LLM(model=model, seed=settings.seed, **engine, **engine_kwargs(), **one_message.switch_on())
         check_hook(self._llm.collective_rpc("entropy_hook_report"))
         self._parameters = vllm.SamplingParams(
@@ -87,15 +87,13 @@ class Sampler:
 
         Args:
             chats: messages each.
-            numbers: each chat's number in its benchmark; with the seed it decides its random numbers on a GPU, so
-                that an evaluation that was interrupted goes on as it would have. vLLM's CPU sampler has no seeds for
-                single requests: there the engine's seed decides.
+            numbers: each chat's number in its benchmark; with the seed it decides its random numbers, so that an
+                evaluation that was interrupted goes on as it would have.
         """
         parameters = []
         for number in numbers:
             mine = self._parameters.clone()
-            if self._seeds_requests:
-                mine.seed = self._settings.seed * 1_000_003 + number
+            mine.seed = derived(self._settings.seed, "eval", number)  # vLLM adds a response's place in its group
             parameters.append(mine)
         outputs = self._llm.chat([list(chat) for chat in chats], parameters, use_tqdm=False)
         return [[_sample(completion) for completion in output.outputs] for output in outputs]

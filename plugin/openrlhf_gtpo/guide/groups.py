@@ -13,6 +13,7 @@ from openrlhf.trainer.ray.vllm_engine import batch_vllm_engine_call
 
 from openrlhf_gtpo.guide.settings import GuideSettings, whole_updates
 from openrlhf_gtpo.guide.sources import Source
+from openrlhf_gtpo.seeds import derived
 
 __all__ = ["MARKS", "Guide", "GuideTally"]
 
@@ -60,6 +61,7 @@ class _Asked:
 
     policy: list[Experience]
     is_zero_reward: bool
+    seed: int
     answer: Any = None
     """A Ray reference; None if the guide was not asked yet, or has no answer."""
 
@@ -97,7 +99,8 @@ class Guide:
         the policy does.
 
         Args:
-            experience: the response. Those to one prompt come one after the other, as OpenRLHF processes them.
+            experience: the response. Those to one prompt come one after the other, as OpenRLHF processes them. Its
+                ``index`` has the place of its prompt, which gives the guide its seed and groups their order.
             generate_kwargs: OpenRLHF's, for the guide's generation.
         """
         index = self._prompts
@@ -112,15 +115,13 @@ class Guide:
         self._generate_kwargs = generate_kwargs
         scores = [sample.scores.item() for sample in group]
         is_zero_reward = not any(score == 1 for score in scores)
-        if self.settings.rescues and is_zero_reward:
-            asked = _Asked(group, True)
-        elif self.settings.mixes and not self._is_thrown_away(scores):
-            asked = _Asked(group, False)
-        else:
+        rescues = self.settings.rescues and is_zero_reward
+        if not rescues and not (self.settings.mixes and not self._is_thrown_away(scores)):
             return
+        asked = _Asked(group, rescues, derived(self.args.train.seed, "guide", *experience.index))
         self._asked[index] = asked
         if self._at_once:
-            asked.answer = self.source.ask(group[0], generate_kwargs)
+            asked.answer = self.source.ask(group[0], generate_kwargs, asked.seed)
 
     def _is_thrown_away(self, scores: list[float]) -> bool:
         low, high = self.args.algo.dynamic_filtering_range
@@ -160,7 +161,8 @@ class Guide:
         kept = {int(sample.info[PROMPT]) for sample in waiting}
         later = {index: asked for index, asked in self._asked.items() if index in kept}
         # Groups that dynamic filtering dropped.
-        second += [asked for index, asked in self._asked.items() if asked.is_zero_reward and index not in kept]
+        dropped = [asked for index, asked in self._asked.items() if asked.is_zero_reward and index not in kept]
+        second += sorted(dropped, key=lambda asked: asked.policy[0].index)
         self._asked = later
         rescued = [group for asked in second if (group := self._rescued(asked, experience_of))]
         joined = [(group, False) for group in first] + [(group, True) for group in rescued]
@@ -181,7 +183,7 @@ class Guide:
         if engines:
             batch_vllm_engine_call(engines, "wake_up")
         for asked in pending:
-            asked.answer = self.source.ask(asked.policy[0], self._generate_kwargs)
+            asked.answer = self.source.ask(asked.policy[0], self._generate_kwargs, asked.seed)
         ray.wait(answers := [a.answer for a in self._asked.values() if a.answer is not None], num_returns=len(answers))
         if engines:
             batch_vllm_engine_call(engines, "sleep")
@@ -231,6 +233,7 @@ def _marked(sample: Experience, group: int, second: bool, guide: bool, filler: b
     values = zip(MARKS, (group, second, filler, guide), strict=True)
     sample.info = {**sample.info, **{name: torch.tensor([float(value)]) for name, value in values}}
     sample.info.pop(PROMPT, None)  # OpenRLHF would log it
+    sample.index = None  # the guide's responses have none, and OpenRLHF sets it
     return sample
 
 

@@ -15,12 +15,13 @@ class Source(Protocol):
     engines: list[Any]
     """The source's own engines, which sleep if the policy's do."""
 
-    def ask(self, sample: Experience, generate_kwargs: dict[str, Any]) -> Any:
+    def ask(self, sample: Experience, generate_kwargs: dict[str, Any], seed: int) -> Any:
         """A Ray reference to responses in the form of a rollout actor's, or None if there is no answer.
 
         Args:
             sample: one of the policy's responses to the prompt.
             generate_kwargs: OpenRLHF's, with the limits on lengths.
+            seed: decides the answer's random numbers.
         """
 
 
@@ -37,7 +38,7 @@ class ModelSource:
         self.tokenizer = tokenizer
         self._turn = itertools.cycle(engines)
 
-    def ask(self, sample: Experience, generate_kwargs: dict[str, Any]) -> Any:
+    def ask(self, sample: Experience, generate_kwargs: dict[str, Any], seed: int) -> Any:
         from vllm import SamplingParams
 
         parameters = SamplingParams(
@@ -56,6 +57,7 @@ class ModelSource:
             hf_tokenizer=self.tokenizer,
             num_samples=self.samples,
             images=sample.images[0],
+            seed=seed,
         )
 
 
@@ -71,16 +73,15 @@ class SolutionSource:
         self.samples = samples
         self.tokenizer = tokenizer
         self._turn = itertools.cycle(graders)
-        self._random = random.Random(0)
 
-    def ask(self, sample: Experience, generate_kwargs: dict[str, Any]) -> Any:
+    def ask(self, sample: Experience, generate_kwargs: dict[str, Any], seed: int) -> Any:
         texts = self.solutions.get(sample.prompts[0])
         if not texts:
             return None
         return next(self._turn).worked_solutions.remote(
             prompt=sample.prompts[0],
             label=sample.labels[0],
-            solutions=self._random.sample(texts, min(self.samples, len(texts))),
+            solutions=random.Random(seed).sample(texts, min(self.samples, len(texts))),
             max_length=generate_kwargs.get("max_len", 2048),
             hf_tokenizer=self.tokenizer,
             log_probs=sample.rollout_log_probs is not None,

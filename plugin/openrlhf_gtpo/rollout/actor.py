@@ -33,6 +33,7 @@ from openrlhf_gtpo.openrlhf_internals import plain_class
 from openrlhf_gtpo.rewards.client import RewardClient, RewardError, RewardRequest
 from openrlhf_gtpo.rewards.protocols import speaks_grade
 from openrlhf_gtpo.rewards.thread import RewardThread
+from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.settings import RolloutSettings
 from openrlhf_gtpo.vllm_entropy import engine_kwargs, entropies_and_logprobs, sampling_kwargs
 
@@ -45,11 +46,14 @@ class EntropyRecorder:
     """Replaces the engine during one rollout: asks for entropies with every request and keeps them in order.
 
     ``text``: whether anyone reads the generated text. If not, vLLM does not have to decode tokens.
+    ``seed``: what the seeds of its requests are derived from; None for no seeds.
     """
 
-    def __init__(self, engine: Any, *, text: bool = True) -> None:
+    def __init__(self, engine: Any, *, text: bool = True, seed: int | None = None) -> None:
         self._engine = engine
         self._text = text
+        self._seed = seed
+        self._asked = 0
         self.calls: list[tuple[np.ndarray, np.ndarray]] = []
         """For each call of `generate`, the entropies (nats) and the log-probabilities of its tokens, (T,) each."""
 
@@ -60,6 +64,9 @@ class EntropyRecorder:
         """As the engine's own `generate`, whose output it returns unchanged."""
         for name, value in sampling_kwargs().items():
             setattr(sampling_params, name, value)
+        if self._seed is not None:
+            sampling_params.seed = derived(self._seed, self._asked)  # an agent asks once a turn
+        self._asked += 1
         # OpenRLHF reads the last output only. By default vLLM would send one, and wake this process, for every token.
         sampling_params.output_kind = RequestOutputKind.FINAL_ONLY
         sampling_params.detokenize = sampling_params.detokenize and (self._text or bool(sampling_params.stop))
@@ -170,11 +177,16 @@ class RewardingExecutor(AgentExecutorBase):
         hf_tokenizer: Any,
         llm_engine: Any,
         images: Any = None,
+        seed: int | None = None,
     ) -> dict[str, Any]:
-        """One rollout. The module's docstring lists the entries that it adds to OpenRLHF's response."""
+        """One rollout. The module's docstring lists the entries that it adds to OpenRLHF's response.
+
+        Args:
+            seed: decides its random numbers; without one vLLM's own state does. The others are OpenRLHF's.
+        """
         # OpenRLHF's own executor reads only the tokens; a user's agent may read the text.
         is_openrlhfs = type(self.inner) is SingleTurnAgentExecutor
-        recorder = EntropyRecorder(llm_engine, text=not is_openrlhfs)
+        recorder = EntropyRecorder(llm_engine, text=not is_openrlhfs, seed=seed)
         if self._tokenizer is None or self._tokenizer.tokenizer is not hf_tokenizer:
             self._tokenizer = PromptsOnce(hf_tokenizer)
         response = await self.inner.execute(
@@ -300,6 +312,27 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
         # that go through all of vLLM's objects.
         gc.collect()
         gc.freeze()
+
+    async def generate_responses(
+        self, *, num_samples: int = 1, seed: int | None = None, place: int | None = None, **of_the_prompt: Any
+    ) -> list[dict[str, Any]]:
+        """As OpenRLHF's: responses to one prompt, in the order of their places in the group.
+
+        Args:
+            num_samples: responses.
+            seed: of the group, see `openrlhf_gtpo.seeds`.
+            place: the prompt's; each response has it as ``place``.
+            of_the_prompt: OpenRLHF's other arguments.
+        """
+        responses = await asyncio.gather(
+            *(
+                self.executor.execute(
+                    llm_engine=self, seed=None if seed is None else derived(seed, i), **of_the_prompt
+                )
+                for i in range(num_samples)
+            )
+        )
+        return [{**response, "place": place} for response in responses]
 
     async def entropy_hook_report(self) -> list[dict[str, Any]]:
         """Each worker's report on the entropy hook, for `openrlhf_gtpo.vllm_entropy.check_hook`."""

@@ -137,6 +137,7 @@ def response(
         "reward_refused": False,
         "reward_seconds": 0.25,
         "generated_at": 1000.0 + len(entropy),
+        "place": 0,
     }
 
 

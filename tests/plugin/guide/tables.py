@@ -60,7 +60,8 @@ class Engine:
             if not arguments:
                 return Reference(None)
             self.arguments.append(arguments)
-            return Reference(self.answers[arguments["prompt"]])
+            place = arguments.get("place")  # of a prompt of the policy
+            return Reference([{**one, "place": place} for one in self.answers[arguments["prompt"]]])
 
         return SimpleNamespace(remote=remote)
 
@@ -73,7 +74,7 @@ class TableSource:
         self.engines = list(engines)
         self.log: list[Any] = [] if log is None else log
 
-    def ask(self, sample: Experience, generate_kwargs: dict[str, Any]) -> Reference | None:
+    def ask(self, sample: Experience, generate_kwargs: dict[str, Any], seed: int) -> Reference | None:
         self.log.append(("guide", f"asked {sample.prompts[0]}"))
         answer = self.answers.get(sample.prompts[0])
         return None if answer is None else Reference(answer)

@@ -367,7 +367,7 @@ def test_however_openrlhf_drops_keeps_copies_and_reorders_groups_each_gets_the_a
     """All prompts have the same text, as where one is drawn twice; labels are numbers, which the guide repeats."""
     generate = generator(guided(guide__when=["all", "zero_reward"]), TableSource({}))
 
-    def repeated(sample: Experience, generate_kwargs: Any) -> Reference:
+    def repeated(sample: Experience, generate_kwargs: Any, seed: int) -> Reference:
         return Reference([{**one, "label": sample.labels[0]} for one in said("same", [1.0], "guide")])
 
     generate.guide.source.ask = repeated

@@ -22,9 +22,9 @@ KWARGS = {"max_len": 48, "max_new_tokens": 12, "min_new_tokens": 2, "temperature
 
 @pytest.mark.parametrize("log_probs", [True, False])
 def test_a_model_is_sampled_from_its_own_distribution_whatever_the_policy_is_sampled_with(log_probs: bool) -> None:
-    engine = Engine({"a": ["an answer"]})  # type: ignore[list-item]
-    answer = ModelSource([engine], 3, "tokenizer").ask(sample("a", log_probs), KWARGS)
-    assert answer.value == ["an answer"]
+    engine = Engine({"a": said("a", [1.0], "guide")})
+    answer = ModelSource([engine], 3, "tokenizer").ask(sample("a", log_probs), KWARGS, 5)
+    assert [one["label"] for one in answer.value] == ["a guide 0"]
     (told,) = engine.arguments
     parameters = told.pop("sampling_params")
     assert told == {
@@ -34,6 +34,7 @@ def test_a_model_is_sampled_from_its_own_distribution_whatever_the_policy_is_sam
         "hf_tokenizer": "tokenizer",
         "num_samples": 3,
         "images": "picture.png",
+        "seed": 5,
     }
     assert (parameters.temperature, parameters.top_p, parameters.top_k) == (1.0, 1.0, 0)
     assert (parameters.min_p, parameters.repetition_penalty) == (0.0, 1.0)
@@ -46,7 +47,7 @@ def test_engines_take_turns() -> None:
     engines = [Engine({prompt: [] for prompt in "abc"}) for _ in range(2)]
     source = ModelSource(engines, 1, None)
     for prompt in "abc":
-        source.ask(sample(prompt), KWARGS)
+        source.ask(sample(prompt), KWARGS, 5)
     assert [[told["prompt"] for told in engine.arguments] for engine in engines] == [["a", "c"], ["b"]]
     assert source.engines == engines, "which sleep where the policy's do"
 
@@ -56,7 +57,7 @@ def test_worked_solutions_are_drawn_without_repeats_and_graded_by_the_policys_en
     source = SolutionSource({"a": ["1", "2", "3"], "b": ["4"]}, graders, 2, "tokenizer")
     assert source.engines == [], "nobody to wake"
     for prompt in "ab":
-        assert source.ask(sample(prompt, log_probs=prompt == "a"), KWARGS) is not None
+        assert source.ask(sample(prompt, log_probs=prompt == "a"), KWARGS, 5) is not None
     (first,), (second,) = (grader.arguments for grader in graders)
     assert len(set(first.pop("solutions"))) == 2
     assert second.pop("solutions") == ["4"], "there is no more"
@@ -68,12 +69,12 @@ def test_worked_solutions_are_drawn_without_repeats_and_graded_by_the_policys_en
 def test_in_time_every_solution_comes_up() -> None:
     grader = Engine({"a": []})
     source = SolutionSource({"a": ["1", "2", "3"]}, [grader], 1, None)
-    for _ in range(50):
-        source.ask(sample("a"), KWARGS)
+    for seed in range(50):
+        source.ask(sample("a"), KWARGS, seed)
     assert {solution for told in grader.arguments for solution in told["solutions"]} == {"1", "2", "3"}
 
 
 def test_a_prompt_without_a_solution_gets_none() -> None:
     grader = Engine({})
-    assert SolutionSource({"a": ["1"]}, [grader], 1, None).ask(sample("b"), KWARGS) is None
+    assert SolutionSource({"a": ["1"]}, [grader], 1, None).ask(sample("b"), KWARGS, 5) is None
     assert grader.log == []
