@@ -4,7 +4,7 @@
 #   bash launch/test.sh                 # everything
 #   bash launch/test.sh fast            # checks without an engine, before each commit
 #   bash launch/test.sh tests/plugin    # only these tests; further flags go to pytest
-#   bash launch/test.sh same COMMIT     # whether training gives the same as at COMMIT, to the last bit: launch/same/compare.py
+#   bash launch/test.sh same COMMIT     # does training give the same as at COMMIT, to the last bit? launch/same/compare.py
 #
 # Runs launch/setup.sh first.
 set -euo pipefail

@@ -115,10 +115,14 @@ def _contents(settings: Mapping[str, Any], loader: Any) -> dict[str, Callable[[]
         from openrlhf_gtpo.algorithms.user_function import parts  # imports torch, which the driver does without
 
         found["shaping.function"] = lambda: file_hash(parts(function)[0])
-    if loader is not None:
-        order, data = order_of_prompts(loader), loader.dataset
-        found[ORDER] = lambda: order_hash(data.prompts, data.labels, order)
-    return found
+    order = None if loader is None else order_of_prompts(loader)
+
+    def hash_of_order() -> str:
+        if order is None:
+            raise NotHashed("in asynchronous training another process draws the prompts")
+        return order_hash(loader.dataset.prompts, loader.dataset.labels, order)
+
+    return {**found, ORDER: hash_of_order}
 
 
 def _add_hashes(path: Path, contents: Mapping[str, Callable[[], str]]) -> None:

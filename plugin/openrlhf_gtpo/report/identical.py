@@ -290,8 +290,8 @@ def _different(what: str, one: Mapping[str, Any], other: Mapping[str, Any], with
 
 
 def _shown(value: Any) -> str:
-    """A number with all its digits, a text in quotes and not too long."""
-    text = repr(value)
+    """A number with all its digits, a text in quotes and not too long, null as in the files."""
+    text = "null" if value is None else repr(value)
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…{text[-1]}"
 
 

@@ -100,7 +100,7 @@ def test_a_metric_that_one_step_lacks_is_a_difference_and_one_that_a_version_lac
     b = metrics(tmp_path / "b", [{**row, "overlong/punished_share": 0.0}, {"policy_loss": 1.0}])
     assert told(a, b, capsys=capsys)[:4] == [
         "a and b differ from step 2 on. They are identical to step 1.",
-        "First metric: entropy/wrong_token_mean, 0.5 against None; 1 of 2 metrics of this step differ.",
+        "First metric: entropy/wrong_token_mean, 0.5 against null; 1 of 2 metrics of this step differ.",
         "First response: not known, since not both runs saved responses (--shaping.save_rollouts).",
         "Only b logs overlong/punished_share; not compared.",
     ]
@@ -134,7 +134,7 @@ GOOD, BAD = response(True, ["6", "*", "7", "42"]), response(False, ["4", "1"])
         ),
         (
             group(1, GOOD, {**BAD, "tokens": ["4"]}),
-            "First response: group 1, response 2, token 2: '1' against None. Its prompt: 'What is 6*7?'.",
+            "First response: group 1, response 2, token 2: '1' against null. Its prompt: 'What is 6*7?'.",
         ),
         (
             # The advantages of both differ since one has another entropy: that is where it began.
