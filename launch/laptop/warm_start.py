@@ -37,7 +37,7 @@ from task import HELD_OUT_PROMPTS, NAMES, SKILLS, SPLIT_SEEDS, Task, load
 CACHE = Path(__file__).resolve().parents[2] / "runs" / "cache"
 LEARNING_RATE = 2e-3
 IGNORED = -100  # the label that the cross-entropy skips
-MAX_THREADS = 4  # more only get in each other's way at this size
+THREADS = 2  # on every machine: sums come out differently with another number
 
 
 def write_prompts(task: Task, path: Path, count: int, seed: int, held_out: bool) -> None:
@@ -87,7 +87,7 @@ def batch(task: Task, tokenizer: transformers.PreTrainedTokenizerFast, rng: rand
 def train(
     task: Task, tokenizer: transformers.PreTrainedTokenizerFast, steps: int, seed: int
 ) -> transformers.Qwen2ForCausalLM:
-    torch.set_num_threads(min(MAX_THREADS, torch.get_num_threads()))
+    torch.set_num_threads(THREADS)
     torch.manual_seed(seed)
     rng = random.Random(seed)
     config = policy.build_config(task, tokenizer)

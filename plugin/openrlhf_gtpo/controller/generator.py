@@ -107,7 +107,6 @@ class Generator(SamplesGenerator):
     _evaluating = False
     _drawn = 0
     """Prompts drawn in this batch or evaluation so far."""
-    _resumed: tuple[list[Experience], bool] | None = None
 
     @classmethod
     def like(cls, generator: SamplesGenerator) -> "Generator":
@@ -116,24 +115,6 @@ class Generator(SamplesGenerator):
         new.tally = RewardTally()
         return new
 
-    def resume(self, steps: int, prompts_consumed: int, waiting: list[Experience], exhausted: bool) -> None:
-        """Go on after a checkpoint; the next batch is the one that an uninterrupted run would generate.
-
-        Args:
-            steps: batches generated before.
-            prompts_consumed: prompts drawn for them.
-            waiting: responses generated for later steps (``--rollout.vllm_generate_batch_size``).
-            exhausted: whether the episode's last prompt was drawn.
-        """
-        self.steps, self.prompts_consumed = steps, prompts_consumed
-        if waiting:
-            self._resumed = waiting, exhausted
-
-    @property
-    def waiting(self) -> list[Experience]:
-        """Responses that were generated for later steps."""
-        return getattr(self, "_sample_buffer", None) or []
-
     def generate_samples(self, **generate_kwargs: Any) -> Any:
         """As OpenRLHF's, with a new tally. After ``--train.max_steps`` batches it reports that the prompts are used
         up."""
@@ -141,17 +122,11 @@ class Generator(SamplesGenerator):
         most = self.args.train.max_steps
         if most is not None and self.steps >= most:
             return [], None, 0, True
-        if self._resumed is not None:
-            (self._sample_buffer, exhausted), self._resumed = self._resumed, None
-            self._dataloader_iter = None if exhausted else iter(self.prompts_dataloader)
-            if self.guide is not None:
-                for sample in self._sample_buffer:
-                    self.guide.see(sample, generate_kwargs)
         samples, pass_rate, consumed, exhausted = super().generate_samples(**generate_kwargs)
         self.prompts_consumed += consumed
         if self.guide is not None:  # also without samples: there may still be a second batch
             samples = self.guide.join(
-                samples, self.waiting, lambda response: self._experience_of(response, **generate_kwargs)
+                samples, self._sample_buffer, lambda response: self._experience_of(response, **generate_kwargs)
             )
             samples = self._same_logs(samples)
         self.steps += bool(samples)

@@ -14,7 +14,7 @@ import torch
 
 from openrlhf_gtpo.algorithms.groups import per_group
 from openrlhf_gtpo.algorithms.statistics import spread
-from openrlhf_gtpo.controller.step_lines import keep_steps
+from openrlhf_gtpo.controller.step_lines import keep_steps, steps_and_lines
 
 __all__ = ["MetricsFile", "progress_line", "rollout_metrics"]
 
@@ -115,6 +115,10 @@ class MetricsFile:
             )
             return
         keep_steps(self.path, lambda found: found <= step)
+
+    def steps(self) -> set[float]:
+        """The steps that the file has."""
+        return {step for step, _ in steps_and_lines(self.path)} if self.path.exists() else set()
 
     def write(self, step: int, metrics: Mapping[str, Any]) -> None:
         """Append one step. Values that are not numbers are left out. JSON has no NaN and no infinity: null is

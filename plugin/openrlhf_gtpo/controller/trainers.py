@@ -2,7 +2,6 @@
 metrics.jsonl, evaluations.jsonl and run.json."""
 
 import functools
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -59,15 +58,6 @@ for module in (ppo_trainer, ppo_trainer_async):
 experience_maker.get_seqlen_balanced_partitions = balanced_partition
 
 
-WAITING = "openrlhf_gtpo_waiting"
-"""Entry in a checkpoint's states: a list of Experience that was generated for later steps."""
-
-
-def _is_exhausted(states: dict[str, Any]) -> bool:
-    """Whether the last prompt of a checkpoint's episode was drawn."""
-    return bool(states["data_loader_state_dict"].get("_iterator_finished"))
-
-
 class GeneratorMixin:
     """Mixin of what generates: our generator in place of OpenRLHF's, and ``--train.max_steps``."""
 
@@ -82,9 +72,16 @@ class GeneratorMixin:
         self.max_steps = int(updates(self.args, self.max_steps))
 
 
+CLIENT_STATES = ("episode", "global_step", "total_consumed_prompts", "data_loader_state_dict")
+"""What OpenRLHF's loop puts into a checkpoint; DeepSpeed adds its own."""
+
+
 class MetricsMixin:
     """Mixin of what trains: our experience maker in place of OpenRLHF's. It logs the metrics of each batch to every
     logger of OpenRLHF and to metrics.jsonl."""
+
+    resumed: dict[str, Any]
+    """The `CLIENT_STATES` of the checkpoint, until the engines have its weights."""
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -103,8 +100,9 @@ class MetricsMixin:
     def init_checkpoint_states(self: Any) -> Any:
         """As OpenRLHF's, which calls it once before the first step; the files continue after the checkpoint's step."""
         states = super().init_checkpoint_states()  # type: ignore[misc]
-        if _is_exhausted(states) and WAITING not in states:
-            states["episode"] += 1  # OpenRLHF would begin the checkpoint's episode anew
+        self.resumed = {name: states[name] for name in CLIENT_STATES}
+        if states["data_loader_state_dict"].get("_iterator_finished"):
+            states["episode"] += 1  # its last prompt was drawn; OpenRLHF would begin the checkpoint's episode anew
         for file in (self.metrics_file, self.evaluations_file, MetricsFile(rollouts_path(self.args))):
             file.begin(states["global_step"])
         return states
@@ -182,23 +180,24 @@ class Trainer(MetricsMixin, GeneratorMixin, plain_class(ppo_trainer.PPOTrainer))
         """As OpenRLHF's, once every actor is up. The steps before a checkpoint count for ``--train.max_steps``."""
         states = super().init_checkpoint_states()
         generator = self.samples_generator
-        generator.resume(
-            states["global_step"],
-            states["total_consumed_prompts"],
-            pickle.loads(states[WAITING].numpy()) if WAITING in states else [],
-            exhausted=_is_exhausted(states),
-        )
+        generator.steps, generator.prompts_consumed = states["global_step"], states["total_consumed_prompts"]
         generator.guide = guide_of(self.args, generator.tokenizer, self.vllm_engines)
         return states
 
-    def save_logs_and_checkpoints(self, global_step: int, logs_dict: Any = None, client_states: Any = None) -> None:
-        """As OpenRLHF's; a checkpoint keeps the responses that wait for later steps too, as bytes in a tensor, since
-        OpenRLHF prints the states when it resumes."""
-        waiting = self.samples_generator.waiting
-        # An evaluation may be followed by the best checkpoint, which gets the same dictionary.
-        if waiting and 0 in (global_step % self.args.ckpt.save_steps, global_step % self.args.eval.steps):
-            client_states[WAITING] = ray.put(torch.frombuffer(bytearray(pickle.dumps(waiting)), dtype=torch.uint8))
-        super().save_logs_and_checkpoints(global_step, logs_dict, client_states)
+    def broadcast_to_vllm(self) -> None:
+        """As OpenRLHF's, which begins a resumed run with it. If the run was stopped after a checkpoint and before the
+        evaluation of the same step, that evaluation is done now."""
+        super().broadcast_to_vllm()
+        states, self.resumed = self.resumed, {}
+        step = states.get("global_step", 0)
+        due = step and self.eval_dataloader and step % self.args.eval.steps == 0
+        if due and step not in self.evaluations_file.steps():
+            settings = {
+                **self.generate_kwargs,
+                "temperature": self.args.eval.temperature,
+                "n_samples_per_prompt": self.args.eval.n_samples_per_prompt,
+            }
+            self.save_best_checkpoint(self.evaluate(step, **settings), step, states)
 
     def _reward_metrics(self) -> dict[str, float]:
         return {**super()._reward_metrics(), **self.samples_generator.metrics()}

@@ -11,57 +11,31 @@ import torch
 from openrlhf_gtpo.engine.hook import EntropyHookError, version_found, wrap
 from openrlhf_gtpo.engine.versions import INSTALL_TESTED
 
-__all__ = ["DrawGenerator", "install"]
+__all__ = ["RewindableGenerator", "install"]
 
 ROWS = 8
 """The fewest rows that a linear layer is given. Kernels for a few rows add up in another order: in bfloat16 up to 4
 rows on CPUs with AMX, in float32 up to 3 on CPUs without AVX-512."""
 
-DRAW = 4
-"""What vLLM believes one draw of a row's noise adds to a generator's offset."""
 
-_MASK = 2**64 - 1
+class RewindableGenerator(torch.Generator):
+    """A CPU's generator whose last draw can be taken back, with the noise of the ordinary one.
 
-
-class DrawGenerator(torch.Generator):
-    """A generator whose noise is a function of a seed and the number of the draw, like the counter-based ones on GPUs.
-
-    vLLM draws noise for each row of a batch, also where it does not use it because the prompt is not complete yet. It
-    takes such a draw back by an offset, which a CPU's generators do not have.
+    vLLM draws noise for each row of a batch, also for those that it does not sample from because their prompt is not
+    complete yet. It takes these draws back by the generator's offset, which a CPU's does not have.
     """
 
-    draws = 0
+    _before: torch.Tensor
 
-    @classmethod
-    def like(cls, generator: torch.Generator) -> "DrawGenerator":
-        """One with the same seed."""
-        new = cls()
-        new.seed_of_request = generator.initial_seed()
-        return new
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seed_of_request = 0
-
-    def next_draw(self) -> None:
-        """Begin the noise of the next token."""
-        self.manual_seed(_mixed(self.seed_of_request, self.draws))
-        self.draws += 1
+    def begin_draw(self) -> None:
+        """Remember the state, to which `set_offset` goes back."""
+        self._before = self.get_state()
 
     def get_offset(self) -> int:
-        return DRAW * self.draws
+        return 0
 
     def set_offset(self, offset: int) -> torch.Generator:
-        self.draws = offset // DRAW
-        return self
-
-
-def _mixed(seed: int, draw: int) -> int:
-    """A seed of 32 bits, which is all that torch's generator on a CPU takes (the finaliser of SplitMix64)."""
-    x = (seed + (draw + 1) * 0x9E3779B97F4A7C15) & _MASK
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
-    return (x ^ (x >> 31)) >> 32
+        return self.set_state(self._before)
 
 
 def install() -> None:
@@ -83,7 +57,7 @@ def install() -> None:
         return
     try:
         gemm = layers.cpu_unquantized_gemm
-        wrap(GPUModelRunner, _update_states=_with_draw_generators)
+        wrap(GPUModelRunner, _update_states=_with_rewindable_generators)
         wrap(TopKTopPSampler, forward_cpu=_beginning_draws)
     except AttributeError as error:
         raise EntropyHookError(
@@ -92,14 +66,16 @@ def install() -> None:
     layers.cpu_unquantized_gemm = _of_enough_rows(gemm)
 
 
-def _with_draw_generators(update_states: Callable[..., Any]) -> Callable[..., Any]:
+def _with_rewindable_generators(update_states: Callable[..., Any]) -> Callable[..., Any]:
     def hooked(self: Any, scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
         result = update_states(self, scheduler_output, *args, **kwargs)
         for new in scheduler_output.scheduled_new_reqs:
             request = self.requests[new.req_id]
             if request.generator is not None:
-                request.generator = DrawGenerator.like(request.generator)
-                self.input_batch.generators[self.input_batch.req_id_to_index[new.req_id]] = request.generator
+                generator = RewindableGenerator()
+                generator.set_state(request.generator.get_state())
+                request.generator = generator
+                self.input_batch.generators[self.input_batch.req_id_to_index[new.req_id]] = generator
         return result
 
     return hooked
@@ -108,8 +84,8 @@ def _with_draw_generators(update_states: Callable[..., Any]) -> Callable[..., An
 def _beginning_draws(sample: Callable[..., Any]) -> Callable[..., Any]:
     def hooked(self: Any, logits: torch.Tensor, generators: dict[int, torch.Generator], *args: Any) -> Any:
         for generator in generators.values():
-            if isinstance(generator, DrawGenerator):  # the runs that warm vLLM up have their own
-                generator.next_draw()
+            if isinstance(generator, RewindableGenerator):  # the runs that warm vLLM up have others
+                generator.begin_draw()
         return sample(self, logits, generators, *args)
 
     return hooked

@@ -116,17 +116,10 @@ class PolicyActor(LowPort, plain_class(ppo_actor.PolicyModelActor)):  # type: ig
     def save_checkpoint(
         self, tag: str, client_states: dict[str, Any] | None = None, *args: Any, **kwargs: Any
     ) -> None:
-        """As OpenRLHF's; with the state of the entropy bonus's controller, which is the same on every rank. A state
-        that is a reference of Ray is fetched and saved by the first rank alone, which the controller reads."""
-        client_states = dict(client_states or {})
-        for name, value in list(client_states.items()):
-            if isinstance(value, ray.ObjectRef):
-                del client_states[name]
-                if torch.distributed.get_rank() == 0:
-                    client_states[name] = ray.get(value).clone()  # what Ray hands out is read-only
+        """As OpenRLHF's; with the state of the entropy bonus's controller, which is the same on every rank."""
         bonus = self.trainer.entropy_bonus
         if bonus is not None:
-            client_states[STATE] = bonus.controller.state()
+            client_states = {**(client_states or {}), STATE: bonus.controller.state()}
         super().save_checkpoint(tag, client_states, *args, **kwargs)
 
 

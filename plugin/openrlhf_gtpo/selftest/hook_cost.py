@@ -1,7 +1,8 @@
 """The cost of the entropy hook in vLLM's generation throughput, measured in pairs of runs.
 
-Two engines of the same model, each in its own process, take turns. One has the hook, gets requests as our rollout
-actor sends them, and reads the entropies of every response; the other has no hook and is asked in one or several ways.
+Two engines of the same model, each in its own process, take turns. One has the hook and sends one message a request,
+gets requests as our rollout actor sends them, each with its seed, and reads the entropies of every response; the other
+has none of this and is asked in one or several ways.
 ``tests/benchmarks/bench_hook.py`` is the command.
 """
 
@@ -22,8 +23,9 @@ WITHOUT = {
     "every_token": "one output per token, as OpenRLHF requests; ours requests one at the end",
     "logprobs": "as OpenRLHF with importance correction, which needs log-probabilities",
     "nothing": "as OpenRLHF otherwise: tokens alone",
+    "unseeded": "the engine with the hook, and its requests without their seeds: the cost of seeds",
 }
-"""The requests to the engine without the hook."""
+"""What is compared with the engine with the hook. All but the last are requests to the engine without it."""
 
 HOOK = "hook"
 """The engine with the hook, and its requests."""
@@ -73,7 +75,7 @@ def rounds(
         for number in range(count + 1):
             seconds = {}
             for kind in kinds if number % 2 else reversed(kinds):
-                pipe = pipes[kind == HOOK]
+                pipe = pipes[kind in (HOOK, "unseeded")]
                 pipe.send(kind)
                 seconds[kind] = pipe.recv()
             if number:
@@ -103,6 +105,7 @@ def _engine(model: str, hook: bool, work: dict[str, Any], pipe: Connection) -> N
     from vllm.sampling_params import RequestOutputKind
 
     from openrlhf_gtpo.cpu.precision import param_dtype, vllm_dtype
+    from openrlhf_gtpo.engine import one_message
     from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, logprobs, sampling_kwargs
 
     extra: dict[str, Any] = {"gpu_memory_utilization": GPU_SHARE}
@@ -111,12 +114,13 @@ def _engine(model: str, hook: bool, work: dict[str, Any], pipe: Connection) -> N
     if work["vocabulary"]:
         extra |= {"load_format": "dummy", "hf_overrides": {"vocab_size": work["vocabulary"]}}
     # OpenRLHF too asks for log-probabilities of the distribution that was sampled from.
-    entropy = engine_kwargs() if hook else {"logprobs_mode": "processed_logprobs"}
+    entropy = engine_kwargs() | one_message.switch_on() if hook else {"logprobs_mode": "processed_logprobs"}
     arguments = vllm.AsyncEngineArgs(model=model, seed=0, **extra, **entropy)
     # As our rollout actor requests: no text, and one output at the end of each response.
     ours = {**sampling_kwargs(), "detokenize": False, "output_kind": RequestOutputKind.FINAL_ONLY}
     asked: dict[str, dict[str, Any]] = {
         HOOK: ours,
+        "unseeded": ours,
         "same": ours,
         "every_token": {**ours, "output_kind": RequestOutputKind.CUMULATIVE},
         "logprobs": {"logprobs": 1},
@@ -126,8 +130,10 @@ def _engine(model: str, hook: bool, work: dict[str, Any], pipe: Connection) -> N
     shared = {"temperature": 1.0, "min_tokens": 1, "max_tokens": work["tokens"], "ignore_eos": True}
     prompts = [{"prompt_token_ids": [1 + (i + j) % 50 for j in range(20)]} for i in range(work["prompts"])]
 
-    async def response(llm: Any, prompt: Any, parameters: Any) -> None:
-        async for output in llm.generate(prompt, parameters.clone(), request_id=uuid.uuid4().hex):
+    async def response(llm: Any, prompt: Any, parameters: Any, seed: int | None) -> None:
+        parameters = parameters.clone()
+        parameters.seed = seed
+        async for output in llm.generate(prompt, parameters, request_id=uuid.uuid4().hex):
             final = output
         if hook:
             entropies(final.outputs[0])
@@ -141,7 +147,9 @@ def _engine(model: str, hook: bool, work: dict[str, Any], pipe: Connection) -> N
         while kind := await asyncio.to_thread(pipe.recv):
             parameters = vllm.SamplingParams(**shared, **asked[kind])
             begin = time.perf_counter()
-            await asyncio.gather(*(response(llm, prompt, parameters) for prompt in prompts for _ in range(work["n"])))
+            requests = enumerate(prompt for prompt in prompts for _ in range(work["n"]))
+            seeded = kind == HOOK
+            await asyncio.gather(*(response(llm, one, parameters, i if seeded else None) for i, one in requests))
             pipe.send(time.perf_counter() - begin)
         llm.shutdown()
 

@@ -1,0 +1,137 @@
+"""Places by dispatch, not by time: OpenRLHF's own generation over engines whose answers come in a drawn order."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import ray
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+from openrlhf_gtpo.controller.trainers import in_seeded_order
+from openrlhf_gtpo.seeds import derived
+
+from ..guide.tables import MAX_LEN, Engine, Reference, generator, guided, said
+from .test_experience import G, arguments
+
+MIXED, WRONG, RIGHT, LOST = [1.0, 0.0, 0.0, 1.0], [0.0] * G, [1.0] * G, [1.0, None, 0.0, 0.0]
+PROMPTS = [f"p{i}" for i in range(24)]
+
+
+@pytest.fixture
+def arrivals(monkeypatch: pytest.MonkeyPatch) -> random.Random:
+    """Decides whose answer comes next."""
+    order = random.Random(0)
+
+    def wait(references: list[Any], num_returns: int = 1, timeout: float | None = None) -> Any:
+        left = list(references)
+        return [left.pop(order.randrange(len(left)))], left
+
+    def get(references: Any) -> Any:
+        return [get(one) for one in references] if isinstance(references, list) else references.value
+
+    monkeypatch.setattr(ray, "wait", wait)
+    monkeypatch.setattr(ray, "get", get)
+    return order
+
+
+def batches(
+    kinds: Sequence[Sequence[float | None]], engines: int, filters: bool, guide: bool
+) -> tuple[list[list[Any]], list[tuple[str, int, int]], list[tuple[str, int]]]:
+    """Two batches of four groups: what each response is, how the policy was asked, and how the guide was."""
+    args = guided(
+        "guide" if guide else None,
+        algo__dynamic_filtering_enable=filters,
+        rollout__batch_size=4,
+        guide__when=["all", "zero_reward"],
+    )
+    answers = {prompt: said(prompt, kind) for prompt, kind in zip(PROMPTS, kinds, strict=False)}
+    actors = [Engine(answers, f"engine {i}") for i in range(engines)]
+    asked: list[tuple[str, int]] = []
+
+    class Source:
+        engines: tuple[Any, ...] = ()
+
+        def ask(self, sample: Any, generate_kwargs: Any, seed: int) -> Reference:
+            asked.append((sample.prompts[0], seed))
+            return Reference(said(sample.prompts[0], [1.0], "guide"))
+
+    generate = generator(args, Source(), actors, list(answers))
+    found = []
+    for _ in range(2):
+        samples, *_ = generate.generate_samples(max_len=MAX_LEN)
+        found.append([(sample.prompts[0], sample.labels[0], sample.sequences.tolist()) for sample in samples])
+    policy = [(one["prompt"], one["place"], one["seed"]) for actor in actors for one in actor.arguments]
+    return found, sorted(policy), sorted(asked)
+
+
+@pytest.mark.filterwarnings("ignore")
+@given(
+    kinds=st.lists(st.sampled_from([MIXED, MIXED, WRONG, RIGHT, LOST]), min_size=16, max_size=24),
+    engines=st.integers(1, 3),
+    filters=st.booleans(),
+    guide=st.booleans(),
+    order=st.integers(0, 10**6),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+def test_batches_seeds_and_prompts_drawn_do_not_depend_on_whose_answer_comes_first(
+    arrivals: random.Random, kinds: list[list[float | None]], engines: int, filters: bool, guide: bool, order: int
+) -> None:
+    kinds[0] = MIXED  # a batch without any reward stops a run
+    kinds[4:] = [MIXED if kind == LOST else kind for kind in kinds[4:]]
+    arrivals.seed(1)
+    expected = batches(kinds, 1, filters, guide)
+    arrivals.seed(order)
+    assert batches(kinds, engines, filters, guide) == expected
+
+
+def test_groups_stand_in_the_order_of_their_prompts(arrivals: random.Random) -> None:
+    (first, second), asked, _ = batches([MIXED, RIGHT, MIXED, WRONG, MIXED, MIXED, *[MIXED] * 4], 2, True, False)
+    assert [prompt for prompt, *_ in first[::G]] == ["p0", "p2", "p4", "p5"], "p4 and p5 were drawn for p1 and p3"
+    assert [prompt for prompt, *_ in second[::G]] == ["p6", "p7", "p8", "p9"]
+    assert [label for _, label, _ in first[:G]] == [f"p0 policy {i}" for i in range(G)]
+    assert asked == [(f"p{i}", i % 6 if i < 6 else i - 6, derived(42, "policy", i // 6, i % 6)) for i in range(10)]
+
+
+def test_an_evaluation_has_seeds_of_its_own_and_changes_none_of_trainings(arrivals: random.Random) -> None:
+    answers = {prompt: said(prompt, MIXED) for prompt in PROMPTS}
+
+    def run(evaluates: bool) -> tuple[list[Any], list[Any]]:
+        engine = Engine(answers)
+        generate = generator(guided(model=None), None, [engine], PROMPTS[:8])
+        generate.eval_dataloader = [(None, [prompt], ["7"], [None]) for prompt in PROMPTS[8:12]]
+        generate.generate_samples(max_len=MAX_LEN)
+        evaluated = generate.generate_eval_samples(max_len=MAX_LEN) if evaluates else []
+        generate.generate_samples(max_len=MAX_LEN)
+        seeds = {one["prompt"]: one["seed"] for one in engine.arguments}
+        return [seeds.get(prompt) for prompt in PROMPTS[:4]], [
+            (sample.prompts[0], seeds[sample.prompts[0]]) for sample in evaluated[::G]
+        ]
+
+    training, evaluated = run(True)
+    assert training == run(False)[0]
+    assert evaluated == [(PROMPTS[8 + i], derived(42, "evaluation", 1, i)) for i in range(4)]
+
+
+def test_the_seed_decides_the_order_of_prompts_in_every_episode() -> None:
+    """The loader is the one that OpenRLHF makes; what else is random in the process does not matter."""
+
+    def episodes(seed: int) -> list[list[int]]:
+        torch.rand(seed + 3)  # something else
+
+        def prepare(strategy: Any, tokenizer: Any) -> Any:
+            return StatefulDataLoader(list(range(40)), shuffle=True, collate_fn=lambda rows: rows[0])
+
+        class Strategy:
+            args = arguments(train__seed=seed)
+
+        loader = in_seeded_order(prepare)(Strategy, None)
+        return [list(loader) for _ in range(2)]
+
+    first = episodes(1)
+    assert first == episodes(1)
+    assert sorted(first[0]) == sorted(first[1]) == list(range(40))
+    assert len({str(order) for order in (*first, *episodes(2), list(range(40)))}) == 5
