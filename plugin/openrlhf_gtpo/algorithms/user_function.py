@@ -1,7 +1,6 @@
 """``--shaping.function FILE.py:NAME``: a user's own function from rollouts to advantages."""
 
 import functools
-import hashlib
 import importlib.util
 import inspect
 import traceback
@@ -13,7 +12,7 @@ import torch
 
 from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts
 
-__all__ = ["ARGUMENTS", "FunctionUnusable", "file_hash", "function", "load", "parts", "try_out"]
+__all__ = ["ARGUMENTS", "FunctionUnusable", "function", "load", "parts", "try_out"]
 
 ARGUMENTS = ("entropy", "logprob", "mask", "correct", "reward", "group")
 """What the function is called with, by name; `Rollouts` describes each."""
@@ -79,11 +78,6 @@ def parts(place: str) -> tuple[Path, str]:
     if not (path and name.isidentifier()):
         raise FunctionUnusable(f"{place} does not name a function: write FILE.py:NAME")
     return Path(path).absolute(), name
-
-
-def file_hash(place: str) -> str:
-    """SHA-256 of the file of ``FILE.py:NAME``, in hexadecimal."""
-    return hashlib.sha256(parts(place)[0].read_bytes()).hexdigest()
 
 
 def try_out(place: str, group_size: int) -> None:

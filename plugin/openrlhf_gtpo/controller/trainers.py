@@ -89,7 +89,13 @@ class MetricsMixin:
         path = metrics_path(self.args)
         self.metrics_file = MetricsFile(path)
         self.evaluations_file = MetricsFile(path.with_name("evaluations.jsonl"))
-        write_run_record(path.with_name("run.json"), self.args)
+        loader = getattr(self, "prompts_dataloader", None)  # in asynchronous training the generating actor has it
+        self.hashing = write_run_record(path.with_name("run.json"), self.args, loader)
+
+    def fit(self: Any, *args: Any, **kwargs: Any) -> None:
+        """As OpenRLHF's; then run.json is whole but for the final weights, which are saved after it."""
+        super().fit(*args, **kwargs)  # type: ignore[misc]
+        self.hashing.join()
 
     def init_checkpoint_states(self: Any) -> Any:
         """As OpenRLHF's, which calls it once before the first step; the files continue after the checkpoint's step."""

@@ -10,6 +10,8 @@ from openrlhf_gtpo.tables import markdown as table
 
 __all__ = ["markdown"]
 
+VARIES = "*Varies.*"
+
 
 def markdown() -> str:
     """The page docs/metrics.md."""
@@ -25,6 +27,10 @@ def markdown() -> str:
         "OpenRLHF's means over updates hold the guide's too. A class without tokens has no values in that step, and "
         "NaN and infinities are `null`. `{source}` is the name of an evaluation's data source, `{k}` a number of "
         "samples. What a reward function or service gives as `extra_logs` is logged by its own name.",
+        "",
+        f"Times and counts of requests are marked {VARIES} They differ between two runs of one command, also where "
+        "everything else repeats, so comparisons of runs leave them out (`openrlhf-gtpo report A B`, "
+        "`bash launch/test.sh same COMMIT`).",
         "",
         f"This page is written from `{OURS}glossary/declared.py` by "
         "`python -m openrlhf_gtpo.glossary docs/metrics.md`; `openrlhf/` is OpenRLHF's package.",
@@ -44,6 +50,7 @@ def markdown() -> str:
 
 def _row(entry: Entry) -> tuple[str, ...]:
     text = f"{entry.text} Logged {entry.when}." if entry.when else entry.text
+    text = text if entry.repeats else f"{text} {VARIES}"
     return f"`{entry.name}`", text, entry.unit, entry.over, f"`{entry.file}`"
 
 

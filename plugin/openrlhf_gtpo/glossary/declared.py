@@ -41,11 +41,11 @@ HOST = "openrlhf/trainer/"
 
 
 def _timing(name: str, text: str) -> Metric:
-    return Metric(f"timing/{name}", "seconds", STEP, text, HOST + "ppo_trainer.py")
+    return Metric(f"timing/{name}", "seconds", STEP, text, HOST + "ppo_trainer.py", repeats=False)
 
 
-def _guide(name: str, unit: str, text: str) -> Metric:
-    return Metric(f"guide/{name}", unit, STEP, text, OURS + "guide/groups.py", "with --guide.*")
+def _guide(name: str, unit: str, text: str, repeats: bool = True) -> Metric:
+    return Metric(f"guide/{name}", unit, STEP, text, OURS + "guide/groups.py", "with --guide.*", repeats)
 
 
 GLOSSARY: tuple[Metric, ...] = (
@@ -253,7 +253,14 @@ GLOSSARY: tuple[Metric, ...] = (
         OURS + "policy/covariance_loss.py",
         "with kl_cov",
     ),
-    Metric("shaping/seconds", "seconds", STEP, "Time that advantages take.", OURS + "controller/experience.py"),
+    Metric(
+        "shaping/seconds",
+        "seconds",
+        STEP,
+        "Time that advantages take.",
+        OURS + "controller/experience.py",
+        repeats=False,
+    ),
     Metric(
         "forking/kept_share",
         "share",
@@ -295,6 +302,7 @@ GLOSSARY: tuple[Metric, ...] = (
             text,
             OURS + "controller/trainers.py",
             "with a reward URL or the built-in service",
+            repeats=False,
         )
         for counter, (unit, text) in COUNTERS.items()
     ),
@@ -321,6 +329,7 @@ GLOSSARY: tuple[Metric, ...] = (
         "From a response's last token to its reward: {statistic}.",
         OURS + "controller/generator.py",
         "in synchronous training",
+        repeats=False,
         variants={"statistic": {"mean": "mean", "max": "longest"}},
     ),
     Metric(
@@ -330,6 +339,7 @@ GLOSSARY: tuple[Metric, ...] = (
         "From the batch's last token to its last reward: what grading adds to the step.",
         OURS + "controller/generator.py",
         "in synchronous training",
+        repeats=False,
     ),
     # The update.
     Metric("policy_loss", "", UPDATES_BY_TOKEN, "Clipped objective, negated.", HOST + "ray/ppo_actor.py"),
@@ -479,7 +489,7 @@ GLOSSARY: tuple[Metric, ...] = (
     _guide("unsolved_groups", "groups", "Groups in which the guide was always wrong too."),
     _guide("failed_groups", "groups", "Groups whose guided responses lost a reward."),
     _guide("fillers", "responses", "Responses without weight that fill the last update."),
-    _guide("wait_seconds", "seconds", "Wait for the guide once the policy's responses were there."),
+    _guide("wait_seconds", "seconds", "Wait for the guide once the policy's responses were there.", repeats=False),
     Metric(
         "guide/{mark}",
         "",

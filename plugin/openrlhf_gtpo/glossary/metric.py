@@ -22,13 +22,15 @@ class Entry:
     text: str
     file: str
     when: str = ""
+    repeats: bool = True
 
     @property
     def sentence(self) -> str:
         """Everything but the name, in one line."""
         condition = f" Logged {self.when}." if self.when else ""
         unit = f" Unit: {self.unit}." if self.unit else ""
-        return f"{self.text} Over {self.over}.{unit}{condition} Computed in {self.file}."
+        varies = "" if self.repeats else " Varies between equal runs."
+        return f"{self.text} Over {self.over}.{unit}{condition}{varies} Computed in {self.file}."
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,9 @@ class Metric:
     """Where it is computed, from the repository's root, or in OpenRLHF's package."""
     when: str = ""
     """What has to be set for it; always there unless given."""
+    repeats: bool = True
+    """Whether the same command gives the same values on the same CPU. Times do not repeat, nor do counts of requests:
+    who compares runs leaves them out."""
     variants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def entries(self) -> Iterator[Entry]:
@@ -64,7 +69,7 @@ class Metric:
         chosen = {**{key: f"{{{key}}}" for key in OPEN}, **chosen}
         words = {**chosen, **{key: values[chosen[key]] for key, values in self.variants.items()}}
         over, text = self.over.format(**words), self.text.format(**words)
-        return Entry(self.name.format(**chosen), self.unit, over, text, self.file, self.when)
+        return Entry(self.name.format(**chosen), self.unit, over, text, self.file, self.when, self.repeats)
 
     @functools.cached_property
     def _pattern(self) -> re.Pattern[str]:

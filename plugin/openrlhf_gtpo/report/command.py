@@ -3,6 +3,9 @@
 The verdict compares RUN/before/eval.json with RUN/after/eval.json. Write them with `openrlhf-gtpo eval --out
 RUN/before` of the model before training, and `--out RUN/after` of the trained model. Without these files, the
 evaluations during training (--eval.*) are compared.
+
+Of two runs it says, on the page and here, whether they are identical, and if not, which step, metric and response
+differ first, whether policy, data and order of prompts are the same content, and which settings differ.
 """
 
 import argparse
@@ -12,6 +15,7 @@ from pathlib import Path
 
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.parsing import Parser
+from openrlhf_gtpo.report.identical import told
 from openrlhf_gtpo.report.page import page
 from openrlhf_gtpo.report.run import read
 
@@ -36,7 +40,8 @@ def main(argv: Sequence[str]) -> int:
         runs = [read(folder) for folder in args.runs]
         if len({run.name for run in runs}) < len(runs):
             raise SettingsError("Two runs have the same name, that of their folder: rename one of the folders.")
-        document = page(runs)
+        sentences = told(*runs) if len(runs) == 2 else []
+        document = page(runs, compared=sentences)
         path = args.out or args.runs[0] / "report.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(document, encoding="utf-8")
@@ -46,5 +51,5 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         print(f"{PROGRAM}: error: {error.filename} cannot be written: {error.strerror}.", file=sys.stderr)
         return 2
-    print(path)
+    print(*sentences, path, sep="\n")
     return 0

@@ -20,6 +20,7 @@ _BEGINNING = re.compile(rb'\{"step": ?(\d+), ?"group": ?(\d+),')
 class _Place(NamedTuple):
     """Where a group stands in the file."""
 
+    name: tuple[int, int]
     first_line: int
     begin: int
     size: int
@@ -43,13 +44,25 @@ class SavedGroups(Sequence[list[dict[str, Any]]]):
                 place = self._places[-1]
                 self._places[-1] = place._replace(size=line.offset + len(line.content) - place.begin)
             else:
-                self._places.append(_Place(line.number, line.offset, len(line.content)))
+                self._places.append(_Place(name, line.number, line.offset, len(line.content)))
             last = name
 
     @property
     def sizes(self) -> list[int]:
         """Bytes of each group in the file, about those that it takes on a page."""
         return [place.size for place in self._places]
+
+    @property
+    def names(self) -> list[tuple[int, int]]:
+        """Step and number of each group."""
+        return [place.name for place in self._places]
+
+    def raw(self, index: int) -> bytes:
+        """A group's lines as they stand in the file."""
+        place = self._places[index]
+        with self.path.open("rb") as file:
+            file.seek(place.begin)
+            return file.read(place.size)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -61,11 +74,7 @@ class SavedGroups(Sequence[list[dict[str, Any]]]):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        place = self._places[index]
-        with self.path.open("rb") as file:
-            file.seek(place.begin)
-            content = file.read(place.size).split(b"\n")
-        found = enumerate(content, place.first_line)
+        found = enumerate(self.raw(index).split(b"\n"), self._places[index].first_line)
         return [object_of_line(self.path, Line(number, 0, line), KEYS) for number, line in found if line.strip()]
 
     def _names(self) -> Iterator[tuple[Line, tuple[int, int]]]:

@@ -48,6 +48,13 @@ class Run:
     correct: dict[str, dict[int, float]] = field(default_factory=dict)
     """Of each prompt of each benchmark, by its number, the share of correct responses of the model that came out:
     from ``after/eval.jsonl``, if it is there."""
+    sha256: dict[str, str | None] = field(default_factory=dict)
+    """Of what it began with and of its final weights; None where there is no hash. Empty for a run of an earlier
+    version."""
+    not_hashed: dict[str, str] = field(default_factory=dict)
+    """Why, by the same names."""
+    resumed: list[dict[str, Any]] = field(default_factory=list)
+    """For each time that it was resumed: when, and which settings were others."""
 
     @property
     def last_step(self) -> int:
@@ -93,6 +100,9 @@ def read(folder: Path) -> Run:
         _benchmarks(folder / "before" / "eval.json"),
         _benchmarks(folder / "after" / "eval.json"),
         _correct(folder / "after" / "eval.jsonl"),
+        record.get("sha256", {}),
+        record.get("not_hashed", {}),
+        record.get("resumed", []),
     )
 
 

@@ -1,13 +1,12 @@
 """--shaping.function: the documented example, what is refused and in which words, what a run records."""
 
 import dataclasses
-import hashlib
 from pathlib import Path
 
 import pytest
 import torch
 
-from openrlhf_gtpo.algorithms.user_function import FunctionUnusable, file_hash, function, try_out
+from openrlhf_gtpo.algorithms.user_function import FunctionUnusable, function, try_out
 
 from .rollout_batches import rollouts
 
@@ -71,9 +70,3 @@ def test_what_it_changes_in_place_and_puts_off_the_mask_stays_its_own_affair(tmp
     found = function(batch, place).advantages
     assert batch.reward.tolist() == [1.0, 0.0]
     assert found.tolist() == [[1.5, 2.5], [2.0, 0.0]]
-
-
-def test_the_hash_is_the_files(tmp_path: Path) -> None:
-    place = write(tmp_path, "return entropy")
-    expected = hashlib.sha256((tmp_path / "mine.py").read_bytes()).hexdigest()
-    assert file_hash(place) == expected

@@ -1,14 +1,24 @@
-"""run.json: settings by the names of their flags, versions, and no secret."""
+"""run.json: settings by the names of their flags, versions, hashes, what a resumption changes, and no secret."""
 
 import argparse
+import hashlib
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from openrlhf.utils.config import hierarchize
 
-from openrlhf_gtpo.controller.run_record import HIDDEN, differing, environment, flat, write_run_record
+from openrlhf_gtpo.controller.run_record import (
+    HIDDEN,
+    cpu,
+    differing,
+    environment,
+    flat,
+    record_final_weights,
+    write_run_record,
+)
 
 
 def test_settings_have_the_names_of_their_flags_again() -> None:
@@ -86,3 +96,126 @@ def test_a_run_on_the_cpu_is_recorded_as_one(tmp_path: Path, monkeypatch: pytest
     for device in ("cpu", "gpu"):
         write_run_record(tmp_path / "run.json", hierarchize(SimpleNamespace(device=device)))
     assert asked == [True, False]
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def model(folder: Path, weights: str) -> str:
+    folder.mkdir()
+    (folder / "model.safetensors").write_text(weights)
+    return str(folder)
+
+
+LOADER = SimpleNamespace(sampler=[0], dataset=SimpleNamespace(prompts=["a"], labels=["1"]))
+"""As far as a record looks at a data loader; `test_content.py` has a real one."""
+
+
+def recorded(folder: Path, loader: Any = LOADER, **changes: Any) -> dict[str, Any]:
+    """The record of a run in a folder, once its hashes are there."""
+    flags = {"ckpt.path": str(folder / "state"), "ckpt.load_enable": False, "train.seed": 3, **changes}
+    write_run_record(folder / "run.json", hierarchize(SimpleNamespace(**flags)), loader).join()
+    return json.loads((folder / "run.json").read_text())
+
+
+def test_the_record_has_hashes_of_all_that_decides_a_run(tmp_path: Path) -> None:
+    files = {name: tmp_path / name for name in ("one.jsonl", "two.jsonl", "mine.py")}
+    for name, path in files.items():
+        path.write_text(name)
+    prompts = SimpleNamespace(prompts=["a", "b"], labels=["1", "2"])
+    loader = SimpleNamespace(sampler=[1, 0], dataset=prompts)
+    found = recorded(
+        tmp_path,
+        loader,
+        **{
+            "actor.model_name_or_path": model(tmp_path / "policy", "weights"),
+            "guide.model": model(tmp_path / "guide", "weights"),
+            "guide.solutions": None,
+            "data.prompt_dataset": f"{files['one.jsonl']},{files['two.jsonl']}",
+            "eval.dataset": str(files["one.jsonl"]),
+            "shaping.function": f"{files['mine.py']}:advantages",
+        },
+    )
+    weights = sha256(f"{sha256('weights')}  model.safetensors\n")
+    assert found["sha256"] == {
+        "actor.model_name_or_path": weights,
+        "guide.model": weights,
+        "data.prompt_dataset 1": sha256("one.jsonl"),
+        "data.prompt_dataset 2": sha256("two.jsonl"),
+        "eval.dataset": sha256("one.jsonl"),
+        "shaping.function": sha256("mine.py"),
+        "order_of_prompts": sha256('["b", "2"]\n["a", "1"]\n'),
+    }
+    assert "not_hashed" not in found
+
+
+def test_a_hash_that_cannot_be_had_is_null_and_says_why(tmp_path: Path) -> None:
+    loader = SimpleNamespace(sampler=[5], dataset=SimpleNamespace(prompts=["a"], labels=["1"]))
+    gone = str(tmp_path / "gone.jsonl")
+    found = recorded(tmp_path, loader, **{"data.prompt_dataset": gone, "shaping.function": f"{gone}:f"})
+    assert found["sha256"] == dict.fromkeys(("data.prompt_dataset", "shaping.function", "order_of_prompts"))
+    assert found["not_hashed"] == {
+        "data.prompt_dataset": f"{gone} is neither a folder nor whole in the cache of this machine",
+        "shaping.function": f"{gone} cannot be read: No such file or directory",
+        "order_of_prompts": "IndexError: list index out of range",
+    }
+
+
+def test_in_asynchronous_training_the_order_is_not_known(tmp_path: Path) -> None:
+    found = recorded(tmp_path, None)
+    assert found["sha256"] == {"order_of_prompts": None}
+    assert found["not_hashed"] == {"order_of_prompts": "in asynchronous training another process draws the prompts"}
+
+
+def test_the_final_weights_are_added_when_the_run_has_ended(tmp_path: Path) -> None:
+    before = recorded(tmp_path, **{"shaping.function": None})
+    record_final_weights(tmp_path / "run.json", model(tmp_path / "model", "trained"))
+    after = json.loads((tmp_path / "run.json").read_text())
+    assert after["sha256"].pop("final_weights") == sha256(f"{sha256('trained')}  model.safetensors\n")
+    assert after == before
+    record_final_weights(tmp_path / "elsewhere" / "run.json", str(tmp_path / "model"))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_resumed_run_keeps_the_facts_of_its_first_start_and_says_what_it_changed(tmp_path: Path) -> None:
+    (tmp_path / "data.jsonl").write_text("as it was")
+    data = {"data.prompt_dataset": str(tmp_path / "data.jsonl"), "shaping.function": None}
+    policy = {"actor.model_name_or_path": model(tmp_path / "policy", "weights")}
+    first = recorded(tmp_path, **policy, **data)
+    record_final_weights(tmp_path / "run.json", model(tmp_path / "model", "after three steps"))
+
+    (tmp_path / "state" / "_actor").mkdir(parents=True)  # OpenRLHF's checkpoint
+    (tmp_path / "data.jsonl").write_text("changed")
+    resumed = recorded(tmp_path, **policy, **data, **{"ckpt.load_enable": True, "train.max_steps": 9})
+    [again] = resumed.pop("resumed")
+    assert resumed == first, "without the final weights: the run goes on"
+    assert again["started"]
+    assert again["settings"] == {"ckpt.load_enable": True, "train.max_steps": 9}
+    assert again["environment"] == {}
+    assert again["sha256"] == {"data.prompt_dataset": sha256("changed")}
+
+    recorded(tmp_path, **policy, **data, **{"ckpt.load_enable": True})
+    record_final_weights(tmp_path / "run.json", str(tmp_path / "model"))
+    ended = json.loads((tmp_path / "run.json").read_text())
+    assert len(ended["resumed"]) == 2
+    assert ended["sha256"].keys() == {*first["sha256"], "final_weights"}
+
+
+def test_a_run_that_finds_no_checkpoint_is_a_new_one(tmp_path: Path) -> None:
+    recorded(tmp_path, **{"train.seed": 1})
+    found = recorded(tmp_path, **{"train.seed": 2, "ckpt.load_enable": True})
+    assert found["settings"]["train.seed"] == 2
+    assert "resumed" not in found
+
+
+def test_the_environment_names_the_kind_of_cpu_and_the_threads_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    found = environment()
+    assert found["OMP_NUM_THREADS"] == "3"
+    flags = Path("/proc/cpuinfo").read_text()
+    assert found["CPU"] == cpu()["CPU"]
+    assert found["CPU"] in flags
+    assert set(found["CPU instructions"].split()) == {"avx2", "avx512f", "avx512_bf16", "amx_bf16"} & set(
+        flags.split()
+    )

@@ -162,6 +162,16 @@ def test_a_family_has_as_many_names_as_its_words_together() -> None:
     assert family.entry_of("a/b_2") is None
 
 
+def test_times_and_counts_of_requests_are_marked_and_nothing_else_is() -> None:
+    counters = {f"reward/{field.name}_total" for field in dataclasses.fields(RewardClientStats)}
+    times = {entry.name for entry in ENTRIES if entry.unit == "seconds"}
+    assert {entry.name for entry in ENTRIES if not entry.repeats} == counters | times
+    for name in ("timing/step_total", "reward/wait_seconds_max", "guide/wait_seconds", "shaping/seconds"):
+        assert name in times
+    assert "Time that advantages take. *Varies.* |" in markdown()
+    assert "marked *Varies.*" in markdown()
+
+
 def test_what_the_report_draws_is_in_the_glossary() -> None:
     assert [key for key, _, _ in CURVES if describe(key) is None] == []
 

@@ -1,0 +1,300 @@
+"""Whether two runs are the same to the last bit, and if not, where they part: the first step, metric and response.
+
+Numbers are equal or they are not; NaN equals NaN. Times and counts of requests, which the glossary marks, are left
+out.
+"""
+
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from openrlhf_gtpo.glossary.declared import GLOSSARY
+from openrlhf_gtpo.report.rollouts import SavedGroups
+from openrlhf_gtpo.report.run import OWN, Run
+
+__all__ = ["Comparison", "Metric", "Response", "compare", "told", "where"]
+
+FIELDS = ("prompt", "label", "guide", "tokens", "entropy", "correct", "shaped_reward", "advantage")
+"""Of a saved response, in the order in which training makes them: what differs first is named first."""
+
+CONTENTS = {
+    "actor.model_name_or_path": "policy",
+    "guide.model": "guide",
+    "guide.solutions": "guide's solutions",
+    "shaping.function": "shaping function",
+    "data.prompt_dataset": "training data",
+    "eval.dataset": "evaluation data",
+    "order_of_prompts": "order of prompts",
+    "final_weights": "final weights",
+}
+"""What run.json has hashes of, by the names there."""
+
+RESUMED = "ckpt.load_enable"
+MOST_NAMES = 8
+"""Names in one sentence; of more it says how many."""
+MOST_CHARACTERS = 60
+"""Of a text in a sentence."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric with two values; None where it is null or missing."""
+
+    name: str
+    one: Any
+    other: Any
+
+
+@dataclass(frozen=True)
+class Response:
+    """A saved response, or a group of them, that differs."""
+
+    group: int
+    """Its number in the step."""
+    number: int
+    """In the group, from 1."""
+    field: str
+    """One of `FIELDS`; ``responses`` where the group is in one run alone or has another size there."""
+    one: Any
+    other: Any
+    """The values that differ; of tokens and their values the first pair that does. None where a response is
+    shorter."""
+    token: int | None = None
+    """Which token it is, from 1."""
+    prompt: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs over the steps that both have."""
+
+    steps: Sequence[int]
+    """Those that both have, ascending."""
+    step: int | None
+    """The first of them in which something differs; None if nothing does."""
+    metrics: Sequence[Metric]
+    """What differs in that step, in the glossary's order: what the policy does, rewards, updates."""
+    response: Response | None
+    """What differs first in that step's saved responses."""
+    compared: int
+    """Metrics of that step, or of the last one, that were compared."""
+    groups: int
+    """Saved groups that were compared."""
+    only: tuple[Sequence[str], Sequence[str]]
+    """Metrics that one run never logs, by the run that does; they were not compared."""
+
+
+def compare(one: Run, other: Run) -> Comparison:
+    """Where two runs part."""
+    rows, others = _rows(one), _rows(other)
+    mine, theirs = ({name: None for row in found.values() for name in row} for found in (rows, others))
+    shared = sorted((name for name in mine if name in theirs), key=_place)
+    steps = sorted(rows.keys() & others.keys())
+
+    def differing(step: int) -> list[Metric]:
+        pairs = [Metric(name, rows[step].get(name), others[step].get(name)) for name in shared]
+        return [pair for pair in pairs if not _equal(pair.one, pair.other)]
+
+    first = next((step for step in steps if differing(step)), None)
+    until = first or max(steps, default=0)
+    parted, response, groups = _responses(one.rollouts, other.rollouts, until)
+    step = parted or first
+    return Comparison(
+        steps,
+        step,
+        differing(step) if step in steps else [],
+        response,
+        len(shared),
+        groups,
+        ([name for name in mine if name not in theirs], [name for name in theirs if name not in mine]),
+    )
+
+
+def told(one: Run, other: Run) -> list[str]:
+    """What can be said of two runs, in sentences: whether they are the same, whether they began with the same content,
+    and in what settings and environment they differ."""
+    found = compare(one, other)
+    sentences = [
+        *where(found, one, other),
+        *_contents(one, other),
+        *_different("settings", one.settings, other.settings, {*OWN, RESUMED} - {"train.seed"}),
+        *_different("environment", one.environment, other.environment, set()),
+    ]
+    for run in (one, other):
+        for resumed in run.resumed:
+            own = {name: value for name, value in resumed.get("settings", {}).items() if name not in {*OWN, RESUMED}}
+            changed = f" with {_named([f'--{name} {value}' for name, value in own.items()])}" if own else ""
+            sentences.append(f"{run.name} was resumed on {resumed['started']}{changed}.")
+    return sentences
+
+
+def _rows(run: Run) -> dict[int, dict[str, Any]]:
+    """The metrics that repeat, by step, with those of an evaluation after it."""
+    found: dict[int, dict[str, Any]] = {row["step"]: {} for row in run.metrics}
+    for row in (*run.metrics, *run.evaluations):
+        if row["step"] in found:
+            repeating = {name: row[name] for name in row if name not in ("step", "time") and _repeats(name)}
+            found[row["step"]] |= repeating
+    return found
+
+
+@functools.cache
+def _known(name: str) -> tuple[int, bool]:
+    """A metric's place in the glossary, and whether it repeats. A reward's own logs are in no glossary: they repeat
+    and come last."""
+    entries = ((place, metric.entry_of(name)) for place, metric in enumerate(GLOSSARY))
+    return next(((place, entry.repeats) for place, entry in entries if entry), (len(GLOSSARY), True))
+
+
+def _place(name: str) -> int:
+    return _known(name)[0]
+
+
+def _repeats(name: str) -> bool:
+    return _known(name)[1]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return bool(one == other) or (one != one and other != other)
+
+
+def _responses(
+    one: SavedGroups | None, other: SavedGroups | None, until: int
+) -> tuple[int | None, Response | None, int]:
+    """The first step up to ``until`` in which saved responses differ, what differs, and how many groups were
+    compared. Only steps of which both runs saved groups count."""
+    if one is None or other is None:
+        return None, None, 0
+    places, others = ({name: place for place, name in enumerate(found.names)} for found in (one, other))
+    steps = sorted({step for step, _ in places} & {step for step, _ in others})
+    count = 0
+    for step in steps:
+        if step > until:
+            break
+        groups = sorted(group for at, group in places.keys() | others.keys() if at == step)
+        pairs: list[tuple[int, list[dict[str, Any]], list[dict[str, Any]]]] = []
+        for group in groups:
+            mine, theirs = places.get((step, group)), others.get((step, group))
+            count += 1
+            if mine is not None and theirs is not None and one.raw(mine) == other.raw(theirs):
+                continue
+            pairs.append((group, one[mine] if mine is not None else [], other[theirs] if theirs is not None else []))
+        if response := next(_differing(pairs), None):
+            return step, response, count
+    return None, None, count
+
+
+def _differing(
+    pairs: Sequence[tuple[int, list[dict[str, Any]], list[dict[str, Any]]]],
+) -> Iterator[Response]:
+    """What differs in groups: by field, then by group and response."""
+    for field in FIELDS:
+        for group, responses, others in pairs:
+            for number, (mine, theirs) in enumerate(zip(responses, others, strict=False), 1):
+                value, its = mine.get(field), theirs.get(field)
+                if isinstance(value, list) and isinstance(its, list):
+                    if (place := _first(value, its)) is not None:
+                        one, other = (found[place] if place < len(found) else None for found in (value, its))
+                        yield Response(group, number, field, one, other, place + 1, mine["prompt"])
+                elif not _equal(value, its):
+                    yield Response(group, number, field, value, its, None, mine["prompt"])
+    for group, responses, others in pairs:
+        if len(responses) != len(others):
+            prompt = (responses or others)[0]["prompt"]
+            yield Response(group, 0, "responses", len(responses), len(others), None, prompt)
+
+
+def _first(one: Sequence[Any], other: Sequence[Any]) -> int | None:
+    """The first place in which two lists differ."""
+    if one == other:
+        return None
+    places = (place for place, pair in enumerate(zip(one, other, strict=False)) if not _equal(*pair))
+    return next(places, None if len(one) == len(other) else min(len(one), len(other)))
+
+
+def where(found: Comparison, one: Run, other: Run) -> Iterator[str]:
+    """Where two runs part, in sentences."""
+    names = f"{one.name} and {other.name}"
+    if not found.steps:
+        yield f"{names} have no step in common."
+        return
+    first, last = found.steps[0], found.steps[-1]
+    begin = "" if first == 1 else f"from step {first} "
+    if found.step is None:
+        saved = f" and {found.groups:,} saved groups" if found.groups else ""
+        yield (
+            f"{names} are identical {begin}to step {last}, the last that both have: {found.compared} metrics of each "
+            f"step{saved}, to the last bit. Times and counts of requests are left out."
+        )
+    else:
+        same = [step for step in found.steps if step < found.step]
+        before = f" They are identical {begin}to step {same[-1]}." if same else ""
+        yield f"{names} differ from step {found.step} on.{before}"
+        if found.metrics:
+            metric = found.metrics[0]
+            count = f"{len(found.metrics)} of {found.compared} metrics of this step differ"
+            yield f"First metric: {metric.name}, {_shown(metric.one)} against {_shown(metric.other)}; {count}."
+        else:
+            yield f"All {found.compared} metrics of this step are equal, but saved responses differ."
+        yield _response(found.response, both=one.rollouts is not None and other.rollouts is not None)
+    for run, only in zip((one, other), found.only, strict=True):
+        if only:
+            yield f"Only {run.name} logs {_named(only)}; not compared."
+
+
+def _response(response: Response | None, both: bool) -> str:
+    if response is None:
+        if both:
+            return "The responses that both saved up to this step are equal."
+        return "First response: not known, since not both runs saved responses (--shaping.save_rollouts)."
+    prompt = "" if response.field == "prompt" else f" Its prompt: {_shown(response.prompt)}."
+    values = f"{_shown(response.one)} against {_shown(response.other)}"
+    if response.field == "responses":
+        return f"First group: {response.group}, of which {values} responses are saved.{prompt}"
+    place = f", token {response.token}" if response.token is not None else ""
+    what = "" if response.field == "tokens" else f", {response.field}"
+    return f"First response: group {response.group}, response {response.number}{what}{place}: {values}.{prompt}"
+
+
+def _contents(one: Run, other: Run) -> Iterator[str]:
+    if without := [run.name for run in (one, other) if not run.sha256]:
+        yield f"Whether policy and data are the same content is not known: {_named(without)} recorded no hashes."
+        return
+    same: list[str] = []
+    different: list[str] = []
+    unknown: list[str] = []
+    for key in dict.fromkeys([*one.sha256, *other.sha256]):
+        flag, _, number = key.partition(" ")
+        name = f"{CONTENTS.get(flag, flag)} {number}".rstrip()
+        mine, theirs = one.sha256.get(key), other.sha256.get(key)
+        if mine is None or theirs is None:
+            run = one if mine is None else other
+            missing = "it has not ended" if key == "final_weights" else "its run.json has no hash"
+            unknown.append(f"{name} ({run.name}: {run.not_hashed.get(key, missing)})")
+        else:
+            (same if mine == theirs else different).append(name)
+    for label, found in (("The same content", same), ("Other content", different), ("Not known", unknown)):
+        if found:
+            yield f"{label}: {', '.join(found)}."
+
+
+def _different(what: str, one: Mapping[str, Any], other: Mapping[str, Any], without: set[str]) -> Iterator[str]:
+    """Of the names that both have: a flag of one version alone is no other setting."""
+    names = [name for name in sorted(one.keys() & other.keys() - without) if one[name] != other[name]]
+    pairs = [f"{name} ({_shown(one[name])} against {_shown(other[name])})" for name in names]
+    if pairs:
+        yield f"Other {what}: {', '.join(pairs)}."
+    elif one and other:
+        yield f"The same {what}."
+
+
+def _shown(value: Any) -> str:
+    """A number with all its digits, a text in quotes and not too long, null as in the files."""
+    text = "null" if value is None else repr(value)
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…{text[-1]}"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
