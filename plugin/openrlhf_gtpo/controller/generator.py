@@ -152,11 +152,7 @@ class Generator(SamplesGenerator):
             self.tally, self._evaluating = kept, False
 
     def _generate_vllm(self, dataloader_iter: Any, num_prompts: int, dynamic_filtering: Any, **kwargs: Any) -> Any:
-        samples, consumed, exhausted = self._in_order(
-            *super()._generate_vllm(
-                dataloader_iter=dataloader_iter, num_prompts=num_prompts, dynamic_filtering=dynamic_filtering, **kwargs
-            )
-        )
+        samples, consumed, exhausted = self._generated(dataloader_iter, num_prompts, dynamic_filtering, **kwargs)
         group_size = kwargs.get("n_samples_per_prompt", self.args.rollout.n_samples_per_prompt)
         if self.args.reward.remote_url:  # else a reward model gives the rewards later
             samples, consumed, exhausted = self._rewarded(
@@ -165,6 +161,16 @@ class Generator(SamplesGenerator):
         if not self._evaluating and len(samples) < num_prompts * group_size:
             samples = self._whole_updates(samples, group_size)
         return self._same_logs(samples), consumed, exhausted
+
+    def _generated(
+        self, dataloader_iter: Any, num_prompts: int, dynamic_filtering: Any, **kwargs: Any
+    ) -> tuple[list[Experience], int, bool]:
+        """As OpenRLHF's ``_generate_vllm``, whose groups are in the order of their answers; these are in that of their
+        places."""
+        samples, consumed, exhausted = super()._generate_vllm(
+            dataloader_iter=dataloader_iter, num_prompts=num_prompts, dynamic_filtering=dynamic_filtering, **kwargs
+        )
+        return sorted(samples, key=lambda sample: sample.index), consumed, exhausted
 
     def _rewarded(
         self,
@@ -189,11 +195,7 @@ class Generator(SamplesGenerator):
             if not missing or exhausted or self._evaluating:
                 break
             logger.warning("Drawing %d other prompts for groups that lost a reward.", missing)
-            more, more_consumed, exhausted = self._in_order(
-                *super()._generate_vllm(
-                    dataloader_iter=dataloader_iter, num_prompts=missing, dynamic_filtering=dynamic_filtering, **kwargs
-                )
-            )
+            more, more_consumed, exhausted = self._generated(dataloader_iter, missing, dynamic_filtering, **kwargs)
             consumed += more_consumed
             samples += self._whole_groups(more, **kwargs)
         return samples, consumed, exhausted
@@ -203,21 +205,14 @@ class Generator(SamplesGenerator):
         purpose = "evaluation" if self._evaluating else "policy"
         places = range(self._drawn, self._drawn + len(prompts))
         self._drawn = places.stop
-        arguments = ({"place": place, "seed": self._seed(purpose, place)} for place in places)
+        seeds = (derived(self.args.train.seed, purpose, self.steps, place) for place in places)
+        arguments = ({"place": place, "seed": seed} for place, seed in zip(places, seeds, strict=True))
         engines = self.vllm_engines
         self.vllm_engines = [SeededEngine(engine, arguments) for engine in engines]
         try:
             return super()._dispatch_prompts_to_vllm(prompts, labels, **kwargs)
         finally:
             self.vllm_engines = engines
-
-    def _seed(self, purpose: str, place: int) -> int:
-        return derived(self.args.train.seed, purpose, self.steps, place)
-
-    def _in_order(self, samples: list[Experience], *others: Any) -> tuple[Any, ...]:
-        """What OpenRLHF's method returned, with the groups in the order of their places; they were in that of their
-        answers."""
-        return sorted(samples, key=lambda sample: sample.index), *others
 
     def _process_response_into_experience(self, response: dict[str, Any], **generate_kwargs: Any) -> Experience:
         experience = self._experience_of(response, **generate_kwargs)
