@@ -86,7 +86,10 @@ def _beginning_draws(sample: Callable[..., Any]) -> Callable[..., Any]:
         for generator in generators.values():
             if isinstance(generator, RewindableGenerator):  # the runs that warm vLLM up have others
                 generator.begin_draw()
-        return sample(self, logits, generators, *args)
+        # The same tokens; the method for CPUs would draw noise for all rows and replace it by that of the seeds.
+        return (
+            self.forward_native(logits, generators, *args) if generators else sample(self, logits, generators, *args)
+        )
 
     return hooked
 
