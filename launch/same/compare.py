@@ -55,8 +55,17 @@ POLICY = "{policy}"
 GTPO = ("--algo.advantage.estimator=gtpo", "--algo.kl.init_coef=0")
 DAPO = ("--preset=dapo", f"--reward.overlong_buffer_len={MAX_NEW_TOKENS // 4}")
 CONFIGURATIONS: dict[str, tuple[str, ...]] = {
-    # The policy is its own guide, so that no second one is to be trained.
-    "m1_m2": (*DAPO, f"--guide.model={POLICY}", "--guide.samples=2", "--guide.when", "all", "zero_reward"),
+    # The policy is its own guide, so that no second one is to be trained. In groups of four it is always wrong now and
+    # then, and as its own guide then right, so that M2 has work.
+    "m1_m2": (
+        *DAPO,
+        "--rollout.n_samples_per_prompt=4",
+        f"--guide.model={POLICY}",
+        "--guide.samples=4",
+        "--guide.when",
+        "all",
+        "zero_reward",
+    ),
     "dapo": DAPO,
     "dapo_forking": ("--preset=dapo_forking", *DAPO[1:]),
     "gtpo": GTPO,
@@ -73,7 +82,7 @@ SHARED = (
     "--data.apply_chat_template",
     "--data.max_len=96",
     f"--train.max_steps={STEPS}",
-    "--train.batch_size=16",  # divides 8 x 8 responses and, with the guide's, 8 x 10: four updates a step, or five
+    "--train.batch_size=16",  # four updates a step
     "--train.micro_batch_size=16",
     f"--rollout.batch_size={PROMPTS}",
     f"--rollout.n_samples_per_prompt={SAMPLES}",
