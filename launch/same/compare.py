@@ -158,10 +158,10 @@ def checked_out(commit: str, cleanup: contextlib.ExitStack) -> Path:
 def warm_start() -> Path:
     """Folder with model/ and train.jsonl, the same for both sides."""
     folder = RUNS / "warm_start"
-    print("The policy is taken from runs/cache, or trained first: two minutes without a line", flush=True)
+    print("The policy is taken from runs/cache, or trained first, which takes two minutes", flush=True)
     command = [sys.executable, str(ROOT / "launch" / "laptop" / "warm_start.py"), "--out", str(folder)]
     command += ["--prompts", str(STEPS * PROMPTS * FILTERED)]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return folder
 
 
@@ -252,7 +252,10 @@ def run(jobs: Sequence[Job], start: Path, cleanup: contextlib.ExitStack) -> dict
             print(f"  {job.configuration} at {job.side.name}: {seconds:.0f} s", flush=True)
             fault = finish(job, process.returncode)
             if fault and job not in again and not (job.part / "metrics.jsonl").exists():
-                print("    it ended before its first step, as Ray does on a busy machine: once more", flush=True)
+                print(
+                    "    it ended before its first step: once more, since Ray may fail to start on a busy machine",
+                    flush=True,
+                )
                 again.add(job)
                 waiting.insert(0, job)
             elif fault:
@@ -333,8 +336,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         here = Side("here", ROOT, RUNS / "here")
         if subprocess.run(["git", "diff", "--quiet", commit, "--", REQUIREMENTS], cwd=ROOT).returncode:
             print(f"{REQUIREMENTS} is another at {there.name}: both sides run with this tree's packages.")
+        count = f"{len(names)} configuration{'s'[: len(names) > 1]}"
         print(
-            f"{len(names)} configurations, {STEPS} steps of {PROMPTS} x {SAMPLES} responses, {AT_ONCE} runs at a "
+            f"{count}, {STEPS} steps of {PROMPTS} x {SAMPLES} responses, {AT_ONCE} runs at a "
             f"time; {len(names) - len(waiting)} of {there.name} are kept from before",
             flush=True,
         )
