@@ -4,14 +4,13 @@ and the dose-response picture."""
 from __future__ import annotations
 
 import io
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import record
-from inference import Paired, area, holm, paired, quantile
+from inference import Paired, area, holm, mean_and_half, paired
 from openrlhf_gtpo.tables import markdown
 from record import Record
 
@@ -35,6 +34,10 @@ CONTROL = Family(
     "Real against shuffled entropies at the same dose (primary)",
     tuple((f"{REAL}_{dose}", f"{SHUFFLED}_{dose}") for dose in ("1", "3")),
 )
+HARM = Family(
+    "Shuffled entropies against none (not in the plan; added to tell harm by the control from help by entropy)",
+    tuple((f"{SHUFFLED}_{dose}", f"{REAL}_0") for dose in ("1", "3")),
+)
 DOSE = Family(
     "Each dose against none",
     tuple((f"{REAL}_{dose}", f"{REAL}_0") for dose in ("0.1", "1", "3")),
@@ -44,7 +47,7 @@ GRPO_S = Family("GRPO-S, real against shuffled", (("grpo_s_1", "grpo_s_shuffled_
 
 def outcomes(run: Record) -> dict[str, float]:
     """A run's figures by name."""
-    entropy = run.training["entropy"]
+    entropy = run.series("entropy")
     width = min(WINDOW, len(entropy))
     means = [statistics.fmean(entropy[i : i + width]) for i in range(len(entropy) - width + 1)]
     values = (
@@ -53,7 +56,7 @@ def outcomes(run: Record) -> dict[str, float]:
         run.last["pass@1"],
         run.last["entropy"],
         means[-1] - min(means),
-        statistics.fmean(run.training["length"][-width:]),
+        statistics.fmean(run.series("length")[-width:]),
     )
     return dict(zip((*OUTCOMES, *SECONDARY), values, strict=True))
 
@@ -67,23 +70,6 @@ def by_seed(records: Sequence[Record]) -> dict[str, dict[str, dict[int, float]]]
     return found
 
 
-def check(records: Sequence[Record]) -> None:
-    """Refuse records that cannot be compared.
-
-    Raises:
-        ValueError: there are none, or they differ in their steps, or runs of one arm differ in their flags.
-    """
-    if not records:
-        raise ValueError("there are no records of runs: run the study first")
-    steps = sorted({run.steps for run in records})
-    if len(steps) > 1:
-        raise ValueError(f"the records are of runs of {' and '.join(map(str, steps))} steps: keep those of one length")
-    flags: dict[str, tuple[str, ...]] = {}
-    for run in records:
-        if flags.setdefault(run.arm, run.flags) != run.flags:
-            raise ValueError(f"the records of {run.arm} have two sets of flags: keep those of one")
-
-
 def compared(family: Family, values: Mapping[str, Mapping[str, Mapping[int, float]]], names: Mapping[str, str]) -> str:
     """A family's table, corrected for its number of tests; empty where no pair has two seeds."""
     found: list[tuple[str, str, Paired]] = []
@@ -95,35 +81,41 @@ def compared(family: Family, values: Mapping[str, Mapping[str, Mapping[int, floa
                     found.append((f"{names[one]} - {names[other]}", outcome, result))
     if not found:
         return ""
-    corrected = holm([result.p for _, _, result in found])
+    # A test at the ceiling was planned and counts, as one that finds nothing.
+    corrected = holm([1.0 if result.p is None else result.p for _, _, result in found])
     rows = []
     for (pair, outcome, result), p in zip(found, corrected, strict=True):
         gap = f"{result.mean:+.4f} ± {result.half:.4f}"
-        seen = f"{result.visible(0.05 / len(found)):.4f}"
-        rows.append([pair, outcome, result.seeds, f"**{gap}**" if p < 0.05 else gap, small(result.p), small(p), seen])
-    head = ["", "outcome", "seeds", "difference", "p", f"p, Holm of {len(found)}", "visible at 80 %"]
-    return f"\n{family.title}. Bold: p below 0.05 after Holm's correction.\n\n{markdown(head, rows)}\n"
+        tests: list[str] = [CEILING, *[""] * 4]
+        if result.p is not None:
+            seen = f"{result.visible(0.05 / len(found)):.4f}"
+            tests = [small(result.p), small(p), small(result.flip), small(result.welch), seen]
+        rows.append([pair, outcome, result.seeds, f"**{gap}**" if p < 0.05 else gap, *tests])
+    head = ["", "outcome", "seeds", "difference", "p", f"p, Holm of {len(found)}", "p, sign flip", "p, Welch"]
+    return f"\n{family.title}. {BOLD}\n\n{markdown([*head, 'visible at 80 %'], rows)}\n"
 
 
-def small(p: float) -> str:
-    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
+CEILING = "ceiling"
+"""In the place of a p where no run of either arm differs from the others."""
+BOLD = "Bold: p below 0.05 after Holm's correction."
+READ = (
+    "How to read the tests. p: Student's t test of the differences between runs with the same seed, which takes them "
+    "as normal. Holm: that p, corrected for the tests of its own table, ceilings included; nothing is corrected for "
+    "the number of tables. Sign flip: exact, without normality; eight pairs can give no less than 0.0078, four no "
+    "less than 0.125. Welch: the two arms as independent samples. Ceiling: both arms have the same value in every "
+    "run, so there is nothing to test. Intervals are 95 % intervals, each by itself."
+)
+
+
+def small(p: float | None) -> str:
+    return "" if p is None else f"{p:.3f}" if p >= 0.01 else f"{p:.2g}"
 
 
 def families(arms: Sequence[str]) -> list[Family]:
-    """The planned ones, and all other arms against GRPO."""
+    """The planned ones, all other arms against GRPO, and the control against no entropy."""
     named = {arm for family in (CONTROL, DOSE) for pair in family.pairs for arm in pair}
     others = tuple((arm, "grpo") for arm in arms if arm not in named | {"grpo"})
-    return [CONTROL, DOSE, GRPO_S, Family("The other arms against GRPO", others)]
-
-
-def mean_and_half(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean and half the width of its 95 % interval over seeds; None for one seed."""
-    if len(values) < 2:
-        return values[0], None
-    return (
-        statistics.fmean(values),
-        quantile(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values)),
-    )
+    return [CONTROL, HARM, DOSE, GRPO_S, Family("The other arms against GRPO", others)]
 
 
 def write(folder: Path, out: Path, names: Mapping[str, str]) -> str:
@@ -141,7 +133,7 @@ def write(folder: Path, out: Path, names: Mapping[str, str]) -> str:
         ValueError: the records cannot be compared.
     """
     records = record.load(folder)
-    check(records)
+    record.check(records)
     values = by_seed(records)
     arms = [arm for arm in names if arm in values]
     rows = []
@@ -155,7 +147,8 @@ def write(folder: Path, out: Path, names: Mapping[str, str]) -> str:
         rows.append([names[arm], len(mine), *cells, f"{statistics.median(run.seconds for run in mine):.0f}"])
     head = ["", "seeds", *OUTCOMES, *SECONDARY, "seconds a run"]
     text = f"{markdown(head, rows)}\n\nMean over seeds ± half a 95 % interval (Student's t over seeds).\n"
-    text += "".join(compared(family, values, names) for family in families(arms))
+    tests = "".join(compared(family, values, names) for family in families(arms))
+    text += f"\n{READ}\n{tests}" if tests else ""
     commits = ", ".join(sorted({run.commit for run in records}))
     text += f"\n{len(records)} runs of {records[0].steps} steps; commits: {commits}.\n"
     (out / "table.md").write_text(text, encoding="utf-8")

@@ -10,7 +10,6 @@ file in OUT/records, so the study may be stopped and continued; --analyse reads 
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import dose
@@ -86,7 +85,7 @@ DESIGN = Design(
     max_length=144,
     learning_rate=1.5e-4,
     final_samples=None,
-    write=lambda study: analyse(study.records, study.out),
+    analyse=lambda records, out: analyse(records, out),
 )
 
 
@@ -96,12 +95,4 @@ def analyse(records: Path, out: Path) -> str:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--analyse"] and len(sys.argv) == 3:
-        folder = Path(sys.argv[2])
-        try:
-            print(analyse(folder, folder))
-        except ValueError as error:
-            print(f"{Path(sys.argv[0]).name}: {error}", file=sys.stderr)
-            raise SystemExit(2) from None
-    else:
-        main(DESIGN)
+    main(DESIGN)

@@ -1,6 +1,7 @@
 """Trains a policy that is rarely right with DAPO and with mixed-policy DAPO, several seeds each, and compares them.
 
     python launch/compare/guided.py [--long] [--seeds 3] [--steps N] [--out runs/guided]
+    python launch/compare/guided.py --analyse FOLDER
 
 A second policy, which is right more often, is the guide. M1 adds two of its responses to each group. M2 makes a second
 batch of the groups without a right response, which dynamic sampling drops, with two responses of the guide each. All

@@ -1,5 +1,5 @@
-"""Paired comparisons over seeds: Student's t, Holm's correction, and the smallest difference that some seeds can see.
-Pure functions of numbers."""
+"""Comparisons over seeds: Student's paired t, the exact sign-flip test and Welch's t beside it, Holm's correction, and
+the smallest difference that some seeds can see. Pure functions of numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import mpmath
 
 
-def tail(t: float, degrees: int) -> float:
+def tail(t: float, degrees: float) -> float:
     """The probability that Student's |t| exceeds this one."""
     x = degrees / (degrees + t * t)
     return float(mpmath.betainc(degrees / 2, 0.5, 0, x, regularized=True))
@@ -31,6 +31,14 @@ def quantile(probability: float, degrees: int) -> float:
     return high
 
 
+def mean_and_half(values: Sequence[float]) -> tuple[float, float | None]:
+    """The mean and half the width of its 95 % interval over seeds; None for one seed."""
+    if len(values) < 2:
+        return values[0], None
+    half = quantile(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
+    return statistics.fmean(values), half
+
+
 @dataclass(frozen=True)
 class Paired:
     """The mean of differences between runs of the same seed."""
@@ -39,8 +47,13 @@ class Paired:
     deviation: float
     """Standard deviation of one difference."""
     seeds: int
-    p: float
-    """Of Student's paired t test, two-sided."""
+    p: float | None
+    """Of Student's paired t test, two-sided, which takes the differences as normal; None where they do not vary: then
+    there is nothing to test."""
+    flip: float | None
+    """Of the exact sign-flip test, two-sided, which takes them as symmetric around 0 and no more."""
+    welch: float | None
+    """Of Welch's t test, two-sided, which takes the two arms as independent."""
 
     @property
     def half(self) -> float:
@@ -60,13 +73,42 @@ def paired(one: Mapping[int, float], other: Mapping[int, float]) -> Paired | Non
         one: seed -> outcome.
         other: of the arm that is subtracted.
     """
-    gaps = [one[seed] - other[seed] for seed in sorted(one.keys() & other.keys())]
+    seeds = sorted(one.keys() & other.keys())
+    gaps = [one[seed] - other[seed] for seed in seeds]
     if len(gaps) < 2:
         return None
     mean, deviation = statistics.fmean(gaps), statistics.stdev(gaps)
     if deviation == 0:
-        return Paired(mean, 0.0, len(gaps), 1.0 if mean == 0 else 0.0)
-    return Paired(mean, deviation, len(gaps), tail(mean / deviation * math.sqrt(len(gaps)), len(gaps) - 1))
+        return Paired(mean, 0.0, len(gaps), None, None, None)
+    t = mean / deviation * math.sqrt(len(gaps))
+    apart = welch([one[seed] for seed in seeds], [other[seed] for seed in seeds])
+    return Paired(mean, deviation, len(gaps), tail(t, len(gaps) - 1), sign_flip(gaps), apart)
+
+
+MOST_FLIPPED = 16
+"""Differences whose signs are all tried: 65,536 sums."""
+
+
+def sign_flip(gaps: Sequence[float]) -> float | None:
+    """The share of all choices of signs for which the sum is at least as far from 0: at least 2 / 2^n for n
+    differences. None above `MOST_FLIPPED` of them."""
+    if len(gaps) > MOST_FLIPPED:
+        return None
+    seen = abs(math.fsum(gaps)) * (1 - 1e-12)  # sums that are equal but for rounding count as equal
+    sums = (
+        math.fsum(sign * gap for sign, gap in zip(signs, gaps, strict=True))
+        for signs in itertools.product((1, -1), repeat=len(gaps))
+    )
+    return statistics.fmean(abs(total) >= seen for total in sums)
+
+
+def welch(one: Sequence[float], other: Sequence[float]) -> float:
+    """The p of Welch's t test for two samples that do not both lack variance (Welch 1947; degrees of Satterthwaite
+    1946)."""
+    parts = [statistics.variance(sample) / len(sample) for sample in (one, other)]
+    squares = [part**2 / (len(sample) - 1) for part, sample in zip(parts, (one, other), strict=True)]
+    t = (statistics.fmean(one) - statistics.fmean(other)) / math.sqrt(sum(parts))
+    return tail(t, sum(parts) ** 2 / sum(squares))
 
 
 def holm(values: Sequence[float]) -> list[float]:

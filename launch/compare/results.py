@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import html
 import json
-import math
 import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import record
+from inference import holm, mean_and_half, paired
 from openrlhf_gtpo.report.curves import curves_of, png, smoothed, width
 from openrlhf_gtpo.report.page import page, table
 from openrlhf_gtpo.report.run import Run, read, series
 from openrlhf_gtpo.tables import markdown
-
-# 97.5 % quantiles of Student's t by degrees of freedom.
-T = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
+from record import final
 
 FIGURES = ("pass@1", "pass@4", "pass@8", "pass@32", "entropy_response_mean", "response_length")
 """Columns of the table, from the final evaluation; pass@1 is the mean over the samples, Mean@32."""
@@ -42,23 +41,9 @@ class Interval:
         width = "" if self.half is None else f" ± {self.half:,.{places}f}"
         return f"{self.mean:,.{places}f}{width}"
 
-    @property
-    def is_beyond_noise(self) -> bool:
-        """Whether 0 is outside."""
-        return self.half is not None and abs(self.mean) > self.half
-
 
 def interval(values: Sequence[float]) -> Interval:
-    mean = statistics.fmean(values)
-    if len(values) == 1:
-        return Interval(mean, None)
-    return Interval(mean, T[len(values) - 1] * statistics.stdev(values) / math.sqrt(len(values)))
-
-
-def final(folder: Path) -> dict[str, float]:
-    """The means of an evaluation's only benchmark."""
-    (figures,) = json.loads((folder / "eval.json").read_text(encoding="utf-8"))["benchmarks"].values()
-    return {key: value["mean"] for key, value in figures.items() if isinstance(value, dict)}
+    return Interval(*mean_and_half(values))
 
 
 @dataclass(frozen=True)
@@ -209,6 +194,86 @@ COMPARISON = Layout(
 )
 
 
+@dataclass(frozen=True)
+class Finished:
+    """What the tables of a study are made of."""
+
+    runs: Mapping[str, Sequence[Run]]
+    """Key of an algorithm -> its runs, one for each seed."""
+    finals: Mapping[str, Mapping[int, Mapping[str, float]]]
+    """Key -> seed -> the figures of the evaluation at the run's end."""
+    before: Mapping[str, Mapping[str, float]]
+    """The same of the policies from before the runs."""
+
+
+Cells = tuple[list[Any], list[list[Any]]]
+"""A table: its head, its rows."""
+
+
+def tables(found: Finished, names: Mapping[str, str], layout: Layout) -> tuple[str, list[Cells]]:
+    """The tables of a study for people, as Markdown and as cells.
+
+    Args:
+        found: the runs.
+        names: key of an algorithm -> its name.
+        layout: of the study.
+    """
+    rows: list[list[Any]] = [
+        [name, *(Interval(figures[key], None) for key in layout.figures), *("" for _ in layout.columns)]
+        for name, figures in found.before.items()
+    ]
+    for key, mine in found.runs.items():
+        cells = [interval([final[figure] for final in found.finals[key].values()]) for figure in layout.figures]
+        rows.append([names[key], *cells, *(column.cell(mine) for column in layout.columns)])
+    head = ["", *layout.figures, *(column.title for column in layout.columns)]
+    base = layout.baseline
+    others = [key for key in found.runs if key != base and base in found.runs]
+    differences = compared(others, base, found.finals, layout.figures, names)
+    courses: list[Cells] = [
+        (
+            [course.title, *(column.title for column in course.columns)],
+            [[names[key], *(column.cell(mine) for column in course.columns)] for key, mine in found.runs.items()],
+        )
+        for course in layout.tables
+    ]
+    text = f"{markdown(head, rows)}\n\nMean over seeds ± half a 95 % interval (Student's t over seeds).\n"
+    if differences:
+        text += (
+            f"\nDifference to {names[base]} with the same seed. Each interval is a 95 % interval by itself; bold "
+            "where p is below 0.05 (Student's paired t test) after Holm's correction for the "
+            f"{len(differences) * len(layout.figures)} comparisons of this table.\n\n"
+            f"{markdown(['', *layout.figures], differences)}\n"
+        )
+    text += "".join(f"\n{markdown(*course)}\n" for course in courses)
+    gaps: Cells = ([f"Difference to {names.get(base, base)} with the same seed", *layout.figures], differences)
+    return text, [(head, rows), gaps, *courses]
+
+
+def analyse(records: Path, out: Path, names: Mapping[str, str], layout: Layout) -> str:
+    """Write table.md out of the records of a folder, as `write` does out of the runs' files; returns the tables.
+
+    Args:
+        records: folder of the records.
+        out: where to.
+        names: key of an algorithm -> its name, in the order of the tables.
+        layout: of the study.
+
+    Raises:
+        ValueError: the records cannot be compared.
+    """
+    loaded = record.load(records)
+    record.check(loaded)
+    mine = {key: [one for one in loaded if one.arm == key] for key in names}
+    found = Finished(
+        {key: [one.run for one in some] for key, some in mine.items() if some},
+        {key: {one.seed: one.final for one in some} for key, some in mine.items() if some},
+        loaded[0].before,
+    )
+    text, _ = tables(found, names, layout)
+    (out / "table.md").write_text(text, encoding="utf-8")
+    return text
+
+
 def write(
     out: Path,
     names: Mapping[str, str],
@@ -221,7 +286,7 @@ def write(
     Args:
         out: the study's folder, with the folders of layout.measured; start/ is the policy with which all runs began.
         names: key of an algorithm -> its name.
-        folders: key -> the folders of its runs, one for each seed.
+        folders: key -> the folders of its runs, one for each seed, in their order from 0.
         layout: tables and pictures.
         title: of the report.
 
@@ -229,46 +294,17 @@ def write(
         The tables for people, as Markdown.
     """
     runs = {key: [read(folder) for folder in mine] for key, mine in folders.items()}
-    finals = {key: [final(folder / "final") for folder in mine] for key, mine in folders.items()}
+    finals = {
+        key: {seed: final(folder / "final") for seed, folder in enumerate(mine)} for key, mine in folders.items()
+    }
     before = {name: final(out / name) for name in layout.measured}
-    rows: list[list[Any]] = [
-        [name, *(Interval(figures[key], None) for key in layout.figures), *("" for _ in layout.columns)]
-        for name, figures in before.items()
-    ]
-    for key, mine in runs.items():
-        cells = [interval([figures[figure] for figures in finals[key]]) for figure in layout.figures]
-        rows.append([names[key], *cells, *(column.cell(mine) for column in layout.columns)])
-    head = ["", *layout.figures, *(column.title for column in layout.columns)]
-    base, differences = layout.baseline, []
-    for key in runs:
-        if key == base or base not in runs:
-            continue
-        gaps = [
-            interval([mine[figure] - other[figure] for mine, other in zip(finals[key], finals[base], strict=True)])
-            for figure in layout.figures
-        ]
-        differences.append([names[key], *(f"**{gap}**" if gap.is_beyond_noise else str(gap) for gap in gaps)])
-    courses = [
-        (
-            [course.title, *(column.title for column in course.columns)],
-            [[names[key], *(column.cell(mine) for column in course.columns)] for key, mine in runs.items()],
-        )
-        for course in layout.tables
-    ]
-    text = f"{markdown(head, rows)}\n\nMean over seeds ± half a 95 % interval (Student's t over seeds).\n"
-    if differences:
-        text += (
-            f"\nDifference to {names[base]} with the same seed; bold where the interval excludes 0 "
-            f"({len(differences) * len(layout.figures)} comparisons: one in twenty is bold by chance).\n\n"
-            f"{markdown(['', *layout.figures], differences)}\n"
-        )
-    text += "".join(f"\n{markdown(*course)}\n" for course in courses)
+    text, cells = tables(Finished(runs, finals, before), names, layout)
     (out / "table.md").write_text(text, encoding="utf-8")
     columns = list(layout.columns)  # entropy has its own entry below
     columns += [column for course in layout.tables if course is not ENTROPY for column in course.columns]
     summary = {
         **before,
-        "runs": {key: [dict(figures) for figures in mine] for key, mine in finals.items()},
+        "runs": {key: list(mine.values()) for key, mine in finals.items()},
         "entropy": {key: [dataclasses.asdict(Entropy.of(run)) for run in mine] for key, mine in runs.items()},
         **{
             column.title.replace(" ", "_"): {key: [column.value(run) for run in mine] for key, mine in runs.items()}
@@ -285,17 +321,42 @@ def write(
     ]
     curves = [curve for end in layout.picture for curve in curves_of(everything) if curve[0].endswith(end)]
     (out / "curves.png").write_bytes(png(series(everything), curves))
-    introduction = "".join(
-        f'<div class="wide">{html_table(first, cells)}</div>'
-        for first, cells in (
-            (head, rows),
-            ([f"Difference to {names.get(base, base)} with the same seed", *layout.figures], differences),
-            *courses,
-        )
-        if cells
-    )
+    introduction = "".join(f'<div class="wide">{html_table(*one)}</div>' for one in cells if one[1])
     (out / "report.html").write_text(page(everything, title=title, introduction=introduction), encoding="utf-8")
     return text
+
+
+def compared(
+    keys: Sequence[str],
+    base: str,
+    finals: Mapping[str, Mapping[int, Mapping[str, float]]],
+    figures: Sequence[str],
+    names: Mapping[str, str],
+) -> list[list[str]]:
+    """Rows of differences to the baseline between runs of the same seed, corrected for their number.
+
+    Args:
+        keys: algorithms.
+        base: the one that is subtracted.
+        finals: key -> seed -> the figures.
+        figures: columns.
+        names: key of an algorithm -> its name.
+    """
+    values = {
+        key: [{seed: run[figure] for seed, run in finals[key].items()} for figure in figures]
+        for key in ((*keys, base) if keys else ())
+    }
+    tests = [paired(mine, other) for key in keys for mine, other in zip(values[key], values[base], strict=True)]
+    corrected = iter(holm([1.0 if test is None or test.p is None else test.p for test in tests]))
+    rows = []
+    for key in keys:
+        cells = []
+        for mine, other in zip(values[key], values[base], strict=True):
+            shared = sorted(mine.keys() & other.keys())
+            gap = interval([mine[seed] - other[seed] for seed in shared]) if shared else ""
+            cells.append(f"**{gap}**" if next(corrected) < 0.05 else str(gap))
+        rows.append([names[key], *cells])
+    return rows
 
 
 def html_table(head: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:

@@ -3,6 +3,7 @@
 A study is data (`Design`); this is the code that all studies share. Runs begin with the same policy, runs of the same
 seed see the same prompts in the same order, and runs differ only in their arm's flags. Each is evaluated during
 training and, on more prompts, at its end. Finished runs are kept, so an interrupted study continues where it stopped.
+Each leaves one small record, and `--analyse FOLDER` makes the tables again out of a folder of records.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ class Design:
     evaluation_prompts: int
     evaluation_samples: int
     layout: results.Layout | None
-    """None: `write` makes the results."""
+    """None: `analyse` makes the results, and the last evaluation in training is a run's result."""
     steps: int = 120
     """Default number of steps of each run."""
     prompts: int = PROMPTS
@@ -90,9 +91,9 @@ class Design:
     learning_rate: float = 1e-4
     final_samples: int | None = FINAL_SAMPLES
     """Responses to each prompt of the evaluation at a run's end, by an engine of its own. None: there is none, since
-    the last evaluation in training is at the last step; a finished run is then one small record."""
-    write: Callable[[Study], str] | None = None
-    """Writes the results of a study without a layout and returns their text."""
+    the last evaluation in training is at the last step; a finished run is then its record alone."""
+    analyse: Callable[[Path, Path], str] | None = None
+    """Writes the results of a study without a layout out of a folder of records to another, and returns their text."""
     has_guide: bool = False
     """Whether there is a second policy, with the task's strong skill."""
 
@@ -118,10 +119,12 @@ class Study:
     guide: Path | None
     """Folder with the guiding policy's model/."""
     final_prompts: int
+    records_at: Path | None = field(default=None, kw_only=True)
+    """Folder of the records of finished runs; None for one below `out`."""
 
     @property
     def records(self) -> Path:
-        return self.out / "records"
+        return self.records_at or self.out / "records"
 
     def seeds_of(self, arm: Arm) -> int:
         return arm.seeds if self.seeds is None else self.seeds
@@ -162,9 +165,10 @@ class Job:
         return study.out / self.name
 
     def is_done(self, study: Study) -> bool:
+        recorded = (study.records / f"{self.name}.json").is_file()
         if study.design.final_samples is None:
-            return (study.records / f"{self.name}.json").is_file()
-        return (self.folder(study) / "final" / "eval.json").is_file()
+            return recorded
+        return recorded and (self.folder(study) / "final" / "eval.json").is_file()  # the report shows its responses
 
 
 def training(study: Study, job: Job) -> list[str]:
@@ -337,14 +341,11 @@ def run(study: Study, jobs: list[Job], runner: Runner) -> None:
                 del active[process]
                 runner.finish(process)
                 folder = job.folder(study)
-                if study.design.final_samples is None:
-                    figures = record.write(study, job, time.monotonic() - began[job])
-                elif phase == "training":
+                if study.design.final_samples is not None and phase == "training":
                     command = evaluation(study, folder / "model", folder / "final", job.seed)
                     active[runner.start(command, folder / "final.log")] = (job, "measuring")
                     continue
-                else:
-                    figures = results.final(folder / "final")
+                figures = record.write(study, job, time.monotonic() - began[job])
                 finished += study.steps
                 shutil.rmtree(folder / "state", ignore_errors=True)
                 took = f"{time.monotonic() - began[job]:.0f} s"
@@ -360,6 +361,11 @@ def parse(design: Design) -> Study:
         description=design.description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, default=ROOT / "runs" / design.name, help=f"(runs/{design.name})")
+    parser.add_argument(
+        "--records",
+        type=Path,
+        help="folder for one small file a run, out of which --analyse makes the tables again (OUT/records)",
+    )
     parser.add_argument("--long", action="store_true", help="defaults of 5 seeds and 400 steps")
     parser.add_argument(
         "--start",
@@ -409,7 +415,9 @@ def parse(design: Design) -> Study:
     for flag, folder in (("start", start), ("guide", guide)):
         if getattr(args, flag, None) and not (folder / "model" / "config.json").is_file():
             parser.error(f"--{flag}: there is no model in {folder / 'model'}")
-    return Study(design, out, arms, seeds, steps, args.jobs, args.learning_rate, start, guide, args.final_prompts)
+    records = args.records and args.records.resolve()
+    rest = (args.jobs, args.learning_rate, start, guide, args.final_prompts)
+    return Study(design, out, arms, seeds, steps, *rest, records_at=records)
 
 
 def check_folder(study: Study) -> None:
@@ -422,6 +430,14 @@ def check_folder(study: Study) -> None:
 
 
 def main(design: Design) -> None:
+    if sys.argv[1:2] == ["--analyse"] and len(sys.argv) == 3:
+        folder = Path(sys.argv[2])
+        try:
+            print(analysed(design, folder, folder))
+        except ValueError as error:
+            print(f"{SCRIPT}: {error}", file=sys.stderr)
+            raise SystemExit(2) from None
+        return
     study = parse(design)
     check_folder(study)
     exit_on_signals()
@@ -434,8 +450,21 @@ def main(design: Design) -> None:
         prepare(study, runner)
         run(study, study.jobs_in_order(), runner)
     print("== report", flush=True)
-    print((design.write or compared)(study))
+    print(compared(study) if design.layout else analysed(design, study.records, study.out))
     print(f"\nTook {(time.monotonic() - begin) / 60:.0f} minutes. The results are in {study.out}")
+    print(f"One record a run, small enough to be committed, is in {study.records}")
+
+
+def analysed(design: Design, records: Path, out: Path) -> str:
+    """Write the tables of a study out of its records; returns them.
+
+    Raises:
+        ValueError: the records cannot be compared.
+    """
+    if design.analyse is not None:
+        return design.analyse(records, out)
+    assert design.layout is not None, "a design has a layout or analyses its records itself"
+    return results.analyse(records, out, {arm.key: arm.title for arm in design.arms}, design.layout)
 
 
 def exit_on_signals() -> None:
@@ -451,7 +480,7 @@ def exit_on_signals() -> None:
 def compared(study: Study) -> str:
     """Write tables, curves and report.html by the design's layout; returns the tables."""
     design, layout = study.design, study.design.layout
-    assert layout is not None, "a design has a layout or writes its results itself"
+    assert layout is not None, "only a design with a layout has a report"
     names = {key: design.arm(key).title for key in study.arms}
     folders = {
         key: [Job(arm, seed).folder(study) for seed in range(study.seeds_of(arm))]

@@ -1,6 +1,7 @@
 """Trains one policy with each of the paper's five algorithms and several seeds, and compares them.
 
     python launch/compare/study.py [--long] [--seeds 3] [--steps N] [--out runs/compare]
+    python launch/compare/study.py --analyse FOLDER
 
 All runs begin with the same warm-started policy, runs of the same seed see the same prompts in the same order, and
 runs differ only in their preset. Each is evaluated during training and, on more prompts, at its end. Finished runs are

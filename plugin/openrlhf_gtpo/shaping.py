@@ -139,6 +139,11 @@ def gtpo(
     Groups that are all correct or all wrong teach nothing: their advantages are 0, and they stay out of the mean and
     std of ``scope="batch"``. Empty responses do not make a group informative.
 
+    A reward has its class's sign, and so has the class's mean advantage at each position. A single advantage need not
+    have it: with the share s = w / mean(w) of a token and the share q of the scope's tokens that are in responses of
+    its class, it has the other sign where alpha1 + alpha2 * s < (alpha1 + alpha2) * q, if there is no penalty. That
+    takes q > alpha1 / (alpha1 + alpha2).
+
     Entropies of 0 are safe. Wrong tokens use 1/max(H, 1e-6). Where all correct tokens at a position have entropy 0
     they share equally, the limit of equal entropies, so the shares always sum to d_t.
 
@@ -201,7 +206,8 @@ def grpo_s(
 ) -> Shaped:
     """GRPO-S's shaped rewards (Eq. 8, 9) and advantages (Eq. 1), one number for each response.
 
-    The unit is the response, with its mean entropy; rewards and advantages are constant along it. The numbers n of
+    The unit is the response, with its mean entropy; rewards and advantages are constant along it. What `gtpo` says of
+    signs holds with responses in the place of tokens. The numbers n of
     correct and m of wrong responses count non-empty ones: a response without tokens has no mean entropy and nothing to
     train on, so it takes no share and does not enter mean and std.
 

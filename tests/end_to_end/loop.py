@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from openrlhf_gtpo.report.identical import compare, where
 
 from openrlhf_gtpo.glossary.declared import describe
+from openrlhf_gtpo.report.run import read
 
 PROMPTS, SAMPLES = 16, 8
 
@@ -181,6 +183,21 @@ def is_right(line: dict[str, Any]) -> bool:
     """Whether a line of rollouts.jsonl ends in the right box, as a reader of its tokens would say; a verdict that
     agrees belongs to this response and no other. The policy puts a line feed into a box now and then."""
     return re.search(rf"\\boxed\{{\s*{re.escape(line['label'])}\s*\}}", "".join(line["tokens"])) is not None
+
+
+def apart(one: Run, other: Run) -> list[str]:
+    """Where two runs part; nothing where their metrics (but for times and counts of requests), saved responses and
+    final weights are the same to the last bit."""
+    assert [line["step"] for line in one.metrics] == [line["step"] for line in other.metrics]
+    runs = read(one.folder), read(other.folder)
+    found = compare(*runs)
+    weights, others = ([file.read_bytes() for file in weight_files(run)] for run in (one, other))
+    assert weights, "a run saves its policy"
+    return (list(where(found, *runs)) if found.step is not None else []) + ["final weights"] * (weights != others)
+
+
+def weight_files(run: Run) -> list[Path]:
+    return sorted(file for kind in ("safetensors", "bin") for file in (run.folder / "model").glob(f"*.{kind}"))
 
 
 def train(policy: Path, folder: Path, estimator: str, steps: int, *flags: str, **kwargs: Any) -> Run:

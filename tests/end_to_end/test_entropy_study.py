@@ -173,6 +173,34 @@ def test_a_paired_test_takes_differences_of_the_seeds_that_both_have() -> None:
     assert inference.paired({0: 1.0}, {0: 2.0}) is None
 
 
+def test_the_sign_flip_test_counts_the_choices_of_signs_that_are_as_far_from_0() -> None:
+    # Of the eight sums of ±1 ±2 ±3 only 6 and -6 are as far from 0 as 6; of ±1 ±2 ±(-1), whose sum is 2, these are:
+    # 4 and -4, and 2, -2 twice each.
+    assert inference.sign_flip([1, 2, 3]) == 2 / 8
+    assert inference.sign_flip([1, 2, -1]) == 6 / 8
+    # 0.1 + 0.2 and 0.3 differ by rounding only: all of ±0.1 ±0.2 ±0.3 that are 0 count where 0 was seen.
+    assert inference.sign_flip([0.1, 0.2, -0.3]) == 1
+    assert inference.sign_flip([0.3] * 8) == pytest.approx(0.0078125), "the least that eight can give"
+    assert inference.sign_flip([0.3] * 17) is None, "too many to try"
+
+
+def test_welch_takes_the_arms_as_independent() -> None:
+    # Variances 2 and 2 of two values each: t = -5 / sqrt(2) with two degrees, whose tail is 1 - t / sqrt(2 + t^2).
+    found = inference.paired({0: 0.0, 1: 2.0}, {0: 7.0, 1: 5.0})
+    assert found is not None
+    assert found.welch == pytest.approx(1 - 3.5355339 / math.sqrt(14.5))
+    # Means 2 and 6, variances 1 and 9 of three values each: (10 / 3)^2 / ((1/3)^2 / 2 + 3^2 / 2) = 2.4390 degrees and
+    # t = -4 / sqrt(10 / 3) = -2.1909. One degree would give 0.273, four 0.094.
+    assert inference.welch([1, 2, 3], [3, 6, 9]) == pytest.approx(inference.tail(2.190890, 2.439024))
+    assert 0.094 < inference.welch([1, 2, 3], [3, 6, 9]) < 0.273
+
+
+def test_where_differences_do_not_vary_there_is_nothing_to_test() -> None:
+    found = inference.paired({0: 1.0, 1: 1.0}, {0: 1.0, 1: 1.0})
+    assert found is not None
+    assert (found.mean, found.half, found.p, found.flip, found.welch) == (0, 0, None, None, None)
+
+
 def test_holm_by_hand() -> None:
     # Sorted 0.01, 0.02, 0.03, 0.04: times 4, 3, 2, 1 is 0.04, 0.06, 0.06, 0.04; never below the one before.
     assert inference.holm([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
@@ -243,6 +271,23 @@ def test_a_planted_difference_is_found_and_nothing_else(tmp_path: Path) -> None:
 
 def test_where_nothing_is_planted_nothing_is_found(tmp_path: Path) -> None:
     assert "**" not in dose.write(saved(tmp_path, planted(0.0)), tmp_path, NAMES)
+
+
+def test_the_tables_compare_the_control_with_none_and_say_ceiling_where_nothing_varies(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    records = []
+    for seed in range(8):
+        for arm, level in (("gtpo_0", 0.6), ("gtpo_1", 0.6), ("gtpo_shuffled_1", 0.4)):
+            records.append(made(arm, seed, level + rng.gauss(0, 0.01), 1.0))
+    text = dose.write(saved(tmp_path, records), tmp_path, NAMES)
+    harm = rows_of(text, "Shuffled entropies against none")
+    assert [row[0] for row in harm] == ["GTPO shuffled, alpha2 = 1 - GTPO, alpha2 = 0"] * 2
+    # In a straight rise 0.2 less at the end is 0.1 less in the mean; a difference in all eight has 2 / 2^8.
+    assert float(harm[0][3].strip("*").split(" ")[0]) == pytest.approx(-0.1, abs=0.01)
+    assert harm[0][3].startswith("**")
+    assert harm[0][6] == "0.0078"
+    assert harm[1][3:] == ["+0.0000 ± 0.0000", "ceiling", "", "", "", ""]
+    assert rows_of(text, "Real against shuffled entropies")[1][4] == "ceiling"
 
 
 def test_a_table_s_figures_are_those_of_the_records(tmp_path: Path) -> None:

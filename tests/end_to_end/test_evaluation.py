@@ -36,7 +36,7 @@ def test_an_evaluation_goes_on_where_it_stopped_and_says_what_it_found(policy: P
     assert "nanobind" not in first.stderr + second.stderr, "the engine outlived the evaluation"
     assert "Triton" not in first.stderr + second.stderr
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [json.dumps(row) for row in rows[:28]] == [json.dumps(json.loads(line)) for line in before[:28]]
+    assert rows[:32] == [json.loads(line) for line in before], "the lost one came back as it was, in other company"
     assert sorted({row["prompt"] for row in rows}) == list(range(16))
     assert len(rows) == 16 * 4
 

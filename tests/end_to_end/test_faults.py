@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from ..plugin.rewards.fake_reward_server import Answer, FakeRewardServer, Post, free_port
-from .loop import PROMPTS, SAMPLES, Run, Training, is_right
+from .loop import PROMPTS, SAMPLES, Run, Training, apart, is_right, train
 
 pytestmark = pytest.mark.engine
 
@@ -188,6 +188,14 @@ def test_a_run_rides_through_every_fault_of_the_reward_service(story: Story) -> 
         assert (line["reward/failed_responses"], line["reward/dropped_groups"]) == (0, 0)
     assert max(line["reward/wait_seconds_max"] for line in lines) >= 15, "the outage shows in the metrics"
     assert lines[-1]["reward/retries_total"] >= len(Trouble.FAULTS)
+
+
+def test_whatever_happened_the_run_is_the_one_without_faults_to_the_last_bit(
+    story: Story, policy: Path, tmp_path: Path
+) -> None:
+    """That one is neither stopped nor resumed, and graded by the built-in service."""
+    undisturbed = train(policy, tmp_path, "gtpo", STEPS, f"--shaping.save_rollouts={PROMPTS}").check()
+    assert apart(story.end, undisturbed) == []
 
 
 def test_a_token_that_is_rotated_stops_the_run_with_one_sentence(story: Story) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import ROOT
-from .loop import OTHER_PRECISION, PROMPTS, SAMPLES, Run, train
+from .loop import OTHER_PRECISION, PROMPTS, SAMPLES, Run, apart, train
 
 sys.path.append(str(ROOT / "launch" / "laptop"))
 
@@ -24,15 +24,23 @@ STEPS = 3
 pytestmark = pytest.mark.engine
 
 
-@pytest.fixture(scope="module")
-def guided(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def guided_run(policy: Path, folder: Path) -> Run:
     """GTPO over two ranks with M1 and M2, guided by the very policy that training begins with."""
     flags = [f"--guide.model={policy / 'model'}", "--guide.samples=2", "--guide.when", "all", "zero_reward"]
     flags += ["--algo.dynamic_filtering_enable", f"--train.max_steps={STEPS}", f"--data.max_samples={8 * PROMPTS}"]
     flags += ["--algo.dynamic_filtering_range", "0", "1", "--algo.advantage.is_correction_level=token"]
     flags += ["--actor.num_gpus_per_node=2", "--rollout.micro_batch_size=8", "--actor.min_lr_ratio=1"]
     flags += ["--shaping.save_rollouts=20"]
-    return train(policy, tmp_path_factory.mktemp("guided"), "gtpo", STEPS, *flags).check()
+    return train(policy, folder, "gtpo", STEPS, *flags).check()
+
+
+@pytest.fixture(scope="module")
+def guided(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return guided_run(policy, tmp_path_factory.mktemp("guided"))
+
+
+def test_the_same_command_gives_the_same_run_to_the_last_bit(guided: Run, policy: Path, tmp_path: Path) -> None:
+    assert apart(guided, guided_run(policy, tmp_path)) == []
 
 
 def test_a_guide_that_is_the_policy_has_its_log_probabilities(guided: Run) -> None:

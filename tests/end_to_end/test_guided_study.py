@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
 
 import guided  # noqa: E402
+import record  # noqa: E402
 import results  # noqa: E402
 import runs  # noqa: E402
 from openrlhf_gtpo.report.run import Run  # noqa: E402
@@ -179,3 +180,32 @@ def test_the_table_has_the_guide_the_levels_and_only_what_an_arm_has(tmp_path: P
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert summary["0.20:_prompts"] == {"dapo": [None, None], "dapo_m2": [2000, 4000]}
     assert "A title" in (tmp_path / "report.html").read_text()
+
+
+def test_the_records_of_the_runs_give_the_same_tables_as_their_files(tmp_path: Path) -> None:
+    folders = study_files(tmp_path, {"dapo": [0.1, 0.12, 0.14], "dapo_m2": [0.4, 0.3, 0.35]})
+    names = {arm.key: arm.title for arm in DESIGN.arms}
+    expected = results.write(tmp_path, names, folders, guided.LAYOUT, "A title")
+    one = study(tmp_path, steps=4, records_at=tmp_path / "elsewhere" / "records")
+    for key, runs_ in folders.items():
+        for seed in range(len(runs_)):
+            job = runs.Job(DESIGN.arm(key), seed)
+            assert not job.is_done(one)
+            assert (
+                record.write(one, job, 60.0)["pass@1"] == [0.1, 0.12, 0.14, 0.4, 0.3, 0.35][seed + 3 * (key != "dapo")]
+            )
+            assert job.is_done(one)
+    script = ROOT / "launch" / "compare" / "guided.py"
+    command = [sys.executable, str(script), "--analyse", str(one.records)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == expected.strip()
+    assert all(path.stat().st_size < 4096 for path in one.records.glob("*.json"))
+    (one.records / "dapo-seed-0.json").write_text(
+        (one.records / "dapo-seed-0.json").read_text().replace('"steps": 4', '"steps": 3')
+    )
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "guided.py: the records are of runs of 3 and 4 steps: keep those of one length\n",
+    )

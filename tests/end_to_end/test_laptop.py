@@ -189,6 +189,19 @@ def test_demonstrations_in_one_row_do_not_see_each_other():
     assert together == pytest.approx(total / learned, rel=1e-5)
 
 
+def test_a_warm_start_gives_the_same_policy_to_the_last_bit_on_any_number_of_cores():
+    tokenizer, before = policy.build_tokenizer(task), torch.get_num_threads()
+    trained = []
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)  # as torch finds cores, or OMP_NUM_THREADS
+            trained.append(warm_start.train(task, tokenizer, 4, 0))
+    finally:
+        torch.set_num_threads(before)
+    one, other = (list(model.parameters()) for model in trained)
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(one, other, strict=True))
+
+
 def test_a_trails_answer_is_the_whole_way_of_the_digit():
     # c adds 3 to 7, f multiplies 0 by 9, a adds 1 to 0, b multiplies 1 by 7.
     assert trail.TASK.worked(Row("cfab", 7)) == "c7+3=0\nf0*9=0\na0+1=1\nb1*7=7\n\\boxed{70017}"

@@ -272,6 +272,80 @@ def test_every_correct_token_gains_and_every_wrong_token_loses_in_ordinary_group
     assert signs >= {-1.0, 1.0}
 
 
+# Where an advantage has another sign than its class
+
+
+@pytest.mark.parametrize(("alpha2", "pivotal"), [(0.1, -0.3628), (1.0, 0.4327), (3.0, 0.6957)])
+def test_a_large_dose_gives_pivotal_tokens_of_wrong_responses_a_positive_advantage(alpha2, pivotal):
+    # 2 of 8 right; at five positions 1, 1, 2, 3 and 4 of the six wrong tokens are pivotal. Beside certain tokens their
+    # share of the punishment is 0, and the k pivotal ones leave 6 / (6 - k) to each of the others, so shares have the
+    # variances k / (6 - k), in the mean (0.2 + 0.2 + 0.5 + 1 + 2) / 5 = 0.78. Rewards have the mean -(1 + alpha2) 3/4
+    # and the variance (1 + alpha2)^2 3/16 + alpha2^2 * 0.78 * 3/4. At alpha2 = 1: (1.5 - 1) / sqrt(0.75 + 0.585).
+    wrong = [[float(row < pivots) for pivots in (1, 1, 2, 3, 4)] for row in range(6)]
+    batch = rollouts([[0.5] * 5] * 2 + wrong, [True] * 2 + [False] * 6)
+    advantages = gtpo(*batch, alpha2=alpha2).advantages
+    assert advantages[2].tolist() == pytest.approx([pivotal] * 5, abs=1e-4)
+    assert (advantages[:2] > 0).all()
+    assert (advantages[7] < 0).all(), "all of its tokens are certain"
+
+
+@pytest.mark.parametrize(("right", "sign"), [(1, 1), (15, -1)])
+def test_at_the_papers_dose_it_takes_a_group_that_is_nearly_all_of_one_class(right, sign):
+    # 15 of 16 responses are of one class; 5 of them have a share of 0 of what the class gets, so that shares vary by
+    # 5 / 10. (1.1 * 15/16 - 1) / sqrt(1.21 * 15/256 + 0.01 * 0.5 * 15/16) = 0.03125 / 0.27493 = 0.1137.
+    # Wrong tokens without a share are the uncertain ones, correct tokens without a share the certain ones.
+    class_of_most = right == 15
+    lonely, without, others = [[0.5]], [[0.0 if class_of_most else 1.0]] * 5, [[1.0 if class_of_most else 0.0]] * 10
+    batch = rollouts(lonely + without + others, [not class_of_most] + [class_of_most] * 15)
+    advantages = gtpo(*batch).advantages[:, 0]
+    assert advantages[1:6].tolist() == pytest.approx([sign * 0.11367] * 5, abs=1e-4)
+    assert advantages[0].sign() == sign
+    assert (advantages[6:].sign() == -sign).all()
+
+
+def share_of_the_class(batch: Rollouts, algorithm, row: int, column: int) -> float:
+    """w / mean(w) of a unit, by its definition."""
+    positions, correct = batch.positions(), bool(batch.correct[row])
+    weights = {}
+    for other in range(len(batch.group)):
+        if batch.group[other] != batch.group[row] or batch.correct[other] != correct or not batch.mask[other].any():
+            continue
+        entropies = batch.entropy[other][batch.mask[other]]
+        if algorithm is grpo_s:
+            nats = float(entropies.mean())
+        elif int(positions[row, column]) < len(entropies):
+            nats = float(entropies[int(positions[row, column])])
+        else:
+            continue
+        weights[other] = nats if correct else 1 / nats
+    return weights[row] / (sum(weights.values()) / len(weights))
+
+
+@BOTH
+@moderate
+@given(
+    batch=batches(smallest=1),
+    alpha1=st.floats(0, 2),
+    alpha2=st.floats(0, 4),
+    scope=st.sampled_from(["group", "batch"]),
+)
+def test_a_sign_is_the_wrong_one_exactly_where_the_share_is_small_and_the_class_is_large(
+    algorithm, batch, alpha1, alpha2, scope
+):
+    shaped = algorithm(*batch, alpha1=alpha1, alpha2=alpha2, scope=scope)
+    units = batch.lengths() if algorithm is gtpo else (batch.lengths() > 0).long()
+    for row, column in batch.mask.nonzero().tolist():
+        if not shaped.informative[row]:
+            continue
+        members = shaped.informative if scope == "batch" else batch.group == batch.group[row]
+        of_class = members & (batch.correct == batch.correct[row])
+        q = int(units[of_class].sum()) / int(units[members].sum())
+        margin = alpha1 + alpha2 * share_of_the_class(batch, algorithm, row, column) - (alpha1 + alpha2) * q
+        if abs(margin) > 1e-6:
+            own = 1 if batch.correct[row] else -1
+            assert float(shaped.advantages[row, column]) * own * margin > 0
+
+
 # Layout
 
 

@@ -64,7 +64,12 @@ def rollout_metrics(
         answered = rows & (length > 0)
         spread(found, f"entropy/{prefix}token_", _taken(entropy, places))
         found[f"entropy/{prefix}response_mean"] = (per_response[answered] / length[answered]).mean().item()
-        _extent(found, f"advantage/{prefix}", _taken(advantages, places))
+        learned = _taken(advantages, places)
+        _extent(found, f"advantage/{prefix}", learned)
+        if prefix == "correct_":
+            found["advantage/correct_negative_share"] = (learned < 0).count_nonzero().item() / len(places)
+        elif prefix == "wrong_":
+            found["advantage/wrong_positive_share"] = (learned > 0).count_nonzero().item() / len(places)
         found[f"response_length/{prefix}mean"] = length[rows].float().mean().item()
         if shaped_rewards is not None:
             _extent(found, f"shaped_reward/{prefix}", _taken(shaped_rewards, places))

@@ -20,6 +20,7 @@ _SETTINGS = {
     "OMP_NUM_THREADS": "1",
     "TOKENIZERS_PARALLELISM": "false",
     "HF_HUB_OFFLINE": "1",
+    "VLLM_BATCH_INVARIANT": "0",  # for GPUs; here a row's bits never depend on the batch
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_LOGGING_LEVEL": "WARNING",
     "RAY_USAGE_STATS_ENABLED": "0",

@@ -4,6 +4,7 @@ Add a new one to `of_flags` if it looks only at flags and names, to `of_content`
 `of_services` if it calls a service."""
 
 import argparse
+import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -59,6 +60,7 @@ def of_content(args: argparse.Namespace) -> tuple[list[str], list[str]]:
         warnings.append(
             "--algo.kl.use_loss does nothing while --algo.kl.init_coef is 0: leave it out, or give a weight."
         )
+    warnings += _signs_of_a_large_dose(vars(args))
     return faults + guide_faults(vars(args)), warnings + guide_warnings(vars(args))
 
 
@@ -78,6 +80,45 @@ def of_services(args: argparse.Namespace) -> list[str]:
 
     settings = reward_client_settings(vars(args))
     return doubtful_services(settings) if settings else []
+
+
+SMALL_SHARES = {"gtpo": ("token", "little", 0.0), "grpo_s": ("response", "half of the mean", 0.5)}
+"""Estimator -> its unit, and a share of the class's reward, relative to the mean, that is small and yet usual. A token
+that does not follow from what stands before gets next to nothing of a punishment where others do. The mean entropy of
+a response is a mean over its tokens, so we take half of the mean for it."""
+ONE_SIDED = 0.75
+"""Share of a group in one class above which we call the group an exception."""
+
+
+def _signs_of_a_large_dose(flags: dict[str, Any]) -> list[str]:
+    """A dose of entropy with which usual groups have advantages of the other class's sign: the condition in the
+    docstring of `shaping.gtpo`, for responses of equal length."""
+    alpha1, alpha2, size = (
+        flags[name] for name in ("shaping.alpha1", "shaping.alpha2", "rollout.n_samples_per_prompt")
+    )
+    estimator = flags["algo.advantage.estimator"]
+    if estimator not in SMALL_SHARES or alpha2 == 0:
+        return []
+    if flags["shaping.over"] == "class" or flags["shaping.weights"] == "uniform":
+        return []  # the one has a warning of its own, with the other all shares are equal
+    unit, little, share = SMALL_SHARES[estimator]
+    enough = (alpha1 + alpha2 * share) / (alpha1 + alpha2)  # more of the scope than this in one class
+    many = math.floor(round(enough * size, 9)) + 1
+    if flags["shaping.scope"] == "batch":
+        where = f"a batch with more than {enough:.0%} of its {unit}s in one class"
+        is_exception = enough >= ONE_SIDED
+    else:
+        where = f"a group of {size} with {many} or more responses of one class"
+        is_exception = many > ONE_SIDED * size
+    if is_exception:
+        return []
+    most = alpha1 * (1 - ONE_SIDED) / (ONE_SIDED - share)
+    return [
+        f"--shaping.alpha2 is {alpha2:g} beside --shaping.alpha1 {alpha1:g}: in {where}, a {unit} that gets {little} "
+        "of that class's reward has an advantage of the other class's sign (advantage/wrong_positive_share and "
+        f"advantage/correct_negative_share count its tokens); with an alpha2 up to {most:.3g} that takes more than "
+        "three quarters in one class."
+    ]
 
 
 def _unusable_function(flags: dict[str, Any]) -> list[str]:

@@ -125,6 +125,20 @@ GLOSSARY: tuple[Metric, ...] = (
         OURS + "controller/metrics.py",
         variants={"of": OF, "statistic": EXTREMES},
     ),
+    *(
+        Metric(
+            f"advantage/{verdict}_{sign}_share",
+            "share",
+            f"the tokens of {verdict} responses of a step",
+            f"Tokens with an advantage {beyond} 0: it makes them {more}, although their response is {verdict}.",
+            OURS + "controller/metrics.py",
+            "where scores are binary",
+        )
+        for verdict, sign, beyond, more in (
+            ("correct", "negative", "below", "less likely"),
+            ("wrong", "positive", "above", "likelier"),
+        )
+    ),
     Metric(
         "groups/all_{verdict}_share",
         "share",

@@ -18,6 +18,7 @@ import dataclasses
 import functools
 import gc
 import math
+import os
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -295,6 +296,8 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
     ) -> None:
         kwargs.update(engine_kwargs() | one_message.switch_on())
         kwargs["disable_log_stats"] = True  # counted for every token, and nobody reads them
+        if kwargs.get("full_determinism"):  # --train.full_determinism_enable
+            os.environ.setdefault("VLLM_BATCH_INVARIANT", "1")
         kwargs["worker_extension_cls"] = rollout.worker_extension_cls
         if rollout.dtype is not None:
             kwargs["dtype"] = rollout.dtype

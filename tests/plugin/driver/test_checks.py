@@ -248,6 +248,63 @@ def test_a_flag_of_kl_that_does_nothing_is_a_warning(prepare: Prepare, capsys: p
     assert said not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("estimator", "size", "alpha1", "alpha2", "where"),
+    [
+        # Wrong tokens without a share turn at more than alpha1 / (alpha1 + alpha2) of the group: a half, 8 of 16.
+        ("gtpo", "16", "1", "1", "a group of 16 with 9 or more responses of one class, a token that gets little"),
+        # A quarter; 2 of 8.
+        ("gtpo", "8", "1", "3", "a group of 8 with 3 or more responses of one class, a token that gets little"),
+        # 5 / 8 of 16 is 10 exactly, which is not more than it.
+        ("gtpo", "16", "1", "0.6", "a group of 16 with 11 or more responses of one class"),
+        # The paper's dose takes 15 of 16; a third takes 13; with 4 responses, 0.5 takes 3, which is three quarters.
+        ("gtpo", "16", "1", "0.1", None),
+        ("gtpo", "16", "1", "0.333", None),
+        ("gtpo", "4", "1", "0.5", "a group of 4 with 3 or more"),
+        # In a group of two each class has one response, which is not more than a half.
+        ("gtpo", "2", "1", "1", None),
+        # Responses with half of the mean turn at more than (1 + 0.5) / 2 = 3/4, or with 3 at (1 + 1.5) / 4 = 5/8.
+        ("grpo_s", "16", "1", "1", None),
+        (
+            "grpo_s",
+            "16",
+            "1",
+            "3",
+            "a group of 16 with 11 or more responses of one class, a response that gets half of",
+        ),
+    ],
+)
+def test_a_dose_that_turns_signs_in_usual_groups_is_a_warning(
+    prepare: Prepare,
+    capsys: pytest.CaptureFixture[str],
+    estimator: str,
+    size: str,
+    alpha1: str,
+    alpha2: str,
+    where: str | None,
+) -> None:
+    doses = {"shaping__alpha1": alpha1, "shaping__alpha2": alpha2}
+    prepare("--dry-run", preset=estimator, **doses, rollout__n_samples_per_prompt=size)
+    (*_, said) = [line for line in capsys.readouterr().err.splitlines() if "sign" in line] or [""]
+    if where is None:
+        assert said == ""
+    else:
+        assert f"warning: --shaping.alpha2 is {alpha2} beside --shaping.alpha1 {alpha1}: in {where}" in said
+
+
+def test_the_warning_about_signs_is_silent_where_no_share_is_small(
+    prepare: Prepare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare("--dry-run", "--shaping.weights", "uniform", shaping__alpha2="3")
+    assert "sign" not in capsys.readouterr().err
+    prepare("--dry-run", "--shaping.scope", "batch", shaping__alpha2="3")
+    said = capsys.readouterr().err
+    assert "in a batch with more than 25% of its tokens in one class, a token" in said
+    assert "with an alpha2 up to 0.333 that takes more than three quarters in one class.\n" in said
+    prepare("--dry-run", "--shaping.scope", "batch", shaping__alpha2="0.3")
+    assert "sign" not in capsys.readouterr().err
+
+
 def test_a_plan_for_a_cpu_says_how_to_plan_for_gpus_and_what_a_dry_run_does_not_ask(
     prepare: Prepare, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,6 +25,7 @@ from openrlhf_gtpo.rollout.actor import (
     completion_text,
     number,
 )
+from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.settings import RolloutSettings
 
 from ..rewards.fake_reward_server import Answer, FakeRewardServer, Post, finds
@@ -274,6 +275,61 @@ async def test_vllm_is_told_how_many_responses_it_gets_at_once(
             model=str(tiny_model), num_gpus=0, bundle_indices=None, rollout=settings, **OPENRLHFS_ENGINE
         )
     assert asked == [128, 512]
+
+
+async def test_full_determinism_makes_a_gpus_engine_invariant_of_its_batches(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As vLLM itself reads it, when the engine is made."""
+    import vllm
+    import vllm.envs
+
+    found = []
+
+    def from_engine_args(args: Any) -> Any:
+        found.append(vllm.envs.VLLM_BATCH_INVARIANT)
+        raise InterruptedError
+
+    monkeypatch.setattr(vllm.AsyncLLMEngine, "from_engine_args", from_engine_args)
+    monkeypatch.setenv("RAY_ADDRESS", "nowhere")  # else OpenRLHF looks for the cluster
+    monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # OpenRLHF sets it with the flag
+    for chosen in (False, True):
+        monkeypatch.setenv("VLLM_BATCH_INVARIANT", "")  # so that it is put back afterwards
+        monkeypatch.delenv("VLLM_BATCH_INVARIANT")
+        actor: Any = object.__new__(RolloutActor)
+        settings = RolloutSettings(reward=None, worker_extension_cls="some.Class")
+        with pytest.raises(InterruptedError):
+            await actor.__init__(
+                model=str(tiny_model),
+                num_gpus=0,
+                bundle_indices=None,
+                rollout=settings,
+                **{**OPENRLHFS_ENGINE, "full_determinism": chosen},
+            )
+    assert found == [False, True]
+
+
+async def test_each_response_of_a_group_and_each_turn_of_an_agent_has_a_seed_of_its_own() -> None:
+    actor: Any = object.__new__(RolloutActor)
+    engine = Engine("no", "no", "yes", "yes", "2")
+    actor.generate = engine.generate
+    actor.executor = RewardingExecutor(MultiTurnAgentExecutor(TwoTurns), None, False)
+    asked = {
+        "prompt": "1+1?",
+        "label": "2",
+        "sampling_params": SamplingParams(max_tokens=32),
+        "max_length": 128,
+        "hf_tokenizer": Tokenizer(),
+        "images": None,
+    }
+    responses = await actor.generate_responses(**asked, num_samples=2, seed=7, place=5)
+    assert [response["place"] for response in responses] == [5, 5]
+    expected = {derived(derived(7, response), turn) for response in (0, 1) for turn in (0, 1)}
+    assert {one.seed for one in engine.asked} == expected
+    assert len(expected) == 4
+    actor.executor = RewardingExecutor(SingleTurnAgentExecutor(None), None, False)
+    await actor.generate_responses(**asked)
+    assert engine.asked[-1].seed is None, "nobody asked for one"
 
 
 def test_an_agent_whose_ranges_are_not_its_calls_is_refused() -> None:
