@@ -55,8 +55,17 @@ POLICY = "{policy}"
 GTPO = ("--algo.advantage.estimator=gtpo", "--algo.kl.init_coef=0")
 DAPO = ("--preset=dapo", f"--reward.overlong_buffer_len={MAX_NEW_TOKENS // 4}")
 CONFIGURATIONS: dict[str, tuple[str, ...]] = {
-    # The policy is its own guide, so that no second one is to be trained.
-    "m1_m2": (*DAPO, f"--guide.model={POLICY}", "--guide.samples=2", "--guide.when", "all", "zero_reward"),
+    # The policy is its own guide, so that no second one is to be trained. In groups of four it is always wrong now and
+    # then, and as its own guide then right, so that M2 has work.
+    "m1_m2": (
+        *DAPO,
+        "--rollout.n_samples_per_prompt=4",
+        f"--guide.model={POLICY}",
+        "--guide.samples=4",
+        "--guide.when",
+        "all",
+        "zero_reward",
+    ),
     "dapo": DAPO,
     "dapo_forking": ("--preset=dapo_forking", *DAPO[1:]),
     "gtpo": GTPO,
@@ -73,7 +82,7 @@ SHARED = (
     "--data.apply_chat_template",
     "--data.max_len=96",
     f"--train.max_steps={STEPS}",
-    "--train.batch_size=16",  # divides 8 x 8 responses and, with the guide's, 8 x 10: four updates a step, or five
+    "--train.batch_size=16",  # four updates a step
     "--train.micro_batch_size=16",
     f"--rollout.batch_size={PROMPTS}",
     f"--rollout.n_samples_per_prompt={SAMPLES}",
@@ -149,10 +158,10 @@ def checked_out(commit: str, cleanup: contextlib.ExitStack) -> Path:
 def warm_start() -> Path:
     """Folder with model/ and train.jsonl, the same for both sides."""
     folder = RUNS / "warm_start"
-    print("The policy is taken from runs/cache, or trained first: two minutes without a line", flush=True)
+    print("The policy is taken from runs/cache, or trained first, which takes two minutes", flush=True)
     command = [sys.executable, str(ROOT / "launch" / "laptop" / "warm_start.py"), "--out", str(folder)]
     command += ["--prompts", str(STEPS * PROMPTS * FILTERED)]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     return folder
 
 
@@ -243,7 +252,10 @@ def run(jobs: Sequence[Job], start: Path, cleanup: contextlib.ExitStack) -> dict
             print(f"  {job.configuration} at {job.side.name}: {seconds:.0f} s", flush=True)
             fault = finish(job, process.returncode)
             if fault and job not in again and not (job.part / "metrics.jsonl").exists():
-                print("    it ended before its first step, as Ray does on a busy machine: once more", flush=True)
+                print(
+                    "    it ended before its first step: once more, since Ray may fail to start on a busy machine",
+                    flush=True,
+                )
                 again.add(job)
                 waiting.insert(0, job)
             elif fault:
@@ -324,8 +336,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         here = Side("here", ROOT, RUNS / "here")
         if subprocess.run(["git", "diff", "--quiet", commit, "--", REQUIREMENTS], cwd=ROOT).returncode:
             print(f"{REQUIREMENTS} is another at {there.name}: both sides run with this tree's packages.")
+        count = f"{len(names)} configuration{'s'[: len(names) > 1]}"
         print(
-            f"{len(names)} configurations, {STEPS} steps of {PROMPTS} x {SAMPLES} responses, {AT_ONCE} runs at a "
+            f"{count}, {STEPS} steps of {PROMPTS} x {SAMPLES} responses, {AT_ONCE} runs at a "
             f"time; {len(names) - len(waiting)} of {there.name} are kept from before",
             flush=True,
         )

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from openrlhf_gtpo.report.identical import compare, where
 
 from openrlhf_gtpo.glossary.declared import describe
+from openrlhf_gtpo.report.identical import compare, where
 from openrlhf_gtpo.report.run import read
 
 PROMPTS, SAMPLES = 16, 8

@@ -91,6 +91,7 @@ def record_final_weights(path: Path, model: str) -> None:
 def _resumed(first: dict[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     """The record of the first start, with what the present one changes."""
     first.get("sha256", {}).pop(FINAL_WEIGHTS, None)  # the run goes on
+    now = json.loads(json.dumps(now, default=str))  # as the first was written: a tuple is a list there
     changed = {
         part: {name: value for name, value in now[part].items() if value != first.get(part, {}).get(name)}
         for part in ("settings", "environment")
