@@ -115,10 +115,11 @@ def told(one: Run, other: Run) -> list[str]:
     """What can be said of two runs, in sentences: whether they are the same, whether they began with the same content,
     and in what settings and environment they differ."""
     found = compare(one, other)
+    same = {name for name, value in one.sha256.items() if value is not None and value == other.sha256.get(name)}
     sentences = [
         *where(found, one, other),
         *_contents(one, other),
-        *_different("settings", one.settings, other.settings, {*OWN, RESUMED} - {"train.seed"}),
+        *_different("settings", one.settings, other.settings, {*OWN, RESUMED, *same} - {"train.seed"}),
         *_different("environment", one.environment, other.environment, set()),
     ]
     for run in (one, other):

@@ -203,8 +203,10 @@ def with_hashes(folder: Path, hashes: Mapping[str, str | None], **parts: Any) ->
 def test_contents_settings_and_environment_are_compared_by_what_run_json_says(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    a = record(run(tmp_path / "a"), **{"train.seed": 0, "ckpt.output_dir": "a", "of_one_version": 1})
-    b = record(run(tmp_path / "b"), **{"train.seed": 1, "ckpt.output_dir": "b"})
+    mine = {"train.seed": 0, "ckpt.output_dir": "a", "of_one_version": 1, "actor.model_name_or_path": "here"}
+    a = record(run(tmp_path / "a"), **mine)
+    # Another place of the same policy is no other setting.
+    b = record(run(tmp_path / "b"), **{"train.seed": 1, "ckpt.output_dir": "b", "actor.model_name_or_path": "there"})
     shared = {"actor.model_name_or_path": "p", "data.prompt_dataset 2": "d", "guide.model": None}
     with_hashes(a, {**shared, "order_of_prompts": "0", "final_weights": "w"}, not_hashed={"guide.model": "it is gone"})
     with_hashes(b, {**shared, "order_of_prompts": "1"}, environment={"vllm": "0.30.0", "CPU": "new"})
