@@ -106,7 +106,7 @@ def test_the_rollout_actor_unpickles_it_once_for_policy_and_guide_and_no_reward_
             samples, *_ = generator.generate_samples(max_len=64, max_new_tokens=12)
             assert len(samples) == PROMPTS * (G + 2)
             assert generator.tally.failed_responses == generator.tally.dropped_groups == 0
-            (worked,) = ray.get(solutions.ask(samples[0], {"max_len": 64}))
+            (worked,) = ray.get(solutions.ask(samples[0], {"max_len": 64}, 1))
             assert (worked["reward"], worked["reward_error"]) == (1.0, None)
             stats = ray.get(engine.reward_stats.remote())
             assert stats["items"] == PROMPTS * (G + 2) + 1
