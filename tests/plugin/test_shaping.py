@@ -5,14 +5,12 @@ import math
 import warnings
 from pathlib import Path
 from typing import NamedTuple
-from unittest import mock
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openrlhf_gtpo import shaping
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 
 _spec = importlib.util.spec_from_file_location("naive_shaping", Path(__file__).with_name("naive_shaping.py"))
@@ -210,25 +208,6 @@ def test_the_order_of_responses_changes_nothing(algorithm, batch, data):
     plain = algorithm(*batch)
     expected = type(plain)(plain.rewards[order], plain.advantages[order], plain.informative[order])
     assert_same(algorithm(*batch.take(order)), expected)
-
-
-@BOTH
-@moderate
-@given(batch=batches(), tokens=st.sampled_from([1, 6, 20]), data=st.data())
-def test_it_makes_no_difference_how_many_groups_are_shaped_at_once(algorithm, batch, tokens, data):
-    penalty = torch.tensor([data.draw(st.floats(-1, 0)) for _ in batch.group], dtype=torch.float64)
-    together = algorithm(*batch, penalty=penalty)
-    with mock.patch.object(shaping, "BLOCK", tokens):
-        apart = algorithm(*batch, penalty=penalty)
-    assert_same(apart, together)
-    assert apart.informative.tolist() == together.informative.tolist()
-
-
-@BOTH
-def test_a_refusal_names_the_callers_response_whatever_block_it_is_in(algorithm):
-    batch = rollouts([[0.5], [0.5], [0.5], [math.inf]], [True, False, True, False], group=[1, 1, 0, 0])
-    with mock.patch.object(shaping, "BLOCK", 1), pytest.raises(ValueError, match="inf in response 3, column 0"):
-        algorithm(*batch)
 
 
 @moderate

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from openrlhf_gtpo.algorithms.arguments import entropies_on_tokens
 from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts, group_norm
 from openrlhf_gtpo.algorithms.groups import per_group
 
@@ -28,7 +29,7 @@ def edge(rollouts: Rollouts, clip: Sequence[float] | None) -> Estimate:
         ValueError: a reward is not finite, or an entropy is negative or no number.
     """
     grpo = group_norm(rollouts)
-    entropy = rollouts.checked_entropy()
+    entropy = entropies_on_tokens(rollouts.entropy, rollouts.mask)[0]
     length = rollouts.mask.sum(-1)
     present = length > 0
     mean_entropy = (entropy.sum(-1) / length.clamp(min=1)).clamp(min=SMALLEST_ENTROPY)  # (N,)

@@ -2,6 +2,7 @@
 
 import torch
 
+from openrlhf_gtpo.algorithms.arguments import entropies_on_tokens
 from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts, group_norm
 
 __all__ = ["entropy_advantage"]
@@ -23,7 +24,7 @@ def entropy_advantage(rollouts: Rollouts, alpha: float, kappa: float) -> Estimat
     """
     grpo = group_norm(rollouts)
     on = rollouts.mask
-    entropy = rollouts.checked_entropy()
+    entropy = entropies_on_tokens(rollouts.entropy, rollouts.mask)[0]
     bound = grpo.advantages.abs() / kappa
     bonus = torch.minimum(alpha * entropy, bound) * on
     learning = on & (grpo.advantages != 0)

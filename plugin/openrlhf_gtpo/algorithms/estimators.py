@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from openrlhf_gtpo import shaping
-from openrlhf_gtpo.algorithms import mixed_policy
+from openrlhf_gtpo.algorithms import group_norm as grpo
 from openrlhf_gtpo.algorithms.weights import correlation, in_place_of_entropy
 
 __all__ = ["Estimate", "Rollouts", "group_norm", "grpo_s", "gtpo"]
@@ -35,22 +35,6 @@ class Rollouts:
     """OpenRLHF's bounds of a normalised reward (``--reward.clip_range``), for `group_norm`, which is OpenRLHF's."""
     seed: int = 0
     """Of whatever is drawn for this batch: another one at each step of a run, the same one when a step is repeated."""
-
-    def checked_entropy(self) -> torch.Tensor:
-        """(N, T) nats, 0 off the mask.
-
-        Raises:
-            ValueError: an entropy is negative or no number.
-        """
-        entropy = torch.where(self.mask, self.entropy.detach(), 0.0)
-        strange = ~((entropy >= 0) & entropy.isfinite())
-        if strange.any():
-            row, column = strange.nonzero()[0].tolist()
-            raise ValueError(
-                "entropy must be finite and at least 0 on every response token, but it is "
-                f"{entropy[row, column].item()} in response {row}, column {column}"
-            )
-        return entropy
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,5 +126,5 @@ def group_norm(rollouts: Rollouts) -> Estimate:
     Raises:
         ValueError: a reward is not finite.
     """
-    advantages = mixed_policy.group_norm(rollouts.reward, rollouts.group).clamp(*rollouts.reward_clip)
+    advantages = grpo.group_norm(rollouts.reward, rollouts.group).clamp(*rollouts.reward_clip)
     return Estimate(advantages[:, None] * rollouts.mask, advantages)

@@ -31,87 +31,20 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 
-from openrlhf_gtpo.algorithms.groups import per_group
-from openrlhf_gtpo.algorithms.refusals import described
+from openrlhf_gtpo.algorithms.arguments import check_tensor
 from openrlhf_gtpo.algorithms.statistics import spread
 
 __all__ = [
     "batch_factors",
     "clip_share",
-    "group_norm",
     "guide_statistics",
     "shaped_log_ratio",
-    "zero_reward_groups",
 ]
-
-STD_EPS = 1e-9
-"""Added to a group's standard deviation, as in OpenRLHF's group_norm."""
 
 LOG_RATIO_BOUND = 20.0
 """Log ratios are clamped to +-20, as OpenRLHF's token-level loss does, so that their exponential stays finite."""
 
 Unit = Literal["token", "response"]
-
-
-def group_norm(rewards: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
-    """Rewards minus their group's mean, divided by its standard deviation: GRPO's advantages for groups of any size.
-
-    For groups of one size the result equals that of OpenRLHF's group_norm estimator bit for bit; the standard
-    deviation is the sample's (n - 1). There is one exception: a group of equal rewards gets 0, where that estimator
-    can divide one rounding error by another (eight rewards of 0.1 get -0.83 each).
-
-    Args:
-        rewards: (N,) float, finite.
-        group: (N,) integers, which prompt each response answers: any ids, in any order.
-
-    Returns:
-        (N,) float32, (r - mean) / (std + 1e-9); 0 for a group of one response.
-
-    Raises:
-        ValueError: an argument has the wrong shape or type, or a reward is not finite.
-    """
-    if rewards.dim() != 1 or not rewards.is_floating_point():
-        raise ValueError(f"rewards must be a float tensor of shape (N,), got {described(rewards)}")
-    _check_group(group, len(rewards))
-    if not rewards.isfinite().all():
-        raise ValueError("rewards must be finite, but they hold inf or NaN")
-    values = rewards.detach().to(torch.promote_types(rewards.dtype, torch.float32))
-    _, place, sizes = group.unique(return_inverse=True, return_counts=True)
-    order = place.argsort(stable=True)  # (N,) responses, group by group
-    size = sizes[place[order]]  # (N,)
-    result = torch.zeros_like(values)
-    for responses in sizes.unique().tolist():
-        if responses == 1:
-            continue  # no deviation, so it keeps 0
-        rows = order[size == responses].reshape(-1, responses)  # (groups of this size, responses)
-        of_groups = values[rows]
-        centred = of_groups - of_groups.mean(-1, keepdim=True)
-        scaled = centred / (of_groups.std(-1, keepdim=True) + STD_EPS)
-        all_equal = (of_groups == of_groups[:, :1]).all(-1, keepdim=True)
-        result[rows] = scaled.masked_fill(all_equal, 0.0)
-    return result.float()
-
-
-def zero_reward_groups(correct: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
-    """Which responses belong to a group without any correct response.
-
-    Args:
-        correct: (N,) bool. Pass the policy's own responses alone to find the groups that dynamic sampling would drop.
-        group: (N,) integers, which prompt each response answers: any ids, in any order.
-
-    Returns:
-        (N,) bool.
-
-    Raises:
-        ValueError: an argument has the wrong shape or type.
-    """
-    if correct.dim() != 1 or correct.dtype != torch.bool:
-        raise ValueError(f"correct must be a bool tensor of shape (N,), got {described(correct)}")
-    _check_group(group, len(correct))
-    if not len(group):
-        return correct
-    _, place = group.unique(return_inverse=True)
-    return per_group(correct.long(), place)[place] == 0
 
 
 def batch_factors(mask: torch.Tensor, second: torch.Tensor, *, weight: float, unit: Unit) -> torch.Tensor:
@@ -133,10 +66,8 @@ def batch_factors(mask: torch.Tensor, second: torch.Tensor, *, weight: float, un
     Raises:
         ValueError: an argument has the wrong shape, type or value.
     """
-    if mask.dim() != 2:
-        raise ValueError(f"mask must be of shape (N, T), got {described(mask)}")
-    if second.shape != (len(mask),) or second.dtype != torch.bool:
-        raise ValueError(f"second must be a bool tensor of shape ({len(mask)},), got {described(second)}")
+    check_tensor("mask", mask, "any", "N", "T")
+    check_tensor("second", second, "bool", len(mask))
     if not (math.isfinite(weight) and weight >= 0):
         raise ValueError(f"weight must be a finite number of at least 0, got {weight}")
     if unit not in ("token", "response"):
@@ -173,8 +104,7 @@ def shaped_log_ratio(log_ratio: torch.Tensor, gamma: float) -> torch.Tensor:
     Raises:
         ValueError: log_ratio is not floating point, or gamma is not a finite number above 0.
     """
-    if not log_ratio.is_floating_point():
-        raise ValueError(f"log_ratio must be a float tensor, got {described(log_ratio)}")
+    check_tensor("log_ratio", log_ratio, "float", *log_ratio.shape)
     if not (math.isfinite(gamma) and gamma > 0):
         raise ValueError(f"gamma must be a finite number above 0, got {gamma}")
     return F.logsigmoid(log_ratio - math.log(gamma))
@@ -264,19 +194,10 @@ def guide_statistics(
     return found
 
 
-def _check_group(group: torch.Tensor, responses: int) -> None:
-    if group.shape != (responses,) or group.is_floating_point() or group.is_complex() or group.dtype == torch.bool:
-        raise ValueError(f"group must be an integer tensor of shape ({responses},), got {described(group)}")
-
-
 def _check_tokens(mask: torch.Tensor, **values: torch.Tensor) -> None:
-    if mask.dim() != 2:
-        raise ValueError(f"mask must be of shape (N, T), got {described(mask)}")
+    check_tensor("mask", mask, "any", "N", "T")
     for name, tensor in values.items():
-        if tensor.shape != mask.shape or not tensor.is_floating_point():
-            raise ValueError(
-                f"{name} must be a float tensor of mask's shape {tuple(mask.shape)}, got {described(tensor)}"
-            )
+        check_tensor(name, tensor, "float", *mask.shape)
 
 
 def _check_clip(**bounds: float) -> None:

@@ -9,7 +9,7 @@ import torch
 __all__ = ["correlation", "in_place_of_entropy"]
 
 SMALLEST_ENTROPY = 1e-6
-"""Nats. The inverse is that of an entropy of at least this, as for the wrong responses of GTPO."""
+"""Nats. 1/H is that of an entropy of at least this, so that it stays finite."""
 
 
 def in_place_of_entropy(

@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openrlhf.models.loss import PolicyLoss
 
+from openrlhf_gtpo.algorithms.group_norm import group_norm
 from openrlhf_gtpo.algorithms.mixed_policy import (
     batch_factors,
     clip_share,
-    group_norm,
     guide_statistics,
     shaped_log_ratio,
-    zero_reward_groups,
 )
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 
@@ -137,9 +136,6 @@ def test_the_worked_examples_advantages_are_those_of_the_union_of_both_policies(
     rewards = torch.tensor([1.0, 0.0, 1.0, 0.0, 0.0, 1.0])
     group = torch.tensor([7, 7, 7, 3, 3, 3])
     assert group_norm(rewards, group).tolist() == pytest.approx(worked_example().advantage.tolist(), abs=1e-6)
-    own = torch.tensor([True, True, False, True, True, False])
-    assert zero_reward_groups(rewards[own] == 1, group[own]).tolist() == [False, False, True, True]
-    assert zero_reward_groups(rewards == 1, group).tolist() == [False] * 6  # the guide solves the second
 
 
 def test_the_worked_examples_factors():
@@ -302,70 +298,6 @@ def test_no_responses_have_no_factors():
     assert batch_factors(torch.zeros(0, 4), torch.zeros(0, dtype=torch.bool), weight=1.0, unit="token").shape == (0,)
 
 
-# group_norm
-
-
-def openrlhfs(rewards: torch.Tensor, responses: int) -> torch.Tensor:
-    """The group_norm estimator's own lines, on rewards in the order of their prompts."""
-    rewards = rewards.reshape(-1, responses)
-    return ((rewards - rewards.mean(-1, keepdim=True)) / (rewards.std(-1, keepdim=True) + 1e-9)).reshape(-1)
-
-
-@pytest.mark.parametrize("responses", [2, 3, 4, 7, 8, 16, 33, 64])
-@pytest.mark.parametrize("groups", [1, 2, 5, 40])
-def test_groups_of_one_size_get_openrlhfs_bits(groups, responses):
-    generator = torch.Generator().manual_seed(groups * responses)
-    rewards = torch.randn(groups * responses, generator=generator)
-    ids = torch.randperm(groups, generator=generator).repeat_interleave(responses) * 10**12 - 5
-    assert torch.equal(group_norm(rewards, ids), openrlhfs(rewards, responses))
-    binary = (rewards > 0.5).float()
-    assert torch.equal(group_norm(binary, ids), openrlhfs(binary, responses))
-    # Prompts interleaved, as long as each one's responses keep their order.
-    order = torch.arange(groups * responses).reshape(groups, responses).T.reshape(-1)
-    assert torch.equal(group_norm(rewards[order], ids[order]), openrlhfs(rewards, responses)[order])
-
-
-@moderate
-@given(st.lists(st.tuples(st.integers(-8, 8), st.sampled_from([-3, 5, 10**12])), max_size=20), st.randoms())
-def test_groups_of_any_sizes_agree_with_a_loop_in_any_order(rows, random):
-    rewards = [eighths / 8 for eighths, _ in rows]
-    ids = [g for _, g in rows]
-    found = group_norm(torch.tensor(rewards, dtype=F64), torch.tensor(ids, dtype=torch.int64))
-    assert found.dtype == torch.float32
-    assert found.tolist() == pytest.approx(naive.naive_group_norm(rewards, ids), abs=1e-6)
-    order = list(range(len(rows)))
-    random.shuffle(order)
-    turned = group_norm(
-        torch.tensor([rewards[i] for i in order], dtype=F64), torch.tensor([-ids[i] for i in order], dtype=torch.int64)
-    )
-    assert turned.tolist() == pytest.approx([found[i].item() for i in order], abs=1e-6)
-
-
-@pytest.mark.parametrize("scale", [0.5, 10.0])
-def test_neither_the_scale_nor_the_origin_of_the_rewards_matters(scale):
-    rewards, group = torch.tensor([0.0, 1.0, 0.25, 1.0, 0.0]), torch.tensor([1, 1, 1, 2, 2])
-    torch.testing.assert_close(group_norm(scale * rewards - 3, group), group_norm(rewards, group))
-
-
-def test_a_group_of_one_response_and_a_group_of_equal_rewards_get_exactly_zero():
-    # OpenRLHF's formula makes -0.83 of eight rewards of 0.1, by dividing rounding by rounding.
-    rewards = torch.tensor([0.1] * 8 + [0.3])
-    group = torch.tensor([4] * 8 + [9])
-    assert openrlhfs(rewards[:8], 8).abs().min() > 0.5
-    assert torch.equal(group_norm(rewards, group), torch.zeros(9))
-
-
-# zero_reward_groups
-
-
-@moderate
-@given(st.lists(st.tuples(st.booleans(), st.sampled_from([-3, 5, 10**12])), max_size=20))
-def test_a_group_is_a_zero_reward_group_when_nothing_in_it_is_correct(rows):
-    correct, group = [c for c, _ in rows], [g for _, g in rows]
-    found = zero_reward_groups(torch.tensor(correct, dtype=torch.bool), torch.tensor(group, dtype=torch.int64))
-    assert found.tolist() == [not any(c for c, other in rows if other == g) for g in group]
-
-
 # shaped_log_ratio
 
 
@@ -516,14 +448,7 @@ GRID = torch.zeros(3, 4)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: group_norm(GRID, IDS), r"rewards must be a float tensor of shape \(N,\), got torch.float32 of shape"),
-        (lambda: group_norm(IDS, IDS), "rewards must be a float tensor"),
-        (lambda: group_norm(ROWS, IDS[:2]), r"group must be an integer tensor of shape \(3,\), got torch.int64"),
-        (lambda: group_norm(ROWS, FLAGS), r"group must be an integer tensor .* got torch.bool"),
-        (lambda: group_norm(ROWS + math.nan, IDS), "rewards must be finite"),
-        (lambda: zero_reward_groups(IDS, IDS), r"correct must be a bool tensor of shape \(N,\)"),
-        (lambda: zero_reward_groups(FLAGS, ROWS), "group must be an integer tensor"),
-        (lambda: batch_factors(ROWS, FLAGS, weight=1.0, unit="token"), r"mask must be of shape \(N, T\)"),
+        (lambda: batch_factors(ROWS, FLAGS, weight=1.0, unit="token"), r"mask must be a tensor of shape \(N, T\)"),
         (
             lambda: batch_factors(GRID, FLAGS[:2], weight=1.0, unit="token"),
             r"second must be a bool tensor of shape \(3",
@@ -534,13 +459,13 @@ GRID = torch.zeros(3, 4)
         (lambda: batch_factors(GRID, FLAGS, weight=1.0, unit="group"), "unit must be .* got 'group'"),
         (lambda: shaped_log_ratio(ROWS, 0.0), "gamma must be a finite number above 0, got 0.0"),
         (lambda: shaped_log_ratio(IDS, 0.1), "log_ratio must be a float tensor"),
-        (lambda: clip_share(GRID, GRID, ROWS, low=0.2, high=0.2), r"mask must be of shape \(N, T\)"),
-        (lambda: clip_share(GRID[:2], GRID, GRID, low=0.2, high=0.2), r"log_ratio must be .* mask's shape \(3, 4\)"),
-        (lambda: clip_share(GRID, GRID[0], GRID, low=0.2, high=0.2), "advantages must be a float tensor of mask's"),
+        (lambda: clip_share(GRID, GRID, ROWS, low=0.2, high=0.2), r"mask must be a tensor of shape \(N, T\)"),
+        (lambda: clip_share(GRID[:2], GRID, GRID, low=0.2, high=0.2), r"log_ratio must be .* of shape \(3, 4\)"),
+        (lambda: clip_share(GRID, GRID[0], GRID, low=0.2, high=0.2), "advantages must be a float tensor of shape"),
         (lambda: clip_share(GRID, GRID, GRID, low=-1.0, high=0.2), "low must be at least 0, got -1.0"),
         (
             lambda: guide_statistics(GRID, ROWS, GRID, GRID, clip_low=0.2, clip_high=0.2),
-            "guide_log_probs must be a float tensor of mask's shape",
+            "guide_log_probs must be a float tensor of shape",
         ),
         (
             lambda: guide_statistics(GRID, GRID, GRID, GRID, clip_low=0.2, clip_high=math.nan),

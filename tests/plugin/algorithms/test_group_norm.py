@@ -1,0 +1,81 @@
+"""GRPO's advantages: OpenRLHF's bits for groups of one size, a loop for groups of any sizes."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from openrlhf_gtpo.algorithms.group_norm import group_norm
+
+from .naive_mixed_policy import naive_group_norm
+
+
+def openrlhfs(rewards: torch.Tensor, responses: int) -> torch.Tensor:
+    """The group_norm estimator's own lines, on rewards in the order of their prompts."""
+    rewards = rewards.reshape(-1, responses)
+    return ((rewards - rewards.mean(-1, keepdim=True)) / (rewards.std(-1, keepdim=True) + 1e-9)).reshape(-1)
+
+
+@pytest.mark.parametrize("responses", [2, 3, 4, 7, 8, 16, 33, 64])
+@pytest.mark.parametrize("groups", [1, 2, 5, 40])
+def test_groups_of_one_size_get_openrlhfs_bits(groups, responses):
+    generator = torch.Generator().manual_seed(groups * responses)
+    rewards = torch.randn(groups * responses, generator=generator)
+    ids = torch.randperm(groups, generator=generator).repeat_interleave(responses) * 10**12 - 5
+    assert torch.equal(group_norm(rewards, ids), openrlhfs(rewards, responses))
+    binary = (rewards > 0.5).float()
+    assert torch.equal(group_norm(binary, ids), openrlhfs(binary, responses))
+    # Prompts interleaved, as long as each one's responses keep their order.
+    order = torch.arange(groups * responses).reshape(groups, responses).T.reshape(-1)
+    assert torch.equal(group_norm(rewards[order], ids[order]), openrlhfs(rewards, responses)[order])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(-8, 8), st.sampled_from([-3, 5, 10**12])), max_size=20), st.randoms())
+def test_groups_of_any_sizes_agree_with_a_loop_in_any_order(rows, random):
+    rewards = [eighths / 8 for eighths, _ in rows]
+    ids = [g for _, g in rows]
+    found = group_norm(torch.tensor(rewards, dtype=torch.float64), torch.tensor(ids, dtype=torch.int64))
+    assert found.dtype == torch.float32
+    assert found.tolist() == pytest.approx(naive_group_norm(rewards, ids), abs=1e-6)
+    order = list(range(len(rows)))
+    random.shuffle(order)
+    turned = group_norm(
+        torch.tensor([rewards[i] for i in order], dtype=torch.float64),
+        torch.tensor([-ids[i] for i in order], dtype=torch.int64),
+    )
+    assert turned.tolist() == pytest.approx([found[i].item() for i in order], abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.5, 10.0])
+def test_neither_the_scale_nor_the_origin_of_the_rewards_matters(scale):
+    rewards, group = torch.tensor([0.0, 1.0, 0.25, 1.0, 0.0]), torch.tensor([1, 1, 1, 2, 2])
+    torch.testing.assert_close(group_norm(scale * rewards - 3, group), group_norm(rewards, group))
+
+
+def test_a_group_of_one_response_and_a_group_of_equal_rewards_get_exactly_zero():
+    # OpenRLHF's formula makes -0.83 of eight rewards of 0.1, by dividing rounding by rounding.
+    rewards = torch.tensor([0.1] * 8 + [0.3])
+    group = torch.tensor([4] * 8 + [9])
+    assert openrlhfs(rewards[:8], 8).abs().min() > 0.5
+    assert torch.equal(group_norm(rewards, group), torch.zeros(9))
+
+
+ROWS, IDS, FLAGS = torch.zeros(3), torch.zeros(3, dtype=torch.int64), torch.zeros(3, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "group", "message"),
+    [
+        (torch.zeros(3, 4), IDS, r"rewards must be a float tensor of shape \(N,\), got torch.float32 of shape"),
+        (IDS, IDS, "rewards must be a float tensor"),
+        (ROWS, IDS[:2], r"group must be an integer tensor of shape \(3,\), got torch.int64"),
+        (ROWS, FLAGS, r"group must be an integer tensor .* got torch.bool"),
+        (ROWS + math.nan, IDS, "rewards must be finite"),
+    ],
+)
+def test_bad_input_is_refused_by_one_sentence_that_names_it(rewards, group, message):
+    with pytest.raises(ValueError, match=message):
+        group_norm(rewards, group)
