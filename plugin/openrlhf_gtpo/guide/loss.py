@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.algorithms.mixed_policy import shaped_log_ratio
 
@@ -16,7 +17,7 @@ class ShapedGuideLoss(torch.nn.Module):
     clipped where f(r) is below 1 - clip_eps_low, as on the policy's own responses.
 
     Attributes:
-        guide: (N,) bool, which responses of the next call are the guide's. Set it before every call.
+        guide: (N,) bool, which responses of the next call are the guide's.
     """
 
     guide: torch.Tensor
@@ -25,6 +26,12 @@ class ShapedGuideLoss(torch.nn.Module):
         super().__init__()
         self.loss = loss
         self.gamma = gamma
+
+    def see(self, experience: Experience) -> None:
+        """Take from the next call's micro-batch which responses are the guide's."""
+        self.guide = torch.stack(list(experience.info["guide/share"])).flatten() > 0
+        if see := getattr(self.loss, "see", None):
+            see(experience)
 
     def forward(
         self,

@@ -19,7 +19,6 @@ from openrlhf_gtpo.algorithms.table import ESTIMATORS
 from openrlhf_gtpo.guide.loss import ShapedGuideLoss
 from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.openrlhf_internals import plain_class
-from openrlhf_gtpo.policy.covariance_loss import CovarianceLoss
 from openrlhf_gtpo.policy.entropy_bonus import STATE, EntropyBonus, controller_of
 from openrlhf_gtpo.policy.lora import gathers_merged, has_adapters, plain_names
 from openrlhf_gtpo.policy.ports import LowPort
@@ -54,12 +53,9 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
         self.entropy_bonus = None if controller is None else EntropyBonus(controller, strategy, actor)
 
     def training_step(self, experience: Experience, kl_ctl: float, step: int, *args: Any, **kwargs: Any) -> Any:
-        """As OpenRLHF's; also passes `ShapedGuideLoss` which responses are the guide's, and `CovarianceLoss` the
-        numbers of the whole batch."""
-        if isinstance(self.actor_loss_fn, CovarianceLoss):
-            self.actor_loss_fn.info = experience.info
-        if isinstance(self.actor_loss_fn, ShapedGuideLoss):
-            self.actor_loss_fn.guide = torch.stack(list(experience.info["guide/share"])).flatten() > 0
+        """As OpenRLHF's; shows the micro-batch to a loss that has to see more of it than its arguments."""
+        if see := getattr(self.actor_loss_fn, "see", None):
+            see(experience)
         if self.entropy_bonus is not None:
             self.entropy_bonus.begin(self.args, experience.info)
         status = super().training_step(experience, kl_ctl, step, *args, **kwargs)

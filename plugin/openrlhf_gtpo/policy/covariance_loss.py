@@ -7,31 +7,27 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from openrlhf.models.loss import PolicyLoss
+from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.algorithms.covariance import covariance
 from openrlhf_gtpo.algorithms.mixed_policy import LOG_RATIO_BOUND
+from openrlhf_gtpo.policy.loss import LikeAnother
 
 __all__ = ["ClipCovLoss", "CovarianceLoss", "KLCovLoss"]
 
 
-class CovarianceLoss(PolicyLoss):
+class CovarianceLoss(LikeAnother):
     """OpenRLHF's token-level loss, which knows each token's covariance.
 
     Attributes:
-        info: of the next call's micro-batch, set before every call: name -> (B,) or B numbers. What is measured is
-            added to it.
+        info: of the next call's micro-batch: name -> (B,) or B numbers. What is measured is added to it.
     """
 
     info: dict[str, Any]
 
-    @classmethod
-    def like(cls, loss: PolicyLoss, **options: Any) -> "CovarianceLoss":
-        """One with all attributes of another loss, and with the options of the class."""
-        new = cls(**options)
-        # PolicyLoss has no parameters or buffers; attributes with an underscore are nn.Module's own.
-        new.__dict__.update({name: value for name, value in vars(loss).items() if not name.startswith("_")})
-        return new
+    def see(self, experience: Experience) -> None:
+        """Take the numbers of the whole batch from the next call's micro-batch."""
+        self.info = experience.info
 
     def number(self, name: str, like: torch.Tensor) -> torch.Tensor:
         """(B, 1) a number of the whole batch, for each response."""

@@ -1,20 +1,37 @@
-"""GRPO-S's objective, with the interface of OpenRLHF's PolicyLoss.
+"""What our losses share, and GRPO-S's objective, with the interface of OpenRLHF's PolicyLoss.
 
 GTPO needs no loss of its own: Eq. 7 of the paper (Tan et al., arXiv 2508.04349) is OpenRLHF's PolicyLoss with the
 token mean. GRPO-S has one ratio and one clip per response (Eq. 10, 11).
 """
 
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from openrlhf.models.loss import PolicyLoss
 
 from openrlhf_gtpo.algorithms.mixed_policy import LOG_RATIO_BOUND
 
-__all__ = ["SequenceRatioLoss"]
+__all__ = ["LikeAnother", "SequenceRatioLoss"]
+
+Loss = TypeVar("Loss", bound="LikeAnother")
 
 
-class SequenceRatioLoss(PolicyLoss):
+class LikeAnother(PolicyLoss):
+    """OpenRLHF's loss, which can be built from another one.
+
+    A loss may have a method ``see(experience)``, which gets each micro-batch just before the loss is called with it.
+    """
+
+    @classmethod
+    def like(cls: type[Loss], loss: PolicyLoss, **options: Any) -> Loss:
+        """One with these options and all attributes of another loss, whose names depend on OpenRLHF's version."""
+        new = cls(**options)
+        # PolicyLoss has no parameters or buffers; attributes with an underscore are nn.Module's own.
+        new.__dict__.update({name: value for name, value in vars(loss).items() if not name.startswith("_")})
+        return new
+
+
+class SequenceRatioLoss(LikeAnother):
     """Clipped objective on one ratio per response, the arithmetic mean of its token ratios (Eq. 10, 11; negated).
 
         ratio_i = mean over t of exp(log_probs_it - old_log_probs_it)
@@ -35,17 +52,14 @@ class SequenceRatioLoss(PolicyLoss):
         _refuse_other_ratios(self)
 
     @classmethod
-    def like(cls, loss: PolicyLoss) -> "SequenceRatioLoss":
-        """A SequenceRatioLoss with all attributes of another loss, whose names depend on OpenRLHF's version.
+    def like(cls: type[Loss], loss: PolicyLoss, **options: Any) -> Loss:
+        """As `LikeAnother.like`.
 
         Raises:
             ValueError: as for the class.
         """
         _refuse_other_ratios(loss)
-        new = cls()
-        # PolicyLoss has no parameters or buffers; attributes with an underscore are nn.Module's own.
-        new.__dict__.update({name: value for name, value in vars(loss).items() if not name.startswith("_")})
-        return new
+        return super().like(loss, **options)
 
     def forward(
         self,

@@ -12,6 +12,7 @@ from openrlhf.trainer.ray.ppo_actor import ActorPPOTrainer
 
 from openrlhf_gtpo.guide.loss import ShapedGuideLoss
 from openrlhf_gtpo.policy.actor import PolicyTrainer
+from openrlhf_gtpo.policy.covariance_loss import KLCovLoss
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 
 F64 = torch.float64
@@ -160,3 +161,14 @@ def test_before_every_step_the_loss_is_told_which_responses_are_the_guides(monke
     assert seen == [[False, True], [True], [False]]
     trainer.actor_loss_fn = PolicyLoss(**CLIP)
     assert trainer.training_step(make_experience_batch(items), 0.0, 0) == "status"
+
+
+def test_a_loss_that_the_shaped_one_wraps_sees_the_micro_batch_too() -> None:
+    loss = ShapedGuideLoss(KLCovLoss.like(PolicyLoss(**CLIP), coef=1.0), GAMMA)
+    log_probs, old, advantages, mask = batch(torch.float32)
+    ones = torch.ones(5, 6)
+    numbers = ("covariance/logprob_mean", "covariance/advantage_mean", "kl_cov/threshold")
+    info = {"guide/share": GUIDE.float(), **{name: torch.zeros(5) for name in numbers}}
+    items = split_experience_batch(Experience(sequences=ones, attention_mask=ones, info=info))
+    loss.see(make_experience_batch(items))
+    assert torch.isfinite(loss(log_probs, old, advantages, action_mask=mask)[0])
