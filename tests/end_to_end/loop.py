@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from openrlhf_gtpo.glossary.declared import describe
+from openrlhf_gtpo.glossary.entries import describe
 from openrlhf_gtpo.report.identical import compare, where
 from openrlhf_gtpo.report.run import read
 

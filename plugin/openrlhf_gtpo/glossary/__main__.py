@@ -4,8 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from openrlhf_gtpo.glossary.declared import GLOSSARY, OURS
-from openrlhf_gtpo.glossary.metric import Entry
+from openrlhf_gtpo.glossary.entries import GLOSSARY, Entry
 from openrlhf_gtpo.tables import markdown as table
 
 __all__ = ["markdown"]
@@ -15,7 +14,6 @@ VARIES = "*Varies.*"
 
 def markdown() -> str:
     """The page docs/metrics.md."""
-    everything = [entry for metric in GLOSSARY for entry in metric.entries()]
     lines = [
         "# Metrics",
         "",
@@ -32,17 +30,17 @@ def markdown() -> str:
         "everything else repeats, so comparisons of runs leave them out (`openrlhf-gtpo report A B`, "
         "`bash launch/test.sh same COMMIT`).",
         "",
-        f"This page is written from `{OURS}glossary/declared.py` by "
+        "This page is written from `plugin/openrlhf_gtpo/glossary/metrics.csv` by "
         "`python -m openrlhf_gtpo.glossary docs/metrics.md`; `openrlhf/` is OpenRLHF's package.",
     ]
-    for subject in dict.fromkeys(map(_subject, everything)):
+    for subject in dict.fromkeys(map(_subject, GLOSSARY)):
         lines += [
             "",
             f"## {subject}",
             "",
             table(
                 ["name", "what it is", "unit", "over", "computed in"],
-                [_row(entry) for entry in everything if _subject(entry) == subject],
+                [_row(entry) for entry in GLOSSARY if _subject(entry) == subject],
             ),
         ]
     return "\n".join(lines) + "\n"

@@ -4,12 +4,11 @@ Numbers are equal or they are not; NaN equals NaN. Times and counts of requests,
 out.
 """
 
-import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from openrlhf_gtpo.glossary.declared import GLOSSARY
+from openrlhf_gtpo.glossary.entries import GLOSSARY, describe
 from openrlhf_gtpo.report.rollouts import SavedGroups
 from openrlhf_gtpo.report.run import OWN, Run
 
@@ -140,20 +139,15 @@ def _rows(run: Run) -> dict[int, dict[str, Any]]:
     return found
 
 
-@functools.cache
-def _known(name: str) -> tuple[int, bool]:
-    """A metric's place in the glossary, and whether it repeats. A reward's own logs are in no glossary: they repeat
-    and come last."""
-    entries = ((place, metric.entry_of(name)) for place, metric in enumerate(GLOSSARY))
-    return next(((place, entry.repeats) for place, entry in entries if entry), (len(GLOSSARY), True))
-
-
 def _place(name: str) -> int:
-    return _known(name)[0]
+    """A metric's place in the glossary. A reward's own logs are in no glossary: they come last, and repeat."""
+    entry = describe(name)
+    return len(GLOSSARY) if entry is None else entry.place
 
 
 def _repeats(name: str) -> bool:
-    return _known(name)[1]
+    entry = describe(name)
+    return entry is None or entry.repeats
 
 
 def _equal(one: Any, other: Any) -> bool:

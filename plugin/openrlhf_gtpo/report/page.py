@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from openrlhf_gtpo.glossary.declared import describe
+from openrlhf_gtpo.glossary.entries import describe
 from openrlhf_gtpo.report.curves import Curve, any_smoothed, curves_of, svg
 from openrlhf_gtpo.report.groups import shown, view
 from openrlhf_gtpo.report.outcome import Change, Figure, changes, comparison, verdict

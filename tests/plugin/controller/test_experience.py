@@ -14,7 +14,7 @@ from openrlhf_gtpo.controller.experience import ExperienceMaker, PolicyBroken, S
 from openrlhf_gtpo.controller.generator import Generator, GroupBroken, RewardsFailed
 from openrlhf_gtpo.controller.schedule import updates
 from openrlhf_gtpo.controller.whole_batch import NotBinary
-from openrlhf_gtpo.glossary.declared import describe
+from openrlhf_gtpo.glossary.entries import describe
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 
 G = 4

@@ -16,15 +16,13 @@ from openrlhf_gtpo.controller.during_training import with_every_k
 from openrlhf_gtpo.controller.generator import RewardTally
 from openrlhf_gtpo.controller.metrics import rollout_metrics
 from openrlhf_gtpo.glossary.__main__ import main, markdown
-from openrlhf_gtpo.glossary.declared import GLOSSARY, describe
-from openrlhf_gtpo.glossary.metric import Entry, Metric
+from openrlhf_gtpo.glossary.entries import GLOSSARY, Entry, describe
 from openrlhf_gtpo.guide.groups import MARKS, GuideTally
 from openrlhf_gtpo.report.curves import CURVES
 from openrlhf_gtpo.rewards.client import RewardClientStats
 
 ROOT = Path(__file__).resolve().parents[3]
 PLUGIN = ROOT / "plugin" / "openrlhf_gtpo"
-ENTRIES = [entry for metric in GLOSSARY for entry in metric.entries()]
 OF_A_RUN = ROOT / "tests" / "plugin" / "glossary" / "logged_by_a_run.txt"
 """Every name in the metrics.jsonl of a quickstart run (60 steps of GTPO, OpenRLHF 0.11.2)."""
 
@@ -37,7 +35,7 @@ def test_every_name_of_a_real_run_has_an_entry() -> None:
 
 def test_every_entry_without_a_condition_is_logged_by_a_real_run() -> None:
     names = set(OF_A_RUN.read_text().split())
-    assert [entry.name for entry in ENTRIES if not entry.when and entry.name not in names] == []
+    assert [entry.name for entry in GLOSSARY if not entry.when and entry.name not in names] == []
 
 
 def test_what_the_plugins_own_functions_log_has_an_entry_of_that_name_in_that_file() -> None:
@@ -66,7 +64,7 @@ def test_what_the_plugins_own_functions_log_has_an_entry_of_that_name_in_that_fi
             entry = describe(name)
             assert entry is not None, f"{name} is logged and has no entry in the glossary"
             assert (entry.name, entry.file) == (name, f"plugin/openrlhf_gtpo/{file}")
-    of_batch_files = [entry.name for entry in ENTRIES if entry.file == "plugin/openrlhf_gtpo/controller/metrics.py"]
+    of_batch_files = [entry.name for entry in GLOSSARY if entry.file == "plugin/openrlhf_gtpo/controller/metrics.py"]
     assert set(of_batch_files) == set(of_batch), "and it logs all that the glossary says of it"
 
 
@@ -103,7 +101,7 @@ NO_METRICS = {"application/json", "utf-8/"}
 def test_a_name_in_the_plugins_sources_has_an_entry() -> None:
     found = [(path, name) for path, name in names_in_the_sources() if name not in NO_METRICS]
     assert len(found) > 40
-    known = [entry.name for entry in ENTRIES]
+    known = [entry.name for entry in GLOSSARY]
     for path, name in found:
         # An f-string may be the beginning of a name: spread() adds the rest.
         pattern = re.escape(name).replace(r"\*", ".*") + (".*" if name.endswith("_") else "")
@@ -124,7 +122,7 @@ def test_an_evaluations_names_have_entries() -> None:
     assert [name for name in logs if (entry := describe(name)) is None or entry.name != name] == []
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", GLOSSARY, ids=lambda entry: entry.name)
 def test_an_entry_names_the_file_that_its_metric_is_computed_in(entry: Entry) -> None:
     package = importlib.util.find_spec("openrlhf").submodule_search_locations[0]  # type: ignore[union-attr, index]
     path = Path(package).parent / entry.file if entry.file.startswith("openrlhf/") else ROOT / entry.file
@@ -134,8 +132,8 @@ def test_an_entry_names_the_file_that_its_metric_is_computed_in(entry: Entry) ->
 
 
 def test_no_name_has_two_entries_and_every_entry_says_what_it_is() -> None:
-    assert len({entry.name for entry in ENTRIES}) == len(ENTRIES)
-    for entry in ENTRIES:
+    assert len({entry.name for entry in GLOSSARY}) == len(GLOSSARY)
+    for entry in GLOSSARY:
         assert entry.text.endswith(".")
         assert entry.over
         assert "{" not in re.sub(r"\{(k|source|verdict)\}", "", entry.sentence), "no placeholder is left"
@@ -153,19 +151,16 @@ def test_a_name_is_described_by_its_own_words() -> None:
     assert describe("my_own_log") is None
 
 
-def test_a_family_has_as_many_names_as_its_words_together() -> None:
-    family = Metric("a/{x}{y}", "", "{x}", "{y}.", "f", variants={"x": {"": "all", "b_": "bees"}, "y": {"1": "one"}})
-    assert [(entry.name, entry.over, entry.text) for entry in family.entries()] == [
-        ("a/1", "all", "one."),
-        ("a/b_1", "bees", "one."),
-    ]
-    assert family.entry_of("a/b_2") is None
+def test_a_family_has_a_name_for_each_of_its_words() -> None:
+    names = [f"entropy/{of}token_{part}" for of in ("", "correct_", "wrong_") for part in ("mean", "q10", "q50", "q90")]
+    assert [entry.name for entry in GLOSSARY if re.match(r"entropy/.*token_", entry.name)] == names
+    assert describe("entropy/right_token_mean") is None
 
 
 def test_times_and_counts_of_requests_are_marked_and_nothing_else_is() -> None:
     counters = {f"reward/{field.name}_total" for field in dataclasses.fields(RewardClientStats)}
-    times = {entry.name for entry in ENTRIES if entry.unit == "seconds"}
-    assert {entry.name for entry in ENTRIES if not entry.repeats} == counters | times
+    times = {entry.name for entry in GLOSSARY if entry.unit == "seconds"}
+    assert {entry.name for entry in GLOSSARY if not entry.repeats} == counters | times
     for name in ("timing/step_total", "reward/wait_seconds_max", "guide/wait_seconds", "shaping/seconds"):
         assert name in times
     assert "Time that advantages take. *Varies.* |" in markdown()
@@ -183,4 +178,4 @@ def test_the_page_is_what_the_command_writes(tmp_path: Path) -> None:
         "write it again: python -m openrlhf_gtpo.glossary docs/metrics.md"
     )
     rows = re.findall(r"^\| `(.+?)` \|", markdown(), re.MULTILINE)
-    assert sorted(rows) == sorted(entry.name for entry in ENTRIES)
+    assert sorted(rows) == sorted(entry.name for entry in GLOSSARY)
