@@ -152,7 +152,8 @@ def test_a_name_is_described_by_its_own_words() -> None:
 
 
 def test_a_family_has_a_name_for_each_of_its_words() -> None:
-    names = [f"entropy/{of}token_{part}" for of in ("", "correct_", "wrong_") for part in ("mean", "q10", "q50", "q90")]
+    classes, parts = ("", "correct_", "wrong_"), ("mean", "q10", "q50", "q90")
+    names = [f"entropy/{of}token_{part}" for of in classes for part in parts]
     assert [entry.name for entry in GLOSSARY if re.match(r"entropy/.*token_", entry.name)] == names
     assert describe("entropy/right_token_mean") is None
 
