@@ -5,19 +5,17 @@
 1. The command line is read and checked (`command_line`, `checks`) before anything heavy is imported.
 2. OpenRLHF's names are rebound in this process to our subclasses: the controller, the policy actor, the rollout actor,
    the strategy, and a second pair for asynchronous training. Ray finds the subclasses in its workers by import path.
-3. OpenRLHF's own script runs, unchanged. Its parser returns the command line that was checked.
+3. The ``train`` of OpenRLHF's own script is called, with the command line as the script's own statements complete it.
 """
 
 import argparse
 import contextlib
 import faulthandler
 import importlib
-import importlib.metadata
 import os
-import runpy
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -210,29 +208,10 @@ def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
     vars(args)["defaults"] = differing(vars(args), command_line.defaults())
     token = _start_embedded_service(args, cleanup) if rewards_are_embedded(vars(args)) else None
     bindings.bind_rollout(device, rollout_settings(args, bindings.worker_extension(device), token))
-    with _parsed(args):
-        sys.argv = [PROGRAM]
-        runpy.run_module(openrlhf_internals.CLI, run_name="__main__")  # returns when the policy is saved
     flags = vars(args)
+    nested = command_line.settled(flags)
+    importlib.import_module(openrlhf_internals.CLI).train(nested)  # returns when the policy is saved
     record_final_weights(metrics_path_of_flags(flags).with_name("run.json"), flags["ckpt.output_dir"])
-
-
-@contextlib.contextmanager
-def _parsed(args: argparse.Namespace) -> Iterator[None]:
-    """Make OpenRLHF's parser, and no other, return these flags."""
-    parse: Any = argparse.ArgumentParser.parse_args
-
-    def parse_args(self: argparse.ArgumentParser, arguments: Any = None, namespace: Any = None) -> Any:
-        if not any(action.dest == "algo.advantage.estimator" for action in self._actions):
-            return parse(self, arguments, namespace)
-        command_line.check_same(self)
-        return args
-
-    argparse.ArgumentParser.parse_args = parse_args  # type: ignore[assignment, method-assign]
-    try:
-        yield
-    finally:
-        argparse.ArgumentParser.parse_args = parse  # type: ignore[method-assign]
 
 
 def _start_embedded_service(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> str:

@@ -36,7 +36,7 @@ def plan(
     rows += [
         *_machines(flags, device, precision),
         *(_memory(flags) if device == "gpu" else [("memory", NOT_FOR_A_CPU)]),
-        ("policy", str(flags["actor.model_name_or_path"] or flags.get("model_name_or_path"))),
+        ("policy", str(flags["actor.model_name_or_path"])),
         ("data", str(flags["data.prompt_dataset"])),
         *_rewards(flags),
         ("output", str(flags["ckpt.output_dir"])),

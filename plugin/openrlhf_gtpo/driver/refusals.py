@@ -71,8 +71,6 @@ def _own_faults(flags: dict[str, Any]) -> list[str]:
     engines = flags["vllm.num_engines"] or 0  # none is OpenRLHF's default
     if engines < 1:
         found.append(f"--vllm.num_engines is {engines}, but vLLM engines generate the responses: set it to 1 or more.")
-    if flags["preset"] is not None:  # The full --preset never reaches the parser: `presets.expand` removes it.
-        found.append(f"--preset {flags['preset']} was abbreviated, and would do nothing: write --preset in full.")
     for flag in estimator_flags():
         value = flags[flag.name]
         if not flag.allows(value):
@@ -249,10 +247,8 @@ def _nodes(size: tuple[int, int]) -> str:
 
 
 def _corrects(flags: dict[str, Any]) -> bool:
-    """Whether importance correction is on, which weights the loss by the ratio of policy to rollout. Up to OpenRLHF
-    0.11.1 its flag had another name."""
-    level = flags.get("algo.advantage.is_correction_level", "off")
-    return level != "off" or bool(flags.get("algo.advantage.is_correction_enable", False))
+    """Whether importance correction is on, which weights the loss by the ratio of policy to rollout."""
+    return flags["algo.advantage.is_correction_level"] != "off"
 
 
 def _meaningless(flags: dict[str, Any]) -> list[str]:
@@ -309,8 +305,8 @@ def _meaningless(flags: dict[str, Any]) -> list[str]:
             "has its own: leave it out.",
         ),
         (
-            flags.get("actor.loss_agg_mode", "token-mean") != "token-mean",
-            f"--actor.loss_agg_mode {flags.get('actor.loss_agg_mode')} contradicts the objective of {title}: leave it "
+            flags["actor.loss_agg_mode"] != "token-mean",
+            f"--actor.loss_agg_mode {flags['actor.loss_agg_mode']} contradicts the objective of {title}: leave it "
             "out.",
         ),
         (
