@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ESTIMATORS", "Estimator", "Flag", "estimator_flags", "ours"]
+__all__ = ["AT_LEAST_ONE", "A_SHARE", "A_WEIGHT", "ESTIMATORS", "Estimator", "Flag", "estimator_flags", "ours"]
 
 
 @dataclass(frozen=True)
 class Flag:
-    """A flag of an estimator, which gets the value as an argument named by the last part of the flag's name."""
+    """A flag. A function of an estimator gets the value as an argument named by the last part of the flag's name."""
 
     name: str
     """As on the command line, without the dashes: ``shaping.alpha1``."""
@@ -29,6 +29,18 @@ class Flag:
     @property
     def option(self) -> str:
         return self.name.rpartition(".")[2]
+
+    @property
+    def default(self) -> Any:
+        return self.options.get("default")
+
+    def told(self, value: Any) -> str:
+        """The flag with a value, for a message: ``--edge.clip is 2.0 3.0``."""
+        return f"--{self.name} is {' '.join(map(str, value)) if isinstance(value, list) else value}"
+
+    def fault(self, value: Any) -> str | None:
+        """A sentence about a value out of bounds; None for one within them, and for None, which is no value."""
+        return None if value is None or self.allows(value) else f"{self.told(value)}, but {self.rule}."
 
 
 @dataclass(frozen=True)
@@ -73,16 +85,10 @@ def _named(place: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _weight(value: float) -> bool:
-    return math.isfinite(value) and value >= 0
-
-
-def _share(value: float) -> bool:
-    return 0 < value <= 1
-
-
-_A_WEIGHT = "a weight is a number from 0 up"
-_A_SHARE = "a share is above 0 and at most 1"
+Bounds = tuple[Callable[[Any], bool], str]
+A_WEIGHT: Bounds = (lambda value: math.isfinite(value) and value >= 0, "a weight is a number from 0 up")
+A_SHARE: Bounds = (lambda value: 0 < value <= 1, "a share is above 0 and at most 1")
+AT_LEAST_ONE: Bounds = (lambda value: value >= 1, "needs to be at least 1")
 _ALGORITHMS = "openrlhf_gtpo.algorithms"
 _HERE = f"{_ALGORITHMS}.estimators"
 
@@ -90,14 +96,12 @@ SHAPING = (
     Flag(
         "shaping.alpha1",
         {"type": float, "default": 1.0, "help": "weight of correctness, beta1 for grpo_s (default: 1.0)"},
-        _weight,
-        _A_WEIGHT,
+        *A_WEIGHT,
     ),
     Flag(
         "shaping.alpha2",
         {"type": float, "default": 0.1, "help": "weight of entropy, beta2 for grpo_s (default: 0.1)"},
-        _weight,
-        _A_WEIGHT,
+        *A_WEIGHT,
     ),
     Flag(
         "shaping.over",
@@ -126,7 +130,7 @@ SHAPING = (
             "metavar": ("LOW", "HIGH"),
             "help": "clamp entropies to [LOW, HIGH] nats before shaping (default: off)",
         },
-        lambda clip: clip is None or 0 <= clip[0] < clip[1],
+        lambda clip: 0 <= clip[0] < clip[1],
         "needs 0 <= LOW < HIGH, in nats",
     ),
     Flag(
@@ -188,8 +192,7 @@ ESTIMATORS: dict[str, Estimator] = {
             Flag(
                 "entropy_advantage.alpha",
                 {"type": float, "default": 0.4, "help": "entropy_advantage: weight of the entropy (default: 0.4)"},
-                _weight,
-                _A_WEIGHT,
+                *A_WEIGHT,
             ),
             Flag(
                 "entropy_advantage.kappa",
@@ -218,7 +221,7 @@ ESTIMATORS: dict[str, Estimator] = {
                     "metavar": ("LOW", "HIGH"),
                     "help": "edge: clamp the divisor to [LOW, HIGH] (default: off, as in the paper)",
                 },
-                lambda clip: clip is None or 0 < clip[0] <= 1 <= clip[1],
+                lambda clip: 0 < clip[0] <= 1 <= clip[1],
                 "needs 0 < LOW <= 1 <= HIGH",
             ),
         ),
@@ -237,8 +240,7 @@ ESTIMATORS: dict[str, Estimator] = {
                     "default": 2e-4,
                     "help": "clip_cov: share of a batch's tokens that is cut (default: 0.0002)",
                 },
-                _share,
-                _A_SHARE,
+                *A_SHARE,
             ),
             CLIP_COV_BOUNDS,
         ),
@@ -259,8 +261,7 @@ ESTIMATORS: dict[str, Estimator] = {
                     "default": 2e-3,
                     "help": "kl_cov: share of a batch's tokens that is penalised (default: 0.002)",
                 },
-                _share,
-                _A_SHARE,
+                *A_SHARE,
             ),
         ),
         loss="openrlhf_gtpo.policy.covariance_loss:KLCovLoss",
@@ -268,8 +269,7 @@ ESTIMATORS: dict[str, Estimator] = {
             Flag(
                 "kl_cov.coef",
                 {"type": float, "default": 1.0, "help": "kl_cov: weight of the KL penalty (default: 1.0)"},
-                _weight,
-                _A_WEIGHT,
+                *A_WEIGHT,
             ),
         ),
     ),

@@ -9,10 +9,9 @@ the script's ``train`` with what comes out."""
 import argparse
 import ast
 import contextlib
-import copy
 import io
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -20,9 +19,9 @@ from typing import Any, NoReturn
 from openrlhf_gtpo.driver.flags import add_flags
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.likeness import did_you_mean
-from openrlhf_gtpo.openrlhf_internals import CLI, OpenRLHFMismatch, hierarchize, source_of
+from openrlhf_gtpo.openrlhf_internals import CLI, OpenRLHFMismatch, source_of
 from openrlhf_gtpo.parsing import unknown
-from openrlhf_gtpo.settings import rewards_are_embedded
+from openrlhf_gtpo.settings import Settings
 
 __all__ = [
     "PROGRAM",
@@ -72,8 +71,8 @@ class FlagError(SettingsError):
 class CommandLine:
     """A parsed command line."""
 
-    args: argparse.Namespace
-    """OpenRLHF's flat namespace: ``vars(args)["algo.kl.init_coef"]``."""
+    flags: dict[str, Any]
+    """OpenRLHF's flat flags and ours: ``flags["algo.kl.init_coef"]``."""
     given: frozenset[str]
     """Names of the flags that the command line has; all others have their defaults."""
 
@@ -95,7 +94,7 @@ def parse(arguments: Sequence[str]) -> CommandLine:
     untouched = object()
     seen = made.parse_args(list(arguments), argparse.Namespace(**dict.fromkeys(vars(args), untouched)))
     given = frozenset(name for name, value in vars(seen).items() if value is not untouched)
-    return CommandLine(args, given)
+    return CommandLine(vars(args), given)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -118,35 +117,30 @@ def defaults() -> dict[str, Any]:
     return vars(parser().parse_args([]))
 
 
-def settled(flags: Mapping[str, Any]) -> SimpleNamespace:
+def settled(settings: Settings) -> SimpleNamespace:
     """OpenRLHF's nested ``args`` as its script gives them to ``train``: checked and completed by its own statements.
-
-    Args:
-        flags: OpenRLHF's flat flags, not changed.
+    Ours, ``args.plugin``, are beside them.
 
     Raises:
         AssertionError: the script refuses them.
     """
     script = _script()
-    names: dict[str, Any] = {"args": argparse.Namespace(**copy.deepcopy(dict(flags))), "hierarchize": hierarchize}
+    names: dict[str, Any] = {"args": settings.nested(), "hierarchize": lambda args: args}
     script.run(script.imports, names)
     script.run([statement for statement in script.checks if not isinstance(statement, ast.ImportFrom)], names)
     return names["args"]
 
 
-def openrlhfs_refusal(args: argparse.Namespace) -> str | None:
+def openrlhfs_refusal(settings: Settings) -> str | None:
     """The sentence of the AssertionError with which OpenRLHF's script would refuse this command line; None where it
     would train. What the script prints comes later, when the run starts.
-
-    Args:
-        args: OpenRLHF's flat namespace, not changed.
     """
-    flags = {**vars(args), "use_ms": False}  # else the script would import ModelScope and patch the hub's client
-    if rewards_are_embedded(flags):
-        flags["reward.remote_url"] = "http://127.0.0.1"  # set when the service starts
+    changes: dict[str, Any] = {"use_ms": False}  # else the script would import ModelScope and patch the hub's client
+    if settings.rewards_are_embedded:
+        changes["reward.remote_url"] = "http://127.0.0.1"  # set when the service starts
     with contextlib.redirect_stdout(io.StringIO()):
         try:
-            settled(flags)
+            settled(settings.changed(changes))
         except AssertionError as error:
             return f"OpenRLHF refuses this command line: {str(error).rstrip('.')}."
     return None

@@ -14,13 +14,11 @@ All are upper bounds, for responses of full length. `OVERHEAD` stands for fragme
 import math
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from openrlhf_gtpo.driver.model_size import KNOWN, Model, model_named
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.settings import responses_at_once
+from openrlhf_gtpo.settings import Settings
 
 __all__ = [
     "KNOWN",
@@ -134,13 +132,14 @@ def gpu_bytes() -> float:
     return float(given) * GIB
 
 
-def setup_of(flags: Mapping[str, Any], gpu_memory: float) -> Setup:
+def setup_of(settings: Settings, gpu_memory: float) -> Setup:
     """The setup of a run.
 
     Args:
-        flags: OpenRLHF's flat flags.
+        settings: of the run.
         gpu_memory: bytes of each GPU.
     """
+    flags = settings.flags
     return Setup(
         nodes=flags["actor.num_nodes"],
         gpus=flags["actor.num_gpus_per_node"],
@@ -157,13 +156,14 @@ def setup_of(flags: Mapping[str, Any], gpu_memory: float) -> Setup:
     )
 
 
-def workload_of(flags: Mapping[str, Any]) -> Workload:
-    """The workload of a run, from OpenRLHF's flat flags."""
+def workload_of(settings: Settings) -> Workload:
+    """The workload of a run."""
+    flags = settings.flags
     return Workload(
         length=flags["data.max_len"],
         train_batch=flags["train.micro_batch_size"],
         forward_batch=flags["rollout.micro_batch_size"],
-        at_once=responses_at_once(flags),
+        at_once=settings.responses_at_once,
         checkpointing=flags["actor.gradient_checkpointing_enable"],
     )
 

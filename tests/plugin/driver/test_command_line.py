@@ -13,6 +13,7 @@ from openrlhf_gtpo.controller.run_record import flat
 from openrlhf_gtpo.driver import command_line
 from openrlhf_gtpo.driver.command_line import FlagError, openrlhfs_refusal, parse
 from openrlhf_gtpo.openrlhf_internals import CLI, source_of
+from openrlhf_gtpo.settings import Settings
 
 
 class Caught(Exception):
@@ -57,7 +58,7 @@ def test_train_gets_what_the_whole_script_would_give_it(monkeypatch: pytest.Monk
     monkeypatch.setattr(sys, "argv", ["train", *flags])
     names: dict[str, Any] = {"__name__": "__main__"}
     exec(source, names)
-    theirs, ours = flat(names["args"]), flat(command_line.settled(vars(parse(flags).args)))
+    theirs, ours = flat(names["args"]), flat(command_line.settled(Settings(parse(flags).flags)))
     assert theirs["reward.remote_url"] == ["http://a", "http://b"]
     assert {name: value for name, value in ours.items() if name in theirs} == theirs | {"ds.param_dtype": "auto"}
 
@@ -138,8 +139,8 @@ def test_each_fault_has_its_sentence(arguments: list[str], sentences: list[str])
 def test_what_was_given_is_told_from_defaults_also_where_the_value_is_the_default() -> None:
     line = parse(["--actor.num_gpus_per_node=8", "--train.colocate_all", "--rollout.n_samples_per_prompt", "4"])
     assert line.given == {"actor.num_gpus_per_node", "train.colocate_all", "rollout.n_samples_per_prompt"}
-    assert vars(line.args)["rollout.n_samples_per_prompt"] == 4
-    assert vars(line.args)["ref.num_gpus_per_node"] == 8
+    assert line.flags["rollout.n_samples_per_prompt"] == 4
+    assert line.flags["ref.num_gpus_per_node"] == 8
 
 
 PLAIN = ["--algo.advantage.estimator", "reinforce", "--vllm.num_engines", "1", "--actor.num_gpus_per_node", "1"]
@@ -160,13 +161,13 @@ PLAIN = ["--algo.advantage.estimator", "reinforce", "--vllm.num_engines", "1", "
     ],
 )
 def test_what_openrlhfs_script_asserts_is_told_before_it_runs(flags: list[str], said: str) -> None:
-    args = parse([*PLAIN, *flags]).args
-    before = copy.deepcopy(vars(args))
-    sentence = openrlhfs_refusal(args)
+    settings = Settings(parse([*PLAIN, *flags]).flags)
+    before = copy.deepcopy(settings)
+    sentence = openrlhfs_refusal(settings)
     assert sentence is not None
     assert sentence.startswith("OpenRLHF refuses this command line: ")
     assert said in sentence
-    assert vars(args) == before
+    assert settings == before
 
 
 @pytest.mark.parametrize(
@@ -181,8 +182,8 @@ def test_what_openrlhfs_script_asserts_is_told_before_it_runs(flags: list[str], 
     ],
 )
 def test_what_openrlhfs_script_takes_is_taken_in_silence(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    args = parse([*PLAIN, *flags]).args
-    before = copy.deepcopy(vars(args))
-    assert openrlhfs_refusal(args) is None
-    assert vars(args) == before
+    settings = Settings(parse([*PLAIN, *flags]).flags)
+    before = copy.deepcopy(settings)
+    assert openrlhfs_refusal(settings) is None
+    assert settings == before
     assert capsys.readouterr() == ("", "")
