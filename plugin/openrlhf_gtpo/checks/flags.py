@@ -238,92 +238,89 @@ def _corrects(settings: Settings) -> bool:
     return settings.flags["algo.advantage.is_correction_level"] != "off"
 
 
+MEANINGLESS = {
+    "algo.advantage.gamma": (1, "is {value}, but {title} does not discount: leave it at 1."),
+    "algo.advantage.lambd": (1, "is {value}, but {title} has no GAE: leave it at 1."),
+    "algo.advantage.no_std_norm": (
+        False,
+        "is not read with {title}, which has a normalisation of its own: leave it out.",
+    ),
+    "reward.normalize_enable": (
+        False,
+        "is not read with {title}, which has a normalisation of its own: leave it out.",
+    ),
+    "reward.clip_range": ((-10, 10), "is for OpenRLHF's own estimators, not for {title}: leave it out."),
+    "critic.model_name_or_path": (None, "names a critic, but {title} has none: leave it out."),
+    "actor.policy_loss_type": ("ppo", "{value} is another method's objective, and {title} has its own: leave it out."),
+    "actor.loss_agg_mode": ("token-mean", "{value} contradicts the objective of {title}: leave it out."),
+}
+"""Flags of OpenRLHF that mean nothing with our estimators -> their default, and what is said of another value."""
+
+
 def _meaningless(settings: Settings) -> list[str]:
     """Options of OpenRLHF that mean nothing with our estimators. They are refused, not ignored."""
     flags, name = settings.flags, settings.estimator
     estimator = ESTIMATORS[name]
-    title = estimator.title
-    rules = [
-        (
-            name == "function" and not flags["shaping.function"],
-            "--algo.advantage.estimator function needs --shaping.function FILE.py:NAME, which is not given.",
-        ),
-        (
-            flags["algo.advantage.gamma"] != 1,
-            f"--algo.advantage.gamma is {flags['algo.advantage.gamma']}, but {title} does not discount: leave it "
-            "at 1.",
-        ),
-        (
-            flags["algo.advantage.lambd"] != 1,
-            f"--algo.advantage.lambd is {flags['algo.advantage.lambd']}, but {title} has no GAE: leave it at 1.",
-        ),
-        (
-            flags["algo.kl.init_coef"] > 0 and not flags["algo.kl.use_loss"],
-            f"--algo.kl.init_coef is {flags['algo.kl.init_coef']} without --algo.kl.use_loss, which would subtract KL "
-            f"from the reward that {title} uses: set --algo.kl.init_coef 0, as the papers do, or add "
-            "--algo.kl.use_loss.",
-        ),
-        (
-            flags["reward.normalize_enable"],
-            f"--reward.normalize_enable is not read with {title}, which has a normalisation of its own: leave it out.",
-        ),
-        (
-            tuple(flags["reward.clip_range"]) != (-10, 10),
-            f"--reward.clip_range is for OpenRLHF's own estimators, not for {title}: leave it out.",
-        ),
-        (
-            flags["rollout.n_samples_per_prompt"] < 2,
-            f"--rollout.n_samples_per_prompt is {flags['rollout.n_samples_per_prompt']}, but {title} compares the "
-            "responses of a group: use 2 or more (GTPO's paper uses 16).",
-        ),
-        (
-            flags["critic.model_name_or_path"] is not None,
-            f"--critic.model_name_or_path names a critic, but {title} has none: leave it out.",
-        ),
-        (
-            flags["algo.advantage.no_std_norm"],
-            f"--algo.advantage.no_std_norm is not read with {title}, which has a normalisation of its own: leave it "
-            "out.",
-        ),
-        (
-            flags["actor.policy_loss_type"] != "ppo",
-            f"--actor.policy_loss_type {flags['actor.policy_loss_type']} is another method's objective, and {title} "
-            "has its own: leave it out.",
-        ),
-        (
-            flags["actor.loss_agg_mode"] != "token-mean",
-            f"--actor.loss_agg_mode {flags['actor.loss_agg_mode']} contradicts the objective of {title}: leave it "
-            "out.",
-        ),
-        (
-            estimator.needs_correctness
-            and flags["reward.model_name_or_path"] is not None
-            and not flags["reward.remote_url"],
-            f"--reward.model_name_or_path gives a model's scores, but {title} needs verified correctness: use "
-            "--reward.remote_url, or leave both out for the built-in reward service.",
-        ),
-        (
-            estimator.per_response and flags["shaping.top_entropy_share"] != 1,
-            f"--shaping.top_entropy_share is {flags['shaping.top_entropy_share']}, but {title} has one ratio and one "
-            "advantage per response, so it cannot leave out single tokens: leave it at 1.",
-        ),
-        (
-            estimator.loss is not None and not estimator.per_response and flags["shaping.top_entropy_share"] != 1,
-            f"--shaping.top_entropy_share is {flags['shaping.top_entropy_share']}, but {title} itself decides which "
-            "tokens learn: leave it at 1.",
-        ),
-        (
-            estimator.loss is not None and not estimator.per_response and settings.guide is not None,
-            f"--guide.* adds responses of another policy, whose log-probabilities {title} would compare with the "
-            "policy's own: leave the guide out.",
-        ),
-        (
-            estimator.per_response and _corrects(settings),
-            f"--algo.advantage.is_correction_* weights single tokens, but {title} has one ratio per response: leave "
-            "it out.",
-        ),
+    title, share = estimator.title, flags["shaping.top_entropy_share"]
+    decides_itself = estimator.loss is not None and not estimator.per_response
+    found = [
+        f"--{flag} {said.format(value=flags[flag], title=title)}"
+        for flag, (default, said) in MEANINGLESS.items()
+        if (tuple(flags[flag]) if isinstance(default, tuple) else flags[flag]) != default
     ]
-    return _broken(rules)
+    return found + _broken(
+        [
+            (
+                name == "function" and not flags["shaping.function"],
+                "--algo.advantage.estimator function needs --shaping.function FILE.py:NAME, which is not given.",
+            ),
+            _kl_in_the_reward(settings, f"the reward that {title} uses"),
+            (
+                flags["rollout.n_samples_per_prompt"] < 2,
+                f"--rollout.n_samples_per_prompt is {flags['rollout.n_samples_per_prompt']}, but {title} compares the "
+                "responses of a group: use 2 or more (GTPO's paper uses 16).",
+            ),
+            _scores_of_a_model(settings, title, estimator.needs_correctness),
+            (
+                estimator.per_response and share != 1,
+                f"--shaping.top_entropy_share is {share}, but {title} has one ratio and one advantage per response, "
+                "so it cannot leave out single tokens: leave it at 1.",
+            ),
+            (
+                decides_itself and share != 1,
+                f"--shaping.top_entropy_share is {share}, but {title} itself decides which tokens learn: leave it at "
+                "1.",
+            ),
+            (
+                decides_itself and settings.guide is not None,
+                f"--guide.* adds responses of another policy, whose log-probabilities {title} would compare with the "
+                "policy's own: leave the guide out.",
+            ),
+            (
+                estimator.per_response and _corrects(settings),
+                f"--algo.advantage.is_correction_* weights single tokens, but {title} has one ratio per response: "
+                "leave it out.",
+            ),
+        ]
+    )
+
+
+def _kl_in_the_reward(settings: Settings, where: str) -> tuple[bool, str]:
+    """The rule that KL is in the loss: subtracted from rewards it would change what groups compare."""
+    weight = settings.flags["algo.kl.init_coef"]
+    return weight > 0 and not settings.flags["algo.kl.use_loss"], (
+        f"--algo.kl.init_coef is {weight} without --algo.kl.use_loss, which would subtract KL from {where}: set "
+        "--algo.kl.init_coef 0, as the papers do, or add --algo.kl.use_loss."
+    )
+
+
+def _scores_of_a_model(settings: Settings, who: str, needs_correctness: bool = True) -> tuple[bool, str]:
+    """The rule that whoever treats correct and wrong responses differently gets no scores of a model."""
+    of_a_model = bool(settings.flags["reward.model_name_or_path"]) and not settings.flags["reward.remote_url"]
+    return needs_correctness and of_a_model, (
+        f"--reward.model_name_or_path gives a model's scores, but {who} needs verified correctness: use "
+        "--reward.remote_url, or leave both out for the built-in reward service."
+    )
 
 
 OF_A_MODEL = ("guide.engines", "guide.tensor_parallel_size")
@@ -350,11 +347,8 @@ def _of_the_guide(settings: Settings) -> list[str]:
             f"--algo.advantage.estimator {estimator} cannot compute advantages over the policy's and the guide's "
             f"responses together: use one of {', '.join(ESTIMATORS)} with a guide.",
         ),
-        (
-            flags["algo.kl.init_coef"] > 0 and not flags["algo.kl.use_loss"],
-            f"--algo.kl.init_coef is {flags['algo.kl.init_coef']} without --algo.kl.use_loss, which would subtract KL "
-            "from the rewards of the guide's responses too: set --algo.kl.init_coef 0 or add --algo.kl.use_loss.",
-        ),
+        _kl_in_the_reward(settings, "the rewards of the guide's responses too"),
+        _scores_of_a_model(settings, "a guide"),
         (
             flags["train.async_enable"],
             "--train.async_enable does not work with a guide: the policy's and the guide's responses would reach "
@@ -364,11 +358,6 @@ def _of_the_guide(settings: Settings) -> list[str]:
             flags["train.dynamic_batch_enable"],
             "--train.dynamic_batch_enable drops responses beyond --rollout.batch_size, such as the guide's: leave it "
             "out.",
-        ),
-        (
-            flags["reward.model_name_or_path"] is not None and not flags["reward.remote_url"],
-            "--reward.model_name_or_path gives a model's scores, but a guide needs verified correctness: use "
-            "--reward.remote_url, or leave both out for the built-in reward service.",
         ),
         (
             bool(guide.solutions and flags["train.agent_func_path"]),

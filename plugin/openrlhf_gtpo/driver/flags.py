@@ -5,245 +5,212 @@ They are added to OpenRLHF's parser: ``--help`` shows them in groups of their ow
 
 import argparse
 import math
-from collections.abc import Callable
-from typing import Any
 
-from openrlhf_gtpo.algorithms.table import A_SHARE, A_WEIGHT, AT_LEAST_ONE, ESTIMATORS, Flag, estimator_flags, ours
+from openrlhf_gtpo.algorithms.table import (
+    A_SHARE,
+    A_WEIGHT,
+    AT_LEAST_ONE,
+    ESTIMATORS,
+    Bounds,
+    Flag,
+    estimator_flags,
+    flag,
+    ours,
+)
 from openrlhf_gtpo.driver import presets
 from openrlhf_gtpo.settings import MOST_AT_ONCE
 
 __all__ = ["COUNTS", "GUIDE", "OF_THE_BONUS", "OPENRLHFS", "add_flags", "all_flags"]
 
 
-def _at_least(least: float, rule: str) -> tuple[Callable[[Any], bool], str]:
+def _at_least(least: float, rule: str) -> Bounds:
     return lambda value: least <= value < math.inf, rule
 
 
-def _above(least: float, rule: str) -> tuple[Callable[[Any], bool], str]:
+def _above(least: float, rule: str) -> Bounds:
     return lambda value: least < value < math.inf, rule
 
 
 DRIVER = (
-    Flag(
+    flag(
         "device",
-        {
-            "choices": ["auto", "cpu", "gpu"],
-            "default": "auto",
-            "help": "where OpenRLHF's loop runs; auto takes the CPU platform where neither this machine nor the Ray "
-            "cluster of RAY_ADDRESS has a GPU",
-        },
+        "where OpenRLHF's loop runs; auto takes the CPU platform where neither this machine nor the Ray cluster "
+        "of RAY_ADDRESS has a GPU",
+        choices=["auto", "cpu", "gpu"],
+        default="auto",
     ),
-    Flag(
+    flag(
         "preset",
-        {
-            "metavar": "NAME",
-            "help": f"the flags of an algorithm: {', '.join(presets.names())}. Your own flags override it, --no-FLAG "
-            "removes a switch of it, --show prints it",
-        },
+        f"the flags of an algorithm: {', '.join(presets.names())}. Your own flags override it, --no-FLAG "
+        "removes a switch of it, --show prints it",
+        metavar="NAME",
     ),
-    Flag(
+    flag(
         "dry-run",
-        {
-            "dest": "dry_run",
-            "action": "store_true",
-            "help": "check the command line, print the plan of the run, and start nothing",
-        },
+        "check the command line, print the plan of the run, and start nothing",
+        dest="dry_run",
+        action="store_true",
     ),
 )
 
 OF_THE_BONUS = (  # defaults as TRL's
-    Flag(
+    flag(
         "actor.entropy_coef_delta",
-        {
-            "type": float,
-            "default": 0.005,
-            "help": "with --actor.entropy_target: step of the bonus's coefficient",
-        },
-        *_above(0, "needs to be above 0"),
+        "with --actor.entropy_target: step of the bonus's coefficient",
+        _above(0, "needs to be above 0"),
+        type=float,
+        default=0.005,
     ),
-    Flag(
-        "actor.entropy_coef_min",
-        {"type": float, "default": 0.0, "help": "with --actor.entropy_target: lowest coefficient"},
-    ),
-    Flag(
-        "actor.entropy_coef_max",
-        {"type": float, "default": 1.0, "help": "with --actor.entropy_target: highest coefficient"},
-    ),
+    flag("actor.entropy_coef_min", "with --actor.entropy_target: lowest coefficient", type=float, default=0.0),
+    flag("actor.entropy_coef_max", "with --actor.entropy_target: highest coefficient", type=float, default=1.0),
 )
 """Flags of the entropy bonus's controller."""
 
 TRAINING = (
-    Flag(
+    flag(
         "shaping.grop",
-        {
-            "action": "store_true",
-            "help": "Group Relative Overlong Punishment (Appendix D): subtract up to 1/2 from the reward of responses "
-            "that are long compared with their group; with any estimator",
-        },
+        "Group Relative Overlong Punishment (Appendix D): subtract up to 1/2 from the reward of responses that "
+        "are long compared with their group; with any estimator",
+        action="store_true",
     ),
-    Flag(
+    flag(
         "shaping.top_entropy_share",
-        {
-            "type": float,
-            "default": 1.0,
-            "metavar": "SHARE",
-            "help": "forking tokens (Wang et al., arXiv 2506.01939, which uses 0.2): train on this share of a rollout "
-            "batch's tokens, those of the highest entropy; with any estimator but grpo_s (default: 1.0, all)",
-        },
-        *A_SHARE,
+        "forking tokens (Wang et al., arXiv 2506.01939, which uses 0.2): train on this share of a rollout batch's"
+        " tokens, those of the highest entropy; with any estimator but grpo_s (default: 1.0, all)",
+        A_SHARE,
+        type=float,
+        default=1.0,
+        metavar="SHARE",
     ),
-    Flag(
+    flag(
         "shaping.save_rollouts",
-        {
-            "type": int,
-            "default": 0,
-            "metavar": "N",
-            "help": "at every step write N groups of responses with each token's entropy, shaped reward and advantage "
-            "to rollouts.jsonl beside the metrics, which above 1 GB keeps fewer steps",
-        },
-        *_at_least(0, "a number of groups is 0 or more"),
+        "at every step write N groups of responses with each token's entropy, shaped reward and advantage to "
+        "rollouts.jsonl beside the metrics, which above 1 GB keeps fewer steps",
+        _at_least(0, "a number of groups is 0 or more"),
+        type=int,
+        default=0,
+        metavar="N",
     ),
-    Flag(
+    flag(
         "actor.entropy_target",
-        {
-            "type": float,
-            "metavar": "NATS",
-            "help": "an entropy bonus that a controller holds (huggingface/trl#6140): after an update whose mean "
-            "entropy is at most this, --actor.entropy_coef goes up by --actor.entropy_coef_delta and is applied; else "
-            "it goes down and is not applied (default: off; TRL's is 0.2)",
-        },
-        *_above(0, "needs to be above 0, in nats"),
+        "an entropy bonus that a controller holds (huggingface/trl#6140): after an update whose mean entropy is "
+        "at most this, --actor.entropy_coef goes up by --actor.entropy_coef_delta and is applied; else it goes "
+        "down and is not applied (default: off; TRL's is 0.2)",
+        _above(0, "needs to be above 0, in nats"),
+        type=float,
+        metavar="NATS",
     ),
     *OF_THE_BONUS,
-    Flag(
+    flag(
         "train.max_steps",
-        {
-            "type": int,
-            "metavar": "N",
-            "help": "stop after N steps (rollout batches), however many prompts dynamic filtering needs; the learning "
-            "rate's schedule ends there too (default: when the prompts of all episodes are used up)",
-        },
-        *_at_least(1, "training takes at least 1 step"),
+        "stop after N steps (rollout batches), however many prompts dynamic filtering needs; the learning rate's "
+        "schedule ends there too (default: when the prompts of all episodes are used up)",
+        _at_least(1, "training takes at least 1 step"),
+        type=int,
+        metavar="N",
     ),
-    Flag(
+    flag(
         "vllm.max_num_seqs",
-        {
-            "type": int,
-            "metavar": "N",
-            "help": "responses that an engine generates at once; the rest of a batch waits (default: an engine's "
-            f"whole share of a batch, at most {MOST_AT_ONCE:,})",
-        },
-        *AT_LEAST_ONE,
+        "responses that an engine generates at once; the rest of a batch waits (default: an engine's "
+        f"whole share of a batch, at most {MOST_AT_ONCE:,})",
+        AT_LEAST_ONE,
+        type=int,
+        metavar="N",
     ),
-    Flag(
+    flag(
         "reward.on_failure",
-        {
-            "choices": ["retry", "drop_group", "stop"],
-            "default": "retry",
-            "help": "if a request for a reward fails: retry until --reward.deadline, then drop the whole group and "
-            "draw another prompt; drop_group at the first failure; or retry and stop the run at the deadline",
-        },
+        "if a request for a reward fails: retry until --reward.deadline, then drop the whole group and draw "
+        "another prompt; drop_group at the first failure; or retry and stop the run at the deadline",
+        choices=["retry", "drop_group", "stop"],
+        default="retry",
     ),
-    Flag(
+    flag(
         "reward.deadline",
-        {"type": float, "default": 300.0, "help": "seconds of retries for one reward (default: 300)"},
-        *_above(0, "needs a number of seconds above 0"),
+        "seconds of retries for one reward (default: 300)",
+        _above(0, "needs a number of seconds above 0"),
+        type=float,
+        default=300.0,
     ),
-    Flag(
+    flag(
         "reward.timeout",
-        {"type": float, "default": 60.0, "help": "seconds for one request to the reward service (default: 60)"},
-        *_above(0, "needs a number of seconds above 0"),
+        "seconds for one request to the reward service (default: 60)",
+        _above(0, "needs a number of seconds above 0"),
+        type=float,
+        default=60.0,
     ),
-    Flag(
+    flag(
         "reward.ca_file",
-        {
-            "metavar": "FILE",
-            "help": "a PEM file with the certificates that an https reward service may have its own from; every node "
-            "needs it (default: the system's)",
-        },
+        "a PEM file with the certificates that an https reward service may have its own from; every node needs it"
+        " (default: the system's)",
+        metavar="FILE",
     ),
-    Flag("reward.batch_size", {"type": int, "default": 64, "help": "most responses in one request"}, *AT_LEAST_ONE),
-    Flag(
+    flag("reward.batch_size", "most responses in one request", AT_LEAST_ONE, type=int, default=64),
+    flag(
         "reward.max_in_flight",
-        {"type": int, "default": 8, "help": "most requests that a rollout engine has open at once"},
-        *AT_LEAST_ONE,
+        "most requests that a rollout engine has open at once",
+        AT_LEAST_ONE,
+        type=int,
+        default=8,
     ),
-    Flag(
+    flag(
         "logger.metrics_path",
-        {
-            "type": str,
-            "help": "file for the metrics, one JSON object per step (default: metrics.jsonl in --ckpt.output_dir)",
-        },
+        "file for the metrics, one JSON object per step (default: metrics.jsonl in --ckpt.output_dir)",
+        type=str,
     ),
 )
 
 GUIDE = (
-    Flag(
+    flag(
         "guide.model",
-        {
-            "metavar": "DIR_OR_ID",
-            "help": "a frozen model with the policy's tokenizer that answers prompts too, on its own vLLM engines; on "
-            "its tokens the loss uses the ratio of the policy's probability to the guide's",
-        },
+        "a frozen model with the policy's tokenizer that answers prompts too, on its own vLLM engines; on its "
+        "tokens the loss uses the ratio of the policy's probability to the guide's",
+        metavar="DIR_OR_ID",
     ),
-    Flag(
+    flag(
         "guide.solutions",
-        {
-            "metavar": "FILE.jsonl",
-            "help": "worked solutions instead of a model: rows with the prompt under --data.input_key and the text, "
-            "or a list of texts, under 'solution'; the ratio is the policy's own probability, as in LUFFY (arXiv "
-            "2504.14945)",
-        },
+        "worked solutions instead of a model: rows with the prompt under --data.input_key and the text, or a list"
+        " of texts, under 'solution'; the ratio is the policy's own probability, as in LUFFY (arXiv 2504.14945)",
+        metavar="FILE.jsonl",
     ),
-    Flag(
+    flag(
         "guide.samples",
-        {
-            "type": int,
-            "default": 1,
-            "metavar": "G'",
-            "help": "guide responses for each prompt that gets any; 0 runs without a guide",
-        },
-        *_at_least(0, "a number of responses is 0 or more"),
+        "guide responses for each prompt that gets any; 0 runs without a guide",
+        _at_least(0, "a number of responses is 0 or more"),
+        type=int,
+        default=1,
+        metavar="G'",
     ),
-    Flag(
+    flag(
         "guide.when",
-        {
-            "nargs": "+",
-            "choices": ["all", "zero_reward"],
-            "default": ["all"],
-            "help": "all: every group in training gets guide responses (M1); zero_reward: groups whose responses are "
-            "all wrong get them, and form a second batch instead of being dropped (M2); give one or both",
-        },
+        "all: every group in training gets guide responses (M1); zero_reward: groups whose responses are all "
+        "wrong get them, and form a second batch instead of being dropped (M2); give one or both",
+        nargs="+",
+        choices=["all", "zero_reward"],
+        default=["all"],
     ),
-    Flag(
+    flag(
         "guide.weight",
-        {
-            "type": float,
-            "default": 1.0,
-            "metavar": "LAMBDA",
-            "help": "weight of the second batch, whose loss is a mean over its own tokens",
-        },
-        *A_WEIGHT,
+        "weight of the second batch, whose loss is a mean over its own tokens",
+        A_WEIGHT,
+        type=float,
+        default=1.0,
+        metavar="LAMBDA",
     ),
-    Flag("guide.engines", {"type": int, "default": 1, "help": "vLLM engines of the guide"}, *AT_LEAST_ONE),
-    Flag(
+    flag("guide.engines", "vLLM engines of the guide", AT_LEAST_ONE, type=int, default=1),
+    flag(
         "guide.tensor_parallel_size",
-        {
-            "type": int,
-            "help": "GPUs of each engine of the guide (default: as --vllm.tensor_parallel_size)",
-        },
-        *AT_LEAST_ONE,
+        "GPUs of each engine of the guide (default: as --vllm.tensor_parallel_size)",
+        AT_LEAST_ONE,
+        type=int,
     ),
-    Flag(
+    flag(
         "guide.ratio_shaping",
-        {
-            "type": float,
-            "default": 0.0,
-            "metavar": "GAMMA",
-            "help": "replace the ratio r of guide tokens by r / (r + GAMMA), so that tokens unlikely under the policy "
-            "are learned too (LUFFY's policy shaping, which uses 0.1; default: 0, off)",
-        },
-        *_at_least(0, "needs to be a number from 0 up"),
+        "replace the ratio r of guide tokens by r / (r + GAMMA), so that tokens unlikely under the policy are "
+        "learned too (LUFFY's policy shaping, which uses 0.1; default: 0, off)",
+        _at_least(0, "needs to be a number from 0 up"),
+        type=float,
+        default=0.0,
+        metavar="GAMMA",
     ),
 )
 """A frozen guide beside the policy, and how training uses its responses."""
@@ -292,12 +259,12 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "openrlhf-gtpo", "Group Token Policy Optimization (Tan et al., arXiv 2508.04349)"
     )
-    for flag in all_flags():
-        group.add_argument(f"--{flag.name}", **flag.options)
+    for one in all_flags():
+        group.add_argument(f"--{one.name}", **one.options)
     group = parser.add_argument_group(
         "openrlhf-gtpo guide",
         "Mixed-policy DAPO (Tan & Li, arXiv 2507.12931). It is a reconstruction: the paper's printed objectives could "
         "not be obtained.",
     )
-    for flag in GUIDE:
-        group.add_argument(f"--{flag.name}", **flag.options)
+    for one in GUIDE:
+        group.add_argument(f"--{one.name}", **one.options)
