@@ -234,16 +234,17 @@ def check_memory(settings: Settings) -> Finding:
     shape = memory.model_named(model)
     if shape is None:
         return skipped(name, f"Not checked: {model} has no config.json here, or is not of a supported kind.")
-    setup, work = memory.setup_of(settings, memory.gpu_bytes()), memory.workload_of(settings)
-    needed = memory.need(shape, setup, work)
-    if faults := memory.warnings(needed, setup, work):
+    flags = settings.flags
+    gpus, batch = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"], flags["train.micro_batch_size"]
+    needed = memory.need(shape, settings, memory.gpu_bytes())
+    if faults := memory.warnings(needed, settings):
         return warning(name, " ".join(faults))
-    training, has, host = (size / memory.GIB for size in (needed.training, setup.gpu_memory, needed.host))
+    training, has, host = (size / memory.GIB for size in (needed.training, needed.gpu, needed.host))
     return ok(
         name,
-        f"{model} takes at most {training:.1f} GiB of {has:.1f} on each of {setup.nodes * setup.gpus} GPUs with "
-        f"micro-batches of {work.train_batch} responses, and {host:.1f} GiB of a node's memory for what sleeps or is "
-        f"offloaded; an engine has room for {int(needed.full_length):,} responses of {work.length:,} tokens.",
+        f"{model} takes at most {training:.1f} GiB of {has:.1f} on each of {gpus} GPUs with micro-batches of "
+        f"{batch} responses, and {host:.1f} GiB of a node's memory for what sleeps or is offloaded; an engine has "
+        f"room for {int(needed.full_length):,} responses of {flags['data.max_len']:,} tokens.",
     )
 
 

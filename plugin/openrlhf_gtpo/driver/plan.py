@@ -152,11 +152,8 @@ def _memory(settings: Settings) -> list[tuple[str, str]]:
     model = memory.model_named(str(flags["actor.model_name_or_path"]))
     if model is None:
         return [("memory", "not known: this machine has no config.json of the model, or the model is of another kind")]
-    reckoned = memory.setup_of(settings, memory.gpu_bytes())
-    work = memory.workload_of(settings)
-    found = memory.need(model, reckoned, work)
-    told = memory.rows(found, reckoned, work)
-    return told + [("warning", sentence) for sentence in memory.warnings(found, reckoned, work)]
+    found = memory.need(model, settings, memory.gpu_bytes())
+    return memory.rows(found, settings) + [("warning", sentence) for sentence in memory.warnings(found, settings)]
 
 
 def _disk(settings: Settings) -> list[tuple[str, str]]:
