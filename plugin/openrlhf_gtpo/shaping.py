@@ -37,7 +37,7 @@ from typing import Literal
 
 import torch
 
-from openrlhf_gtpo.algorithms.refusals import described
+from openrlhf_gtpo.algorithms.described import described
 
 __all__ = ["Shaped", "grpo_s", "gtpo"]
 

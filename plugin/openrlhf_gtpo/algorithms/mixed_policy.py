@@ -31,8 +31,8 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 
+from openrlhf_gtpo.algorithms.described import described
 from openrlhf_gtpo.algorithms.groups import per_group
-from openrlhf_gtpo.algorithms.refusals import described
 from openrlhf_gtpo.algorithms.statistics import spread
 
 __all__ = [

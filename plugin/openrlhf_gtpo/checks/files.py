@@ -65,7 +65,7 @@ def check_named(settings: Settings) -> list[Finding]:
     # The platform for CPUs switches the hub off; a plan for GPUs does not need it.
     plans_for_cpu = flags["dry_run"] and settings.device == "cpu"
     otherwise = "; --device gpu plans a run on GPUs without it" if plans_for_cpu else ""
-    found = [
+    sentences = [
         sentence
         for flag, name in models.items()
         if name and (sentence := model_fault(flag, name, offline=offline, otherwise=otherwise))
@@ -73,13 +73,13 @@ def check_named(settings: Settings) -> list[Finding]:
     for flag in ("data.prompt_dataset", "eval.dataset"):
         if flags[flag]:
             shares = flags["data.prompt_probs"] if flag == "data.prompt_dataset" else None
-            found += data_faults(f"--{flag}", flags[flag], offline=offline, probabilities=shares)
+            sentences += data_faults(f"--{flag}", flags[flag], offline=offline, probabilities=shares)
     programs = {"--train.agent_func_path": flags["train.agent_func_path"]}
     first = (flags["reward.remote_url"] or "").split(",")[0]  # OpenRLHF looks at the first only
     if first.endswith(".py"):
         programs["--reward.remote_url"] = first
-    found += [said for flag, name in programs.items() if name and (said := python_fault(flag, name))]
-    return [fault(NAME, sentence) for sentence in found]
+    sentences += [said for flag, name in programs.items() if name and (said := python_fault(flag, name))]
+    return [fault(NAME, sentence) for sentence in sentences]
 
 
 def check_positions(settings: Settings) -> list[Finding]:
@@ -88,16 +88,16 @@ def check_positions(settings: Settings) -> list[Finding]:
     name, length, guide = "positions", settings.flags["data.max_len"], settings.guide
     if os.environ.get("VLLM_ALLOW_LONG_MAX_MODEL_LEN") == "1":
         return [skipped(name, "Not checked: VLLM_ALLOW_LONG_MAX_MODEL_LEN is 1.")]
-    found = []
+    findings = []
     for model in filter(None, (settings.flags["actor.model_name_or_path"], guide and guide.model)):
         most = positions_of(model)
         if most is None:
-            found.append(skipped(name, f"Not checked: {model} has no config.json here, or scales its positions."))
+            findings.append(skipped(name, f"Not checked: {model} has no config.json here, or scales its positions."))
         elif most < length:
-            found.append(fault(name, f"--data.max_len is {length:,}, but {too_few_positions(model, most)}."))
+            findings.append(fault(name, f"--data.max_len is {length:,}, but {too_few_positions(model, most)}."))
         else:
-            found.append(ok(name, f"{model} has {most:,} positions for {length:,} tokens."))
-    return found or [skipped(name, "Not checked: give --actor.model_name_or_path.")]
+            findings.append(ok(name, f"{model} has {most:,} positions for {length:,} tokens."))
+    return findings or [skipped(name, "Not checked: give --actor.model_name_or_path.")]
 
 
 def check_schedules(settings: Settings) -> list[Finding]:

@@ -42,24 +42,24 @@ def check_openrlhfs(settings: Settings) -> list[Finding]:
 
 def faults(settings: Settings) -> list[str]:
     """One sentence for each fault of the flags, with the flag and the fix; empty if there is none."""
-    found = [
+    sentences = [
         *_out_of_bounds(settings),
         *_contradictions(settings),
         *_without_effect(settings),
         *_of_the_guide(settings),
     ]
-    return found + (_meaningless(settings) if settings.estimator in ours() else [])
+    return sentences + (_meaningless(settings) if settings.estimator in ours() else [])
 
 
 def gpu_faults(settings: Settings) -> list[str]:
     """Settings that only the CPU platform has, and an environment in which DeepSpeed cannot start: one sentence
     each."""
-    found = architecture_faults()
+    sentences = architecture_faults()
     if settings.flags["ds.param_dtype"] == "fp32":
-        found.append(
+        sentences.append(
             "--ds.param_dtype is fp32, which is for CPUs: OpenRLHF trains on GPUs in bf16 or fp16, so leave it out."
         )
-    return found
+    return sentences
 
 
 def _broken(rules: Iterable[tuple[bool, str]]) -> list[str]:
@@ -70,18 +70,20 @@ def _broken(rules: Iterable[tuple[bool, str]]) -> list[str]:
 def _out_of_bounds(settings: Settings) -> list[str]:
     flags = settings.flags
     bounded = [flag for flag in (*all_flags(), *GUIDE, *OPENRLHFS) if flag.rule]
-    found = [sentence for flag in bounded if (sentence := flag.fault(flags[flag.name]))]
+    sentences = [sentence for flag in bounded if (sentence := flag.fault(flags[flag.name]))]
     engines = flags["vllm.num_engines"] or 0  # none is OpenRLHF's default
     if engines < 1:
-        found.append(f"--vllm.num_engines is {engines}, but vLLM engines generate the responses: set it to 1 or more.")
-    return found
+        sentences.append(
+            f"--vllm.num_engines is {engines}, but vLLM engines generate the responses: set it to 1 or more."
+        )
+    return sentences
 
 
 def _contradictions(settings: Settings) -> list[str]:
     """Flags that contradict each other, with any estimator."""
     flags = settings.flags
     weights, longest, answer = flags["shaping.weights"], flags["data.max_len"], flags["rollout.max_new_tokens"]
-    found = _broken(
+    sentences = _broken(
         [
             (
                 flags["shaping.entropy_clip"] is not None and weights in ("uniform", "surprisal"),
@@ -111,24 +113,24 @@ def _contradictions(settings: Settings) -> list[str]:
             ),
         ]
     )
-    found += _of_the_entropy_bonus(settings) + _of_the_urls(settings) + _of_the_ca_file(settings)
-    return found + _of_the_batch(settings) + _of_the_placement(settings)
+    sentences += _of_the_entropy_bonus(settings) + _of_the_urls(settings) + _of_the_ca_file(settings)
+    return sentences + _of_the_batch(settings) + _of_the_placement(settings)
 
 
 def _without_effect(settings: Settings) -> list[str]:
     """Flags of estimators that the chosen one does not read: a control, say, that would train without it."""
     name = settings.estimator
     read = ESTIMATORS[name].all_flags if name in ESTIMATORS else ()
-    found = []
+    sentences = []
     for flag in estimator_flags():
         value = settings.flags[flag.name]
         if flag not in read and value != flag.default:
             readers = [other for other, estimator in ESTIMATORS.items() if flag in estimator.all_flags]
-            found.append(
+            sentences.append(
                 f"{flag.told(value)}, but --algo.advantage.estimator {name} does not read it: leave it out, or choose "
                 f"{' or '.join(readers)}."
             )
-    return found
+    return sentences
 
 
 def _of_the_entropy_bonus(settings: Settings) -> list[str]:
@@ -156,14 +158,14 @@ def _of_the_entropy_bonus(settings: Settings) -> list[str]:
 
 
 def _of_the_urls(settings: Settings) -> list[str]:
-    found = []
+    sentences = []
     for url in settings.service_urls or ():
         try:
             check_url(url)
         except ValueError as error:
             hint = f"--reward.remote_url is {url}, which is no URL: write http://{url}, or name a .py file."
-            found.append(f"--reward.remote_url: {error}" if "://" in url else hint)
-    return found
+            sentences.append(f"--reward.remote_url: {error}" if "://" in url else hint)
+    return sentences
 
 
 def _of_the_ca_file(settings: Settings) -> list[str]:
@@ -263,12 +265,12 @@ def _meaningless(settings: Settings) -> list[str]:
     estimator = ESTIMATORS[name]
     title, share = estimator.title, flags["shaping.top_entropy_share"]
     decides_itself = estimator.loss is not None and not estimator.per_response
-    found = [
+    sentences = [
         f"--{flag} {said.format(value=flags[flag], title=title)}"
         for flag, (default, said) in MEANINGLESS.items()
         if (tuple(flags[flag]) if isinstance(default, tuple) else flags[flag]) != default
     ]
-    return found + _broken(
+    return sentences + _broken(
         [
             (
                 name == "function" and not flags["shaping.function"],

@@ -85,14 +85,16 @@ def _of_the_command(
     model, service = settings.flags["actor.model_name_or_path"], None
 
     def of_flags() -> list[Finding]:
-        found = flags.check_flags(settings, asked.of_the_platform)
-        return found or flags.check_openrlhfs(settings) or [ok("flags", "OpenRLHF and the plugin take all of them.")]
+        findings = flags.check_flags(settings, asked.of_the_platform)
+        if not any(finding.state == "fault" for finding in findings):
+            findings += flags.check_openrlhfs(settings)
+        return findings or [ok("flags", "OpenRLHF and the plugin take all of them.")]
 
     def of_files() -> list[Finding]:
-        found = [*(files.check_given(settings) if asked.whole else ()), *files.check_named(settings)]
-        found += files.check_schedules(settings)
-        found += [*files.check_function(settings), *files.check_guide(settings)]
-        return found or [ok("files", "Every model, data set and program that is named is there, or is a hub id.")]
+        findings = [*(files.check_given(settings) if asked.whole else ()), *files.check_named(settings)]
+        findings += files.check_schedules(settings)
+        findings += [*files.check_function(settings), *files.check_guide(settings)]
+        return findings or [ok("files", "Every model, data set and program that is named is there, or is a hub id.")]
 
     def rewards() -> list[Finding]:
         nonlocal service
@@ -157,24 +159,24 @@ class _Look:
 
         def run() -> None:
             try:
-                found = check(*arguments)
-                answer.put([found] if isinstance(found, Finding) else list(found))
+                outcome = check(*arguments)
+                answer.put([outcome] if isinstance(outcome, Finding) else list(outcome))
             except Exception as error:
                 answer.put(error)
 
         threading.Thread(target=run, name=name, daemon=True).start()
         try:
-            found = answer.get(timeout=seconds)
+            outcome = answer.get(timeout=seconds)
         except queue.Empty:
             doing = f" ({waits})" if waits else ""
             return [fault(name, f"The check did not end within {seconds:g} s{doing}: see what it waits for.")]
-        if isinstance(found, Exception):
-            at = traceback.extract_tb(found.__traceback__)[-1]
+        if isinstance(outcome, Exception):
+            at = traceback.extract_tb(outcome.__traceback__)[-1]
             return [
                 fault(
                     name,
-                    f"The check itself failed ({type(found).__name__}: {reason(found)}, in {Path(at.filename).name}, "
-                    f"line {at.lineno}): fix what it names, or report it.",
+                    f"The check itself failed ({type(outcome).__name__}: {reason(outcome)}, in "
+                    f"{Path(at.filename).name}, line {at.lineno}): fix what it names, or report it.",
                 )
             ]
-        return found
+        return outcome
