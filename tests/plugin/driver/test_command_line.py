@@ -2,7 +2,6 @@
 
 import argparse
 import copy
-import runpy
 import subprocess
 import sys
 from typing import Any
@@ -15,25 +14,18 @@ from openrlhf_gtpo.driver.command_line import FlagError, openrlhfs_refusal, pars
 from openrlhf_gtpo.openrlhf_internals import CLI, source_of
 from openrlhf_gtpo.settings import Settings
 
-
-class Caught(Exception):
-    """Carries the parser out of OpenRLHF's script before anything starts."""
+FLAGS = ["--reward.remote_url", "http://a,http://b", "--algo.advantage.is_correction_threshold", "2"]
+FLAGS += ["--algo.advantage.estimator", "reinforce", "--vllm.num_engines", "1", "--actor.num_gpus_per_node", "1"]
 
 
 @pytest.fixture(scope="module")
-def real() -> argparse.ArgumentParser:
-    """The parser as OpenRLHF's own script makes it, imports and all."""
-    caught: list[argparse.ArgumentParser] = []
-
-    def parse_args(self: argparse.ArgumentParser, *args: Any) -> Any:
-        caught.append(self)
-        raise Caught
-
+def script() -> dict[str, Any]:
+    """The names of OpenRLHF's own script after it read `FLAGS`, imports and all, and before it trains."""
+    names: dict[str, Any] = {"__name__": "__main__"}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(argparse.ArgumentParser, "parse_args", parse_args)
-        with pytest.raises(Caught):
-            runpy.run_module(CLI, run_name="__main__")
-    return caught[0]
+        patch.setattr(sys, "argv", ["train", *FLAGS])
+        exec(source_of(CLI).read_text(encoding="utf-8").replace("    train(args)\n", ""), names)
+    return names
 
 
 def described(parser: argparse.ArgumentParser) -> list[dict[str, Any]]:
@@ -46,19 +38,13 @@ def described(parser: argparse.ArgumentParser) -> list[dict[str, Any]]:
     return rows
 
 
-def test_the_parser_read_from_the_source_is_that_of_the_whole_script(real: argparse.ArgumentParser) -> None:
-    found = command_line.openrlhfs_parser()
-    assert described(found) == described(real)
-    assert len(described(real)) > 150
+def test_the_parser_read_from_the_source_is_that_of_the_whole_script(script: dict[str, Any]) -> None:
+    assert described(command_line.openrlhfs_parser()) == described(script["parser"])
+    assert len(described(script["parser"])) > 150
 
 
-def test_train_gets_what_the_whole_script_would_give_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    flags = ["--reward.remote_url", "http://a,http://b", "--algo.advantage.is_correction_threshold", "2", *PLAIN]
-    source = source_of(CLI).read_text(encoding="utf-8").replace("    train(args)\n", "")
-    monkeypatch.setattr(sys, "argv", ["train", *flags])
-    names: dict[str, Any] = {"__name__": "__main__"}
-    exec(source, names)
-    theirs, ours = flat(names["args"]), flat(command_line.settled(Settings(parse(flags).flags)))
+def test_train_gets_what_the_whole_script_would_give_it(script: dict[str, Any]) -> None:
+    theirs, ours = flat(script["args"]), flat(command_line.settled(Settings(parse(FLAGS).flags)))
     assert theirs["reward.remote_url"] == ["http://a", "http://b"]
     assert {name: value for name, value in ours.items() if name in theirs} == theirs | {"ds.param_dtype": "auto"}
 
