@@ -41,7 +41,7 @@ PLUGIN = Rules(
         ["guide"],
         ["rollout", "policy", "controller"],
         ["driver"],
-        ["cpu"],
+        ["cpu", "checks"],
         ["train", "evaluation", "doctor", "report"],
         ["selftest"],
         ["cli with __main__"],

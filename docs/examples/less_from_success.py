@@ -7,7 +7,7 @@ A where A < 0, lambda * A elsewhere.
 import torch
 
 from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts, group_norm
-from openrlhf_gtpo.algorithms.table import ESTIMATORS, Estimator, Flag
+from openrlhf_gtpo.algorithms.table import ESTIMATORS, Estimator, flag
 
 
 def less_from_success(rollouts: Rollouts, weight: float) -> Estimate:
@@ -23,11 +23,12 @@ ESTIMATORS["less_from_success"] = Estimator(
     f"{__name__}:less_from_success",
     needs_correctness=False,
     flags=(
-        Flag(
+        flag(
             "less_from_success.weight",
-            {"type": float, "default": 0.1, "help": "weight of success (default: 0.1)"},
-            allows=lambda weight: 0 <= weight <= 1,
-            rule="needs to be from 0 to 1",
+            "weight of success (default: 0.1)",
+            (lambda weight: 0 <= weight <= 1, "needs to be from 0 to 1"),
+            type=float,
+            default=0.1,
         ),
     ),
 )

@@ -3,7 +3,7 @@ list with the plugin's code.
 
 OpenRLHF has no registry for estimators, losses or rollout actors. It has ``@ray.remote`` classes, which the driver
 looks up by name, and a parser in its ``__main__`` block. So the plugin subclasses the classes behind ``@ray.remote``,
-rebinds their names in the driver and runs OpenRLHF's own command line (`openrlhf_gtpo.train`)."""
+rebinds their names in the driver and calls the ``train`` of OpenRLHF's script (`openrlhf_gtpo.train`)."""
 
 import argparse
 import importlib
@@ -20,7 +20,7 @@ from openrlhf_gtpo.errors import UserError
 
 __all__ = ["CLI", "SUPPORTED", "OpenRLHFMismatch", "check", "hierarchize", "plain_class", "rebuilt_as", "source_of"]
 
-SUPPORTED = ((0, 11, 0), (0, 12, 0))
+SUPPORTED = ((0, 11, 2), (0, 12, 0))
 """Supported versions of OpenRLHF: from the first (included) to the second (excluded)."""
 
 CLI = "openrlhf.cli.train_ppo_ray"

@@ -1,34 +1,44 @@
-"""Turns flags into the settings that the processes of a run use: from OpenRLHF's flat flags in the driver, from its
-nested ``args`` elsewhere. The flags themselves are in `openrlhf_gtpo.driver.flags`."""
+"""A command line's flags, ours and OpenRLHF's, as the plugin reads them.
 
-import argparse
-import functools
+The driver makes one `Settings`. OpenRLHF's nested ``args``, which reach every process, carry it as ``args.plugin``.
+The flags themselves are in `openrlhf_gtpo.driver.flags` and `openrlhf_gtpo.algorithms.table`."""
+
+import copy
 import math
+import os
+from argparse import Namespace
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from openrlhf_gtpo.algorithms.table import Estimator, Flag
+from openrlhf_gtpo.algorithms.table import Flag
+from openrlhf_gtpo.openrlhf_internals import hierarchize
 from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.rewards.token import reward_token
 
-__all__ = [
-    "MOST_AT_ONCE",
-    "RolloutSettings",
-    "estimator_options",
-    "loss_options",
-    "metrics_path",
-    "metrics_path_of_flags",
-    "responses_at_once",
-    "reward_client_settings",
-    "rewards_are_embedded",
-    "rollout_settings",
-    "service_urls",
-]
+__all__ = ["MOST_AT_ONCE", "GuideSettings", "RolloutSettings", "Settings"]
 
 MOST_AT_ONCE = 1024
 """The default of ``--vllm.max_num_seqs`` is never higher: vLLM's own limit for batches on large GPUs."""
+
+
+@dataclass(frozen=True)
+class GuideSettings:
+    """Settings of a guide, from the flags ``--guide.*``."""
+
+    model: str | None
+    solutions: str | None
+    samples: int
+    mixes: bool
+    """Every group gets guide responses (M1)."""
+    rescues: bool
+    """Groups without a correct response form a second batch with guide responses (M2)."""
+    weight: float
+    engines: int
+    tensor_parallel_size: int
+    ratio_shaping: float
 
 
 @dataclass(frozen=True)
@@ -40,93 +50,171 @@ class RolloutSettings:
 
     reward: RewardClientSettings | None
     worker_extension_cls: str
+    """Dotted name of the class that vLLM adds to its workers."""
     dtype: str | None = None
     """The engine's precision by vLLM's name. None leaves it to OpenRLHF, whose engines compute in bfloat16."""
     max_num_seqs: int | None = None
     """Responses that an engine generates at once. None is vLLM's default, 128 in an engine like OpenRLHF's."""
 
 
-def estimator_options(args: Any, estimator: Estimator) -> dict[str, Any]:
-    """The values of the flags of an estimator's function by name, from OpenRLHF's nested ``args``."""
-    return _options(args, estimator.flags)
+@dataclass(frozen=True)
+class Settings:
+    """What a command line says."""
 
+    flags: Mapping[str, Any]
+    """OpenRLHF's flat flags and ours: ``{"algo.kl.init_coef": 0.0, "shaping.grop": True, ...}``."""
 
-def loss_options(args: Any, estimator: Estimator) -> dict[str, Any]:
-    """The values of the flags of an estimator's loss by name, from OpenRLHF's nested ``args``."""
-    return _options(args, estimator.loss_flags)
+    def changed(self, changes: Mapping[str, Any]) -> "Settings":
+        """The same with other values of some flags."""
+        return Settings({**self.flags, **changes})
 
+    def nested(self) -> SimpleNamespace:
+        """OpenRLHF's ``args`` of a copy of these flags, with this object as ``args.plugin``."""
+        return hierarchize(Namespace(**copy.deepcopy(dict(self.flags)), plugin=self))
 
-def _options(args: Any, flags: Iterable[Flag]) -> dict[str, Any]:
-    return {flag.option: functools.reduce(getattr, flag.name.split("."), args) for flag in flags}
+    @property
+    def preset(self) -> str | None:
+        return self.flags["preset"]
 
+    @property
+    def device(self) -> str:
+        """``cpu`` or ``gpu``."""
+        return self.flags["device"]
 
-def rewards_are_embedded(flags: dict[str, Any]) -> bool:
-    """Whether the flags name no other source of rewards, so that the trainer starts the built-in service."""
-    return not (flags["reward.remote_url"] or flags["train.agent_func_path"] or flags["reward.model_name_or_path"])
+    @property
+    def estimator(self) -> str:
+        """The name of the estimator, ours or OpenRLHF's."""
+        return self.flags["algo.advantage.estimator"]
 
+    def options(self, flags: Iterable[Flag]) -> dict[str, Any]:
+        """The values of an estimator's flags, by the names of its function's or its loss's arguments."""
+        return {flag.option: self.flags[flag.name] for flag in flags}
 
-def rollout_settings(args: argparse.Namespace, worker_extension_cls: str, token: str | None = None) -> RolloutSettings:
-    """Settings of the rollout actors, from OpenRLHF's flat namespace.
+    @property
+    def punishes_length(self) -> bool:
+        return self.flags["shaping.grop"]
 
-    Args:
-        args: as parsed; ``reward.remote_url`` is OpenRLHF's comma-separated list of URLs, or a ``.py`` file.
-        worker_extension_cls: dotted name of the class that vLLM adds to its workers.
-        token: bearer token of the reward service; by default `reward_token`'s.
-    """
-    flags = vars(args)
-    return RolloutSettings(
-        reward=reward_client_settings(flags, token),
-        worker_extension_cls=worker_extension_cls,
-        dtype="float32" if flags["ds.param_dtype"] == "fp32" else None,
-        max_num_seqs=responses_at_once(flags),
-    )
+    @property
+    def top_entropy_share(self) -> float:
+        return self.flags["shaping.top_entropy_share"]
 
+    @property
+    def groups_saved(self) -> int:
+        """Groups that every step writes to rollouts.jsonl."""
+        return self.flags["shaping.save_rollouts"]
 
-def service_urls(flags: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The reward services that a command line names; None where rewards come from elsewhere."""
-    remote = flags["reward.remote_url"]
-    if not remote or flags["train.agent_func_path"] or remote.endswith(".py"):
-        return None
-    return tuple(url.strip() for url in remote.split(",") if url.strip())
+    @property
+    def max_steps(self) -> int | None:
+        return self.flags["train.max_steps"]
 
+    @property
+    def entropy_bonus(self) -> dict[str, float] | None:
+        """Arguments of `algorithms.entropy_bonus.EntropyController`; None without a controller."""
+        flags = self.flags
+        if flags["actor.entropy_target"] is None:
+            return None
+        return {
+            "target": flags["actor.entropy_target"],
+            "coefficient": flags["actor.entropy_coef"] or 0.0,
+            "delta": flags["actor.entropy_coef_delta"],
+            "least": flags["actor.entropy_coef_min"],
+            "most": flags["actor.entropy_coef_max"],
+        }
 
-def reward_client_settings(flags: Mapping[str, Any], token: str | None = None) -> RewardClientSettings | None:
-    """How the rollout actors call the reward services; None where rewards come from elsewhere.
+    @property
+    def guide(self) -> GuideSettings | None:
+        """None without a guide, or with one of 0 samples."""
+        flags = self.flags
+        model, solutions, samples = (flags[f"guide.{name}"] for name in ("model", "solutions", "samples"))
+        if samples == 0 or not (model or solutions):
+            return None
+        return GuideSettings(
+            model=model,
+            solutions=solutions,
+            samples=samples,
+            mixes="all" in flags["guide.when"],
+            rescues="zero_reward" in flags["guide.when"],
+            weight=flags["guide.weight"],
+            engines=flags["guide.engines"] if model else 0,
+            tensor_parallel_size=flags["guide.tensor_parallel_size"] or flags["vllm.tensor_parallel_size"],
+            ratio_shaping=flags["guide.ratio_shaping"],
+        )
 
-    Args:
-        flags: OpenRLHF's flat flags.
-        token: bearer token of the services; by default `reward_token`'s.
-    """
-    urls = service_urls(flags)
-    if urls is None:
-        return None
-    return RewardClientSettings(
-        urls=urls,
-        token=token or reward_token(),
-        ca_file=flags["reward.ca_file"],
-        timeout=flags["reward.timeout"],
-        deadline=0.0 if flags["reward.on_failure"] == "drop_group" else flags["reward.deadline"],
-        batch_size=flags["reward.batch_size"],
-        max_in_flight=flags["reward.max_in_flight"],
-    )
+    @property
+    def metrics_path(self) -> Path:
+        """Where metrics.jsonl goes."""
+        return Path(self.flags["logger.metrics_path"] or Path(self.flags["ckpt.output_dir"]) / "metrics.jsonl")
 
+    @property
+    def stops_without_reward(self) -> bool:
+        """Whether a reward that nobody gives ends the run."""
+        return self.flags["reward.on_failure"] == "stop"
 
-def responses_at_once(flags: Mapping[str, Any]) -> int:
-    """Responses that an engine generates at once, from OpenRLHF's flat flags; by default its share of a batch."""
-    if flags["vllm.max_num_seqs"] is not None:
-        return flags["vllm.max_num_seqs"]
-    prompts = flags["rollout.vllm_generate_batch_size"] or flags["rollout.batch_size"]
-    share = math.ceil(prompts * flags["rollout.n_samples_per_prompt"] / (flags["vllm.num_engines"] or 1))
-    return min(share, MOST_AT_ONCE)
+    @property
+    def rewards_are_embedded(self) -> bool:
+        """Whether no other source of rewards is named, so that the trainer starts the built-in service."""
+        return not any(
+            self.flags[name] for name in ("reward.remote_url", "train.agent_func_path", "reward.model_name_or_path")
+        )
 
+    @property
+    def service_urls(self) -> tuple[str, ...] | None:
+        """The reward services; None where rewards come from elsewhere."""
+        remote = self.flags["reward.remote_url"]
+        if not remote or self.flags["train.agent_func_path"] or remote.endswith(".py"):
+            return None
+        return tuple(url.strip() for url in remote.split(",") if url.strip())
 
-def metrics_path_of_flags(flags: dict[str, Any]) -> Path:
-    """Where metrics.jsonl goes, from OpenRLHF's flat flags."""
-    return Path(flags["logger.metrics_path"] or Path(flags["ckpt.output_dir"]) / "metrics.jsonl")
+    def reward_client(self, token: str | None = None) -> RewardClientSettings | None:
+        """How the rollout actors call the reward services; None where rewards come from elsewhere.
 
+        Args:
+            token: bearer token of the services; by default `reward_token`'s.
+        """
+        flags = self.flags
+        if self.service_urls is None:
+            return None
+        return RewardClientSettings(
+            urls=self.service_urls,
+            token=token or reward_token(),
+            ca_file=flags["reward.ca_file"],
+            timeout=flags["reward.timeout"],
+            deadline=0.0 if flags["reward.on_failure"] == "drop_group" else flags["reward.deadline"],
+            batch_size=flags["reward.batch_size"],
+            max_in_flight=flags["reward.max_in_flight"],
+        )
 
-def metrics_path(args: Any) -> Path:
-    """Where metrics.jsonl goes, from OpenRLHF's nested ``args``."""
-    return metrics_path_of_flags(
-        {"logger.metrics_path": args.logger.metrics_path, "ckpt.output_dir": args.ckpt.output_dir}
-    )
+    @property
+    def responses_at_once(self) -> int:
+        """Responses that an engine generates at once; by default its share of a batch."""
+        flags = self.flags
+        if flags["vllm.max_num_seqs"] is not None:
+            return flags["vllm.max_num_seqs"]
+        prompts = flags["rollout.vllm_generate_batch_size"] or flags["rollout.batch_size"]
+        share = math.ceil(prompts * flags["rollout.n_samples_per_prompt"] / (flags["vllm.num_engines"] or 1))
+        return min(share, MOST_AT_ONCE)
+
+    def rollout(self, worker_extension_cls: str, token: str | None = None) -> RolloutSettings:
+        """Settings of the rollout actors.
+
+        Args:
+            worker_extension_cls: dotted name of the class that vLLM adds to its workers.
+            token: as `reward_client`'s.
+        """
+        return RolloutSettings(
+            reward=self.reward_client(token),
+            worker_extension_cls=worker_extension_cls,
+            dtype="float32" if self.flags["ds.param_dtype"] == "fp32" else None,
+            max_num_seqs=self.responses_at_once,
+        )
+
+    def with_absolute_paths(self) -> "Settings":
+        """The paths that a run writes to, absolute: Ray's workers have another working directory than the driver."""
+        names = ["ckpt.output_dir", "ckpt.path", "logger.metrics_path", "logger.tensorboard_dir", "guide.solutions"]
+        if os.path.isdir(str(self.flags["guide.model"])):  # not a hub id
+            names.append("guide.model")
+        changes = {name: os.path.abspath(self.flags[name]) for name in names if self.flags[name]}
+        if function := self.flags["shaping.function"]:
+            path, colon, name = function.rpartition(":")
+            changes["shaping.function"] = f"{os.path.abspath(path)}{colon}{name}"
+        return self.changed(changes)

@@ -2,41 +2,40 @@
 
     python -m openrlhf_gtpo.train <any flags of openrlhf.cli.train_ppo_ray> [--shaping.* --reward.* --device ...]
 
-1. The command line is read and checked (`command_line`, `checks`) before anything heavy is imported.
+1. The command line is read (`driver.command_line`) and checked (`checks`) before anything heavy is imported.
 2. OpenRLHF's names are rebound in this process to our subclasses: the controller, the policy actor, the rollout actor,
    the strategy, and a second pair for asynchronous training. Ray finds the subclasses in its workers by import path.
-3. OpenRLHF's own script runs, unchanged. Its parser returns the command line that was checked.
+3. The ``train`` of OpenRLHF's own script is called, with the command line as the script's own statements complete it.
 """
 
-import argparse
 import contextlib
 import faulthandler
 import importlib
-import importlib.metadata
 import os
-import runpy
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo import openrlhf_internals
+from openrlhf_gtpo.checks import services
+from openrlhf_gtpo.checks.files import check_given, check_named, in_the_files
+from openrlhf_gtpo.checks.findings import Finding
+from openrlhf_gtpo.checks.flags import check_flags, check_openrlhfs, gpu_faults
 from openrlhf_gtpo.controller.rollouts_file import expected
 from openrlhf_gtpo.controller.run_record import differing, record_final_weights
-from openrlhf_gtpo.driver import bindings, checks, command_line, presets, run_lock
+from openrlhf_gtpo.driver import bindings, command_line, presets, run_lock
 from openrlhf_gtpo.driver.cluster import check_cluster
 from openrlhf_gtpo.driver.command_line import PROGRAM, USAGE, FlagError
 from openrlhf_gtpo.driver.cuda_compiler import compiler_faults
 from openrlhf_gtpo.driver.device import choose_device, nodes_of_ray_address
 from openrlhf_gtpo.driver.failures import one_sentence
-from openrlhf_gtpo.driver.flags import make_paths_absolute, openrlhfs_precision
 from openrlhf_gtpo.driver.orphans import adopt_orphans, reap
-from openrlhf_gtpo.driver.refusals import gpu_refusals
 from openrlhf_gtpo.errors import SettingsError, UserError
-from openrlhf_gtpo.guide.settings import GuideSettings
-from openrlhf_gtpo.settings import metrics_path_of_flags, rewards_are_embedded, rollout_settings
+from openrlhf_gtpo.rewards.embedded import EmbeddedService, start_embedded_service
+from openrlhf_gtpo.settings import Settings
 
 CLEAN_UP_SECONDS = 20
 ORPHAN_SECONDS = 10
@@ -46,10 +45,7 @@ ORPHAN_SECONDS = 10
 class Prepared:
     """A checked command line."""
 
-    args: argparse.Namespace
-    """OpenRLHF's flat namespace, with all defaults."""
-    device: str
-    """``cpu`` or ``gpu``."""
+    settings: Settings
     precision: str
     """The precision of the weights, as a text for people."""
 
@@ -69,14 +65,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, _interrupted)
     status, last_words = 0, ""
-    flags: dict[str, Any] = {}  # once they are known
+    flags: Mapping[str, Any] = {}  # once they are known
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(faulthandler.cancel_dump_traceback_later)  # called last
         locks = cleanup.enter_context(contextlib.ExitStack())  # held until every process of the run is gone
         try:
             prepared = prepare(arguments)
             if prepared is not None:
-                flags = vars(prepared.args)
+                flags = prepared.settings.flags
                 adopt_orphans()
                 cleanup.callback(reap, ORPHAN_SECONDS)  # after Ray and the reward service are down
                 _lock_folders(flags, locks)
@@ -135,35 +131,37 @@ def prepare(arguments: Sequence[str]) -> Prepared | None:
         print(presets.text(expanded.preset or ""), end="")
         return None
     line = command_line.parse(expanded.arguments)
-    args = line.args
-    device = choose_device(vars(args)["device"])
+    device = choose_device(line.flags["device"])
+    settings = Settings({**line.flags, "preset": expanded.preset, "device": device})
     platform: Any = None
     if device == "cpu":
         platform = importlib.import_module("openrlhf_gtpo.cpu.platform")
         platform.prepare_process()
-        platform.fill_in(args, line.given)
-    _refuse(checks.of_flags(args, platform.refusals if platform else gpu_refusals))
-    precision = platform.choose_precision(args) if platform else openrlhfs_precision(args)
-    faults, warnings = checks.of_content(args)
-    _refuse(faults)
-    for warning in warnings:
-        _tell(f"warning: {warning}")
-    if args.dry_run:
+        settings = settings.changed(platform.sizes(settings.flags, line.given))
+    of_flags = check_flags(settings, platform.faults if platform else gpu_faults)
+    _refuse([*of_flags, *check_given(settings), *check_named(settings)])
+    _refuse(check_openrlhfs(settings))
+    wanted = settings.flags["ds.param_dtype"]
+    dtype = "bf16" if wanted == "auto" else wanted  # on a GPU, as OpenRLHF's default
+    dtype, precision = platform.chosen_precision(wanted) if platform else (dtype, dtype)
+    settings = settings.changed({"ds.param_dtype": dtype})
+    of_files = list(in_the_files(settings))
+    _refuse(of_files)
+    for finding in (*of_files, *of_flags):
+        if finding.state == "warning":
+            _tell(f"warning: {finding.sentence}")
+    if settings.flags["dry_run"]:
         from openrlhf_gtpo.driver.plan import plan  # which imports torch
 
-        how = {"device": device, "precision": precision}
-        print(plan(args, **how, preset=expanded.preset, overridden=expanded.overridden))
+        print(plan(settings, precision=precision, overridden=expanded.overridden))
         return None
-    for warning in checks.of_services(args):
+    for warning in services.warnings(settings):
         _tell(f"warning: {warning}")
-    make_paths_absolute(args)
-    # For the run's record; the preset's flags are in their places already.
-    vars(args).update(preset=expanded.preset, device=device)
-    return Prepared(args, device, precision)
+    return Prepared(settings.with_absolute_paths(), precision)
 
 
-def _refuse(faults: Sequence[str]) -> None:
-    if faults:
+def _refuse(findings: Sequence[Finding]) -> None:
+    if faults := [finding.sentence for finding in findings if finding.state == "fault"]:
         raise SettingsError("\n".join(faults))
 
 
@@ -171,7 +169,7 @@ def _tell(sentence: str) -> None:
     print(f"{PROGRAM}: {sentence}", file=sys.stderr)
 
 
-def _lock_folders(flags: dict[str, Any], locks: contextlib.ExitStack) -> None:
+def _lock_folders(flags: Mapping[str, Any], locks: contextlib.ExitStack) -> None:
     """Lock the folders that the run writes its policy and its checkpoints to."""
     names = ["ckpt.output_dir"]
     keeps_best = flags["eval.dataset"] and flags["ckpt.best_metric_key"].lower() != "none"
@@ -183,77 +181,54 @@ def _lock_folders(flags: dict[str, Any], locks: contextlib.ExitStack) -> None:
 
 
 def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
-    args, device = prepared.args, prepared.device
+    settings = prepared.settings
+    device = settings.device
     platform: Any = importlib.import_module("openrlhf_gtpo.cpu.platform") if device == "cpu" else None
     python = platform.worker_python(cleanup) if platform else None
     if platform is None:
         if nodes := nodes_of_ray_address():
-            check_cluster(vars(args), nodes, logical=False)
-        else:  # the training ranks are on this machine
-            _refuse(compiler_faults())
+            check_cluster(settings, nodes, logical=False)
+        elif faults := compiler_faults():  # the training ranks are on this machine
+            raise SettingsError("\n".join(faults))
     openrlhf_internals.check()
     # OpenRLHF passes on variables of a Ray job with the job's own values; without this Ray would call that a conflict.
     os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
     bindings.bind_actors(device)
-    bindings.bind_engines(GuideSettings.of_flags(vars(args)))
+    bindings.bind_engines(settings.guide)
     bindings.bind_strategy()
     import ray
 
     cleanup.callback(ray.shutdown)
     if platform:
-        for change in platform.adjust(args):
+        settings, changes = platform.adjusted(settings)
+        for change in changes:
             _tell(change)
         _tell(f"on the CPU in {prepared.precision}")
-        platform.start_ray(args, python)
-    if groups := expected(vars(args)):
+        platform.start_ray(settings, python)
+    if groups := expected(settings):
         _tell(f"rollouts.jsonl: {groups}")
-    vars(args)["defaults"] = differing(vars(args), command_line.defaults())
-    token = _start_embedded_service(args, cleanup) if rewards_are_embedded(vars(args)) else None
-    bindings.bind_rollout(device, rollout_settings(args, bindings.worker_extension(device), token))
-    with _parsed(args):
-        sys.argv = [PROGRAM]
-        runpy.run_module(openrlhf_internals.CLI, run_name="__main__")  # returns when the policy is saved
-    flags = vars(args)
-    record_final_weights(metrics_path_of_flags(flags).with_name("run.json"), flags["ckpt.output_dir"])
+    settings = settings.changed({"defaults": differing(settings.flags, command_line.defaults())})
+    token = None
+    if settings.rewards_are_embedded:
+        service = _start_embedded_service(settings, cleanup)
+        settings, token = settings.changed({"reward.remote_url": service.url}), service.token
+    bindings.bind_rollout(device, settings.rollout(bindings.worker_extension(device), token))
+    importlib.import_module(openrlhf_internals.CLI).train(command_line.settled(settings))
+    record_final_weights(settings.metrics_path.with_name("run.json"), settings.flags["ckpt.output_dir"])
 
 
-@contextlib.contextmanager
-def _parsed(args: argparse.Namespace) -> Iterator[None]:
-    """Make OpenRLHF's parser, and no other, return these flags."""
-    parse: Any = argparse.ArgumentParser.parse_args
-
-    def parse_args(self: argparse.ArgumentParser, arguments: Any = None, namespace: Any = None) -> Any:
-        if not any(action.dest == "algo.advantage.estimator" for action in self._actions):
-            return parse(self, arguments, namespace)
-        command_line.check_same(self)
-        return args
-
-    argparse.ArgumentParser.parse_args = parse_args  # type: ignore[assignment, method-assign]
-    try:
-        yield
-    finally:
-        argparse.ArgumentParser.parse_args = parse  # type: ignore[method-assign]
-
-
-def _start_embedded_service(args: argparse.Namespace, cleanup: contextlib.ExitStack) -> str:
-    """Start the built-in reward service on this machine and make it OpenRLHF's remote reward URL.
-
-    Returns:
-        Its bearer token.
-    """
-    from openrlhf_gtpo.rewards.embedded import start_embedded_service
-
+def _start_embedded_service(settings: Settings, cleanup: contextlib.ExitStack) -> EmbeddedService:
+    """Start the built-in reward service on this machine."""
     if len(nodes_of_ray_address()) > 1:
         raise UserError(
             "The built-in reward service listens on this machine alone, but the Ray cluster has several machines: "
             "start `math-reward serve` where all of them reach it and pass --reward.remote_url http://HOST:PORT."
         )
-    log = metrics_path_of_flags(vars(args)).with_name("reward_service.log")
+    log = settings.metrics_path.with_name("reward_service.log")
     log.parent.mkdir(parents=True, exist_ok=True)
     service = cleanup.enter_context(start_embedded_service(log_path=log))
-    vars(args)["reward.remote_url"] = service.url
     _tell(f"reward service at {service.url}, its log in {log}")
-    return service.token
+    return service
 
 
 if __name__ == "__main__":

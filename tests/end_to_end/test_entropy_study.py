@@ -137,8 +137,7 @@ def test_every_arm_s_command_line_is_accepted_by_the_parser(tmp_path: Path) -> N
 
     for arm in DESIGN.arms:
         command = runs.training(study(tmp_path), runs.Job(arm, 0))
-        args = command_line.parse(presets.expand(command[command.index("train") + 1 :]).arguments).args
-        flags = vars(args)
+        flags = command_line.parse(presets.expand(command[command.index("train") + 1 :]).arguments).flags
         assert flags["rollout.batch_size"] * flags["rollout.n_samples_per_prompt"] % flags["train.batch_size"] == 0
 
 

@@ -133,7 +133,7 @@ def prepared(folder: Path) -> dict[str, str]:
 def flags_of(command: list[str]) -> dict[str, object]:
     from openrlhf_gtpo.driver import command_line, presets
 
-    return vars(command_line.parse(presets.expand(command[3:]).arguments).args)
+    return command_line.parse(presets.expand(command[3:]).arguments).flags
 
 
 @pytest.mark.parametrize(("size", "task"), gpu_hours.INPUTS)

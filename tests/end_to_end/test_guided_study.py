@@ -68,12 +68,12 @@ def test_the_arm_with_more_updates_has_no_guide_and_differs_in_them_alone(tmp_pa
 def test_the_arm_with_more_updates_makes_twelve_a_step_as_m2_does_at_most(tmp_path: Path) -> None:
     from openrlhf_gtpo.controller.schedule import updates
     from openrlhf_gtpo.driver import command_line, presets
-    from openrlhf_gtpo.openrlhf_internals import hierarchize
+    from openrlhf_gtpo.settings import Settings
 
     for key, expected in (("dapo", 4), ("dapo_updates", 12)):
         command = runs.training(study(tmp_path), runs.Job(DESIGN.arm(key), 0))
         line = command_line.parse(presets.expand(command[command.index("train") + 1 :]).arguments)
-        assert updates(hierarchize(line.args), math.inf) == 120 * expected
+        assert updates(Settings(line.flags).nested(), math.inf) == 120 * expected
 
 
 @pytest.mark.engine

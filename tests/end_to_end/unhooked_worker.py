@@ -16,7 +16,7 @@ class UnhookedWorker(CpuWorkerExtension):
 
 if __name__ == "__main__":
     from openrlhf_gtpo import train
+    from openrlhf_gtpo.driver import bindings
 
-    settings = train.rollout_settings
-    train.rollout_settings = lambda args, extension, token: settings(args, "unhooked_worker.UnhookedWorker", token)
+    bindings.worker_extension = lambda device: "unhooked_worker.UnhookedWorker"
     sys.exit(train.main())

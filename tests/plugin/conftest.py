@@ -13,6 +13,7 @@ import pytest
 
 from openrlhf_gtpo.driver import command_line
 from openrlhf_gtpo.rewards.embedded import EmbeddedService, start_embedded_service
+from openrlhf_gtpo.settings import Settings
 
 
 @pytest.fixture(scope="session")
@@ -20,6 +21,12 @@ def parser() -> argparse.ArgumentParser:
     """OpenRLHF's own flags with ours, as the driver reads them; test_command_line.py holds it against the parser in
     OpenRLHF's script."""
     return command_line.parser()
+
+
+@pytest.fixture(scope="session")
+def settings(parser: argparse.ArgumentParser) -> Callable[..., Settings]:
+    """The settings of a command line: ``settings("--data.max_len", 96)``."""
+    return lambda *flags: Settings(vars(parser.parse_args([str(word) for word in flags])))
 
 
 TEMPLATE = (

@@ -20,20 +20,20 @@ def test_the_installed_openrlhf_fits() -> None:
     assert check().startswith("0.11.")
 
 
-@pytest.mark.parametrize("found", ["0.10.4", "0.12.0", "1.0"])
+@pytest.mark.parametrize("found", ["0.11.1", "0.12.0", "1.0"])
 def test_another_version_is_refused_with_the_one_to_install(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openrlhf_internals, "version", lambda name: found)
     with pytest.raises(OpenRLHFMismatch) as caught:
         check()
     assert str(caught.value) == (
-        f"Found OpenRLHF {found}, but the plugin fits 0.11.0 up to 0.12.0 (excluded): install one with "
-        '`pip install "openrlhf>=0.11.0,<0.12.0"`.'
+        f"Found OpenRLHF {found}, but the plugin fits 0.11.2 up to 0.12.0 (excluded): install one with "
+        '`pip install "openrlhf>=0.11.2,<0.12.0"`.'
     )
     assert isinstance(caught.value, UserError)
 
 
-@pytest.mark.parametrize("found", ["0.11.0", "0.11.2.post1", "0.11.9"])
-def test_every_0_11_is_in_the_range(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("found", ["0.11.2", "0.11.2.post1", "0.11.9"])
+def test_every_0_11_from_0_11_2_is_in_the_range(found: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openrlhf_internals, "version", lambda name: found)
     assert check() == found
 

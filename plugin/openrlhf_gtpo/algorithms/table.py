@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ESTIMATORS", "Estimator", "Flag", "estimator_flags", "ours"]
+__all__ = ["AT_LEAST_ONE", "A_SHARE", "A_WEIGHT", "ESTIMATORS", "Estimator", "Flag", "estimator_flags", "flag", "ours"]
 
 
 @dataclass(frozen=True)
 class Flag:
-    """A flag of an estimator, which gets the value as an argument named by the last part of the flag's name."""
+    """A flag. A function of an estimator gets the value as an argument named by the last part of the flag's name."""
 
     name: str
     """As on the command line, without the dashes: ``shaping.alpha1``."""
@@ -29,6 +29,18 @@ class Flag:
     @property
     def option(self) -> str:
         return self.name.rpartition(".")[2]
+
+    @property
+    def default(self) -> Any:
+        return self.options.get("default")
+
+    def told(self, value: Any) -> str:
+        """The flag with a value, for a message: ``--edge.clip is 2.0 3.0``."""
+        return f"--{self.name} is {' '.join(map(str, value)) if isinstance(value, list) else value}"
+
+    def fault(self, value: Any) -> str | None:
+        """A sentence about a value out of bounds; None for one within them, and for None, which is no value."""
+        return None if value is None or self.allows(value) else f"{self.told(value)}, but {self.rule}."
 
 
 @dataclass(frozen=True)
@@ -73,88 +85,74 @@ def _named(place: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _weight(value: float) -> bool:
-    return math.isfinite(value) and value >= 0
+Bounds = tuple[Callable[[Any], bool], str]
 
 
-def _share(value: float) -> bool:
-    return 0 < value <= 1
+def flag(name: str, text: str, bounds: Bounds | None = None, **options: Any) -> Flag:
+    """A flag.
+
+    Args:
+        name: as on the command line, without the dashes.
+        text: its help.
+        bounds: `Flag.allows` and `Flag.rule`.
+        options: further arguments of ``add_argument``.
+    """
+    return Flag(name, {**options, "help": text}, *(bounds or ()))
 
 
-_A_WEIGHT = "a weight is a number from 0 up"
-_A_SHARE = "a share is above 0 and at most 1"
+A_WEIGHT: Bounds = (lambda value: math.isfinite(value) and value >= 0, "a weight is a number from 0 up")
+A_SHARE: Bounds = (lambda value: 0 < value <= 1, "a share is above 0 and at most 1")
+AT_LEAST_ONE: Bounds = (lambda value: value >= 1, "needs to be at least 1")
 _ALGORITHMS = "openrlhf_gtpo.algorithms"
 _HERE = f"{_ALGORITHMS}.estimators"
 
 SHAPING = (
-    Flag(
-        "shaping.alpha1",
-        {"type": float, "default": 1.0, "help": "weight of correctness, beta1 for grpo_s (default: 1.0)"},
-        _weight,
-        _A_WEIGHT,
+    flag(
+        "shaping.alpha1", "weight of correctness, beta1 for grpo_s (default: 1.0)", A_WEIGHT, type=float, default=1.0
     ),
-    Flag(
-        "shaping.alpha2",
-        {"type": float, "default": 0.1, "help": "weight of entropy, beta2 for grpo_s (default: 0.1)"},
-        _weight,
-        _A_WEIGHT,
-    ),
-    Flag(
+    flag("shaping.alpha2", "weight of entropy, beta2 for grpo_s (default: 0.1)", A_WEIGHT, type=float, default=0.1),
+    flag(
         "shaping.over",
-        {
-            "choices": ["group", "class"],
-            "default": "group",
-            "help": "mean and std that normalise the shaped rewards (Eq. 6): of the whole scope, with 0 for the other "
-            "class, or of each class by itself, which removes the difference between correct and wrong "
-            "(default: group)",
-        },
+        "mean and std that normalise the shaped rewards (Eq. 6): of the whole scope, with 0 for the other class, "
+        "or of each class by itself, which removes the difference between correct and wrong (default: group)",
+        choices=["group", "class"],
+        default="group",
     ),
-    Flag(
+    flag(
         "shaping.scope",
-        {
-            "choices": ["group", "batch"],
-            "default": "group",
-            "help": "mean and std per prompt group or over the rollout batch (default: group)",
-        },
+        "mean and std per prompt group or over the rollout batch (default: group)",
+        choices=["group", "batch"],
+        default="group",
     ),
-    Flag(
+    flag(
         "shaping.entropy_clip",
-        {
-            "type": float,
-            "nargs": 2,
-            "default": None,
-            "metavar": ("LOW", "HIGH"),
-            "help": "clamp entropies to [LOW, HIGH] nats before shaping (default: off)",
-        },
-        lambda clip: clip is None or 0 <= clip[0] < clip[1],
-        "needs 0 <= LOW < HIGH, in nats",
+        "clamp entropies to [LOW, HIGH] nats before shaping (default: off)",
+        (lambda clip: 0 <= clip[0] < clip[1], "needs 0 <= LOW < HIGH, in nats"),
+        type=float,
+        nargs=2,
+        metavar=("LOW", "HIGH"),
     ),
-    Flag(
+    flag(
         "shaping.weights",
-        {
-            "choices": ["entropy", "shuffled", "uniform", "surprisal", "inverse"],
-            "default": "entropy",
-            "help": "what stands where the formulas have the entropy H; all but entropy are controls. shuffled: the "
-            "same entropies, permuted by --train.seed among the tokens of a position, group and class (grpo_s: among "
-            "the responses of a group and class); uniform: 1; surprisal: minus the token's log-probability; inverse: "
-            "1/H for correct and H for wrong ones (default: entropy)",
-        },
+        "what stands where the formulas have the entropy H; all but entropy are controls. shuffled: the same "
+        "entropies, permuted by --train.seed among the tokens of a position, group and class (grpo_s: among the "
+        "responses of a group and class); uniform: 1; surprisal: minus the token's log-probability; inverse: 1/H "
+        "for correct and H for wrong ones (default: entropy)",
+        choices=["entropy", "shuffled", "uniform", "surprisal", "inverse"],
+        default="entropy",
     ),
 )
 """Flags of both GTPO and GRPO-S; the arguments of `openrlhf_gtpo.shaping.gtpo` and `grpo_s`, and what stands for the
 entropies (`openrlhf_gtpo.algorithms.weights`)."""
 
-CLIP_COV_BOUNDS = Flag(
+CLIP_COV_BOUNDS = flag(
     "clip_cov.bounds",
-    {
-        "type": float,
-        "nargs": 2,
-        "default": [1.0, 5.0],
-        "metavar": ("LOW", "HIGH"),
-        "help": "clip_cov: covariances between which a token may be cut (default: 1.0 5.0)",
-    },
-    lambda bounds: bounds[0] < bounds[1],
-    "needs LOW < HIGH",
+    "clip_cov: covariances between which a token may be cut (default: 1.0 5.0)",
+    (lambda bounds: bounds[0] < bounds[1], "needs LOW < HIGH"),
+    type=float,
+    nargs=2,
+    default=[1.0, 5.0],
+    metavar=("LOW", "HIGH"),
 )
 
 ESTIMATORS: dict[str, Estimator] = {
@@ -185,21 +183,22 @@ ESTIMATORS: dict[str, Estimator] = {
         f"{_ALGORITHMS}.entropy_advantage:entropy_advantage",
         needs_correctness=False,
         flags=(
-            Flag(
+            flag(
                 "entropy_advantage.alpha",
-                {"type": float, "default": 0.4, "help": "entropy_advantage: weight of the entropy (default: 0.4)"},
-                _weight,
-                _A_WEIGHT,
+                "entropy_advantage: weight of the entropy (default: 0.4)",
+                A_WEIGHT,
+                type=float,
+                default=0.4,
             ),
-            Flag(
+            flag(
                 "entropy_advantage.kappa",
-                {
-                    "type": float,
-                    "default": 2.0,
-                    "help": "entropy_advantage: the bonus is at most the advantage's size by this (default: 2.0)",
-                },
-                lambda kappa: math.isfinite(kappa) and kappa > 1,
-                "has to be above 1, so that no advantage's sign turns",
+                "entropy_advantage: the bonus is at most the advantage's size by this (default: 2.0)",
+                (
+                    lambda kappa: math.isfinite(kappa) and kappa > 1,
+                    "has to be above 1, so that no advantage's sign turns",
+                ),
+                type=float,
+                default=2.0,
             ),
         ),
     ),
@@ -209,17 +208,13 @@ ESTIMATORS: dict[str, Estimator] = {
         f"{_ALGORITHMS}.edge:edge",
         needs_correctness=False,
         flags=(
-            Flag(
+            flag(
                 "edge.clip",
-                {
-                    "type": float,
-                    "nargs": 2,
-                    "default": None,
-                    "metavar": ("LOW", "HIGH"),
-                    "help": "edge: clamp the divisor to [LOW, HIGH] (default: off, as in the paper)",
-                },
-                lambda clip: clip is None or 0 < clip[0] <= 1 <= clip[1],
-                "needs 0 < LOW <= 1 <= HIGH",
+                "edge: clamp the divisor to [LOW, HIGH] (default: off, as in the paper)",
+                (lambda clip: 0 < clip[0] <= 1 <= clip[1], "needs 0 < LOW <= 1 <= HIGH"),
+                type=float,
+                nargs=2,
+                metavar=("LOW", "HIGH"),
             ),
         ),
     ),
@@ -230,15 +225,12 @@ ESTIMATORS: dict[str, Estimator] = {
         f"{_ALGORITHMS}.covariance:clip_cov",
         needs_correctness=False,
         flags=(
-            Flag(
+            flag(
                 "clip_cov.share",
-                {
-                    "type": float,
-                    "default": 2e-4,
-                    "help": "clip_cov: share of a batch's tokens that is cut (default: 0.0002)",
-                },
-                _share,
-                _A_SHARE,
+                "clip_cov: share of a batch's tokens that is cut (default: 0.0002)",
+                A_SHARE,
+                type=float,
+                default=2e-4,
             ),
             CLIP_COV_BOUNDS,
         ),
@@ -252,25 +244,17 @@ ESTIMATORS: dict[str, Estimator] = {
         f"{_ALGORITHMS}.covariance:kl_cov",
         needs_correctness=False,
         flags=(
-            Flag(
+            flag(
                 "kl_cov.share",
-                {
-                    "type": float,
-                    "default": 2e-3,
-                    "help": "kl_cov: share of a batch's tokens that is penalised (default: 0.002)",
-                },
-                _share,
-                _A_SHARE,
+                "kl_cov: share of a batch's tokens that is penalised (default: 0.002)",
+                A_SHARE,
+                type=float,
+                default=2e-3,
             ),
         ),
         loss="openrlhf_gtpo.policy.covariance_loss:KLCovLoss",
         loss_flags=(
-            Flag(
-                "kl_cov.coef",
-                {"type": float, "default": 1.0, "help": "kl_cov: weight of the KL penalty (default: 1.0)"},
-                _weight,
-                _A_WEIGHT,
-            ),
+            flag("kl_cov.coef", "kl_cov: weight of the KL penalty (default: 1.0)", A_WEIGHT, type=float, default=1.0),
         ),
     ),
     "function": Estimator(
@@ -279,14 +263,11 @@ ESTIMATORS: dict[str, Estimator] = {
         f"{_ALGORITHMS}.user_function:function",
         needs_correctness=False,
         flags=(
-            Flag(
+            flag(
                 "shaping.function",
-                {
-                    "default": None,
-                    "metavar": "FILE.py:NAME",
-                    "help": "function: your own function of (entropy, logprob, mask, correct, reward, group), whose "
-                    "result is the advantages (N, T) (default: none)",
-                },
+                "function: your own function of (entropy, logprob, mask, correct, reward, group), whose result is the "
+                "advantages (N, T) (default: none)",
+                metavar="FILE.py:NAME",
             ),
         ),
     ),

@@ -18,10 +18,9 @@ from openrlhf_gtpo.controller.rollouts_file import rollouts_path
 from openrlhf_gtpo.controller.saved_rollouts import save_rollouts
 from openrlhf_gtpo.controller.whole_batch import NotBinary, WholeBatch, correctness, whole_batch
 from openrlhf_gtpo.errors import UserError
-from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.openrlhf_internals import rebuilt_as
 from openrlhf_gtpo.seeds import derived
-from openrlhf_gtpo.settings import estimator_options
+from openrlhf_gtpo.settings import GuideSettings
 
 
 class ShapingFailed(UserError):
@@ -47,7 +46,7 @@ class ExperienceMaker(RemoteExperienceMaker):
         """Build one from OpenRLHF's own experience maker."""
         new = rebuilt_as(cls, maker)
         new.metrics = {}
-        new.guide = GuideSettings.of(maker.args)
+        new.guide = maker.args.plugin.guide
         return new
 
     def split_rollout_samples(self, rollout_samples: list[Experience]) -> list[Experience]:
@@ -78,11 +77,11 @@ class ExperienceMaker(RemoteExperienceMaker):
 
         self.metrics = self._measured(batch, correct, advantages, estimate.shaped_rewards)
         self.metrics |= {**estimate.metrics, **punished, **forked, "shaping/seconds": seconds}
-        if self.args.shaping.save_rollouts:
+        if self.args.plugin.groups_saved:
             save_rollouts(
-                rollouts_path(self.args),
+                rollouts_path(self.args.plugin),
                 self.step,
-                self.args.shaping.save_rollouts,
+                self.args.plugin.groups_saved,
                 experiences,
                 batch,
                 correct=correct,
@@ -161,7 +160,7 @@ class ExperienceMaker(RemoteExperienceMaker):
         try:
             return correctness(batch.scores)
         except NotBinary:
-            if self.args.shaping.grop or (estimator is not None and estimator.needs_correctness):
+            if self.args.plugin.punishes_length or (estimator is not None and estimator.needs_correctness):
                 raise
             return None
 
@@ -169,7 +168,7 @@ class ExperienceMaker(RemoteExperienceMaker):
         self, batch: WholeBatch, correct: torch.Tensor | None
     ) -> tuple[torch.Tensor, dict[str, float]]:
         """Group Relative Overlong Punishment: (N,) penalties to add to the rewards, and the metrics."""
-        if not self.args.shaping.grop:
+        if not self.args.plugin.punishes_length:
             return torch.zeros_like(batch.rewards), {}
         assert correct is not None
         punishment = overlong_punishment(batch.mask.sum(-1), correct, batch.group)
@@ -183,7 +182,7 @@ class ExperienceMaker(RemoteExperienceMaker):
         self, batch: WholeBatch, advantages: torch.Tensor
     ) -> tuple[torch.Tensor, dict[str, float]]:
         """(N, T) the advantages of the tokens that keep their gradient, 0 elsewhere; and the metrics."""
-        share = self.args.shaping.top_entropy_share
+        share = self.args.plugin.top_entropy_share
         if share == 1:
             return advantages, {}
         kept = forking_tokens(batch.entropy, batch.mask, share)
@@ -214,7 +213,7 @@ class ExperienceMaker(RemoteExperienceMaker):
             seed=derived(self.args.train.seed, "weights", self.step),
         )
         try:
-            found: Estimate = estimator.load()(rollouts, **estimator_options(self.args, estimator))
+            found: Estimate = estimator.load()(rollouts, **self.args.plugin.options(estimator.flags))
         except ValueError as error:
             raise ShapingFailed(f"The rollout batch of step {self.step} cannot be shaped: {error}") from error
         deviation = _group_std(reward, batch.group)

@@ -119,7 +119,7 @@ class Generator(SamplesGenerator):
         """As OpenRLHF's, with a new tally. After ``--train.max_steps`` batches it reports that the prompts are used
         up."""
         self.tally, self._drawn = RewardTally(), 0
-        most = self.args.train.max_steps
+        most = self.args.plugin.max_steps
         if most is not None and self.steps >= most:
             return [], None, 0, True
         samples, pass_rate, consumed, exhausted = super().generate_samples(**generate_kwargs)
@@ -229,7 +229,7 @@ class Generator(SamplesGenerator):
             raise RewardsFailed(
                 f"The reward service refuses every request, so training stops: {response['reward_error']}"
             )
-        if response["reward_error"] is not None and self.args.reward.on_failure == "stop":
+        if response["reward_error"] is not None and self.args.plugin.stops_without_reward:
             raise RewardsFailed(f"A reward failed and --reward.on_failure is stop: {response['reward_error']}")
         experience: Experience = super()._process_response_into_experience(response, **generate_kwargs)
         # Aligned as OpenRLHF aligns rollout_log_probs: entry t belongs to token t + 1 of the sequence.

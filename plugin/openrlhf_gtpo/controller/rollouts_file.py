@@ -1,12 +1,10 @@
 """The size of rollouts.jsonl: what to expect before a run, and the bound that it keeps to."""
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from openrlhf_gtpo.controller.step_lines import keep_steps, steps_and_lines
-from openrlhf_gtpo.settings import metrics_path
+from openrlhf_gtpo.settings import Settings
 
 __all__ = ["MOST_BYTES", "expected", "rollouts_path", "thinned"]
 
@@ -16,25 +14,22 @@ BYTES_A_TOKEN = 42
 """Of a token's text and three values of seven digits, measured."""
 
 
-def rollouts_path(args: Any) -> Path:
-    """The path of rollouts.jsonl, beside the metrics, from OpenRLHF's nested ``args``."""
-    return metrics_path(args).with_name("rollouts.jsonl")
+def rollouts_path(settings: Settings) -> Path:
+    """The path of rollouts.jsonl, beside the metrics."""
+    return settings.metrics_path.with_name("rollouts.jsonl")
 
 
-def expected(flags: Mapping[str, Any]) -> str | None:
-    """How large rollouts.jsonl becomes, as a sentence's end; None where no groups are saved.
-
-    Args:
-        flags: OpenRLHF's flat flags.
-    """
-    groups = min(flags["shaping.save_rollouts"], flags["rollout.batch_size"])
+def expected(settings: Settings) -> str | None:
+    """How large rollouts.jsonl becomes, as a sentence's end; None where no groups are saved."""
+    flags, steps = settings.flags, settings.max_steps
+    groups = min(settings.groups_saved, flags["rollout.batch_size"])
     if not groups:
         return None
     responses, tokens = flags["rollout.n_samples_per_prompt"], flags["rollout.max_new_tokens"] or flags["data.max_len"]
     step = groups * responses * tokens * BYTES_A_TOKEN
     told = f"{groups} group(s) of {responses} responses a step, at most {_size(step)}"
-    if flags["train.max_steps"] is not None:
-        told += f", so {_size(step * flags['train.max_steps'])} in {flags['train.max_steps']:,} steps"
+    if steps is not None:
+        told += f", so {_size(step * steps)} in {steps:,} steps"
     return f"{told}; above {_size(MOST_BYTES)} it keeps fewer steps, spread over the run"
 
 

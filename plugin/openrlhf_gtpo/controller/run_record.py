@@ -60,7 +60,7 @@ def write_run_record(path: Path, args: Any, loader: Any = None) -> threading.Thr
     Returns:
         The thread, which never raises.
     """
-    settings = {name: _shown(name, value) for name, value in sorted(flat(args).items())}
+    settings = {name: _shown(name, value) for name, value in sorted(flat(args).items()) if name != "plugin"}
     defaults = settings.pop("defaults", [])
     record: dict[str, Any] = {
         "started": time.strftime("%Y-%m-%d %H:%M:%S %Z"),

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from openrlhf_gtpo.guide.settings import GuideSettings, whole_updates
+from openrlhf_gtpo.guide.updates import whole_updates
 
 __all__ = ["Schedule", "schedule", "updates"]
 
@@ -32,9 +32,9 @@ def updates(args: Any, possible: float) -> float:
     own = args.rollout.batch_size * args.rollout.n_samples_per_prompt
     if math.isfinite(possible):
         possible = possible * responses // own
-    if args.train.max_steps is None:
+    if args.plugin.max_steps is None:
         return possible
-    return min(possible, args.train.max_steps * responses // args.train.batch_size * args.train.max_epochs)
+    return min(possible, args.plugin.max_steps * responses // args.train.batch_size * args.train.max_epochs)
 
 
 def schedule(args: Any) -> Schedule | None:
@@ -65,14 +65,14 @@ def schedule(args: Any) -> Schedule | None:
     factors = getattr(made, "lr_lambdas", None)
     if factors is None:
         return None
-    steps = args.train.max_steps
+    steps = args.plugin.max_steps
     last_updates = {step: max(1, total * step // steps) for step in sorted({1, (steps + 1) // 2, steps})}
     return Schedule(total, warmup, {step: rate * factors[0](last - 1) for step, last in last_updates.items()})
 
 
 def _responses(args: Any) -> int:
     """Responses of a step, without a guide's second batch, whose size is not known in advance."""
-    guide = GuideSettings.of(args)
+    guide = args.plugin.guide
     responses = args.rollout.batch_size * args.rollout.n_samples_per_prompt
     if guide and guide.mixes:
         responses += args.rollout.batch_size * guide.samples

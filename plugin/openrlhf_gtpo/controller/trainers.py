@@ -23,13 +23,11 @@ from openrlhf_gtpo.controller.schedule import updates
 from openrlhf_gtpo.data.as_written import reading_as_written
 from openrlhf_gtpo.guide.engines import guide_engines
 from openrlhf_gtpo.guide.groups import Guide
-from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.guide.solutions import solutions_by_prompt
 from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource, Source
 from openrlhf_gtpo.openrlhf_internals import plain_class
 from openrlhf_gtpo.seeds import derived, seed_process
 from openrlhf_gtpo.sent_once import SentOnce
-from openrlhf_gtpo.settings import metrics_path
 from openrlhf_gtpo.vllm_entropy import check_hook
 
 
@@ -86,7 +84,7 @@ class MetricsMixin:
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.experience_maker = ExperienceMaker.like(self.experience_maker)
-        path = metrics_path(self.args)
+        path = self.args.plugin.metrics_path
         self.metrics_file = MetricsFile(path)
         self.evaluations_file = MetricsFile(path.with_name("evaluations.jsonl"))
         loader = getattr(self, "prompts_dataloader", None)  # in asynchronous training the generating actor has it
@@ -103,7 +101,7 @@ class MetricsMixin:
         self.resumed = {name: states[name] for name in CLIENT_STATES}
         if states["data_loader_state_dict"].get("_iterator_finished"):
             states["episode"] += 1  # its last prompt was drawn; OpenRLHF would begin the checkpoint's episode anew
-        for file in (self.metrics_file, self.evaluations_file, MetricsFile(rollouts_path(self.args))):
+        for file in (self.metrics_file, self.evaluations_file, MetricsFile(rollouts_path(self.args.plugin))):
             file.begin(states["global_step"])
         return states
 
@@ -157,7 +155,7 @@ def guide_of(args: Any, tokenizer: SentOnce, policy_engines: list[Any]) -> Guide
         tokenizer: the policy's, as an argument of remote calls.
         policy_engines: the policy's rollout actors, which grade worked solutions.
     """
-    settings = GuideSettings.of(args)
+    settings = args.plugin.guide
     if settings is None:
         return None
     source: Source
@@ -168,7 +166,10 @@ def guide_of(args: Any, tokenizer: SentOnce, policy_engines: list[Any]) -> Guide
         source = ModelSource(engines, settings.samples, tokenizer)
     else:
         source = SolutionSource(
-            solutions_by_prompt(args, tokenizer.value), policy_engines, settings.samples, tokenizer
+            solutions_by_prompt(str(settings.solutions), args, tokenizer.value),
+            policy_engines,
+            settings.samples,
+            tokenizer,
         )
     return Guide(settings, source, args)
 

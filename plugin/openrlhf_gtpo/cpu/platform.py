@@ -3,7 +3,6 @@
 OpenRLHF's loop runs unchanged on logical GPUs: Ray is started with as many as the command line needs.
 """
 
-import argparse
 import contextlib
 import logging
 import os
@@ -18,13 +17,14 @@ from openrlhf_gtpo.cpu.environment import STUBS, cpu_environment
 from openrlhf_gtpo.cpu.precision import has_native_bf16, param_dtype, vllm_dtype
 from openrlhf_gtpo.cpu.rehearsal import ONE_MACHINE
 from openrlhf_gtpo.driver.cluster import check_cluster, gpus_by_role, shares_gpus
+from openrlhf_gtpo.settings import Settings
 
 __all__ = [
-    "adjust",
-    "choose_precision",
-    "fill_in",
+    "adjusted",
+    "chosen_precision",
+    "faults",
     "prepare_process",
-    "refusals",
+    "sizes",
     "start_ray",
     "store_bytes",
     "worker_python",
@@ -46,22 +46,22 @@ def prepare_process() -> None:
         sys.path.insert(0, str(STUBS))
 
 
-def fill_in(args: argparse.Namespace, given: Collection[str]) -> None:
-    """Set the numbers of GPUs and engines that the command line leaves open. OpenRLHF's defaults are eight GPUs for
-    each model and no engine.
+def sizes(flags: Mapping[str, Any], given: Collection[str]) -> dict[str, int]:
+    """The numbers of GPUs and engines that the command line leaves open, by flag. OpenRLHF's defaults are eight GPUs
+    for each model and no engine.
 
     On a CPU the defaults are one trainer and one engine, or as many as other flags need. Reference and reward model
     get as many as the model with which they share GPUs.
 
     Args:
-        args: OpenRLHF's flat namespace, changed in place.
+        flags: OpenRLHF's flat flags.
         given: names of the flags on the command line, which are not changed.
     """
-    flags = vars(args)
+    flags, chosen = dict(flags), {}
 
     def default(name: str, value: int) -> None:
         if name not in given:
-            flags[name] = value
+            flags[name] = chosen[name] = value
 
     default("actor.num_gpus_per_node", flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"])
     with_actor = flags["train.colocate_all"] or flags["train.colocate_actor_ref"]
@@ -71,11 +71,12 @@ def fill_in(args: argparse.Namespace, given: Collection[str]) -> None:
     default("reward.num_gpus_per_node", flags["critic.num_gpus_per_node"] if with_critic else 1)
     trainers = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
     default("vllm.num_engines", max(1, trainers // flags["vllm.tensor_parallel_size"]) if shares_gpus(flags) else 1)
+    return chosen
 
 
-def refusals(args: argparse.Namespace) -> list[str]:
-    """Settings that need a GPU, one sentence each, from OpenRLHF's flat namespace."""
-    flags = vars(args)
+def faults(settings: Settings) -> list[str]:
+    """Settings that need a GPU, one sentence each."""
+    flags = settings.flags
     rules = [
         ("ds.load_in_4bit", "quantises with bitsandbytes"),
         ("ds.use_liger_kernel", "uses Triton kernels"),
@@ -83,40 +84,26 @@ def refusals(args: argparse.Namespace) -> list[str]:
         ("vllm.sync_with_ray", "sends weights by Ray's GPU collectives"),
     ]
     found = [
-        f"--{name} {why}, which a CPU cannot: leave it out on --device cpu." for name, why in rules if flags.get(name)
+        f"--{name} {why}, which a CPU cannot: leave it out on --device cpu." for name, why in rules if flags[name]
     ]
     if flags["ds.param_dtype"] == "fp16":
         found.append("--ds.param_dtype is fp16, but a CPU computes in bf16 or fp32: choose one, or leave it out.")
     return found
 
 
-def choose_precision(args: argparse.Namespace) -> str:
-    """Set ``--ds.param_dtype`` for policy, reference, guide and engines.
-
-    Args:
-        args: OpenRLHF's flat namespace, changed in place.
-
-    Returns:
-        One line with the precision and the reason.
-    """
-    flags = vars(args)
-    wanted = flags["ds.param_dtype"]
-    flags["ds.param_dtype"] = chosen = param_dtype(wanted)
+def chosen_precision(wanted: str) -> tuple[str, str]:
+    """The precision of policy, reference, guide and engines, from ``--ds.param_dtype``: ``bf16`` or ``fp32``, and one
+    line with the reason."""
+    chosen = param_dtype(wanted)
     has = "multiplies matrices in bfloat16" if has_native_bf16() else "has no bfloat16 instructions"
     why = f"this CPU {has}" if wanted == "auto" else f"by --ds.param_dtype; this CPU {has}"
-    return f"{vllm_dtype(chosen)} ({why})"
+    return chosen, f"{vllm_dtype(chosen)} ({why})"
 
 
-def adjust(args: argparse.Namespace) -> list[str]:
-    """Change flags whose values need a GPU to values for a CPU.
-
-    Args:
-        args: OpenRLHF's flat namespace, changed in place.
-
-    Returns:
-        One line for each flag that was changed.
-    """
-    flags = vars(args)
+def adjusted(settings: Settings) -> tuple[Settings, list[str]]:
+    """The settings with values for a CPU where those of the command line need a GPU, and one line for each flag that
+    is told."""
+    flags = settings.flags
     # With packing OpenRLHF would overwrite this; the actors compute attention in plain torch in any case.
     attention = {} if flags["ds.packing_samples"] else {"ds.attn_implementation": "eager"}
     wanted: dict[str, Any] = {
@@ -125,14 +112,12 @@ def adjust(args: argparse.Namespace) -> list[str]:
         # With "nccl" OpenRLHF sends handles of tensors if engines and policy share a GPU.
         "vllm.sync_backend": "nccl" if shares_gpus(flags) else "gloo",
     }
-    changes = []
-    for name, value in wanted.items():
-        if flags[name] != value:
-            changes.append(f"on the CPU --{name} is {value}, not {flags[name]}")
-            flags[name] = value
+    told = [
+        f"on the CPU --{name} is {value}, not {flags[name]}" for name, value in wanted.items() if flags[name] != value
+    ]
     # On a CPU vLLM only checks at its start that this share of all memory is free; the cache's size is set elsewhere.
-    flags["vllm.gpu_memory_utilization"] = min(flags["vllm.gpu_memory_utilization"], 0.1)
-    return changes
+    wanted["vllm.gpu_memory_utilization"] = min(flags["vllm.gpu_memory_utilization"], 0.1)
+    return settings.changed(wanted), told
 
 
 def _torch_came_first() -> bool:
@@ -165,11 +150,11 @@ def worker_python(cleanup: contextlib.ExitStack) -> str | None:
     return python if works else None
 
 
-def start_ray(args: argparse.Namespace, python: str | None) -> None:
+def start_ray(settings: Settings, python: str | None) -> None:
     """Join the Ray cluster of RAY_ADDRESS, or start one with as many logical GPUs as the command line needs.
 
     Args:
-        args: OpenRLHF's flat namespace.
+        settings: of the run.
         python: program that runs the workers; None for the ordinary Python.
 
     Raises:
@@ -182,9 +167,9 @@ def start_ray(args: argparse.Namespace, python: str | None) -> None:
         runtime_env["py_executable"] = python
     if os.environ.get("RAY_ADDRESS"):
         ray.init(runtime_env=runtime_env)
-        check_cluster(vars(args), [node for node in ray.nodes() if node["Alive"]], logical=True)
+        check_cluster(settings, [node for node in ray.nodes() if node["Alive"]], logical=True)
         return
-    gpus = sum(gpus_by_role(vars(args)).values())
+    gpus = sum(gpus_by_role(settings).values())
     # Start workers when they are needed; by default Ray starts one per logical CPU at once.
     os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
     # Keep no history of calls, which nobody reads here and which grows with every step (to a hundred MiB).
@@ -197,7 +182,7 @@ def start_ray(args: argparse.Namespace, python: str | None) -> None:
         num_cpus=gpus + 6,
         num_gpus=gpus,
         include_dashboard=False,
-        object_store_memory=store_bytes(vars(args)),
+        object_store_memory=store_bytes(settings.flags),
         runtime_env=runtime_env,
     )
 

@@ -1,6 +1,7 @@
-"""``openrlhf-gtpo doctor``: finds what to fix before training, one sentence each.
+"""``openrlhf-gtpo doctor -- FLAGS``: finds what to fix before training with these flags, one sentence each.
 
-It checks versions, GPUs, the entropy hook, Ray, the reward service, the disk, the chat template and the data set.
+FLAGS are those of the training command, as it is. The doctor checks versions, GPUs, the entropy hook, Ray, the flags,
+the files, the reward service, the disk, the chat template and the data set. Without FLAGS it checks the machine alone.
 Exit status: 0 if nothing has to be fixed, 1 if something has to, 2 for a command line that is refused."""
 
 import argparse
@@ -11,21 +12,36 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from openrlhf_gtpo.data.findings import Finding
-from openrlhf_gtpo.doctor.checks import Question, examine
-from openrlhf_gtpo.doctor.machine import RAY_SECONDS, Cluster, ask_cluster
+from openrlhf_gtpo.checks.findings import Finding
+from openrlhf_gtpo.checks.flags import gpu_faults
+from openrlhf_gtpo.checks.machine import RAY_SECONDS, Cluster, ask_cluster
+from openrlhf_gtpo.doctor.examination import Question, examine
 from openrlhf_gtpo.doctor.table import as_json, line, summary
+from openrlhf_gtpo.driver import command_line, presets
 from openrlhf_gtpo.driver.device import torch_finds_gpu
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.openrlhf_internals import OpenRLHFMismatch
 from openrlhf_gtpo.parsing import Parser
-from openrlhf_gtpo.rewards.client import RewardClientSettings
-from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
+from openrlhf_gtpo.settings import MOST_AT_ONCE, Settings
 
 __all__ = ["main"]
 
 PROGRAM = "openrlhf-gtpo doctor"
+
+ALIASES = {
+    "model": "actor.model_name_or_path",
+    "data": "data.prompt_dataset",
+    "input_key": "data.input_key",
+    "label_key": "data.label_key",
+    "max_len": "data.max_len",
+    "max_new_tokens": "rollout.max_new_tokens",
+    "reward_url": "reward.remote_url",
+    "out": "ckpt.output_dir",
+    "device": "device",
+    "gpus": "actor.num_gpus_per_node",
+}
+"""Flags of the doctor before it took the training command -> flags of that."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -34,9 +50,14 @@ def main(argv: Sequence[str]) -> int:
     Returns:
         Exit status: 0, 1 if something has to be fixed, 2 for a command line that is refused.
     """
-    args = _parser().parse_args(argv)
+    words = list(argv)
+    own, command = words, None
+    if "--" in words:
+        place = words.index("--")
+        own, command = words[:place], words[place + 1 :]
+    args = _parser().parse_args(own)
     try:
-        asked = _question(args)
+        asked = _question(args, command)
     except SettingsError as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2
@@ -52,78 +73,91 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(prog=PROGRAM, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", metavar="DIR_OR_HUB_ID", help="the policy: a folder or a hub id")
-    parser.add_argument("--data", type=Path, metavar="FILE.jsonl", help="the data set: prompts and reference answers")
-    parser.add_argument("--input_key", default="input", help="column of the prompt, a text or chat messages (input)")
-    parser.add_argument("--label_key", default="label", help="column of the reference answer (label)")
-    parser.add_argument("--max_len", type=int, help="tokens of prompt and response together, as --data.max_len")
-    parser.add_argument("--max_new_tokens", type=int, help="tokens of a response (what the prompt leaves)")
-    parser.add_argument(
-        "--reward_url",
-        metavar="URL[,URL]",
-        help=f"reward services; their token is read from {TOKEN_VARIABLE}, or from the file that "
-        f"{TOKEN_FILE_VARIABLE} names (without a URL the built-in service is started)",
+    parser = Parser(
+        prog=PROGRAM,
+        usage=f"{PROGRAM} [--engine] [--json] [-- FLAGS]",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="where checkpoints will go")
-    parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="as for training (auto)")
-    parser.add_argument("--gpus", type=int, help="number of GPUs, for the memory check (those of this machine)")
-    parser.add_argument("--ray_address", default=None, help="address of the Ray cluster (RAY_ADDRESS)")
     parser.add_argument(
         "--engine",
         action="store_true",
-        help="also start a vLLM engine with --model and compare its entropies with transformers; slow",
+        help="also start a vLLM engine with the policy and compare its entropies with transformers; slow",
     )
     parser.add_argument("--json", action="store_true", help="write the findings to standard output as JSON")
+    aliases = parser.add_argument_group("in place of FLAGS", "Flags of earlier versions, which 0.3 will not have.")
+    for alias, flag in ALIASES.items():
+        aliases.add_argument(f"--{alias}", metavar="VALUE", help=f"as --{flag} behind --")
+    aliases.add_argument("--ray_address", metavar="VALUE", help="as the environment variable RAY_ADDRESS")
     return parser
 
 
-def _question(args: argparse.Namespace) -> Question:
-    for name in ("max_len", "max_new_tokens", "gpus"):
-        value = getattr(args, name)
-        if value is not None and value < 1:
-            raise SettingsError(f"--{name} is {value}, but needs to be at least 1.")
-    if args.max_len is not None and args.max_new_tokens is not None and args.max_new_tokens >= args.max_len:
-        raise SettingsError(
-            f"--max_new_tokens is {args.max_new_tokens}, but --max_len {args.max_len} has to hold the prompt too: "
-            "make it larger."
-        )
+def _of_aliases(given: dict[str, str]) -> list[str]:
+    """The training command that the aliases stand for: with the flags of the launch scripts, and GRPO."""
+    gpus = given.get("gpus", "8")
+    rest = {
+        "data.input_key": "input",
+        "data.label_key": "label",
+        "rollout.n_samples_per_prompt": "8",
+        "ds.zero_stage": "3",
+        "train.micro_batch_size": "1",
+        "rollout.micro_batch_size": "1",
+        "train.batch_size": str(int(gpus) * 8) if gpus.isdecimal() else "128",
+        "vllm.num_engines": gpus,
+        "vllm.gpu_memory_utilization": "0.6",
+        "vllm.max_num_seqs": str(MOST_AT_ONCE // 4),
+        "algo.advantage.estimator": "group_norm",
+        "algo.kl.init_coef": "0",
+        "ckpt.save_steps": "1",
+        "actor.num_gpus_per_node": gpus,
+    }
+    switches = ("data.apply_chat_template", "train.colocate_all", "vllm.enable_sleep", "ds.enable_sleep")
+    words = [f"--{name}" for name in (*switches, "actor.gradient_checkpointing_enable")]
+    values = rest | {ALIASES[alias]: value for alias, value in given.items()}
+    return [*words, *(f"--{name}={value}" for name, value in values.items())]
+
+
+def _question(args: argparse.Namespace, command: Sequence[str] | None) -> Question:
+    """What is asked.
+
+    Args:
+        args: the doctor's own.
+        command: the training command's flags; None without.
+
+    Raises:
+        SettingsError: the command line is refused.
+    """
+    given = {alias: value for alias in ALIASES if (value := getattr(args, alias)) is not None}
+    if given and command is not None:
+        alias = next(iter(given))
+        raise SettingsError(f"--{alias} stands beside a training command: give it as --{ALIASES[alias]} behind --.")
     address: str | None = args.ray_address or os.environ.get("RAY_ADDRESS") or None
     if address == "local":
         raise SettingsError("--ray_address is local, which is not the address of a cluster: leave it out.")
-    urls = _urls(args.reward_url)
-    takes, cluster = _takes(args.device, address)
+    try:
+        expanded = presets.expand(_of_aliases(given) if command is None else command)
+        read = command_line.parse(expanded.arguments)
+    except OpenRLHFMismatch:  # of which a check tells
+        takes, cluster = _takes(args.device or "auto", address)
+        return Question(None, device=args.device or "auto", takes=takes, ray_address=address, cluster=cluster)
+    device = read.flags["device"]
+    takes, cluster = _takes(device, address)
+    settings = Settings({**read.flags, "preset": expanded.preset, "device": takes})
+    of_the_platform = gpu_faults
+    if takes == "cpu":
+        from openrlhf_gtpo.cpu import platform
+
+        settings, of_the_platform = settings.changed(platform.sizes(settings.flags, read.given)), platform.faults
     return Question(
-        model=args.model,
-        data=args.data,
-        input_key=args.input_key,
-        label_key=args.label_key,
-        max_len=args.max_len,
-        max_new_tokens=args.max_new_tokens,
-        reward_urls=urls,
-        out=args.out,
-        device=args.device,
+        settings,
+        whole=command is not None,
+        of_the_platform=of_the_platform,
+        device=device,
         takes=takes,
-        cluster=cluster,
         ray_address=address,
-        gpus=args.gpus,
+        cluster=cluster,
         engine=args.engine,
     )
-
-
-def _urls(text: str | None) -> tuple[str, ...]:
-    if text is None:
-        return ()
-    urls = tuple(url.strip() for url in text.split(",") if url.strip())
-    if any(url.endswith(".py") for url in urls):
-        raise SettingsError(
-            "--reward_url is for services: `openrlhf-gtpo train --dry-run` looks whether a .py file exists."
-        )
-    try:
-        RewardClientSettings(urls)
-    except ValueError as error:
-        raise SettingsError(f"--reward_url: {error}") from None
-    return urls
 
 
 def _takes(device: str, ray_address: str | None) -> tuple[str, Cluster | None]:
@@ -159,7 +193,8 @@ def _examined(asked: Question, *, in_words: bool) -> list[Finding]:
     terminal = output.isatty()
     width = shutil.get_terminal_size().columns if terminal else None
     colour = terminal and not os.environ.get("NO_COLOR")
-    names = max(len(name) for name in ("data: references", *(f"reward {url}" for url in asked.reward_urls)))
+    urls = asked.settings.service_urls if asked.settings else None
+    names = max(len(name) for name in ("data: references", *(f"reward {url}" for url in urls or ())))
     findings = []
     with contextlib.redirect_stdout(sys.stderr):  # no library writes to standard output
         for finding in examine(asked, _announce):

@@ -5,7 +5,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
-from openrlhf_gtpo.data.findings import Finding, State
+from openrlhf_gtpo.checks.findings import Finding, State
 
 __all__ = ["as_json", "line", "summary"]
 

@@ -9,8 +9,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from openrlhf_gtpo.guide.settings import GuideSettings
-from openrlhf_gtpo.settings import RolloutSettings
+from openrlhf_gtpo.settings import GuideSettings, RolloutSettings
 
 __all__ = [
     "BINDINGS",

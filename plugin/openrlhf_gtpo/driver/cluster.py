@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from openrlhf_gtpo.errors import UserError
-from openrlhf_gtpo.guide.settings import GuideSettings
+from openrlhf_gtpo.settings import Settings
 
 __all__ = ["GROWS", "ClusterTooSmall", "check_cluster", "gpus_by_role", "shares_gpus"]
 
@@ -20,19 +20,14 @@ class ClusterTooSmall(UserError):
 
 
 def shares_gpus(flags: Mapping[str, Any]) -> bool:
-    """Whether engines and policy are on the same GPUs."""
+    """Whether engines and policy are on the same GPUs, from OpenRLHF's flat flags."""
     return bool(flags["train.colocate_all"] and not flags["train.async_enable"])
 
 
-def gpus_by_role(flags: Mapping[str, Any]) -> dict[str, int]:
-    """The GPUs that a command line asks for, by role. Each comes with a request for one CPU.
-
-    Args:
-        flags: OpenRLHF's flat namespace as a mapping.
-
-    Returns:
-        Number of GPUs for each role that has its own.
-    """
+def gpus_by_role(settings: Settings) -> dict[str, int]:
+    """The number of GPUs that a command line asks for, for each role that has its own. Each comes with a request for
+    one CPU."""
+    flags = settings.flags
 
     def of(role: str) -> int:
         return int(flags[f"{role}.num_nodes"] * flags[f"{role}.num_gpus_per_node"])
@@ -43,8 +38,7 @@ def gpus_by_role(flags: Mapping[str, Any]) -> dict[str, int]:
         found["the reference policy"] = of("ref")
     if not shares_gpus(flags):
         found["engines"] = (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
-        guide = GuideSettings.of_flags(dict(flags))
-        if guide is not None:
+        if guide := settings.guide:
             found["the guide's engines"] = guide.engines * guide.tensor_parallel_size
     critic = bool(flags["critic.model_name_or_path"]) or flags["algo.advantage.estimator"] == "gae"
     if critic and not everything:
@@ -55,18 +49,18 @@ def gpus_by_role(flags: Mapping[str, Any]) -> dict[str, int]:
     return {role: number for role, number in found.items() if number}
 
 
-def check_cluster(flags: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]], *, logical: bool) -> None:
+def check_cluster(settings: Settings, nodes: Sequence[Mapping[str, Any]], *, logical: bool) -> None:
     """Refuse a run that a cluster can never place.
 
     Args:
-        flags: OpenRLHF's flat namespace as a mapping.
+        settings: of the run.
         nodes: the living ones, as ``ray.nodes()`` describes them.
         logical: whether Ray's GPUs are logical ones (the CPU platform).
 
     Raises:
         ClusterTooSmall: the nodes have too few GPUs or CPUs, and ``GROWS`` is not set.
     """
-    roles = gpus_by_role(flags)
+    roles = gpus_by_role(settings)
     needed = sum(roles.values())
     gpus, cpus = (int(sum(node["Resources"].get(name, 0) for node in nodes)) for name in ("GPU", "CPU"))
     if os.environ.get(GROWS) or min(gpus, cpus) >= needed:

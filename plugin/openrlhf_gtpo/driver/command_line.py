@@ -2,13 +2,13 @@
 
 OpenRLHF's parser is in the ``__main__`` block of its script, after imports of torch, DeepSpeed and vLLM that take a
 quarter of a minute. The statements that build the parser need the standard library alone, so they are taken from the
-script's source and run by themselves. A test compares the result with the parser of the whole script, and `check_same`
-does so at the start of each run."""
+script's source and run by themselves. A test compares the result with the parser of the whole script. The statements
+behind the parser check the command line and complete it: they too are run by themselves, so that the driver may call
+the script's ``train`` with what comes out."""
 
 import argparse
 import ast
 import contextlib
-import copy
 import io
 import sys
 from collections.abc import Sequence
@@ -19,21 +19,21 @@ from typing import Any, NoReturn
 from openrlhf_gtpo.driver.flags import add_flags
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.likeness import did_you_mean
-from openrlhf_gtpo.openrlhf_internals import CLI, OpenRLHFMismatch, hierarchize, source_of
+from openrlhf_gtpo.openrlhf_internals import CLI, OpenRLHFMismatch, source_of
 from openrlhf_gtpo.parsing import unknown
-from openrlhf_gtpo.settings import rewards_are_embedded
+from openrlhf_gtpo.settings import Settings
 
 __all__ = [
     "PROGRAM",
     "USAGE",
     "CommandLine",
     "FlagError",
-    "check_same",
     "defaults",
     "openrlhfs_parser",
     "openrlhfs_refusal",
     "parse",
     "parser",
+    "settled",
 ]
 
 PROGRAM = "openrlhf-gtpo train"
@@ -71,8 +71,8 @@ class FlagError(SettingsError):
 class CommandLine:
     """A parsed command line."""
 
-    args: argparse.Namespace
-    """OpenRLHF's flat namespace: ``vars(args)["algo.kl.init_coef"]``."""
+    flags: dict[str, Any]
+    """OpenRLHF's flat flags and ours: ``flags["algo.kl.init_coef"]``."""
     given: frozenset[str]
     """Names of the flags that the command line has; all others have their defaults."""
 
@@ -94,7 +94,7 @@ def parse(arguments: Sequence[str]) -> CommandLine:
     untouched = object()
     seen = made.parse_args(list(arguments), argparse.Namespace(**dict.fromkeys(vars(args), untouched)))
     given = frozenset(name for name, value in vars(seen).items() if value is not untouched)
-    return CommandLine(args, given)
+    return CommandLine(vars(args), given)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -117,48 +117,40 @@ def defaults() -> dict[str, Any]:
     return vars(parser().parse_args([]))
 
 
-def check_same(other: argparse.ArgumentParser) -> None:
-    """Make sure that the parser taken from the source has the flags of the one that OpenRLHF's script built.
-
-    Args:
-        other: the script's parser, without our flags.
+def settled(settings: Settings) -> SimpleNamespace:
+    """OpenRLHF's nested ``args`` as its script gives them to ``train``: checked and completed by its own statements.
+    Ours, ``args.plugin``, are beside them.
 
     Raises:
-        OpenRLHFMismatch: the flags differ.
+        AssertionError: the script refuses them.
     """
-    different = set(_options(other)) ^ set(_options(openrlhfs_parser()))
-    if different:
-        raise OpenRLHFMismatch(
-            f"The parser of {CLI} has other flags at run time than in its source ({', '.join(sorted(different))}), so "
-            "the checked command line would mean something else: install OpenRLHF's released version."
-        )
-
-
-def openrlhfs_refusal(args: argparse.Namespace) -> str | None:
-    """The sentence of the AssertionError with which OpenRLHF's script would refuse this command line; None where it
-    would train. Runs the script's own checks; its warnings come later, from the script itself.
-
-    Args:
-        args: OpenRLHF's flat namespace, not changed.
-    """
-    flags = copy.deepcopy(vars(args))
-    if rewards_are_embedded(flags):
-        flags["reward.remote_url"] = "http://127.0.0.1"  # set when the service starts
-    flags["use_ms"] = False  # else the script would import ModelScope and patch the hub's client
     script = _script()
-    names: dict[str, Any] = {"args": argparse.Namespace(**flags), "hierarchize": hierarchize}
+    names: dict[str, Any] = {"args": settings.nested(), "hierarchize": lambda args: args}
     script.run(script.imports, names)
-    statements = [statement for statement in script.checks if not isinstance(statement, ast.ImportFrom)]
+    script.run([statement for statement in script.checks if not isinstance(statement, ast.ImportFrom)], names)
+    return names["args"]
+
+
+def openrlhfs_refusal(settings: Settings) -> str | None:
+    """The sentence of the AssertionError with which OpenRLHF's script would refuse this command line; None where it
+    would train. What the script prints comes later, when the run starts.
+    """
+    changes: dict[str, Any] = {"use_ms": False}  # else the script would import ModelScope and patch the hub's client
+    if settings.rewards_are_embedded:
+        changes["reward.remote_url"] = "http://127.0.0.1"  # set when the service starts
     with contextlib.redirect_stdout(io.StringIO()):
         try:
-            script.run(statements, names)
+            settled(settings.changed(changes))
         except AssertionError as error:
             return f"OpenRLHF refuses this command line: {str(error).rstrip('.')}."
     return None
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises a FlagError where argparse would print its usage and exit."""
+    """A parser that raises a FlagError where argparse would print its usage and exit, and takes no abbreviations."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "allow_abbrev": False})
 
     def error(self, message: str) -> NoReturn:
         raise FlagError(message if message[-1] in ".?" else f"{message}.")
@@ -223,10 +215,6 @@ def _of_the_standard_library(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.Import):
         return all(alias.name.split(".")[0] in sys.stdlib_module_names for alias in statement.names)
     return isinstance(statement, ast.ImportFrom) and (statement.module or "").split(".")[0] in sys.stdlib_module_names
-
-
-def _options(made: argparse.ArgumentParser) -> list[str]:
-    return [option for action in made._actions for option in action.option_strings]
 
 
 def _shown(action: argparse.Action) -> str:

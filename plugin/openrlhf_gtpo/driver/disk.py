@@ -1,12 +1,9 @@
 """The disk that checkpoints take."""
 
-from collections.abc import Mapping
-from typing import Any
+from openrlhf_gtpo.settings import Settings
 
-__all__ = ["CHECKPOINTS", "CHECKPOINT_BYTES", "WEIGHT_BYTES", "checkpoint_bytes"]
+__all__ = ["CHECKPOINT_BYTES", "WEIGHT_BYTES", "checkpoint_bytes"]
 
-CHECKPOINTS = 3
-"""Checkpoints that OpenRLHF keeps by default (``--ckpt.max_num``)."""
 WEIGHT_BYTES = 2
 """Of a parameter in a policy that is written: bfloat16."""
 CHECKPOINT_BYTES = 14
@@ -14,13 +11,14 @@ CHECKPOINT_BYTES = 14
 moments."""
 
 
-def checkpoint_bytes(parameters: int, flags: Mapping[str, Any]) -> int:
+def checkpoint_bytes(parameters: int, settings: Settings) -> int:
     """The bytes of a run's checkpoints to resume from; 0 where it keeps none.
 
     With LoRA only the weights' copy is that large, so this is an upper bound.
 
     Args:
         parameters: of the policy.
-        flags: OpenRLHF's flat flags.
+        settings: of the run.
     """
+    flags = settings.flags
     return CHECKPOINT_BYTES * parameters * flags["ckpt.max_num"] if flags["ckpt.save_steps"] > 0 else 0

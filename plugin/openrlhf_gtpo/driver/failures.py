@@ -3,7 +3,7 @@ disk."""
 
 import errno
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from openrlhf_gtpo.errors import UserError
 __all__ = ["last_checkpoint", "one_sentence", "way_on"]
 
 
-def one_sentence(error: BaseException, flags: dict[str, Any]) -> str | None:
+def one_sentence(error: BaseException, flags: Mapping[str, Any]) -> str | None:
     """The sentence for the error that stopped a run; None for an unexpected one, whose traceback should be shown.
 
     Args:
@@ -58,7 +58,7 @@ def _died(error: BaseException) -> str | None:
     )
 
 
-def way_on(flags: dict[str, Any]) -> str:
+def way_on(flags: Mapping[str, Any]) -> str:
     """A sentence on how to continue a run that stopped."""
     step = last_checkpoint(flags)
     if step is not None:
@@ -69,7 +69,7 @@ def way_on(flags: dict[str, Any]) -> str:
     return "There is no checkpoint to continue from: --ckpt.save_steps N writes one every N steps."
 
 
-def last_checkpoint(flags: dict[str, Any]) -> int | None:
+def last_checkpoint(flags: Mapping[str, Any]) -> int | None:
     """The step of the checkpoint that a resumed run would continue from; None if there is none."""
     if not flags.get("ckpt.path"):
         return None

@@ -14,27 +14,21 @@ All are upper bounds, for responses of full length. `OVERHEAD` stands for fragme
 import math
 import os
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from openrlhf_gtpo.driver.model_size import KNOWN, Model, model_named
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.settings import responses_at_once
+from openrlhf_gtpo.settings import Settings
 
 __all__ = [
     "KNOWN",
     "Model",
     "Need",
-    "Setup",
-    "Workload",
     "gpu_bytes",
     "model_named",
     "need",
     "rows",
-    "setup_of",
     "warnings",
-    "workload_of",
 ]
 
 GIB = 2**30
@@ -47,47 +41,11 @@ LIVE_PARAMETERS = 10**9
 
 
 @dataclass(frozen=True)
-class Setup:
-    """The machines, and how trainer and engines share them."""
-
-    nodes: int
-    gpus: int
-    """Training GPUs of each node."""
-    gpu_memory: float
-    """Bytes of each GPU."""
-    stage: int
-    """ZeRO stage."""
-    tensor_parallel: int
-    """GPUs of each engine."""
-    utilization: float
-    """Share of a GPU that an engine takes."""
-    colocated: bool
-    engine_sleeps: bool
-    trainer_sleeps: bool
-    adam_offload: bool
-    reference: bool = False
-    """Whether there is a reference model for the KL term, with the policy's precision and sharding."""
-
-
-@dataclass(frozen=True)
-class Workload:
-    """Lengths and batch sizes."""
-
-    length: int
-    """Tokens of a prompt and its response."""
-    train_batch: int
-    """Responses in a training micro-batch on one GPU."""
-    forward_batch: int
-    """Responses whose log-probabilities are computed at once on one GPU."""
-    at_once: int
-    """Responses that an engine generates at once."""
-    checkpointing: bool
-
-
-@dataclass(frozen=True)
 class Need:
     """Bytes on one GPU; `host` is on a node."""
 
+    gpu: float
+    """What the GPU has."""
     weights: float
     gradients: float
     optimizer: float
@@ -134,82 +92,65 @@ def gpu_bytes() -> float:
     return float(given) * GIB
 
 
-def setup_of(flags: Mapping[str, Any], gpu_memory: float) -> Setup:
-    """The setup of a run.
+def need(model: Model, settings: Settings, gpu: float) -> Need:
+    """Estimate the memory of a run.
 
     Args:
-        flags: OpenRLHF's flat flags.
-        gpu_memory: bytes of each GPU.
+        model: the policy.
+        settings: of the run.
+        gpu: bytes of each GPU.
     """
-    return Setup(
-        nodes=flags["actor.num_nodes"],
-        gpus=flags["actor.num_gpus_per_node"],
-        gpu_memory=gpu_memory,
-        stage=flags["ds.zero_stage"],
-        tensor_parallel=flags["vllm.tensor_parallel_size"],
-        utilization=flags["vllm.gpu_memory_utilization"],
-        colocated=flags["train.colocate_all"],
-        engine_sleeps=flags["vllm.enable_sleep"],
-        trainer_sleeps=flags["ds.enable_sleep"],
-        adam_offload=flags["ds.adam_offload"],
-        reference=flags["algo.kl.init_coef"] > 0
-        and (flags["train.colocate_actor_ref"] or flags["train.colocate_all"]),
+    flags = settings.flags
+    stage, adam_offload, gpus = flags["ds.zero_stage"], flags["ds.adam_offload"], flags["actor.num_gpus_per_node"]
+    colocated, engine_sleeps, trainer_sleeps = (
+        flags[name] for name in ("train.colocate_all", "vllm.enable_sleep", "ds.enable_sleep")
     )
+    length, tensor_parallel = flags["data.max_len"], flags["vllm.tensor_parallel_size"]
+    engine = flags["vllm.gpu_memory_utilization"] * gpu
 
+    count, ranks = model.parameters, flags["actor.num_nodes"] * gpus
+    weights = 2 * count / (ranks if stage >= 3 else 1)
+    gradients = 2 * count / (ranks if stage >= 2 else 1)
+    adam = 12 * count / (ranks if stage >= 1 else 1)
+    update = 4 * count / (ranks if stage >= 1 else 1)
+    optimizer = 0.0 if adam_offload else adam + update
+    gathered = 2.0 * min(count, LIVE_PARAMETERS) if stage >= 3 and ranks > 1 else 0.0
+    # A reference model for the KL term has the policy's precision and sharding.
+    beside_policy = flags["algo.kl.init_coef"] > 0 and (flags["train.colocate_actor_ref"] or colocated)
+    reference = weights if beside_policy else 0.0
 
-def workload_of(flags: Mapping[str, Any]) -> Workload:
-    """The workload of a run, from OpenRLHF's flat flags."""
-    return Workload(
-        length=flags["data.max_len"],
-        train_batch=flags["train.micro_batch_size"],
-        forward_batch=flags["rollout.micro_batch_size"],
-        at_once=responses_at_once(flags),
-        checkpointing=flags["actor.gradient_checkpointing_enable"],
-    )
-
-
-def need(model: Model, setup: Setup, work: Workload) -> Need:
-    """Estimate the memory of a run."""
-    count, ranks = model.parameters, setup.nodes * setup.gpus
-    weights = 2 * count / (ranks if setup.stage >= 3 else 1)
-    gradients = 2 * count / (ranks if setup.stage >= 2 else 1)
-    adam = 12 * count / (ranks if setup.stage >= 1 else 1)
-    update = 4 * count / (ranks if setup.stage >= 1 else 1)
-    optimizer = 0.0 if setup.adam_offload else adam + update
-    gathered = 2.0 * min(count, LIVE_PARAMETERS) if setup.stage >= 3 and ranks > 1 else 0.0
-    reference = weights if setup.reference else 0.0
-
-    tokens = work.train_batch * work.length
+    tokens = flags["train.micro_batch_size"] * length
     kept = (
-        2 * model.hidden * model.layers + model.layer_bytes if work.checkpointing else model.layers * model.layer_bytes
+        2 * model.hidden * model.layers + model.layer_bytes
+        if flags["actor.gradient_checkpointing_enable"]
+        else model.layers * model.layer_bytes
     )
     activations = float(tokens * kept)
     train_logits = 10.0 * tokens * model.vocabulary
-    forward_tokens = work.forward_batch * work.length
+    forward_tokens = flags["rollout.micro_batch_size"] * length
     forward_logits = 6.0 * forward_tokens * model.vocabulary
     backward = activations + train_logits
     forward = forward_tokens * model.layer_bytes + forward_logits
     states = weights + gradients + optimizer + gathered + reference
     training = states + max(backward, forward) + OVERHEAD
 
-    engine_weights = 2 * count / setup.tensor_parallel
+    engine_weights = 2 * count / tensor_parallel
     # DeepSpeed's sleep leaves the weights. The optimizer's memory for an update is free between updates.
-    between = (
-        weights + reference if setup.trainer_sleeps else states - gathered - (0.0 if setup.adam_offload else update)
-    )
-    resident = between if setup.colocated else 0.0
-    sampling = 2 * 4.0 * work.at_once * model.vocabulary / setup.tensor_parallel
+    between = weights + reference if trainer_sleeps else states - gathered - (0.0 if adam_offload else update)
+    resident = between if colocated else 0.0
+    sampling = 2 * 4.0 * settings.responses_at_once * model.vocabulary / tensor_parallel
     # An engine cannot take more than the trainer leaves.
-    room = min(setup.utilization * setup.gpu_memory, setup.gpu_memory - resident)
+    room = min(engine, gpu - resident)
     cache = room - engine_weights - sampling - OVERHEAD
-    full_length = max(0.0, cache) * setup.tensor_parallel / (model.cache_bytes * work.length)
+    full_length = max(0.0, cache) * tensor_parallel / (model.cache_bytes * length)
 
-    host = setup.gpus * engine_weights if setup.colocated and setup.engine_sleeps else 0.0
-    host += setup.gpus * adam if setup.adam_offload else 0.0
-    host += setup.gpus * (gradients + adam) if setup.trainer_sleeps and not setup.adam_offload else 0.0
+    host = gpus * engine_weights if colocated and engine_sleeps else 0.0
+    host += gpus * adam if adam_offload else 0.0
+    host += gpus * (gradients + adam) if trainer_sleeps and not adam_offload else 0.0
     # An engine on the same GPU that does not sleep keeps its memory while the policy trains.
-    beside = 0.0 if setup.engine_sleeps or not setup.colocated else setup.utilization * setup.gpu_memory
+    beside = 0.0 if engine_sleeps or not colocated else engine
     return Need(
+        gpu=gpu,
         weights=weights,
         gradients=gradients,
         optimizer=optimizer,
@@ -231,7 +172,7 @@ def need(model: Model, setup: Setup, work: Workload) -> Need:
     )
 
 
-def rows(found: Need, setup: Setup, work: Workload) -> list[tuple[str, str]]:
+def rows(found: Need, settings: Settings) -> list[tuple[str, str]]:
     """The estimate for people: names and sentences."""
     parts = [
         (found.weights, "weights"),
@@ -242,18 +183,19 @@ def rows(found: Need, setup: Setup, work: Workload) -> list[tuple[str, str]]:
         (OVERHEAD, "fragments and buffers"),
         (found.beside, "the engine, which does not sleep"),
     ]
+    train_batch, forward_batch = (settings.flags[f"{name}.micro_batch_size"] for name in ("train", "rollout"))
     listed = ", ".join(f"{_gib(size)} {name}" for size, name in parts if size)
     told = [
-        ("memory", f"at most {_gib(found.training)} GiB of a GPU's {_gib(setup.gpu_memory)} for training: {listed};"),
+        ("memory", f"at most {_gib(found.training)} GiB of a GPU's {_gib(found.gpu)} for training: {listed};"),
         (
             "",
-            f"{_gib(found.backward)} of activations and logits while it learns from {work.train_batch} responses at "
-            f"once, or {_gib(found.forward)} for log-probabilities of {work.forward_batch}",
+            f"{_gib(found.backward)} of activations and logits while it learns from {train_batch} responses at "
+            f"once, or {_gib(found.forward)} for log-probabilities of {forward_batch}",
         ),
         (
             "",
             f"{_gib(found.engine_weights)} GiB of weights on an engine's GPU and {_gib(max(0.0, found.cache))} of KV "
-            f"cache: {_room(found, work)}",
+            f"cache: {_room(found, settings)}",
         ),
     ]
     if found.host:
@@ -261,34 +203,34 @@ def rows(found: Need, setup: Setup, work: Workload) -> list[tuple[str, str]]:
     return told
 
 
-def _room(found: Need, work: Workload) -> str:
+def _room(found: Need, settings: Settings) -> str:
     """How many of the responses that an engine generates at once its cache holds, were they all of full length."""
-    fit = math.floor(found.full_length)
-    if fit >= work.at_once:
-        return f"room for all {work.at_once:,} responses at once, were they all of {work.length:,} tokens"
+    fit, at_once, length = math.floor(found.full_length), settings.responses_at_once, settings.flags["data.max_len"]
+    if fit >= at_once:
+        return f"room for all {at_once:,} responses at once, were they all of {length:,} tokens"
     return (
-        f"room for {fit:,} of the {work.at_once:,} responses at once, were they all of {work.length:,} tokens; where "
+        f"room for {fit:,} of the {at_once:,} responses at once, were they all of {length:,} tokens; where "
         "it is full, vLLM interrupts the youngest and computes them again"
     )
 
 
-def warnings(found: Need, setup: Setup, work: Workload) -> list[str]:
+def warnings(found: Need, settings: Settings) -> list[str]:
     """One sentence for each part that does not fit, with the flags that help."""
     told = []
-    has = _gib(setup.gpu_memory)
+    has = _gib(found.gpu)
     states = found.weights + found.gradients + found.optimizer + found.gathered + found.reference
-    if states > setup.gpu_memory:
+    if states > found.gpu:
         told.append(
             f"Weights, gradients and optimizer take {_gib(states)} GiB of a GPU that has {has}: use more GPUs, a "
             "higher --ds.zero_stage, --ds.adam_offload, or a smaller model."
         )
-    elif found.training > setup.gpu_memory and found.beside and found.training - found.beside <= setup.gpu_memory:
+    elif found.training > found.gpu and found.beside and found.training - found.beside <= found.gpu:
         told.append(
             f"Training takes up to {_gib(found.training - found.beside)} GiB and the engine beside it keeps "
             f"{_gib(found.beside)}, of a GPU that has {has}: add --vllm.enable_sleep and --ds.enable_sleep, or lower "
             "--vllm.gpu_memory_utilization."
         )
-    elif found.training > setup.gpu_memory:
+    elif found.training > found.gpu:
         which = (
             "--rollout.micro_batch_size" if found.forward_logits > found.train_logits else "--train.micro_batch_size"
         )
@@ -296,8 +238,8 @@ def warnings(found: Need, setup: Setup, work: Workload) -> list[str]:
             f"Training takes up to {_gib(found.training)} GiB of a GPU that has {has}: lower {which} or "
             "--data.max_len."
         )
-    taken = setup.utilization * setup.gpu_memory
-    if states <= setup.gpu_memory and found.resident and taken + found.resident + OVERHEAD > setup.gpu_memory:
+    taken = settings.flags["vllm.gpu_memory_utilization"] * found.gpu
+    if states <= found.gpu and found.resident and taken + found.resident + OVERHEAD > found.gpu:
         told.append(
             f"While the engine generates it takes {_gib(taken)} GiB and the trainer keeps {_gib(found.resident)}, of "
             f"a GPU that has {has}: lower --vllm.gpu_memory_utilization, or add --ds.enable_sleep."
@@ -305,8 +247,8 @@ def warnings(found: Need, setup: Setup, work: Workload) -> list[str]:
     if found.full_length < 1:
         told.append(
             f"An engine has {_gib(max(0.0, found.cache))} GiB for its KV cache, too little for one response of "
-            f"{work.length:,} tokens: raise --vllm.gpu_memory_utilization or --vllm.tensor_parallel_size, or add "
-            "--ds.enable_sleep if the trainer shares the GPU."
+            f"{settings.flags['data.max_len']:,} tokens: raise --vllm.gpu_memory_utilization or "
+            "--vllm.tensor_parallel_size, or add --ds.enable_sleep if the trainer shares the GPU."
         )
     return told
 

@@ -1,17 +1,13 @@
 """The plan of a run that ``--dry-run`` prints."""
 
-import argparse
 from collections.abc import Sequence
-from typing import Any
 
 from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
 from openrlhf_gtpo.controller.rollouts_file import expected
 from openrlhf_gtpo.controller.schedule import schedule
 from openrlhf_gtpo.driver import memory
 from openrlhf_gtpo.driver.disk import CHECKPOINT_BYTES, checkpoint_bytes
-from openrlhf_gtpo.guide.settings import GuideSettings
-from openrlhf_gtpo.openrlhf_internals import hierarchize
-from openrlhf_gtpo.settings import responses_at_once
+from openrlhf_gtpo.settings import Settings
 from openrlhf_gtpo.tables import aligned
 
 __all__ = ["plan"]
@@ -19,28 +15,24 @@ __all__ = ["plan"]
 NOT_FOR_A_CPU = "not estimated for a CPU: --device gpu plans the run on GPUs, GPU_GB=80 says how large they are"
 
 
-def plan(
-    args: argparse.Namespace, *, device: str, precision: str, preset: str | None, overridden: Sequence[str]
-) -> str:
+def plan(settings: Settings, *, precision: str, overridden: Sequence[str]) -> str:
     """The plan as a table of two columns.
 
     Args:
-        args: OpenRLHF's flat namespace, as checked.
-        device: ``cpu`` or ``gpu``.
+        settings: of the command line, as checked.
         precision: of the weights, as a text for people.
-        preset: name of the preset, if one was used.
         overridden: flags of the preset that the command line sets itself.
     """
-    flags = vars(args)
-    rows = [("preset", _preset(preset, overridden)), *_algorithm(flags), *_batch(flags)]
+    flags = settings.flags
+    rows = [("preset", _preset(settings.preset, overridden)), *_algorithm(settings), *_batch(settings)]
     rows += [
-        *_machines(flags, device, precision),
-        *(_memory(flags) if device == "gpu" else [("memory", NOT_FOR_A_CPU)]),
-        ("policy", str(flags["actor.model_name_or_path"] or flags.get("model_name_or_path"))),
+        *_machines(settings, precision),
+        *(_memory(settings) if settings.device == "gpu" else [("memory", NOT_FOR_A_CPU)]),
+        ("policy", str(flags["actor.model_name_or_path"])),
         ("data", str(flags["data.prompt_dataset"])),
-        *_rewards(flags),
+        *_rewards(settings),
         ("output", str(flags["ckpt.output_dir"])),
-        *_disk(flags),
+        *_disk(settings),
     ]
     return aligned(rows)
 
@@ -51,7 +43,8 @@ def _preset(preset: str | None, overridden: Sequence[str]) -> str:
     return preset + (f", except {', '.join(overridden)}" if overridden else "")
 
 
-def _algorithm(flags: dict[str, Any]) -> list[tuple[str, str]]:
+def _algorithm(settings: Settings) -> list[tuple[str, str]]:
+    flags = settings.flags
     low, high = flags["actor.eps_clip_low_high"] or (flags["actor.eps_clip"],) * 2
     kl = "none"
     if flags["algo.kl.init_coef"] > 0:
@@ -61,11 +54,11 @@ def _algorithm(flags: dict[str, Any]) -> list[tuple[str, str]]:
         extras.append("dynamic filtering")
     if flags["reward.overlong_buffer_len"]:
         extras.append(f"overlong penalty over the last {flags['reward.overlong_buffer_len']:g} tokens")
-    if flags["shaping.grop"]:
+    if settings.punishes_length:
         extras.append("group relative overlong punishment")
-    if flags["shaping.top_entropy_share"] < 1:
-        extras.append(f"gradient of the top {flags['shaping.top_entropy_share']:.0%} of tokens by entropy")
-    estimator = flags["algo.advantage.estimator"]
+    if settings.top_entropy_share < 1:
+        extras.append(f"gradient of the top {settings.top_entropy_share:.0%} of tokens by entropy")
+    estimator = settings.estimator
     if estimator in ours():
         own = [(flag.option, flags[flag.name]) for flag in ESTIMATORS[estimator].all_flags]
         estimator += "".join(f", {option} {value}" for option, value in own if value is not None)
@@ -77,20 +70,21 @@ def _algorithm(flags: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _batch(flags: dict[str, Any]) -> list[tuple[str, str]]:
+def _batch(settings: Settings) -> list[tuple[str, str]]:
+    flags = settings.flags
     prompts, samples = flags["rollout.batch_size"], flags["rollout.n_samples_per_prompt"]
     updates = prompts * samples / flags["train.batch_size"] * flags["train.max_epochs"]
     return [
         ("rollout", f"{prompts:,} prompts x {samples} responses = {prompts * samples:,} a step"),
-        *_guide(flags),
+        *_guide(settings),
         ("updates", f"{updates:g} a step, of {flags['train.batch_size']:,} responses"),
-        *_learning(flags),
-        ("lengths", f"up to {flags['data.max_len']:,} tokens in all, {_tokens(flags)} of them a response's"),
+        *_learning(settings),
+        ("lengths", f"up to {flags['data.max_len']:,} tokens in all, {_tokens(settings)} of them a response's"),
     ]
 
 
-def _guide(flags: dict[str, Any]) -> list[tuple[str, str]]:
-    guide = GuideSettings.of_flags(flags)
+def _guide(settings: Settings) -> list[tuple[str, str]]:
+    guide = settings.guide
     if guide is None:
         return []
     whom = ["every group"] if guide.mixes else []
@@ -100,10 +94,11 @@ def _guide(flags: dict[str, Any]) -> list[tuple[str, str]]:
     return [("guide", f"{who}: {guide.samples} response(s) more to {' and to '.join(whom)}")]
 
 
-def _learning(flags: dict[str, Any]) -> list[tuple[str, str]]:
+def _learning(settings: Settings) -> list[tuple[str, str]]:
     """The number of steps and updates, and the learning rate along them."""
-    most, highest = flags["train.max_steps"], f"{flags['actor.adam.lr']:g}"
-    found = schedule(hierarchize(argparse.Namespace(**flags)))
+    flags = settings.flags
+    most, highest = settings.max_steps, f"{flags['actor.adam.lr']:g}"
+    found = schedule(settings.nested())
     if found is None:
         share = f"{flags['actor.lr_warmup_ratio']:.0%} of all updates"
         steps = "until the prompts are used up" if most is None else f"{most:,} at most"
@@ -116,28 +111,31 @@ def _learning(flags: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def _tokens(flags: dict[str, Any]) -> str:
+def _tokens(settings: Settings) -> str:
+    flags = settings.flags
     most = flags["rollout.max_new_tokens"]
     return "as many" if most is None else f"{most:,}"
 
 
-def _machines(flags: dict[str, Any], device: str, precision: str) -> list[tuple[str, str]]:
+def _machines(settings: Settings, precision: str) -> list[tuple[str, str]]:
+    flags = settings.flags
     ranks = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
     tensor_parallel = flags["vllm.tensor_parallel_size"]
     engines = flags["vllm.num_engines"] or 0
-    kind = "GPU" if device == "gpu" else "process"
+    kind = "GPU" if settings.device == "gpu" else "process"
     return [
-        ("device", device),
+        ("device", settings.device),
         ("precision", precision),
         ("training", f"{ranks} {kind}(s), ZeRO stage {flags['ds.zero_stage']}"),
         ("generation", f"{engines} engine(s) of {tensor_parallel} {kind}(s)"),
-        ("at once", f"{responses_at_once(flags):,} responses in each engine"),
-        ("prefill", _prefill(flags)),
+        ("at once", f"{settings.responses_at_once:,} responses in each engine"),
+        ("prefill", _prefill(settings)),
     ]
 
 
-def _prefill(flags: dict[str, Any]) -> str:
+def _prefill(settings: Settings) -> str:
     """How often each prompt's keys and values are computed. OpenRLHF sends a prompt's responses to one engine."""
+    flags = settings.flags
     if flags["vllm.enable_prefix_caching"]:
         return "each prompt once, since its responses share its cache"
     times, most = flags["rollout.n_samples_per_prompt"], flags["rollout.max_new_tokens"]
@@ -148,35 +146,35 @@ def _prefill(flags: dict[str, Any]) -> str:
     return f"{told}: at most {tokens:,} prompt tokens a step in place of {tokens // times:,}"
 
 
-def _memory(flags: dict[str, Any]) -> list[tuple[str, str]]:
+def _memory(settings: Settings) -> list[tuple[str, str]]:
     """The memory that the run needs on this machine's GPUs, else on GPUs of GPU_GB, else of 80 GiB."""
+    flags = settings.flags
     model = memory.model_named(str(flags["actor.model_name_or_path"]))
     if model is None:
         return [("memory", "not known: this machine has no config.json of the model, or the model is of another kind")]
-    reckoned = memory.setup_of(flags, memory.gpu_bytes())
-    work = memory.workload_of(flags)
-    found = memory.need(model, reckoned, work)
-    told = memory.rows(found, reckoned, work)
-    return told + [("warning", sentence) for sentence in memory.warnings(found, reckoned, work)]
+    found = memory.need(model, settings, memory.gpu_bytes())
+    return memory.rows(found, settings) + [("warning", sentence) for sentence in memory.warnings(found, settings)]
 
 
-def _disk(flags: dict[str, Any]) -> list[tuple[str, str]]:
+def _disk(settings: Settings) -> list[tuple[str, str]]:
     """What the run writes that is large: checkpoints and saved groups."""
+    flags = settings.flags
     told = []
     model = memory.model_named(str(flags["actor.model_name_or_path"]))
-    if model is not None and (room := checkpoint_bytes(model.parameters, flags)):
+    if model is not None and (room := checkpoint_bytes(model.parameters, settings)):
         each, most = CHECKPOINT_BYTES * model.parameters, flags["ckpt.max_num"]
         told.append(f"{room / 1e9:,.0f} GB in {flags['ckpt.path']}: {most} checkpoint(s) of {each / 1e9:,.1f} GB")
-    if groups := expected(flags):
+    if groups := expected(settings):
         told.append(f"rollouts.jsonl: {groups}")
     return [("disk" if place == 0 else "", sentence) for place, sentence in enumerate(told)]
 
 
-def _rewards(flags: dict[str, Any]) -> list[tuple[str, str]]:
+def _rewards(settings: Settings) -> list[tuple[str, str]]:
+    flags = settings.flags
     if given := flags["reward.remote_url"]:
         if not given.endswith(".py"):
-            return [("rewards", given), ("", "a dry run does not ask it: openrlhf-gtpo doctor --reward_url does")]
-        estimator = ESTIMATORS.get(flags["algo.advantage.estimator"])
+            return [("rewards", given), ("", "a dry run does not ask it: openrlhf-gtpo doctor does")]
+        estimator = ESTIMATORS.get(settings.estimator)
         needs = "; its scores have to be 0 or 1" if estimator and estimator.needs_correctness else ""
         return [("rewards", given), ("", f"a dry run does not call it{needs}")]
     if flags["train.agent_func_path"]:

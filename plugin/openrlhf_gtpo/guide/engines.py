@@ -8,7 +8,7 @@ from typing import Any
 import openrlhf.trainer.ray.vllm_engine as vllm_engine
 import ray
 
-from openrlhf_gtpo.guide.settings import GuideSettings
+from openrlhf_gtpo.settings import GuideSettings
 
 __all__ = ["guide_engines", "with_guide_engines"]
 

@@ -11,9 +11,10 @@ import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ray.vllm_engine import batch_vllm_engine_call
 
-from openrlhf_gtpo.guide.settings import GuideSettings, whole_updates
 from openrlhf_gtpo.guide.sources import Source
+from openrlhf_gtpo.guide.updates import whole_updates
 from openrlhf_gtpo.seeds import derived
+from openrlhf_gtpo.settings import GuideSettings
 
 __all__ = ["MARKS", "Guide", "GuideTally"]
 

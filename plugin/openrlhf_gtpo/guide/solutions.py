@@ -62,10 +62,11 @@ def _row(line: bytes, input_key: str) -> tuple[Any, list[str]] | None:
     return row[input_key], texts
 
 
-def solutions_by_prompt(args: Any, tokenizer: Any) -> dict[str, list[str]]:
+def solutions_by_prompt(path: str, args: Any, tokenizer: Any) -> dict[str, list[str]]:
     """Prompt, as the policy gets it -> its worked solutions.
 
     Args:
+        path: the file.
         args: OpenRLHF's nested arguments; ``args.data`` says how a row becomes a prompt.
         tokenizer: the policy's.
     """
@@ -73,7 +74,7 @@ def solutions_by_prompt(args: Any, tokenizer: Any) -> dict[str, list[str]]:
 
     template = tokenizer.apply_chat_template if args.data.apply_chat_template else None
     found: dict[str, list[str]] = {}
-    for prompt, texts in read_solutions(args.guide.solutions, args.data.input_key):
+    for prompt, texts in read_solutions(path, args.data.input_key):
         row = {args.data.input_key: prompt}
         rendered, _ = preprocess_data(row, args.data.input_template, args.data.input_key, None, template)
         found.setdefault(rendered, []).extend(texts)

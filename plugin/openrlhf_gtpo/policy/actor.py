@@ -17,13 +17,11 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf_gtpo.algorithms.partition import balanced_partition
 from openrlhf_gtpo.algorithms.table import ESTIMATORS
 from openrlhf_gtpo.guide.loss import ShapedGuideLoss
-from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.openrlhf_internals import plain_class
 from openrlhf_gtpo.policy.entropy_bonus import STATE, EntropyBonus, controller_of
 from openrlhf_gtpo.policy.lora import gathers_merged, has_adapters, plain_names
 from openrlhf_gtpo.policy.ports import LowPort
 from openrlhf_gtpo.policy.rotary import PreciseActor
-from openrlhf_gtpo.settings import loss_options
 from openrlhf_gtpo.vllm_entropy import check_hook
 
 # OpenRLHF creates policy and reference by this name; each of their processes imports this module.
@@ -97,11 +95,11 @@ class PolicyActor(LowPort, plain_class(ppo_actor.PolicyModelActor)):  # type: ig
         """As OpenRLHF's; then sets the estimator's loss and the guide's ratio shaping, where they are chosen."""
         ppo_actor.ActorPPOTrainer = PolicyTrainer  # OpenRLHF's method creates the trainer by this name
         result = super().init_model_from_pretrained(strategy, *args, **kwargs)
-        guide = GuideSettings.of(strategy.args)
+        guide = strategy.args.plugin.guide
         estimator = ESTIMATORS.get(strategy.args.algo.advantage.estimator)
         loss = None if estimator is None else estimator.load_loss()
         if estimator is not None and loss is not None:
-            options = loss_options(strategy.args, estimator)
+            options = strategy.args.plugin.options(estimator.loss_flags)
             self.trainer.actor_loss_fn = loss.like(self.trainer.actor_loss_fn, **options)
         if guide is not None and guide.ratio_shaping:
             self.trainer.actor_loss_fn = ShapedGuideLoss(self.trainer.actor_loss_fn, guide.ratio_shaping)

@@ -15,16 +15,8 @@ STATE = "entropy_bonus"
 
 def controller_of(args: Any) -> EntropyController | None:
     """From OpenRLHF's nested ``args``; None without ``--actor.entropy_target``."""
-    actor = args.actor
-    if actor.entropy_target is None:
-        return None
-    return EntropyController(
-        actor.entropy_target,
-        actor.entropy_coef or 0.0,
-        actor.entropy_coef_delta,
-        actor.entropy_coef_min,
-        actor.entropy_coef_max,
-    )
+    bonus = args.plugin.entropy_bonus
+    return None if bonus is None else EntropyController(**bonus)
 
 
 class EntropyBonus:

@@ -87,7 +87,7 @@ class SequenceRatioLoss(LikeAnother):
 
         Returns:
             The scalar loss, the share of non-empty responses whose ratio was clipped, and the rest as PolicyLoss
-            gives it (4 values up to OpenRLHF 0.11.1, 5 from 0.11.2 on).
+            gives it, 5 values in all.
         """
         mask = torch.ones_like(log_probs) if action_mask is None else action_mask
         rest = super().forward(
@@ -121,8 +121,7 @@ def _refuse_other_ratios(loss: PolicyLoss) -> None:
             f'policy_loss_type is "{loss.policy_loss_type}", but GRPO-S has a sequence ratio of its own: '
             'set --actor.policy_loss_type to "ppo"'
         )
-    # 0.11.2 has a level, earlier versions a switch.
-    if getattr(loss, "is_correction_level", "off") != "off" or getattr(loss, "enable_vllm_is_correction", False):
+    if loss.is_correction_level != "off":
         raise ValueError(
             "GRPO-S cannot be combined with the importance-sampling correction of rollout log-probabilities, which "
             "weights single tokens: switch the correction off or use GTPO"

@@ -105,7 +105,7 @@ def _alone(check: Callable[[str], Result], device: str) -> Result:
 
 def check_hook(model: str, device: str) -> Result:
     """Compare a real engine's entropies with a float32 forward pass, as the doctor does; on a GPU with CUDA graphs."""
-    from openrlhf_gtpo.doctor.hook import check_engine
+    from openrlhf_gtpo.checks.hook import check_engine
 
     finding = check_engine(model, device, wanted=True, graphs=device == "gpu")
     return (passed if finding.state == "ok" else failed)(finding.sentence)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.doctor.isolated import last_line
+from openrlhf_gtpo.checks.isolated import last_line
 from openrlhf_gtpo.selftest.policy import Task
 from openrlhf_gtpo.selftest.result import Result, failed, passed
 

@@ -11,8 +11,9 @@ import torch
 from openrlhf_gtpo.algorithms import estimators
 from openrlhf_gtpo.algorithms.estimators import Rollouts
 from openrlhf_gtpo.algorithms.table import ESTIMATORS
+from openrlhf_gtpo.checks.flags import faults
 from openrlhf_gtpo.driver import command_line
-from openrlhf_gtpo.driver.refusals import refusals
+from openrlhf_gtpo.settings import Settings
 
 from ..controller.test_experience import advantages_by_response, arguments, dense, rollout
 
@@ -80,8 +81,8 @@ def test_the_documented_estimators_flags_are_parsed_and_its_name_is_accepted(exa
     flags += ["--vllm.num_engines", "1"]
     args = parser.parse_args([*flags, "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"])
     assert vars(args)["less_from_success.weight"] == 0.5
-    assert refusals(args) == []
+    assert faults(Settings(vars(args))) == []
     assert "GRPO's advantage with less weight on success" in " ".join(parser.format_help().split())
     rest = [*flags[4:], "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"]
     bad = parser.parse_args([*flags[:2], "--less_from_success.weight=2", *rest])
-    assert refusals(bad) == ["--less_from_success.weight is 2.0, but needs to be from 0 to 1."]
+    assert faults(Settings(vars(bad))) == ["--less_from_success.weight is 2.0, but needs to be from 0 to 1."]

@@ -17,6 +17,8 @@ from openrlhf_gtpo.controller.whole_batch import NotBinary
 from openrlhf_gtpo.glossary.entries import describe
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 
+from ..nested import with_settings
+
 G = 4
 
 
@@ -78,7 +80,7 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
         for group in groups:
             target = getattr(target, group)
         setattr(target, name, value)
-    return args
+    return with_settings(args)
 
 
 def maker(args: SimpleNamespace, decoded: list[int] | None = None) -> ExperienceMaker:

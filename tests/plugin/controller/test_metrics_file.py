@@ -9,6 +9,7 @@ import pytest
 
 from openrlhf_gtpo.controller.metrics import MetricsFile
 from openrlhf_gtpo.controller.rollouts_file import expected, thinned
+from openrlhf_gtpo.settings import Settings
 
 
 def steps(path: Path) -> list[int]:
@@ -102,5 +103,5 @@ def test_the_size_is_told_before_a_run(changed: dict[str, int | None], said: str
     """16 x 16 x 4,096 tokens of 42 bytes are 44.0e6 bytes."""
     flags = {"shaping.save_rollouts": 16, "rollout.batch_size": 128, "rollout.n_samples_per_prompt": 16}
     flags |= {"rollout.max_new_tokens": 4096, "data.max_len": 6144, "train.max_steps": 210}
-    assert said in (expected({**flags, **changed}) or "")
-    assert expected({**flags, "shaping.save_rollouts": 0}) is None
+    assert said in (expected(Settings({**flags, **changed})) or "")
+    assert expected(Settings({**flags, "shaping.save_rollouts": 0})) is None

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 import torch
-from openrlhf.utils.config import hierarchize
 from transformers import get_scheduler
 
 from openrlhf_gtpo.controller.schedule import schedule, updates
+from openrlhf_gtpo.settings import Settings
 
 
 def arguments(parser: argparse.ArgumentParser, *flags: str) -> Any:
     paper = ["--rollout.batch_size=128", "--rollout.n_samples_per_prompt=16", "--train.batch_size=512"]
-    return hierarchize(parser.parse_args([*paper, *flags]))
+    return Settings(vars(parser.parse_args([*paper, *flags]))).nested()
 
 
 def test_without_a_number_of_steps_a_hundred_episodes_keep_the_paper_in_its_warm_up(

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 import torch
 
+from openrlhf_gtpo.checks.flags import faults
 from openrlhf_gtpo.cpu import platform
 from openrlhf_gtpo.driver import command_line
-from openrlhf_gtpo.driver.refusals import refusals
+from openrlhf_gtpo.settings import Settings
 
 
 @pytest.mark.skipif(
@@ -63,8 +64,7 @@ print(vllm.triton_utils.HAS_TRITON)
 def sizes(*flags: str) -> dict[str, Any]:
     """The sizes of a run of these flags on a CPU."""
     line = command_line.parse(flags)
-    platform.fill_in(line.args, line.given)
-    found = vars(line.args)
+    found = {**line.flags, **platform.sizes(line.flags, line.given)}
     roles = ("actor", "ref", "critic", "reward")
     return {role: found[f"{role}.num_nodes"] * found[f"{role}.num_gpus_per_node"] for role in roles} | {
         "engines": found["vllm.num_engines"]
@@ -80,7 +80,7 @@ ONE_OF_EACH = {"actor": 1, "ref": 1, "critic": 1, "reward": 1, "engines": 1}
         ([], {}),
         (["--actor.num_gpus_per_node", "8"], {"actor": 8}),  # though it is OpenRLHF's default too
         (["--vllm.num_engines", "3", "--ref.num_gpus_per_node=2"], {"engines": 3, "ref": 2}),
-        (["--actor.num_gpus", "2", "--train.colocate_actor_ref"], {"actor": 2, "ref": 2}),
+        (["--actor.num_gpus_per_node", "2", "--train.colocate_actor_ref"], {"actor": 2, "ref": 2}),
         (["--actor.num_gpus_per_node", "4", "--train.colocate_all"], {"actor": 4, "ref": 4, "engines": 4}),
         (
             [*("--actor.num_gpus_per_node", "4", "--train.colocate_all"), *("--vllm.tensor_parallel_size", "2")],
@@ -104,11 +104,12 @@ def test_a_cpu_has_one_trainer_and_one_engine_where_the_command_line_says_nothin
 @pytest.mark.parametrize("engines", [[], ["--vllm.num_engines", "0"], ["--vllm.num_engines=-1"]])
 def test_no_engine_is_refused_wherever_one_was_not_filled_in(engines: list[str]) -> None:
     line = command_line.parse(["--data.label_key", "label", *engines])
-    (sentence,) = refusals(line.args)
+    settings = Settings(line.flags)
+    (sentence,) = faults(settings)
     count = engines[-1].split("=")[-1] if engines else "0"
     assert sentence == f"--vllm.num_engines is {count}, but vLLM engines generate the responses: set it to 1 or more."
-    platform.fill_in(line.args, line.given)
-    assert refusals(line.args) == ([sentence] if engines else [])
+    filled = settings.changed(platform.sizes(line.flags, line.given))
+    assert faults(filled) == ([sentence] if engines else [])
 
 
 def test_what_is_set_already_is_not_set_again_or_ray_could_not_name_its_processes(monkeypatch: pytest.MonkeyPatch):
@@ -124,7 +125,7 @@ def test_what_is_set_already_is_not_set_again_or_ray_could_not_name_its_processe
 
 def store(*flags: str) -> int:
     line = command_line.parse(flags)
-    return platform.store_bytes(vars(line.args))
+    return platform.store_bytes(line.flags)
 
 
 def test_rays_store_holds_all_that_a_step_sends_and_a_small_run_gets_the_least() -> None:

@@ -1,19 +1,18 @@
 """Which precision a CPU run takes, and that it is the same for policy and engines."""
 
-import argparse
 import os
 import platform as machine
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
+from openrlhf_gtpo.checks.flags import gpu_faults
 from openrlhf_gtpo.cpu import platform, precision
-from openrlhf_gtpo.driver.flags import openrlhfs_precision
-from openrlhf_gtpo.driver.refusals import gpu_refusals
-from openrlhf_gtpo.settings import rollout_settings
+from openrlhf_gtpo.settings import Settings
 
 BASE = ["--data.label_key", "answer", "--algo.kl.init_coef", "0", "--algo.advantage.estimator", "gtpo"]
 
@@ -41,48 +40,36 @@ def test_instructions_that_onednn_may_not_use_do_not_count() -> None:
 
 @pytest.mark.parametrize(("native", "name", "said"), [(True, "bf16", "bfloat16"), (False, "fp32", "float32")])
 def test_the_precision_is_what_the_cpu_is_quick_in_unless_somebody_says_so(
-    parser: argparse.ArgumentParser, monkeypatch: pytest.MonkeyPatch, native: bool, name: str, said: str
+    monkeypatch: pytest.MonkeyPatch, native: bool, name: str, said: str
 ) -> None:
     for module in (platform, precision):
         monkeypatch.setattr(module, "has_native_bf16", lambda: native)
-    args = parser.parse_args(BASE)
     why = "multiplies matrices in bfloat16" if native else "has no bfloat16 instructions"
-    assert platform.choose_precision(args) == f"{said} (this CPU {why})"
-    assert vars(args)["ds.param_dtype"] == name
-
-    forced = parser.parse_args([*BASE, "--ds.param_dtype", "fp32" if native else "bf16"])
-    line = platform.choose_precision(forced)
-    assert line == f"{'float32' if native else 'bfloat16'} (by --ds.param_dtype; this CPU {why})"
-    assert vars(forced)["ds.param_dtype"] == ("fp32" if native else "bf16")
+    assert platform.chosen_precision("auto") == (name, f"{said} (this CPU {why})")
+    other, word = ("fp32", "float32") if native else ("bf16", "bfloat16")
+    assert platform.chosen_precision(other) == (other, f"{word} (by --ds.param_dtype; this CPU {why})")
 
 
 @pytest.mark.parametrize(("name", "dtype"), [("fp32", "float32"), ("bf16", None)])
 def test_engines_compute_in_the_policys_precision(
-    parser: argparse.ArgumentParser, name: str, dtype: str | None
+    settings: Callable[..., Settings], name: str, dtype: str | None
 ) -> None:
     """None leaves an engine to OpenRLHF, whose own is bfloat16."""
     for rewards in ("http://127.0.0.1:1", "rewards.py"):
-        args = parser.parse_args([*BASE, "--ds.param_dtype", name, "--reward.remote_url", rewards])
-        assert rollout_settings(args, "some.Class").dtype == dtype
+        asked = settings(*[*BASE, "--ds.param_dtype", name, "--reward.remote_url", rewards])
+        assert asked.rollout("some.Class").dtype == dtype
 
 
-def test_what_a_device_cannot_compute_in_is_refused(parser: argparse.ArgumentParser) -> None:
-    half = parser.parse_args([*BASE, "--ds.param_dtype", "fp16"])
-    (sentence,) = platform.refusals(half)
+def test_what_a_device_cannot_compute_in_is_refused(settings: Callable[..., Settings]) -> None:
+    half = settings(*[*BASE, "--ds.param_dtype", "fp16"])
+    (sentence,) = platform.faults(half)
     assert sentence.startswith("--ds.param_dtype is fp16, but a CPU computes in bf16 or fp32")
-    assert gpu_refusals(half) == []
+    assert gpu_faults(half) == []
 
-    single = parser.parse_args([*BASE, "--ds.param_dtype", "fp32"])
-    assert platform.refusals(single) == []
-    (sentence,) = gpu_refusals(single)
+    single = settings(*[*BASE, "--ds.param_dtype", "fp32"])
+    assert platform.faults(single) == []
+    (sentence,) = gpu_faults(single)
     assert sentence.startswith("--ds.param_dtype is fp32, which is for CPUs")
-
-
-def test_on_a_gpu_auto_is_openrlhfs_own_default(parser: argparse.ArgumentParser) -> None:
-    args = parser.parse_args(BASE)
-    assert (openrlhfs_precision(args), vars(args)["ds.param_dtype"]) == ("bf16", "bf16")
-    half = parser.parse_args([*BASE, "--ds.param_dtype", "fp16"])
-    assert (openrlhfs_precision(half), vars(half)["ds.param_dtype"]) == ("fp16", "fp16")
 
 
 def test_names_of_precisions_become_torchs() -> None:

@@ -2,7 +2,7 @@
 
 import json
 
-from openrlhf_gtpo.data.findings import Finding, fault, ok, places, skipped, warning
+from openrlhf_gtpo.checks.findings import Finding, fault, ok, places, skipped, warning
 from openrlhf_gtpo.doctor.table import as_json, line, summary
 from openrlhf_gtpo.errors import reason
 

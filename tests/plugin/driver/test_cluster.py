@@ -6,7 +6,7 @@ import pytest
 
 from openrlhf_gtpo.driver.cluster import GROWS, ClusterTooSmall, check_cluster, gpus_by_role
 
-from .test_flags import parse
+from ..checks.test_flags import parse
 
 SIZES = ["--actor.num_gpus_per_node", "2", "--vllm.num_engines", "3", "--ref.num_gpus_per_node", "2"]
 
@@ -32,11 +32,11 @@ def node(gpus: float, cpus: float) -> dict[str, dict[str, float]]:
 def test_every_role_with_gpus_of_its_own_is_counted(
     parser: argparse.ArgumentParser, flags: list[str], roles: dict[str, int]
 ) -> None:
-    assert gpus_by_role(vars(parse(parser, *SIZES, *flags))) == roles
+    assert gpus_by_role(parse(parser, *SIZES, *flags)) == roles
 
 
 def test_a_cluster_with_enough_is_accepted_however_many_nodes_it_has(parser: argparse.ArgumentParser) -> None:
-    flags = vars(parse(parser, *SIZES))
+    flags = parse(parser, *SIZES)
     check_cluster(flags, [node(5, 5)], logical=True)
     check_cluster(flags, [node(4, 2), node(1, 3), node(0, 8)], logical=False)
 
@@ -53,7 +53,7 @@ def test_a_cluster_that_can_never_be_enough_is_refused_with_what_is_needed_what_
     parser: argparse.ArgumentParser, nodes: list[dict[str, dict[str, float]]], has: str, fix: str
 ) -> None:
     with pytest.raises(ClusterTooSmall) as refused:
-        check_cluster(vars(parse(parser, *SIZES)), nodes, logical=True)
+        check_cluster(parse(parser, *SIZES), nodes, logical=True)
     sentence = str(refused.value)
     assert "needs 5 logical GPUs (2 for trainers, 3 for engines) and as many CPUs" in sentence
     assert has in sentence
@@ -64,4 +64,4 @@ def test_a_cluster_that_adds_nodes_by_itself_may_be_small_at_first(
     parser: argparse.ArgumentParser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(GROWS, "1")
-    check_cluster(vars(parse(parser, *SIZES)), [node(0, 2)], logical=False)
+    check_cluster(parse(parser, *SIZES), [node(0, 2)], logical=False)

@@ -7,7 +7,7 @@ import torch
 from deepspeed.ops.op_builder import builder
 from torch.utils import cpp_extension
 
-from openrlhf_gtpo.doctor.machine import check_compiler
+from openrlhf_gtpo.checks.machine import check_compiler
 from openrlhf_gtpo.driver import cuda_compiler
 from openrlhf_gtpo.driver.cuda_compiler import SKIP_VARIABLE, compiler_faults
 

@@ -4,17 +4,18 @@ import argparse
 
 import pytest
 
+from openrlhf_gtpo.checks.flags import faults
 from openrlhf_gtpo.driver import presets
 from openrlhf_gtpo.driver.plan import plan
-from openrlhf_gtpo.driver.refusals import refusals
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.settings import Settings
 
 
 def parse(parser: argparse.ArgumentParser, *arguments: str) -> dict[str, object]:
     needed = ["--data.label_key", "label", "--actor.model_name_or_path", "model", "--vllm.num_engines", "1"]
-    args = parser.parse_args([*presets.expand(arguments).arguments, *needed])
-    assert refusals(args) == []
-    return vars(args)
+    flags = vars(parser.parse_args([*presets.expand(arguments).arguments, *needed]))
+    assert faults(Settings(flags)) == []
+    return flags
 
 
 @pytest.mark.parametrize("name", presets.names())
@@ -95,12 +96,6 @@ def test_what_has_no_meaning_is_refused_in_one_sentence(arguments: list[str], se
     assert str(refused.value).endswith(".")
 
 
-def test_an_abbreviated_preset_is_refused_and_not_ignored(parser: argparse.ArgumentParser) -> None:
-    expanded = presets.expand(["--pres", "dapo", "--data.label_key", "label", "--vllm.num_engines", "1"])
-    (sentence,) = refusals(parser.parse_args(expanded.arguments))
-    assert sentence == "--preset dapo was abbreviated, and would do nothing: write --preset in full."
-
-
 def test_the_plan_says_what_would_run(parser: argparse.ArgumentParser) -> None:
     expanded = presets.expand(
         [
@@ -110,13 +105,10 @@ def test_the_plan_says_what_would_run(parser: argparse.ArgumentParser) -> None:
             *("--actor.num_gpus_per_node", "8", "--vllm.num_engines", "4", "--vllm.tensor_parallel_size", "2"),
         ]
     )
-    args = parser.parse_args(expanded.arguments)
-    rows = dict(
-        line.split("  ", 1)
-        for line in plan(
-            args, device="gpu", precision="bf16", preset=expanded.preset, overridden=expanded.overridden
-        ).splitlines()
-    )
+    flags = vars(parser.parse_args(expanded.arguments))
+    settings = Settings({**flags, "device": "gpu", "preset": expanded.preset})
+    told_lines = plan(settings, precision="bf16", overridden=expanded.overridden).splitlines()
+    rows = dict(line.split("  ", 1) for line in told_lines)
     told = {name.strip(): value.strip() for name, value in rows.items()}
     assert told["preset"] == "gtpo, except --shaping.alpha2"
     assert told["estimator"] == "gtpo, alpha1 1.0, alpha2 0.2, over group, scope group, weights entropy"

@@ -15,7 +15,6 @@ from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
 from openrlhf_gtpo.controller.generator import Generator
 from openrlhf_gtpo.guide.groups import MARKS, Guide
-from openrlhf_gtpo.guide.settings import GuideSettings
 
 from ..controller.test_experience import arguments, response
 
@@ -125,7 +124,7 @@ def generator(args: SimpleNamespace, source: Any, engines: Sequence[Engine] = ()
     """Our generator over OpenRLHF's, with a guide where the arguments name one."""
     data = [(None, [prompt], ["7"], [None]) for prompt in prompts]
     new = Generator.like(SamplesGenerator(SimpleNamespace(args=args), data, None, None, list(engines)))
-    settings = GuideSettings.of(args)
+    settings = args.plugin.guide
     new.guide = None if settings is None else Guide(settings, source, args)
     return new
 

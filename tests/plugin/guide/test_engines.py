@@ -12,9 +12,8 @@ from openrlhf_gtpo.controller.trainers import guide_of
 from openrlhf_gtpo.driver.bindings import bind_engines
 from openrlhf_gtpo.guide import engines
 from openrlhf_gtpo.guide.engines import guide_engines, with_guide_engines
-from openrlhf_gtpo.guide.settings import GuideSettings
 from openrlhf_gtpo.rollout.actor import ConfiguredRolloutActor
-from openrlhf_gtpo.settings import RolloutSettings
+from openrlhf_gtpo.settings import GuideSettings, RolloutSettings
 
 from .tables import Engine, guided, without_ray
 

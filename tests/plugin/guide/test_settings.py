@@ -3,23 +3,23 @@
 import argparse
 
 import pytest
-from openrlhf.utils.config import hierarchize
 
+from openrlhf_gtpo.checks.flags import faults, warnings
 from openrlhf_gtpo.controller.schedule import updates
 from openrlhf_gtpo.driver.command_line import FlagError
 from openrlhf_gtpo.driver.plan import plan
-from openrlhf_gtpo.driver.refusals import refusals
-from openrlhf_gtpo.guide.settings import GuideSettings, guide_refusals, guide_warnings
+from openrlhf_gtpo.settings import GuideSettings, Settings
 
 from .tables import guided
 
 BASE = ["--data.label_key", "answer", "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"]
 BASE += ["--vllm.num_engines", "1"]
+TWO_GPUS = ["--guide.tensor_parallel_size", "2"]
 MODEL, SOLUTIONS = ["--guide.model", "org/guide"], ["--guide.solutions", "solutions.jsonl"]
 
 
-def parse(parser: argparse.ArgumentParser, *flags: str, estimator: str = "group_norm") -> argparse.Namespace:
-    return parser.parse_args([*BASE, "--algo.advantage.estimator", estimator, *flags])
+def parse(parser: argparse.ArgumentParser, *flags: str, estimator: str = "group_norm") -> Settings:
+    return Settings(vars(parser.parse_args([*BASE, "--algo.advantage.estimator", estimator, *flags])))
 
 
 @pytest.mark.parametrize("guide", [[], MODEL, SOLUTIONS, [*MODEL, "--guide.samples", "0"]])
@@ -27,7 +27,7 @@ def parse(parser: argparse.ArgumentParser, *flags: str, estimator: str = "group_
 def test_a_guide_is_accepted_with_every_estimator_over_groups(
     parser: argparse.ArgumentParser, estimator: str, guide: list[str]
 ) -> None:
-    assert refusals(parse(parser, *guide, estimator=estimator)) == []
+    assert faults(parse(parser, *guide, estimator=estimator)) == []
 
 
 REFUSED = [
@@ -52,7 +52,7 @@ REFUSED = [
         "--guide.ratio_shaping shapes the ratios of single tokens",
     ),
     (
-        [*MODEL, "--train.colocate_all", "--guide.engines", "5", "--guide.tensor_parallel_size", "2"],
+        [*MODEL, "--train.colocate_all", "--vllm.num_engines", "8", "--guide.engines", "5", *TWO_GPUS],
         "--guide.engines needs 10 GPUs, but --train.colocate_all shares the 8",
     ),
 ]
@@ -62,20 +62,19 @@ REFUSED = [
 def test_what_a_guide_does_not_go_with_is_refused_in_one_sentence(
     parser: argparse.ArgumentParser, flags: list[str], words: str
 ) -> None:
-    (sentence,) = guide_refusals(vars(parse(parser, *flags)))
+    (sentence,) = faults(parse(parser, *flags))
     assert sentence.startswith(words)
     assert sentence.endswith(".")
     assert "\n" not in sentence
-    assert sentence in refusals(parse(parser, *flags))
 
 
 @pytest.mark.parametrize("estimator", ["reinforce_baseline", "rloo", "gae", "dr_grpo", "reinforce"])
 def test_an_estimator_that_is_not_over_groups_of_any_size_is_refused(
     parser: argparse.ArgumentParser, estimator: str
 ) -> None:
-    (sentence,) = refusals(parse(parser, *MODEL, estimator=estimator))
+    (sentence,) = faults(parse(parser, *MODEL, estimator=estimator))
     assert sentence.startswith(f"--algo.advantage.estimator {estimator} cannot compute advantages over")
-    assert refusals(parse(parser, *MODEL, "--guide.samples", "0", estimator=estimator)) == []
+    assert faults(parse(parser, *MODEL, "--guide.samples", "0", estimator=estimator)) == []
 
 
 IDLE = [
@@ -94,7 +93,7 @@ IDLE = [
 def test_a_flag_that_would_do_nothing_for_want_of_a_guide_is_refused(
     parser: argparse.ArgumentParser, flags: list[str]
 ) -> None:
-    (sentence,) = refusals(parse(parser, *flags))
+    (sentence,) = faults(parse(parser, *flags))
     assert sentence == f"{flags[0]} would do nothing: name a guide by --guide.model or --guide.solutions."
 
 
@@ -106,14 +105,14 @@ def test_an_unknown_word_is_refused_by_the_parser(parser: argparse.ArgumentParse
 
 
 def test_kl_in_the_loss_and_a_reward_service_beside_a_model_go_with_a_guide(parser: argparse.ArgumentParser) -> None:
-    assert refusals(parse(parser, *MODEL, "--algo.kl.init_coef", "0.01", "--algo.kl.use_loss")) == []
+    assert faults(parse(parser, *MODEL, "--algo.kl.init_coef", "0.01", "--algo.kl.use_loss")) == []
     service = ["--reward.model_name_or_path", "judge", "--reward.remote_url", "http://127.0.0.1:1"]
-    assert refusals(parse(parser, *MODEL, *service)) == []
+    assert faults(parse(parser, *MODEL, *service)) == []
 
 
 def test_solutions_need_no_gpus(parser: argparse.ArgumentParser) -> None:
     flags = ["--train.colocate_all", "--vllm.tensor_parallel_size", "64"]
-    assert guide_refusals(vars(parse(parser, *SOLUTIONS, *flags))) == []
+    assert not any("--guide" in sentence for sentence in faults(parse(parser, *SOLUTIONS, *flags)))
 
 
 # ── what the flags mean ──
@@ -136,12 +135,11 @@ def test_solutions_need_no_gpus(parser: argparse.ArgumentParser) -> None:
         ([*MODEL, "--guide.ratio_shaping", "0.1"], GuideSettings("org/guide", None, 1, True, False, 1.0, 1, 2, 0.1)),
     ],
 )
-def test_driver_and_controller_read_the_same_from_flat_and_nested_flags(
+def test_the_settings_of_the_guide_are_those_of_the_flags(
     parser: argparse.ArgumentParser, flags: list[str], expected: GuideSettings | None
 ) -> None:
-    args = parse(parser, "--vllm.tensor_parallel_size", "2", *flags)
-    assert GuideSettings.of_flags(vars(args)) == expected
-    assert GuideSettings.of(hierarchize(args)) == expected
+    settings = parse(parser, "--vllm.tensor_parallel_size", "2", *flags)
+    assert settings.guide == settings.nested().plugin.guide == expected
 
 
 def test_the_help_says_that_it_is_a_reconstruction(parser: argparse.ArgumentParser) -> None:
@@ -166,7 +164,7 @@ def test_the_help_says_that_it_is_a_reconstruction(parser: argparse.ArgumentPars
 def test_a_learning_rate_that_falls_too_fast_is_told(
     parser: argparse.ArgumentParser, flags: list[str], warned: bool
 ) -> None:
-    told = guide_warnings(vars(parse(parser, *flags)))
+    told = warnings(parse(parser, *flags))
     assert len(told) == warned
     assert all("--actor.min_lr_ratio 1 keeps it flat" in sentence for sentence in told)
 
@@ -194,7 +192,7 @@ def test_a_learning_rate_that_falls_too_fast_is_told(
 def test_the_plan_says_what_the_guide_does(
     parser: argparse.ArgumentParser, flags: list[str], words: str | None
 ) -> None:
-    text = plan(parse(parser, *flags), device="gpu", precision="bf16", preset=None, overridden=())
+    text = plan(parse(parser, *flags).changed({"device": "gpu"}), precision="bf16", overridden=())
     told = dict(line.split(maxsplit=1) for line in text.splitlines())
     assert told.get("guide") == words
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from openrlhf.datasets.prompts_dataset import PromptDataset
 
-from openrlhf_gtpo.driver.training_data import guide_faults
+from openrlhf_gtpo.checks.files import check_guide
 from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions, solutions_by_prompt
+from openrlhf_gtpo.settings import Settings
 
 
 def write(folder: Path, *rows: Any) -> str:
@@ -87,10 +88,10 @@ def test_a_file_that_is_not_there_is_a_folder_is_no_text_or_is_empty_is_refused(
 
 def test_the_driver_finds_it_before_anything_starts(tmp_path: Path) -> None:
     flags = {"guide.model": None, "data.input_key": "q"}
-    assert guide_faults({**flags, "guide.solutions": None}) == []
-    assert guide_faults({**flags, "guide.solutions": write(tmp_path, GOOD)}) == []
-    (sentence,) = guide_faults({**flags, "guide.solutions": str(tmp_path / "gone.jsonl")})
-    assert sentence.endswith("cannot be read: No such file or directory.")
+    assert check_guide(Settings({**flags, "guide.solutions": None})) == []
+    assert check_guide(Settings({**flags, "guide.solutions": write(tmp_path, GOOD)})) == []
+    (found,) = check_guide(Settings({**flags, "guide.solutions": str(tmp_path / "gone.jsonl")}))
+    assert found.sentence.endswith("cannot be read: No such file or directory.")
 
 
 # ── the prompts they belong to ──
@@ -98,11 +99,11 @@ def test_the_driver_finds_it_before_anything_starts(tmp_path: Path) -> None:
 MESSAGES = [{"role": "user", "content": "2+2?"}]
 
 
-def arguments(path: str, *, chat: bool, template: str | None) -> SimpleNamespace:
+def arguments(*, chat: bool, template: str | None) -> SimpleNamespace:
     data = SimpleNamespace(
         input_key="q", label_key="answer", apply_chat_template=chat, input_template=template, image_key="images"
     )
-    return SimpleNamespace(guide=SimpleNamespace(solutions=path), data=data)
+    return SimpleNamespace(data=data)
 
 
 @pytest.mark.parametrize(
@@ -118,8 +119,8 @@ def test_prompts_are_those_that_openrlhf_puts_to_the_policy(
 ) -> None:
     second = MESSAGES if chat else "3?"
     rows = [{"q": "1+1?", "solution": "a"}, {"q": second, "solution": ["b", "c"]}, {"q": "1+1?", "solution": "d"}]
-    args = arguments(write(tmp_path, *rows), chat=chat, template=template)
-    found = solutions_by_prompt(args, tokenizer)
+    args = arguments(chat=chat, template=template)
+    found = solutions_by_prompt(write(tmp_path, *rows), args, tokenizer)
     assert found == dict(zip(prompts, [["a", "d"], ["b", "c"]], strict=True))
 
     strategy = SimpleNamespace(args=args, is_rank_0=lambda: False)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from openrlhf_gtpo.driver.training_data import guide_faults
+from openrlhf_gtpo.checks.files import check_guide
 from openrlhf_gtpo.guide import vocabulary
 from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
+from openrlhf_gtpo.settings import Settings
 
 
 def test_the_same_vocabulary_is_let_through(saved: Callable[..., str]) -> None:
@@ -73,13 +74,13 @@ def test_a_guide_that_ends_its_responses_otherwise_is_refused(saved: Callable[..
     assert sentence is not None
     assert f"ends its responses with '<user>', but the policy with {ours!r}" in sentence
     flags = {"actor.model_name_or_path": policy, "guide.model": guide, "guide.solutions": None}
-    assert guide_faults(flags) == [sentence]
+    assert [found.sentence for found in check_guide(Settings(flags))] == [sentence]
 
 
 def test_the_driver_finds_it_before_anything_starts(saved: Callable[..., str]) -> None:
     policy = saved("policy")
     flags = {"actor.model_name_or_path": policy, "guide.solutions": None}
-    assert guide_faults({**flags, "guide.model": None}) == []
-    assert guide_faults({**flags, "guide.model": policy}) == []
-    (sentence,) = guide_faults({**flags, "guide.model": saved("guide", "hmm")})
-    assert "has another vocabulary" in sentence
+    assert check_guide(Settings({**flags, "guide.model": None})) == []
+    assert check_guide(Settings({**flags, "guide.model": policy})) == []
+    (found,) = check_guide(Settings({**flags, "guide.model": saved("guide", "hmm")}))
+    assert "has another vocabulary" in found.sentence

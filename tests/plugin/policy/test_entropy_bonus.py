@@ -9,6 +9,8 @@ import torch
 from openrlhf_gtpo.algorithms.entropy_bonus import EntropyController
 from openrlhf_gtpo.policy.entropy_bonus import EntropyBonus, controller_of
 
+from ..nested import with_settings
+
 
 class Policy(torch.nn.Module):
     """OpenRLHF's Actor, as far as its outputs are read: entropies of all tokens but the last."""
@@ -30,9 +32,9 @@ class Ranks:
 
 
 def arguments(**changes: Any) -> SimpleNamespace:
-    settings = {"entropy_target": 0.5, "entropy_coef": None, "entropy_coef_delta": 0.1}
-    settings |= {"entropy_coef_min": 0.0, "entropy_coef_max": 1.0}
-    return SimpleNamespace(actor=SimpleNamespace(**{**settings, **changes}))
+    flags = {"entropy_target": 0.5, "entropy_coef": None, "entropy_coef_delta": 0.1}
+    flags |= {"entropy_coef_min": 0.0, "entropy_coef_max": 1.0}
+    return with_settings(SimpleNamespace(actor=SimpleNamespace(**{**flags, **changes})))
 
 
 def test_an_updates_entropy_is_the_mean_over_the_tokens_of_all_micro_batches_and_ranks() -> None:

@@ -186,20 +186,11 @@ def test_like_takes_over_the_settings_of_a_loss():
 
 
 def test_an_importance_sampling_correction_is_refused():
-    corrected = PolicyLoss(**CLIP)
-    name = "is_correction_level" if hasattr(corrected, "is_correction_level") else "enable_vllm_is_correction"
-    setattr(corrected, name, "token")
+    corrected = PolicyLoss(**CLIP, is_correction_level="token")
     with pytest.raises(ValueError, match="importance-sampling correction"):
         SequenceRatioLoss.like(corrected)
     with pytest.raises(ValueError, match="importance-sampling correction"):
-        SequenceRatioLoss(**CLIP, **{name: "token"})
-
-
-def test_the_correction_switch_of_earlier_versions_is_refused_too():
-    corrected = PolicyLoss(**CLIP)
-    corrected.enable_vllm_is_correction = True
-    with pytest.raises(ValueError, match="importance-sampling correction"):
-        SequenceRatioLoss.like(corrected)
+        SequenceRatioLoss(**CLIP, is_correction_level="token")
 
 
 def test_gspos_ratio_is_refused():

@@ -10,8 +10,8 @@ import torch
 from openrlhf.utils.deepspeed.deepspeed import DeepspeedStrategy
 
 from openrlhf_gtpo.driver import bindings, command_line
-from openrlhf_gtpo.openrlhf_internals import hierarchize
 from openrlhf_gtpo.policy.strategy import Strategy
+from openrlhf_gtpo.settings import Settings
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def strategy(monkeypatch: pytest.MonkeyPatch) -> Any:
     """What OpenRLHF's script gets when it asks for a strategy."""
     monkeypatch.setattr(openrlhf.utils, "get_strategy", openrlhf.utils.get_strategy)  # put back afterwards
     bindings.bind_strategy()
-    return openrlhf.utils.get_strategy(hierarchize(command_line.parse([]).args))
+    return openrlhf.utils.get_strategy(Settings(command_line.parse([]).flags).nested())
 
 
 def test_sentences_are_said_and_objects_are_not(strategy: Any, capsys: pytest.CaptureFixture[str]) -> None:

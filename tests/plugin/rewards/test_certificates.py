@@ -2,12 +2,15 @@
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from openrlhf_gtpo.checks.flags import faults
 from openrlhf_gtpo.rewards.client import Reward, RewardClientSettings
 from openrlhf_gtpo.rewards.probe import ServiceUnusable, doubtful_services
+from openrlhf_gtpo.settings import Settings
 
 from ...certificates import write_certificate
 from .asking import ask, error_of, outcomes, reward_client
@@ -73,29 +76,20 @@ def test_a_file_without_a_certificate_is_one_sentence(tmp_path: Path) -> None:
         RewardClientSettings(("https://a",), ca_file=str(tmp_path / "none.pem"))
 
 
-def test_the_flag_reaches_the_client_and_is_refused_where_it_cannot_work(tmp_path: Path) -> None:
-    from openrlhf_gtpo.driver.refusals import _ca_file_faults
-    from openrlhf_gtpo.settings import reward_client_settings
+def test_the_flag_reaches_the_client_and_is_refused_where_it_cannot_work(
+    settings: Callable[..., Settings], tmp_path: Path
+) -> None:
+    def asked(url: str, path: str) -> Settings:
+        return settings("--vllm.num_engines", 1, "--reward.remote_url", url, "--reward.ca_file", path)
 
-    own = str(own_pem(tmp_path, "own"))
-    flags = {
-        "reward.remote_url": "https://a:1",
-        "reward.ca_file": own,
-        "train.agent_func_path": None,
-        "reward.timeout": 1.0,
-        "reward.deadline": 1.0,
-        "reward.on_failure": "retry",
-        "reward.batch_size": 1,
-        "reward.max_in_flight": 1,
-    }
-    settings = reward_client_settings(flags, token="t")
-    assert settings is not None
-    assert settings.ca_file == own
-    assert _ca_file_faults(flags) == []
-    assert _ca_file_faults(flags | {"reward.remote_url": "http://a:1"}) == [
+    own, missing = str(own_pem(tmp_path, "own")), str(tmp_path / "none.pem")
+    client = asked("https://a:1", own).reward_client(token="t")
+    assert client is not None
+    assert client.ca_file == own
+    assert faults(asked("https://a:1", own)) == []
+    assert faults(asked("http://a:1", own)) == [
         "--reward.ca_file needs an https:// URL in --reward.remote_url: add one, or leave the file out."
     ]
-    missing = str(tmp_path / "none.pem")
-    assert _ca_file_faults(flags | {"reward.ca_file": missing}) == [
+    assert faults(asked("https://a:1", missing)) == [
         f"--reward.ca_file: {missing} cannot be read: No such file or directory."
     ]

@@ -6,8 +6,8 @@ from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from openrlhf_gtpo.data.findings import Finding, fault, ok, warning
-from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
+from openrlhf_gtpo.checks.findings import Finding, fault, ok, warning
+from openrlhf_gtpo.checks.isolated import ProbeFailed, isolated
 from openrlhf_gtpo.errors import reason
 
 __all__ = ["check_flash_attn", "check_openrlhf", "check_package", "check_python", "check_vllm", "pins"]

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from openrlhf_gtpo.doctor import hook
-from openrlhf_gtpo.doctor.hook import check_engine, check_hook
-from openrlhf_gtpo.doctor.isolated import ProbeFailed
+from openrlhf_gtpo.checks import hook
+from openrlhf_gtpo.checks.hook import check_engine, check_hook
+from openrlhf_gtpo.checks.isolated import ProbeFailed
 
 
 def test_the_installed_vllms_samplers_are_found_and_covered() -> None:
@@ -92,7 +92,9 @@ def test_an_engine_that_does_not_start_is_a_fault(tmp_path: Path) -> None:
     assert found.sentence.startswith(f"An engine with {tmp_path} gave no entropies (")
 
 
-@pytest.mark.parametrize(("model", "wanted", "flag"), [("m", False, "--engine"), (None, True, "--model")])
+@pytest.mark.parametrize(
+    ("model", "wanted", "flag"), [("m", False, "--engine"), (None, True, "--actor.model_name_or_path")]
+)
 def test_an_engine_is_started_only_when_asked_for(model: str | None, wanted: bool, flag: str) -> None:
     found = check_engine(model, "cpu", wanted)
     assert (found.state, flag in found.sentence) == ("skipped", True)

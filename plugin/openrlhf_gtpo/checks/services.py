@@ -1,49 +1,64 @@
 """Checks the reward services: sends each a correct and a wrong answer, by the protocol of training."""
 
 import contextlib
+import dataclasses
 import os
 
-from openrlhf_gtpo.data.findings import Finding, fault, ok
+from openrlhf_gtpo.checks.findings import Finding, fault, ok, skipped
 from openrlhf_gtpo.errors import SettingsError, reason
 from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.rewards.embedded import EmbeddedServiceError, start_embedded_service
-from openrlhf_gtpo.rewards.probe import ServiceUnusable, ask_known_answers
+from openrlhf_gtpo.rewards.probe import ServiceUnusable, ask_known_answers, doubtful_services
 from openrlhf_gtpo.rewards.protocols import speaks_grade
-from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE, reward_token
+from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
+from openrlhf_gtpo.settings import Settings
 
-__all__ = ["check_rewards"]
+__all__ = ["check_rewards", "warnings"]
+
+
+def warnings(settings: Settings) -> list[str]:
+    """Ask the reward services to grade two known answers, before a run.
+
+    Returns:
+        One sentence for each service that does not answer or does not grade mathematics.
+
+    Raises:
+        ServiceUnusable: no service answers.
+    """
+    client = settings.reward_client()
+    return doubtful_services(client) if client else []
 
 
 def check_rewards(
-    urls: tuple[str, ...], cleanup: contextlib.ExitStack
+    settings: Settings, cleanup: contextlib.ExitStack
 ) -> tuple[list[Finding], RewardClientSettings | None]:
-    """One finding for each URL; without URLs, the built-in service is started and checked.
+    """One finding for each service; without one, the built-in service is started and checked.
 
     Args:
-        urls: of ``--reward_url``.
+        settings: of the command line.
         cleanup: stops the built-in service when it is closed.
 
     Returns:
         The findings; and the settings of a service that passed, if possible one with verdicts, or None.
     """
-    if not urls:
+    if settings.rewards_are_embedded:
         return _embedded(cleanup)
-    findings, working = [], None
     source = TOKEN_FILE_VARIABLE if os.environ.get(TOKEN_FILE_VARIABLE) else TOKEN_VARIABLE
     try:
-        token = reward_token()
+        client = settings.reward_client()
     except SettingsError as error:
         return [fault("reward token", str(error))], None
-    for url in urls:
-        try:
-            settings = RewardClientSettings((url,), token=token, deadline=0.0)
-        except ValueError as error:  # about the token, since the URL was checked before
-            findings.append(fault(f"reward {url}", f"{source} cannot be used ({reason(error)}): set it again."))
-            continue
-        found = _round_trip(f"reward {url}", settings)
+    except ValueError as error:  # about the token: the flags have a check of their own
+        return [fault("reward token", f"{source} cannot be used ({reason(error)}): set it again.")], None
+    if client is None:
+        return [skipped("reward service", "Not checked: a program or a model gives the rewards.")], None
+    findings, working = [], None
+    for url in client.urls:
+        one = dataclasses.replace(client, urls=(url,), deadline=0.0)
+        found = _round_trip(f"reward {url}", one)
         findings.append(found)
         if found.state == "ok" and (working is None or (speaks_grade(url) and not speaks_grade(working.urls[0]))):
-            working = settings
+            working = one
     return findings, working
 
 

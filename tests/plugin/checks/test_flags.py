@@ -6,24 +6,25 @@ import re
 import pytest
 
 from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
+from openrlhf_gtpo.checks.flags import faults
 from openrlhf_gtpo.cpu import platform
 from openrlhf_gtpo.driver import command_line
 from openrlhf_gtpo.driver.cluster import gpus_by_role
 from openrlhf_gtpo.driver.command_line import RENAMED, FlagError
-from openrlhf_gtpo.driver.refusals import AT_LEAST_ONE, refusals
-from openrlhf_gtpo.settings import estimator_options, loss_options, rewards_are_embedded, rollout_settings
+from openrlhf_gtpo.driver.flags import COUNTS
+from openrlhf_gtpo.settings import Settings
 
 BASE = ["--data.label_key", "answer", "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"]
 BASE += ["--vllm.num_engines", "1"]
 
 
-def parse(parser: argparse.ArgumentParser, *flags: str, estimator: str = "gtpo") -> argparse.Namespace:
-    return parser.parse_args([*BASE, "--algo.advantage.estimator", estimator, *flags])
+def parse(parser: argparse.ArgumentParser, *flags: str, estimator: str = "gtpo") -> Settings:
+    return Settings(vars(parser.parse_args([*BASE, "--algo.advantage.estimator", estimator, *flags])))
 
 
 def test_the_estimators_join_openrlhfs_own(parser: argparse.ArgumentParser) -> None:
     for estimator in (*ESTIMATORS, "gae", "reinforce", "rloo", "reinforce_baseline", "dr_grpo"):
-        assert vars(parse(parser, estimator=estimator))["algo.advantage.estimator"] == estimator
+        assert parse(parser, estimator=estimator).estimator == estimator
 
 
 def test_help_shows_our_flags_in_a_group_of_their_own(parser: argparse.ArgumentParser) -> None:
@@ -65,12 +66,9 @@ OF_THE_PAPERS = {
 def test_the_papers_settings_are_the_defaults_and_are_accepted(
     parser: argparse.ArgumentParser, estimator: str
 ) -> None:
-    args = parse(parser, *NEEDED.get(estimator, []), estimator=estimator)
-    assert refusals(args) == []
-    from openrlhf.utils.config import hierarchize
-
-    nested, line = hierarchize(args), ESTIMATORS[estimator]
-    assert {**estimator_options(nested, line), **loss_options(nested, line)} == OF_THE_PAPERS[estimator]
+    settings = parse(parser, *NEEDED.get(estimator, []), estimator=estimator)
+    assert faults(settings) == []
+    assert settings.options(ESTIMATORS[estimator].all_flags) == OF_THE_PAPERS[estimator]
 
 
 REFUSED = {
@@ -93,7 +91,7 @@ REFUSED = {
 def test_an_option_without_a_meaning_is_refused_in_one_sentence_that_names_it(
     parser: argparse.ArgumentParser, flag: str, estimator: str
 ) -> None:
-    found = refusals(parse(parser, *REFUSED[flag], *NEEDED.get(estimator, []), estimator=estimator))
+    found = faults(parse(parser, *REFUSED[flag], *NEEDED.get(estimator, []), estimator=estimator))
     if flag == "--reward.model_name_or_path" and not ESTIMATORS[estimator].needs_correctness:
         assert found == [], "a model's scores will do"
         return
@@ -107,19 +105,19 @@ def test_an_option_without_a_meaning_is_refused_in_one_sentence_that_names_it(
 def test_the_same_option_is_openrlhfs_own_affair_with_its_own_estimator(
     parser: argparse.ArgumentParser, flag: str
 ) -> None:
-    assert refusals(parse(parser, *REFUSED[flag], estimator="reinforce_baseline")) == []
+    assert faults(parse(parser, *REFUSED[flag], estimator="reinforce_baseline")) == []
 
 
 def test_kl_as_a_loss_goes_with_shaping(parser: argparse.ArgumentParser) -> None:
-    assert refusals(parse(parser, "--algo.kl.init_coef", "0.001", "--algo.kl.use_loss")) == []
+    assert faults(parse(parser, "--algo.kl.init_coef", "0.001", "--algo.kl.use_loss")) == []
 
 
 def test_importance_correction_goes_with_gtpo_but_not_with_one_ratio_per_response(
     parser: argparse.ArgumentParser,
 ) -> None:
     flags = ["--algo.advantage.is_correction_level", "token"]
-    assert refusals(parse(parser, *flags)) == []
-    (sentence,) = refusals(parse(parser, *flags, estimator="grpo_s"))
+    assert faults(parse(parser, *flags)) == []
+    (sentence,) = faults(parse(parser, *flags, estimator="grpo_s"))
     assert "GRPO-S has one ratio per response" in sentence
 
 
@@ -129,10 +127,10 @@ def test_probabilities_among_the_kept_tokens_are_not_compared_with_those_among_a
 ) -> None:
     """With top_p vLLM's probabilities are larger by one over the kept mass, so that each ratio is too small by it."""
     flags = ["--rollout.top_p", "0.9", "--algo.advantage.is_correction_level", "token"]
-    (sentence,) = refusals(parse(parser, *flags, estimator=estimator))
+    (sentence,) = faults(parse(parser, *flags, estimator=estimator))
     assert sentence.startswith("--rollout.top_p is 0.9 with --algo.advantage.is_correction_*: ")
-    assert refusals(parse(parser, *flags[:2], estimator=estimator)) == []
-    assert refusals(parse(parser, *flags[2:], estimator=estimator)) == []
+    assert faults(parse(parser, *flags[:2], estimator=estimator)) == []
+    assert faults(parse(parser, *flags[2:], estimator=estimator)) == []
 
 
 @pytest.mark.parametrize(
@@ -151,19 +149,19 @@ def test_an_engine_works_on_its_share_of_a_batch_at_once(
     parser: argparse.ArgumentParser, flags: list[str], expected: int
 ) -> None:
     args = parse(parser, "--rollout.batch_size", "128", *flags)
-    assert refusals(args) == []
-    assert rollout_settings(args, "some.Class").max_num_seqs == expected
+    assert faults(args) == []
+    assert args.rollout("some.Class").max_num_seqs == expected
 
 
 def test_no_responses_at_once_are_refused(parser: argparse.ArgumentParser) -> None:
-    (sentence,) = refusals(parse(parser, "--vllm.max_num_seqs", "0"))
+    (sentence,) = faults(parse(parser, "--vllm.max_num_seqs", "0"))
     assert sentence == "--vllm.max_num_seqs is 0, but needs to be at least 1."
 
 
 def test_forking_tokens_go_with_gtpo_but_not_with_one_ratio_per_response(parser: argparse.ArgumentParser) -> None:
     flags = ["--shaping.top_entropy_share", "0.2"]
-    assert refusals(parse(parser, *flags)) == []
-    (sentence,) = refusals(parse(parser, *flags, estimator="grpo_s"))
+    assert faults(parse(parser, *flags)) == []
+    (sentence,) = faults(parse(parser, *flags, estimator="grpo_s"))
     assert "GRPO-S has one ratio and one advantage per response" in sentence
 
 
@@ -205,7 +203,7 @@ def test_forking_tokens_go_with_gtpo_but_not_with_one_ratio_per_response(parser:
     ],
 )
 def test_values_out_of_bounds_are_refused(parser: argparse.ArgumentParser, flags: list[str], words: str) -> None:
-    (sentence,) = refusals(parse(parser, *flags))
+    (sentence,) = faults(parse(parser, *flags))
     assert sentence.startswith(words)
 
 
@@ -235,18 +233,18 @@ def test_values_out_of_bounds_are_refused(parser: argparse.ArgumentParser, flags
 def test_what_makes_no_sense_with_a_rival_is_refused_in_one_sentence(
     parser: argparse.ArgumentParser, estimator: str, flags: list[str], words: str
 ) -> None:
-    (sentence,) = refusals(parse(parser, *flags, estimator=estimator))
+    (sentence,) = faults(parse(parser, *flags, estimator=estimator))
     assert sentence.startswith(words)
 
 
 @pytest.mark.parametrize("estimator", ["group_norm", "reinforce_baseline"])
 def test_a_flag_that_the_estimator_does_not_read_is_refused(parser: argparse.ArgumentParser, estimator: str) -> None:
-    (sentence,) = refusals(parse(parser, "--shaping.weights", "shuffled", estimator=estimator))
+    (sentence,) = faults(parse(parser, "--shaping.weights", "shuffled", estimator=estimator))
     assert sentence == (
         f"--shaping.weights is shuffled, but --algo.advantage.estimator {estimator} does not read it: leave it out, "
         "or choose gtpo or grpo_s."
     )
-    assert refusals(parse(parser, "--shaping.weights", "entropy", estimator=estimator)) == []
+    assert faults(parse(parser, "--shaping.weights", "entropy", estimator=estimator)) == []
 
 
 @pytest.mark.parametrize(
@@ -295,14 +293,16 @@ def test_the_message_for_a_flag_of_an_earlier_version_has_its_new_name(
 def test_what_is_no_url_of_a_reward_service_is_refused_before_anything_starts(
     parser: argparse.ArgumentParser, url: str, sentence: str
 ) -> None:
-    (found,) = refusals(parse(parser, "--reward.remote_url", url))
+    (found,) = faults(parse(parser, "--reward.remote_url", url))
     assert found.startswith(sentence)
 
 
 def test_the_built_in_reward_service_needs_reference_answers(parser: argparse.ArgumentParser) -> None:
-    args = parser.parse_args(["--algo.advantage.estimator", "group_norm", "--vllm.num_engines", "1"])
-    assert rewards_are_embedded(vars(args))
-    (sentence,) = refusals(args)
+    settings = Settings(
+        vars(parser.parse_args(["--algo.advantage.estimator", "group_norm", "--vllm.num_engines", "1"]))
+    )
+    assert settings.rewards_are_embedded
+    (sentence,) = faults(settings)
     assert "--data.label_key" in sentence
 
 
@@ -317,7 +317,7 @@ def test_the_built_in_reward_service_needs_reference_answers(parser: argparse.Ar
 def test_whoever_gives_rewards_takes_the_built_in_services_place(
     parser: argparse.ArgumentParser, flags: list[str]
 ) -> None:
-    assert not rewards_are_embedded(vars(parse(parser, *flags, estimator="group_norm")))
+    assert not parse(parser, *flags, estimator="group_norm").rewards_are_embedded
 
 
 def test_the_reward_client_gets_urls_limits_and_the_token_of_the_environment(
@@ -325,24 +325,24 @@ def test_the_reward_client_gets_urls_limits_and_the_token_of_the_environment(
 ) -> None:
     monkeypatch.setenv("MATH_REWARD_TOKEN", "s3cret")
     args = parse(parser, "--reward.remote_url", "http://a:1/v1/grade, http://b:2", "--reward.timeout", "7")
-    settings = rollout_settings(args, "some.Class")
+    settings = args.rollout("some.Class")
     assert settings.reward is not None
     assert settings.reward.urls == ("http://a:1/v1/grade", "http://b:2")
     assert settings.reward.timeout == 7
     assert settings.reward.token == "s3cret"
-    assert "s3cret" not in repr(settings) + repr(vars(args)), "OpenRLHF prints its flags, Ray its arguments"
+    assert "s3cret" not in repr(settings) + repr(args), "OpenRLHF prints its flags, Ray its arguments"
 
 
 def test_drop_group_means_a_single_attempt(parser: argparse.ArgumentParser) -> None:
     url = ["--reward.remote_url", "http://a:1"]
     for choice, deadline in (("retry", 300.0), ("stop", 300.0), ("drop_group", 0.0)):
-        reward = rollout_settings(parse(parser, *url, "--reward.on_failure", choice), "some.Class").reward
+        reward = parse(parser, *url, "--reward.on_failure", choice).rollout("some.Class").reward
         assert reward is not None
         assert reward.deadline == deadline
 
 
 def test_a_python_reward_function_needs_no_client(parser: argparse.ArgumentParser) -> None:
-    assert rollout_settings(parse(parser, "--reward.remote_url", "rewards.py"), "some.Class").reward is None
+    assert parse(parser, "--reward.remote_url", "rewards.py").rollout("some.Class").reward is None
 
 
 @pytest.mark.parametrize(
@@ -355,24 +355,22 @@ def test_a_python_reward_function_needs_no_client(parser: argparse.ArgumentParse
     ],
 )
 def test_what_needs_a_gpu_is_refused_on_a_cpu(parser: argparse.ArgumentParser, flags: list[str]) -> None:
-    (sentence,) = platform.refusals(parse(parser, *flags))
+    (sentence,) = platform.faults(parse(parser, *flags))
     assert sentence.startswith(flags[0])
     assert sentence.endswith("leave it out on --device cpu.")
 
 
 def test_what_a_cpu_does_another_way_is_replaced_and_told(parser: argparse.ArgumentParser) -> None:
-    args = parse(parser)
-    changes = platform.adjust(args)
-    assert vars(args)["ds.attn_implementation"] == "eager"
-    assert vars(args)["vllm.sync_backend"] == "gloo"
+    settings, changes = platform.adjusted(parse(parser))
+    assert settings.flags["ds.attn_implementation"] == "eager"
+    assert settings.flags["vllm.sync_backend"] == "gloo"
     assert "on the CPU --ds.attn_implementation is eager, not flash_attention_2" in changes
-    assert platform.adjust(args) == []
+    assert platform.adjusted(settings) == (settings, [])
 
 
 def test_packing_keeps_the_name_without_which_openrlhf_would_set_it_back(parser: argparse.ArgumentParser) -> None:
-    args = parse(parser, "--ds.packing_samples")
-    platform.adjust(args)
-    assert vars(args)["ds.attn_implementation"] == "flash_attention_2"
+    settings, _ = platform.adjusted(parse(parser, "--ds.packing_samples"))
+    assert settings.flags["ds.attn_implementation"] == "flash_attention_2"
 
 
 @pytest.mark.parametrize(
@@ -388,16 +386,15 @@ def test_engines_and_policy_share_logical_gpus_only_where_they_take_turns(
     parser: argparse.ArgumentParser, flags: list[str], backend: str, gpus: int
 ) -> None:
     sizes = ["--actor.num_gpus_per_node", "2", "--vllm.num_engines", "3", "--vllm.tensor_parallel_size", "2"]
-    args = parse(parser, "--algo.kl.init_coef", "0", *sizes, *flags)
-    platform.adjust(args)
-    assert vars(args)["vllm.sync_backend"] == backend
-    assert sum(gpus_by_role(vars(args)).values()) == gpus
+    settings, _ = platform.adjusted(parse(parser, "--algo.kl.init_coef", "0", *sizes, *flags))
+    assert settings.flags["vllm.sync_backend"] == backend
+    assert sum(gpus_by_role(settings).values()) == gpus
 
 
-@pytest.mark.parametrize("name", AT_LEAST_ONE)
+@pytest.mark.parametrize("name", [*COUNTS, "vllm.max_num_seqs", "reward.batch_size", "reward.max_in_flight"])
 @pytest.mark.parametrize("count", ["0", "-2"])
 def test_a_count_of_nothing_is_refused(parser: argparse.ArgumentParser, name: str, count: str) -> None:
-    assert f"--{name} is {count}, but needs to be at least 1." in refusals(parse(parser, f"--{name}={count}"))
+    assert f"--{name} is {count}, but needs to be at least 1." in faults(parse(parser, f"--{name}={count}"))
 
 
 @pytest.mark.parametrize(
@@ -427,7 +424,7 @@ def test_a_count_of_nothing_is_refused(parser: argparse.ArgumentParser, name: st
 def test_models_that_share_gpus_have_to_be_of_one_size(
     parser: argparse.ArgumentParser, flags: list[str], said: str
 ) -> None:
-    assert refusals(parse(parser, *flags)) == [said]
+    assert faults(parse(parser, *flags)) == [said]
 
 
 @pytest.mark.parametrize(
@@ -442,7 +439,7 @@ def test_models_that_share_gpus_have_to_be_of_one_size(
 def test_models_of_other_sizes_are_taken_where_they_share_nothing(
     parser: argparse.ArgumentParser, flags: list[str]
 ) -> None:
-    assert refusals(parse(parser, *flags)) == []
+    assert faults(parse(parser, *flags)) == []
 
 
 @pytest.mark.parametrize(
@@ -458,4 +455,4 @@ def test_models_of_other_sizes_are_taken_where_they_share_nothing(
 def test_a_batch_that_is_shared_out_evenly_and_a_response_that_leaves_room_are_taken(
     parser: argparse.ArgumentParser, flags: list[str]
 ) -> None:
-    assert refusals(parse(parser, *flags)) == []
+    assert faults(parse(parser, *flags)) == []

@@ -17,7 +17,7 @@ class ProbeFailed(RuntimeError):
 
 
 def isolated(probe: str, arguments: dict[str, Any], seconds: float) -> Any:
-    """The answer of a function of `openrlhf_gtpo.doctor.probes`.
+    """The answer of a function of `openrlhf_gtpo.checks.probes`.
 
     Args:
         probe: its name.
@@ -31,7 +31,7 @@ def isolated(probe: str, arguments: dict[str, Any], seconds: float) -> Any:
         answer, log = Path(folder) / "answer.json", Path(folder) / "log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "openrlhf_gtpo.doctor.probes", probe, str(answer)],
+                [sys.executable, "-m", "openrlhf_gtpo.checks.probes", probe, str(answer)],
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -6,10 +6,10 @@ from importlib.metadata import PackageNotFoundError, version
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from openrlhf_gtpo.data.findings import Finding
-from openrlhf_gtpo.doctor import packages
-from openrlhf_gtpo.doctor.isolated import ProbeFailed
-from openrlhf_gtpo.doctor.packages import (
+from openrlhf_gtpo.checks import packages
+from openrlhf_gtpo.checks.findings import Finding
+from openrlhf_gtpo.checks.isolated import ProbeFailed
+from openrlhf_gtpo.checks.packages import (
     check_flash_attn,
     check_openrlhf,
     check_package,

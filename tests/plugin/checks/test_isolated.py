@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
+from openrlhf_gtpo.checks.isolated import ProbeFailed, isolated
 
 PYTHON = sys.executable
 

@@ -1,8 +1,8 @@
 """Checks that the entropy hook covers the installed vLLM's samplers and that its entropies agree with transformers."""
 
-from openrlhf_gtpo.data.findings import Finding, fault, ok, skipped, warning
-from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
-from openrlhf_gtpo.doctor.packages import IMPORT_SECONDS
+from openrlhf_gtpo.checks.findings import Finding, fault, ok, skipped, warning
+from openrlhf_gtpo.checks.isolated import ProbeFailed, isolated
+from openrlhf_gtpo.checks.packages import IMPORT_SECONDS
 from openrlhf_gtpo.engine.versions import INSTALL_TESTED
 
 __all__ = ["check_engine", "check_hook"]
@@ -26,7 +26,7 @@ def check_hook() -> Finding:
     if foreign:
         return warning(
             name,
-            f"vLLM also has {', '.join(foreign)}, which the hook does not cover: give --engine with --model to see "
+            f"vLLM also has {', '.join(foreign)}, which the hook does not cover: give the doctor --engine to see "
             f"whether it is used here, and if so {INSTALL_TESTED}.",
         )
     said = "It covers " + " and ".join(sampler["name"] for sampler in found if sampler["hooked"])
@@ -47,7 +47,7 @@ def check_engine(model: str | None, device: str, wanted: bool, graphs: bool = Fa
     """
     name = "vLLM engine"
     if not wanted or model is None:
-        return skipped(name, f"Not checked: give {'--model' if wanted else '--engine with --model'}.")
+        return skipped(name, f"Not checked: give {'--actor.model_name_or_path' if wanted else '--engine'}.")
     try:
         sampled = isolated("sample", {"model": model, "device": device, "graphs": graphs}, ENGINE_SECONDS)
     except ProbeFailed as error:

@@ -1,4 +1,4 @@
-"""Checks the GPUs, the Ray cluster and the disk."""
+"""Checks the GPUs and their memory, the Ray cluster and the disk."""
 
 import json
 import math
@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from openrlhf_gtpo.data.findings import Finding, fault, ok, skipped, warning
-from openrlhf_gtpo.doctor.isolated import ProbeFailed, isolated
+from openrlhf_gtpo.checks.findings import Finding, fault, ok, skipped, warning
+from openrlhf_gtpo.checks.isolated import ProbeFailed, isolated
+from openrlhf_gtpo.driver import memory
 from openrlhf_gtpo.driver.cuda_architectures import architecture_faults
 from openrlhf_gtpo.driver.cuda_compiler import compiler_faults
-from openrlhf_gtpo.driver.disk import CHECKPOINT_BYTES, CHECKPOINTS, WEIGHT_BYTES
-from openrlhf_gtpo.driver.model_size import model_named
+from openrlhf_gtpo.driver.disk import WEIGHT_BYTES, checkpoint_bytes
 from openrlhf_gtpo.errors import reason
+from openrlhf_gtpo.settings import Settings
 
 __all__ = [
     "RAY_SECONDS",
@@ -25,6 +26,7 @@ __all__ = [
     "check_compiler",
     "check_disk",
     "check_gpu",
+    "check_memory",
     "check_ray",
     "parameters",
 ]
@@ -142,7 +144,7 @@ def check_ray(address: str | None, device: str, cluster: Cluster | None = None) 
         return [fault("Ray", f"It cannot be imported ({problem}): install the Ray that OpenRLHF asks for.")]
     here = ok("Ray", "It can be imported.")
     if address is None:
-        return [here, skipped("Ray cluster", "Not checked: give --ray_address or set RAY_ADDRESS.")]
+        return [here, skipped("Ray cluster", "Not checked: set RAY_ADDRESS.")]
     return [here, _cluster(address, device, cluster)]
 
 
@@ -184,15 +186,9 @@ def _cluster(address: str, device: str, found: Cluster | None) -> Finding:
     return ok(name, f"{has}, all free.")
 
 
-def check_disk(out: Path | None, model: str | None) -> Finding:
-    """Check that the folder can be written and has space for the policy's checkpoints.
-
-    Args:
-        out: may not exist yet; nothing is left in it.
-        model: folder or hub id of the policy, or None.
-    """
-    if out is None:
-        return skipped("disk", "Not checked: give --out.")
+def check_disk(settings: Settings) -> Finding:
+    """Check that the folder of the policy can be written and has space for checkpoints. Nothing is left in it."""
+    out, model = Path(settings.flags["ckpt.output_dir"]), settings.flags["actor.model_name_or_path"]
     place = out.absolute()
     while not place.exists():
         place = place.parent
@@ -201,27 +197,55 @@ def check_disk(out: Path | None, model: str | None) -> Finding:
             pass
     except OSError as error:
         return fault(
-            "disk", f"{place} cannot be written ({error.strerror}): give another --out or change its permissions."
+            "disk",
+            f"{place} cannot be written ({error.strerror}): give another --ckpt.output_dir or change its permissions.",
         )
     free = shutil.disk_usage(place).free
     has = f"{out} can be written, and {free / GIB:,.1f} GiB are free there"
     weights = 0 if model is None else parameters(Path(model)) or _of_its_shape(model)
     if not weights:
-        return ok("disk", f"{has}; give a --model whose size is known to compare that with what checkpoints need.")
-    models, states = CHECKPOINTS * WEIGHT_BYTES * weights, CHECKPOINTS * CHECKPOINT_BYTES * weights
+        return ok("disk", f"{has}; the size of the policy, to compare that with what checkpoints need, is not known.")
+    kept, states = settings.flags["ckpt.max_num"], checkpoint_bytes(weights, settings)
+    if not states:
+        return ok("disk", f"{has}; without --ckpt.save_steps there are no checkpoints to resume from.")
+    models = kept * WEIGHT_BYTES * weights
     if free < models:
         return fault(
             "disk",
-            f"{has}, but {CHECKPOINTS} checkpoints of the policy's weights take {models / GIB:,.1f} GiB: free some, "
-            "or give another --out.",
+            f"{has}, but {kept} checkpoints of the policy's weights take {models / GIB:,.1f} GiB: free some, or give "
+            "another --ckpt.output_dir.",
         )
     if free < states:
         return warning(
             "disk",
-            f"{has}, enough for weights, but {CHECKPOINTS} checkpoints to resume from take {states / GIB:,.1f} GiB: "
-            "free some, or keep fewer by --ckpt.max_num.",
+            f"{has}, enough for weights, but {kept} checkpoints to resume from take {states / GIB:,.1f} GiB: free "
+            "some, or keep fewer by --ckpt.max_num.",
         )
-    return ok("disk", f"{has}; {CHECKPOINTS} checkpoints to resume from take {states / GIB:,.1f} GiB.")
+    return ok("disk", f"{has}; {kept} checkpoints to resume from take {states / GIB:,.1f} GiB.")
+
+
+def check_memory(settings: Settings) -> Finding:
+    """Check the memory of this machine's GPUs, or of GPUs with `memory.GPU_VARIABLE` GiB, as ``--dry-run`` does."""
+    name, model = "memory", settings.flags["actor.model_name_or_path"]
+    if settings.device == "cpu":
+        return skipped(name, "Not checked: it is about GPUs.")
+    if model is None:
+        return skipped(name, "Not checked: give --actor.model_name_or_path.")
+    shape = memory.model_named(model)
+    if shape is None:
+        return skipped(name, f"Not checked: {model} has no config.json here, or is not of a supported kind.")
+    flags = settings.flags
+    gpus, batch = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"], flags["train.micro_batch_size"]
+    needed = memory.need(shape, settings, memory.gpu_bytes())
+    if faults := memory.warnings(needed, settings):
+        return warning(name, " ".join(faults))
+    training, has, host = (size / memory.GIB for size in (needed.training, needed.gpu, needed.host))
+    return ok(
+        name,
+        f"{model} takes at most {training:.1f} GiB of {has:.1f} on each of {gpus} GPUs with micro-batches of "
+        f"{batch} responses, and {host:.1f} GiB of a node's memory for what sleeps or is offloaded; an engine has "
+        f"room for {int(needed.full_length):,} responses of {flags['data.max_len']:,} tokens.",
+    )
 
 
 def parameters(folder: Path) -> int:
@@ -234,7 +258,7 @@ def parameters(folder: Path) -> int:
 
 def _of_its_shape(model: str) -> int:
     """The number of parameters by the model's config.json; 0 if that is not known."""
-    shape = model_named(model)
+    shape = memory.model_named(model)
     return 0 if shape is None else shape.parameters
 
 

@@ -15,7 +15,7 @@ from openrlhf_gtpo import train
 from openrlhf_gtpo.driver.run_lock import FILE, held
 from openrlhf_gtpo.errors import SettingsError
 
-REWARDS = Path(__file__).resolve().parents[3] / "docs" / "examples" / "reward_function.py"
+REWARDS = Path(__file__).resolve().parents[2] / "docs" / "examples" / "reward_function.py"
 """A file with rewards, of which no service is asked."""
 
 Prepare = Callable[..., train.Prepared | None]
@@ -151,8 +151,8 @@ def test_a_token_file_that_is_not_there_is_refused_before_ray_starts(
 def test_what_is_prepared_has_absolute_folders_and_the_presets_name(prepare: Prepare, tmp_path: Path) -> None:
     prepared = prepare()
     assert prepared is not None
-    flags = vars(prepared.args)
-    assert (prepared.device, flags["preset"]) == ("cpu", "gtpo")
+    flags = prepared.settings.flags
+    assert (prepared.settings.device, flags["preset"]) == ("cpu", "gtpo")
     assert flags["ckpt.output_dir"] == str(tmp_path / "out")
     assert flags["algo.advantage.estimator"] == "gtpo"
 
@@ -172,7 +172,7 @@ def test_a_run_takes_the_folders_that_it_writes_to(prepare: Prepare, flags: list
     prepared = prepare("--ckpt.path", "state", *flags)
     assert prepared is not None
     with contextlib.ExitStack() as locks:
-        train._lock_folders(vars(prepared.args), locks)
+        train._lock_folders(prepared.settings.flags, locks)
         assert sorted(str(path.parent) for path in Path().glob(f"*/{FILE}")) == locked
     assert list(Path().glob(f"*/{FILE}")) == []
 
@@ -181,7 +181,7 @@ def test_a_second_run_in_a_folder_ends_with_one_sentence_and_starts_nothing(prep
     prepared = prepare()
     assert prepared is not None
     flags = [
-        f"--{name}={vars(prepared.args)[name]}"
+        f"--{name}={prepared.settings.flags[name]}"
         for name in ("actor.model_name_or_path", "data.max_len", "ckpt.output_dir")
     ]
     flags += ["--device=cpu", "--preset=gtpo", "--data.prompt_dataset=train.jsonl", "--data.label_key=label"]
@@ -209,7 +209,7 @@ def test_a_schedule_that_there_is_none_of_is_refused_with_the_nearest(prepare: P
     assert prepare("--actor.lr_scheduler", "constant") is not None
 
 
-SHAPING = Path(__file__).resolve().parents[3] / "docs" / "examples" / "shaping_function.py"
+SHAPING = Path(__file__).resolve().parents[2] / "docs" / "examples" / "shaping_function.py"
 
 
 def test_a_shaping_function_is_tried_on_small_groups_before_anything_starts(prepare: Prepare) -> None:
@@ -311,7 +311,7 @@ def test_a_plan_for_a_cpu_says_how_to_plan_for_gpus_and_what_a_dry_run_does_not_
     prepare("--dry-run", reward__remote_url="http://127.0.0.1:9")
     told = capsys.readouterr().out
     assert "memory         not estimated for a CPU: --device gpu plans the run on GPUs" in told
-    assert "a dry run does not ask it: openrlhf-gtpo doctor --reward_url does" in told
+    assert "a dry run does not ask it: openrlhf-gtpo doctor does" in told
     prepare("--dry-run", reward__remote_url=str(REWARDS))
     assert "a dry run does not call it; its scores have to be 0 or 1" in capsys.readouterr().out
 

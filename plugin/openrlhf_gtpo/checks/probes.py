@@ -1,6 +1,6 @@
-"""Probes that the doctor runs in their own processes (`openrlhf_gtpo.doctor.isolated`).
+"""Probes that the doctor runs in their own processes (`openrlhf_gtpo.checks.isolated`).
 
-As a program, ``python -m openrlhf_gtpo.doctor.probes NAME FILE``, it reads keyword arguments as JSON from standard
+As a program, ``python -m openrlhf_gtpo.checks.probes NAME FILE``, it reads keyword arguments as JSON from standard
 input, calls the function NAME, and writes ``{"value": ...}`` or ``{"error": sentence}`` to FILE.
 """
 

@@ -1,22 +1,24 @@
-"""Checks a data set: the form of every line, the prompts with the tokenizer, the references with the grader."""
+"""Checks of the data sets that a command line names, where they are files of JSON lines: the form of every line, the
+prompts with the tokenizer, the references with the grader. OpenRLHF itself reads other sources, such as a hub id."""
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.data.findings import Finding, fault, ok, places, skipped, warning
-from openrlhf_gtpo.data.json_lines import Unreadable
+from openrlhf_gtpo.checks.findings import Finding, fault, ok, places, skipped, warning
+from openrlhf_gtpo.data.json_lines import Unreadable, is_lines
 from openrlhf_gtpo.data.survey import Row, Survey, read_rows, survey
 from openrlhf_gtpo.data.tokenizer import rendered
 from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError
 from openrlhf_gtpo.rewards.protocols import RewardRequest
+from openrlhf_gtpo.settings import Settings
 
-__all__ = ["NAMES", "check_labels", "check_lengths", "check_references", "check_repeats", "check_rows", "sample"]
+__all__ = ["GRADING_SECONDS", "REFERENCES", "check_data", "check_references"]
 
-ROWS, LABELS, REPEATS, LENGTHS, REFERENCES = NAMES = (
+ROWS, LABELS, REPEATS, LENGTHS, REFERENCES = (
     "data: rows",
     "data: labels",
     "data: repeats",
@@ -30,7 +32,46 @@ SAMPLE = 2000
 GRADING_SECONDS = 120.0
 
 
-def check_rows(path: Path, input_key: str, label_key: str) -> tuple[Finding, Survey | None]:
+def _files(settings: Settings) -> list[Path]:
+    """The files of JSON lines among the data sets."""
+    named = [str(settings.flags[flag] or "") for flag in ("data.prompt_dataset", "eval.dataset")]
+    paths = [Path(part.strip()) for part in ",".join(named).split(",")]
+    return [path for path in paths if path.suffix in (".jsonl", ".json") and path.is_file() and is_lines(path)]
+
+
+def check_data(settings: Settings, tokenizer: Callable[[], Any]) -> Iterator[Finding]:
+    """Lines that are not an object or lack a prompt or label, labels that are neither text nor number, prompts that
+    come twice, and prompts that leave no room for a response.
+
+    Args:
+        settings: of the command line.
+        tokenizer: loads the policy's; gives None where there is none. Called only where it is needed.
+    """
+    flags = settings.flags
+    label_key = flags["data.label_key"] or ""
+    paths = _files(settings)
+    if not paths:
+        yield skipped(ROWS, "Not checked: no data set is a file of JSON lines on this machine.")
+    for path in paths:
+        form, found = _check_rows(path, flags["data.input_key"], label_key)
+        yield form
+        if found is None or form.state == "fault":
+            continue
+        if label_key:
+            yield _check_labels(path, found, label_key)
+        yield _check_repeats(path, found)
+        rows = _sample(path, found, flags["data.input_key"], label_key) if label_key else []
+        if not rows:
+            yield skipped(LENGTHS, f"Not checked: {path} has no row with both a prompt and a label.")
+        elif not flags["data.apply_chat_template"]:
+            yield skipped(LENGTHS, "Not checked: this is done with --data.apply_chat_template.")
+        elif (loaded := tokenizer()) is None:
+            yield skipped(LENGTHS, "Not checked: the policy's tokenizer cannot be loaded here.")
+        else:
+            yield _check_lengths(path, found, rows, loaded, flags["data.max_len"], flags["rollout.max_new_tokens"])
+
+
+def _check_rows(path: Path, input_key: str, label_key: str) -> tuple[Finding, Survey | None]:
     """Check the form of every line and its prompt; also returns the survey of the file, None if it is not readable."""
     try:
         found = survey(path, input_key, label_key)
@@ -40,22 +81,22 @@ def check_rows(path: Path, input_key: str, label_key: str) -> tuple[Finding, Sur
     if not found.rows:
         return fault(ROWS, f"{path} is empty: give a file with one JSON object per line."), None
     if found.columns and input_key not in found.columns and len(found.bad_rows[f"has no {input_key!r}"]) == found.rows:
-        return fault(ROWS, f"{path} has no {input_key!r} in any line: {_columns(found, '--input_key')}."), found
+        return fault(ROWS, f"{path} has no {input_key!r} in any line: {_columns(found, '--data.input_key')}."), found
     if any(found.bad_rows.values()):
         return fault(ROWS, f"{path}: {_listed(found.bad_rows)}: fix or remove these lines."), found
     return ok(ROWS, f"{path}: each of {found.rows:,} rows is an object with a prompt in {input_key!r}."), found
 
 
-def check_labels(path: Path, found: Survey, label_key: str) -> Finding:
+def _check_labels(path: Path, found: Survey, label_key: str) -> Finding:
     """Check that each row has a reference answer, a text or a number."""
     if len(found.bad_labels[f"has no {label_key!r}"]) == found.rows and label_key not in found.columns:
-        return fault(LABELS, f"{path} has no {label_key!r} in any line: {_columns(found, '--label_key')}.")
+        return fault(LABELS, f"{path} has no {label_key!r} in any line: {_columns(found, '--data.label_key')}.")
     if any(found.bad_labels.values()):
         return fault(LABELS, f"{path}: {_listed(found.bad_labels)}: give each row its reference answer as a text.")
     return ok(LABELS, f"{path}: every row that could be read has a text or a number in {label_key!r}.")
 
 
-def check_repeats(path: Path, found: Survey) -> Finding:
+def _check_repeats(path: Path, found: Survey) -> Finding:
     """Look for repeated prompts."""
     if not found.repeated:
         return ok(REPEATS, f"{path}: no prompt occurs twice.")
@@ -71,12 +112,12 @@ def _rows(n: int) -> str:
     return "1 row repeats" if n == 1 else f"{n:,} rows repeat"
 
 
-def sample(path: Path, found: Survey, input_key: str, label_key: str) -> list[Row]:
+def _sample(path: Path, found: Survey, input_key: str, label_key: str) -> list[Row]:
     """The rows that the tokenizer and the grader check."""
     return list(read_rows(path, found, SAMPLE, input_key, label_key))
 
 
-def check_lengths(
+def _check_lengths(
     path: Path, found: Survey, rows: Sequence[Row], tokenizer: Any, max_len: int, max_new_tokens: int | None
 ) -> Finding:
     """Look for prompts that leave no room for the response; OpenRLHF would cut off their beginning.
@@ -84,7 +125,7 @@ def check_lengths(
     Args:
         path: the file.
         found: its survey.
-        rows: of `sample`.
+        rows: of `_sample`.
         tokenizer: as transformers loads it.
         max_len: tokens of prompt and response together.
         max_new_tokens: of the response; None stands for the rest after the prompt, at least 1.
@@ -104,7 +145,8 @@ def check_lengths(
         return fault(
             LENGTHS, f"{path}: {places(broken)} cannot be rendered by the chat template ({why}): fix these prompts."
         )
-    room = f"--max_len {max_len}" + (f" less --max_new_tokens {max_new_tokens}" if max_new_tokens else " less 1")
+    room = f"--data.max_len {max_len}"
+    room += f" less --rollout.max_new_tokens {max_new_tokens}" if max_new_tokens else " less 1"
     longest = max(lengths, key=lengths.__getitem__)
     long = [line for line, length in lengths.items() if length > most]
     if long:
@@ -112,7 +154,7 @@ def check_lengths(
             LENGTHS,
             f"{path}: {len(long):,} of {_shown(found, rows)} prompts have more than {most:,} tokens ({room}), in "
             f"{places(long)}, the longest {lengths[longest]:,} in line {longest}; OpenRLHF would cut off their "
-            "beginning: raise --max_len or leave them out.",
+            "beginning: raise --data.max_len or leave them out.",
         )
     return ok(
         LENGTHS,
@@ -121,15 +163,26 @@ def check_lengths(
     )
 
 
-def check_references(path: Path, found: Survey, rows: Sequence[Row], service: RewardClientSettings) -> Finding:
+def check_references(settings: Settings, service: RewardClientSettings) -> list[Finding]:
     """Check that the grader can read the labels.
 
     Args:
-        path: the file.
-        found: its survey.
-        rows: of `sample`.
+        settings: of the command line.
         service: settings of a reward service with the project's own protocol.
     """
+    keys = settings.flags["data.input_key"], settings.flags["data.label_key"] or ""
+    found = []
+    for path in _files(settings):
+        try:
+            content = survey(path, *keys)
+        except Unreadable:  # of which the check of the rows tells
+            continue
+        if rows := _sample(path, content, *keys):
+            found.append(_check_references(path, content, rows, service))
+    return found or [skipped(REFERENCES, "Not checked: no file has a row with both a prompt and a label.")]
+
+
+def _check_references(path: Path, found: Survey, rows: Sequence[Row], service: RewardClientSettings) -> Finding:
     lines: dict[str, list[int]] = {}
     for row in rows:
         lines.setdefault(row.label, []).append(row.line)
@@ -186,7 +239,3 @@ def _shown(found: Survey, rows: Sequence[Row]) -> str:
 
 def _short(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:39] + "…")
-
-
-def all_skipped(names: Sequence[str], why: str) -> list[Finding]:
-    return [skipped(name, f"Not checked: {why}.") for name in names]

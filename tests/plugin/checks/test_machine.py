@@ -4,33 +4,51 @@ import json
 import shutil
 import socket
 from collections import namedtuple
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
 
-from openrlhf_gtpo.doctor import machine
-from openrlhf_gtpo.doctor.isolated import ProbeFailed
-from openrlhf_gtpo.doctor.machine import Cluster, ask_cluster, check_disk, check_gpu, check_ray, parameters
+from openrlhf_gtpo.checks import machine
+from openrlhf_gtpo.checks.isolated import ProbeFailed
+from openrlhf_gtpo.checks.machine import (
+    Cluster,
+    ask_cluster,
+    check_disk,
+    check_gpu,
+    check_memory,
+    check_ray,
+    parameters,
+)
+from openrlhf_gtpo.settings import Settings
 
 # Disk
 
+Ask = Callable[..., Settings]
 
-def test_a_folder_that_does_not_exist_yet_is_tried_at_the_one_that_does(tmp_path: Path) -> None:
-    found = check_disk(tmp_path / "runs" / "first", None)
+
+@pytest.fixture
+def asked(settings: Ask) -> Ask:
+    """A run on GPUs that keeps three checkpoints to resume from."""
+    return lambda *flags: settings("--ckpt.save_steps", 1, *flags).changed({"device": "gpu"})
+
+
+def test_a_folder_that_does_not_exist_yet_is_tried_at_the_one_that_does(asked: Ask, tmp_path: Path) -> None:
+    found = check_disk(asked("--ckpt.output_dir", tmp_path / "runs" / "first"))
     assert found.state == "ok"
     assert f"{tmp_path / 'runs' / 'first'} can be written" in found.sentence
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_told(asked: Ask, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    found = check_disk(tmp_path / "file" / "out", None)
+    found = check_disk(asked("--ckpt.output_dir", tmp_path / "file" / "out"))
     assert (found.state, found.sentence) == (
         "fault",
-        f"{tmp_path / 'file'} cannot be written (Not a directory): give another --out or change its permissions.",
+        f"{tmp_path / 'file'} cannot be written (Not a directory): give another --ckpt.output_dir or change "
+        "its permissions.",
     )
 
 
@@ -53,27 +71,68 @@ def test_parameters_are_counted_from_the_files_headers(tiny_model: Path, tmp_pat
     ],
 )
 def test_free_space_is_compared_with_what_checkpoints_need(
-    free_gib: float, state: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    free_gib: float, state: str, words: str, asked: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """2^30 parameters: 2 GiB of weights, 14 GiB with the optimiser's state."""
     header = json.dumps({"__metadata__": {"format": "pt"}, "weight": {"dtype": "BF16", "shape": [2**20, 2**10]}})
     (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header.encode())
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, int(free_gib * 2**30)))
-    found = check_disk(tmp_path / "out", str(tmp_path))
+    found = check_disk(asked("--ckpt.output_dir", tmp_path / "out", "--actor.model_name_or_path", tmp_path))
     assert (found.state, words in found.sentence) == (state, True), found.sentence
 
 
-def test_a_model_that_is_not_here_counts_by_its_shape(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_not_here_counts_by_its_shape(
+    asked: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """7,615,616,512 parameters, of 14 bytes in each of three checkpoints."""
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, 100 * 2**30))
-    found = check_disk(tmp_path / "out", "Qwen/Qwen2.5-7B")
+    found = check_disk(asked("--ckpt.output_dir", tmp_path / "out", "--actor.model_name_or_path", "Qwen/Qwen2.5-7B"))
     assert found.state == "warning"
     assert (
         "100.0 GiB are free there, enough for weights, but 3 checkpoints to resume from take 297.9 GiB"
         in found.sentence
     )
+
+
+def test_a_run_without_checkpoints_needs_no_space_for_them(asked: Ask, tmp_path: Path) -> None:
+    found = check_disk(asked("--actor.model_name_or_path", "Qwen/Qwen2.5-7B", "--ckpt.save_steps", -1))
+    assert (found.state, "--ckpt.save_steps" in found.sentence) == ("ok", True)
+
+
+# Memory
+
+SEVEN_BILLION = ["--actor.model_name_or_path", "Qwen/Qwen2.5-7B", "--data.max_len", 6144, "--vllm.num_engines", 8]
+SEVEN_BILLION += ["--ds.zero_stage", 3, "--train.colocate_all", "--vllm.enable_sleep", "--ds.enable_sleep"]
+SEVEN_BILLION += ["--train.micro_batch_size", 1, "--rollout.micro_batch_size", 1, "--vllm.max_num_seqs", 256]
+SEVEN_BILLION += ["--vllm.gpu_memory_utilization", 0.6, "--actor.gradient_checkpointing_enable"]
+SEVEN_BILLION += ["--algo.kl.init_coef", 0]
+
+
+def test_seven_billion_parameters_fit_on_eight_gpus_of_80_gib(asked: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """7,615,616,512 x 20 / 8 bytes, 1e9 parameters gathered, 6,144 tokens with 10 bytes for each of 152,064 logits,
+    their activations and 2 GiB."""
+    monkeypatch.setenv("GPU_GB", "80")
+    found = check_memory(asked(*SEVEN_BILLION))
+    assert found.state == "ok", found.sentence
+    activations = 6144 * (2 * 3584 * 28 + 2 * (8 * 3584 + 2 * 512 + 4 * 18944))
+    wanted = (7_615_616_512 * 20 / 8 + 2e9 + 6144 * 152_064 * 10 + activations) / 2**30 + 2
+    assert found.sentence.startswith(f"Qwen/Qwen2.5-7B takes at most {wanted:.1f} GiB of 80.0 on each of 8 GPUs")
+
+
+def test_what_cannot_fit_is_a_warning_with_what_helps(asked: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPU_GB", "24")
+    found = check_memory(asked(*SEVEN_BILLION, "--actor.num_gpus_per_node", 1))
+    assert found.state == "warning"
+    assert found.sentence.startswith("Weights, gradients and optimizer take 141.9 GiB of a GPU that has 24.0: ")
+
+
+def test_what_is_not_known_of_the_memory_is_asked_for(asked: Ask) -> None:
+    assert "it is about GPUs" in check_memory(asked(*SEVEN_BILLION).changed({"device": "cpu"})).sentence
+    assert "give --actor.model_name_or_path" in check_memory(asked()).sentence
+    unknown = check_memory(asked("--actor.model_name_or_path", "nobody/has-this"))
+    assert (unknown.state, "has no config.json here" in unknown.sentence) == ("skipped", True)
 
 
 # GPU
@@ -203,7 +262,7 @@ def test_a_cluster_that_was_asked_before_is_not_asked_again(monkeypatch: pytest.
 def test_without_an_address_only_the_import_is_tried() -> None:
     imported, found = check_ray(None, "cpu")
     assert (imported.state, found.state) == ("ok", "skipped")
-    assert "--ray_address" in found.sentence
+    assert "RAY_ADDRESS" in found.sentence
 
 
 def test_an_address_that_never_answers_does_not_hold_the_doctor_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,18 +7,22 @@ from pathlib import Path
 import psutil
 import pytest
 
-from openrlhf_gtpo.data.findings import Finding
-from openrlhf_gtpo.doctor.reward import check_rewards
+from openrlhf_gtpo.checks.findings import Finding
+from openrlhf_gtpo.checks.services import check_rewards
 from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.rewards.embedded import EmbeddedService
 from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
+from openrlhf_gtpo.settings import Settings
 
 from ..rewards.fake_reward_server import Answer, FakeRewardServer, Post, graded
 
 
 def check(*urls: str) -> tuple[list[Finding], RewardClientSettings | None]:
+    flags = {"train.agent_func_path": None, "reward.model_name_or_path": None, "reward.ca_file": None}
+    flags |= {"reward.timeout": 60.0, "reward.deadline": 300.0, "reward.on_failure": "retry"}
+    flags |= {"reward.remote_url": ",".join(urls) or None, "reward.batch_size": 64, "reward.max_in_flight": 8}
     with contextlib.ExitStack() as cleanup:
-        return check_rewards(urls, cleanup)
+        return check_rewards(Settings(flags), cleanup)
 
 
 def test_the_real_service_grades_both_answers(service: EmbeddedService, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,8 +70,9 @@ def test_a_token_in_a_file_is_read_as_training_reads_it(
 
 def test_without_a_url_the_built_in_service_is_started_asked_and_stopped() -> None:
     before = set(psutil.Process().children(recursive=True))
+    embedded = dict.fromkeys(("reward.remote_url", "train.agent_func_path", "reward.model_name_or_path"))
     with contextlib.ExitStack() as cleanup:
-        (found,), working = check_rewards((), cleanup)
+        (found,), working = check_rewards(Settings(embedded), cleanup)
         assert (found.name, found.state) == ("reward service", "ok"), found.sentence
         assert working is not None
         started = set(psutil.Process().children(recursive=True)) - before
@@ -140,4 +145,6 @@ def test_each_url_is_looked_at_and_one_with_verdicts_grades_the_data() -> None:
     assert working.urls == (good.url,)
 
 
-# Before a run
+def test_rewards_of_a_program_are_not_asked_for() -> None:
+    (found,), working = check("rewards.py")
+    assert (found.state, working) == ("skipped", None)

@@ -1,0 +1,300 @@
+"""What is said of the data sets: lines by their numbers, labels, repeats, lengths and references."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openrlhf_gtpo.checks import data
+from openrlhf_gtpo.checks.data import check_data, check_references
+from openrlhf_gtpo.checks.findings import Finding
+from openrlhf_gtpo.rewards.client import RewardClientSettings
+from openrlhf_gtpo.rewards.embedded import EmbeddedService
+from openrlhf_gtpo.settings import Settings
+
+from ..rewards.fake_reward_server import Answer, FakeRewardServer
+
+Write = Callable[..., Path]
+Check = Callable[..., dict[str, Finding]]
+GOOD = {"input": "6*7?", "label": "42"}
+
+
+@pytest.fixture
+def check(settings: Callable[..., Settings]) -> Check:
+    """The findings on a file by their names, ``rows`` for ``data: rows``."""
+
+    def checked(path: Path, *flags: Any, tokenizer: Any = None) -> dict[str, Finding]:
+        asked = settings("--data.prompt_dataset", path, "--data.label_key", "label", *flags)
+        return {finding.name.removeprefix("data: "): finding for finding in check_data(asked, lambda: tokenizer)}
+
+    return checked
+
+
+# Rows
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("six times seven", "is no JSON object"),
+        ('["6*7?", "42"]', "is no JSON object"),
+        ('{"input": "6*7?", "lab', "is no JSON object"),
+        ({"label": "42"}, "has no 'input'"),
+        ({"input": None, "label": "42"}, "has no 'input'"),
+        ({"input": " ", "label": "42"}, "has an empty 'input'"),
+        ({"input": [], "label": "42"}, "has an empty 'input'"),
+        ({"input": 67, "label": "42"}, "has a 'input' that is neither a text nor a list of chat messages"),
+        ({"input": [{"content": "6*7?"}], "label": "42"}, "has a 'input' that is neither a text nor a list"),
+        ('{"input": "6*7 \\ud83d?", "label": "42"}', "has half of a character, as \\ud83d is"),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_named(check: Check, written: Write, row: Any, words: str) -> None:
+    path = written(GOOD, GOOD, row, GOOD)
+    found = check(path)["rows"]
+    assert found.state == "fault"
+    assert found.sentence.startswith(f"{path}: line 3 {words}")
+    assert found.sentence.endswith(": fix or remove these lines.")
+
+
+def test_many_bad_lines_are_counted_and_the_first_five_named(check: Check, written: Write) -> None:
+    path = written(*["oops"] * 7, GOOD, {"label": "42"}, {"label": "43"})
+    found = check(path)["rows"]
+    assert found.sentence == (
+        f"{path}: lines 1, 2, 3, 4, 5 and 2 more: it is no JSON object; lines 9 and 10: it has no 'input': fix or "
+        "remove these lines."
+    )
+
+
+def test_a_line_that_is_not_utf_8_is_named(check: Check, tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_bytes(b'{"input": "6*7?", "label": "42"}\n{"input": "caf\xe9", "label": "42"}\n')
+    found = check(path)["rows"]
+    assert (found.state, "line 2 is not UTF-8" in found.sentence) == ("fault", True)
+
+
+def test_blank_lines_and_unicodes_line_separators_do_not_shift_the_numbers(check: Check, written: Write) -> None:
+    path = written(GOOD, "", '{"input": "one\u2028two", "label": "1"}', "oops")
+    assert "line 4 is no JSON object" in check(path)["rows"].sentence
+
+
+def test_texts_and_chats_are_prompts_and_numbers_are_labels(check: Check, written: Write) -> None:
+    chat = {"input": [{"role": "user", "content": "7*7?"}], "label": 49.0}
+    found = check(written(GOOD, chat, {"input": "1/2?", "label": 0.5}))
+    assert {name: found[name].state for name in ("rows", "labels", "repeats")} == {
+        "rows": "ok",
+        "labels": "ok",
+        "repeats": "ok",
+    }
+
+
+@pytest.mark.parametrize(
+    ("flag", "finding"), [("--data.input_key", "rows"), ("--data.label_key", "labels")], ids=["prompt", "label"]
+)
+def test_a_column_of_another_name_is_told_with_the_names_that_are_there(
+    flag: str, finding: str, check: Check, written: Write
+) -> None:
+    path = written(GOOD)
+    assert check(path, flag, "gold")[finding].sentence == (
+        f"{path} has no 'gold' in any line: name the column by {flag} (there are 'input', 'label')."
+    )
+
+
+def test_an_empty_file_is_told(check: Check, written: Write) -> None:
+    assert "is empty" in check(written("", ""))["rows"].sentence
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_file_that_is_not_utf_8_is_refused_in_one_sentence(check: Check, tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps(GOOD), encoding=encoding)
+    found = check(path)["rows"]
+    assert found.sentence == f"{path} cannot be read: it is {encoding.upper()} and has to be UTF-8: save it as that."
+
+
+def test_each_file_of_a_mixture_and_the_evaluations_file_are_looked_at(
+    settings: Callable[..., Settings], tmp_path: Path
+) -> None:
+    paths = [tmp_path / f"{name}.jsonl" for name in ("good", "bad", "worse")]
+    for path, row in zip(paths, (GOOD, "oops", "oops"), strict=True):
+        path.write_text(json.dumps(row) + "\n")
+    mixture = f"{paths[0]}, {paths[1]}"
+    asked = settings("--data.prompt_dataset", mixture, "--data.label_key", "label", "--eval.dataset", paths[2])
+    faults = [finding.sentence for finding in check_data(asked, lambda: None) if finding.state == "fault"]
+    assert [fault.partition(":")[0] for fault in faults] == [str(path) for path in paths[1:]]
+
+
+@pytest.mark.parametrize(
+    "source", ["org/dataset-on-a-hub", "data/a.jsonl,data/b.jsonl", "no/such.jsonl", "array.json", "text.txt"]
+)
+def test_what_is_no_file_of_json_lines_here_is_left_to_openrlhf(
+    source: str, check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("array.json").write_text(json.dumps([GOOD]))
+    Path("text.txt").write_text("oops")
+    (found,) = check(Path(source)).values()
+    assert found.state == "skipped"
+
+
+# Labels
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ({"input": "6*7?"}, "has no 'label'"),
+        ({"input": "6*7?", "label": None}, "has no 'label'"),
+        ({"input": "6*7?", "label": "  "}, "has an empty 'label'"),
+        ({"input": "6*7?", "label": True}, "has a 'label' that is true or false, not a text"),
+        ({"input": "6*7?", "label": ["42", "forty-two"]}, "has a 'label' that is a list, not a text"),
+        ({"input": "6*7?", "label": {"answer": "42"}}, "has a 'label' that is an object, not a text"),
+    ],
+)
+def test_a_label_that_would_reach_the_grader_as_something_else_is_a_fault(
+    check: Check, written: Write, row: Any, words: str
+) -> None:
+    path = written(GOOD, row)
+    found = check(path)["labels"]
+    assert (found.state, found.sentence) == (
+        "fault",
+        f"{path}: line 2 {words}: give each row its reference answer as a text.",
+    )
+
+
+def test_without_a_label_key_no_labels_are_asked_for(settings: Callable[..., Settings], written: Write) -> None:
+    asked = settings("--data.prompt_dataset", written({"input": "Say hello."}))
+    assert not [finding for finding in check_data(asked, lambda: None) if finding.state in ("fault", "warning")]
+
+
+# Repeats
+
+
+def test_prompts_that_come_again_are_counted(check: Check, written: Write) -> None:
+    chat = [{"role": "user", "content": "6*7?"}]
+    path = written(GOOD, {"input": "6*8?", "label": "48"}, GOOD, {"input": chat, "label": "42"}, GOOD)
+    found = check(path)["repeats"]
+    assert (found.state, f"{path}: 2 rows repeat a prompt, in lines 3 and 5:" in found.sentence) == ("warning", True)
+
+
+def test_a_prompt_with_two_labels_is_named(check: Check, written: Write) -> None:
+    path = written(GOOD, GOOD, {"input": "6*7?", "label": "43"})
+    found = check(path)["repeats"]
+    assert (found.state, "with another label in line 3: keep" in found.sentence) == ("warning", True)
+
+
+# Lengths
+
+
+def prompt(n: int) -> dict[str, str]:
+    """A row whose prompt has n characters."""
+    return {"input": "x" * n, "label": "1"}
+
+
+@pytest.fixture
+def lengths(check: Check, tokenizer: Any) -> Callable[..., Finding]:
+    def checked(path: Path, max_len: int, max_new_tokens: int | None) -> Finding:
+        flags = ["--data.apply_chat_template", "--data.max_len", max_len]
+        flags += [] if max_new_tokens is None else ["--rollout.max_new_tokens", max_new_tokens]
+        return check(path, *flags, tokenizer=tokenizer)["lengths"]
+
+    return checked
+
+
+def test_a_prompt_may_have_as_many_tokens_as_the_response_leaves(
+    lengths: Callable[..., Finding], written: Write
+) -> None:
+    path = written(prompt(7), prompt(4))  # and 3 tokens of the template
+    found = lengths(path, 30, 20)
+    assert (found.state, found.sentence) == (
+        "ok",
+        f"{path}: the longest of 2 prompts has 10 tokens (line 1), and there is room for 10 (--data.max_len 30 less "
+        "--rollout.max_new_tokens 20).",
+    )
+
+
+def test_a_longer_prompt_is_named(lengths: Callable[..., Finding], written: Write) -> None:
+    path = written(prompt(4), prompt(8), prompt(2), prompt(10))
+    found = lengths(path, 30, 20)
+    assert found.state == "fault"
+    assert found.sentence.startswith(
+        f"{path}: 2 of 4 prompts have more than 10 tokens (--data.max_len 30 less --rollout.max_new_tokens 20), in "
+        "lines 2 and 4, the longest 13 in line 4;"
+    )
+
+
+def test_without_a_length_of_the_response_one_token_is_left_for_it(
+    lengths: Callable[..., Finding], written: Write
+) -> None:
+    path = written(prompt(7))
+    assert lengths(path, 11, None).state == "ok"
+    assert lengths(path, 10, None).state == "fault"
+
+
+def test_a_chat_that_the_template_refuses_is_named(
+    lengths: Callable[..., Finding], written: Write, tokenizer: Any
+) -> None:
+    tokenizer.chat_template = (
+        "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}<user>"
+    )
+    path = written(prompt(3), {"input": [{"role": "system", "content": "x"}], "label": "1"})
+    found = lengths(path, 100, 20)
+    assert (found.state, found.sentence) == (
+        "fault",
+        f"{path}: line 2 cannot be rendered by the chat template (no system): fix these prompts.",
+    )
+
+
+def test_of_many_rows_a_sample_spread_over_the_file_is_measured(
+    lengths: Callable[..., Finding], written: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "SAMPLE", 5)
+    path = written(*[prompt(n) for n in range(1, 18)])
+    found = lengths(path, 40, 20)
+    assert "the longest of 5 sampled (of 17) prompts has 20 tokens (line 17)" in found.sentence
+
+
+# References
+
+
+@pytest.fixture
+def references(settings: Callable[..., Settings]) -> Callable[..., Finding]:
+    def checked(path: Path, client: RewardClientSettings) -> Finding:
+        (found,) = check_references(settings("--data.prompt_dataset", path, "--data.label_key", "label"), client)
+        return found
+
+    return checked
+
+
+def of(service: EmbeddedService) -> RewardClientSettings:
+    return RewardClientSettings((service.url,), token=service.token)
+
+
+def test_references_that_the_real_grader_reads_are_right(
+    references: Callable[..., Finding], written: Write, service: EmbeddedService
+) -> None:
+    path = written(GOOD, {"input": "1/2?", "label": r"\frac{1}{2}"}, {"input": "x?", "label": "(1, 2)"})
+    found = references(path, of(service))
+    assert (found.state, found.sentence) == ("ok", f"{path}: the grader can read each of 3 references.")
+
+
+def test_references_that_the_real_grader_cannot_read_are_named(
+    references: Callable[..., Finding], written: Write, service: EmbeddedService
+) -> None:
+    bad = r"\boxed{}"
+    path = written(GOOD, {"input": "a?", "label": bad}, {"input": "b?", "label": "2"}, {"input": "c?", "label": bad})
+    found = references(path, of(service))
+    assert found.state == "fault"
+    assert found.sentence.startswith(
+        f"{path}: the grader cannot read 2 of 4 references, in lines 2 and 4 (such as {bad!r}), so no"
+    )
+
+
+def test_a_service_that_goes_away_while_it_grades_is_told(
+    references: Callable[..., Finding], written: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(data, "GRADING_SECONDS", 0.5)
+    with FakeRewardServer(always=lambda post: Answer(503, {})) as server:
+        found = references(written(GOOD), RewardClientSettings((server.url,)))
+    assert (found.state, "answered HTTP 503" in found.sentence) == ("fault", True)
