@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from math_reward.client import Settings
 from openrlhf_gtpo.algorithms.table import Estimator, Flag
-from openrlhf_gtpo.rewards.client import RewardClientSettings
-from openrlhf_gtpo.rewards.token import reward_token
 
 __all__ = [
     "MOST_AT_ONCE",
@@ -38,7 +37,7 @@ class RolloutSettings:
     ``reward`` is None when rewards come from a Python function, from an agent or from a reward model.
     """
 
-    reward: RewardClientSettings | None
+    reward: Settings | None
     worker_extension_cls: str
     dtype: str | None = None
     """The engine's precision by vLLM's name. None leaves it to OpenRLHF, whose engines compute in bfloat16."""
@@ -71,7 +70,7 @@ def rollout_settings(args: argparse.Namespace, worker_extension_cls: str, token:
     Args:
         args: as parsed; ``reward.remote_url`` is OpenRLHF's comma-separated list of URLs, or a ``.py`` file.
         worker_extension_cls: dotted name of the class that vLLM adds to its workers.
-        token: bearer token of the reward service; by default `reward_token`'s.
+        token: bearer token of the reward service; by default the environment's.
     """
     flags = vars(args)
     return RolloutSettings(
@@ -90,24 +89,25 @@ def service_urls(flags: Mapping[str, Any]) -> tuple[str, ...] | None:
     return tuple(url.strip() for url in remote.split(",") if url.strip())
 
 
-def reward_client_settings(flags: Mapping[str, Any], token: str | None = None) -> RewardClientSettings | None:
+def reward_client_settings(flags: Mapping[str, Any], token: str | None = None) -> Settings | None:
     """How the rollout actors call the reward services; None where rewards come from elsewhere.
 
     Args:
         flags: OpenRLHF's flat flags.
-        token: bearer token of the services; by default `reward_token`'s.
+        token: bearer token of the services; by default the environment's.
     """
     urls = service_urls(flags)
     if urls is None:
         return None
-    return RewardClientSettings(
+    return Settings(
         urls=urls,
-        token=token or reward_token(),
-        ca_file=flags["reward.ca_file"],
+        token=token,
+        verify=flags["reward.ca_file"],
         timeout=flags["reward.timeout"],
         deadline=0.0 if flags["reward.on_failure"] == "drop_group" else flags["reward.deadline"],
         batch_size=flags["reward.batch_size"],
         max_in_flight=flags["reward.max_in_flight"],
+        reward_models=True,
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from openrlhf_gtpo.cpu.precision import param_dtype
 
-from ..plugin.rewards.fake_reward_server import Answer, FakeRewardServer
+from ..fake_reward_server import Answer, FakeRewardServer
 from .loop import GAP, PROMPTS, SAMPLES, Run, Training, is_right, train
 
 HERE = Path(__file__).parent

@@ -1,18 +1,16 @@
 """Checks a data set: the form of every line, the prompts with the tokenizer, the references with the grader."""
 
-import asyncio
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from math_reward.client import Client, ClientError, Item, Refused, Settings
 from openrlhf_gtpo.data.findings import Finding, fault, ok, places, skipped, warning
 from openrlhf_gtpo.data.json_lines import Unreadable
 from openrlhf_gtpo.data.survey import Row, Survey, read_rows, survey
 from openrlhf_gtpo.data.tokenizer import rendered
 from openrlhf_gtpo.errors import reason
-from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError
-from openrlhf_gtpo.rewards.protocols import RewardRequest
 
 __all__ = ["NAMES", "check_labels", "check_lengths", "check_references", "check_repeats", "check_rows", "sample"]
 
@@ -121,7 +119,7 @@ def check_lengths(
     )
 
 
-def check_references(path: Path, found: Survey, rows: Sequence[Row], service: RewardClientSettings) -> Finding:
+def check_references(path: Path, found: Survey, rows: Sequence[Row], service: Settings) -> Finding:
     """Check that the grader can read the labels.
 
     Args:
@@ -134,8 +132,8 @@ def check_references(path: Path, found: Survey, rows: Sequence[Row], service: Re
     for row in rows:
         lines.setdefault(row.label, []).append(row.line)
     try:
-        bad = asyncio.run(_unreadable(list(lines), service))
-    except RewardError as error:
+        bad = _unreadable(list(lines), service)
+    except ClientError as error:
         return fault(REFERENCES, f"The references were not all graded ({str(error).rstrip('.')}): fix the service.")
     if not bad:
         return ok(REFERENCES, f"{path}: the grader can read each of {_shown(found, rows)} references.")
@@ -148,20 +146,16 @@ def check_references(path: Path, found: Survey, rows: Sequence[Row], service: Re
     )
 
 
-async def _unreadable(references: list[str], service: RewardClientSettings) -> set[str]:
-    """The references that the service cannot read; raises RewardError if it does not answer."""
-    client = RewardClient(dataclasses.replace(service, deadline=GRADING_SECONDS))
-    try:
-        asked = (client.reward(RewardRequest("", reference, "", "")) for reference in references)
-        answers = await asyncio.gather(*asked, return_exceptions=True)
-    finally:
-        await client.aclose()
+def _unreadable(references: list[str], service: Settings) -> set[str]:
+    """The references that the service cannot read; raises ClientError if it does not answer."""
+    items = [Item("", reference, prompt="") for reference in references]
     bad = set()
-    for reference, answer in zip(references, answers, strict=True):
-        if isinstance(answer, RewardError) and answer.permanent:  # the service answered, and refused this reference
-            bad.add(reference)
-        elif isinstance(answer, BaseException):
-            raise answer
+    with Client(**vars(dataclasses.replace(service, deadline=GRADING_SECONDS))) as client:
+        for reference, answer in zip(references, client.grade_many(items, return_exceptions=True), strict=True):
+            if isinstance(answer, Refused) and not answer.cause.refuses_all:
+                bad.add(reference)
+            elif isinstance(answer, ClientError):
+                raise answer
     return bad
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from math_reward.client.settings import GRADE_PATH, speaks_grade
 from openrlhf_gtpo.data import checks as dataset
 from openrlhf_gtpo.data import tokenizer
 from openrlhf_gtpo.data.findings import Finding, fault, skipped
 from openrlhf_gtpo.doctor import hook, machine, packages, reward, room
 from openrlhf_gtpo.errors import reason
-from openrlhf_gtpo.rewards.protocols import GRADE_PATH, speaks_grade
 
 __all__ = ["Announce", "Question", "examine"]
 

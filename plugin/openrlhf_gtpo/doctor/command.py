@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from math_reward.client.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE, check_url
 from openrlhf_gtpo.data.findings import Finding
 from openrlhf_gtpo.doctor.checks import Question, examine
 from openrlhf_gtpo.doctor.machine import RAY_SECONDS, Cluster, ask_cluster
@@ -20,8 +21,6 @@ from openrlhf_gtpo.doctor.table import as_json, line, summary
 from openrlhf_gtpo.driver.device import torch_finds_gpu
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.parsing import Parser
-from openrlhf_gtpo.rewards.client import RewardClientSettings
-from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 
 __all__ = ["main"]
 
@@ -41,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2
     # The client would log each failure that the findings report anyway.
-    logging.getLogger("openrlhf_gtpo").addHandler(logging.NullHandler())
+    logging.getLogger("math_reward.client").addHandler(logging.NullHandler())
     try:
         findings = _examined(asked, in_words=not args.json)
     except KeyboardInterrupt:
@@ -120,7 +119,8 @@ def _urls(text: str | None) -> tuple[str, ...]:
             "--reward_url is for services: `openrlhf-gtpo train --dry-run` looks whether a .py file exists."
         )
     try:
-        RewardClientSettings(urls)
+        for url in urls:
+            check_url(url)
     except ValueError as error:
         raise SettingsError(f"--reward_url: {error}") from None
     return urls

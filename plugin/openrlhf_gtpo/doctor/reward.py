@@ -1,22 +1,17 @@
 """Checks the reward services: sends each a correct and a wrong answer, by the protocol of training."""
 
 import contextlib
-import os
 
+from math_reward.client import Settings
+from math_reward.client.settings import speaks_grade
 from openrlhf_gtpo.data.findings import Finding, fault, ok
-from openrlhf_gtpo.errors import SettingsError, reason
-from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.rewards.embedded import EmbeddedServiceError, start_embedded_service
 from openrlhf_gtpo.rewards.probe import ServiceUnusable, ask_known_answers
-from openrlhf_gtpo.rewards.protocols import speaks_grade
-from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE, reward_token
 
 __all__ = ["check_rewards"]
 
 
-def check_rewards(
-    urls: tuple[str, ...], cleanup: contextlib.ExitStack
-) -> tuple[list[Finding], RewardClientSettings | None]:
+def check_rewards(urls: tuple[str, ...], cleanup: contextlib.ExitStack) -> tuple[list[Finding], Settings | None]:
     """One finding for each URL; without URLs, the built-in service is started and checked.
 
     Args:
@@ -29,17 +24,11 @@ def check_rewards(
     if not urls:
         return _embedded(cleanup)
     findings, working = [], None
-    source = TOKEN_FILE_VARIABLE if os.environ.get(TOKEN_FILE_VARIABLE) else TOKEN_VARIABLE
-    try:
-        token = reward_token()
-    except SettingsError as error:
-        return [fault("reward token", str(error))], None
     for url in urls:
         try:
-            settings = RewardClientSettings((url,), token=token, deadline=0.0)
+            settings = Settings((url,), deadline=0.0, reward_models=True)
         except ValueError as error:  # about the token, since the URL was checked before
-            findings.append(fault(f"reward {url}", f"{source} cannot be used ({reason(error)}): set it again."))
-            continue
+            return [fault("reward token", str(error))], None
         found = _round_trip(f"reward {url}", settings)
         findings.append(found)
         if found.state == "ok" and (working is None or (speaks_grade(url) and not speaks_grade(working.urls[0]))):
@@ -47,18 +36,18 @@ def check_rewards(
     return findings, working
 
 
-def _embedded(cleanup: contextlib.ExitStack) -> tuple[list[Finding], RewardClientSettings | None]:
+def _embedded(cleanup: contextlib.ExitStack) -> tuple[list[Finding], Settings | None]:
     name = "reward service"
     try:
         service = cleanup.enter_context(start_embedded_service(workers=1))
     except EmbeddedServiceError as error:
         return [fault(name, str(error))], None
-    settings = RewardClientSettings((service.url,), token=service.token, deadline=0.0)
+    settings = Settings((service.url,), token=service.token, deadline=0.0)
     found = _round_trip(name, settings)
     return [found], settings if found.state == "ok" else None
 
 
-def _round_trip(name: str, settings: RewardClientSettings) -> Finding:
+def _round_trip(name: str, settings: Settings) -> Finding:
     try:
         answers = ask_known_answers(settings)
     except ServiceUnusable as unusable:

@@ -9,16 +9,15 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from math_reward.client.settings import token_of_environment
 from openrlhf_gtpo.data.named_files import data_faults, is_offline, model_fault, python_fault
 from openrlhf_gtpo.driver.command_line import openrlhfs_refusal
 from openrlhf_gtpo.driver.device import choose_device
 from openrlhf_gtpo.driver.model_size import positions_of, too_few_positions
 from openrlhf_gtpo.driver.refusals import refusals
 from openrlhf_gtpo.driver.training_data import check_training_data, guide_faults
-from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_warnings
 from openrlhf_gtpo.likeness import did_you_mean
-from openrlhf_gtpo.rewards.token import reward_token
 from openrlhf_gtpo.settings import reward_client_settings
 
 __all__ = ["of_content", "of_flags", "of_services"]
@@ -37,8 +36,8 @@ def of_flags(args: argparse.Namespace, platform_refusals: Callable[[argparse.Nam
     """
     found = refusals(args) + platform_refusals(args)
     try:
-        reward_token()
-    except SettingsError as error:
+        token_of_environment()
+    except ValueError as error:
         found.append(str(error))
     found += _missing_files(vars(args))
     refusal = None if found else openrlhfs_refusal(args)

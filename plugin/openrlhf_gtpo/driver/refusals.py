@@ -4,12 +4,11 @@ import argparse
 import math
 from typing import Any
 
+from math_reward.client.settings import check_url, trusted
 from openrlhf_gtpo.algorithms.table import ESTIMATORS, estimator_flags, ours
 from openrlhf_gtpo.driver.cuda_architectures import architecture_faults
 from openrlhf_gtpo.driver.flags import ENTROPY_BONUS
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_refusals
-from openrlhf_gtpo.rewards.certificates import trusted
-from openrlhf_gtpo.rewards.client_settings import check_url
 from openrlhf_gtpo.settings import rewards_are_embedded, service_urls
 
 __all__ = ["gpu_refusals", "refusals"]

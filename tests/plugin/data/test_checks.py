@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from math_reward.client import Settings
 from openrlhf_gtpo.data import checks as dataset
 from openrlhf_gtpo.data.checks import (
     check_labels,
@@ -16,10 +17,9 @@ from openrlhf_gtpo.data.checks import (
     sample,
 )
 from openrlhf_gtpo.data.survey import Survey, survey
-from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.rewards.embedded import EmbeddedService
 
-from ..rewards.fake_reward_server import Answer, FakeRewardServer
+from ...fake_reward_server import Answer, FakeRewardServer
 
 Write = Callable[..., Path]
 GOOD = {"input": "6*7?", "label": "42"}
@@ -233,7 +233,7 @@ def test_of_many_rows_a_sample_spread_over_the_file_is_measured(
 
 def references(path: Path, service: EmbeddedService) -> Any:
     looked = looked_at(path)
-    settings = RewardClientSettings((service.url,), token=service.token)
+    settings = Settings((service.url,), token=service.token)
     return check_references(path, looked, sample(path, looked, "input", "label"), settings)
 
 
@@ -258,7 +258,5 @@ def test_a_service_that_goes_away_while_it_grades_is_told(written: Write, monkey
     path = written(GOOD)
     looked = looked_at(path)
     with FakeRewardServer(always=lambda post: Answer(503, {})) as server:
-        found = check_references(
-            path, looked, sample(path, looked, "input", "label"), RewardClientSettings((server.url,))
-        )
+        found = check_references(path, looked, sample(path, looked, "input", "label"), Settings((server.url,)))
     assert (found.state, "answered HTTP 503" in found.sentence) == ("fault", True)

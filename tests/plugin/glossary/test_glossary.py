@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from math_reward.client import Stats
 from openrlhf_gtpo.algorithms.mixed_policy import guide_statistics
 from openrlhf_gtpo.controller.during_training import with_every_k
 from openrlhf_gtpo.controller.generator import RewardTally
@@ -20,7 +21,6 @@ from openrlhf_gtpo.glossary.declared import GLOSSARY, describe
 from openrlhf_gtpo.glossary.metric import Entry, Metric
 from openrlhf_gtpo.guide.groups import MARKS, GuideTally
 from openrlhf_gtpo.report.curves import CURVES
-from openrlhf_gtpo.rewards.client import RewardClientStats
 
 ROOT = Path(__file__).resolve().parents[3]
 PLUGIN = ROOT / "plugin" / "openrlhf_gtpo"
@@ -59,7 +59,7 @@ def test_what_the_plugins_own_functions_log_has_an_entry_of_that_name_in_that_fi
         "algorithms/mixed_policy.py": of_guide,
         "controller/generator.py": RewardTally().metrics(),
         "guide/groups.py": {**GuideTally().metrics(), **dict.fromkeys(MARKS)},
-        "controller/trainers.py": [f"reward/{field.name}_total" for field in dataclasses.fields(RewardClientStats)],
+        "controller/trainers.py": [f"reward/{field.name}_total" for field in dataclasses.fields(Stats)],
     }
     for file, names in made.items():
         for name in names:
@@ -163,7 +163,7 @@ def test_a_family_has_as_many_names_as_its_words_together() -> None:
 
 
 def test_times_and_counts_of_requests_are_marked_and_nothing_else_is() -> None:
-    counters = {f"reward/{field.name}_total" for field in dataclasses.fields(RewardClientStats)}
+    counters = {f"reward/{field.name}_total" for field in dataclasses.fields(Stats)}
     times = {entry.name for entry in ENTRIES if entry.unit == "seconds"}
     assert {entry.name for entry in ENTRIES if not entry.repeats} == counters | times
     for name in ("timing/step_total", "reward/wait_seconds_max", "guide/wait_seconds", "shaping/seconds"):
