@@ -36,7 +36,7 @@ class Rules:
 PLUGIN = Rules(
     ROOT / "plugin" / "openrlhf_gtpo",
     layers=[
-        ["__init__", "errors", "likeness", "seeds", "tables"],
+        ["__init__", "errors", "seeds", "tables"],
         ["parsing", "algorithms with shaping", "glossary"],
         ["engine with vllm_entropy with vllm_worker", "rewards", "openrlhf_internals", "sent_once"],
         ["settings", "data"],

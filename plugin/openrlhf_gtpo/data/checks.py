@@ -7,7 +7,7 @@ from typing import Any
 
 from math_reward.client import Client, ClientError, Item, Refused, Settings
 from openrlhf_gtpo.data.findings import Finding, fault, ok, places, skipped, warning
-from openrlhf_gtpo.data.json_lines import Unreadable
+from openrlhf_gtpo.data.json_lines import NotOpened, Unreadable
 from openrlhf_gtpo.data.survey import Row, Survey, read_rows, survey
 from openrlhf_gtpo.data.tokenizer import rendered
 from openrlhf_gtpo.errors import reason
@@ -33,8 +33,8 @@ def check_rows(path: Path, input_key: str, label_key: str) -> tuple[Finding, Sur
     try:
         found = survey(path, input_key, label_key)
     except Unreadable as error:
-        said = str(error) if "save it" in str(error) else f"{error}: fix the path or its permissions"
-        return fault(ROWS, f"{path} cannot be read: {said}."), None
+        fix = ": fix the path or its permissions" if isinstance(error, NotOpened) else ""
+        return fault(ROWS, f"{path} cannot be read: {error}{fix}."), None
     if not found.rows:
         return fault(ROWS, f"{path} is empty: give a file with one JSON object per line."), None
     if found.columns and input_key not in found.columns and len(found.bad_rows[f"has no {input_key!r}"]) == found.rows:

@@ -118,6 +118,8 @@ def _urls(text: str | None) -> tuple[str, ...]:
         raise SettingsError(
             "--reward_url is for services: `openrlhf-gtpo train --dry-run` looks whether a .py file exists."
         )
+    if not urls:
+        raise SettingsError("--reward_url has no URL: write one such as http://127.0.0.1:8000, or leave it out.")
     try:
         for url in urls:
             check_url(url)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from math_reward.client.settings import token_of_environment
+from math_reward.nearest import did_you_mean
 from openrlhf_gtpo.data.named_files import data_faults, is_offline, model_fault, python_fault
 from openrlhf_gtpo.driver.command_line import openrlhfs_refusal
 from openrlhf_gtpo.driver.device import choose_device
@@ -17,7 +18,6 @@ from openrlhf_gtpo.driver.model_size import positions_of, too_few_positions
 from openrlhf_gtpo.driver.refusals import refusals
 from openrlhf_gtpo.driver.training_data import check_training_data, guide_faults
 from openrlhf_gtpo.guide.settings import GuideSettings, guide_warnings
-from openrlhf_gtpo.likeness import did_you_mean
 from openrlhf_gtpo.settings import reward_client_settings
 
 __all__ = ["of_content", "of_flags", "of_services"]

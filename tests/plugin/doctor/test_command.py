@@ -26,7 +26,7 @@ from openrlhf_gtpo.doctor.checks import Question
         ),
         (["--ray_address", "local"], "--ray_address is local, which is not the address of a cluster: leave it out."),
         (["--reward_url", "localhost:8000"], "not 'localhost:8000'."),
-        (["--reward_url", ","], "urls must be a tuple of at least one reward URL."),
+        (["--reward_url", ","], "--reward_url has no URL: write one such as http://127.0.0.1:8000, or leave it out."),
     ],
 )
 def test_what_has_no_meaning_is_refused_in_one_sentence(
