@@ -7,7 +7,7 @@ import random
 from urllib.parse import urlsplit, urlunsplit
 
 from math_reward.client.errors import Cause
-from math_reward.client.protocols import Failure, GradeProtocol, OpenRLHFProtocol
+from math_reward.client.protocols import Failure, GradeProtocol, OpenRLHFProtocol, Protocol
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Endpoint:
         """``grades``: whether it speaks the reward service's own protocol, else OpenRLHF's."""
         self.url = url
         self.label = urlunsplit(urlsplit(url)._replace(query=""))
-        self.protocol: type[GradeProtocol] | type[OpenRLHFProtocol] = GradeProtocol if grades else OpenRLHFProtocol
+        self.protocol: Protocol = GradeProtocol if grades else OpenRLHFProtocol
         self.single_only = False
         self.shares_prompts = False
         self.in_flight = 0

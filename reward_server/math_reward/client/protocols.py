@@ -251,6 +251,9 @@ class OpenRLHFProtocol:
         ]
 
 
+Protocol = type[GradeProtocol] | type[OpenRLHFProtocol]
+
+
 def _scored(reward: Any, score: Any, logs: dict[str, Any], item: Item) -> Result:
     for verdict in NO_JUDGEMENT:  # the reward service, asked by this protocol, reports these in extra_logs
         if logs.get(f"verdict_{verdict}") == 1 and (failure := no_judgement(Result(0.0, False, verdict), item)):
@@ -282,7 +285,7 @@ def _column(values: Any, name: str, n: int) -> list[Any]:
     return values
 
 
-def body(protocol: type[GradeProtocol] | type[OpenRLHFProtocol], items: Sequence[Item], shared_prompts: bool) -> bytes:
+def body(protocol: Protocol, items: Sequence[Item], shared_prompts: bool) -> bytes:
     """The body of a request.
 
     Raises:
@@ -295,9 +298,7 @@ def body(protocol: type[GradeProtocol] | type[OpenRLHFProtocol], items: Sequence
         raise Failure(said, Cause.ITEM, divisible=True) from None
 
 
-def outcomes(
-    protocol: type[GradeProtocol] | type[OpenRLHFProtocol], content: bytes, items: Sequence[Item]
-) -> list[Result | Failure]:
+def outcomes(protocol: Protocol, content: bytes, items: Sequence[Item]) -> list[Result | Failure]:
     """The outcome of each item, from the body of an answer.
 
     Raises:

@@ -1,79 +1,13 @@
-"""How items are put together in batches: in the queue itself, and as services see it."""
+"""How items are put together in batches, as services see it."""
 
 import asyncio
 
 import pytest
 
 from math_reward.client import Refused, Unavailable
-from math_reward.client.waiting import Queue, Waiting, limit_to_half
 
 from ...fake_reward_server import Answer, FakeRewardServer
-from .asking import PATHS, asking, item, outcomes, rewards
-
-# The queue itself; times are made up
-
-
-def waiting(text: object, now: float = 0.0) -> Waiting:
-    return Waiting(item(text), now, asyncio.get_running_loop().create_future())
-
-
-def texts(batch: list[Waiting]) -> list[str]:
-    return [one.item.completion for one in batch]
-
-
-async def test_a_batch_that_is_not_full_waits_for_others_from_its_first_items_time() -> None:
-    queue = Queue(batch_size=3, batch_wait=5.0)
-    for now in (100.0, 101.0):
-        queue.add(waiting(now, now))
-    assert queue.due_at() == 105.0
-    queue.add(waiting("third", 102.0))
-    assert queue.due_at() < 100.0, "full: at once"
-
-
-async def test_for_a_service_that_takes_single_items_every_item_is_due_at_once() -> None:
-    queue = Queue(batch_size=3, batch_wait=5.0)
-    queue.add(waiting("a", 100.0))
-    assert queue.due_at(single=True) < 100.0
-    queue.add(waiting("b", 100.0))
-    assert texts(queue.take(single=True)) == ["a"]
-    assert len(queue) == 1
-
-
-async def test_batches_are_cut_in_order_and_what_comes_back_goes_first() -> None:
-    queue = Queue(batch_size=3, batch_wait=0.0)
-    for i in range(5):
-        queue.add(waiting(i))
-    first = queue.take()
-    assert texts(first) == ["0", "1", "2"]
-    queue.put_back(first)
-    assert [texts(queue.take()), texts(queue.take())] == [["0", "1", "2"], ["3", "4"]]
-    assert queue.take() == []
-
-
-@pytest.mark.parametrize("size", [2, 3, 7, 8, 9, 33, 64])
-async def test_halving_leaves_every_item_alone_after_few_rounds_and_loses_none(size: int) -> None:
-    """A batch always fails: after at most log2(size) + 1 rounds each item has been sent alone."""
-    queue = Queue(batch_size=64, batch_wait=0.0)
-    for i in range(size):
-        queue.add(waiting(i))
-    alone: list[str] = []
-    rounds = 0
-    while queue:
-        rounds += 1
-        batches = []
-        while queue:
-            batches.append(queue.take())
-        for batch in reversed(batches):
-            if len(batch) == 1:
-                alone += texts(batch)
-            else:
-                limit_to_half(batch)
-                queue.put_back(batch)
-    assert sorted(alone, key=int) == [str(i) for i in range(size)]
-    assert rounds <= size.bit_length() + 1
-
-
-# As services see it
+from .asking import PATHS, asking, lines, outcomes, rewards
 
 
 async def test_a_hundred_concurrent_callers_share_two_requests_and_each_gets_its_own_reward() -> None:
@@ -158,7 +92,7 @@ async def test_a_reward_model_written_for_openrlhfs_own_client_gets_one_query_at
         async with asking(server.url + "/get_reward", deadline=deadline, batch_wait=0.5) as client:
             assert await rewards(client, *range(5)) + await rewards(client, *range(5, 9)) == list(range(9))
         assert [len(post.texts) for post in server.posts] == [5] + 9 * [1]
-    [line] = [record.getMessage() for record in caplog.records if record.name.startswith("math_reward")]
+    [line] = lines(caplog)
     assert "from now on it gets one at a time" in line
 
 
