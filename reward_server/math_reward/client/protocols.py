@@ -177,10 +177,11 @@ def _graded(result: Any, item: Item) -> Result:
     """A service of another version, or another one with this protocol, may leave out what nobody needs."""
     if not isinstance(result, dict):
         raise wrong(f"gave a result that is {_kind(result)}, not an object")
-    texts: dict[str, Any] = {}
-    for name, default in {"verdict": None, "reference": "", "answer": None, "detail": None, "stage": None}.items():
-        value = texts[name] = result.get(name, default)
-        if not isinstance(value, str) and (value is not None or name in ("verdict", "reference")):
+    texts: dict[str, Any] = {"reference": result.get("reference") or ""}
+    for name in ("verdict", "answer", "detail", "stage"):
+        texts[name] = result.get(name)
+    for name, value in texts.items():
+        if not isinstance(value, str) and (value is not None or name == "verdict"):
             raise wrong(f"gave a {name!r} that is {_kind(value)}, not a text")
     if failure := no_judgement(Result(0.0, False, **texts), item):
         raise failure

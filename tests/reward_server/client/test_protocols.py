@@ -152,7 +152,7 @@ async def test_every_shape_that_openrlhfs_reward_models_answer_in_is_understood(
 
 @pytest.mark.parametrize("verdict", ["wrong", "no_answer", "timeout", "too_complex", "a verdict of a later version"])
 async def test_a_verdict_on_the_completion_is_a_reward_that_keeps_it(verdict: str) -> None:
-    answer = body(reward=0.0, correct=False, verdict=verdict)
+    answer = body(reward=0.0, correct=False, verdict=verdict, reference=None, detail=None)
     with FakeRewardServer([Answer(body=answer)]) as server:
         async with asking(server.url) as client:
             [result] = await outcomes(client, 1)
@@ -220,6 +220,7 @@ async def test_a_bad_reference_fails_at_once_and_its_row_can_be_found(path: str,
         ("", body(verdict="absent"), "'verdict' that is null"),
         ("", body(verdict=1), "'verdict' that is a number"),
         ("", body(answer=1), "'answer' that is a number"),
+        ("", body(reference=["1"]), "'reference' that is a list"),
         (MODEL, b"<html></html>", "HTML that is not JSON"),
         (MODEL, {"error": "out of memory"}, "without 'rewards'"),
         (MODEL, {"rewards": None}, "without 'rewards'"),
