@@ -29,7 +29,7 @@ HINTS = {
     413: "shorten the completion, or raise the service's MATH_REWARD_MAX_BODY_BYTES",
     422: "fix the item, or the URL if that is no reward service",
 }
-"""Status -> what to do."""
+"""Status of 4xx -> what to do; for the others the service's log says it."""
 
 CAUSES = {401: Cause.TOKEN, 403: Cause.TOKEN, 404: Cause.PATH, 405: Cause.PATH}
 """Status of 4xx -> cause; `Cause.ITEM` for the others."""
@@ -333,10 +333,10 @@ def refusal(status: int, retry_after: str | None, content: bytes, *, of_reward_m
             divisible=not busy,
             retry_after=_seconds(retry_after),
         )
-    hint = "; ".join(filter(None, [said.rstrip("."), HINTS.get(status)]))
+    hint = "; ".join(filter(None, [said.rstrip("."), HINTS.get(status, "check the service's log")]))
     cause = CAUSES.get(status, Cause.ITEM)
     return Failure(
-        f"refused the request with HTTP {status}" + (f" ({hint})" if hint else ""),
+        f"refused the request with HTTP {status} ({hint})",
         cause,
         divisible=cause is Cause.ITEM and (of_reward_model or status in (413, 422)),
     )

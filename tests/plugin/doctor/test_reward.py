@@ -119,7 +119,7 @@ def test_a_score_of_minus_one_for_a_wrong_answer_is_right_as_in_training() -> No
         (Answer(404, {}), "HTTP 404 (fix the path of the URL)."),
         (Answer(body=b"<html>"), "answered HTML that is not JSON. Check the service's log."),
         (Answer(drop=True), "(if it has TLS, write https:// in its URL). Check the service's log."),
-        (Answer(400, {}), "refused the request with HTTP 400."),
+        (Answer(400, {}), "refused the request with HTTP 400 (check the service's log)."),
     ],
 )
 def test_a_service_that_answers_something_else_is_told_in_the_clients_words(answer: Answer, words: str) -> None:
