@@ -12,4 +12,5 @@ uv=$(command -v uv || echo .venv/bin/uv)
 exec "$uv" pip compile launch/requirements-cpu.in pyproject.toml --extra quickstart --extra test --extra docs \
     reward_server/pyproject.toml --extra server --extra client --extra math-verify \
     --override launch/requirements-cpu.overrides --universal --python-version 3.10 --no-python-downloads --generate-hashes \
-    --no-annotate --custom-compile-command "bash launch/lock.sh" --quiet --output-file launch/requirements-cpu.txt "$@"
+    --no-emit-package math-reward --no-annotate --custom-compile-command "bash launch/lock.sh" --quiet \
+    --output-file launch/requirements-cpu.txt "$@"

@@ -60,7 +60,7 @@ base=$(find_python)
 if [ "$*" = --dry-run ]; then
     uv=$(command -v uv || command -v .venv/bin/uv) || fail "--dry-run needs uv: install it by \`pip install uv\`."
     exec "$uv" pip compile --quiet --no-header --no-annotate --python "$base" --override "$overrides" \
-        pyproject.toml reward_server/pyproject.toml "${extras[@]}"
+        --no-emit-package math-reward pyproject.toml reward_server/pyproject.toml "${extras[@]}"
 fi
 
 [ -x "$python" ] || "$base" -m venv "$venv"

@@ -27,6 +27,8 @@ class Rules:
     ``a with b`` is one room that has a public file of its own."""
     never: Mapping[str, Sequence[str]]
     """Room -> packages that neither it nor what it loads may import; ``*`` is every room."""
+    allowed: Sequence[str] = ()
+    """Modules of packages in ``never`` that every room may import all the same."""
     exceptions: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(module, what it imports) -> why it may."""
 
@@ -34,7 +36,7 @@ class Rules:
 PLUGIN = Rules(
     ROOT / "plugin" / "openrlhf_gtpo",
     layers=[
-        ["__init__", "errors", "likeness", "seeds", "tables"],
+        ["__init__", "errors", "seeds", "tables"],
         ["parsing", "algorithms with shaping", "glossary"],
         ["engine with vllm_entropy with vllm_worker", "rewards", "openrlhf_internals", "sent_once"],
         ["settings", "data"],
@@ -58,6 +60,7 @@ PLUGIN = Rules(
         "report": ["torch", "openrlhf", "ray", "vllm", "transformers", "deepspeed"],
         "cli": ["torch", "openrlhf", "ray", "vllm", "transformers", "deepspeed"],
     },
+    allowed=["math_reward.client", "math_reward.json_lines", "math_reward.nearest"],
 )
 
 SERVICE = Rules(
@@ -193,7 +196,8 @@ def _forbidden_packages(rules: Rules, imports: Mapping[str, list[Import]]) -> It
         never = {*rules.never.get("*", ())}.union(*(rules.never.get(room, ()) for room in table_name.split(" with ")))
         for way, one in _loaded(name, imports):
             package = one.imported.split(".")[0]
-            if package in never and (name, package) not in rules.exceptions:
+            allowed = any(is_of(one.imported, module) for module in rules.allowed)
+            if package in never and not allowed and (name, package) not in rules.exceptions:
                 through = f" through {', '.join(way[1:])}" if way[1:] else f", line {one.line},"
                 yield f"{name}{through} imports {package}, which it may not."
 
@@ -299,10 +303,19 @@ def test_a_function_that_loads_a_package_late_does_not_bring_it_to_who_imports_t
     assert complaints(made_up(tmp_path, {"house/pure/sums.py": "def f():\n    import heavy\n"})) == []
 
 
+def test_a_module_of_a_forbidden_package_can_be_allowed(tmp_path: Path) -> None:
+    lines = "import rival.client\nfrom rival.client.parts import one\nimport rival.clients\nfrom rival import client\n"
+    rules = made_up(tmp_path, {"house/words.py": lines})
+    said = complaints(Rules(rules.folder, rules.layers, rules.never, allowed=["rival.client"]))
+    assert [one for one in said if one.startswith("house.words,")] == [
+        f"house.words, line {line}, imports rival, which it may not." for line in (3, 4)
+    ]
+
+
 def test_an_exception_allows_one_import_and_is_named_when_nothing_needs_it(tmp_path: Path) -> None:
     why = {("house.left.door", "heavy"): "Its door is heavy."}
     rules = made_up(tmp_path, {"house/left/door.py": "import heavy.engine\n", "house/left/two.py": "import heavy\n"})
-    excused = Rules(rules.folder, rules.layers, rules.never, why)
+    excused = Rules(rules.folder, rules.layers, rules.never, exceptions=why)
     assert complaints(excused) == ["house.left.two, line 1, imports heavy, which it may not."]
     (rules.folder / "left" / "two.py").unlink()
     (rules.folder / "left" / "door.py").write_text("")
@@ -347,6 +360,11 @@ def test_the_page_shows_the_packages_that_are_never_loaded(name: str, rules: Rul
         for room, packages in rows
     }
     assert shown == {room: list(packages) for room, packages in rules.never.items()}
+
+
+def test_the_page_shows_what_the_plugin_may_import_of_the_service() -> None:
+    (sentence,) = re.findall(r"^Of `math_reward` .*?\.$", section("What the plugin never loads"), re.M | re.S)
+    assert re.findall(r"`(math_reward\.\w+)`", sentence) == list(PLUGIN.allowed)
 
 
 @pytest.mark.parametrize(("name", "rules"), [("plugin", PLUGIN), ("service", SERVICE)])

@@ -74,11 +74,13 @@ def test_an_image_says_which_version_and_commit_it_is_of(folder: str) -> None:
         assert f'--build-arg "{argument}=' in (ROOT / "launch" / "release.sh").read_text(encoding="utf-8")
 
 
-def test_the_plugin_depends_on_nothing_of_the_service() -> None:
+def test_the_plugin_depends_on_the_services_client_alone_and_takes_it_from_here() -> None:
     found = project(".")["project"]
     lists = [found["dependencies"], *found["optional-dependencies"].values()]
-    assert [line for lines in lists for line in lines if line.startswith("math-reward")] == []
-    assert project(".")["tool"]["uv"]["workspace"]["members"] == ["reward_server"]
+    assert [line for lines in lists for line in lines if line.startswith("math-reward")] == ["math-reward[client]"]
+    uv = project(".")["tool"]["uv"]
+    assert uv["workspace"]["members"] == ["reward_server"]
+    assert uv["sources"] == {"math-reward": {"workspace": True}}
 
 
 def test_both_have_the_repositorys_licence() -> None:

@@ -148,6 +148,9 @@ _INTERNALS = {
 }
 
 
+INSTALL_ALL = "install it with all its requirements by `bash launch/setup_gpu.sh` (setup.sh without a GPU)"
+
+
 class OpenRLHFMismatch(UserError):
     """OpenRLHF is missing, outside the supported range, or differs from the release of its version."""
 
@@ -176,7 +179,7 @@ def check() -> str:
             target = importlib.import_module(module)
         except ImportError as error:
             raise OpenRLHFMismatch(
-                f"OpenRLHF {found} is installed, but {module} cannot be imported: {error}."
+                f"OpenRLHF {found} is installed, but {module} cannot be imported ({error}): {INSTALL_ALL}."
             ) from error
         for attribute in attributes:
             _look_up(target, attribute, found, install)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from openrlhf_gtpo.likeness import did_you_mean
+from math_reward.nearest import did_you_mean
 
 __all__ = ["Parser", "dispatch", "unknown"]
 

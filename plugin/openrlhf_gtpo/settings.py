@@ -13,10 +13,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from math_reward.client import Settings as ClientSettings
 from openrlhf_gtpo.algorithms.table import Flag
 from openrlhf_gtpo.openrlhf_internals import hierarchize
-from openrlhf_gtpo.rewards.client import RewardClientSettings
-from openrlhf_gtpo.rewards.token import reward_token
 
 __all__ = ["MOST_AT_ONCE", "GuideSettings", "RolloutSettings", "Settings"]
 
@@ -48,7 +47,7 @@ class RolloutSettings:
     ``reward`` is None when rewards come from a Python function, from an agent or from a reward model.
     """
 
-    reward: RewardClientSettings | None
+    reward: ClientSettings | None
     worker_extension_cls: str
     """Dotted name of the class that vLLM adds to its workers."""
     dtype: str | None = None
@@ -165,23 +164,24 @@ class Settings:
             return None
         return tuple(url.strip() for url in remote.split(",") if url.strip())
 
-    def reward_client(self, token: str | None = None) -> RewardClientSettings | None:
+    def reward_client(self, token: str | None = None) -> ClientSettings | None:
         """How the rollout actors call the reward services; None where rewards come from elsewhere.
 
         Args:
-            token: bearer token of the services; by default `reward_token`'s.
+            token: bearer token of the services; by default the environment's.
         """
         flags = self.flags
         if self.service_urls is None:
             return None
-        return RewardClientSettings(
+        return ClientSettings(
             urls=self.service_urls,
-            token=token or reward_token(),
-            ca_file=flags["reward.ca_file"],
+            token=token,
+            verify=flags["reward.ca_file"],
             timeout=flags["reward.timeout"],
             deadline=0.0 if flags["reward.on_failure"] == "drop_group" else flags["reward.deadline"],
             batch_size=flags["reward.batch_size"],
             max_in_flight=flags["reward.max_in_flight"],
+            reward_models=True,
         )
 
     @property

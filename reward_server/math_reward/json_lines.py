@@ -1,16 +1,17 @@
-"""Reads files with a JSON object on each line, and reference answers.
+"""Reads files with a JSON object on each line, and reference answers: for the service's commands, and for everything
+of the plugin that reads a data set.
 
-The plugin, which cannot import the service, has ``openrlhf_gtpo/data/json_lines.py``, and one test holds both to the
-same readings. A file is UTF-8, with or without a byte order mark, and its lines end with LF or CRLF.
+A file is UTF-8, with or without a byte order mark, and its lines end with LF or CRLF.
 """
 
 import json
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = [
     "MAX_REFERENCES",
+    "Line",
     "NoAnswer",
     "NoRow",
     "NotUTF8",
@@ -33,7 +34,15 @@ class NotUTF8(ValueError):
 
 
 class NoRow(ValueError):
-    """A line is not a JSON object; the message is a sentence that says why."""
+    """A line is not a JSON object; the message is a sentence that says why.
+
+    Attributes:
+        brief: the same as half a sentence after "it", without what is of this line alone.
+    """
+
+    def __init__(self, sentence: str, brief: str = "is no JSON object") -> None:
+        super().__init__(sentence)
+        self.brief = brief
 
 
 class NoAnswer(ValueError):
@@ -51,17 +60,32 @@ def check_encoding(head: bytes) -> None:
         raise NotUTF8(f"it is {encoding[:6].upper()} and has to be UTF-8: save it as that")
 
 
-def lines_of(file: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The number, from 1, and the content of each line that is not blank.
+class Line(NamedTuple):
+    """One line that is not blank."""
+
+    number: int
+    """From 1, blank lines included."""
+    offset: int
+    """Of its first byte in the file."""
+    content: bytes
+
+
+def lines_of(file: Iterable[bytes]) -> Iterator[Line]:
+    """The lines of a file that was opened in binary.
+
+    Only a line feed ends a line: texts in a JSON object may contain other characters at which ``str.splitlines`` would
+    split (U+2028, U+0085, a form feed).
 
     Raises:
         NotUTF8: at the first line.
     """
+    offset = 0
     for number, content in enumerate(file, 1):
         if number == 1:
             check_encoding(content[:4])
         if content.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n"):
-            yield number, content
+            yield Line(number, offset, content)
+        offset += len(content)
 
 
 def object_of(content: bytes) -> dict[str, Any]:
@@ -73,7 +97,7 @@ def object_of(content: bytes) -> dict[str, Any]:
     try:
         row = json.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise NoRow("It is not UTF-8 text.") from None
+        raise NoRow("It is not UTF-8 text.", "is not UTF-8") from None
     except json.JSONDecodeError as error:
         raise NoRow(f"It is not JSON: {error.msg} at character {error.colno}.") from None
     except ValueError:  # Python reads no longer integers.

@@ -15,15 +15,15 @@ import random
 import sys
 import time
 
-from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings
+from math_reward.client import Item, Settings
+from openrlhf_gtpo.rewards.client import RewardClient
 from openrlhf_gtpo.rewards.embedded import start_embedded_service
-from openrlhf_gtpo.rewards.protocols import RewardRequest
 
 PROSE = "So we write $x_{%d} = \\frac{%d}{%d} + \\sqrt{%d}$, and by the previous step it follows that it is larger. "
 SHARE = 0.05  # of the generation's time that the wait is to stay below
 
 
-def responses(count: int, tokens: int, source: random.Random) -> list[RewardRequest]:
+def responses(count: int, tokens: int, source: random.Random) -> list[Item]:
     found = []
     for i in range(count):
         parts, length = [], 0
@@ -34,11 +34,11 @@ def responses(count: int, tokens: int, source: random.Random) -> list[RewardRequ
         answer = f"\\frac{{{a}}}{{{b}}} + \\sqrt{{{a * a * b}}}"
         reference = f"{a}/{b} + {a}\\sqrt{{{b}}}" if i % 2 else f"{a}/{b} + {a + 1}\\sqrt{{{b}}}"
         completion = "".join(parts) + f"So it is $\\boxed{{{answer}}}$."
-        found.append(RewardRequest(completion=completion, reference=reference, prompt=f"Problem {i}.", query=""))
+        found.append(Item(completion, reference, prompt=f"Problem {i}."))
     return found
 
 
-async def simulate(batch: list[RewardRequest], seconds: float, settings: RewardClientSettings) -> tuple[float, int]:
+async def simulate(batch: list[Item], seconds: float, settings: Settings) -> tuple[float, int]:
     """Seconds from the last token to the last reward, and how many were correct."""
     source = random.Random(1)
     ends = sorted(seconds * source.betavariate(4, 2) for _ in batch)
@@ -46,7 +46,7 @@ async def simulate(batch: list[RewardRequest], seconds: float, settings: RewardC
     client = RewardClient(settings)
     begin = time.monotonic()
 
-    async def one(request: RewardRequest, end: float) -> float:
+    async def one(request: Item, end: float) -> float:
         await asyncio.sleep(begin + end - time.monotonic())
         return (await client.reward(request)).reward
 
@@ -54,7 +54,7 @@ async def simulate(batch: list[RewardRequest], seconds: float, settings: RewardC
         rewards = await asyncio.gather(*(one(request, end) for request, end in zip(batch, ends, strict=True)))
         return time.monotonic() - begin - ends[-1], int(sum(rewards))
     finally:
-        await client.aclose()
+        client.close()
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def main() -> None:
     batch = responses(args.responses, args.tokens, random.Random(args.seed))
     size = sum(len(request.completion) for request in batch) / 2**20
     with start_embedded_service() as service:
-        settings = RewardClientSettings(urls=(service.url,), token=service.token)
+        settings = Settings((service.url,), token=service.token)
         wait, correct = asyncio.run(simulate(batch, args.seconds, settings))
     if correct != args.responses // 2:
         sys.exit(f"{correct} of {args.responses} responses were graded as correct, and half of them are.")

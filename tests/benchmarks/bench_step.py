@@ -106,7 +106,9 @@ def run(arm: str, args: argparse.Namespace, model: Path) -> dict[str, Any]:
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")},
         "NULL_STEP": str(folder / "settings.json"),
-        "PYTHONPATH": os.pathsep.join([str(args.plugin.resolve()), str(HERE)]),
+        "PYTHONPATH": os.pathsep.join(
+            map(str, [args.plugin.resolve(), args.plugin.resolve().parent / "reward_server", HERE])
+        ),
     }
     with reward_service(arm, folder) as (service, flags), (folder / "log").open("w") as log:
         command = [sys.executable, "-m", "null_step.train", *training_flags(arm, args, model, folder), *flags]

@@ -16,7 +16,7 @@ import httpx
 import psutil
 import pytest
 
-from ..plugin.rewards.fake_reward_server import Answer, FakeRewardServer, Post, free_port
+from ..fake_reward_server import Answer, FakeRewardServer, Post, free_port
 from .loop import PROMPTS, SAMPLES, Run, Training, apart, is_right, train
 
 pytestmark = pytest.mark.engine

@@ -137,11 +137,12 @@ def test_wheel_and_sdist_have_the_packages_files_and_no_other(clone: Path, relea
 
 
 @pytest.mark.engine
-def test_the_bare_library_asks_for_three_packages_and_the_plugin_for_none_of_the_service(released: Path) -> None:
+def test_the_bare_library_asks_for_three_packages_and_the_plugin_for_the_services_client(released: Path) -> None:
     asked = {package: metadata(wheel_of(released, package)).get_all("Requires-Dist") or [] for package in PACKAGES}
     bare = [line for line in asked["math_reward"] if "extra ==" not in line]
     assert [re.split(r"[<>=]", line)[0] for line in bare] == ["mpmath", "sympy", "tqdm"]
-    assert not [line for line in asked["openrlhf_gtpo"] if line.startswith("math-reward")]
+    bare = [line for line in asked["openrlhf_gtpo"] if "extra ==" not in line]
+    assert bare == ["math-reward[client]"]
 
 
 @pytest.mark.engine
@@ -157,7 +158,8 @@ def test_the_dependencies_are_named_with_versions_and_no_path_of_this_machine(cl
         assert all(component["version"] for component in components.values())
         assert "file://" not in text
         assert str(clone.parent) not in text
-    assert "math-reward" not in components
+    assert "math-reward" in components, "the plugin's"
+    assert "fastapi" not in components
 
 
 @pytest.mark.engine

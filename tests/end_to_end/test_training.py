@@ -13,7 +13,7 @@ import pytest
 
 from openrlhf_gtpo.cpu.precision import param_dtype
 
-from ..plugin.rewards.fake_reward_server import Answer, FakeRewardServer
+from ..fake_reward_server import Answer, FakeRewardServer
 from .loop import GAP, PROMPTS, SAMPLES, Run, Training, is_right, train
 
 HERE = Path(__file__).parent
@@ -275,8 +275,8 @@ def test_a_reward_service_that_is_down_is_told_before_anything_starts(policy: Pa
         run = train(policy, tmp_path, "gtpo", 2, f"--reward.remote_url=http://127.0.0.1:{port}")
     assert run.status == 1, run.log[-3000:]
     assert run.log.strip().splitlines()[-1] == (
-        f"openrlhf-gtpo train: error: The reward service http://127.0.0.1:{port} cannot be used. Nothing listens on "
-        f"port {port} of 127.0.0.1: start the service there by `math-reward serve`, or fix the URL."
+        f"openrlhf-gtpo train: error: The reward service http://127.0.0.1:{port}/v1/grade cannot be used. Nothing "
+        f"listens on port {port} of 127.0.0.1: start the service there by `math-reward serve`, or fix the URL."
     )
     assert "Started a local Ray instance" not in run.log
 

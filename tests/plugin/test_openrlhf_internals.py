@@ -80,9 +80,12 @@ def test_a_subclass_takes_over_an_objects_state_without_running_its_constructor(
     assert new.value == 3
 
 
+OF_THE_SERVICE = ("math_reward.grader", "math_reward.pool", "math_reward.http")
+"""What only grades."""
+
 IMPORTS = {
-    "openrlhf_gtpo.shaping": {"ray", "vllm", "deepspeed", "openrlhf", "transformers", "math_reward"},
-    "openrlhf_gtpo.algorithms.table": {"torch", "ray", "vllm", "deepspeed", "openrlhf", "math_reward"},
+    "openrlhf_gtpo.shaping": {"ray", "vllm", "deepspeed", "openrlhf", "transformers", *OF_THE_SERVICE},
+    "openrlhf_gtpo.algorithms.table": {"torch", "ray", "vllm", "deepspeed", "openrlhf", *OF_THE_SERVICE},
     "openrlhf_gtpo.algorithms.entropy": {
         "ray",
         "vllm",
@@ -90,12 +93,12 @@ IMPORTS = {
         "openrlhf",
         "transformers",
         "triton",
-        "math_reward",
+        *OF_THE_SERVICE,
     },
-    "openrlhf_gtpo.vllm_entropy": {"torch", "ray", "vllm", "deepspeed", "openrlhf", "math_reward"},
-    "openrlhf_gtpo.rewards.client": {"torch", "ray", "vllm", "deepspeed", "openrlhf", "math_reward"},
-    "openrlhf_gtpo.settings": {"torch", "ray", "vllm", "deepspeed", "openrlhf", "math_reward"},
-    "openrlhf_gtpo.rollout.actor": {"deepspeed", "math_reward"},
+    "openrlhf_gtpo.vllm_entropy": {"torch", "ray", "vllm", "deepspeed", "openrlhf", *OF_THE_SERVICE},
+    "openrlhf_gtpo.rewards.client": {"torch", "ray", "vllm", "deepspeed", "openrlhf", *OF_THE_SERVICE},
+    "openrlhf_gtpo.settings": {"torch", "ray", "vllm", "deepspeed", "openrlhf", *OF_THE_SERVICE},
+    "openrlhf_gtpo.rollout.actor": {"deepspeed", *OF_THE_SERVICE},
     "math_reward.app": {"torch", "openrlhf_gtpo", "ray", "vllm"},
 }
 

@@ -33,7 +33,8 @@ from openrlhf_gtpo.cpu.environment import cpu_environment
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 RUNS = ROOT / "runs" / "versions"
-PLUGIN = str(ROOT / "plugin")
+PLUGIN = os.pathsep.join([str(ROOT / "plugin"), str(ROOT / "reward_server")])
+"""The path to the plugin and to what it imports of the service."""
 
 VERSIONS = ("0.27.0", "0.28.0", "0.29.0", "0.30.0", "0.31.0", "0.32.0")
 EXACT = 1e-4

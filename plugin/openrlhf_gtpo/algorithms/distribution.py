@@ -8,7 +8,7 @@ needs none.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from openrlhf_gtpo.likeness import did_you_mean
+from math_reward.nearest import did_you_mean
 
 __all__ = ["CONFIG_KEY", "ENTROPY", "STATISTICS", "Statistic", "declared"]
 

@@ -1,19 +1,18 @@
 """Checks of the data sets that a command line names, where they are files of JSON lines: the form of every line, the
 prompts with the tokenizer, the references with the grader. OpenRLHF itself reads other sources, such as a hub id."""
 
-import asyncio
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from math_reward.client import Client, ClientError, Item, Refused
+from math_reward.client import Settings as ClientSettings
 from openrlhf_gtpo.checks.findings import Finding, fault, ok, places, skipped, warning
-from openrlhf_gtpo.data.json_lines import Unreadable, is_lines
+from openrlhf_gtpo.data.json_lines import NotOpened, Unreadable, is_lines
 from openrlhf_gtpo.data.survey import Row, Survey, read_rows, survey
 from openrlhf_gtpo.data.tokenizer import rendered
 from openrlhf_gtpo.errors import reason
-from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError
-from openrlhf_gtpo.rewards.protocols import RewardRequest
 from openrlhf_gtpo.settings import Settings
 
 __all__ = ["GRADING_SECONDS", "REFERENCES", "check_data", "check_references"]
@@ -76,8 +75,8 @@ def _check_rows(path: Path, input_key: str, label_key: str) -> tuple[Finding, Su
     try:
         found = survey(path, input_key, label_key)
     except Unreadable as error:
-        said = str(error) if "save it" in str(error) else f"{error}: fix the path or its permissions"
-        return fault(ROWS, f"{path} cannot be read: {said}."), None
+        fix = ": fix the path or its permissions" if isinstance(error, NotOpened) else ""
+        return fault(ROWS, f"{path} cannot be read: {error}{fix}."), None
     if not found.rows:
         return fault(ROWS, f"{path} is empty: give a file with one JSON object per line."), None
     if found.columns and input_key not in found.columns and len(found.bad_rows[f"has no {input_key!r}"]) == found.rows:
@@ -163,7 +162,7 @@ def _check_lengths(
     )
 
 
-def check_references(settings: Settings, service: RewardClientSettings) -> list[Finding]:
+def check_references(settings: Settings, service: ClientSettings) -> list[Finding]:
     """Check that the grader can read the labels.
 
     Args:
@@ -182,13 +181,13 @@ def check_references(settings: Settings, service: RewardClientSettings) -> list[
     return found or [skipped(REFERENCES, "Not checked: no file has a row with both a prompt and a label.")]
 
 
-def _check_references(path: Path, found: Survey, rows: Sequence[Row], service: RewardClientSettings) -> Finding:
+def _check_references(path: Path, found: Survey, rows: Sequence[Row], service: ClientSettings) -> Finding:
     lines: dict[str, list[int]] = {}
     for row in rows:
         lines.setdefault(row.label, []).append(row.line)
     try:
-        bad = asyncio.run(_unreadable(list(lines), service))
-    except RewardError as error:
+        bad = _unreadable(list(lines), service)
+    except ClientError as error:
         return fault(REFERENCES, f"The references were not all graded ({str(error).rstrip('.')}): fix the service.")
     if not bad:
         return ok(REFERENCES, f"{path}: the grader can read each of {_shown(found, rows)} references.")
@@ -201,20 +200,16 @@ def _check_references(path: Path, found: Survey, rows: Sequence[Row], service: R
     )
 
 
-async def _unreadable(references: list[str], service: RewardClientSettings) -> set[str]:
-    """The references that the service cannot read; raises RewardError if it does not answer."""
-    client = RewardClient(dataclasses.replace(service, deadline=GRADING_SECONDS))
-    try:
-        asked = (client.reward(RewardRequest("", reference, "", "")) for reference in references)
-        answers = await asyncio.gather(*asked, return_exceptions=True)
-    finally:
-        await client.aclose()
+def _unreadable(references: list[str], service: ClientSettings) -> set[str]:
+    """The references that the service cannot read; raises ClientError if it does not answer."""
+    items = [Item("", reference, prompt="") for reference in references]
     bad = set()
-    for reference, answer in zip(references, answers, strict=True):
-        if isinstance(answer, RewardError) and answer.permanent:  # the service answered, and refused this reference
-            bad.add(reference)
-        elif isinstance(answer, BaseException):
-            raise answer
+    with Client(**vars(dataclasses.replace(service, deadline=GRADING_SECONDS))) as client:
+        for reference, answer in zip(references, client.grade_many(items, return_exceptions=True), strict=True):
+            if isinstance(answer, Refused) and not answer.cause.refuses_all:
+                bad.add(reference)
+            elif isinstance(answer, ClientError):
+                raise answer
     return bad
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from math_reward.nearest import did_you_mean
 from openrlhf_gtpo.checks.data import check_data
 from openrlhf_gtpo.checks.findings import Finding, fault, ok, skipped
 from openrlhf_gtpo.data import tokenizer
@@ -14,7 +15,6 @@ from openrlhf_gtpo.driver.model_size import positions_of, too_few_positions
 from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions
 from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
-from openrlhf_gtpo.likeness import did_you_mean
 from openrlhf_gtpo.settings import Settings
 
 __all__ = [

@@ -3,15 +3,12 @@
 import math
 from collections.abc import Callable, Iterable
 
+from math_reward.client.settings import check_url, token_of_environment, trusted
 from openrlhf_gtpo.algorithms.table import ESTIMATORS, estimator_flags, ours
 from openrlhf_gtpo.checks.findings import Finding, fault, warning
 from openrlhf_gtpo.driver.command_line import openrlhfs_refusal
 from openrlhf_gtpo.driver.cuda_architectures import architecture_faults
 from openrlhf_gtpo.driver.flags import GUIDE, OF_THE_BONUS, OPENRLHFS, all_flags
-from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.rewards.certificates import trusted
-from openrlhf_gtpo.rewards.client_settings import check_url
-from openrlhf_gtpo.rewards.token import reward_token
 from openrlhf_gtpo.settings import Settings
 
 __all__ = ["check_flags", "check_openrlhfs", "faults", "gpu_faults", "warnings"]
@@ -28,8 +25,8 @@ def check_flags(settings: Settings, of_the_platform: Callable[[Settings], list[s
     """
     sentences = faults(settings) + of_the_platform(settings)
     try:
-        reward_token()
-    except SettingsError as error:
+        token_of_environment()
+    except ValueError as error:
         sentences.append(str(error))
     return [*(fault(NAME, sentence) for sentence in sentences), *(warning(NAME, said) for said in warnings(settings))]
 

@@ -20,7 +20,7 @@ def check_hook() -> Finding:
     try:
         found = isolated("samplers", {}, IMPORT_SECONDS)
     except ProbeFailed as error:
-        fix = "" if "install a vLLM" in str(error) else ": fix the installation of vLLM"
+        fix = "" if error.has_fix else ": fix the installation of vLLM"
         return fault(name, f"{error}{fix}.")
     foreign = [sampler["name"] for sampler in found if sampler["hooked"] is False]
     if foreign:

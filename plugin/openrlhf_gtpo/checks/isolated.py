@@ -13,7 +13,15 @@ __all__ = ["ProbeFailed", "isolated", "last_line"]
 
 
 class ProbeFailed(RuntimeError):
-    """A probe gave no answer. The text is a part of a sentence that says why."""
+    """A probe gave no answer. The text is a part of a sentence that says why.
+
+    Attributes:
+        has_fix: whether it also says what to do.
+    """
+
+    def __init__(self, why: str, has_fix: bool = False) -> None:
+        super().__init__(why)
+        self.has_fix = has_fix
 
 
 def isolated(probe: str, arguments: dict[str, Any], seconds: float) -> Any:
@@ -49,7 +57,7 @@ def isolated(probe: str, arguments: dict[str, Any], seconds: float) -> Any:
             raise ProbeFailed(f"{_ending(process.returncode)}; its last line was: {last_line(log)}")
         found = json.loads(answer.read_text(encoding="utf-8"))
     if "error" in found:
-        raise ProbeFailed(found["error"])
+        raise ProbeFailed(found["error"], found["has_fix"])
     return found["value"]
 
 

@@ -9,6 +9,7 @@ from packaging.specifiers import SpecifierSet
 from openrlhf_gtpo.checks.findings import Finding, fault, ok, warning
 from openrlhf_gtpo.checks.isolated import ProbeFailed, isolated
 from openrlhf_gtpo.errors import reason
+from openrlhf_gtpo.openrlhf_internals import INSTALL_ALL
 
 __all__ = ["check_flash_attn", "check_openrlhf", "check_package", "check_python", "check_vllm", "pins"]
 
@@ -29,11 +30,8 @@ def check_openrlhf() -> Finding:
     try:
         found = isolated("openrlhf", {}, IMPORT_SECONDS)
     except ProbeFailed as error:
-        # The check's own sentences say what to install, except for a missing requirement of OpenRLHF.
-        said = str(error)
-        if "pip install" not in said:
-            said += ": install it with all its requirements by `bash launch/setup_gpu.sh` (setup.sh without a GPU)"
-        return fault("OpenRLHF", f"{said}.")
+        fix = "" if error.has_fix else f": {INSTALL_ALL}"
+        return fault("OpenRLHF", f"{error}{fix}.")
     return ok("OpenRLHF", f"It is {found}, and every internal that the plugin uses is there.")
 
 

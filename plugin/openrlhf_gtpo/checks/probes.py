@@ -145,9 +145,9 @@ def main(name: str, answer: Path) -> None:
     try:
         found = {"value": globals()[name](**arguments)}
     except UserError as error:
-        found = {"error": str(error).rstrip(".")}
+        found = {"error": str(error).rstrip("."), "has_fix": True}
     except Exception as error:  # the doctor shows its text
-        found = {"error": f"{type(error).__name__}: {reason(error)}"}
+        found = {"error": f"{type(error).__name__}: {reason(error)}", "has_fix": False}
     # Renamed at the end, so that a process killed while it writes leaves no partial answer.
     part = answer.with_suffix(".part")
     part.write_text(json.dumps(found), encoding="utf-8")

@@ -2,15 +2,12 @@
 
 import contextlib
 import dataclasses
-import os
 
+from math_reward.client import Settings as ClientSettings
+from math_reward.client.settings import speaks_grade
 from openrlhf_gtpo.checks.findings import Finding, fault, ok, skipped
-from openrlhf_gtpo.errors import SettingsError, reason
-from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.rewards.embedded import EmbeddedServiceError, start_embedded_service
 from openrlhf_gtpo.rewards.probe import ServiceUnusable, ask_known_answers, doubtful_services
-from openrlhf_gtpo.rewards.protocols import speaks_grade
-from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 from openrlhf_gtpo.settings import Settings
 
 __all__ = ["check_rewards", "warnings"]
@@ -29,9 +26,7 @@ def warnings(settings: Settings) -> list[str]:
     return doubtful_services(client) if client else []
 
 
-def check_rewards(
-    settings: Settings, cleanup: contextlib.ExitStack
-) -> tuple[list[Finding], RewardClientSettings | None]:
+def check_rewards(settings: Settings, cleanup: contextlib.ExitStack) -> tuple[list[Finding], ClientSettings | None]:
     """One finding for each service; without one, the built-in service is started and checked.
 
     Args:
@@ -43,13 +38,10 @@ def check_rewards(
     """
     if settings.rewards_are_embedded:
         return _embedded(cleanup)
-    source = TOKEN_FILE_VARIABLE if os.environ.get(TOKEN_FILE_VARIABLE) else TOKEN_VARIABLE
     try:
         client = settings.reward_client()
-    except SettingsError as error:
-        return [fault("reward token", str(error))], None
     except ValueError as error:  # about the token: the flags have a check of their own
-        return [fault("reward token", f"{source} cannot be used ({reason(error)}): set it again.")], None
+        return [fault("reward token", str(error))], None
     if client is None:
         return [skipped("reward service", "Not checked: a program or a model gives the rewards.")], None
     findings, working = [], None
@@ -62,18 +54,18 @@ def check_rewards(
     return findings, working
 
 
-def _embedded(cleanup: contextlib.ExitStack) -> tuple[list[Finding], RewardClientSettings | None]:
+def _embedded(cleanup: contextlib.ExitStack) -> tuple[list[Finding], ClientSettings | None]:
     name = "reward service"
     try:
         service = cleanup.enter_context(start_embedded_service(workers=1))
     except EmbeddedServiceError as error:
         return [fault(name, str(error))], None
-    settings = RewardClientSettings((service.url,), token=service.token, deadline=0.0)
+    settings = ClientSettings((service.url,), token=service.token, deadline=0.0)
     found = _round_trip(name, settings)
     return [found], settings if found.state == "ok" else None
 
 
-def _round_trip(name: str, settings: RewardClientSettings) -> Finding:
+def _round_trip(name: str, settings: ClientSettings) -> Finding:
     try:
         answers = ask_known_answers(settings)
     except ServiceUnusable as unusable:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.data.json_lines import NoAnswer, NoRow, Unreadable, is_lines, label_text, lines_of, object_of
+from math_reward.json_lines import NoAnswer, NoRow, label_text, object_of
+from openrlhf_gtpo.data.json_lines import Unreadable, is_lines, lines_of
 from openrlhf_gtpo.errors import UserError
 
 __all__ = ["DataUnusable", "reading_as_written", "table"]
@@ -69,7 +70,7 @@ def table(path: Path, input_key: str, label_key: str | None, image_key: str | No
             try:
                 rows.append(_row(object_of(line.content), input_key, label_key, image_key))
             except NoRow as error:
-                raise DataUnusable(f"{path}, line {line.number}: it {error}.") from None
+                raise DataUnusable(f"{path}, line {line.number}: it {error.brief}.") from None
             except NoAnswer as kind:
                 raise DataUnusable(f"{path}, line {line.number}: its {label_key!r} is {kind}, not a text.") from None
     except Unreadable as error:
@@ -88,7 +89,7 @@ def table(path: Path, input_key: str, label_key: str | None, image_key: str | No
 
 def _row(row: dict[str, Any], input_key: str, label_key: str | None, image_key: str | None) -> dict[str, Any]:
     if row.get(input_key) is None:
-        raise NoRow(f"has no {input_key!r}")
+        raise NoRow(f"It has no {input_key!r}.", f"has no {input_key!r}")
     kept = {input_key: row[input_key], "datasource": str(row.get("datasource") or "default")}
     if label_key is not None:
         kept[label_key] = label_text(row.get(label_key))

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from openrlhf_gtpo.data.json_lines import NoAnswer, label_text
+from math_reward.json_lines import NoAnswer, label_text
 
 __all__ = ["FORMATS", "UnknownFormat", "question_and_reference"]
 

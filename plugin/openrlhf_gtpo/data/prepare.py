@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from math_reward.json_lines import Line, NoRow, object_of
 from openrlhf_gtpo.data.formats import FORMATS, UnknownFormat, question_and_reference
-from openrlhf_gtpo.data.json_lines import Line, NoRow, Unreadable, is_lines, lines_of, object_of
+from openrlhf_gtpo.data.json_lines import Unreadable, is_lines, lines_of
 from openrlhf_gtpo.errors import SettingsError, reason
 from openrlhf_gtpo.parsing import Parser
 
@@ -183,7 +184,7 @@ def _object(path: Path, line: Line) -> dict[str, Any]:
     try:
         return object_of(line.content)
     except NoRow as error:
-        raise SettingsError(f"{path}, line {line.number}: it {error}.") from None
+        raise SettingsError(f"{path}, line {line.number}: it {error.brief}.") from None
 
 
 def _bad_references(path: Path) -> dict[int, str]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.data.json_lines import NoAnswer, NoRow, label_text, lines_of, object_of
+from math_reward.json_lines import NoAnswer, NoRow, label_text, object_of
+from openrlhf_gtpo.data.json_lines import lines_of
 
 __all__ = ["Row", "Survey", "read_rows", "survey"]
 
@@ -64,7 +65,7 @@ def _look(
     try:
         row = object_of(content)
     except NoRow as error:
-        found.bad_rows[str(error)].append(line)
+        found.bad_rows[error.brief].append(line)
         return
     found.columns = found.columns or tuple(row)
     bad_prompt = _prompt_fault(row.get(input_key), input_key)

@@ -62,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2
     # The client would log each failure that the findings report anyway.
-    logging.getLogger("openrlhf_gtpo").addHandler(logging.NullHandler())
+    logging.getLogger("math_reward.client").addHandler(logging.NullHandler())
     try:
         findings = _examined(asked, in_words=not args.json)
     except KeyboardInterrupt:

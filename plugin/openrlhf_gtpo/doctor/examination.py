@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from math_reward.client.settings import GRADE_PATH, speaks_grade
 from openrlhf_gtpo.checks import data, files, flags, hook, machine, packages, services
 from openrlhf_gtpo.checks.findings import Finding, fault, ok, skipped
 from openrlhf_gtpo.data import tokenizer
 from openrlhf_gtpo.errors import reason
-from openrlhf_gtpo.rewards.protocols import GRADE_PATH, speaks_grade
 from openrlhf_gtpo.settings import Settings
 
 __all__ = ["Announce", "Question", "examine"]

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
+from math_reward.nearest import did_you_mean
 from openrlhf_gtpo.driver.flags import add_flags
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.likeness import did_you_mean
 from openrlhf_gtpo.openrlhf_internals import CLI, OpenRLHFMismatch, source_of
 from openrlhf_gtpo.parsing import unknown
 from openrlhf_gtpo.settings import Settings

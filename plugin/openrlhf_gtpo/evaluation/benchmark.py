@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from openrlhf_gtpo.data.json_lines import NoAnswer, NoRow, Unreadable, label_text, lines_of, object_of
+from math_reward.json_lines import NoAnswer, NoRow, label_text, object_of
+from openrlhf_gtpo.data.json_lines import Unreadable, lines_of
 from openrlhf_gtpo.errors import SettingsError
 
 __all__ = ["Benchmark", "Prompt", "load"]
@@ -51,7 +52,7 @@ def _prompt(line: bytes, place: str, input_key: str, label_key: str) -> Prompt:
     try:
         row = object_of(line)
     except NoRow as error:
-        raise SettingsError(f"{place}: it {error}.") from None
+        raise SettingsError(f"{place}: it {error.brief}.") from None
     for flag, key in (("--input_key", input_key), ("--label_key", label_key)):
         if row.get(key) is None:
             raise SettingsError(f"{place}: it has no {key!r}; name the column by {flag}.")

@@ -4,7 +4,6 @@ vLLM samples, the reward service grades. Results are saved after every few promp
 where an interrupted one stopped."""
 
 import argparse
-import asyncio
 import contextlib
 import json
 import os
@@ -14,6 +13,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from math_reward.client import Client, ClientError, Item, Result
+from math_reward.client.settings import TOKEN_VARIABLE
 from openrlhf_gtpo.cpu.environment import cpu_environment
 from openrlhf_gtpo.data.named_files import is_offline, model_fault
 from openrlhf_gtpo.driver.device import torch_finds_gpu
@@ -22,10 +23,7 @@ from openrlhf_gtpo.evaluation.benchmark import Benchmark, Prompt, load
 from openrlhf_gtpo.evaluation.record import Record, Response, figures, table
 from openrlhf_gtpo.evaluation.sampling import Sample, Sampler, SamplingSettings
 from openrlhf_gtpo.parsing import Parser
-from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError
 from openrlhf_gtpo.rewards.embedded import start_embedded_service
-from openrlhf_gtpo.rewards.protocols import Reward, RewardRequest
-from openrlhf_gtpo.rewards.token import TOKEN_VARIABLE, reward_token
 
 __all__ = ["main"]
 
@@ -46,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     except SettingsError as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 2
-    except (UserError, RewardError) as error:
+    except (UserError, ClientError) as error:
         print(f"{PROGRAM}: error: {error}", file=sys.stderr)
         return 1
     return 0
@@ -153,13 +151,18 @@ def _left(benchmark: Benchmark, record: Record, most: int | None) -> list[tuple[
 
 
 @contextlib.contextmanager
-def _rewards(url: str | None) -> Iterator[RewardClientSettings]:
-    """Settings of the reward client. Without a URL, a built-in service runs as long as the context."""
-    if url is not None:
-        yield RewardClientSettings(urls=tuple(part.strip() for part in url.split(",")), token=reward_token())
-        return
-    with start_embedded_service() as service:
-        yield RewardClientSettings(urls=(service.url,), token=service.token)
+def _rewards(url: str | None) -> Iterator[Client]:
+    """The reward client. Without a URL, a built-in service runs as long as the context."""
+    with contextlib.ExitStack() as stack:
+        if url is None:
+            service = stack.enter_context(start_embedded_service())
+            client = Client(service.url, token=service.token)
+        else:
+            try:
+                client = Client([part.strip() for part in url.split(",")], reward_models=True)
+            except ValueError as error:
+                raise SettingsError(f"--reward_url: {error}") from None
+        yield stack.enter_context(client)
 
 
 def _fill(
@@ -167,7 +170,7 @@ def _fill(
     name: str,
     prompts: list[tuple[int, Prompt]],
     sampler: Sampler,
-    client: RewardClientSettings,
+    client: Client,
     n: int,
     bar: "tqdm[None]",
 ) -> None:
@@ -176,27 +179,23 @@ def _fill(
     for start in range(0, len(prompts), size):
         part = prompts[start : start + size]
         samples = sampler.sample([prompt.messages for _, prompt in part], [number for number, _ in part])
-        rewards = asyncio.run(_graded(client, part, samples))
+        rewards = _graded(client, part, samples)
         record.add(
-            Response(name, number, i, s.text, s.tokens, s.entropy, s.truncated, r.reward, r.score == 1, r.verdict)
+            Response(
+                name, number, i, s.text, s.tokens, s.entropy, s.truncated, r.reward, r.score == 1, r.verdict or None
+            )
             for (number, _), group, graded in zip(part, samples, rewards, strict=True)
             for i, (s, r) in enumerate(zip(group, graded, strict=True))
         )
         bar.update(len(part))
 
 
-async def _graded(
-    settings: RewardClientSettings, part: list[tuple[int, Prompt]], samples: list[list[Sample]]
-) -> list[list[Reward]]:
-    client = RewardClient(settings)
-    try:
-        pairs = [(prompt, sample) for (_, prompt), group in zip(part, samples, strict=True) for sample in group]
-        rewards = iter(await asyncio.gather(*(client.reward(_request(prompt, sample)) for prompt, sample in pairs)))
-        return [[next(rewards) for _ in group] for group in samples]
-    finally:
-        await client.aclose()
+def _graded(client: Client, part: list[tuple[int, Prompt]], samples: list[list[Sample]]) -> list[list[Result]]:
+    items = [_item(prompt, sample) for (_, prompt), group in zip(part, samples, strict=True) for sample in group]
+    results = (result for result in client.grade_many(items) if isinstance(result, Result))
+    return [[next(results) for _ in group] for group in samples]
 
 
-def _request(prompt: Prompt, sample: Sample) -> RewardRequest:
+def _item(prompt: Prompt, sample: Sample) -> Item:
     text = "\n".join(message["content"] for message in prompt.messages)
-    return RewardRequest(completion=sample.text, reference=prompt.reference, prompt=text, query=text + sample.text)
+    return Item(completion=sample.text, reference=prompt.reference, prompt=text)

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.data.json_lines import NoRow, Unreadable, lines_of, object_of
+from math_reward.json_lines import NoRow, object_of
+from openrlhf_gtpo.data.json_lines import Unreadable, lines_of
 from openrlhf_gtpo.errors import UserError
 
 __all__ = ["SolutionsUnusable", "read_solutions", "solutions_by_prompt"]

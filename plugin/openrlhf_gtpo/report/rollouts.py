@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, overload
 
-from openrlhf_gtpo.data.json_lines import Line, Unreadable, lines_of
+from math_reward.json_lines import Line
+from openrlhf_gtpo.data.json_lines import Unreadable, lines_of
 from openrlhf_gtpo.errors import SettingsError
 
 __all__ = ["SavedGroups", "object_of_line"]

@@ -1,17 +1,16 @@
 """A test request to a reward service, with one correct and one wrong answer, by the protocol of training. The doctor
 and the driver send it before anything starts."""
 
-import asyncio
 import os
 import socket
 import time
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
+from math_reward.client import Cause, Client, ClientError, Item, Result, Settings
+from math_reward.client.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 from openrlhf_gtpo.errors import UserError, reason
-from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError
-from openrlhf_gtpo.rewards.protocols import Reward, RewardRequest
-from openrlhf_gtpo.rewards.token import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
+from openrlhf_gtpo.rewards.client import sentence
 
 __all__ = ["Answers", "ServiceUnusable", "ask_known_answers", "doubtful_services"]
 
@@ -31,8 +30,8 @@ class ServiceUnusable(UserError):
 class Answers:
     """A service's rewards for the two answers."""
 
-    right: Reward
-    wrong: Reward
+    right: Result
+    wrong: Result
     seconds: float
     """For both, in one request."""
 
@@ -49,7 +48,7 @@ class Answers:
         return None
 
 
-def ask_known_answers(settings: RewardClientSettings) -> Answers:
+def ask_known_answers(settings: Settings) -> Answers:
     """Send the test request once.
 
     Args:
@@ -58,13 +57,17 @@ def ask_known_answers(settings: RewardClientSettings) -> Answers:
     Raises:
         ServiceUnusable: there was no valid answer. The sentence says what to do.
     """
+    items = [Item(text, REFERENCE, QUESTION) for text in (RIGHT, WRONG)]
     try:
-        return asyncio.run(_ask(settings))
-    except RewardError as error:
+        with Client(**vars(settings)) as client:
+            started = time.monotonic()
+            right, wrong = (found for found in client.grade_many(items) if isinstance(found, Result))
+            return Answers(right, wrong, time.monotonic() - started)
+    except ClientError as error:
         raise ServiceUnusable(_what_to_do(settings, error)) from None
 
 
-def doubtful_services(settings: RewardClientSettings) -> list[str]:
+def doubtful_services(settings: Settings) -> list[str]:
     """One sentence for each URL of a run that does not answer, or that does not grade mathematics.
 
     Args:
@@ -89,27 +92,9 @@ def doubtful_services(settings: RewardClientSettings) -> list[str]:
     return silent + others
 
 
-async def _ask(settings: RewardClientSettings) -> Answers:
-    client = RewardClient(settings)
-    try:
-        requests = [RewardRequest(text, REFERENCE, QUESTION, QUESTION + text) for text in (RIGHT, WRONG)]
-        started = time.monotonic()
-        found = await asyncio.gather(*map(client.reward, requests), return_exceptions=True)
-        seconds = time.monotonic() - started
-        for outcome in found:
-            if isinstance(outcome, BaseException):
-                raise outcome
-        right, wrong = found
-        assert isinstance(right, Reward)
-        assert isinstance(wrong, Reward)
-        return Answers(right, wrong, seconds)
-    finally:
-        await client.aclose()
-
-
-def _what_to_do(settings: RewardClientSettings, error: RewardError) -> str:
+def _what_to_do(settings: Settings, error: ClientError) -> str:
     """A sentence with the fix, from the client's error and an attempt to connect."""
-    if "HTTP 401" in str(error) or "HTTP 403" in str(error):
+    if error.cause is Cause.TOKEN:
         if settings.token is None:
             return (
                 f"It requires a token: set {TOKEN_VARIABLE} to one of its tokens, or "
@@ -117,8 +102,8 @@ def _what_to_do(settings: RewardClientSettings, error: RewardError) -> str:
             )
         source = TOKEN_FILE_VARIABLE if os.environ.get(TOKEN_FILE_VARIABLE) else TOKEN_VARIABLE
         return f"It refuses the token of {source}: use one that it knows."
-    if "certificate that is not trusted" in str(error):
-        return str(error)
+    if error.cause is not Cause.UNREACHABLE:
+        return sentence(error)
     parts = urlsplit(settings.urls[0])
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     try:
@@ -131,7 +116,4 @@ def _what_to_do(settings: RewardClientSettings, error: RewardError) -> str:
     except OSError as problem:
         why = problem.strerror or reason(problem)
         return f"{host} cannot be reached on port {port} ({why}): fix the URL or the firewall."
-    said = str(error).rstrip(".")
-    if "hung up" in said and parts.scheme == "http":
-        return f"{said}. If it has TLS, write https:// in its URL."
-    return f"{said}." if "check " in said else f"{said}: check its log."
+    return sentence(error)

@@ -28,12 +28,12 @@ import openrlhf.trainer.ray.vllm_engine as vllm_engine
 from openrlhf.utils.agent import AgentExecutorBase, SingleTurnAgentExecutor
 from vllm.sampling_params import RequestOutputKind
 
+from math_reward.client import ClientError, Item
+from math_reward.client.settings import speaks_grade
 from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.openrlhf_internals import plain_class
-from openrlhf_gtpo.rewards.client import RewardClient, RewardError, RewardRequest
-from openrlhf_gtpo.rewards.protocols import speaks_grade
-from openrlhf_gtpo.rewards.thread import RewardThread
+from openrlhf_gtpo.rewards.client import RewardClient, sentence
 from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.settings import RolloutSettings
 from openrlhf_gtpo.vllm_entropy import engine_kwargs, entropies_and_logprobs, sampling_kwargs
@@ -152,9 +152,7 @@ def number(value: Any, name: str) -> float:
 class RewardingExecutor(AgentExecutorBase):
     """Generates with another executor, then fetches the reward and reports every failure."""
 
-    def __init__(
-        self, inner: AgentExecutorBase, client: RewardClient | RewardThread | None, reward_function: bool
-    ) -> None:
+    def __init__(self, inner: AgentExecutorBase, client: RewardClient | None, reward_function: bool) -> None:
         """
         Args:
             inner: the executor that generates; an agent returns the reward too.
@@ -245,9 +243,10 @@ class RewardingExecutor(AgentExecutorBase):
         response["generated_at"], started = time.time(), time.monotonic()
         try:
             await self._reward(response, prompt, label, hf_tokenizer)
-        except (RewardError, ValueError) as error:
-            response.update(reward=None, scores=None, extra_logs={}, reward_error=str(error))
-            response["reward_refused"] = isinstance(error, RewardError) and error.of_client
+        except (ClientError, ValueError) as error:
+            refused = isinstance(error, ClientError) and error.cause.refuses_all
+            why = sentence(error) if isinstance(error, ClientError) else str(error)
+            response.update(reward=None, scores=None, extra_logs={}, reward_error=why, reward_refused=refused)
         response["reward_seconds"] = time.monotonic() - started
         return response
 
@@ -259,9 +258,7 @@ class RewardingExecutor(AgentExecutorBase):
         if self.client is not None:
             if self.reads_completion:
                 completion = completion_text(response, tokenizer)
-            answer = await self.client.reward(
-                RewardRequest(completion=completion, reference=str(label), prompt=prompt, query=query)
-            )
+            answer = await self.client.reward(Item(completion, str(label), prompt, query=query))
             response.update(reward=answer.reward, scores=answer.score, extra_logs=answer.extra_logs)
             return
         if self.reward_function:
@@ -309,7 +306,7 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
         await super().__init__(*args, remote_rm_url=urls if reward_function else None, **kwargs)
         if reward_function:
             self.executor.reward_endpoints = []
-        self.reward_client = None if rollout.reward is None else RewardThread(rollout.reward)
+        self.reward_client = None if rollout.reward is None else RewardClient(rollout.reward)
         self.executor = RewardingExecutor(self.executor, self.reward_client, reward_function)
         # vLLM's own front-end does the same. Otherwise reading the arrays of log-probabilities sets off collections
         # that go through all of vLLM's objects.

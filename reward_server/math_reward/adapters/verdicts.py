@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from math_reward.client import Client, ClientClosed, Item, Refused, Result, Settings
-from math_reward.client.protocol import OPTIONS, ends_of, no_judgement
+from math_reward.client.protocols import OPTIONS, GradeProtocol, ends_of, no_judgement
 from math_reward.limits import DEADLINE, usable_cores
 from math_reward.nearest import no_such, sentence
 
@@ -107,8 +107,9 @@ def _for_the_pool(item: Item) -> Any:
     from math_reward.http.schemas import GradeItem
     from math_reward.pool.item import DEFAULT_OPTIONS
 
+    (row,) = GradeProtocol.question([item], shared_prompts=False)["items"]
     try:
-        return GradeItem.model_validate(vars(item)).item(DEFAULT_OPTIONS)
+        return GradeItem.model_validate(row).item(DEFAULT_OPTIONS)
     except ValidationError as error:
         fault = error.errors()[0]
         field, why = fault["loc"][-1] if fault["loc"] else "options", fault["msg"].removeprefix("Value error, ")

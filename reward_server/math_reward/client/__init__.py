@@ -1,7 +1,7 @@
 """The service's client: ``Client`` for ordinary code, ``AsyncClient`` for an event loop.
 
-Runs in the process that wants grades. It needs httpx and nothing of the service or the grader; the plugin has a client
-of its own, since it must work without this distribution, and one test module holds both to the same rules.
+Runs in the process that wants grades, the trainer's rollout actors too. It needs httpx, and nothing of the service or
+of the grader.
 """
 
 try:
@@ -9,15 +9,16 @@ try:
 except ModuleNotFoundError:
     raise ImportError("math_reward.client needs httpx: pip install httpx, or this package with [client].") from None
 
-from math_reward.client.async_client import AsyncClient
+from math_reward.client.async_client import AsyncClient, Stats
 from math_reward.client.client import Client
-from math_reward.client.errors import BadAnswer, ClientClosed, ClientError, NotJudged, Refused, Unavailable
-from math_reward.client.protocol import Item, Result
+from math_reward.client.errors import BadAnswer, Cause, ClientClosed, ClientError, NotJudged, Refused, Unavailable
+from math_reward.client.protocols import Item, Result
 from math_reward.client.settings import Settings
 
 __all__ = [
     "AsyncClient",
     "BadAnswer",
+    "Cause",
     "Client",
     "ClientClosed",
     "ClientError",
@@ -26,5 +27,6 @@ __all__ = [
     "Refused",
     "Result",
     "Settings",
+    "Stats",
     "Unavailable",
 ]

@@ -1,58 +1,48 @@
-"""The client for an event loop, which has all the rules: what is asked again and when, alone or together."""
+"""The client for an event loop, which has all the rules: what is asked again and when, alone or together.
+
+Many concurrent callers share batches and connections, items are asked again until a deadline, and another service
+takes over from one that fails. A `Queue` puts items together, an `Endpoint` for each URL knows whether it may be
+asked, and `Connections` send one request.
+"""
 
 import asyncio
-import copy
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from math_reward.client.batches import AnyItem, batches, progress_bar
-from math_reward.client.endpoints import Endpoint, Turns, backoff
-from math_reward.client.errors import ClientClosed, ClientError
+from math_reward.client.endpoints import Backoff, Endpoint
+from math_reward.client.errors import Cause, ClientClosed, ClientError
 from math_reward.client.posting import Connections
-from math_reward.client.protocol import Failure, Item, Result
-from math_reward.client.settings import Settings
+from math_reward.client.protocols import Failure, Item, Result
+from math_reward.client.settings import Settings, speaks_grade
+from math_reward.client.waiting import Outcome, Queue, Waiting, limit_to_half
 
-Outcome = Result | ClientError
-
-
-NO_ANSWER = Failure("has not answered anybody for the whole deadline, and this item was never sent")
+NEVER_SENT = Failure("has not answered anybody for the whole deadline, and this item was never sent", Cause.LATE)
+NO_ANSWER = Failure("has not answered", Cause.LATE)
 
 
 @dataclass
-class _Past:
-    """What has happened to items that were always sent together."""
+class Stats:
+    """Counters since the client was made; they may be read at any time.
 
-    label: str
-    """Of the service that was asked last, else of the first."""
-    asked_at: float
-    first_sent_at: float | None = None
-    attempts: int = 0
+    Attributes:
+        requests: HTTP requests sent.
+        items: results delivered.
+        retries: items sent again.
+        failures: items that ended in an error.
+        failovers: retries that went to another URL than the one that failed.
+        seconds_waited: from the call to the result or the error, summed over items.
+    """
+
+    requests: int = 0
+    items: int = 0
+    retries: int = 0
     failures: int = 0
-    failure: Failure = NO_ANSWER
-
-    def error(self, failure: Failure, now: float) -> ClientError:
-        """What an item ends with."""
-        said = f"The reward service {self.label} {failure}"
-        if not failure.permanent:
-            tries = "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
-            said = f"{said}; that was the last of {tries} in {now - self.asked_at:.1f} s. Check the service's log"
-        return failure.becomes(f"{said}.", self.label, self.attempts)
-
-
-@dataclass(eq=False)
-class _Entry:
-    """An item that waits for its outcome."""
-
-    item: Item
-    future: "asyncio.Future[Outcome]"
-    """Done once there is an outcome, or nobody waits for one any more."""
-
-    def settle(self, outcome: Outcome) -> None:
-        if not self.future.done():
-            self.future.set_result(outcome)
+    failovers: int = 0
+    seconds_waited: float = 0.0
 
 
 class AsyncClient:
@@ -62,7 +52,7 @@ class AsyncClient:
         urls: of one or more services, such as ``http://127.0.0.1:8000``.
         settings: the other fields of ``math_reward.client.Settings``, such as ``token`` and ``deadline``.
 
-    An asynchronous context manager; or call ``aclose`` yourself.
+    An asynchronous context manager; or call ``aclose`` yourself. ``stats`` has its counters.
 
     Raises:
         ValueError: a setting cannot be used; one sentence.
@@ -70,11 +60,18 @@ class AsyncClient:
 
     def __init__(self, urls: str | Sequence[str], **settings: Any) -> None:
         self.settings = Settings((urls,) if isinstance(urls, str) else tuple(urls), **settings)
+        self.stats = Stats()
         self._connections = Connections(self.settings)
-        self._turns = Turns(self.settings.urls, self.settings.max_in_flight, wait_for_held=self.settings.deadline > 0)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._gathered: list[_Entry] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._backoff = Backoff(self.settings.max_backoff)
+        self._endpoints = [
+            Endpoint(url, self._backoff, grades=speaks_grade(url) or not self.settings.reward_models)
+            for url in self.settings.urls
+        ]
+        self._queue = Queue(self.settings.batch_size, self.settings.batch_wait)
+        self._waiting: set[Waiting] = set()
+        self._requests: set[asyncio.Task[None]] = set()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._its_loop: asyncio.AbstractEventLoop | None = None
         self._last_result_at = -math.inf
         self._closed = False
 
@@ -87,10 +84,14 @@ class AsyncClient:
     async def aclose(self) -> None:
         """End all requests. Callers that still wait get a ``ClientClosed``."""
         self._closed = True
-        self._send_gathered(self._gathered)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._queue.clear()
+        for waiting in list(self._waiting):
+            self._fail(waiting, ClientClosed("The client was closed while this item was waited for."))
+        if self._alarm is not None:
+            self._alarm.cancel()
+        for request in self._requests:
+            request.cancel()
+        await asyncio.gather(*self._requests, return_exceptions=True)
         await self._connections.aclose()
 
     async def grade(self, completion: str, reference: Any, prompt: str | None = None, **options: Any) -> Result:
@@ -109,13 +110,7 @@ class AsyncClient:
 
     async def grade_item(self, item: Item) -> Result:
         """As `grade`."""
-        entry = self._entry(item)
-        if not self._gathered:
-            asyncio.get_running_loop().call_later(self.settings.batch_wait, self._send_gathered, self._gathered)
-        self._gathered.append(entry)
-        if len(self._gathered) == self.settings.batch_size:
-            self._send_gathered(self._gathered)
-        outcome = await entry.future
+        outcome = await self.start([item])[0]
         if isinstance(outcome, ClientError):
             raise outcome
         return outcome
@@ -155,123 +150,198 @@ class AsyncClient:
                     future.cancel()
 
     def start(self, items: Sequence[Item]) -> "list[asyncio.Future[Outcome]]":
-        """Begin to ask for one batch: a future for each item. What is cancelled is not asked for again."""
-        entries = [self._entry(item) for item in items]
-        self._send(entries)
-        return [entry.future for entry in entries]
-
-    def _entry(self, item: Item) -> _Entry:
+        """Begin to ask for items: a future for each. What is cancelled is not asked for again."""
         loop = asyncio.get_running_loop()
         if self._closed:
             raise ClientClosed("The client is closed: make a new one.")
-        if self._loop not in (None, loop):
+        if self._its_loop not in (None, loop):
             raise ClientClosed("An AsyncClient belongs to the event loop that used it first: make one for each loop.")
-        self._loop = loop
-        return _Entry(item, loop.create_future())
+        self._its_loop = loop
+        started = [Waiting(item, loop.time(), loop.create_future()) for item in items]
+        for waiting in started:
+            self._begin(waiting)
+        self._pump()
+        return [waiting.future for waiting in started]
 
-    def _send_gathered(self, gathered: list[_Entry]) -> None:
-        """Send what concurrent calls have gathered, unless it was sent when it was full."""
-        if gathered and gathered is self._gathered:
-            self._gathered = []
-            self._send(gathered)
+    def _begin(self, waiting: Waiting) -> None:
+        def ended(_: "asyncio.Future[Outcome]") -> None:
+            self._waiting.discard(waiting)
+            if waiting.alarm is not None:
+                waiting.alarm.cancel()
+            self.stats.seconds_waited += self._now() - waiting.asked_at
 
-    def _send(self, entries: list[_Entry]) -> None:
-        def ended(task: "asyncio.Task[None]") -> None:
-            self._tasks.discard(task)
-            error = None if task.cancelled() else task.exception()
-            for entry in entries:
-                if error is not None and not entry.future.done():
-                    entry.future.set_exception(error)
-                entry.settle(ClientClosed("The client was closed while this item was waited for."))
-
-        loop = asyncio.get_running_loop()
-        label = self.settings.urls[0].partition("?")[0]
-        task = loop.create_task(self._settle(entries, _Past(label, loop.time())))
-        self._tasks.add(task)
-        task.add_done_callback(ended)
-
-    async def _settle(self, entries: Sequence[_Entry], past: _Past) -> None:
-        """Ask until each item has its result or its error."""
-        loop = asyncio.get_running_loop()
-        while entries := [entry for entry in entries if not entry.future.done()]:  # some callers may be gone
-            endpoint = await self._turns.take(lambda: self._give_up_at(past))
-            if endpoint is None:
-                for entry in entries:
-                    entry.settle(past.error(past.failure, loop.time()))
-                return
-            outcomes = await self._attempt(endpoint, [entry.item for entry in entries], past)
-            failure = outcomes[0]
-            if not isinstance(failure, Failure) or any(other is not failure for other in outcomes):
-                entries = self._settle_answered(entries, outcomes, past)
-                failure = next((one for one in outcomes if isinstance(one, Failure) and not one.permanent), NO_ANSWER)
-            if failure.rewritten_may_succeed or not entries:
-                continue
-            divided = failure.divisible and len(entries) > 1
-            if not (await self._may_try_again(past, failure) or (failure.permanent and divided)):
-                for entry in entries:
-                    entry.settle(past.error(failure, loop.time()))
-            elif divided:  # the cause is the batch's size or one bad item: smaller batches find out which
-                middle = len(entries) // 2
-                halves = (entries[:middle], entries[middle:])
-                await asyncio.gather(*(self._settle(half, copy.copy(past)) for half in halves))
-
-    def _settle_answered(
-        self, entries: Sequence[_Entry], outcomes: Sequence[Result | Failure], past: _Past
-    ) -> list[_Entry]:
-        """Hand out the results of an answer, and its failures that are final; the entries to ask for again."""
-        now = asyncio.get_running_loop().time()
-        again = []
-        for entry, outcome in zip(entries, outcomes, strict=True):
-            if isinstance(outcome, Result):
-                entry.settle(outcome)
-            elif outcome.permanent or not self.settings.deadline:
-                entry.settle(past.error(outcome, now))
-            else:
-                again.append(entry)
-        return again
-
-    async def _attempt(self, endpoint: Endpoint, items: Sequence[Item], past: _Past) -> list[Result | Failure]:
-        """One request. A failure of the request as a whole is that of each item."""
-        loop = asyncio.get_running_loop()
-        sent_at = loop.time()
-        past.label = endpoint.label
-        past.attempts += 1
-        if past.first_sent_at is None:
-            past.first_sent_at = sent_at
-        timeout = self.settings.timeout
+        self._waiting.add(waiting)
+        waiting.future.add_done_callback(ended)
         if self.settings.deadline:
-            timeout = min(timeout, max(self._give_up_at(past) - sent_at, 0.001))
+            waiting.alarm = self._loop().call_later(self.settings.deadline, self._expire, waiting)
+        self._queue.add(waiting)
+
+    def _loop(self) -> asyncio.AbstractEventLoop:
+        assert self._its_loop is not None  # `start` has set it
+        return self._its_loop
+
+    def _now(self) -> float:
+        return self._loop().time()
+
+    # Sending
+
+    def _pump(self) -> None:
+        """Send every batch that is due and set the alarm for the next. Called after every change."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        while self._queue and len(self._requests) < self.settings.max_in_flight:
+            now = self._now()
+            endpoint = self._choose(now)
+            if endpoint is None:
+                held = [e.held_until for e in self._endpoints if e.held_until > now]
+                if held:  # else a single request is under way, and its end calls this method again
+                    self._alarm = self._loop().call_at(min(held), self._pump)
+                return
+            due_at = self._queue.due_at(single=endpoint.single_only)
+            if due_at > now:
+                self._alarm = self._loop().call_at(due_at, self._pump)
+                return
+            batch = self._queue.take(single=endpoint.single_only)
+            if batch:
+                self._send(endpoint, batch)
+
+    def _choose(self, now: float) -> Endpoint | None:
+        """The free service with the fewest open requests, in turn; None if none is free."""
+        free = [e for e in self._endpoints if e.is_free(now)]
+        if not free and not self.settings.deadline:
+            free = self._endpoints  # with a single attempt there is no later
+        return min(free, key=lambda e: e.in_flight, default=None)
+
+    def _send(self, endpoint: Endpoint, batch: list[Waiting]) -> None:
+        now = self._now()
+        for waiting in batch:
+            if waiting.attempts:
+                self.stats.retries += 1
+                self.stats.failovers += waiting.endpoint is not endpoint
+            if waiting.first_sent_at is None:
+                waiting.first_sent_at = now
+            waiting.attempts += 1
+            waiting.endpoint = endpoint
+        self.stats.requests += 1
+        # Services take turns: of equally busy ones, that asked longest ago comes first.
+        self._endpoints.remove(endpoint)
+        self._endpoints.append(endpoint)
+        endpoint.in_flight += 1
+        request = self._loop().create_task(self._request(endpoint, batch, now))
+        self._requests.add(request)
+        request.add_done_callback(lambda request: self._sent(endpoint, request))
+
+    def _sent(self, endpoint: Endpoint, request: "asyncio.Task[None]") -> None:
+        endpoint.in_flight -= 1
+        self._requests.discard(request)
+        if not self._closed:
+            self._pump()
+
+    async def _request(self, endpoint: Endpoint, batch: list[Waiting], sent_at: float) -> None:
+        """One request. Afterwards every item of the batch has its outcome or is queued again."""
+        timeout = self.settings.timeout
+        if self.settings.deadline:  # after which nobody waits any more
+            timeout = min(timeout, max(max(map(self._give_up_at, batch)) - sent_at, 0.001))
         try:
-            answered = True
-            try:
-                outcomes: list[Result | Failure] = await self._connections.ask(endpoint, items, timeout)
-            except Failure as failure:
-                outcomes, answered = [failure] * len(items), False
-            waits = [one for one in outcomes if isinstance(one, Failure) and not one.permanent]
-            if len(waits) == len(items) and not waits[0].rewritten_may_succeed:
-                endpoint.failed(waits[0], sent_at, loop.time(), self.settings.max_backoff)
-            elif answered:
-                endpoint.succeeded(sent_at)
-                self._last_result_at = loop.time()
-            return outcomes
-        finally:
-            self._turns.give_back(endpoint)
+            outcomes = await self._connections.ask(endpoint, [waiting.item for waiting in batch], timeout)
+        except Exception as error:
+            # Any other error of the HTTP library counts as a broken connection, so that no caller waits for ever.
+            other = Failure(f"could not be asked ({type(error).__name__}: {error})", Cause.FAILED)
+            self._batch_failed(endpoint, batch, error if isinstance(error, Failure) else other, sent_at)
+            return
+        failed: dict[Waiting, Failure] = {}
+        for waiting, outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, Result):
+                self._deliver(waiting, outcome)
+            elif outcome.permanent:
+                self._end_with(outcome, waiting, endpoint, str(outcome))
+            else:
+                failed[waiting] = outcome
+        if len(failed) == len(batch):
+            endpoint.failed(failed[batch[0]], sent_at, self._now())
+        else:
+            endpoint.succeeded(sent_at, self._now())
+        self._retry(failed)
 
-    async def _may_try_again(self, past: _Past, failure: Failure) -> bool:
-        """Whether another attempt may help; pauses before it if every service has had its turn."""
-        if failure.permanent or not self.settings.deadline:
-            return False
-        past.failures += 1
-        past.failure = failure
-        rounds, turn = divmod(past.failures, len(self.settings.urls))
-        if not turn:
-            left = self._give_up_at(past) - asyncio.get_running_loop().time()
-            await asyncio.sleep(min(backoff(rounds, self.settings.max_backoff), max(left, 0)))
-        return True
+    # What becomes of an item
 
-    def _give_up_at(self, past: _Past) -> float:
-        """When items are given up. Those that were never sent wait as long as others get results."""
-        if not self.settings.deadline:
-            return math.inf
-        start = past.first_sent_at if past.first_sent_at is not None else max(past.asked_at, self._last_result_at)
+    def _batch_failed(self, endpoint: Endpoint, batch: list[Waiting], failure: Failure, sent_at: float) -> None:
+        if failure.rewritten_may_succeed or endpoint.takes_single_items_only(failure, len(batch)):
+            self._queue.put_back(batch)
+            return
+        if len(batch) > 1 and failure.divisible:
+            # The cause is the batch's size or one bad item; smaller batches find out which.
+            limit_to_half(batch)
+            if failure.permanent:
+                self._queue.put_back(batch)
+                return
+        if failure.permanent:
+            for waiting in batch:
+                self._end_with(failure, waiting, endpoint, str(failure))
+            return
+        endpoint.failed(failure, sent_at, self._now())
+        self._retry(dict.fromkeys(batch, failure))
+
+    def _retry(self, failed: dict[Waiting, Failure]) -> None:
+        """Queue items again: at once for the next service, or after a pause if every one has had its turn.
+
+        Items that failed together wait for the same time, so that they are sent in one batch again.
+        """
+        rounds_of: defaultdict[int, list[Waiting]] = defaultdict(list)
+        for waiting, failure in failed.items():
+            waiting.failures += 1
+            waiting.failure = failure
+            if not self.settings.deadline:
+                self._give_up(waiting)
+                continue
+            rounds, turn = divmod(waiting.failures, len(self._endpoints))
+            rounds_of[0 if turn else rounds].append(waiting)
+        self._queue.put_back(rounds_of.pop(0, []))
+        for rounds, items in rounds_of.items():
+            self._loop().call_later(self._backoff.seconds(rounds), self._requeue, items)
+
+    def _requeue(self, items: list[Waiting]) -> None:
+        if not self._closed:
+            self._queue.put_back(items)
+            self._pump()
+
+    def _deliver(self, waiting: Waiting, result: Result) -> None:
+        self._last_result_at = self._now()
+        if not waiting.future.done():
+            self.stats.items += 1
+            waiting.future.set_result(result)
+
+    def _give_up_at(self, waiting: Waiting) -> float:
+        """When an item is given up. One that was never sent waits as long as others get results."""
+        start = waiting.first_sent_at
+        if start is None:
+            start = max(waiting.asked_at, self._last_result_at)
         return start + self.settings.deadline
+
+    def _expire(self, waiting: Waiting) -> None:
+        """Give the item up if its deadline is over."""
+        due = self._give_up_at(waiting)
+        if due > self._now():
+            waiting.alarm = self._loop().call_at(due, self._expire, waiting)
+        else:
+            self._give_up(waiting)
+
+    def _give_up(self, waiting: Waiting) -> None:
+        failure = waiting.failure or (NO_ANSWER if waiting.attempts else NEVER_SENT)
+        said = str(failure)
+        if waiting.attempts > 1:
+            services = f" of {len(self._endpoints)} services" if len(self._endpoints) > 1 else ""
+            seconds = self._now() - waiting.asked_at
+            said += f"; that was the last of {waiting.attempts} attempts{services} in {seconds:.1f} s"
+        said += ". Check the service's log"
+        self._end_with(failure, waiting, waiting.endpoint or self._endpoints[0], said)
+
+    def _end_with(self, failure: Failure, waiting: Waiting, endpoint: Endpoint, said: str) -> None:
+        message, seconds = f"The reward service {endpoint.label} {said}.", self._now() - waiting.asked_at
+        self._fail(waiting, failure.becomes(message, endpoint.label, waiting.attempts, seconds, failure.cause))
+
+    def _fail(self, waiting: Waiting, error: ClientError) -> None:
+        if not waiting.future.done():
+            self.stats.failures += 1
+            waiting.future.set_result(error)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sized
 from itertools import islice
 from typing import Any
 
-from math_reward.client.protocol import Item
+from math_reward.client.protocols import Item
 
 AnyItem = Item | Mapping[str, Any]
 

@@ -1,6 +1,8 @@
 """The client for ordinary code: the asynchronous one, on an event loop in a thread of its own.
 
-So it works where a loop runs already, as in Jupyter, and threads may share it.
+So it works where a loop runs already, as in Jupyter, and threads may share it. It keeps its timeouts while a caller's
+own event loop is held up: a client on such a loop would notice late that it is connected, or that an answer has come,
+and count this as a failure of the service.
 """
 
 import asyncio
@@ -12,10 +14,12 @@ from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from math_reward.client.async_client import AsyncClient, Outcome
+from math_reward.client.async_client import AsyncClient, Stats
 from math_reward.client.batches import AnyItem, batches, progress_bar
 from math_reward.client.errors import ClientClosed, ClientError
-from math_reward.client.protocol import Item, Result
+from math_reward.client.protocols import Item, Result
+from math_reward.client.settings import Settings
+from math_reward.client.waiting import Outcome
 
 _T = TypeVar("_T")
 
@@ -47,6 +51,16 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def settings(self) -> Settings:
+        """What it was made with."""
+        return self._client.settings
+
+    @property
+    def stats(self) -> Stats:
+        """The client's counters; they may be read at any time."""
+        return self._client.stats
 
     def close(self) -> None:
         """End all requests. Threads that still wait get a ``ClientClosed``."""

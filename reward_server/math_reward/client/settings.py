@@ -9,6 +9,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 GRADE_PATH = "/v1/grade"
 
+TOKEN_VARIABLE = "MATH_REWARD_TOKEN"
+TOKEN_FILE_VARIABLE = "MATH_REWARD_TOKEN_FILE"
+"""The name of a file with the token. For Ray jobs, whose dashboard shows their environment."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -20,11 +24,14 @@ class Settings:
         verify: what a service's certificate is checked against: a file or folder of CA certificates, an
             ``ssl.SSLContext``, or the system's certificates (None).
         timeout: seconds for one request.
-        deadline: seconds of retries for one item, from its first request; 0 means a single attempt.
+        deadline: seconds of retries for one item, from its first request; 0 means a single attempt. An item that waits
+            for its first request does not fail while others get results.
         batch_size: most items in one request.
         batch_wait: seconds that a single item waits for others to share its request.
         max_in_flight: most requests at once, over all services.
         max_backoff: most seconds between two attempts, unless a service asks for more by Retry-After.
+        reward_models: whether a URL with a path of its own, which does not end in ``/v1/grade``, is a remote reward
+            model and is asked by OpenRLHF's protocol; else it is a reward service behind that path.
 
     Raises:
         ValueError: a value cannot be used; one sentence.
@@ -39,17 +46,19 @@ class Settings:
     batch_wait: float = 0.005
     max_in_flight: int = 8
     max_backoff: float = 10.0
+    reward_models: bool = False
 
     def __post_init__(self) -> None:
-        if not self.urls:
-            raise ValueError("Give the URL of at least one reward service, such as http://127.0.0.1:8000.")
-        object.__setattr__(self, "urls", tuple(_with_path(url) for url in self.urls))
-        token = self.token if self.token is not None else _token_of_environment()
+        if not self.urls or isinstance(self.urls, str):
+            raise ValueError("urls must be a tuple of at least one URL of a service, such as http://127.0.0.1:8000.")
+        object.__setattr__(self, "urls", tuple(map(self._with_path, self.urls)))
+        token = self.token if self.token is not None else token_of_environment()
         # The HTTP library would refuse anything else too, but its error quotes the token.
         if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):
             raise ValueError(
-                "The client's token, or the file of MATH_REWARD_TOKEN_FILE, must be one word of printable ASCII: the "
-                "token alone, without the name that the service's own file may have for it."
+                f"The client's token, or that of {TOKEN_VARIABLE} or the file of {TOKEN_FILE_VARIABLE}, must be one "
+                "word of printable ASCII: the token alone, without the name that the service's own file may have for "
+                "it."
             )
         object.__setattr__(self, "token", token)
         for name, least in {"timeout": 0.001, "max_backoff": 0.001, "deadline": 0, "batch_wait": 0}.items():
@@ -64,27 +73,17 @@ class Settings:
         """How many batches of a long iterable are under way at once: enough to keep every connection busy."""
         return 2 * self.max_in_flight
 
-    def ssl_context(self) -> ssl.SSLContext:
-        """What certificates are checked against.
-
-        Raises:
-            ValueError: ``verify`` has no certificate that can be read.
-        """
-        if isinstance(self.verify, ssl.SSLContext):
-            return self.verify
-        if self.verify is None:
-            return ssl.create_default_context()
-        try:
-            if Path(self.verify).is_dir():
-                return ssl.create_default_context(capath=str(self.verify))
-            return ssl.create_default_context(cafile=str(self.verify))
-        except OSError as error:  # an ssl.SSLError too
-            reason = error.strerror or "it holds no PEM certificate"
-            raise ValueError(f"verify, the CA certificates {self.verify}, cannot be read: {reason}.") from None
+    def _with_path(self, url: str) -> str:
+        """The URL that is posted to: without a path it gets that of the service."""
+        check_url(url)
+        parts = urlsplit(url)
+        if self.reward_models and not speaks_grade(url):
+            return urlunsplit(parts._replace(fragment=""))
+        return urlunsplit(parts._replace(path=parts.path.rstrip("/") or GRADE_PATH, fragment=""))
 
 
-def _with_path(url: str) -> str:
-    """The URL that is posted to: without a path it gets that of the service."""
+def check_url(url: str) -> None:
+    """Raises ValueError unless this is an http or https URL with a host and without credentials."""
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -93,18 +92,51 @@ def _with_path(url: str) -> str:
     if not valid:
         raise ValueError(f"A reward service's URL is like http://127.0.0.1:8000, not {url!r}.")
     if "@" in parts.netloc:
-        raise ValueError(f"The URL of {parts.hostname} must not hold credentials: pass the token as token=.")
-    return urlunsplit(parts._replace(path=parts.path.rstrip("/") or GRADE_PATH, fragment=""))
+        raise ValueError(f"The URL of {parts.hostname} must not hold credentials: pass the token by its own setting.")
 
 
-def _token_of_environment() -> str | None:
-    token, path = os.environ.get("MATH_REWARD_TOKEN"), os.environ.get("MATH_REWARD_TOKEN_FILE")
-    if token and path:
-        raise ValueError("Set MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, not both.")
+def speaks_grade(url: str) -> bool:
+    """Whether a URL is one of the reward service's own protocol: its path ends in ``/v1/grade``, or it has none."""
+    path = urlsplit(url).path.rstrip("/")
+    return not path or path.endswith(GRADE_PATH)
+
+
+def trusted(verify: str | Path | ssl.SSLContext | None) -> ssl.SSLContext:
+    """What certificates are checked against. The system's are those of ``SSL_CERT_FILE``, where that is set.
+
+    Raises:
+        ValueError: there is no certificate that can be read; one sentence.
+    """
+    if isinstance(verify, ssl.SSLContext):
+        return verify
+    if verify is None:
+        return ssl.create_default_context()
+    try:
+        if Path(verify).is_dir():
+            return ssl.create_default_context(capath=str(verify))
+        return ssl.create_default_context(cafile=str(verify))
+    except ssl.SSLError:
+        raise ValueError(f"{verify} has no certificate in PEM form: give the file of the authority.") from None
+    except OSError as error:
+        raise ValueError(f"{verify}, the file of certificates, cannot be read: {error.strerror}.") from None
+
+
+def token_of_environment() -> str | None:
+    """The token of ``MATH_REWARD_TOKEN`` or of the file ``MATH_REWARD_TOKEN_FILE``; None if neither is set.
+
+    Raises:
+        ValueError: both are set, or the file cannot be read or is empty; one sentence.
+    """
+    token, path = os.environ.get(TOKEN_VARIABLE), os.environ.get(TOKEN_FILE_VARIABLE)
     if not path:
         return token or None
+    if token:
+        raise ValueError(f"Set {TOKEN_VARIABLE} or {TOKEN_FILE_VARIABLE}, not both.")
     try:
-        return Path(path).read_text(encoding="utf-8").strip()
+        token = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise ValueError(f"{path}, the file of MATH_REWARD_TOKEN_FILE, cannot be read: {reason}.") from None
+        raise ValueError(f"{path}, the file of {TOKEN_FILE_VARIABLE}, cannot be read: {reason}.") from None
+    if not token:
+        raise ValueError(f"{path}, the file of {TOKEN_FILE_VARIABLE}, is empty: write the service's token into it.")
+    return token

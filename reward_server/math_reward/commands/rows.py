@@ -59,11 +59,11 @@ def objects(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]] | Fau
     Raises:
         NotUTF8: with the first line.
     """
-    for number, line in lines_of(lines):
+    for line in lines_of(lines):
         try:
-            yield number, object_of(line)
+            yield line.number, object_of(line.content)
         except NoRow as error:
-            yield Fault(number, str(error))
+            yield Fault(line.number, str(error))
 
 
 def find_keys(row: dict[str, Any], named: dict[str, str | None], references_only: bool) -> Keys:

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from math_reward.client import Settings as ClientSettings
 from openrlhf_gtpo.checks import data
 from openrlhf_gtpo.checks.data import check_data, check_references
 from openrlhf_gtpo.checks.findings import Finding
-from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.rewards.embedded import EmbeddedService
 from openrlhf_gtpo.settings import Settings
 
-from ..rewards.fake_reward_server import Answer, FakeRewardServer
+from ...fake_reward_server import Answer, FakeRewardServer
 
 Write = Callable[..., Path]
 Check = Callable[..., dict[str, Finding]]
@@ -260,15 +260,15 @@ def test_of_many_rows_a_sample_spread_over_the_file_is_measured(
 
 @pytest.fixture
 def references(settings: Callable[..., Settings]) -> Callable[..., Finding]:
-    def checked(path: Path, client: RewardClientSettings) -> Finding:
+    def checked(path: Path, client: ClientSettings) -> Finding:
         (found,) = check_references(settings("--data.prompt_dataset", path, "--data.label_key", "label"), client)
         return found
 
     return checked
 
 
-def of(service: EmbeddedService) -> RewardClientSettings:
-    return RewardClientSettings((service.url,), token=service.token)
+def of(service: EmbeddedService) -> ClientSettings:
+    return ClientSettings((service.url,), token=service.token)
 
 
 def test_references_that_the_real_grader_reads_are_right(
@@ -296,5 +296,5 @@ def test_a_service_that_goes_away_while_it_grades_is_told(
 ) -> None:
     monkeypatch.setattr(data, "GRADING_SECONDS", 0.5)
     with FakeRewardServer(always=lambda post: Answer(503, {})) as server:
-        found = references(written(GOOD), RewardClientSettings((server.url,)))
+        found = references(written(GOOD), ClientSettings((server.url,)))
     assert (found.state, "answered HTTP 503" in found.sentence) == ("fault", True)

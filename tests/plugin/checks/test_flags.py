@@ -285,9 +285,9 @@ def test_the_message_for_a_flag_of_an_earlier_version_has_its_new_name(
     ("url", "sentence"),
     [
         ("localhost:99", "--reward.remote_url is localhost:99, which is no URL: write http://localhost:99, or name a"),
-        ("ftp://a/b", "--reward.remote_url: urls must hold http:// or https:// URLs such as "),
+        ("ftp://a/b", "--reward.remote_url: A reward service's URL is like http://127.0.0.1:8000, not "),
         ("http://a:1,b:2", "--reward.remote_url is b:2, which is no URL: write http://b:2, or name a .py file."),
-        ("http://me:secret@a:1", "--reward.remote_url: urls must not hold credentials (a): pass a token"),
+        ("http://me:secret@a:1", "--reward.remote_url: The URL of a must not hold credentials"),
     ],
 )
 def test_what_is_no_url_of_a_reward_service_is_refused_before_anything_starts(
@@ -327,7 +327,7 @@ def test_the_reward_client_gets_urls_limits_and_the_token_of_the_environment(
     args = parse(parser, "--reward.remote_url", "http://a:1/v1/grade, http://b:2", "--reward.timeout", "7")
     settings = args.rollout("some.Class")
     assert settings.reward is not None
-    assert settings.reward.urls == ("http://a:1/v1/grade", "http://b:2")
+    assert settings.reward.urls == ("http://a:1/v1/grade", "http://b:2/v1/grade")
     assert settings.reward.timeout == 7
     assert settings.reward.token == "s3cret"
     assert "s3cret" not in repr(settings) + repr(args), "OpenRLHF prints its flags, Ray its arguments"

@@ -44,18 +44,17 @@ def test_a_sampler_that_the_hook_does_not_know_is_a_warning(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("said", "sentence"),
+    ("failed", "sentence"),
     [
-        (
-            "It does not fit vLLM 0.20: install a vLLM from 0.27",
-            "It does not fit vLLM 0.20: install a vLLM from 0.27.",
-        ),
-        ("ImportError: libcudart.so", "ImportError: libcudart.so: fix the installation of vLLM."),
+        (ProbeFailed("It does not fit: install another", has_fix=True), "It does not fit: install another."),
+        (ProbeFailed("ImportError: libcudart.so"), "ImportError: libcudart.so: fix the installation of vLLM."),
     ],
 )
-def test_a_vllm_that_does_not_fit_is_a_fault(said: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_vllm_that_does_not_fit_is_a_fault(
+    failed: ProbeFailed, sentence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def isolated(*_: object) -> None:
-        raise ProbeFailed(said)
+        raise failed
 
     monkeypatch.setattr(hook, "isolated", isolated)
     found = check_hook()

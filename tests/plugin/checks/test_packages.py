@@ -58,21 +58,21 @@ def test_openrlhf_is_imported_and_its_internals_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "sentence"),
+    ("failed", "sentence"),
     [
-        ("Found 0.9: install one with `pip install openrlhf`", "Found 0.9: install one with `pip install openrlhf`."),
+        (ProbeFailed("Found 0.9: install another", has_fix=True), "Found 0.9: install another."),
         (
-            "OpenRLHF cannot be imported: No module named 'flash_attn'",
-            "OpenRLHF cannot be imported: No module named 'flash_attn': install it with all its requirements by "
-            "`bash launch/setup_gpu.sh` (setup.sh without a GPU).",
+            ProbeFailed("there was no answer within 5 s"),
+            "there was no answer within 5 s: install it with all its requirements by `bash launch/setup_gpu.sh` "
+            "(setup.sh without a GPU).",
         ),
     ],
 )
 def test_an_openrlhf_that_does_not_fit_is_told_with_what_to_install(
-    said: str, sentence: str, monkeypatch: pytest.MonkeyPatch
+    failed: ProbeFailed, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def isolated(*_: object) -> None:
-        raise ProbeFailed(said)
+        raise failed
 
     monkeypatch.setattr(packages, "isolated", isolated)
     assert check_openrlhf() == Finding("OpenRLHF", "fault", sentence)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from math_reward.client import Stats
 from openrlhf_gtpo.algorithms.mixed_policy import guide_statistics
 from openrlhf_gtpo.controller.during_training import with_every_k
 from openrlhf_gtpo.controller.generator import RewardTally
@@ -19,7 +20,6 @@ from openrlhf_gtpo.glossary.__main__ import main, markdown
 from openrlhf_gtpo.glossary.entries import GLOSSARY, Entry, describe
 from openrlhf_gtpo.guide.groups import MARKS, GuideTally
 from openrlhf_gtpo.report.curves import CURVES
-from openrlhf_gtpo.rewards.client import RewardClientStats
 
 ROOT = Path(__file__).resolve().parents[3]
 PLUGIN = ROOT / "plugin" / "openrlhf_gtpo"
@@ -57,7 +57,7 @@ def test_what_the_plugins_own_functions_log_has_an_entry_of_that_name_in_that_fi
         "algorithms/mixed_policy.py": of_guide,
         "controller/generator.py": RewardTally().metrics(),
         "guide/groups.py": {**GuideTally().metrics(), **dict.fromkeys(MARKS)},
-        "controller/trainers.py": [f"reward/{field.name}_total" for field in dataclasses.fields(RewardClientStats)],
+        "controller/trainers.py": [f"reward/{field.name}_total" for field in dataclasses.fields(Stats)],
     }
     for file, names in made.items():
         for name in names:
@@ -159,7 +159,7 @@ def test_a_family_has_a_name_for_each_of_its_words() -> None:
 
 
 def test_times_and_counts_of_requests_are_marked_and_nothing_else_is() -> None:
-    counters = {f"reward/{field.name}_total" for field in dataclasses.fields(RewardClientStats)}
+    counters = {f"reward/{field.name}_total" for field in dataclasses.fields(Stats)}
     times = {entry.name for entry in GLOSSARY if entry.unit == "seconds"}
     assert {entry.name for entry in GLOSSARY if not entry.repeats} == counters | times
     for name in ("timing/step_total", "reward/wait_seconds_max", "guide/wait_seconds", "shaping/seconds"):

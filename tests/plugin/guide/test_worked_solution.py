@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from openrlhf.utils.agent import SingleTurnAgentExecutor
 
-from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings
+from math_reward.client import Settings
+from openrlhf_gtpo.rewards.client import RewardClient
 from openrlhf_gtpo.rollout.actor import RewardingExecutor, RolloutActor
 
-from ..rewards.fake_reward_server import FakeRewardServer, Post, finds
+from ...fake_reward_server import FakeRewardServer, Post, finds
 from .tables import generator, guided
 
 PROMPT = "<user>1+1?<end><assistant>"
@@ -20,9 +21,9 @@ END = 256
 async def graded() -> AsyncIterator[tuple[RewardingExecutor, list[Post]]]:
     """An executor whose server keeps what it is sent, finds every "2" correct and cannot read empty references."""
     with FakeRewardServer(always=finds("2")) as server:
-        client = RewardClient(RewardClientSettings(urls=(server.url,), deadline=0))
+        client = RewardClient(Settings((server.url,), deadline=0))
         yield RewardingExecutor(SingleTurnAgentExecutor(None), client, False), server.posts
-        await client.aclose()
+        client.close()
 
 
 async def test_it_looks_as_if_it_had_been_generated_with_certainty(graded: Any, tokenizer: Any) -> None:

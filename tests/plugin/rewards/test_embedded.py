@@ -9,16 +9,14 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import psutil
 import pytest
 
+from math_reward.client import AsyncClient, Cause, Client, ClientError, Item
 from openrlhf_gtpo.rewards import embedded as embedded_reward
-from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardError, RewardRequest
 from openrlhf_gtpo.rewards.embedded import EmbeddedService, EmbeddedServiceError, start_embedded_service
-from openrlhf_gtpo.rewards.posting import Connections
 
 
 def own_processes() -> set[psutil.Process]:
@@ -39,10 +37,6 @@ def survivors(processes: set[psutil.Process], seconds: float = 120.0) -> list[ps
     while any(map(runs, processes)) and time.monotonic() < limit:
         time.sleep(0.05)
     return [process for process in processes if runs(process)]
-
-
-def ask(completion: str, reference: str) -> RewardRequest:
-    return RewardRequest(completion=completion, reference=reference, prompt="6*7?", query="6*7?" + completion)
 
 
 # The real service
@@ -68,60 +62,37 @@ def process_of(service: EmbeddedService) -> psutil.Process:
     return psutil.Process(service._process.pid)
 
 
-async def test_the_reward_client_gets_rewards_from_it(service: EmbeddedService):
-    client = RewardClient(RewardClientSettings((service.url,), token=service.token))
-    try:
-        right = await client.reward(ask(r"That is \boxed{42}.", "42"))
-        wrong = await client.reward(ask(r"That is \boxed{41}.", "42"))
-        with pytest.raises(RewardError, match="cannot read the reference answer ''"):
-            await client.reward(ask(r"That is \boxed{42}.", ""))
-    finally:
-        await client.aclose()
+def test_the_client_gets_grades_from_it(service: EmbeddedService):
+    with Client(service.url, token=service.token) as client:
+        right = client.grade(r"That is \boxed{42}.", "42")
+        wrong = client.grade(r"That is \boxed{41}.", "42")
+        with pytest.raises(ClientError, match="cannot read the reference answer ''"):
+            client.grade(r"That is \boxed{42}.", "")
     assert (right.reward, right.score, right.verdict) == (1.0, 1.0, "correct")
     assert (wrong.reward, wrong.score, wrong.verdict) == (0.0, 0.0, "wrong")
 
 
-async def test_it_gets_a_groups_prompt_once_from_the_second_request_on_and_judges_by_it_all_the_same(
-    service: EmbeddedService, monkeypatch: pytest.MonkeyPatch
-):
+async def test_it_says_that_it_takes_a_groups_prompt_once_and_judges_by_it_all_the_same(service: EmbeddedService):
     """The prompt matters: an answer that only repeats its operation is not paid."""
-    bodies: list[bytes] = []
-    exchange = Connections._exchange
-
-    async def recorded(self: Connections, url: str, body: bytes) -> Any:
-        bodies.append(body)
-        return await exchange(self, url, body)
-
-    monkeypatch.setattr(Connections, "_exchange", recorded)
-    # A full batch is sent at once, however slow the machine is.
-    client = RewardClient(RewardClientSettings((service.url,), token=service.token, batch_size=3, batch_wait=60.0))
-    try:
-        group = [ask(text, "42") for text in (r"\boxed{42}", r"\boxed{6*7}", r"\boxed{41}")]
-        first, second = [await asyncio.gather(*map(client.reward, group)) for _ in range(2)]
-    finally:
-        await client.aclose()
-    assert [body.count(b"6*7?") for body in bodies] == [3, 1]
-    assert [reward.verdict for reward in first] == ["correct", "restated", "wrong"]
-    assert second == first
+    group = [Item(text, "42", "6*7?") for text in (r"\boxed{42}", r"\boxed{6*7}", r"\boxed{41}")]
+    async with AsyncClient(service.url, token=service.token) as client:
+        for _ in range(2):
+            results = await asyncio.gather(*map(client.grade_item, group))
+            assert [result.verdict for result in results] == ["correct", "restated", "wrong"]
+        assert client._endpoints[0].shares_prompts
 
 
-async def test_openrlhfs_protocol_gives_the_same_rewards(service: EmbeddedService):
+def test_openrlhfs_protocol_gives_the_same_rewards(service: EmbeddedService):
     url = service.url.replace("/v1/grade", "/get_reward")
-    client = RewardClient(RewardClientSettings((url,), token=service.token))
-    try:
-        right = await client.reward(ask(r"That is \boxed{42}.", "42"))
-    finally:
-        await client.aclose()
-    assert (right.reward, right.score, right.verdict) == (1.0, 1.0, None)
+    with Client(url, token=service.token, reward_models=True) as client:
+        right = client.grade(r"That is \boxed{42}.", "42", "6*7?")
+    assert (right.reward, right.score, right.verdict) == (1.0, 1.0, "")
 
 
-async def test_nobody_grades_without_its_token(service: EmbeddedService):
-    client = RewardClient(RewardClientSettings((service.url,), token="a-guess"))
-    try:
-        with pytest.raises(RewardError, match="check the token"):
-            await client.reward(ask("42", "42"))
-    finally:
-        await client.aclose()
+def test_nobody_grades_without_its_token(service: EmbeddedService):
+    with Client(service.url, token="a-guess") as client, pytest.raises(ClientError) as refused:
+        client.grade("42", "42")
+    assert refused.value.cause is Cause.TOKEN
 
 
 def test_it_listens_on_loopback_whatever_the_environment_says(service: EmbeddedService):

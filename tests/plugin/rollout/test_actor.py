@@ -16,7 +16,8 @@ import torch
 from openrlhf.utils.agent import AgentInstanceBase, MultiTurnAgentExecutor, SingleTurnAgentExecutor
 from vllm import SamplingParams
 
-from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings
+from math_reward.client import Settings
+from openrlhf_gtpo.rewards.client import RewardClient
 from openrlhf_gtpo.rollout.actor import (
     AgentMismatch,
     RewardingExecutor,
@@ -28,7 +29,7 @@ from openrlhf_gtpo.rollout.actor import (
 from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.settings import RolloutSettings
 
-from ..rewards.fake_reward_server import Answer, FakeRewardServer, Post, finds
+from ...fake_reward_server import Answer, FakeRewardServer, Post, finds
 
 
 class Tokenizer:
@@ -96,9 +97,9 @@ OPENRLHFS_ENGINE = {
 async def graded() -> AsyncIterator[tuple[RewardClient, list[Post]]]:
     """A client of a live /v1/grade server that keeps what it is sent and finds every "2" correct."""
     with FakeRewardServer(always=finds("2")) as server:
-        client = RewardClient(RewardClientSettings(urls=(server.url,), deadline=0))
+        client = RewardClient(Settings((server.url,), deadline=0))
         yield client, server.posts
-        await client.aclose()
+        client.close()
 
 
 async def test_a_single_turn_rollout_brings_entropies_and_a_reward(graded: Any) -> None:
@@ -137,10 +138,10 @@ async def test_a_response_is_decoded_once_as_its_service_reads_it(path: str, dec
     with FakeRewardServer(
         always=finds("2") if "grade" in path else lambda post: Answer(body={"rewards": [1.0]})
     ) as server:
-        client = RewardClient(RewardClientSettings(urls=(server.url + path,), deadline=0))
+        client = RewardClient(Settings((server.url + path,), deadline=0, reward_models=True))
         executor = RewardingExecutor(SingleTurnAgentExecutor(None), client, False)
         response = await roll(executor, Engine("so 2"), tokenizer=tokenizer)
-        await client.aclose()
+        client.close()
         assert response["reward"] == 1.0
         assert tokenizer.decoded == decoded
         assert server.posts[0].texts == [{4: "so 2", 9: "1+1?so 2<eos>"}[decoded[0]]]

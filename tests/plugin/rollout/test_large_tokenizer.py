@@ -10,16 +10,16 @@ import pytest
 import ray
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
+from math_reward.client import Settings
 from openrlhf_gtpo.controller.trainers import GeneratorMixin
 from openrlhf_gtpo.cpu.engines import CpuRolloutActor
 from openrlhf_gtpo.cpu.environment import cpu_environment
 from openrlhf_gtpo.guide.groups import Guide
 from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource
-from openrlhf_gtpo.rewards.client import RewardClientSettings
 from openrlhf_gtpo.settings import RolloutSettings
 
+from ...fake_reward_server import FakeRewardServer, finds
 from ..guide.tables import G, guided
-from ..rewards.fake_reward_server import FakeRewardServer, finds
 from .test_actor import OPENRLHFS_ENGINE
 
 pytestmark = pytest.mark.engine
@@ -84,7 +84,7 @@ def test_the_rollout_actor_unpickles_it_once_for_policy_and_guide_and_no_reward_
     ray.init(address="local", num_cpus=4, num_gpus=1, include_dashboard=False, runtime_env={"env_vars": environment})
     try:
         with FakeRewardServer(always=finds("2")) as server:
-            rewards = RewardClientSettings(urls=(server.url,), deadline=0)  # one attempt, as with drop_group
+            rewards = Settings((server.url,), deadline=0)  # one attempt, as with drop_group
             engine = (
                 ray.remote(CpuRolloutActor)
                 .options(num_gpus=1)

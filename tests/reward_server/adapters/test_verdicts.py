@@ -17,7 +17,7 @@ from math_reward.adapters.verdicts import Verdicts, text_of
 from math_reward.adapters.verifiers import MathReward as VerifiersReward
 from math_reward.adapters.verl import compute_score
 from math_reward.client import Client, ClientClosed, NotJudged, Refused
-from math_reward.client.protocol import OPTIONS
+from math_reward.client.protocols import OPTIONS
 from math_reward.grader import grade
 from math_reward.http.schemas import GradeOptions
 

@@ -15,7 +15,7 @@ import pytest
 
 from math_reward.client import Client, ClientClosed, ClientError, Item, NotJudged, Refused, Result, Unavailable
 
-from ...plugin.rewards.fake_reward_server import Answer, FakeRewardServer, Post, right_answer
+from ...fake_reward_server import Answer, FakeRewardServer, Post, right_answer
 
 FAST = {"timeout": 60.0, "deadline": 120.0, "max_backoff": 0.02}
 
@@ -24,12 +24,6 @@ FAST = {"timeout": 60.0, "deadline": 120.0, "max_backoff": 0.02}
 def server() -> Iterator[FakeRewardServer]:
     with FakeRewardServer() as server:
         yield server
-
-
-@pytest.fixture(autouse=True)
-def no_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("MATH_REWARD_TOKEN", raising=False)
-    monkeypatch.delenv("MATH_REWARD_TOKEN_FILE", raising=False)
 
 
 def rows(numbers: Any) -> Iterator[dict[str, str]]:

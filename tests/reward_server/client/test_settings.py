@@ -1,22 +1,81 @@
-"""Where the client's token and certificates come from."""
+"""The client's settings: what they refuse, and where its token and certificates come from."""
 
-import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from math_reward.client import Client, Refused, Settings, Unavailable
-
-from ...certificates import write_certificate
-from ...plugin.rewards.fake_reward_server import FakeRewardServer
+from math_reward.client import Client, Settings
 
 URL = "http://127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("url", "posted", "posted_to_reward_models"),
+    [
+        ("http://a", "http://a/v1/grade", "http://a/v1/grade"),
+        ("http://a/p/v1/grade/", "http://a/p/v1/grade", "http://a/p/v1/grade"),
+        ("http://a/v1/grade?k=s#f", "http://a/v1/grade?k=s", "http://a/v1/grade?k=s"),
+        ("https://a:1/get_reward/", "https://a:1/get_reward", "https://a:1/get_reward/"),
+    ],
+)
+def test_a_url_gets_the_services_path_and_that_of_a_reward_model_stays(
+    url: str, posted: str, posted_to_reward_models: str
+) -> None:
+    assert Settings((url,)).urls == (posted,)
+    assert Settings((url,), reward_models=True).urls == (posted_to_reward_models,)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "a:8000",
+        "reward.py",
+        "ftp://a",
+        "http://",
+        "http:///v1/grade",
+        "http://a:0",
+        "http://a:99999",
+        "http://me:pw@a",
+    ],
+)
+def test_a_url_that_cannot_be_asked_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r"\.$") as refused:
+        Settings((URL, url))
+    assert "pw" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"urls": ()},
+        {"urls": "http://a"},
+        {"timeout": 0},
+        {"timeout": float("nan")},
+        {"deadline": -1},
+        {"deadline": float("inf")},
+        {"batch_size": 0},
+        {"batch_wait": -0.1},
+        {"max_in_flight": 0},
+        {"max_backoff": 0},
+        {"token": ""},
+        {"token": "tell nobody"},
+        {"token": "tell-nobody\n"},
+        {"token": "tell-nobody\u2026"},
+    ],
+    ids=str,
+)
+def test_a_setting_out_of_bounds_is_refused_by_name_in_one_sentence(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(settings))) as refused:
+        Settings(**({"urls": (URL,)} | settings))
+    assert "nobody" not in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_the_token_comes_from_the_environment_unless_it_is_given(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.delenv("MATH_REWARD_TOKEN_FILE", raising=False)
     monkeypatch.setenv("MATH_REWARD_TOKEN", "of-the-variable")
     assert Settings((URL,)).token == "of-the-variable"
     assert Settings((URL,), token="given").token == "given"
@@ -33,12 +92,12 @@ def test_the_token_comes_from_the_environment_unless_it_is_given(
     [
         ({"MATH_REWARD_TOKEN": "a", "MATH_REWARD_TOKEN_FILE": "b"}, "not both"),
         ({"MATH_REWARD_TOKEN_FILE": "/no/such/file"}, "cannot be read: No such file"),
+        ({"MATH_REWARD_TOKEN_FILE": "/dev/null"}, "is empty"),
     ],
 )
 def test_a_token_that_cannot_be_found_is_said(
     environment: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("MATH_REWARD_TOKEN", raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(ValueError, match=words):
@@ -50,24 +109,5 @@ def test_certificates_that_cannot_be_read_are_named_when_the_client_is_made(veri
     if verify == "empty":
         verify = str(tmp_path / "empty.pem")
         Path(verify).write_text("no certificate")
-    with pytest.raises(ValueError, match=r"\.pem, cannot be read"):
+    with pytest.raises(ValueError, match=r"\.pem.* certificate"):
         Client(URL, verify=verify)
-
-
-def test_a_certificate_is_checked_against_the_given_authorities(tmp_path: Path) -> None:
-    pem, secret = write_certificate(tmp_path, "service")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(pem, secret)
-    with FakeRewardServer(tls=context) as server:
-        for verify in (pem, str(pem), ssl.create_default_context(cafile=str(pem))):
-            with Client(server.url, verify=verify) as client:
-                assert client.grade("0.5", "1").reward == 0.5
-        with (
-            Client(server.url) as client,
-            pytest.raises(Refused, match=r"not trusted \(self.*pass verify=") as refusal,
-        ):
-            client.grade("0.5", "1")
-        assert refusal.value.attempts == 1
-        plain = server.url.replace("https://", "http://")
-        with Client(plain, deadline=0) as client, pytest.raises(Unavailable, match=r"write https:// in its URL"):
-            client.grade("0.5", "1")

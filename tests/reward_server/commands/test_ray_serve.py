@@ -24,7 +24,7 @@ import httpx
 import psutil
 import pytest
 
-from openrlhf_gtpo.rewards.client import RewardClient, RewardClientSettings, RewardRequest
+from math_reward.client import AsyncClient
 
 pytestmark = pytest.mark.engine
 HERE = Path(__file__).parent
@@ -470,15 +470,14 @@ async def test_a_node_that_dies_under_load_costs_a_client_that_retries_nothing(t
     asked = itertools.count()
     got: dict[int, float] = {}
     enough = asyncio.Event()
-    client = RewardClient(RewardClientSettings(urls=(service.url,), token=TOKEN, batch_size=1, deadline=240))
+    client = AsyncClient(service.url, token=TOKEN, batch_size=1, deadline=240)
 
     async def keep_asking() -> None:
         while not enough.is_set():
             number = next(asked)
             # Every third one is wrong.
             completion = rf"\boxed{{{number if number % 3 else number + 1}}}"
-            request = RewardRequest(completion, str(number), prompt="Count.", query="Count. " + completion)
-            got[number] = (await client.reward(request)).reward
+            got[number] = (await client.grade(completion, str(number), prompt="Count.")).reward
 
     async def until(more: int) -> None:
         wanted = len(got) + more

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from math_reward.nearest import did_you_mean, nearest
 from openrlhf_gtpo.driver import command_line
-from openrlhf_gtpo.likeness import did_you_mean, nearest
 
 FLAGS = sorted(
     option

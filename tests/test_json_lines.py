@@ -1,8 +1,7 @@
-"""The plugin and the service each have a reader of JSON lines, since neither imports the other: the same files are fed
-to both, and to everything that reads a data set."""
+"""The reader of JSON lines, which the plugin and the service share: what a line is, what a row and what an answer; and
+that everything that reads a data set grades against the same text."""
 
 import contextlib
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import math_reward.json_lines as theirs
-import openrlhf_gtpo.data.json_lines as ours
 from math_reward.http.schemas import GradeItem
+from math_reward.json_lines import NoAnswer, NoRow, label_text, object_of
 from openrlhf_gtpo.data import as_written
 from openrlhf_gtpo.data.formats import UnknownFormat
 from openrlhf_gtpo.data.formats import question_and_reference as prepared
+from openrlhf_gtpo.data.json_lines import NotOpened, Unreadable, is_lines, lines_of
 from openrlhf_gtpo.data.survey import read_rows, survey
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.evaluation.benchmark import load
@@ -51,27 +50,15 @@ def files(draw: st.DrawFn) -> bytes:
     return draw(st.sampled_from([b"", BOM])) + content
 
 
-def read_by(module: Any, numbered: Any) -> dict[int, dict[str, Any] | None]:
-    """Each line that is not blank: its object, or None where it has none."""
-    found: dict[int, dict[str, Any] | None] = {}
-    for number, content in numbered:
-        found[number] = None
-        with contextlib.suppress(module.NoRow):
-            found[number] = module.object_of(content)
+def rows_of(path: Path) -> list[dict[str, Any] | str]:
+    """The object of each line that is not blank, or why there is none."""
+    found: list[dict[str, Any] | str] = []
+    for line in lines_of(path):
+        try:
+            found.append(object_of(line.content))
+        except NoRow as error:
+            found.append(str(error))
     return found
-
-
-def by_both(path: Path) -> tuple[Any, Any]:
-    """What each reader finds in a file: its rows, or the sentence for which it is refused."""
-    try:
-        mine = read_by(ours, ((line.number, line.content) for line in ours.lines_of(path)))
-    except ours.Unreadable as error:
-        mine = str(error)
-    try:
-        other = read_by(theirs, theirs.lines_of(io.BytesIO(path.read_bytes())))
-    except theirs.NotUTF8 as error:
-        other = str(error)
-    return mine, other
 
 
 @pytest.fixture(scope="module")
@@ -80,10 +67,15 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(content=files())
-def test_both_readers_find_the_same_rows_in_every_file(path: Path, content: bytes) -> None:
+def test_a_line_of_any_file_is_found_again_by_its_place_and_is_an_object_or_one_sentence(
+    path: Path, content: bytes
+) -> None:
     path.write_bytes(content)
-    mine, other = by_both(path)
-    assert repr(mine) == repr(other)
+    with contextlib.suppress(Unreadable):
+        for line in lines_of(path):
+            assert content[line.offset :].startswith(line.content)
+            assert content[: line.offset].count(b"\n") == line.number - 1
+        assert all(isinstance(row, dict) or row.endswith(".") for row in rows_of(path))
 
 
 @given(
@@ -95,30 +87,50 @@ def test_a_byte_order_mark_and_windows_line_ends_change_nothing(
     path: Path, rows: list[tuple[str, Any]], end: str, bom: bool
 ) -> None:
     written = [{"input": prompt, "label": label} for prompt, label in rows]
-    path.write_bytes(b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in written))
-    plain = by_both(path)
-    assert list(plain[0].values()) == written
     lines = [json.dumps(row, ensure_ascii=False) for row in written]
     path.write_bytes((BOM if bom else b"") + "".join(line + end for line in lines).encode())
-    assert by_both(path) == plain
+    assert rows_of(path) == written
+
+
+def test_only_a_line_feed_ends_a_line(path: Path) -> None:
+    texts = ["one\u2028line", "another\u0085one", "a form\ffeed", "carriage\rreturn"]
+    path.write_text("".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text in texts), "utf-8")
+    assert rows_of(path) == [{"text": text} for text in texts]
+
+
+def test_lines_have_their_number_and_their_place_and_blank_ones_are_none(path: Path) -> None:
+    path.write_bytes(BOM + b"\r\n{}\n\n \t\r\n{}")
+    assert list(lines_of(path)) == [(2, 5, b"{}\n"), (5, 13, b"{}")]
+    path.write_text("")
+    assert list(lines_of(path)) == []
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
-def test_another_unicode_is_one_sentence_of_both(path: Path, encoding: str) -> None:
+def test_another_unicode_is_half_a_sentence_with_the_fix(path: Path, encoding: str) -> None:
     path.write_bytes('{"input": "6*7?", "label": "42"}\n'.encode(encoding))
-    mine, other = by_both(path)
-    assert mine == other == f"it is {encoding[:6].upper()} and has to be UTF-8: save it as that"
+    with pytest.raises(Unreadable, match=rf"^it is {encoding[:6].upper()} and has to be UTF-8: save it as that$"):
+        list(lines_of(path))
 
 
-@given(label=VALUES | st.dictionaries(TEXTS, TEXTS, max_size=1))
-def test_both_make_the_same_text_of_a_reference_answer(label: Any) -> None:
-    def of(module: Any) -> tuple[str, str]:
-        try:
-            return "text", module.label_text(label)
-        except module.NoAnswer as kind:
-            return "none", str(kind)
+def test_a_file_that_cannot_be_opened_is_half_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(NotOpened, match=r"^No such file or directory$"):
+        list(lines_of(tmp_path / "none.jsonl"))
+    with pytest.raises(NotOpened, match=r"^Is a directory$"):
+        list(lines_of(tmp_path))
 
-    assert of(ours) == of(theirs)
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("rows.jsonl", b"[1]", True),
+        ("rows.json", b'{"input": 1}', True),
+        ("rows.json", b' \n[{"input": 1}]', False),
+        ("rows.json", b"\xef\xbb\xbf[]", False),
+    ],
+)
+def test_an_array_is_told_from_lines(tmp_path: Path, name: str, content: bytes, expected: bool) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert is_lines(tmp_path / name) is expected
 
 
 @pytest.mark.parametrize(
@@ -126,15 +138,13 @@ def test_both_make_the_same_text_of_a_reference_answer(label: Any) -> None:
     [("42", "42"), (42, "42"), (42.0, "42"), (0.5, "0.5"), (-3.0, "-3"), (1e300, "1e+300"), ("0.50", "0.50")],
 )
 def test_a_number_is_the_text_that_people_write(label: Any, text: str) -> None:
-    assert ours.label_text(label) == theirs.label_text(label) == text
+    assert label_text(label) == text
 
 
 @pytest.mark.parametrize("label", [None, True, False, [], ["1"], {}, float("nan"), float("inf")])
-def test_what_is_no_answer_is_refused_by_both(label: Any) -> None:
-    with pytest.raises(ours.NoAnswer):
-        ours.label_text(label)
-    with pytest.raises(theirs.NoAnswer):
-        theirs.label_text(label)
+def test_what_is_no_answer_is_refused(label: Any) -> None:
+    with pytest.raises(NoAnswer):
+        label_text(label)
 
 
 def usable(text: Any) -> bool:
@@ -146,7 +156,7 @@ def test_every_command_and_training_grade_against_the_same_text(path: Path, rows
     """Prepare, the doctor, evaluations, `math-reward grade`, the service and OpenRLHF's loader in training."""
     written = [{"input": prompt, "label": label} for prompt, label in rows]
     path.write_bytes(BOM + "\r\n".join(json.dumps(row) for row in written).encode())
-    expected = [ours.label_text(label) for _, label in rows]
+    expected = [label_text(label) for _, label in rows]
     found = survey(path, "input", "label")
     assert (found.bad_rows, found.bad_labels) == ({}, {})
     assert [row.label for row in read_rows(path, found, 10, "input", "label")] == expected

@@ -1,0 +1,98 @@
+"""The queue of items that wait for a request, and how they are put together in batches. It sends nothing and has no
+clock: every time is an argument, in seconds of one clock."""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Sequence
+
+from math_reward.client.endpoints import Endpoint
+from math_reward.client.errors import ClientError
+from math_reward.client.protocols import Failure, Item, Result
+
+Outcome = Result | ClientError
+
+
+class Waiting:
+    """An item that waits for its outcome.
+
+    Attributes:
+        future: done once there is an outcome, or nobody waits for one any more.
+        largest_batch: halved when its batch fails, so that a bad item ends up alone.
+        endpoint: that was asked last.
+        failure: of the last request.
+    """
+
+    def __init__(self, item: Item, now: float, future: "asyncio.Future[Outcome]") -> None:
+        self.item = item
+        self.future = future
+        self.alarm: asyncio.TimerHandle | None = None
+        self.asked_at = now
+        self.first_sent_at: float | None = None
+        self.attempts = 0
+        self.failures = 0
+        self.largest_batch: float = math.inf
+        self.endpoint: Endpoint | None = None
+        self.failure: Failure | None = None
+
+
+class Queue:
+    """Items in the order in which they are sent."""
+
+    def __init__(self, batch_size: int, batch_wait: float) -> None:
+        """
+        Args:
+            batch_size: most items of a batch.
+            batch_wait: seconds that the first item waits for others, if the batch is not full.
+        """
+        self._batch_size = batch_size
+        self._batch_wait = batch_wait
+        self._waiting: deque[Waiting] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, waiting: Waiting) -> None:
+        """Queue an item behind all others."""
+        self._waiting.append(waiting)
+
+    def put_back(self, batch: Sequence[Waiting]) -> None:
+        """Queue items that were sent before, in this order and before all others."""
+        self._waiting.extendleft(reversed(batch))
+
+    def clear(self) -> None:
+        self._waiting.clear()
+
+    def due_at(self, *, single: bool = False) -> float:
+        """When the next batch is to be sent: at once if it is full, else when its first item has waited for others.
+
+        Args:
+            single: whether a batch has one item.
+        """
+        head = self._waiting[0]
+        full = len(self._waiting) >= min(1 if single else self._batch_size, head.largest_batch)
+        return -math.inf if full else head.asked_at + self._batch_wait
+
+    def take(self, *, single: bool = False) -> list[Waiting]:
+        """The next batch, without items whose callers are gone; empty if all are.
+
+        Args:
+            single: whether it may have only one item.
+        """
+        limit: float = 1 if single else self._batch_size
+        batch: list[Waiting] = []
+        while self._waiting:
+            head = self._waiting[0]
+            limit = min(limit, head.largest_batch)
+            if len(batch) >= limit:
+                break
+            self._waiting.popleft()
+            if not head.future.done():
+                batch.append(head)
+        return batch
+
+
+def limit_to_half(batch: Sequence[Waiting]) -> None:
+    """Each item of the batch goes with half as many from now on, so that one bad item ends up alone."""
+    for waiting in batch:
+        waiting.largest_batch = len(batch) // 2

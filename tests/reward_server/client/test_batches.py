@@ -1,0 +1,105 @@
+"""How items are put together in batches, as services see it."""
+
+import asyncio
+
+import pytest
+
+from math_reward.client import Refused, Unavailable
+
+from ...fake_reward_server import Answer, FakeRewardServer
+from .asking import PATHS, asking, lines, outcomes, rewards
+
+
+async def test_a_hundred_concurrent_callers_share_two_requests_and_each_gets_its_own_reward() -> None:
+    with FakeRewardServer() as server:
+        async with asking(server.url, batch_wait=1.0) as client:  # a slow machine has time to ask
+            assert await rewards(client, *range(100)) == list(range(100))
+        assert [len(post.texts) for post in server.posts] == [64, 36]
+
+
+async def test_a_later_caller_joins_a_batch_that_still_waits() -> None:
+    with FakeRewardServer() as server:
+        async with asking(server.url, batch_wait=0.5) as client:
+            first = asyncio.create_task(rewards(client, 1))
+            await asyncio.sleep(0)
+            assert [await rewards(client, 2), await first] == [[2.0], [1.0]]
+        assert [post.texts for post in server.posts] == [["1", "2"]]
+
+
+async def test_items_that_come_while_a_request_is_under_way_share_the_next_one() -> None:
+    with FakeRewardServer([Answer(delay=0.5)]) as server:
+        async with asking(server.url, batch_wait=0.0, max_in_flight=1) as client:
+            calls = [asyncio.create_task(rewards(client, 0))]
+            while not server.posts:
+                await asyncio.sleep(0.01)
+            for i in range(1, 5):
+                calls.append(asyncio.create_task(rewards(client, i)))
+                await asyncio.sleep(0.01)
+            await asyncio.gather(*calls)
+        assert [post.texts for post in server.posts] == [["0"], ["1", "2", "3", "4"]]
+
+
+async def test_what_callers_no_longer_wait_for_is_not_sent() -> None:
+    with FakeRewardServer() as server:
+        async with asking(server.url, batch_wait=0.1) as client:
+            calls = [asyncio.create_task(rewards(client, i)) for i in range(3)]
+            await asyncio.sleep(0)
+            calls[1].cancel()
+            await asyncio.gather(*calls, return_exceptions=True)
+        assert [post.texts for post in server.posts] == [["0", "2"]]
+
+
+@pytest.mark.parametrize("status", [413, 422])
+async def test_a_batch_that_is_refused_is_halved_until_the_bad_item_is_alone(status: int) -> None:
+    with FakeRewardServer(always=lambda post: Answer(status if "6" in post.texts else 200)) as server:
+        async with asking(server.url, batch_size=8) as client:
+            *good, bad, last = await outcomes(client, *range(8))
+        assert sorted(len(post.texts) for post in server.posts) == [1, 1, 2, 2, 4, 4, 8]
+    assert [result.reward for result in (*good, last)] == [0, 1, 2, 3, 4, 5, 7]
+    assert isinstance(bad, Refused)
+
+
+@pytest.mark.parametrize("fault", [Answer(500), Answer(delay=1.0), Answer(drop=True), Answer(body={})])
+async def test_one_item_that_breaks_the_service_does_not_fail_its_neighbours(fault: Answer) -> None:
+    with FakeRewardServer(always=lambda post: fault if "13" in post.texts else Answer()) as server:
+        async with asking(server.url, deadline=3.0, timeout=0.2) as client:
+            found = await outcomes(client, *range(16))
+    bad = found.pop(13)
+    assert isinstance(bad, Unavailable)
+    assert bad.attempts > 4
+    assert [result.reward for result in found] == [i for i in range(16) if i != 13]
+
+
+async def test_an_overloaded_service_gets_the_same_batch_again() -> None:
+    with FakeRewardServer([Answer(503)] * 3) as server:
+        # A full batch goes at once; however slow the machine is, none goes before all have asked.
+        async with asking(server.url, batch_size=50, batch_wait=15.0) as client:
+            assert await rewards(client, *range(50)) == list(range(50))
+        assert [len(post.texts) for post in server.posts] == 4 * [50]
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [Answer(500), Answer(400), Answer(422), Answer(body={"rewards": 1.0}), Answer(body={"rewards": [1.0]})],
+    ids=["500", "400", "422", "scalar", "one value"],
+)
+@pytest.mark.parametrize("deadline", [0.0, 120.0])
+async def test_a_reward_model_written_for_openrlhfs_own_client_gets_one_query_at_a_time(
+    refusal: Answer, deadline: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    with FakeRewardServer(always=lambda post: refusal if len(post.texts) > 1 else Answer()) as server:
+        # However busy the machine is, the five go into the first request.
+        async with asking(server.url + "/get_reward", deadline=deadline, batch_wait=0.5) as client:
+            assert await rewards(client, *range(5)) + await rewards(client, *range(5, 9)) == list(range(9))
+        assert [len(post.texts) for post in server.posts] == [5] + 9 * [1]
+    [line] = lines(caplog)
+    assert "from now on it gets one at a time" in line
+
+
+@pytest.mark.parametrize(("path", "fault"), [(PATHS[0], Answer(500)), (PATHS[1], Answer(drop=True))])
+async def test_one_broken_batch_does_not_show_a_service_for_single_items(path: str, fault: Answer) -> None:
+    with FakeRewardServer([fault]) as server:
+        async with asking(server.url + path, batch_wait=0.5) as client:
+            assert await rewards(client, *range(4)) == list(range(4))
+            assert await rewards(client, *range(4)) == list(range(4))
+        assert [len(post.texts) for post in server.posts] == [4, 2, 2, 4]

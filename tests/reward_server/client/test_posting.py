@@ -1,0 +1,176 @@
+"""The way to a service: connections, limits, certificates and secrets."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import select
+import socket
+import ssl
+import time
+from pathlib import Path
+
+import pytest
+
+from math_reward.client import BadAnswer, Cause, Client, Item, Refused, Unavailable, posting
+
+from ...certificates import write_certificate
+from ...fake_reward_server import Answer, FakeRewardServer, free_port
+from .asking import FAST, PATHS, asking, body, error_of, lines, rewards
+
+
+async def test_no_more_requests_are_under_way_than_max_in_flight_and_their_connections_are_reused() -> None:
+    with FakeRewardServer(always=lambda post: Answer(delay=0.02)) as server:
+        async with asking(server.url, batch_size=1, max_in_flight=3) as client:
+            assert await rewards(client, *range(30)) == list(range(30))
+        assert len(server.posts) == 30
+        assert server.most_at_once == 3
+        assert server.connections == 3
+
+
+async def test_an_endless_answer_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(posting, "MAX_ANSWER_BYTES", 2**20)
+    with FakeRewardServer([Answer(body=b" " * 3 * 2**20)]) as server:
+        async with asking(server.url, deadline=0) as client:
+            error = await error_of(client, 1)
+    assert isinstance(error, BadAnswer)
+    assert "more than 1 MiB" in str(error)
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_redirect_is_followed(path: str) -> None:
+    with FakeRewardServer([Answer(307, headers={"Location": "/moved"})]) as server:
+        async with asking(server.url + path) as client:
+            assert await rewards(client, 0.5) == [0.5]
+        assert [post.path for post in server.posts] == [path, "/moved"]
+
+
+async def test_a_proxy_of_the_environment_does_not_get_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with FakeRewardServer() as server:
+        async with asking(server.url, deadline=0) as client:
+            assert await rewards(client, 0.5) == [0.5]
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_the_token_is_sent_and_neither_it_nor_an_item_is_ever_written_down(
+    path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    echo = {"detail": [{"input": "0.4711"}], "results": [{"reward": None}], "rewards": [None]}
+    answers = [Answer(500, echo), Answer(drop=True), Answer(body=b"<html>"), Answer(body=echo), Answer(401, echo)]
+    with FakeRewardServer(answers) as server:
+        async with asking(server.url + path + "?key=secret", token="tell-nobody", batch_size=1) as client:
+            error = await error_of(client, "0.4711", reference="the-reference")
+        assert [post.headers["Authorization"] for post in server.posts] == 5 * ["Bearer tell-nobody"]
+    assert len(lines(caplog)) == 1
+    for text in [caplog.text, str(error), repr(error), error.url, repr(client.settings), repr(client.stats)]:
+        assert "tell-nobody" not in text
+        assert "0.4711" not in text
+        assert "the-reference" not in text
+    assert "secret" not in str(error) + error.url
+
+
+async def test_no_authorization_is_sent_without_a_token() -> None:
+    with FakeRewardServer() as server:
+        async with asking(server.url) as client:
+            await rewards(client, 1)
+        assert "Authorization" not in server.posts[0].headers
+
+
+async def test_a_connection_that_comes_too_late_is_tried_again_even_by_a_request_that_is_sent_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(posting, "CONNECT_TIMEOUT", 0.5)
+    with socket.socket() as listener, contextlib.ExitStack() as waiting:
+        listener.bind(("127.0.0.1", 0))
+        listener.settimeout(10)
+        listener.listen(0)  # the kernel leaves the attempts unanswered that do not fit
+        for _ in range(2):
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+
+        def answer() -> None:
+            content = json.dumps(body()).encode()
+            while True:
+                connection, _ = listener.accept()
+                if select.select([connection], [], [], 0.2)[0] and connection.recv(65536):
+                    break  # those that fill the queue say nothing
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(content), content))
+            connection.close()
+
+        async with asking(f"http://127.0.0.1:{listener.getsockname()[1]}", deadline=0) as client:
+            reward = asyncio.ensure_future(rewards(client, 1))
+            await asyncio.sleep(0.25)  # the kernel repeats the first attempt a second after it, so too late
+            await asyncio.to_thread(answer)
+            assert await reward == [1.0]
+            assert client.stats.retries == 0
+
+
+async def test_a_busy_event_loop_costs_the_client_in_its_thread_no_attempt_and_no_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(posting, "CONNECT_TIMEOUT", 0.2)
+    limits = FAST | {"batch_size": 2, "deadline": 0, "timeout": 0.5}
+    with FakeRewardServer(always=lambda post: Answer(delay=0.05)) as server:
+        client = Client(server.url, **limits)
+        results = [asyncio.wrap_future(client.submit(Item(str(i), "1"))) for i in range(12)]
+        for _ in range(3):
+            await asyncio.sleep(0)
+            time.sleep(0.6)  # as unpickling does in a rollout actor; longer than either limit
+        assert [(await result).reward for result in results] == [float(i) for i in range(12)]
+        assert (client.stats.items, client.stats.retries, client.stats.failures) == (12, 0, 0)
+        client.close()
+    assert [len(post.texts) for post in server.posts] == [2] * 6
+
+
+# Certificates
+
+
+def own_pem(folder: Path, name: str) -> Path:
+    """A new self-signed certificate for 127.0.0.1, with its key in the same file."""
+    pem = folder / f"{name}.pem"
+    pem.write_bytes(b"".join(path.read_bytes() for path in write_certificate(folder, name)))
+    return pem
+
+
+def https_server(certificate: Path) -> FakeRewardServer:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return FakeRewardServer(tls=context)
+
+
+async def test_a_service_is_trusted_by_whatever_has_its_certificate(tmp_path: Path) -> None:
+    own, other = own_pem(tmp_path, "own"), own_pem(tmp_path, "other")
+    bundle = tmp_path / "bundle.pem"
+    bundle.write_bytes(other.read_bytes() + own.read_bytes())
+    with https_server(own) as server:
+        for verify in (bundle, str(bundle), ssl.create_default_context(cafile=str(own))):
+            async with asking(server.url, verify=verify) as client:
+                assert await rewards(client, 1) == [1.0]
+
+
+@pytest.mark.parametrize("bundle", ["other.pem", None])
+async def test_a_certificate_that_is_not_trusted_is_a_failure_at_once(tmp_path: Path, bundle: str | None) -> None:
+    own = own_pem(tmp_path, "own")
+    own_pem(tmp_path, "other")
+    with https_server(own) as server:
+        async with asking(server.url, verify=bundle and tmp_path / bundle, deadline=100_000.0) as client:
+            error = await error_of(client, 1)
+        assert not server.posts
+    assert isinstance(error, Refused)
+    assert (error.cause, error.attempts) == (Cause.CERTIFICATE, 1)
+    assert error.cause.refuses_all
+    assert "not trusted (self" in str(error)
+    assert "verify=" in str(error)
+
+
+async def test_who_forgets_the_s_of_https_is_told(tmp_path: Path) -> None:
+    with https_server(own_pem(tmp_path, "own")) as server:
+        async with asking(server.url.replace("https://", "http://"), deadline=0) as client:
+            error = await error_of(client, 1)
+    assert isinstance(error, Unavailable)
+    assert error.cause is Cause.HUNG_UP
+    assert "write https:// in its URL" in str(error)

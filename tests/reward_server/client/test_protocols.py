@@ -1,0 +1,281 @@
+"""Both protocols: what is asked, and what every answer means, good and bad."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from math_reward.client import BadAnswer, Cause, Item, NotJudged, Unavailable
+from math_reward.client.protocols import GradeProtocol
+
+from ...fake_reward_server import Answer, FakeRewardServer, Post, right_answer
+from .asking import PATHS, asking, body, error_of, item, outcomes, parts, rewards
+
+MODEL = "/get_reward"
+
+# What is asked
+
+
+@pytest.mark.parametrize("path", ["", "/", "/v1/grade", "/v1/grade/", "/behind/a/proxy/v1/grade"])
+async def test_the_grade_protocol_is_spoken_to_a_grade_path_and_to_a_url_without_path(path: str) -> None:
+    with FakeRewardServer() as server:
+        async with asking(server.url + path) as client:
+            found = await outcomes(client, "1", "0.5")
+        [post] = server.posts
+    assert [parts(result) for result in found] == [(1.0, True, 1.0, "correct", {}), (0.5, False, 0.0, "wrong", {})]
+    assert post.path == (path.rstrip("/") or "/v1/grade")
+    assert post.payload == {
+        "items": [
+            {"completion": "1", "reference": "1", "prompt": "prompt of 1"},
+            {"completion": "0.5", "reference": "1", "prompt": "prompt of 0.5"},
+        ]
+    }
+
+
+async def test_openrlhfs_protocol_is_spoken_to_the_path_of_a_reward_model() -> None:
+    with FakeRewardServer() as server:
+        async with asking(server.url + "/get_reward?model=a") as client:
+            found = await outcomes(client, "1", item("-0.5", reference="7"))
+        [post] = server.posts
+    assert [parts(result) for result in found] == [(1.0, True, 1.0, "", {}), (-0.5, False, -0.5, "", {})]
+    assert post.path == "/get_reward?model=a"
+    assert post.payload == {
+        "query": ["1", "-0.5"],
+        "prompts": ["prompt of 1", "prompt of -0.5"],
+        "labels": ["1", "7"],
+    }
+
+
+async def test_without_reward_models_every_path_is_that_of_a_reward_service() -> None:
+    with FakeRewardServer() as server:
+        async with asking(server.url + MODEL, reward_models=False) as client:
+            assert await rewards(client, 0.5) == [0.5]
+    assert server.posts[0].items
+
+
+async def test_a_reward_model_gets_prompt_and_completion_where_there_is_no_other_query() -> None:
+    with FakeRewardServer(always=lambda post: Answer(body={"rewards": 1.0})) as server:
+        async with asking(server.url + MODEL) as client:
+            await client.grade_item(Item("4", "4", "2+2="))
+    assert server.posts[0].payload == {"query": ["2+2=4"], "prompts": ["2+2="], "labels": ["4"]}
+
+
+# Prompts that items share
+
+
+@given(prompts=st.lists(st.text(max_size=5), max_size=12))
+def test_a_request_with_shared_prompts_says_the_same_as_the_other_and_has_each_prompt_once(prompts: list[str]) -> None:
+    items = [Item(f"says {i}", f"{i % 3}", prompt) for i, prompt in enumerate(prompts)]
+    shared = GradeProtocol.question(items, shared_prompts=True)
+    texts = shared.get("prompts", [])
+    assert sorted(texts) == sorted(set(prompts))
+    unfolded = [{**row, "prompt": texts[row["prompt"]]} for row in shared["items"]]
+    assert {"items": unfolded} == GradeProtocol.question(items, shared_prompts=False)
+
+
+def test_a_group_of_sixteen_with_a_long_prompt_sends_a_fraction_of_the_bytes() -> None:
+    """16 x (prompt + rest) before, prompt + 16 x rest after: 15 prompts less, but for some bytes of syntax."""
+    prompt = "word " * 300
+    group = [Item(f"says {i}", "1", prompt) for i in range(16)]
+    before, after = (len(json.dumps(GradeProtocol.question(group, shared_prompts=shared))) for shared in (False, True))
+    assert before - after == pytest.approx(15 * len(prompt), abs=100)
+
+
+async def test_a_service_that_says_so_gets_each_prompt_once_a_request_from_then_on() -> None:
+    group = [Item(str(i), "1", prompt) for i, prompt in enumerate(["one", "one", "two", "one"])]
+    with FakeRewardServer(always=lambda post: Answer(headers={"Accept-Prompts": "shared"})) as server:
+        async with asking(server.url, batch_size=4) as client:
+            assert await outcomes(client, *group) == await outcomes(client, *group)
+    first, second = (post.payload for post in server.posts)
+    assert first == GradeProtocol.question(group, shared_prompts=False)
+    assert second == GradeProtocol.question(group, shared_prompts=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "header"), [("", {}), ("", {"Accept-Prompts": "none"}), (MODEL, {"Accept-Prompts": "shared"})]
+)
+async def test_other_services_get_each_items_own_prompt_for_ever(path: str, header: dict[str, str]) -> None:
+    with FakeRewardServer(always=lambda post: Answer(headers=header)) as server:
+        async with asking(server.url + path) as client:
+            for _ in range(3):
+                await outcomes(client, 1, 0)
+    asked = [len(post.payload["prompts"]) if path else "prompts" in post.payload for post in server.posts]
+    assert asked == [2 if path else False] * 3
+
+
+@pytest.mark.parametrize("deadline", [0.0, 120.0])
+async def test_an_older_service_that_takes_anothers_place_gets_what_it_understands(deadline: float) -> None:
+    """The older one refuses fields that it does not know, as it should; nothing is lost, and it is asked once."""
+
+    def answer(post: Post) -> Answer:
+        if len(server.posts) == 1:
+            return Answer(headers={"Accept-Prompts": "shared"})
+        return Answer(422) if "prompts" in post.payload else Answer()
+
+    with FakeRewardServer(always=answer) as server:
+        async with asking(server.url, deadline=deadline, batch_size=4) as client:
+            assert [await rewards(client, i) for i in range(4)] == [[i] for i in range(4)]
+    assert ["prompts" in post.payload for post in server.posts] == [False, True, False, False, False]
+    assert client.stats.failures == 0
+
+
+# What an answer means
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"rewards": 0.5}, [(0.5, 0.5, {})]),
+        ({"rewards": [2]}, [(2.0, 2.0, {})]),
+        ({"rewards": [[0.5]], "scores": [True]}, [(0.5, 1.0, {})]),
+        ({"rewards": 1.5, "scores": 0, "extra_logs": {"length": 3}}, [(1.5, 0.0, {"length": 3.0})]),
+        ({"rewards": 1.5, "scores": None, "extra_logs": None}, [(1.5, 1.5, {})]),
+        ({"rewards": [1, 2]}, [(1.0, 1.0, {}), (2.0, 2.0, {})]),
+        (
+            {"rewards": [[1], [2]], "scores": [0, 1], "extra_logs": {"a": [[5], [6]]}},
+            [(1.0, 0.0, {"a": 5.0}), (2.0, 1.0, {"a": 6.0})],
+        ),
+    ],
+)
+async def test_every_shape_that_openrlhfs_reward_models_answer_in_is_understood(
+    answer: Any, expected: list[tuple[float, float, dict[str, float]]]
+) -> None:
+    with FakeRewardServer(always=lambda post: Answer(body=answer)) as server:
+        async with asking(server.url + MODEL) as client:
+            found = await outcomes(client, *range(len(expected)))
+        assert len(server.posts) == 1
+    assert [(result.reward, result.score, result.extra_logs) for result in found] == expected
+    assert [result.correct for result in found] == [score == 1 for _, score, _ in expected]
+
+
+@pytest.mark.parametrize("verdict", ["wrong", "no_answer", "timeout", "too_complex", "a verdict of a later version"])
+async def test_a_verdict_on_the_completion_is_a_reward_that_keeps_it(verdict: str) -> None:
+    answer = body(reward=0.0, correct=False, verdict=verdict, reference=None, detail=None)
+    with FakeRewardServer([Answer(body=answer)]) as server:
+        async with asking(server.url) as client:
+            [result] = await outcomes(client, 1)
+    assert parts(result) == (0.0, False, 0.0, verdict, {})
+
+
+async def test_the_verdict_error_is_asked_again_for_that_item_alone() -> None:
+    def answer(post: Post) -> Answer:
+        right = right_answer(post)
+        if len(server.posts) == 1:
+            right["results"][1] |= {"reward": 0.0, "correct": False, "verdict": "error"}
+        return Answer(body=right)
+
+    with FakeRewardServer(always=answer) as server:
+        async with asking(server.url) as client:
+            assert await rewards(client, "1", "0.25") == [1.0, 0.25]
+        assert [post.texts for post in server.posts] == [["1", "0.25"], ["0.25"]]
+
+
+UNREADABLE = {
+    "/v1/grade": {"results": [body(verdict="bad_reference")["results"][0], body()["results"][0]]},
+    MODEL: {"rewards": [0.0, 1.0], "extra_logs": {"verdict_bad_reference": [1.0, 0.0]}},
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(
+    ("prompt", "shown"),
+    [("short", "'short'"), ("a" * 100 + "b" * 9 + "c" * 100, f"'{'a' * 100} ... {'c' * 100}'")],
+)
+async def test_a_bad_reference_fails_at_once_and_its_row_can_be_found(path: str, prompt: str, shown: str) -> None:
+    with FakeRewardServer([Answer(body=UNREADABLE[path])]) as server:
+        async with asking(server.url + path) as client:
+            error, good = await outcomes(client, Item("0", "x" * 80 + "y", prompt), "1")
+        assert len(server.posts) == 1
+    assert (good.reward, good.score) == (1.0, 1.0)
+    assert isinstance(error, NotJudged)
+    assert error.cause is Cause.REFERENCE
+    assert "'" + "x" * 80 + "'" in str(error)
+    assert f"fix this row of the data (its prompt: {shown})" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "words"),
+    [
+        ("", b"<html>502 Bad Gateway</html>", "HTML that is not JSON"),
+        ("", b"", "not JSON"),
+        ("", b"\xff\xfe", "not JSON"),
+        ("", b"[" * 100_000, "not JSON"),
+        ("", [], "without a list 'results'"),
+        ("", {"results": None}, "without a list 'results'"),
+        ("", {"results": []}, "0 results for 1 items"),
+        ("", {"results": 2 * body()["results"]}, "2 results for 1 items"),
+        ("", {"results": [None]}, "a result that is null"),
+        ("", body(reward=float("nan")), "'reward' that is not finite (nan)"),
+        ("", body(reward=float("inf")), "'reward' that is not finite (inf)"),
+        ("", body(reward=10**400), "'reward' that is not finite"),
+        ("", body(reward="absent"), "'reward' that is null"),
+        ("", body(reward="1"), "'reward' that is a string"),
+        ("", body(reward=True), "'reward' that is a boolean"),
+        ("", body(reward=[1.0]), "'reward' that is a list"),
+        ("", body(seconds="1"), "'seconds' that is a string"),
+        ("", body(correct=None), "'correct' that is null"),
+        ("", body(correct=1), "'correct' that is a number"),
+        ("", body(verdict="absent"), "'verdict' that is null"),
+        ("", body(verdict=1), "'verdict' that is a number"),
+        ("", body(answer=1), "'answer' that is a number"),
+        ("", body(reference=["1"]), "'reference' that is a list"),
+        (MODEL, b"<html></html>", "HTML that is not JSON"),
+        (MODEL, {"error": "out of memory"}, "without 'rewards'"),
+        (MODEL, {"rewards": None}, "without 'rewards'"),
+        (MODEL, {"rewards": []}, "0 values as 'rewards' for 1 queries"),
+        (MODEL, {"rewards": [1.0, 2.0]}, "2 values as 'rewards' for 1 queries"),
+        (MODEL, {"rewards": [[1.0, 2.0]]}, "'rewards' in a shape"),
+        (MODEL, {"rewards": [[[1.0]]]}, "'rewards' that is a list"),
+        (MODEL, {"rewards": [None]}, "'rewards' that is null"),
+        (MODEL, {"rewards": True}, "'rewards' that is a boolean"),
+        (MODEL, {"rewards": "1.0"}, "'rewards' that is a string"),
+        (MODEL, {"rewards": [float("nan")]}, "'rewards' that is not finite (nan)"),
+        (MODEL, {"rewards": 1.0, "scores": [float("-inf")]}, "'scores' that is not finite (-inf)"),
+        (MODEL, {"rewards": 1.0, "scores": [1, 0]}, "2 values as 'scores' for 1 queries"),
+        (MODEL, {"rewards": 1.0, "extra_logs": [1]}, "'extra_logs' that is a list"),
+        (MODEL, {"rewards": 1.0, "extra_logs": {"tag": "a"}}, "'extra_logs tag' that is a string"),
+    ],
+)
+async def test_an_answer_that_is_none_is_asked_again_or_becomes_an_error_that_says_what_was_wrong(
+    path: str, answer: Any, words: str
+) -> None:
+    with FakeRewardServer(always=lambda post: Answer(body=answer)) as server:
+        async with asking(server.url + path, deadline=0) as client:
+            error = await error_of(client, "0.5")
+    assert isinstance(error, BadAnswer)
+    assert words in str(error)
+    with FakeRewardServer([Answer(body=answer)]) as server:
+        async with asking(server.url + path) as client:
+            assert await rewards(client, "0.5") == [0.5]
+        assert len(server.posts) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "answer"),
+    [("", body(verdict="error")), (MODEL, {"rewards": 0.0, "extra_logs": {"verdict_error": 1.0}})],
+)
+async def test_what_could_not_be_graded_to_the_end_is_an_error_and_no_reward(path: str, answer: Any) -> None:
+    with FakeRewardServer(always=lambda post: Answer(body=answer)) as server:
+        async with asking(server.url + path, deadline=0) as client:
+            error = await error_of(client, "0.5")
+    assert (type(error), error.cause) == (Unavailable, Cause.FAILED)
+    assert "could not grade" in str(error)
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_one_reward_that_is_not_finite_does_not_fail_its_neighbours(path: str) -> None:
+    def answer(post: Post) -> Answer:
+        right = right_answer(post)
+        if len(server.posts) == 1:
+            if "results" in right:
+                right["results"][1]["reward"] = float("nan")
+            else:
+                right["rewards"][1] = float("nan")
+        return Answer(body=right)
+
+    with FakeRewardServer(always=answer) as server:
+        async with asking(server.url + path) as client:
+            assert await rewards(client, 1, 2, 3) == [1, 2, 3]
+        assert [post.texts for post in server.posts] == [["1", "2", "3"], ["2"]]

@@ -1,0 +1,317 @@
+"""What is asked again, deadlines, services that come and go, callers that leave: real servers on real sockets, in both
+protocols."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from math_reward.client import AsyncClient, Cause, ClientClosed, Refused, Unavailable, endpoints
+
+from ... import fake_reward_server
+from ...fake_reward_server import Answer, FakeRewardServer, Post, free_port
+from .asking import FAST, PATHS, asking, error_of, item, lines, outcomes, rewards
+
+# What is asked again, and what is not
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [Answer(500), Answer(502), Answer(503), Answer(408), Answer(429), Answer(delay=1.0), Answer(drop=True)],
+    ids=["500", "502", "503", "408", "429", "timeout", "hang-up"],
+)
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_transient_failure_is_asked_again(answer: Answer, path: str) -> None:
+    with FakeRewardServer([answer, answer]) as server:
+        async with asking(server.url + path, timeout=0.5 if answer.delay else 60.0) as client:
+            assert await rewards(client, 0.5) == [0.5]
+        assert len(server.posts) >= 3
+        assert client.stats.retries >= 2
+
+
+CAUSES = {401: Cause.TOKEN, 403: Cause.TOKEN, 404: Cause.PATH, 405: Cause.PATH}
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 409, 413, 422])
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_refusal_is_not_asked_again(status: int, path: str) -> None:
+    with FakeRewardServer(always=lambda post: Answer(status)) as server:
+        async with asking(server.url + path) as client:
+            error = await error_of(client, 1)
+        assert len(server.posts) == 1
+    assert isinstance(error, Refused)
+    assert error.cause is CAUSES.get(status, Cause.ITEM)
+    assert error.cause.refuses_all == (status in CAUSES)
+    assert (error.url, error.attempts) == (server.url + path, 1)
+    assert str(status) in str(error)
+    assert ("MATH_REWARD_TOKEN" in str(error)) == (status in (401, 403))
+
+
+@pytest.mark.parametrize("status", [401, 404])
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_refusal_of_everything_is_not_asked_again_in_smaller_batches(status: int, path: str) -> None:
+    with FakeRewardServer(always=lambda post: Answer(status)) as server:
+        async with asking(server.url + path, batch_size=8) as client:
+            errors = await outcomes(client, *range(8))
+        assert {error.cause for error in errors} == {CAUSES[status]}
+        assert len(server.posts) == 1
+
+
+@pytest.mark.parametrize("form", ["seconds", "date"])
+async def test_a_service_that_says_when_to_come_back_is_left_alone_until_then(form: str) -> None:
+    def answer(post: Post) -> Answer:
+        if len(server.posts) > 1:
+            return Answer()
+        # A date has whole seconds, so three of them are at least two.
+        date = format_datetime(datetime.now(timezone.utc) + timedelta(seconds=3), usegmt=True)
+        return Answer(429, headers={"Retry-After": "1" if form == "seconds" else date})
+
+    with FakeRewardServer(always=answer) as server:
+        async with asking(server.url) as client:
+            assert await rewards(client, 0.5) == [0.5]
+        first, second = server.posts
+    assert second.at - first.at >= 0.9
+
+
+@pytest.mark.parametrize("header", ["soon", "-5", "nan", "Wed, 21 Oct 2015 07:28:00 GMT"])
+async def test_a_retry_after_without_meaning_does_not_hold_up_the_retry(header: str) -> None:
+    with FakeRewardServer([Answer(503, headers={"Retry-After": header})]) as server:
+        async with asking(server.url) as client:
+            assert await asyncio.wait_for(rewards(client, 0.5), 30) == [0.5]
+        assert len(server.posts) == 2
+
+
+# The deadline
+
+
+async def test_a_deadline_of_zero_is_a_single_attempt() -> None:
+    with FakeRewardServer(always=lambda post: Answer(503)) as server:
+        async with asking(server.url, deadline=0.0) as client:
+            error = await error_of(client, 1)
+        assert len(server.posts) == 1
+    assert (type(error), error.cause, error.attempts) == (Unavailable, Cause.BUSY, 1)
+    assert "503" in str(error)
+
+
+async def test_a_service_that_was_never_there_is_an_error_at_the_deadline() -> None:
+    url = f"http://127.0.0.1:{free_port()}/v1/grade"
+    async with asking(url, deadline=0.5) as client:
+        error = await error_of(client, 1)
+    assert (error.url, error.cause) == (url, Cause.UNREACHABLE)
+    assert error.seconds >= 0.5
+    assert error.attempts > 1
+    assert f"{error.attempts} attempts" in str(error)
+    assert client.stats.failures == 1
+
+
+async def test_an_item_that_only_queues_is_not_given_up_while_others_get_results() -> None:
+    with FakeRewardServer(always=lambda post: Answer(delay=0.3)) as server:
+        async with asking(server.url, deadline=2.0, batch_size=1, max_in_flight=1) as client:  # 10 of them take 3 s
+            assert await rewards(client, *range(10)) == list(range(10))
+        assert len(server.posts) == 10
+
+
+async def test_an_item_that_queues_behind_a_service_that_hangs_is_given_up_too() -> None:
+    with FakeRewardServer(always=lambda post: Answer(delay=60.0)) as server:
+        async with asking(server.url, deadline=0.5, batch_size=1, max_in_flight=1) as client:
+            errors = await outcomes(client, *range(5))
+    assert [(type(error), error.cause) for error in errors] == [(Unavailable, Cause.LATE)] * 5
+    assert [error.attempts for error in errors] == [1, 0, 0, 0, 0]
+    assert all("has not answered" in str(error) or "did not answer" in str(error) for error in errors)
+
+
+# Several services, and services that come and go
+
+
+async def test_the_load_is_spread_over_all_services() -> None:
+    with FakeRewardServer() as a, FakeRewardServer() as b:
+        async with asking(a.url, b.url, batch_size=4) as client:
+            assert await rewards(client, *range(32)) == list(range(32))
+        assert [len(a.posts), len(b.posts)] == [4, 4]
+
+
+async def test_a_dead_service_is_failed_over_without_waiting_for_its_backoff(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(endpoints, "FIRST_BACKOFF", 600.0)
+    dead = f"http://127.0.0.1:{free_port()}/v1/grade"
+    with FakeRewardServer() as healthy:
+        async with asking(dead, healthy.url, batch_size=4, max_backoff=600.0) as client:
+            assert await asyncio.wait_for(rewards(client, *range(32)), 30) == list(range(32))
+    assert client.stats.failovers >= 4
+    assert client.stats.failures == 0
+    [line] = lines(caplog)
+    assert dead in line
+
+
+async def test_a_service_that_hangs_does_not_take_every_request_with_it() -> None:
+    with FakeRewardServer(always=lambda post: Answer(delay=20.0)) as hung, FakeRewardServer() as healthy:
+        async with asking(hung.url, healthy.url, batch_size=1, max_in_flight=4, timeout=1.0) as client:
+            assert await rewards(client, *range(40)) == list(range(40))
+        assert len(hung.posts) >= 1
+
+
+async def test_a_service_that_is_back_gets_its_share_again_and_both_events_are_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with FakeRewardServer([Answer(503)] * 3) as flaky, FakeRewardServer() as healthy:
+        async with asking(flaky.url, healthy.url, batch_size=1) as client:
+
+            async def until_it_is_back() -> None:
+                while len(flaky.posts) < 4:  # three refusals and an answer
+                    assert await rewards(client, 1) == [1.0]
+
+            await asyncio.wait_for(until_it_is_back(), 30)
+            before = len(flaky.posts), len(healthy.posts)
+            for i in range(40):
+                assert await rewards(client, i) == [i]
+        assert [len(flaky.posts) - before[0], len(healthy.posts) - before[1]] == [20, 20]
+    down, back = lines(caplog)
+    assert flaky.url in down
+    assert flaky.url in back
+
+
+async def test_a_service_that_flaps_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with FakeRewardServer([Answer(503), Answer()] * 10) as server:
+        async with asking(server.url) as client:
+            for i in range(10):
+                assert await rewards(client, i) == [i]
+        assert len(server.posts) == 20
+    assert len(lines(caplog)) == 2
+
+
+@pytest.fixture
+def killable() -> Iterator[Callable[[int], subprocess.Popen[str]]]:
+    """Starts a reward server as a process of its own on the given port."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(port: int) -> subprocess.Popen[str]:
+        command = [sys.executable, fake_reward_server.__file__, str(port), "0.02"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        processes.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "listening\n"
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+async def test_a_service_that_appears_late_is_waited_for() -> None:
+    port = free_port()
+    async with asking(f"http://127.0.0.1:{port}") as client:
+        waiting = asyncio.create_task(rewards(client, 0.5))
+        while not client.stats.retries:  # nobody was there the first time
+            await asyncio.sleep(0.01)
+        with FakeRewardServer(port=port):
+            assert await waiting == [0.5]
+
+
+async def test_every_result_still_arrives_when_the_service_is_killed_and_comes_back(
+    killable: Callable[[int], subprocess.Popen[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    port = free_port()
+    process = await asyncio.to_thread(killable, port)
+    async with asking(f"http://127.0.0.1:{port}", batch_size=4, max_in_flight=4) as client:
+        calls = [asyncio.create_task(rewards(client, i)) for i in range(200)]
+        await calls[20]
+        process.kill()  # SIGKILL, with requests under way
+        process.wait()
+        assert not all(call.done() for call in calls)
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(killable, port)
+        assert await asyncio.gather(*calls) == [[i] for i in range(200)]
+    assert client.stats.failures == 0
+    assert client.stats.retries > 0
+    down, back = lines(caplog)
+    assert "is down" in down
+    assert "is back after" in back
+
+
+FAULTS = {
+    "hang-up": Answer(drop=True),
+    "busy": Answer(503, headers={"Retry-After": "0"}),
+    "crash": Answer(500),
+    "html": Answer(body=b"<html>"),
+    "too few": Answer(body={"results": [], "rewards": []}),
+    "empty": Answer(body={"results": [{}], "rewards": [None]}),
+}
+
+
+@settings(max_examples=25)
+@given(
+    faults=st.lists(st.sampled_from(sorted(FAULTS)), max_size=6),
+    n=st.integers(1, 9),
+    batch_size=st.integers(1, 4),
+    in_flight=st.integers(1, 3),
+    path=st.sampled_from(PATHS),
+)
+def test_whatever_happens_on_the_way_each_item_gets_its_own_reward(
+    faults: list[str], n: int, batch_size: int, in_flight: int, path: str
+) -> None:
+    async def run() -> None:
+        with FakeRewardServer([FAULTS[name] for name in faults]) as server:
+            limits = {"batch_size": batch_size, "max_in_flight": in_flight, "max_backoff": 0.002}
+            async with asking(server.url + path, **limits) as client:
+                assert await rewards(client, *range(n)) == list(range(n))
+
+    asyncio.run(run())
+
+
+# Callers that leave, and the end
+
+
+async def test_a_cancelled_caller_does_not_disturb_the_others_of_its_batch() -> None:
+    with FakeRewardServer([Answer(delay=0.3)]) as server:
+        async with asking(server.url) as client:
+            calls = [asyncio.create_task(client.grade_item(item(i))) for i in range(3)]
+            while not server.posts:
+                await asyncio.sleep(0.01)
+            calls[1].cancel()
+            first, second, third = await asyncio.gather(*calls, return_exceptions=True)
+        assert [first.reward, third.reward] == [0.0, 2.0]
+        assert isinstance(second, asyncio.CancelledError)
+        assert client.stats.items == 2
+
+
+async def test_closing_fails_every_waiting_caller_and_leaves_no_task_behind() -> None:
+    with FakeRewardServer(always=lambda post: Answer(delay=60.0)) as server:
+        before = asyncio.all_tasks()
+        client = AsyncClient(server.url, batch_size=1, max_in_flight=2)
+        calls = [asyncio.create_task(client.grade_item(item(i))) for i in range(5)]
+        while len(server.posts) < 2:
+            await asyncio.sleep(0.01)
+        await client.aclose()
+        errors = await asyncio.gather(*calls, return_exceptions=True)
+        assert [type(error) for error in errors] == 5 * [ClientClosed]
+        assert asyncio.all_tasks() == before
+        with pytest.raises(ClientClosed, match="make a new one"):
+            await client.grade("1", "1")
+        await client.aclose()
+
+
+def test_a_client_serves_one_event_loop() -> None:
+    with FakeRewardServer() as server:
+        client = AsyncClient(server.url, **FAST)
+        assert asyncio.run(rewards(client, 0.5)) == [0.5]
+        [error] = asyncio.run(outcomes(client, 0.5))
+        assert isinstance(error, ClientClosed)
+        assert "one for each loop" in str(error)
+
+
+async def test_the_counters_add_up_and_an_idle_client_holds_nothing() -> None:
+    with FakeRewardServer([Answer(503), Answer(delay=0.1)]) as server:
+        async with asking(server.url) as client:
+            await outcomes(client, 1, 2)
+            stats = client.stats
+            assert not any((client._waiting, client._queue, client._requests))
+    assert (stats.requests, stats.items, stats.retries, stats.failures, stats.failovers) == (2, 2, 2, 0, 0)
+    assert stats.seconds_waited >= 0.2
