@@ -21,7 +21,7 @@ HINTS = {
 }
 """Status -> what to do."""
 
-OPTIONS = ("mode", "rel_tol", "allow_rounded", "allow_unevaluated", "evaluated", "math_verify")
+OPTIONS = ("mode", "rel_tol", "allow_rounded", "allow_unevaluated", "evaluated")
 """How an item may be graded; docs/reward-service.md says what each means."""
 
 

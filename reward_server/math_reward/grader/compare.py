@@ -23,15 +23,13 @@ _ORDER = (Stage.STRING, Stage.EXACT, Stage.STRUCTURE, Stage.NUMERIC, Stage.SYMPY
 class Comparison:
     """One comparison of a reference and an answer.
 
-    ``stage`` is the latest stage that it needed. ``undecided`` is True if a part has no value at points, so that it
-    was compared as it is written. ``rule`` is the rule that decided about the whole, and ``difference`` the first two
-    parts, innermost, that differ.
+    ``stage`` is the latest stage that it needed. ``rule`` is the rule that decided about the whole, and
+    ``difference`` the first two parts, innermost, that differ.
     """
 
     def __init__(self, options: Options) -> None:
         self.options = options
         self.stage = Stage.EXACT
-        self.undecided = False
         self.rule: Rule | None = None
         self.difference: tuple[Node, Node] | None = None
 

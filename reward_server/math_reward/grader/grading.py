@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from math_reward.grader import math_verify_fallback
 from math_reward.grader.atoms import SHORT_WORDS
 from math_reward.grader.calculus import differentiated
 from math_reward.grader.calendar_dates import Date, date, same_date
@@ -293,8 +292,6 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
     except NotMathematics as error:
         if _is_choice(comparison, expected, normal):
             return graded(Verdict.CORRECT, Stage.STRUCTURE)
-        if options.math_verify:
-            return graded(*_by_math_verify(expected, normal))
         return graded(Verdict.WRONG, Stage.STRING, f"The answer cannot be read: {error}.")
     if not options.allow_unevaluated and _OPERATION.search(normal) and undone(tree) - undone(expected.tree):
         return graded(Verdict.UNEVALUATED, Stage.STRUCTURE, "The answer leaves an operation undone.")
@@ -320,8 +317,6 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
         return graded(Verdict.WRONG, comparison.stage, f"The answer has no value: {error}.")
     except Contradiction as error:
         return graded(Verdict.AMBIGUOUS, comparison.stage, f"The answer contradicts itself: {error}.")
-    if comparison.undecided and options.math_verify:
-        return graded(*_by_math_verify(expected, normal))
     return graded(Verdict.WRONG, comparison.stage)
 
 
@@ -334,11 +329,6 @@ def _by_kind(expected: _Reference, answer: str) -> bool | None:
         day = date(answer)
         return day is not None and same_date(expected.day, day)
     return None
-
-
-def _by_math_verify(expected: _Reference, answer: str) -> tuple[Verdict, Stage]:
-    same = math_verify_fallback.equal(expected.text, answer)
-    return Verdict.CORRECT if same else Verdict.WRONG, Stage.MATH_VERIFY
 
 
 def _same_words(comparison: Comparison, expected: Wording, answer: str) -> bool:

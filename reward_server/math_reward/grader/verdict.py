@@ -42,6 +42,11 @@ class Verdict(str, Enum):
     ERROR = "error"
     """The grader itself failed; ``detail`` says how."""
 
+    @property
+    def is_judgement(self) -> bool:
+        """Whether it says anything about the answer; if not, a reward of 0 would be the data's fault, or ours."""
+        return self not in (Verdict.BAD_REFERENCE, Verdict.ERROR)
+
 
 class Stage(str, Enum):
     """The stage of the comparison that decided. The stages run in this order, the cheapest first."""
@@ -60,9 +65,6 @@ class Stage(str, Enum):
 
     SYMPY = "sympy"
     """Asks SymPy about two expressions."""
-
-    MATH_VERIFY = "math_verify"
-    """Asks Math-Verify about two texts."""
 
 
 class Mode(str, Enum):
@@ -88,8 +90,6 @@ class Options:
     """Accept a sum, an integral or another operation that is left undone, by its value."""
     evaluated: bool = False
     """If the reference is a number, accept only a number in lowest terms."""
-    math_verify: bool = False
-    """Ask Math-Verify, if it is installed, about what the other stages cannot read or decide."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def explain(completion: str, reference: str | Sequence[str], prompt: str | None,
 
 def _why(found: Grade, options: Options) -> tuple[str | None, tuple[str, str] | None]:
     """The rule that decided and the first parts that differ, for a grade whose two sides were compared as trees."""
-    if found.answer is None or found.stage in (None, Stage.STRING, Stage.MATH_VERIFY):
+    if found.answer is None or found.stage in (None, Stage.STRING):
         return None, None
     if logic := _why_logic(found):
         return logic, None

@@ -70,7 +70,6 @@ def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bo
         plain = as_variables(reference, answer)
         if plain != (reference, answer) and _same_at_points(*plain):
             return True
-        comparison.undecided = True
         if any(isinstance(part, BigOperator) for node in (reference, answer) for part in walk(node)):
             comparison.reached(Stage.SYMPY)
             return _same_structure(comparison, reference, answer) or symbolic.equal(reference, answer)
@@ -78,7 +77,6 @@ def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bo
         return _same_structure(comparison, reference, answer)
     if verdict is None:
         comparison.reached(Stage.SYMPY)
-        comparison.undecided = True
         return symbolic.equal(reference, answer)
     return verdict
 
