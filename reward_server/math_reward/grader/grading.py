@@ -11,7 +11,7 @@ from typing import NamedTuple
 from math_reward.grader.atoms import SHORT_WORDS
 from math_reward.grader.calculus import differentiated
 from math_reward.grader.calendar_dates import Date, date, same_date
-from math_reward.grader.compare import Comparison, mentions
+from math_reward.grader.compare import Comparison
 from math_reward.grader.declarations import Domain, compatible, read
 from math_reward.grader.exact import Undefined, exact
 from math_reward.grader.extract import Answer, final_answer, last_boxed
@@ -19,6 +19,8 @@ from math_reward.grader.normalise import compact, normalise
 from math_reward.grader.parse import MAX_CHARACTERS, parse, parse_normalised
 from math_reward.grader.prompt import cut_prompt, is_quoted_box, without_quote
 from math_reward.grader.propositions import Proposition, equivalent, proposition
+from math_reward.grader.rules import RULES
+from math_reward.grader.rules.collections import mentions
 from math_reward.grader.rules.families import same_family
 from math_reward.grader.rules.labels import Contradiction
 from math_reward.grader.rules.trees import substituted
@@ -282,7 +284,7 @@ def _compared(reference: str, answer: str, options: Options) -> Grade:
         return graded(Verdict.CORRECT if special else Verdict.WRONG, Stage.STRUCTURE)
     if compact(normal) == expected.compact and not options.evaluated:
         return graded(Verdict.CORRECT, Stage.STRING)
-    comparison = Comparison(options)
+    comparison = Comparison(options, RULES)
     if expected.wording is not None and _same_words(comparison, expected.wording, normal):
         return graded(Verdict.CORRECT, Stage.STRING)
     try:

@@ -9,6 +9,7 @@ from math_reward.grader.grading import parsed_reference
 from math_reward.grader.numeric import where_they_differ
 from math_reward.grader.parse import parse
 from math_reward.grader.propositions import line_that_differs, proposition
+from math_reward.grader.rules import RULES
 from math_reward.grader.syntax import Node, symbols
 from math_reward.grader.tokens import NotMathematics, TooComplex
 from math_reward.page.mathml import to_mathml
@@ -49,7 +50,7 @@ def _why(found: Grade, options: Options) -> tuple[str | None, tuple[str, str] | 
         return None, None
     if logic := _why_logic(found):
         return logic, None
-    comparison = Comparison(options)
+    comparison = Comparison(options, RULES)
     try:
         sides = parsed_reference(found.reference), parse(found.answer)
         comparison.same(*sides)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from math_reward.grader import numeric
 from math_reward.grader.calculus import NoDerivative, derivative, integrand
+from math_reward.grader.compare import Comparison
 from math_reward.grader.exact import Undefined
 from math_reward.grader.numeric import Unknown
 from math_reward.grader.rules.trees import substituted
 from math_reward.grader.syntax import BigOperator, Negative, Node, Number, Quantity, Sum, Symbol, symbols, walk
 from math_reward.grader.verdict import Stage
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
 
 CONSTANT = re.compile(r"[CcK](?:_\d)?")
 _VARIABLE = re.compile(r"[p-z]|\\(?:theta|phi|tau)")

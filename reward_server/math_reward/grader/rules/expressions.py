@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
 
 from math_reward.grader import numeric, symbolic
+from math_reward.grader.compare import Comparison
 from math_reward.grader.exact import exact
 from math_reward.grader.numeric import Unknown
-from math_reward.grader.rules.collections import pairwise, same_items
+from math_reward.grader.rules.collections import same_items
 from math_reward.grader.rules.opaque import as_variables
 from math_reward.grader.rules.rounding import close
 from math_reward.grader.rules.trees import parts
@@ -30,9 +30,6 @@ from math_reward.grader.syntax import (
     walk,
 )
 from math_reward.grader.verdict import Stage
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
 
 _EXPRESSIONS = (
     Number,
@@ -109,7 +106,9 @@ def _same_structure(comparison: Comparison, reference: Node, answer: Node) -> bo
         same_bounds = reference.lower == answer.lower and reference.upper == answer.upper
         return reference.name == answer.name and same_bounds and comparison.same_value(reference.body, answer.body)
     if isinstance(reference, Call) and isinstance(answer, Call):
-        return reference.function == answer.function and pairwise(comparison, reference.arguments, answer.arguments)
+        return reference.function == answer.function and comparison.same_in_order(
+            reference.arguments, answer.arguments
+        )
     if isinstance(reference, (Negative, Quotient, Power)):
         pairs = [(getattr(reference, f.name), getattr(answer, f.name)) for f in fields(reference)]
         return all(comparison.same_value(a, b) for a, b in pairs)

@@ -8,9 +8,10 @@ import itertools
 import math
 import re
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from math_reward.grader import numeric
+from math_reward.grader.compare import Comparison
 from math_reward.grader.numeric import Unknown
 from math_reward.grader.rules.constants import same_up_to_constant
 from math_reward.grader.rules.labels import without_label
@@ -30,9 +31,6 @@ from math_reward.grader.syntax import (
     symbols,
     walk,
 )
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
 
 MAX_RESIDUES = 64
 MAX_FAMILIES = 8

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from math_reward.grader.compare import Comparison
 from math_reward.grader.exact import exact
 from math_reward.grader.rules.expressions import same_expression
 from math_reward.grader.rules.trees import split
@@ -22,9 +22,6 @@ from math_reward.grader.syntax import (
 )
 from math_reward.grader.units import measure, one_unit, same_thing
 from math_reward.grader.verdict import Stage
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
 
 
 def has_quantity(reference: Node, answer: Node) -> bool:

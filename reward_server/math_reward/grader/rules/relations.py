@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from math_reward.grader import corners, numeric
+from math_reward.grader.compare import Comparison
 from math_reward.grader.exact import Undefined, exact
 from math_reward.grader.numeric import Unknown
-from math_reward.grader.rules.collections import pairwise
 from math_reward.grader.rules.opaque import as_variables
 from math_reward.grader.rules.trees import substituted
 from math_reward.grader.syntax import (
@@ -28,9 +27,6 @@ from math_reward.grader.syntax import (
     walk,
 )
 from math_reward.grader.verdict import Stage
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
 
 _INEQUALITIES = ("<", "<=", ">", ">=", "!=")
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
@@ -56,9 +52,9 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
         return False
     if len(reference.operators) != 1 or len(answer.operators) != 1:
         if reference.operators == answer.operators:
-            return pairwise(comparison, reference.operands, answer.operands)
+            return comparison.same_in_order(reference.operands, answer.operands)
         flipped = tuple(_FLIPPED.get(operator, operator) for operator in reversed(answer.operators))
-        return reference.operators == flipped and pairwise(comparison, reference.operands, answer.operands[::-1])
+        return reference.operators == flipped and comparison.same_in_order(reference.operands, answer.operands[::-1])
     operator, other = reference.operators[0], answer.operators[0]
     operands, others = reference.operands, answer.operands
     if operator != other:
@@ -66,8 +62,8 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
             return False
         others = (others[1], others[0])
     if operator not in ("=", *_INEQUALITIES):
-        turned = operator in _SYMMETRIC and pairwise(comparison, operands, others[::-1])
-        return turned or pairwise(comparison, operands, others)
+        turned = operator in _SYMMETRIC and comparison.same_in_order(operands, others[::-1])
+        return turned or comparison.same_in_order(operands, others)
     operands, others = _with_variables(operands, others)
     if symbols(Relation(("=",), operands)) != symbols(Relation(("=",), others)):
         return False  # A variable that only one of them names is free in the other.
@@ -77,8 +73,8 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
         right = Sum((others[0], Negative(others[1])))
         verdict = numeric.proportional(left, right, positive=operator not in ("=", "!="))
     except Unknown:
-        return pairwise(comparison, operands, others)
-    if verdict is None and pairwise(comparison, operands, others):
+        return comparison.same_in_order(operands, others)
+    if verdict is None and comparison.same_in_order(operands, others):
         return True  # gcd(m, n) = 1 has no values at points
     if verdict or operator != "=":
         return bool(verdict)

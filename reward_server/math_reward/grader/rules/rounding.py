@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from math_reward.grader import numeric
+from math_reward.grader.compare import Comparison
 from math_reward.grader.exact import exact
 from math_reward.grader.rules.trees import is_integer, split
 from math_reward.grader.syntax import (
@@ -16,9 +16,6 @@ from math_reward.grader.syntax import (
     Product,
     Quantity,
 )
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
 
 ROUNDED_DIGITS = 3
 """A decimal reference with fewer significant digits counts as exact."""

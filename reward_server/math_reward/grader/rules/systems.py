@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
+from math_reward.grader.compare import Comparison
 from math_reward.grader.exact import exact
 from math_reward.grader.rules.collections import same_collection
 from math_reward.grader.syntax import (
@@ -20,9 +20,6 @@ from math_reward.grader.syntax import (
     symbols,
 )
 from math_reward.grader.verdict import Stage
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
 
 MAX_EQUATIONS = 8
 

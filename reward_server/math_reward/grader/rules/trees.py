@@ -6,7 +6,6 @@ import itertools
 import math
 import re
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from math_reward.grader.syntax import (
     Bracketed,
@@ -25,9 +24,6 @@ from math_reward.grader.syntax import (
     walk,
 )
 from math_reward.grader.tokens import TooComplex
-
-if TYPE_CHECKING:
-    pass
 
 MAX_ITEMS = 64
 """How many items, other than plain numbers, a list may have to be compared in any order."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from math_reward.grader.compare import Comparison
 from math_reward.grader.syntax import (
     Constant,
     Node,
@@ -12,9 +11,6 @@ from math_reward.grader.syntax import (
     Text,
 )
 from math_reward.grader.verdict import Stage
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
 
 
 def words_of(node: Node) -> str | None:
