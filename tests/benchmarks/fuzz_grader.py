@@ -149,8 +149,7 @@ class Fuzzer:
         return False
 
     def _graded(self, options: Options, reference: str, completion: str) -> tuple[float, Verdict, str | None]:
-        grading._compared.cache_clear()
-        grading._parsed_reference.cache_clear()
+        grading.forget()
         start = time.process_time()
         result = grade(completion, reference, options=options)
         return time.process_time() - start, result.verdict, result.detail

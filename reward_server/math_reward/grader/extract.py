@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from math_reward.grader.boxes import BOX, last_boxes
-from math_reward.grader.chains import contradiction
 from math_reward.grader.chinese_numbers import UNITS_AFTER_DIGITS
 from math_reward.grader.normalise import EMPHASIS
 from math_reward.grader.number_words import number_in_words
@@ -113,19 +112,21 @@ _MATHEMATICS = frozenset(
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A final answer as the completion has it."""
+class Statement:
+    """A final answer as the completion states it."""
 
     text: str
     boxed: bool
     r"""True for the content of a ``\boxed{...}`` or ``\fbox{...}``, False for an answer found in prose."""
     alternatives: bool = False
     """True if the completion offers several boxes as alternatives: ``\\boxed{1}`` or ``\\boxed{2}``."""
-    contradicts_itself: bool = False
-    """True if the completion equates it with another number; ``text`` is then the equation, such as ``41 = 42``."""
+    before: str = field(default="", compare=False)
+    """The text before a single answer, which may equate it with something else."""
+    after: str = field(default="", compare=False)
+    """The text after it."""
 
 
-def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Answer | None:
+def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None:
     r"""The final answer of a completion, or None if it has none.
 
     Text before the last ``</think>`` and after the next message of the user does not count. A box that is never closed
@@ -135,11 +136,10 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Answer | None:
     text = before_next_turn(text[-SCANNED_CHARACTERS:])
     boxes = last_boxes(text)
     if boxes is not None:
-        said = ", ".join(boxes.contents)
-        false = contradiction(boxes.before, said, boxes.after) if len(boxes.contents) == 1 else None
-        if false:
-            return Answer(false, boxed=True, contradicts_itself=True)
-        return Answer(said, boxed=True, alternatives=boxes.alternatives) if any(boxes.contents) else None
+        if not any(boxes.contents):
+            return None
+        around = (boxes.before, boxes.after) if len(boxes.contents) == 1 else ("", "")
+        return Statement(", ".join(boxes.contents), True, boxes.alternatives, *around)
     if mode is Mode.STRICT or BOX.search(text):
         return None
     text = _FENCE.sub("\n", text) if "```" in text else text
@@ -149,9 +149,8 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Answer | None:
     found = _in_prose(text)
     if not found:
         return None
-    place = text.rfind(found)
-    false = contradiction(text[:place], found, text[place + len(found) :]) if place >= 0 else None
-    return Answer(false or found, boxed=False, contradicts_itself=bool(false))
+    before, _, after = text.rpartition(found)
+    return Statement(found, boxed=False, before=before, after=after)
 
 
 def last_boxed(text: str) -> str | None:

@@ -1,6 +1,6 @@
 """The grader's result for one completion: its verdict, the stage that decided, and the options."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -105,6 +105,13 @@ class Grade:
     """One sentence that says why, if the verdict alone does not."""
     stage: Stage | None = None
     """The stage that decided; None if nothing was compared."""
+    rule: str | None = field(default=None, compare=False)
+    """The sentence of the rule that decided; None if no trees were compared."""
+    difference: tuple[Any, Any] | None = field(default=None, compare=False, repr=False)
+    """The first parts of the two trees that differ, innermost; not sent to other processes."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "difference": None}
 
     def as_dict(self) -> dict[str, Any]:
         """The grade as JSON: the same in every answer and file."""

@@ -11,7 +11,7 @@ from math_reward.grader import Mode, grade
 from math_reward.grader.extract import (
     SCANNED_CHARACTERS,
     TAIL_CHARACTERS,
-    Answer,
+    Statement,
     final_answer,
     last_boxed,
 )
@@ -87,8 +87,8 @@ def test_a_megabyte_of_anything_is_read_in_one_pass(piece: str):
 
 @pytest.mark.parametrize("joint", [" or ", r" \text{ or } ", ", or "])
 def test_boxes_joined_by_or_are_offered_for_choice(joint: str):
-    assert final_answer(rf"\boxed{{1}}{joint}\boxed{{2}}") == Answer("1, 2", boxed=True, alternatives=True)
-    assert final_answer(r"\boxed{1} and \boxed{2}") == Answer("1, 2", boxed=True)
+    assert final_answer(rf"\boxed{{1}}{joint}\boxed{{2}}") == Statement("1, 2", boxed=True, alternatives=True)
+    assert final_answer(r"\boxed{1} and \boxed{2}") == Statement("1, 2", boxed=True)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_boxes_with_a_joint_between_them_are_one_list(joint: str):
 
 
 def test_glm_s_box_counts_in_strict_mode_and_tags_do_not():
-    assert final_answer("<|begin_of_box|>42<|end_of_box|>", Mode.STRICT) == Answer("42", boxed=True)
+    assert final_answer("<|begin_of_box|>42<|end_of_box|>", Mode.STRICT) == Statement("42", boxed=True)
     assert final_answer("<answer>42</answer>", Mode.STRICT) is None
 
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from math_reward.grader import Mode, grade
-from math_reward.grader.extract import final_answer
+from math_reward.grader import Mode, Options, grade
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "grader.md").read_text("utf-8")
 
@@ -23,9 +22,9 @@ def table(heading: str) -> list[list[str]]:
 @pytest.mark.parametrize(("completion", "strict", "lenient"), table("completion"))
 def test_a_completion_states_what_the_table_says(completion: str, strict: str, lenient: str):
     for mode, expected in ((Mode.STRICT, strict), (Mode.LENIENT, lenient)):
-        found = final_answer(completion, mode)
+        answer = grade(completion, "0", options=Options(mode=mode)).answer
 
-        assert (found.text.rstrip(".") if found else "-") == expected
+        assert ("-" if answer is None else answer.rstrip(".")) == expected
 
 
 @pytest.mark.parametrize("row", table("reference"), ids=" | ".join)

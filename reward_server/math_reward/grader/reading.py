@@ -1,0 +1,131 @@
+"""The two sides of a comparison, each read once: what was written, in one spelling, and as a tree."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property, lru_cache
+
+from math_reward.grader import declarations
+from math_reward.grader.calculus import differentiated
+from math_reward.grader.calendar_dates import Date, date
+from math_reward.grader.chains import contradiction
+from math_reward.grader.extract import final_answer, last_boxed
+from math_reward.grader.normalise import compact, normalise
+from math_reward.grader.parse import MAX_CHARACTERS
+from math_reward.grader.propositions import Proposition, proposition
+from math_reward.grader.syntax import Text
+from math_reward.grader.texts import Wording, wording
+from math_reward.grader.tokens import NotMathematics, TooComplex
+
+CACHED_REFERENCES = 8_192
+CACHED_ANSWERS = 16
+"""An answer is asked for by each of its references and, if it is right, by the prompt."""
+
+_PROSE_REFERENCE = 80
+"""A reference of more characters that says "answer is" is a solution, whose answer is looked for."""
+_INTEGER = re.compile(r"-?\d{1,15}")
+# No sentence has these: an operator at its end, no letter at all, a command without its argument.
+_BROKEN = re.compile(r"[+*/^_=<>]\s*$|^[?!.\s]*$|\\(?:frac|sqrt|boxed|fbox)(?![a-zA-Z])")
+_NO_REFERENCE = frozenset(["none", "null", "nan", "n/a", "na"])
+
+
+class Answer:
+    """An answer, of at most ``parse.MAX_CHARACTERS``. Each reading of its text is made when it is first asked for."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @staticmethod
+    @lru_cache(maxsize=CACHED_ANSWERS)
+    def read(text: str) -> Answer:
+        """The answer that is written in ``text``."""
+        return Answer(text)
+
+    @cached_property
+    def is_integer(self) -> bool:
+        """Whether it is written as a whole number of at most 15 digits."""
+        return _INTEGER.fullmatch(self.text) is not None
+
+    @cached_property
+    def normal(self) -> str:
+        """The text in one spelling."""
+        return self.text if self.is_integer else normalise(self.text)
+
+    @cached_property
+    def compact(self) -> str:
+        """``normal`` without white space that cannot matter."""
+        return compact(self.normal)
+
+    @cached_property
+    def reading(self) -> declarations.Reading:
+        """Its tree, and the ranges of its parameters. Raises NotMathematics or TooComplex."""
+        return declarations.read(self.normal)
+
+
+class Reference(Answer):
+    """A reference answer, which may also be a sentence, a formula of logic or a date."""
+
+    def __init__(self, given: str) -> None:
+        super().__init__(_answer_in(given))
+        self.given = given
+        """The reference as it was given."""
+        self.wording: Wording | None = None
+        """Its words, if it is a sentence."""
+        self.fault = self._read()
+        """Half a sentence that says why it cannot be used; None if it can."""
+
+    @staticmethod
+    @lru_cache(maxsize=CACHED_REFERENCES)
+    def read(text: str) -> Reference:
+        """The reference that is written in ``text``, a solution or ``\\boxed{...}`` too."""
+        return Reference(text)
+
+    @cached_property
+    def proposition(self) -> Proposition | None:
+        """The reference as a formula of logic, if it has a connective."""
+        logic = proposition(self.text)
+        return logic if logic is not None and logic.compound else None
+
+    @cached_property
+    def day(self) -> Date | None:
+        """The reference as a date, if it is one."""
+        return date(self.text)
+
+    def _read(self) -> str | None:
+        if not self.text.strip():
+            return "it is empty"
+        if len(self.text) > MAX_CHARACTERS:
+            return f"it has {len(self.text):,} characters, and {MAX_CHARACTERS:,} are allowed"
+        if self.normal.lower() in _NO_REFERENCE:
+            return f"it says {self.normal!r}"
+        try:
+            tree, domains = self.reading
+            self.reading = declarations.Reading(differentiated(tree), domains)
+        except TooComplex as error:
+            return str(error)
+        except NotMathematics as error:
+            return self._read_as_words(str(error))
+        if " " in self.normal and self.normal[:1].isalpha() and "\\" not in self.normal:
+            self.wording = wording(self.normal)  # A sentence, although it can be parsed.
+        return None
+
+    def _read_as_words(self, fault: str) -> str | None:
+        self.wording = wording(self.normal)
+        broken = self.wording is None or _BROKEN.search(self.normal)
+        if broken and self.proposition is None and self.day is None:
+            return fault
+        self.reading = declarations.Reading(Text(self.normal.lower()), {})
+        return None
+
+
+def _answer_in(given: str) -> str:
+    """The answer in a reference; empty if it has none."""
+    boxed = last_boxed(given)
+    if boxed is not None:
+        return boxed
+    if "####" in given:
+        return given.rpartition("####")[2]
+    if len(given) > _PROSE_REFERENCE and "answer" in given.lower():
+        said = final_answer(given)
+        return "" if said is None or contradiction(said.before, said.text, said.after) else said.text
+    return given
