@@ -32,7 +32,8 @@ except ImportError:
     sys.exit("This needs Atheris: pip install atheris.")
 
 with atheris.instrument_imports(include=["math_reward.grader"]):
-    from math_reward.grader import Mode, Options, Verdict, grade, grading, symbolic
+    from math_reward.grader import Mode, Options, Verdict, grade, grading
+    from math_reward.grader.mathematics import symbolic
 
 MAX_CPU_SECONDS = 0.1
 MAX_BYTES = 4096

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import re
 
-from math_reward.grader.atoms import SHORT_WORDS
-from math_reward.grader.calendar_dates import date, same_date
-from math_reward.grader.compare import Comparison
-from math_reward.grader.declarations import compatible
-from math_reward.grader.exact import Undefined, exact
-from math_reward.grader.parse import parse
-from math_reward.grader.propositions import equivalent, proposition
-from math_reward.grader.reading import Answer, Reference
-from math_reward.grader.rules import RULES
-from math_reward.grader.rules.collections import mentions
-from math_reward.grader.rules.families import same_family
-from math_reward.grader.rules.labels import Contradiction
-from math_reward.grader.rules.trees import substituted
-from math_reward.grader.syntax import (
+from math_reward.grader.mathematics.propositions import equivalent, proposition
+from math_reward.grader.mathematics.undone import in_lowest_terms, undone
+from math_reward.grader.notation.atoms import SHORT_WORDS
+from math_reward.grader.notation.calendar_dates import date, same_date
+from math_reward.grader.notation.declarations import compatible
+from math_reward.grader.notation.exact import Undefined, exact
+from math_reward.grader.notation.parse import parse
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
     Constant,
@@ -29,9 +23,15 @@ from math_reward.grader.syntax import (
     symbols,
     walk,
 )
-from math_reward.grader.texts import wording
-from math_reward.grader.tokens import NotMathematics, TooComplex
-from math_reward.grader.undone import in_lowest_terms, undone
+from math_reward.grader.notation.texts import wording
+from math_reward.grader.notation.tokens import NotMathematics, TooComplex
+from math_reward.grader.reading import Answer, Reference
+from math_reward.grader.rules import RULES
+from math_reward.grader.rules.collections import mentions
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.families import same_family
+from math_reward.grader.rules.labels import Contradiction
+from math_reward.grader.rules.trees import substituted
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 
 _GROUPED = re.compile(r"\d,\d{3}(?!\d)")

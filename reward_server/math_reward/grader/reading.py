@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from functools import cached_property, lru_cache
 
-from math_reward.grader import declarations
-from math_reward.grader.calculus import differentiated
-from math_reward.grader.calendar_dates import Date, date
-from math_reward.grader.chains import contradiction
-from math_reward.grader.extract import final_answer, last_boxed
-from math_reward.grader.normalise import compact, normalise
-from math_reward.grader.parse import MAX_CHARACTERS
-from math_reward.grader.propositions import Proposition, proposition
-from math_reward.grader.syntax import Text
-from math_reward.grader.texts import Wording, wording
-from math_reward.grader.tokens import NotMathematics, TooComplex
+from math_reward.grader.extraction.statement import final_answer, last_boxed
+from math_reward.grader.mathematics.calculus import differentiated
+from math_reward.grader.mathematics.propositions import Proposition, proposition
+from math_reward.grader.notation import declarations
+from math_reward.grader.notation.calendar_dates import Date, date
+from math_reward.grader.notation.normalise import compact, normalise
+from math_reward.grader.notation.parse import MAX_CHARACTERS
+from math_reward.grader.notation.syntax import Text
+from math_reward.grader.notation.texts import Wording, wording
+from math_reward.grader.notation.tokens import NotMathematics, TooComplex
+from math_reward.grader.rules.chains import contradiction
 
 CACHED_REFERENCES = 8_192
 CACHED_ANSWERS = 16

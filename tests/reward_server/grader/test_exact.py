@@ -4,9 +4,9 @@ from fractions import Fraction
 
 import pytest
 
-from math_reward.grader.exact import MAX_BITS, MAX_FACTORIAL, Undefined, exact, power
-from math_reward.grader.parse import parse
-from math_reward.grader.tokens import TooComplex
+from math_reward.grader.notation.exact import MAX_BITS, MAX_FACTORIAL, Undefined, exact, power
+from math_reward.grader.notation.parse import parse
+from math_reward.grader.notation.tokens import TooComplex
 
 
 @pytest.mark.parametrize(

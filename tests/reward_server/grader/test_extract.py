@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from math_reward.grader import Mode, grade
-from math_reward.grader.extract import (
+from math_reward.grader.extraction.statement import (
     SCANNED_CHARACTERS,
     TAIL_CHARACTERS,
     Statement,

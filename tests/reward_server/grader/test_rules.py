@@ -3,11 +3,11 @@
 import pytest
 
 from math_reward.grader import Options
-from math_reward.grader.compare import Comparison, Rule
-from math_reward.grader.parse import parse
+from math_reward.grader.notation.parse import parse
+from math_reward.grader.notation.syntax import Node
 from math_reward.grader.rules import RULES
+from math_reward.grader.rules.comparison import Comparison, Rule
 from math_reward.grader.rules.labels import without_label
-from math_reward.grader.syntax import Node
 
 LABELS, *OTHERS = RULES
 by_name = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)

@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from math_reward.grader.number_words import number_in_words
-from math_reward.grader.units import is_thing, measure, same_thing, unit_name
+from math_reward.grader.words.number_words import number_in_words
+from math_reward.grader.words.units import is_thing, measure, same_thing, unit_name
 
 
 @pytest.mark.parametrize(

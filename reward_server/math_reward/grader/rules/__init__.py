@@ -3,8 +3,8 @@
 They run in a worker process, as all of the grader does. The first rule that applies decides, so the order matters.
 """
 
-from math_reward.grader.compare import Rule
 from math_reward.grader.rules.collections import has_collection, same_collection
+from math_reward.grader.rules.comparison import Rule
 from math_reward.grader.rules.constants import has_integral, same_integral
 from math_reward.grader.rules.expressions import same_expression
 from math_reward.grader.rules.labels import has_label, same_but_for_labels

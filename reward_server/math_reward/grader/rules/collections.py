@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from math_reward.grader.compare import Comparison
-from math_reward.grader.exact import exact
-from math_reward.grader.rules.labels import in_order_of_names, labels_of
-from math_reward.grader.rules.rounding import rounding
-from math_reward.grader.rules.trees import MAX_ITEMS, values
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
     Matrix,
@@ -20,6 +16,10 @@ from math_reward.grader.syntax import (
     Relation,
     Symbol,
 )
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.labels import in_order_of_names, labels_of
+from math_reward.grader.rules.rounding import rounding
+from math_reward.grader.rules.trees import MAX_ITEMS, values
 from math_reward.grader.verdict import Stage
 
 

@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from math_reward.grader import numeric
-from math_reward.grader.calculus import NoDerivative, derivative, integrand
-from math_reward.grader.compare import Comparison
-from math_reward.grader.exact import Undefined
-from math_reward.grader.numeric import Unknown
+from math_reward.grader.mathematics import numeric
+from math_reward.grader.mathematics.calculus import NoDerivative, derivative, integrand
+from math_reward.grader.mathematics.numeric import Unknown
+from math_reward.grader.notation.exact import Undefined
+from math_reward.grader.notation.syntax import (
+    BigOperator,
+    Negative,
+    Node,
+    Number,
+    Quantity,
+    Sum,
+    Symbol,
+    symbols,
+    walk,
+)
+from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.trees import substituted
-from math_reward.grader.syntax import BigOperator, Negative, Node, Number, Quantity, Sum, Symbol, symbols, walk
 from math_reward.grader.verdict import Stage
 
 CONSTANT = re.compile(r"[CcK](?:_\d)?")

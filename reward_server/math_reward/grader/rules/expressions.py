@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from math_reward.grader import numeric, symbolic
-from math_reward.grader.compare import Comparison
-from math_reward.grader.exact import exact
-from math_reward.grader.numeric import Unknown
-from math_reward.grader.rules.collections import same_items
-from math_reward.grader.rules.opaque import as_variables
-from math_reward.grader.rules.rounding import close
-from math_reward.grader.rules.trees import parts
-from math_reward.grader.syntax import (
+from math_reward.grader.mathematics import numeric, symbolic
+from math_reward.grader.mathematics.numeric import Unknown
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
     BasedNumber,
     BigOperator,
     Call,
@@ -29,6 +24,11 @@ from math_reward.grader.syntax import (
     symbols,
     walk,
 )
+from math_reward.grader.rules.collections import same_items
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.opaque import as_variables
+from math_reward.grader.rules.rounding import close
+from math_reward.grader.rules.trees import parts
 from math_reward.grader.verdict import Stage
 
 _EXPRESSIONS = (

@@ -10,13 +10,9 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from math_reward.grader import numeric
-from math_reward.grader.compare import Comparison
-from math_reward.grader.numeric import Unknown
-from math_reward.grader.rules.constants import same_up_to_constant
-from math_reward.grader.rules.labels import without_label
-from math_reward.grader.rules.trees import substituted, values
-from math_reward.grader.syntax import (
+from math_reward.grader.mathematics import numeric
+from math_reward.grader.mathematics.numeric import Unknown
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
     Congruence,
@@ -31,6 +27,10 @@ from math_reward.grader.syntax import (
     symbols,
     walk,
 )
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.constants import same_up_to_constant
+from math_reward.grader.rules.labels import without_label
+from math_reward.grader.rules.trees import substituted, values
 
 MAX_RESIDUES = 64
 MAX_FAMILIES = 8

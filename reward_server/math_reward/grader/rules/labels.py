@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from math_reward.grader.compare import Comparison
-from math_reward.grader.rules.rounding import rounds_to
-from math_reward.grader.rules.trees import renamed
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Call,
     Collection,
@@ -19,6 +16,9 @@ from math_reward.grader.syntax import (
     Text,
     symbols,
 )
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.rounding import rounds_to
+from math_reward.grader.rules.trees import renamed
 from math_reward.grader.verdict import Stage
 
 _FUNCTION_LETTERS = frozenset("fghFGHPQRW")

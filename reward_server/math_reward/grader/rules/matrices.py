@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from math_reward.grader.compare import Comparison
-from math_reward.grader.exact import exact
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import Bracketed, Call, Collection, Matrix, Node
+from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.labels import in_order_of_names, labels_of
-from math_reward.grader.syntax import Bracketed, Call, Collection, Matrix, Node
 
 
 def has_matrix(reference: Node, answer: Node) -> bool:

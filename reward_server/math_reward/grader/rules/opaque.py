@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from math_reward.grader.evaluation import is_known
-from math_reward.grader.syntax import Call, Node, Symbol, rebuilt
+from math_reward.grader.mathematics.evaluation import is_known
+from math_reward.grader.notation.syntax import Call, Node, Symbol, rebuilt
 
 
 def as_variables(*nodes: Node) -> tuple[Node, ...]:

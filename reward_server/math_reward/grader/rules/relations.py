@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from math_reward.grader import corners, numeric
-from math_reward.grader.compare import Comparison
-from math_reward.grader.exact import Undefined, exact
-from math_reward.grader.numeric import Unknown
-from math_reward.grader.rules.opaque import as_variables
-from math_reward.grader.rules.trees import substituted
-from math_reward.grader.syntax import (
+from math_reward.grader.mathematics import corners, numeric
+from math_reward.grader.mathematics.numeric import Unknown
+from math_reward.grader.notation.exact import Undefined, exact
+from math_reward.grader.notation.syntax import (
     Call,
     ClockTime,
     Congruence,
@@ -26,6 +23,9 @@ from math_reward.grader.syntax import (
     symbols,
     walk,
 )
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.opaque import as_variables
+from math_reward.grader.rules.trees import substituted
 from math_reward.grader.verdict import Stage
 
 _INEQUALITIES = ("<", "<=", ">", ">=", "!=")

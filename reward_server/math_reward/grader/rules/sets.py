@@ -5,14 +5,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from math_reward.grader.compare import Comparison
-from math_reward.grader.exact import exact
-from math_reward.grader.real_sets import is_set_like, real_set, same_sets
-from math_reward.grader.rules.collections import same_brackets, same_items
-from math_reward.grader.rules.expressions import same_expression
-from math_reward.grader.rules.relations import same_relation
-from math_reward.grader.rules.trees import MAX_ITEMS, renamed
-from math_reward.grader.syntax import (
+from math_reward.grader.mathematics.real_sets import is_set_like, real_set, same_sets
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
     Node,
@@ -22,6 +17,11 @@ from math_reward.grader.syntax import (
     SetOperation,
     Symbol,
 )
+from math_reward.grader.rules.collections import same_brackets, same_items
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.expressions import same_expression
+from math_reward.grader.rules.relations import same_relation
+from math_reward.grader.rules.trees import MAX_ITEMS, renamed
 from math_reward.grader.verdict import Stage
 
 

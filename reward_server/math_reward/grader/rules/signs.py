@@ -2,10 +2,10 @@ r"""Compares ``a \pm b`` as two values."""
 
 from __future__ import annotations
 
-from math_reward.grader.compare import Comparison
+from math_reward.grader.notation.syntax import Node
 from math_reward.grader.rules.collections import same_items
+from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.trees import has_sign, values
-from math_reward.grader.syntax import Node
 
 
 def has_signs(reference: Node, answer: Node) -> bool:

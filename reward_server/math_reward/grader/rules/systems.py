@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from math_reward.grader.compare import Comparison
-from math_reward.grader.exact import exact
-from math_reward.grader.rules.collections import same_collection
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
     Negative,
@@ -19,6 +17,8 @@ from math_reward.grader.syntax import (
     Symbol,
     symbols,
 )
+from math_reward.grader.rules.collections import same_collection
+from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.verdict import Stage
 
 MAX_EQUATIONS = 8

@@ -7,7 +7,7 @@ import math
 import re
 from fractions import Fraction
 
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
     Matrix,
@@ -23,7 +23,7 @@ from math_reward.grader.syntax import (
     rebuilt,
     walk,
 )
-from math_reward.grader.tokens import TooComplex
+from math_reward.grader.notation.tokens import TooComplex
 
 MAX_ITEMS = 64
 """How many items, other than plain numbers, a list may have to be compared in any order."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from math_reward.grader.compare import Comparison
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.syntax import (
     Constant,
     Node,
     Product,
     Symbol,
     Text,
 )
+from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.verdict import Stage
 
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from math_reward.grader import corners
-from math_reward.grader.exact import exact
-from math_reward.grader.numeric import Unknown, constant, same_function
-from math_reward.grader.syntax import (
+from math_reward.grader.mathematics import corners
+from math_reward.grader.mathematics.numeric import Unknown, constant, same_function
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Call,
     Collection,
@@ -32,7 +32,7 @@ from math_reward.grader.syntax import (
     symbols,
     walk,
 )
-from math_reward.grader.tokens import TooComplex
+from math_reward.grader.notation.tokens import TooComplex
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,11 @@ from __future__ import annotations
 
 import re
 
-from math_reward.grader.chinese_numbers import UNITS_AFTER_DIGITS, number_in_characters, number_in_digits_and_units
+from math_reward.grader.words.chinese_numbers import (
+    UNITS_AFTER_DIGITS,
+    number_in_characters,
+    number_in_digits_and_units,
+)
 
 IDEOGRAPH = "\u3400-\u9fff"
 _FOREIGN = re.compile(f"[{IDEOGRAPH}、\u3040-\u30ff\uac00-\ud7af\u0400-\u04ff]")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from math_reward.grader.calculus import as_derivative
-from math_reward.grader.functions import ARRANGEMENTS, FunctionParser
-from math_reward.grader.literals import (
+from math_reward.grader.notation.functions import ARRANGEMENTS, FunctionParser, as_derivative
+from math_reward.grader.notation.literals import (
     negated,
     number_literal,
     proper_fraction,
@@ -14,8 +13,8 @@ from math_reward.grader.literals import (
     spoken,
     words,
 )
-from math_reward.grader.stream import END, MAX_NESTING
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.stream import END, MAX_NESTING
+from math_reward.grader.notation.syntax import (
     BasedNumber,
     Bracketed,
     Call,
@@ -31,8 +30,8 @@ from math_reward.grader.syntax import (
     Symbol,
     Text,
 )
-from math_reward.grader.tokens import NotMathematics, Token, TooComplex
-from math_reward.grader.vocabulary import BIG_OPERATORS, CONSTANTS, FUNCTIONS, PLAIN_UNITS, RELATIONS
+from math_reward.grader.notation.tokens import NotMathematics, Token, TooComplex
+from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, FUNCTIONS, PLAIN_UNITS, RELATIONS
 
 SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
 _NAMED_FUNCTIONS = {"\\zeta": "zeta", "\\Gamma": "gamma"}

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.syntax import (
     BasedNumber,
     Call,
     Negative,
@@ -16,7 +16,7 @@ from math_reward.grader.syntax import (
     Quotient,
     Sum,
 )
-from math_reward.grader.tokens import TooComplex
+from math_reward.grader.notation.tokens import TooComplex
 
 MAX_BITS = 25_000
 """The largest size of a numerator or denominator; 2006! has 19,200 bits."""

@@ -6,7 +6,7 @@ with exactly the prompt: the tokenizer may change special tokens and white space
 
 import re
 
-from math_reward.grader.special_tokens import SPECIAL_TOKEN
+from math_reward.grader.extraction.special_tokens import SPECIAL_TOKEN
 
 _NOT_CONTENT = re.compile(rf"(?:{SPECIAL_TOKEN}|\s)+")
 

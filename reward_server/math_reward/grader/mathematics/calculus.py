@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from math_reward.grader.exact import exact
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
     BigOperator,
     Call,
     Constant,
@@ -27,7 +27,6 @@ MAX_NODES = 400
 MAX_ORDER = 6
 
 _ZERO, _ONE, _TWO = (Number(Fraction(n)) for n in range(3))
-_DIFFERENTIALS = (Symbol("d"), Symbol("\\partial"))
 
 
 class NoDerivative(ValueError):
@@ -197,22 +196,3 @@ def _without_differential(body: Product) -> tuple[Node, str] | None:
     if len(body.factors) < 2 or body.factors[-2] != Symbol("d") or not isinstance(body.factors[-1], Symbol):
         return None
     return _product(list(body.factors[:-2])), body.factors[-1].name
-
-
-def as_derivative(above: Node, below: Node) -> Node | None:
-    r"""``\frac{d}{dx}``, ``\frac{d^2}{dx^2}`` and ``\frac{dy}{dx}``, whose letters cannot be cancelled."""
-    if not isinstance(below, Product) or len(below.factors) != 2 or below.factors[0] not in _DIFFERENTIALS:
-        return None
-    variable, order = _with_order(below.factors[1])
-    first = above.factors[0] if isinstance(above, Product) else above
-    operator, same_order = _with_order(first)
-    if operator not in _DIFFERENTIALS or same_order != order or not isinstance(variable, Symbol):
-        return None
-    arguments = (variable,) if order == _ONE else (variable, order)
-    if not isinstance(above, Product):
-        return Call("derivative by", arguments)
-    return Call("derivative", (_product(list(above.factors[1:])), *arguments))
-
-
-def _with_order(node: Node) -> tuple[Node, Node]:
-    return (node.base, node.exponent) if isinstance(node, Power) else (node, _ONE)

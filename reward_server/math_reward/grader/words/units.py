@@ -5,8 +5,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from math_reward.grader.number_words import WORDS
-from math_reward.grader.vocabulary import NEGATIONS, UNITS
+from math_reward.grader.words.number_words import WORDS
+from math_reward.grader.words.vocabulary import NEGATIONS, UNITS
 
 MAX_WORDS = 5
 """How many words the name of a counted thing may have."""

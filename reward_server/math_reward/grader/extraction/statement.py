@@ -11,15 +11,14 @@ import re
 from collections import deque
 from dataclasses import dataclass, field
 
-from math_reward.grader.boxes import BOX, last_boxes
-from math_reward.grader.chinese_numbers import UNITS_AFTER_DIGITS
-from math_reward.grader.normalise import EMPHASIS
-from math_reward.grader.number_words import number_in_words
-from math_reward.grader.phrases import ENDING, FILLER, HOPE, last_phrase
-from math_reward.grader.special_tokens import SPECIAL_TOKEN, before_next_turn
-from math_reward.grader.values_at_end import whole_of
+from math_reward.grader.extraction.boxes import BOX, last_boxes
+from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, last_phrase
+from math_reward.grader.extraction.special_tokens import EMPHASIS, SPECIAL_TOKEN, before_next_turn
+from math_reward.grader.extraction.values_at_end import whole_of
 from math_reward.grader.verdict import Mode
-from math_reward.grader.vocabulary import FUNCTIONS, UNITS
+from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
+from math_reward.grader.words.number_words import number_in_words
+from math_reward.grader.words.vocabulary import FUNCTIONS, UNITS
 
 SCANNED_CHARACTERS = 100_000
 """How much of a completion's end is searched for a box."""

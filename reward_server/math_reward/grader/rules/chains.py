@@ -10,10 +10,10 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from math_reward.grader import numeric
-from math_reward.grader.exact import exact
-from math_reward.grader.number_words import number_in_words
-from math_reward.grader.parse import parse
+from math_reward.grader.mathematics import numeric
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.parse import parse
+from math_reward.grader.words.number_words import number_in_words
 
 __all__ = ["contradiction"]
 

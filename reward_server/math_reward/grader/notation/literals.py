@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from math_reward.grader.number_words import number_in_words
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.syntax import (
     ClockTime,
     Collection,
     Congruence,
@@ -21,7 +20,8 @@ from math_reward.grader.syntax import (
     Symbol,
     Text,
 )
-from math_reward.grader.vocabulary import PHRASES
+from math_reward.grader.words.number_words import number_in_words
+from math_reward.grader.words.vocabulary import PHRASES
 
 CLOCK = re.compile(r"\s*(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?|(?= ?[AaPp]\.? ?[Mm]))\s*(?:([AaPp])\.?\s*[Mm]\.?)?\s*")
 TEXT_COMMAND = re.compile(r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|emph|operatorname|bold|underline)\s*(?=\{)")

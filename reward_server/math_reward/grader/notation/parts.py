@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from math_reward.grader.foreign_words import IDEOGRAPH
+from math_reward.grader.words.foreign_words import IDEOGRAPH
 
 MAX_PARTS = 12
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from math_reward.grader.exact import exact
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Call,
     Constant,

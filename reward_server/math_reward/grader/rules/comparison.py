@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from math_reward.grader.matrices import calculated
-from math_reward.grader.syntax import Node
+from math_reward.grader.mathematics.matrices import calculated
+from math_reward.grader.notation.syntax import Node
 from math_reward.grader.verdict import Options, Stage
 
 _ORDER = (Stage.STRING, Stage.EXACT, Stage.STRUCTURE, Stage.NUMERIC, Stage.SYMPY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.syntax import (
     BigOperator,
     Call,
     Matrix,

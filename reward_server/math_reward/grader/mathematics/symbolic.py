@@ -6,7 +6,7 @@ Its expressions are built from the trees, so SymPy never sees text. It may take 
 from fractions import Fraction
 from typing import Any
 
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.syntax import (
     BasedNumber,
     BigOperator,
     Call,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from math_reward.grader.syntax import Node
-from math_reward.grader.tokens import NotMathematics, Token, TooComplex
+from math_reward.grader.notation.syntax import Node
+from math_reward.grader.notation.tokens import NotMathematics, Token, TooComplex
 
 MAX_NESTING = 60
 

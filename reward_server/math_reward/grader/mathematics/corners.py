@@ -10,8 +10,8 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 
-from math_reward.grader.evaluation import evaluate
-from math_reward.grader.syntax import Call, Negative, Node, Number, Power, Sum, symbols, walk
+from math_reward.grader.mathematics.evaluation import evaluate
+from math_reward.grader.notation.syntax import Call, Negative, Node, Number, Power, Sum, symbols, walk
 
 MAX_POINTS = 48
 MAX_CORNERS = 12

@@ -1,9 +1,10 @@
-"""The tokens that a chat template writes between messages, as a tokenizer decodes them."""
+"""What is no part of a text: the tokens that a chat template writes between messages, and Markdown's emphasis."""
 
 import re
 
 # <|im_start|>, DeepSeek's full-width <｜User｜>, and the angle-bracket tokens of Llama, Gemma and T5.
 SPECIAL_TOKEN = r"<\|[^<>|\s]{1,64}\|>|<｜[^<>｜\s]{1,64}｜>|</?s>|<(?:bos|eos|pad|unk|start_of_turn|end_of_turn)>"
+EMPHASIS = re.compile(r"(?<![\w)\]}])\*\*([^*\n]{1,200})\*\*(?![\w(])")
 
 _NEXT_TURN = re.compile(
     r"<\|(?:im_start|start_header_id)\|>\s*(?:user|system|human)|<\|(?:user|User|Human)\|>|<｜User｜>|<start_of_turn>\s*user"

@@ -5,7 +5,8 @@ units without a space. The meaning of a text never changes here; `parse.py` deci
 import re
 import unicodedata
 
-from math_reward.grader.foreign_words import from_foreign
+from math_reward.grader.extraction.special_tokens import EMPHASIS
+from math_reward.grader.words.foreign_words import from_foreign
 
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ", "0123456789+-()ni")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
@@ -211,7 +212,6 @@ _SYMBOL_COMMANDS = {"<", ">", "{", "}", "[", "]", ":", "|", ",", "i", "j", "€"
 
 _COLOURED = re.compile(r"\\(?:text)?color ?\{[a-zA-Z]{1,20}\} ?\{([^{}]*)\}")
 _APPROXIMATELY = re.compile(r"^\s*\\approx(?![a-zA-Z])")
-EMPHASIS = re.compile(r"(?<![\w)\]}])\*\*([^*\n]{1,200})\*\*(?![\w(])")
 _DOLLARS = re.compile(r"\$(.*)\$", re.DOTALL)
 _DELIMITED = (
     re.compile(r"\$\$(.*)\$\$", re.DOTALL),

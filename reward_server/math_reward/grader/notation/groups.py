@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from math_reward.grader.stream import END, TokenStream
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.stream import END, TokenStream
+from math_reward.grader.notation.syntax import (
     BigOperator,
     Bracketed,
     Call,
@@ -18,7 +18,7 @@ from math_reward.grader.syntax import (
     Sum,
     Symbol,
 )
-from math_reward.grader.tokens import NotMathematics
+from math_reward.grader.notation.tokens import NotMathematics
 
 _OPERATORS = ("^", "*", "/", "+", "-")
 _LINES = {"cases", "aligned", "align", "align*", "gathered", "split", "dcases", "rcases"}

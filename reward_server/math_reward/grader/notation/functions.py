@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from math_reward.grader.groups import GroupParser
-from math_reward.grader.literals import (
+from math_reward.grader.notation.groups import GroupParser
+from math_reward.grader.notation.literals import (
     product_of,
 )
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Call,
     Constant,
@@ -20,10 +20,11 @@ from math_reward.grader.syntax import (
     Quotient,
     Symbol,
 )
-from math_reward.grader.tokens import NotMathematics
-from math_reward.grader.vocabulary import BIG_OPERATORS, FUNCTIONS, INVERSE
+from math_reward.grader.notation.tokens import NotMathematics
+from math_reward.grader.words.vocabulary import BIG_OPERATORS, FUNCTIONS, INVERSE
 
 ARRANGEMENTS = ("C", "A", "P")
+_DIFFERENTIALS = (Symbol("d"), Symbol("\\partial"))
 
 _ARGUMENTS = {
     "max": (1, 99),
@@ -41,6 +42,25 @@ def arrangements(letter: str, n: Node, k: Node) -> Node:
     """Choices of k out of n, or, for A and P, with their order."""
     chosen = Call("binom", (n, k))
     return chosen if letter == "C" else Product((chosen, Call("factorial", (k,))))
+
+
+def as_derivative(above: Node, below: Node) -> Node | None:
+    r"""``\frac{d}{dx}``, ``\frac{d^2}{dx^2}`` and ``\frac{dy}{dx}``, whose letters cannot be cancelled."""
+    if not isinstance(below, Product) or len(below.factors) != 2 or below.factors[0] not in _DIFFERENTIALS:
+        return None
+    variable, order = _with_order(below.factors[1])
+    first = above.factors[0] if isinstance(above, Product) else above
+    operator, same_order = _with_order(first)
+    if operator not in _DIFFERENTIALS or same_order != order or not isinstance(variable, Symbol):
+        return None
+    arguments = (variable,) if order == Number(Fraction(1)) else (variable, order)
+    if not isinstance(above, Product):
+        return Call("derivative by", arguments)
+    return Call("derivative", (product_of(list(above.factors[1:])), *arguments))
+
+
+def _with_order(node: Node) -> tuple[Node, Node]:
+    return (node.base, node.exponent) if isinstance(node, Power) else (node, Number(Fraction(1)))
 
 
 def is_function(name: str) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from math_reward.grader.atoms import AtomParser
-from math_reward.grader.exact import exact
-from math_reward.grader.number_words import MULTIPLIERS
-from math_reward.grader.syntax import Node, Number, Product, Quantity
-from math_reward.grader.tokens import NotMathematics, Token
-from math_reward.grader.units import is_thing, is_unit, measure, unit_name
-from math_reward.grader.vocabulary import NEGATIONS, QUALIFIERS, UNITS
+from math_reward.grader.notation.atoms import AtomParser
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import Node, Number, Product, Quantity
+from math_reward.grader.notation.tokens import NotMathematics, Token
+from math_reward.grader.words.number_words import MULTIPLIERS
+from math_reward.grader.words.units import is_thing, is_unit, measure, unit_name
+from math_reward.grader.words.vocabulary import NEGATIONS, QUALIFIERS, UNITS
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _POWER = re.compile(r"\^\{?-?\d{1,2}\}?")

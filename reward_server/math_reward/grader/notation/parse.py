@@ -19,8 +19,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
-from math_reward.grader.atoms import SET_OPERATIONS
-from math_reward.grader.literals import (
+from math_reward.grader.notation.atoms import SET_OPERATIONS
+from math_reward.grader.notation.literals import (
     CLOCK,
     TEXT_COMMAND,
     clock_time,
@@ -30,11 +30,11 @@ from math_reward.grader.literals import (
     unwrapped,
     words,
 )
-from math_reward.grader.measured import MeasureParser
-from math_reward.grader.normalise import normalise
-from math_reward.grader.parts import labelled, numbered
-from math_reward.grader.stream import END, MAX_NESTING
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.measured import MeasureParser
+from math_reward.grader.notation.normalise import normalise
+from math_reward.grader.notation.parts import labelled, numbered
+from math_reward.grader.notation.stream import END, MAX_NESTING
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Call,
     Collection,
@@ -55,8 +55,8 @@ from math_reward.grader.syntax import (
     Text,
     symbols,
 )
-from math_reward.grader.tokens import MAX_DIGITS, NotMathematics, TooComplex, tokenise
-from math_reward.grader.vocabulary import (
+from math_reward.grader.notation.tokens import MAX_DIGITS, NotMathematics, TooComplex, tokenise
+from math_reward.grader.words.vocabulary import (
     FUNCTIONS,
     LEADING,
     NEGATIONS,

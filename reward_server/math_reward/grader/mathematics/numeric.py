@@ -13,10 +13,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from math_reward.grader import corners
-from math_reward.grader.evaluation import FLOATS, Digits, Unknown, Value, digits_field, evaluate
-from math_reward.grader.exact import Undefined
-from math_reward.grader.syntax import (
+from math_reward.grader.mathematics import corners
+from math_reward.grader.mathematics.evaluation import FLOATS, Digits, Unknown, Value, digits_field, evaluate
+from math_reward.grader.notation.exact import Undefined
+from math_reward.grader.notation.syntax import (
     Call,
     Negative,
     Node,
@@ -24,7 +24,7 @@ from math_reward.grader.syntax import (
     symbols,
     walk,
 )
-from math_reward.grader.tokens import TooComplex
+from math_reward.grader.notation.tokens import TooComplex
 
 DIGITS = 100
 """Enough unless a number on the way is above 10^20 or below 10^-20; then as many more digits as it needs."""

@@ -9,8 +9,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from math_reward.grader.exact import Undefined, exact
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.exact import Undefined, exact
+from math_reward.grader.notation.syntax import (
     BasedNumber,
     BigOperator,
     Call,
@@ -27,7 +27,7 @@ from math_reward.grader.syntax import (
     Symbol,
     symbols,
 )
-from math_reward.grader.tokens import TooComplex
+from math_reward.grader.notation.tokens import TooComplex
 
 MAX_TERMS = 2_000
 """A sum or a product with more terms is not calculated."""
