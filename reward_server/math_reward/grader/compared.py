@@ -20,6 +20,7 @@ from math_reward.grader.notation.syntax import (
     Product,
     Symbol,
     Text,
+    substituted,
     symbols,
     walk,
 )
@@ -31,7 +32,6 @@ from math_reward.grader.rules.collections import mentions
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.families import same_family
 from math_reward.grader.rules.labels import Contradiction
-from math_reward.grader.rules.trees import substituted
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 
 _GROUPED = re.compile(r"\d,\d{3}(?!\d)")

@@ -6,6 +6,8 @@ from fractions import Fraction
 
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
+    ONE,
+    ZERO,
     BigOperator,
     Call,
     Constant,
@@ -26,7 +28,7 @@ MAX_NODES = 400
 """A derivative with more parts is not calculated."""
 MAX_ORDER = 6
 
-_ZERO, _ONE, _TWO = (Number(Fraction(n)) for n in range(3))
+_TWO = Number(Fraction(2))
 
 
 class NoDerivative(ValueError):
@@ -47,9 +49,9 @@ def derivative(node: Node, name: str) -> Node:
 
 def _derivative(node: Node, name: str) -> Node:
     if isinstance(node, Symbol):
-        return _ONE if node.name == name else _ZERO
+        return ONE if node.name == name else ZERO
     if name not in symbols(node):
-        return _ZERO
+        return ZERO
     match node:
         case Negative():
             return _negative(_derivative(node.operand, name))
@@ -80,7 +82,7 @@ def _derivative(node: Node, name: str) -> Node:
 def _power(node: Power, name: str) -> Node:
     base, exponent = node.base, node.exponent
     if name not in symbols(exponent):
-        lowered = Power(base, Sum((exponent, Negative(_ONE))))
+        lowered = Power(base, Sum((exponent, Negative(ONE))))
         return _product([exponent, lowered, _derivative(base, name)])
     by_exponent = _product([node, Call("log", (base,)), _derivative(exponent, name)])
     if name not in symbols(base):
@@ -94,10 +96,10 @@ def _outer(node: Call, name: str) -> Node:
     square = Power(x, _TWO)
     function = node.function
     if function == "root" and exact(node.arguments[1]):
-        power = Quotient(_ONE, node.arguments[1])
-        return Product((power, Power(x, Sum((power, Negative(_ONE))))))
+        power = Quotient(ONE, node.arguments[1])
+        return Product((power, Power(x, Sum((power, Negative(ONE))))))
     if function == "log" and len(node.arguments) == 2 and name not in symbols(node.arguments[1]):
-        return Quotient(_ONE, Product((x, Call("log", (node.arguments[1],)))))
+        return Quotient(ONE, Product((x, Call("log", (node.arguments[1],)))))
     if len(node.arguments) != 1:
         raise NoDerivative
 
@@ -112,17 +114,17 @@ def _outer(node: Call, name: str) -> Node:
         "sec": Product((call("sec"), call("tan"))),
         "csc": Negative(Product((call("csc"), call("cot")))),
         "exp": node,
-        "log": Quotient(_ONE, x),
-        "sqrt": Quotient(_ONE, Product((_TWO, node))),
+        "log": Quotient(ONE, x),
+        "sqrt": Quotient(ONE, Product((_TWO, node))),
         "sinh": call("cosh"),
         "cosh": call("sinh"),
         "tanh": Power(call("sech"), _TWO),
-        "asin": Quotient(_ONE, Call("sqrt", (Sum((_ONE, Negative(square))),))),
-        "acos": Negative(Quotient(_ONE, Call("sqrt", (Sum((_ONE, Negative(square))),)))),
-        "atan": Quotient(_ONE, Sum((_ONE, square))),
-        "asinh": Quotient(_ONE, Call("sqrt", (Sum((square, _ONE)),))),
-        "acosh": Quotient(_ONE, Call("sqrt", (Sum((square, Negative(_ONE))),))),
-        "atanh": Quotient(_ONE, Sum((_ONE, Negative(square)))),
+        "asin": Quotient(ONE, Call("sqrt", (Sum((ONE, Negative(square))),))),
+        "acos": Negative(Quotient(ONE, Call("sqrt", (Sum((ONE, Negative(square))),)))),
+        "atan": Quotient(ONE, Sum((ONE, square))),
+        "asinh": Quotient(ONE, Call("sqrt", (Sum((square, ONE)),))),
+        "acosh": Quotient(ONE, Call("sqrt", (Sum((square, Negative(ONE))),))),
+        "atanh": Quotient(ONE, Sum((ONE, Negative(square)))),
         "abs": Quotient(x, node),
     }
     if function not in simple:
@@ -131,19 +133,19 @@ def _outer(node: Call, name: str) -> Node:
 
 
 def _negative(node: Node) -> Node:
-    return node if node == _ZERO else Negative(node)
+    return node if node == ZERO else Negative(node)
 
 
 def _sum(terms: list[Node]) -> Node:
-    kept = tuple(term for term in terms if term != _ZERO)
-    return Sum(kept) if len(kept) > 1 else kept[0] if kept else _ZERO
+    kept = tuple(term for term in terms if term != ZERO)
+    return Sum(kept) if len(kept) > 1 else kept[0] if kept else ZERO
 
 
 def _product(factors: list[Node]) -> Node:
-    if _ZERO in factors:
-        return _ZERO
-    kept = tuple(factor for factor in factors if factor != _ONE)
-    return Product(kept) if len(kept) > 1 else kept[0] if kept else _ONE
+    if ZERO in factors:
+        return ZERO
+    kept = tuple(factor for factor in factors if factor != ONE)
+    return Product(kept) if len(kept) > 1 else kept[0] if kept else ONE
 
 
 # ── what a reference asks to be done ──

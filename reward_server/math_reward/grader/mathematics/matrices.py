@@ -7,6 +7,8 @@ from fractions import Fraction
 
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
+    ONE,
+    ZERO,
     Bracketed,
     Call,
     Constant,
@@ -174,9 +176,8 @@ def _call(function: str, arguments: tuple[Node, ...]) -> Node | None:
         letters = all(isinstance(factor, Symbol) and factor.name.isupper() for factor in arguments[0].factors)
         return arguments[0] if letters else None
     if function == "diag":
-        zero = Number(Fraction(0))
         size = range(len(arguments))
-        return Matrix(tuple(tuple(arguments[i] if i == j else zero for j in size) for i in size))
+        return Matrix(tuple(tuple(arguments[i] if i == j else ZERO for j in size) for i in size))
     if function not in ("det", "tr", "transpose", "abs") or len(arguments) != 1:
         return None
     rows = _rows(arguments[0])
@@ -208,7 +209,7 @@ def _inverse(rows: Rows) -> Rows | None:
         return None
     whole = _determinant(rows)
     if len(rows) == 1:
-        return ((Quotient(Number(Fraction(1)), whole),),)
+        return ((Quotient(ONE, whole),),)
 
     def entry(row: int, column: int) -> Node:
         minor = _determinant(_without(rows, column, row))

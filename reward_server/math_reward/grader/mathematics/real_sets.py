@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from math_reward.grader.mathematics import corners
-from math_reward.grader.mathematics.numeric import Unknown, constant, same_function
+from math_reward.grader.mathematics.linear import first_degree
+from math_reward.grader.mathematics.numeric import constant
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
+    ZERO,
     Bracketed,
     Call,
     Collection,
@@ -21,14 +23,12 @@ from math_reward.grader.notation.syntax import (
     Node,
     Number,
     PlusMinus,
-    Product,
     Quotient,
     Relation,
     SetBuilder,
     SetOperation,
     Sum,
     Symbol,
-    rebuilt,
     symbols,
     walk,
 )
@@ -209,7 +209,7 @@ def _intervals(node: Node) -> Intervals | None:
 
 def _points(node: Node) -> Intervals | None:
     if isinstance(node, PlusMinus):
-        left = node.left or Number(Fraction(0))
+        left = node.left or ZERO
         both = [Sum((left, node.right)), Sum((left, Negative(node.right)))]
         found = [_points(side) for side in both]
         return None if any(side is None for side in found) else [p for side in found for p in side or []]
@@ -277,27 +277,19 @@ def _inequality(operator: str, left: Node, right: Node, names: set[str]) -> Inte
 
 
 def _linear(operator: str, difference: Node, name: str) -> Intervals | None:
-    """The solutions of an inequality whose ``difference`` is of first degree in ``name``; None if it is not. It is if
-    it has no corners and a line through two of its points goes through all others, complex ones too.
-    """
+    """The solutions of an inequality whose ``difference`` is of first degree in ``name``; None if it is not."""
     if corners.has_branches(difference) or any(isinstance(p, Call) and symbols(p) for p in walk(difference)):
         return None
-    at_zero, at_one = (_substituted(difference, name, Number(Fraction(place))) for place in (0, 1))
-    slope = Sum((at_one, Negative(at_zero)))
-    chord = Sum((at_zero, Product((slope, Symbol(name)))))
-    steepness = constant(slope)
     try:
-        if not steepness or not same_function(difference, chord):
-            return None
-    except (Unknown, TooComplex):
+        line = first_degree(difference, name)
+    except TooComplex:
         return None
+    if line is None or not (steepness := constant(line[0])):
+        return None
+    slope, rest = line
     if steepness < 0:
         operator = _MIRRORED.get(operator, operator)
-    return _side(operator, _end(Quotient(Negative(at_zero), slope), operator in ("<=", ">=", "=")))
-
-
-def _substituted(node: Node, name: str, new: Node) -> Node:
-    return rebuilt(node, lambda part: new if isinstance(part, Symbol) and part.name == name else None)
+    return _side(operator, _end(Quotient(Negative(rest), slope), operator in ("<=", ">=", "=")))
 
 
 def _absolute(operator: str, inside: Node, bound: Node, names: set[str]) -> Intervals | None:

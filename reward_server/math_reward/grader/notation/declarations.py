@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from math_reward.grader.notation.parse import parse_normalised
-from math_reward.grader.notation.syntax import Collection, Node, Number, Relation, Symbol, rebuilt, symbols
+from math_reward.grader.notation.syntax import Collection, Node, Number, Relation, Symbol, substituted, symbols
 from math_reward.grader.notation.tokens import NotMathematics
 
 MAX_VALUES = 64
@@ -108,7 +108,7 @@ def _declared(normal: str) -> Reading | None:
     if len(listed) > 1 or (listed and len(domains) > 1):
         return None
     for name, values in listed.items():
-        items = tuple(_at(tree, name, value) for value in values)
+        items = tuple(substituted(tree, name, Number(Fraction(value))) for value in values)
         return Reading(Collection("list", items), {})
     return Reading(tree, domains)
 
@@ -196,8 +196,3 @@ def _is_parameter(name: str, tree: Node) -> bool:
             if (ordered and name in symbols(relation)) or relation.operands[0] == Symbol(name):
                 return False
     return name in symbols(tree)
-
-
-def _at(tree: Node, name: str, value: int) -> Node:
-    place = Number(Fraction(value))
-    return rebuilt(tree, lambda part: place if isinstance(part, Symbol) and part.name == name else None)

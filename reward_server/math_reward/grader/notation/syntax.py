@@ -260,6 +260,14 @@ def _rebuilt(part: Any, change: Callable[[Node], Node | None]) -> Any:
     return type(part)(*[_rebuilt(getattr(part, name), change) for name in part.__slots__])
 
 
+ZERO, ONE = Number(Fraction(0)), Number(Fraction(1))
+
+
+def substituted(node: Node, name: str, new: Node) -> Node:
+    """``node`` with ``new`` in the place of the variable ``name``."""
+    return rebuilt(node, lambda part: new if isinstance(part, Symbol) and part.name == name else None)
+
+
 def symbols(node: Node) -> set[str]:
     """The names of the variables in ``node`` that no sum, integral or limit binds."""
     names: set[str] = set()

@@ -7,21 +7,23 @@ from fractions import Fraction
 
 from math_reward.grader.mathematics import numeric
 from math_reward.grader.mathematics.calculus import NoDerivative, derivative, integrand
+from math_reward.grader.mathematics.linear import first_degree
 from math_reward.grader.mathematics.numeric import Unknown
 from math_reward.grader.notation.exact import Undefined
 from math_reward.grader.notation.syntax import (
+    ONE,
+    ZERO,
     BigOperator,
     Negative,
     Node,
     Number,
     Quantity,
     Sum,
-    Symbol,
+    substituted,
     symbols,
     walk,
 )
 from math_reward.grader.rules.comparison import Comparison
-from math_reward.grader.rules.trees import substituted
 from math_reward.grader.verdict import Stage
 
 CONSTANT = re.compile(r"[CcK](?:_\d)?")
@@ -52,8 +54,7 @@ def same_up_to_constant(reference: Node, answer: Node) -> bool:
     mine, theirs = _constant_of(reference), _constant_of(answer)
     if mine is None or theirs is None:
         return False
-    zero = Number(Fraction(0))
-    left, right = substituted(reference, mine, zero), substituted(answer, theirs, zero)
+    left, right = substituted(reference, mine, ZERO), substituted(answer, theirs, ZERO)
     names = symbols(left)
     if names != symbols(right) or not names or not all(_VARIABLE.fullmatch(name) for name in names):
         return False
@@ -74,13 +75,8 @@ def _constant_of(node: Node) -> str | None:
     names = [name for name in symbols(node) if CONSTANT.fullmatch(name)]
     if len(names) != 1:
         return None
-    at_zero, at_one = (substituted(node, names[0], Number(Fraction(value))) for value in (0, 1))
-    try:
-        one = numeric.same_function(Number(Fraction(1)), Sum((at_one, Negative(at_zero))))
-        linear = numeric.same_function(node, Sum((at_zero, Symbol(names[0]))))
-    except (Unknown, Undefined):
-        return None
-    return names[0] if one and linear else None
+    line = first_degree(node, names[0])
+    return names[0] if line is not None and numeric.same_function(ONE, line[0]) else None
 
 
 def _at(node: Node, names: set[str], place: Fraction) -> Node:

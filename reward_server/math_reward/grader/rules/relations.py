@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from math_reward.grader.mathematics import corners, numeric
+from math_reward.grader.mathematics.linear import first_degree
 from math_reward.grader.mathematics.numeric import Unknown
 from math_reward.grader.notation.exact import Undefined, exact
 from math_reward.grader.notation.syntax import (
+    ZERO,
     Call,
     ClockTime,
     Congruence,
     Negative,
     Node,
-    Number,
     Product,
     Quotient,
     Ratio,
     Relation,
     Sum,
     Symbol,
+    substituted,
     symbols,
     walk,
 )
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.opaque import as_variables
-from math_reward.grader.rules.trees import substituted
 from math_reward.grader.verdict import Stage
 
 _INEQUALITIES = ("<", "<=", ">", ">=", "!=")
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
-_ZERO = Number(Fraction(0))
-_ONE = Number(Fraction(1))
 _SYMMETRIC = ("parallel", "perp", "~")
 _HUGE = 1e7
 MAX_SOLVED = 6
@@ -115,15 +112,7 @@ def _linear_in(left: Node, name: str) -> tuple[Node, Node] | None:
     """The factor of ``name`` in ``left``, and the rest; None if ``left`` is not of first degree in ``name``."""
     if any(isinstance(part, Call) and name in symbols(part) for part in walk(left)):
         return None
-    rest = substituted(left, name, _ZERO)
-    slope = Sum((substituted(left, name, _ONE), Negative(rest)))
-    curved = Sum((left, Negative(rest), Negative(Product((Symbol(name), slope)))))
-    try:
-        if not numeric.same_function(curved, _ZERO) or numeric.same_function(slope, _ZERO):
-            return None
-    except (Unknown, Undefined):
-        return None
-    return slope, rest
+    return first_degree(left, name)
 
 
 def _vanishes(node: Node, point: dict[str, float]) -> bool:
@@ -153,22 +142,13 @@ def _solves(solution: Relation, equation: Relation) -> bool:
     if not isinstance(variable, Symbol) or variable.name in symbols(value) or variable.name not in symbols(equation):
         return False
     left = Sum((equation.operands[0], Negative(equation.operands[1])))
-    if any(isinstance(part, Call) and variable.name in symbols(part) for part in walk(left)):
-        return False
-
-    def at(place: Node) -> Node:
-        return substituted(left, variable.name, place)
-
-    slope = Sum((at(_ONE), Negative(at(_ZERO))))
-    curved = Sum((left, Negative(at(_ZERO)), Negative(Product((variable, slope)))))
+    line = _linear_in(left, variable.name)
     try:
-        if not numeric.same_function(curved, _ZERO) or numeric.same_function(slope, _ZERO):
-            return False
-        if not numeric.same_function(at(value), _ZERO):
+        if line is None or not numeric.same_function(substituted(left, variable.name, value), ZERO):
             return False
     except Unknown:
         return False
-    return not any(_has_value(value, point) for point in corners.zeros(slope))
+    return not any(_has_value(value, point) for point in corners.zeros(line[0]))
 
 
 def _has_value(node: Node, point: dict[str, float]) -> bool:
@@ -219,8 +199,8 @@ def same_ratio(comparison: Comparison, reference: Node, answer: Node) -> bool:
         if sorted((len(left), len(right))) != [1, 2]:
             return False
         return comparison.same_value(_as_quotient(left), _as_quotient(right))
-    zeros = [comparison.same_value(term, _ZERO) for term in left]
-    if zeros != [comparison.same_value(_ZERO, term) for term in right] or all(zeros):
+    zeros = [comparison.same_value(term, ZERO) for term in left]
+    if zeros != [comparison.same_value(ZERO, term) for term in right] or all(zeros):
         return False
     pivot = zeros.index(False)
     return all(

@@ -21,6 +21,7 @@ from math_reward.grader.notation.syntax import (
     Sum,
     Symbol,
     rebuilt,
+    substituted,
     walk,
 )
 from math_reward.grader.notation.tokens import TooComplex
@@ -83,11 +84,6 @@ def renamed(node: Node, new: Node, old: Node) -> Node:
     if not isinstance(old, Symbol) or not isinstance(new, Symbol) or new == old:
         return node
     return substituted(node, old.name, new)
-
-
-def substituted(node: Node, name: str, new: Node) -> Node:
-    """``node`` with ``new`` in the place of the variable ``name``."""
-    return rebuilt(node, lambda part: new if isinstance(part, Symbol) and part.name == name else None)
 
 
 def parts(node: Node) -> tuple[Node, ...]:
