@@ -101,7 +101,8 @@ SERVICE = Rules(
 GRADER = Rules(
     SERVICE.folder / "grader",
     layers=[
-        ["verdict", "words"],
+        ["verdict", "errors"],
+        ["words"],
         ["extraction"],
         ["notation"],
         ["mathematics"],

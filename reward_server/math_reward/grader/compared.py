@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
 from math_reward.grader.mathematics.propositions import equivalent, proposition
 from math_reward.grader.mathematics.undone import in_lowest_terms, undone
 from math_reward.grader.notation.atoms import SHORT_WORDS
 from math_reward.grader.notation.calendar_dates import date, same_date
 from math_reward.grader.notation.declarations import compatible
-from math_reward.grader.notation.exact import Undefined, exact
+from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.parse import parse
 from math_reward.grader.notation.syntax import (
     Bracketed,
@@ -25,7 +26,6 @@ from math_reward.grader.notation.syntax import (
     walk,
 )
 from math_reward.grader.notation.texts import wording
-from math_reward.grader.notation.tokens import NotMathematics, TooComplex
 from math_reward.grader.reading import Answer, Reference
 from math_reward.grader.rules import RULES
 from math_reward.grader.rules.collections import mentions

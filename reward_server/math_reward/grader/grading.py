@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from math_reward.grader.compared import compared
+from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
 from math_reward.grader.extraction.statement import Statement, final_answer
 from math_reward.grader.mathematics.undone import is_operation
 from math_reward.grader.notation.normalise import normalise
 from math_reward.grader.notation.parse import MAX_CHARACTERS, parse_normalised
-from math_reward.grader.notation.tokens import NotMathematics, TooComplex
 from math_reward.grader.reading import Answer, Reference
 from math_reward.grader.rules.chains import contradiction
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import cached_property, lru_cache
 
+from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.extraction.statement import final_answer, last_boxed
 from math_reward.grader.mathematics.calculus import differentiated
 from math_reward.grader.mathematics.propositions import Proposition, proposition
@@ -14,7 +15,6 @@ from math_reward.grader.notation.normalise import compact, normalise
 from math_reward.grader.notation.parse import MAX_CHARACTERS
 from math_reward.grader.notation.syntax import Text
 from math_reward.grader.notation.texts import Wording, wording
-from math_reward.grader.notation.tokens import NotMathematics, TooComplex
 from math_reward.grader.rules.chains import contradiction
 
 CACHED_REFERENCES = 8_192

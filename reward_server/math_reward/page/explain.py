@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 from math_reward.grader import Grade, Options, Stage, grade
+from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.mathematics.numeric import where_they_differ
 from math_reward.grader.mathematics.propositions import line_that_differs, proposition
 from math_reward.grader.notation.parse import parse
 from math_reward.grader.notation.syntax import Node, symbols
-from math_reward.grader.notation.tokens import NotMathematics, TooComplex
 from math_reward.grader.reading import Reference
 from math_reward.page.mathml import to_mathml
 

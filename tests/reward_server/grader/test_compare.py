@@ -3,11 +3,10 @@ r"""How two trees are compared: the options, the stages, the rules that are not 
 import pytest
 
 from math_reward.grader import Options, Stage
+from math_reward.grader.errors import TooComplex, Undefined
 from math_reward.grader.mathematics import numeric
 from math_reward.grader.mathematics.symbolic import MAX_NODES, equal
-from math_reward.grader.notation.exact import Undefined
 from math_reward.grader.notation.parse import parse
-from math_reward.grader.notation.tokens import TooComplex
 from math_reward.grader.rules import RULES
 from math_reward.grader.rules.collections import mentions
 from math_reward.grader.rules.comparison import Comparison

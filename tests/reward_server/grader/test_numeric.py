@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from math_reward.grader.errors import TooComplex, Undefined
 from math_reward.grader.mathematics.numeric import (
     Unknown,
     constant,
@@ -13,9 +14,7 @@ from math_reward.grader.mathematics.numeric import (
     same_constant,
     same_function,
 )
-from math_reward.grader.notation.exact import Undefined
 from math_reward.grader.notation.parse import parse
-from math_reward.grader.notation.tokens import TooComplex
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from math_reward.grader.extraction.special_tokens import EMPHASIS, SPECIAL_TOKEN
 from math_reward.grader.extraction.values_at_end import whole_of
 from math_reward.grader.verdict import Mode
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
+from math_reward.grader.words.functions import SPELLED
 from math_reward.grader.words.number_words import number_in_words
-from math_reward.grader.words.vocabulary import FUNCTIONS, UNITS
+from math_reward.grader.words.vocabulary import UNITS
 
 SCANNED_CHARACTERS = 100_000
 """How much of a completion's end is searched for a box."""
@@ -105,9 +106,7 @@ _TRUTH = re.compile(
 )
 _CHOICE_AND_VALUE = re.compile(r"\(?[A-J]\) ?(?:[^A-Za-z]{1,60}|\$[^$]{1,60}\$)")
 _CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if)\s?$", re.IGNORECASE)
-_MATHEMATICS = frozenset(
-    [*FUNCTIONS, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "Rational", "Interval"]
-)
+_MATHEMATICS = frozenset([*SPELLED, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "Rational", "Interval"])
 
 
 @dataclass(frozen=True)

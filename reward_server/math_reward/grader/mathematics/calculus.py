@@ -3,8 +3,10 @@ r"""Derivatives, rule by rule on the tree; and references that are a derivative 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.parse import parse
 from math_reward.grader.notation.syntax import (
     ONE,
     ZERO,
@@ -20,9 +22,11 @@ from math_reward.grader.notation.syntax import (
     Sum,
     Symbol,
     rebuilt,
+    substituted,
     symbols,
     walk,
 )
+from math_reward.grader.words.functions import known
 
 MAX_NODES = 400
 """A derivative with more parts is not calculated."""
@@ -93,7 +97,6 @@ def _power(node: Power, name: str) -> Node:
 def _outer(node: Call, name: str) -> Node:
     """The derivative of a function, at its argument."""
     x = node.arguments[0]
-    square = Power(x, _TWO)
     function = node.function
     if function == "root" and exact(node.arguments[1]):
         power = Quotient(ONE, node.arguments[1])
@@ -103,33 +106,15 @@ def _outer(node: Call, name: str) -> Node:
     if len(node.arguments) != 1:
         raise NoDerivative
 
-    def call(of: str) -> Node:
-        return Call(of, (x,))
-
-    simple: dict[str, Node] = {
-        "sin": call("cos"),
-        "cos": Negative(call("sin")),
-        "tan": Power(call("sec"), _TWO),
-        "cot": Negative(Power(call("csc"), _TWO)),
-        "sec": Product((call("sec"), call("tan"))),
-        "csc": Negative(Product((call("csc"), call("cot")))),
-        "exp": node,
-        "log": Quotient(ONE, x),
-        "sqrt": Quotient(ONE, Product((_TWO, node))),
-        "sinh": call("cosh"),
-        "cosh": call("sinh"),
-        "tanh": Power(call("sech"), _TWO),
-        "asin": Quotient(ONE, Call("sqrt", (Sum((ONE, Negative(square))),))),
-        "acos": Negative(Quotient(ONE, Call("sqrt", (Sum((ONE, Negative(square))),)))),
-        "atan": Quotient(ONE, Sum((ONE, square))),
-        "asinh": Quotient(ONE, Call("sqrt", (Sum((square, ONE)),))),
-        "acosh": Quotient(ONE, Call("sqrt", (Sum((square, Negative(ONE))),))),
-        "atanh": Quotient(ONE, Sum((ONE, Negative(square)))),
-        "abs": Quotient(x, node),
-    }
-    if function not in simple:
+    if not known(function).derivative:
         raise NoDerivative
-    return simple[function]
+    return substituted(_written(function), "x", x)
+
+
+@lru_cache
+def _written(function: str) -> Node:
+    """The derivative of a function at x."""
+    return parse(known(function).derivative)
 
 
 def _negative(node: Node) -> Node:

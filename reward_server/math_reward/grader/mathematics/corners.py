@@ -12,31 +12,29 @@ from collections.abc import Iterator, Sequence
 
 from math_reward.grader.mathematics.evaluation import evaluate
 from math_reward.grader.notation.syntax import Call, Negative, Node, Number, Power, Sum, symbols, walk
+from math_reward.grader.words.functions import known
 
 MAX_POINTS = 48
 MAX_CORNERS = 12
 
-_STEPS = {"floor", "ceil", "mod", "gcd", "lcm", "sgn"}
-_CORNERS = {"abs", "max", "min", "sqrt", "root"}
-_PERIODIC = {"asin", "acos", "atan", "acot", "asec", "acsc", "log", "arg", "re", "im", "conj"}
 _SCALES = (-4.1e5, -731.77, -41.3, 38.9, 1213.1, 7.7e5)
 _GRID = sorted(sign * 1.37 * 2.0**power for power in range(-8, 34, 2) for sign in (-1, 1))
 
 
 def has_steps(node: Node) -> bool:
     """Whether ``node`` jumps, as a floor or a remainder does."""
-    return _has(node, _STEPS)
+    return _breaks(node, "step")
 
 
 def has_branches(node: Node) -> bool:
     """Whether ``node`` has different formulas on different sides of some point."""
-    return _has(node, _STEPS | _CORNERS | _PERIODIC) or any(
+    return _breaks(node, "step", "corner", "branch") or any(
         isinstance(part, Power) and not _whole(part.exponent) and symbols(part.base) for part in walk(node)
     )
 
 
-def _has(node: Node, functions: set[str]) -> bool:
-    return any(isinstance(part, Call) and part.function in functions and symbols(part) for part in walk(node))
+def _breaks(node: Node, *ways: str) -> bool:
+    return any(isinstance(part, Call) and known(part.function).breaks in ways and symbols(part) for part in walk(node))
 
 
 def _whole(node: Node) -> bool:
@@ -67,7 +65,7 @@ def points(left: Node, right: Node, names: Sequence[str]) -> list[dict[str, floa
 def _switches(node: Node) -> Iterator[Node]:
     """The expressions that change their sign at a corner."""
     for part in walk(node):
-        if isinstance(part, Call) and part.function in _CORNERS and symbols(part):
+        if isinstance(part, Call) and known(part.function).breaks == "corner" and symbols(part):
             if part.function in ("max", "min"):
                 for a, b in itertools.pairwise(part.arguments):
                     yield Sum((a, Negative(b)))

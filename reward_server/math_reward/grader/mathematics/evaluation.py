@@ -9,7 +9,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from math_reward.grader.notation.exact import Undefined, exact
+from math_reward.grader.errors import TooComplex, Undefined
+from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
     BasedNumber,
     BigOperator,
@@ -27,16 +28,13 @@ from math_reward.grader.notation.syntax import (
     Symbol,
     symbols,
 )
-from math_reward.grader.notation.tokens import TooComplex
+from math_reward.grader.words.functions import Value, known, undefined
 
 MAX_TERMS = 2_000
 """A sum or a product with more terms is not calculated."""
 
 MAX_MAGNITUDE_BITS = 100_000
 """The largest binary exponent of a value that is computed to many digits."""
-
-Value = Any
-"""float or complex, or mpmath's mpf or mpc."""
 
 _EXPONENTIAL = frozenset(["exp", "sinh", "cosh", "tanh"])
 
@@ -65,7 +63,7 @@ class Floats:
         if type(base) is float and (base > 0 or exponent == int(exponent.real)):
             return base**exponent
         if base == 0:
-            return 0.0 if exponent.real > 0 else _undefined()
+            return 0.0 if exponent.real > 0 else undefined()
         return complex(base) ** exponent
 
     @staticmethod
@@ -97,7 +95,7 @@ class Floats:
     @staticmethod
     def zeta(value: Value) -> Value:
         if value == 1:
-            _undefined()
+            undefined()
         import mpmath
 
         return mpmath.fp.zeta(value)
@@ -137,7 +135,7 @@ class Digits:
 
     def power(self, base: Value, exponent: Value) -> Value:
         if base == 0:
-            return base if self._mp.re(exponent) > 0 else _undefined()
+            return base if self._mp.re(exponent) > 0 else undefined()
         size = abs(self._mp.mag(base)) + 1
         if abs(exponent) * size > MAX_MAGNITUDE_BITS:
             raise TooComplex("a power in it is too big")
@@ -164,7 +162,7 @@ class Digits:
 
     def zeta(self, value: Value) -> Value:
         if value == 1:
-            _undefined()
+            undefined()
         if abs(value) > 1_000:
             raise TooComplex("a number in it is too big")
         return self._mp.zeta(value)
@@ -182,10 +180,6 @@ FLOATS = Floats()
 @lru_cache(maxsize=8)
 def digits_field(digits: int) -> Digits:
     return Digits(digits)
-
-
-def _undefined() -> Value:
-    raise Undefined("it has no value there")
 
 
 def evaluate(node: Node, point: Mapping[str, Any], field: Any = FLOATS) -> Value:
@@ -276,7 +270,7 @@ def _quantity(node: Quantity, point: Mapping[str, Any], field: Any) -> Value:
 
 
 def _call(node: Call, point: Mapping[str, Any], field: Any) -> Value:
-    rule = _FUNCTIONS.get(node.function)
+    rule = known(node.function).value
     if rule is None:
         raise Unknown(f"the function {node.function} is unknown")
     return rule(field, *[evaluate(argument, point, field) for argument in node.arguments])
@@ -302,119 +296,6 @@ def _big_operator(node: BigOperator, point: Mapping[str, Any], field: Any) -> Va
     return total
 
 
-def _elementary(name: str) -> Callable[..., Value]:
-    return lambda field, value: field.function(name, value)
-
-
-def _reciprocal(name: str) -> Callable[..., Value]:
-    return lambda field, value: 1 / field.function(name, value)
-
-
-def _of_reciprocal(name: str) -> Callable[..., Value]:
-    return lambda field, value: field.function(name, 1 / value)
-
-
-def _log(field: Any, value: Value, base: Value = None) -> Value:
-    if value == 0:
-        _undefined()
-    result = field.function("log", value)
-    return result if base is None else result / field.function("log", base)
-
-
-def _root(field: Any, value: Value, index: Value) -> Value:
-    whole = int(field.real(index))
-    if whole == index and 2 <= whole <= 1000:
-        return field.root(value, whole)
-    return field.power(value, 1 / index)
-
-
-def _whole(function: Callable[..., int]) -> Callable[..., Value]:
-    def rule(field: Any, *values: Value) -> Value:
-        numbers = [int(field.real(value)) for value in values]
-        if any(number != value for number, value in zip(numbers, values, strict=True)):
-            _undefined()
-        return field.number(Fraction(function(*numbers)))
-
-    return rule
-
-
-def _rounded(function: Callable[[Any], int]) -> Callable[..., Value]:
-    def rule(field: Any, value: Value) -> Value:
-        if not field.is_real(value):
-            _undefined()
-        return field.number(Fraction(function(field.real(value))))
-
-    return rule
-
-
-def _extreme(function: Callable[..., Any]) -> Callable[..., Value]:
-    return lambda field, *values: function(field.real(value) for value in values)
-
-
-def _double_factorial(field: Any, value: Value) -> Value:
-    n = int(field.real(value))
-    if n != value or not 0 <= n <= 300:
-        _undefined()
-    return field.number(Fraction(math.prod(range(n, 0, -2))))
-
-
-def _choose(field: Any, n: Value, k: Value) -> Value:
-    return field.factorial(n) / (field.factorial(k) * field.factorial(n - k))
-
-
-def _conjugate(field: Any, value: Value) -> Value:
-    return 2 * field.real(value) - value
-
-
-def _argument_of(field: Any, value: Value) -> Value:
-    if not value:
-        _undefined()
-    return field.real(field.function("log", value) / field.i) if not field.is_real(value) or value < 0 else value * 0
-
-
-def _mod(field: Any, a: Value, b: Value) -> Value:
-    return field.real(a) % field.real(b)
-
-
-_FUNCTIONS: dict[str, Callable[..., Value]] = {
-    **{name: _elementary(name) for name in ("exp", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt")},
-    **{name: _elementary(name) for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")},
-    "sec": _reciprocal("cos"),
-    "csc": _reciprocal("sin"),
-    "cot": _reciprocal("tan"),
-    "sech": _reciprocal("cosh"),
-    "csch": _reciprocal("sinh"),
-    "coth": _reciprocal("tanh"),
-    "asec": _of_reciprocal("acos"),
-    "acsc": _of_reciprocal("asin"),
-    "acot": lambda field, value: field.pi / 2 - field.function("atan", value),
-    "log": _log,
-    "root": _root,
-    "abs": lambda field, value: abs(value),
-    "factorial": lambda field, value: field.factorial(value),
-    "double factorial": _double_factorial,
-    "binom": _choose,
-    "choose": _choose,
-    "floor": _rounded(math.floor),
-    "ceil": _rounded(math.ceil),
-    "max": _extreme(max),
-    "min": _extreme(min),
-    "gcd": _whole(math.gcd),
-    "lcm": _whole(math.lcm),
-    "mod": _mod,
-    "cis": lambda field, value: field.function("exp", field.i * value),
-    "re": lambda field, value: field.real(value),
-    "im": lambda field, value: field.real((value - field.real(value)) / field.i),
-    "conj": _conjugate,
-    "overline": _conjugate,
-    "bar": _conjugate,
-    "arg": _argument_of,
-    "Arg": _argument_of,
-    "sgn": lambda field, value: field.number(Fraction((field.real(value) > 0) - (field.real(value) < 0))),
-    "gamma": lambda field, value: field.factorial(value - 1),
-    "zeta": lambda field, value: field.zeta(value),
-}
-
 _RULES: dict[type, Callable[..., Value]] = {
     Number: _number,
     Symbol: _symbol,
@@ -433,4 +314,4 @@ _RULES: dict[type, Callable[..., Value]] = {
 
 def is_known(function: str) -> bool:
     """Whether a call of ``function`` has a value at a point."""
-    return function in _FUNCTIONS
+    return known(function).value is not None

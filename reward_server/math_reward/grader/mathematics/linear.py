@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from math_reward.grader.errors import Undefined
 from math_reward.grader.mathematics.evaluation import Unknown
 from math_reward.grader.mathematics.numeric import same_function
-from math_reward.grader.notation.exact import Undefined
 from math_reward.grader.notation.syntax import ONE, ZERO, Negative, Node, Product, Sum, Symbol, substituted
 
 

@@ -13,9 +13,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
+from math_reward.grader.errors import TooComplex, Undefined
 from math_reward.grader.mathematics import corners
 from math_reward.grader.mathematics.evaluation import FLOATS, Digits, Unknown, Value, digits_field, evaluate
-from math_reward.grader.notation.exact import Undefined
 from math_reward.grader.notation.syntax import (
     Call,
     Negative,
@@ -24,7 +24,7 @@ from math_reward.grader.notation.syntax import (
     symbols,
     walk,
 )
-from math_reward.grader.notation.tokens import TooComplex
+from math_reward.grader.words.functions import known
 
 DIGITS = 100
 """Enough unless a number on the way is above 10^20 or below 10^-20; then as many more digits as it needs."""
@@ -266,11 +266,8 @@ def _complex_points(variables: int) -> Sequence[tuple[complex, ...]]:
 def _needs_whole_numbers(node: Node) -> bool:
     """Whether the variables must be whole numbers, as those of factorials and of (-1)^n are."""
     for part in walk(node):
-        if isinstance(part, Call) and part.function in _WHOLE and symbols(part):
+        if isinstance(part, Call) and known(part.function).is_whole and symbols(part):
             return True
         if isinstance(part, Power) and isinstance(part.base, Negative) and symbols(part.exponent):
             return True
     return False
-
-
-_WHOLE = {"factorial", "double factorial", "binom", "choose", "mod", "gcd", "lcm"}

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from math_reward.grader.errors import TooComplex
 from math_reward.grader.mathematics import corners
 from math_reward.grader.mathematics.linear import first_degree
 from math_reward.grader.mathematics.numeric import constant
@@ -32,7 +33,6 @@ from math_reward.grader.notation.syntax import (
     symbols,
     walk,
 )
-from math_reward.grader.notation.tokens import TooComplex
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,31 +25,13 @@ from math_reward.grader.notation.syntax import (
     rebuilt,
     walk,
 )
+from math_reward.grader.words.functions import known
 
 MAX_NODES = 80
 """SymPy gets no larger expression: the two count as different."""
 
 MAX_EXPONENT = 100
 """SymPy gets no expression with a larger number as an exponent."""
-
-_NAMES = {
-    "binom": "binomial",
-    "choose": "binomial",
-    "abs": "Abs",
-    "ceil": "ceiling",
-    "double factorial": "factorial2",
-    "max": "Max",
-    "min": "Min",
-    "mod": "Mod",
-}
-_SAME_NAMES = frozenset(
-    [
-        "sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "coth", "sech", "csch", "asin", "acos",
-        "atan", "acot", "asec", "acsc", "asinh", "acosh", "atanh", "exp", "log", "sqrt", "root", "factorial",
-        "floor", "gcd", "lcm", "re", "im", "arg", "zeta", "gamma",
-    ]
-)  # fmt: skip
-
 
 _CONSTANTS = frozenset(["pi", "e", "i", "infinity"])
 _KINDS = frozenset(
@@ -98,7 +80,7 @@ def _is_known(node: Node) -> bool:
     bound = {name for part in parts if isinstance(part, BigOperator) for name in bound_by(part)}
     return not any(
         type(part) not in _KINDS
-        or (isinstance(part, Call) and part.function not in _NAMES and part.function not in _SAME_NAMES)
+        or (isinstance(part, Call) and not known(part.function).sympy)
         or (isinstance(part, Constant) and part.name not in _CONSTANTS)
         or (isinstance(part, Power) and isinstance(part.exponent, Number) and abs(part.exponent.value) > MAX_EXPONENT)
         # F_k under a sum over k is an unknown function of k, and not a variable.
@@ -143,8 +125,7 @@ def _build(node: Node, sympy: Any) -> Any:
         case BigOperator():
             return _big_operator(node, sympy)
         case Call():
-            name = _NAMES.get(node.function, node.function if node.function in _SAME_NAMES else None)
-            if name is not None:
+            if name := known(node.function).sympy:
                 return getattr(sympy, name)(*map(build, node.arguments))
     raise _NoEquivalent
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.notation.functions import ARRANGEMENTS, FunctionParser, as_derivative
 from math_reward.grader.notation.literals import (
     negated,
@@ -30,8 +31,9 @@ from math_reward.grader.notation.syntax import (
     Symbol,
     Text,
 )
-from math_reward.grader.notation.tokens import NotMathematics, Token, TooComplex
-from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, FUNCTIONS, PLAIN_UNITS, RELATIONS
+from math_reward.grader.notation.tokens import Token
+from math_reward.grader.words.functions import SPELLED
+from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, PLAIN_UNITS, RELATIONS
 
 SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
 _NAMED_FUNCTIONS = {"\\zeta": "zeta", "\\Gamma": "gamma"}
@@ -248,8 +250,8 @@ class AtomParser(FunctionParser):
     def _word(self) -> Node:
         token = self.advance()
         value = token.value
-        if value in FUNCTIONS:
-            return self._function(FUNCTIONS[value])
+        if value in SPELLED:
+            return self._function(SPELLED[value])
         if value in ("nCr", "nPr") and self.top.kind == "(":
             return self._called_arrangement(value[1]) or self._braces()
         if value == "Matrix" and self.top.kind == "(":
@@ -362,8 +364,8 @@ class AtomParser(FunctionParser):
     def _text(self) -> Node:
         token = self.advance()
         value = token.value.strip()
-        if value in FUNCTIONS:
-            return self._function(FUNCTIONS[value])
+        if value in SPELLED:
+            return self._function(SPELLED[value])
         if len(value) == 1 and value.isalpha():
             return self._symbol(value)
         before = self.before(2).kind
@@ -385,8 +387,8 @@ class AtomParser(FunctionParser):
             return self._root()
         if name == "binom":
             return Call("binom", self._two_arguments())
-        if name in FUNCTIONS:
-            return self._function(FUNCTIONS[name])
+        if name in SPELLED:
+            return self._function(SPELLED[name])
         if name in ("pi", "infty", "emptyset"):
             return Constant(CONSTANTS[name])
         if name in ("lfloor", "lceil"):
@@ -432,7 +434,7 @@ class AtomParser(FunctionParser):
             return negated(node) if negative else node
         if self.top.kind == "number":
             return number_literal(self.advance().value)
-        if self.top.kind == "word" and len(self.top.value) > 1 and self.top.value not in FUNCTIONS:
+        if self.top.kind == "word" and len(self.top.value) > 1 and self.top.value not in SPELLED:
             token = self.advance()
             self.replace(Token("word", token.value[0], token.spaced), Token("word", token.value[1:], False))
         return self.below(self._primary)
@@ -467,7 +469,7 @@ class AtomParser(FunctionParser):
             # A letter in another font may be a variable; with a space, or after a number, one of these is a unit.
             if self.before().kind == "number" and token.value in _UNIT_LETTERS:
                 return False
-            if token.value in FUNCTIONS:
+            if token.value in SPELLED:
                 return True
             return len(token.value) == 1 and not token.spaced and token.value.isalpha()
         if kind == "command":

@@ -9,9 +9,9 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
+from math_reward.grader.errors import NotMathematics
 from math_reward.grader.notation.parse import parse_normalised
 from math_reward.grader.notation.syntax import Collection, Node, Number, Relation, Symbol, substituted, symbols
-from math_reward.grader.notation.tokens import NotMathematics
 
 MAX_VALUES = 64
 MAX_DECLARATIONS = 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from math_reward.grader.errors import NotMathematics
 from math_reward.grader.notation.groups import GroupParser
 from math_reward.grader.notation.literals import (
     product_of,
@@ -20,22 +21,11 @@ from math_reward.grader.notation.syntax import (
     Quotient,
     Symbol,
 )
-from math_reward.grader.notation.tokens import NotMathematics
-from math_reward.grader.words.vocabulary import BIG_OPERATORS, FUNCTIONS, INVERSE
+from math_reward.grader.words.functions import SPELLED, known
+from math_reward.grader.words.vocabulary import BIG_OPERATORS
 
 ARRANGEMENTS = ("C", "A", "P")
 _DIFFERENTIALS = (Symbol("d"), Symbol("\\partial"))
-
-_ARGUMENTS = {
-    "max": (1, 99),
-    "min": (1, 99),
-    "gcd": (1, 99),
-    "lcm": (1, 99),
-    "log": (1, 2),
-    "binom": (2, 2),
-    "diag": (1, 8),
-}
-"""The least and the most arguments of the functions that do not take exactly one."""
 
 
 def arrangements(letter: str, n: Node, k: Node) -> Node:
@@ -64,7 +54,7 @@ def _with_order(node: Node) -> tuple[Node, Node]:
 
 
 def is_function(name: str) -> bool:
-    return name in FUNCTIONS or name in BIG_OPERATORS
+    return name in SPELLED or name in BIG_OPERATORS
 
 
 def _is_angle(factors: list[Node]) -> bool:
@@ -154,14 +144,14 @@ class FunctionParser(GroupParser):
             elif self.top.kind == "^":
                 self.advance()
                 power = self._argument(exponent=True)
-        if power == Negative(Number(Fraction(1))) and name in INVERSE:
-            name, power = INVERSE[name], None
+        if power == Negative(Number(Fraction(1))) and known(name).inverse:
+            name, power = known(name).inverse, None
         arguments = self._arguments()
         if base is not None and name == "log":
             arguments = (*arguments, base)
         elif name == "log10":
             name, arguments = "log", (*arguments, Number(Fraction(10)))
-        least, most = _ARGUMENTS.get(name, (1, 1))
+        least, most = known(name).arguments
         if not least <= len(arguments) <= most:
             raise NotMathematics(f"{name} does not take {len(arguments)} arguments")
         node: Node = Call(name, arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from math_reward.grader.errors import NotMathematics
 from math_reward.grader.notation.stream import END, TokenStream
 from math_reward.grader.notation.syntax import (
     BigOperator,
@@ -18,7 +19,6 @@ from math_reward.grader.notation.syntax import (
     Sum,
     Symbol,
 )
-from math_reward.grader.notation.tokens import NotMathematics
 
 _OPERATORS = ("^", "*", "/", "+", "-")
 _LINES = {"cases", "aligned", "align", "align*", "gathered", "split", "dcases", "rcases"}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from math_reward.grader.errors import NotMathematics
 from math_reward.grader.notation.atoms import AtomParser
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import Node, Number, Product, Quantity
-from math_reward.grader.notation.tokens import NotMathematics, Token
+from math_reward.grader.notation.tokens import Token
 from math_reward.grader.words.number_words import MULTIPLIERS
 from math_reward.grader.words.units import is_thing, is_unit, measure, unit_name
 from math_reward.grader.words.vocabulary import NEGATIONS, QUALIFIERS, UNITS

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.notation.atoms import SET_OPERATIONS
 from math_reward.grader.notation.literals import (
     CLOCK,
@@ -55,9 +56,9 @@ from math_reward.grader.notation.syntax import (
     Text,
     symbols,
 )
-from math_reward.grader.notation.tokens import MAX_DIGITS, NotMathematics, TooComplex, tokenise
+from math_reward.grader.notation.tokens import MAX_DIGITS, tokenise
+from math_reward.grader.words.functions import SPELLED
 from math_reward.grader.words.vocabulary import (
-    FUNCTIONS,
     LEADING,
     NEGATIONS,
     QUALIFIERS,
@@ -175,7 +176,7 @@ class Parser(MeasureParser):
         start = self.mark()
         while self.top.kind in ("text", "word", ":"):
             content = _WORD.findall(self.top.value.lower())
-            single = self.top.kind == "word" and (len(self.top.value) == 1 or self.top.value in FUNCTIONS)
+            single = self.top.kind == "word" and (len(self.top.value) == 1 or self.top.value in SPELLED)
             if single or not all(word in LEADING for word in content) or self.peek().kind in ("^", "_"):
                 break
             self.advance()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.notation.syntax import Node
-from math_reward.grader.notation.tokens import NotMathematics, Token, TooComplex
+from math_reward.grader.notation.tokens import Token
 
 MAX_NESTING = 60
 

@@ -3,19 +3,13 @@ r"""Cuts a normalised text into tokens: numbers, words, LaTeX commands, ``\text{
 import re
 from typing import NamedTuple
 
+from math_reward.grader.errors import NotMathematics, TooComplex
+
 MAX_TOKENS = 400
 MAX_DIGITS = 400
 """The longest run of digits in a number."""
 MAX_EXPONENT = 400
 """The largest power of ten in scientific notation."""
-
-
-class TooComplex(ValueError):
-    """The text exceeds a limit; the message is half a sentence that says which."""
-
-
-class NotMathematics(ValueError):
-    """The text cannot be read; the message is half a sentence that says why."""
 
 
 class Token(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from math_reward.grader.errors import Undefined
 from math_reward.grader.mathematics import numeric
 from math_reward.grader.mathematics.calculus import NoDerivative, derivative, integrand
 from math_reward.grader.mathematics.linear import first_degree
 from math_reward.grader.mathematics.numeric import Unknown
-from math_reward.grader.notation.exact import Undefined
 from math_reward.grader.notation.syntax import (
     ONE,
     ZERO,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from math_reward.grader.errors import Undefined
 from math_reward.grader.mathematics import corners, numeric
 from math_reward.grader.mathematics.linear import first_degree
 from math_reward.grader.mathematics.numeric import Unknown
-from math_reward.grader.notation.exact import Undefined, exact
+from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
     ZERO,
     Call,

@@ -7,6 +7,7 @@ import math
 import re
 from fractions import Fraction
 
+from math_reward.grader.errors import TooComplex
 from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
@@ -24,7 +25,6 @@ from math_reward.grader.notation.syntax import (
     substituted,
     walk,
 )
-from math_reward.grader.notation.tokens import TooComplex
 
 MAX_ITEMS = 64
 """How many items, other than plain numbers, a list may have to be compared in any order."""

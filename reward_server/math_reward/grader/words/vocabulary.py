@@ -1,26 +1,5 @@
 """The words that an answer may have: functions, constants, units, and the prose around a formula."""
 
-FUNCTIONS = {
-    "sin": "sin", "cos": "cos", "tan": "tan", "cot": "cot", "sec": "sec", "csc": "csc", "cosec": "csc",
-    "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "coth": "coth", "sech": "sech", "csch": "csch",
-    "arcsin": "asin", "arccos": "acos", "arctan": "atan", "asin": "asin", "acos": "acos", "atan": "atan",
-    "arccot": "acot", "arcsec": "asec", "arccsc": "acsc", "tg": "tan", "ctg": "cot", "arctg": "atan", "arcctg": "acot",
-    "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
-    "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "arsinh": "asinh", "arcosh": "acosh", "artanh": "atanh",
-    "ln": "log", "log": "log", "lg": "log10", "exp": "exp", "sqrt": "sqrt",
-    "abs": "abs", "floor": "floor", "ceil": "ceil",
-    "gcd": "gcd", "lcm": "lcm", "max": "max", "min": "min", "det": "det", "tr": "tr",
-    "diag": "diag", "conj": "conj", "sgn": "sgn", "deg": "degree of", "arg": "arg", "Arg": "arg",
-   
-    "Re": "re", "Im": "im", "operatorname": "operatorname", "binom": "binom", "cis": "cis",
-}  # fmt: skip
-"""A function's name as written, with or without a backslash, to its name in the tree. ``log`` is the natural one."""
-
-INVERSE = {
-    "sin": "asin", "cos": "acos", "tan": "atan", "cot": "acot", "sec": "asec", "csc": "acsc",
-    "sinh": "asinh", "cosh": "acosh", "tanh": "atanh",
-}  # fmt: skip
-
 CONSTANTS = {
     "pi": "pi", "infty": "infinity", "infinity": "infinity", "inf": "infinity", "oo": "infinity",
     "emptyset": "emptyset", "R": "reals", "Z": "integers", "N": "naturals", "Q": "rationals", "C": "complexes",
