@@ -11,6 +11,7 @@ from math_reward.grader.notation.atoms import SHORT_WORDS
 from math_reward.grader.notation.calendar_dates import date, same_date
 from math_reward.grader.notation.declarations import compatible
 from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.normalise import compact
 from math_reward.grader.notation.parse import parse
 from math_reward.grader.notation.syntax import (
     Bracketed,
@@ -89,7 +90,7 @@ def _by_text(reference: Reference, answer: Answer, comparison: Comparison) -> Gr
     if reference.day is not None:
         day = date(answer.text)
         return graded(day is not None and same_date(reference.day, day), Stage.STRUCTURE)
-    if answer.compact == reference.compact and not options.evaluated:
+    if compact(answer.normal) == reference.compact and not options.evaluated:
         return graded(True, Stage.STRING)
     if reference.wording is not None and _same_words(comparison, reference, answer):
         return graded(True, Stage.STRING)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.extraction.statement import final_answer, last_boxed
@@ -34,6 +34,10 @@ class Answer:
 
     def __init__(self, text: str) -> None:
         self.text = text
+        self.is_integer = _INTEGER.fullmatch(text) is not None
+        """Whether it is written as a whole number of at most 15 digits."""
+        self._normal = text if self.is_integer else None
+        self._reading: declarations.Reading | None = None
 
     @staticmethod
     @lru_cache(maxsize=CACHED_ANSWERS)
@@ -41,25 +45,19 @@ class Answer:
         """The answer that is written in ``text``."""
         return Answer(text)
 
-    @cached_property
-    def is_integer(self) -> bool:
-        """Whether it is written as a whole number of at most 15 digits."""
-        return _INTEGER.fullmatch(self.text) is not None
-
-    @cached_property
+    @property
     def normal(self) -> str:
         """The text in one spelling."""
-        return self.text if self.is_integer else normalise(self.text)
+        if self._normal is None:
+            self._normal = normalise(self.text)
+        return self._normal
 
-    @cached_property
-    def compact(self) -> str:
-        """``normal`` without white space that cannot matter."""
-        return compact(self.normal)
-
-    @cached_property
+    @property
     def reading(self) -> declarations.Reading:
         """Its tree, and the ranges of its parameters. Raises NotMathematics or TooComplex."""
-        return declarations.read(self.normal)
+        if self._reading is None:
+            self._reading = declarations.read(self.normal)
+        return self._reading
 
 
 class Reference(Answer):
@@ -71,8 +69,14 @@ class Reference(Answer):
         """The reference as it was given."""
         self.wording: Wording | None = None
         """Its words, if it is a sentence."""
-        self.fault = self._read()
+        self.proposition: Proposition | None = None
+        """The reference as a formula of logic, if it has a connective."""
+        self.day: Date | None = None
+        """The reference as a date, if it is one."""
+        self.fault = None if self.is_integer else self._read()
         """Half a sentence that says why it cannot be used; None if it can."""
+        self.compact = compact(self.normal) if self.fault is None else ""
+        """``normal`` without white space that cannot matter."""
 
     @staticmethod
     @lru_cache(maxsize=CACHED_REFERENCES)
@@ -80,41 +84,31 @@ class Reference(Answer):
         """The reference that is written in ``text``, a solution or ``\\boxed{...}`` too."""
         return Reference(text)
 
-    @cached_property
-    def proposition(self) -> Proposition | None:
-        """The reference as a formula of logic, if it has a connective."""
-        logic = proposition(self.text)
-        return logic if logic is not None and logic.compound else None
-
-    @cached_property
-    def day(self) -> Date | None:
-        """The reference as a date, if it is one."""
-        return date(self.text)
-
     def _read(self) -> str | None:
         if not self.text.strip():
             return "it is empty"
         if len(self.text) > MAX_CHARACTERS:
             return f"it has {len(self.text):,} characters, and {MAX_CHARACTERS:,} are allowed"
-        if self.normal.lower() in _NO_REFERENCE:
-            return f"it says {self.normal!r}"
+        normal = self.normal
+        if normal.lower() in _NO_REFERENCE:
+            return f"it says {normal!r}"
+        logic = proposition(self.text)
+        self.proposition = logic if logic is not None and logic.compound else None
+        self.day = date(self.text)
         try:
             tree, domains = self.reading
-            self.reading = declarations.Reading(differentiated(tree), domains)
+            self._reading = declarations.Reading(differentiated(tree), domains)
         except TooComplex as error:
             return str(error)
         except NotMathematics as error:
-            return self._read_as_words(str(error))
-        if " " in self.normal and self.normal[:1].isalpha() and "\\" not in self.normal:
-            self.wording = wording(self.normal)  # A sentence, although it can be parsed.
-        return None
-
-    def _read_as_words(self, fault: str) -> str | None:
-        self.wording = wording(self.normal)
-        broken = self.wording is None or _BROKEN.search(self.normal)
-        if broken and self.proposition is None and self.day is None:
-            return fault
-        self.reading = declarations.Reading(Text(self.normal.lower()), {})
+            self.wording = wording(normal)
+            broken = self.wording is None or _BROKEN.search(normal)
+            if broken and self.proposition is None and self.day is None:
+                return str(error)
+            self._reading = declarations.Reading(Text(normal.lower()), {})
+            return None
+        if " " in normal and normal[:1].isalpha() and "\\" not in normal:
+            self.wording = wording(normal)  # A sentence, although it can be parsed.
         return None
 
 

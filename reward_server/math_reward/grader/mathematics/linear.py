@@ -9,18 +9,17 @@ from math_reward.grader.notation.syntax import ONE, ZERO, Negative, Node, Produc
 
 
 def first_degree(node: Node, name: str) -> tuple[Node, Node] | None:
-    """The factor of the variable ``name`` in ``node``, and the rest; None if the degree is another, or not known.
+    """The factor of the variable ``name`` in ``node``, and the rest; None if the degree is higher, or not known.
 
-    It is of first degree if a line through two of its points goes through all others.
+    It is at most of first degree if a line through two of its points goes through all others.
 
     Raises:
         TooComplex: a number is too big to compute.
     """
-    rest = substituted(node, name, ZERO)
-    slope = Sum((substituted(node, name, ONE), Negative(rest)))
+    x = Symbol(name)
+    at_zero, at_one = substituted(node, name, ZERO), substituted(node, name, ONE)
+    line = Sum((Product((at_zero, Sum((ONE, Negative(x))))), Product((at_one, x))))
     try:
-        if not same_function(node, Sum((rest, Product((slope, Symbol(name)))))) or same_function(slope, ZERO):
-            return None
+        return (Sum((at_one, Negative(at_zero))), at_zero) if same_function(node, line) else None
     except (Unknown, Undefined):
         return None
-    return slope, rest

@@ -113,7 +113,8 @@ def _linear_in(left: Node, name: str) -> tuple[Node, Node] | None:
     """The factor of ``name`` in ``left``, and the rest; None if ``left`` is not of first degree in ``name``."""
     if any(isinstance(part, Call) and name in symbols(part) for part in walk(left)):
         return None
-    return first_degree(left, name)
+    line = first_degree(left, name)
+    return None if line is None or numeric.same_function(line[0], ZERO) else line
 
 
 def _vanishes(node: Node, point: dict[str, float]) -> bool:
