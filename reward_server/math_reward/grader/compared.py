@@ -7,10 +7,10 @@ import re
 from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
 from math_reward.grader.mathematics.propositions import equivalent, proposition
 from math_reward.grader.mathematics.undone import in_lowest_terms, undone
-from math_reward.grader.notation.atoms import SHORT_WORDS
 from math_reward.grader.notation.calendar_dates import date, same_date
 from math_reward.grader.notation.declarations import compatible
 from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.names import SHORT_WORDS
 from math_reward.grader.notation.normalise import compact
 from math_reward.grader.notation.parse import parse
 from math_reward.grader.notation.syntax import (

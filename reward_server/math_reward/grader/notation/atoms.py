@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from math_reward.grader.errors import NotMathematics, TooComplex
-from math_reward.grader.notation.functions import ARRANGEMENTS, FunctionParser, as_derivative
+from math_reward.grader.notation.functions import FunctionParser, as_derivative
+from math_reward.grader.notation.groups import GroupParser
 from math_reward.grader.notation.literals import (
     negated,
     number_literal,
-    proper_fraction,
-    repeating_decimal,
-    spoken,
-    words,
 )
+from math_reward.grader.notation.names import NameParser, function_prefix
+from math_reward.grader.notation.numbers import ORDINALS, NumberParser
 from math_reward.grader.notation.stream import END, MAX_NESTING
 from math_reward.grader.notation.syntax import (
-    BasedNumber,
     Bracketed,
     Call,
     Collection,
@@ -29,38 +25,24 @@ from math_reward.grader.notation.syntax import (
     Relation,
     SetBuilder,
     Symbol,
-    Text,
 )
 from math_reward.grader.notation.tokens import Token
 from math_reward.grader.words.functions import SPELLED
-from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, PLAIN_UNITS, RELATIONS
+from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, PLAIN_UNITS, RELATIONS, SET_OPERATIONS
 
-SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
-_NAMED_FUNCTIONS = {"\\zeta": "zeta", "\\Gamma": "gamma"}
 _VARIANTS = {"hat", "bar", "vec", "tilde", "overrightarrow", "overleftarrow", "widehat", "overline", "dot", "ddot"}
 _NO_LETTERS = frozenset(
     ["and", "or", "to", "ou", "et", "und", "oder", "for", "where", "with", "if", "when", "is", "th", "per"]
 )
-_ORDINALS = ("st", "nd", "rd", "th")
 _NO_FACTOR = {
     "cdot", "times", "div", "pm", "mp", "circ", "land", "lor", "rfloor", "rceil", "rangle", "bmod", "mod", "pmod",
     "pod",
     "choose", "begin", "end", "right", "left",
 }  # fmt: skip
 _UNIT_LETTERS = frozenset("mgshlLNJW")
-SHORT_WORDS = frozenset(
-    [
-        "yes", "no", "odd", "all", "any", "one", "two", "six", "ten", "the", "of", "is", "it", "to", "by",
-        "none", "nan", "zoo", "not", "and", "or", "true", "red", "blue", "even", "zero", "four", "five", "nine", "dne",
-    ]
-)  # fmt: skip
-_SPLITTABLE = (
-    "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "sqrt", "sin", "cos", "tan", "cot", "sec", "csc", "log",
-    "ln",
-)  # fmt: skip
 
 
-class AtomParser(FunctionParser):
+class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
     """Reads powers and everything that binds tighter."""
 
     __slots__ = ()
@@ -123,7 +105,7 @@ class AtomParser(FunctionParser):
 
     def _is_ordinal(self) -> bool:
         token = self.top if self.top.kind != "{" else self.peek()
-        return token.kind in ("text", "word") and token.value.strip() in _ORDINALS
+        return token.kind in ("text", "word") and token.value.strip() in ORDINALS
 
     def _skip_group(self) -> None:
         if self.accept("{"):
@@ -131,20 +113,6 @@ class AtomParser(FunctionParser):
             self.expect("}")
         else:
             self.advance()
-
-    def _based(self, number: Number) -> Node:
-        base = self._argument()
-        if (
-            isinstance(base, Number)
-            and base.value.denominator == 1
-            and 2 <= base.value <= 36
-            and number.places is None
-            and number.value.denominator == 1
-        ):
-            digits = str(number.value)
-            if all(int(digit) < base.value for digit in digits):
-                return BasedNumber(digits, int(base.value))
-        raise NotMathematics("a number has an index that is no base")
 
     def _primary(self) -> Node:
         token = self.top
@@ -179,39 +147,6 @@ class AtomParser(FunctionParser):
             return Constant(CONSTANTS[letter]) if letter in CONSTANTS else Symbol(letter)
         raise NotMathematics("it ends too early" if token is END else f"{token.value or kind!r} has no meaning there")
 
-    def _number(self) -> Node:
-        token = self.advance()
-        number = number_literal(token.value)
-        following = self.top
-        if following.kind == "word" and not following.spaced and following.value in _ORDINALS:
-            self.advance()
-            return number
-        if following.kind == "command" and following.value in ("overline", "bar", "dot") and "." in token.value:
-            self.advance()
-            repeating = self._raw_digits()
-            return repeating_decimal(token.value, repeating)
-        if number.places is not None:
-            return number
-        if following.kind == "command" and following.value == "frac":
-            start = self.mark()
-            fraction = proper_fraction(self._command())
-            if fraction is not None:
-                return Number(number.value + fraction)
-            self.reset(start)
-        elif (
-            following.kind == "number"
-            and following.spaced
-            and self.peek().kind == "/"
-            and self.peek(2).kind == "number"
-            and all(part.value.isdigit() for part in (following, self.peek(2)))
-        ):
-            numerator, denominator = int(following.value), int(self.peek(2).value)
-            if 0 < numerator < denominator:
-                for _ in range(3):
-                    self.advance()
-                return Number(number.value + Fraction(numerator, denominator))
-        return number
-
     def _braces(self, *, argument: bool = False) -> Node:
         """A group in braces. Braces in a list of others, or with others inside, are a set without its backslashes."""
         before = self.before().kind if self.mark() else ""
@@ -237,146 +172,6 @@ class AtomParser(FunctionParser):
             return Collection("set", (node,)) if among_others else node
         nested = before == "{" or among_others or any(isinstance(item, Collection) for item in node.items)
         return Collection("set", node.items) if nested else node
-
-    def _raw_digits(self) -> str:
-        braced = self.accept("{")
-        if self.top.kind != "number" or not self.top.value.isdigit():
-            raise NotMathematics("what repeats is no digits")
-        digits = self.advance().value
-        if braced:
-            self.expect("}")
-        return digits
-
-    def _word(self) -> Node:
-        token = self.advance()
-        value = token.value
-        if value in SPELLED:
-            return self._function(SPELLED[value])
-        if value in ("nCr", "nPr") and self.top.kind == "(":
-            return self._called_arrangement(value[1]) or self._braces()
-        if value == "Matrix" and self.top.kind == "(":
-            return self._brackets()
-        if value in ("pi", "infty", "infinity", "inf", "oo", "Infinity"):
-            return Constant(CONSTANTS[value.lower()])
-        prefix = function_prefix(value)
-        if prefix:
-            self.replace(Token("word", prefix, token.spaced), Token("word", value[len(prefix) :], False))
-            return self._word()
-        if len(value) > 3 or value in SHORT_WORDS or (value.lower() in SHORT_WORDS and not value.isupper()):
-            raise NotMathematics(f"{value!r} is a word")
-        if len(value) == 1:
-            return self._symbol(value)
-        # "xy" is x times y; an index or a power belongs to the last letter.
-        self.replace(*[Token("word", letter, token.spaced and index == 0) for index, letter in enumerate(value)])
-        return self._word()
-
-    def _symbol(self, name: str) -> Node:
-        if name in ARRANGEMENTS and self.top.kind in ("_", "^"):
-            chosen = self._arrangement(name)
-            if chosen is not None:
-                return chosen
-        if self.top.kind == "_":
-            self.advance()
-            return Symbol(f"{name}_{self._index()}")
-        if name in _NAMED_FUNCTIONS and self.top.kind == "(":
-            inside = self._brackets()
-            return Call(_NAMED_FUNCTIONS[name], inside.items if isinstance(inside, Bracketed) else (inside,))
-        if name in ("C", "P") and self.top.kind == "(" and not self.top.spaced:
-            called = self._called_arrangement(name)
-            if called is not None:
-                return called
-        if name in "fghFGH" and self._is_inverse():
-            inside = self._brackets()
-            return Call(f"apply {name}^-1", inside.items if isinstance(inside, Bracketed) else (inside,))
-        if self.top.kind == "(" and self._is_application(name):
-            start = self.mark()
-            try:
-                arguments = self._brackets()
-            except NotMathematics:
-                if name not in "PE":
-                    raise
-                self.reset(start)
-                arguments = Text(self._raw_brackets())  # P(A|B), P(X = 2)
-            items = arguments.items if isinstance(arguments, Bracketed) else (arguments,)
-            return Call(f"apply {name}", items)
-        if name == "e":
-            return Constant("e")
-        if name == "i":
-            return Constant("i")
-        return Symbol(name)
-
-    def _is_inverse(self) -> bool:
-        """Skips the ``^{-1}`` of ``f^{-1}(x)``; False if it is not next."""
-        start = self.mark()
-        if self.accept("^"):
-            braced = self.accept("{")
-            if self.accept("-") and self.top.value == "1":
-                self.advance()
-                if (not braced or self.accept("}")) and self.top.kind == "(":
-                    return True
-        self.reset(start)
-        return False
-
-    def _is_application(self, name: str) -> bool:
-        """Whether ``name(`` is a function and its argument: f, g, h always, others where ``=`` follows."""
-        if self.top.spaced and name not in "fghFGH":
-            return False
-        depth = 0
-        for ahead, token in enumerate(self.rest()):
-            kind = token.kind
-            depth += (kind in ("(", "{", "[")) - (kind in (")", "}", "]"))
-            if depth == 0:
-                following = self.peek(ahead + 1)
-                names_it = following.kind == "=" and (
-                    self.mark() < 2
-                    or self.before(2).kind in (",", ";", "text", "word", "(", "&")
-                    or self.before(2).value == "and"
-                )
-                return names_it or name in "fghFGH"
-        return False
-
-    def _raw_brackets(self) -> str:
-        """The text in round brackets, as it is written."""
-        self.expect("(")
-        depth = 1
-        parts: list[str] = []
-        while True:
-            token = self.advance()
-            depth += (token.kind == "(") - (token.kind == ")")
-            if depth == 0:
-                return "".join(parts)
-            parts.append(token.value or token.kind)
-
-    def _index(self) -> str:
-        if self.top.kind != "{":
-            return self.advance().value
-        self.advance()
-        depth = 1
-        parts: list[str] = []
-        while self.top is not END:
-            token = self.advance()
-            depth += (token.kind == "{") - (token.kind == "}")
-            if depth == 0:
-                return "".join(parts)
-            parts.append(token.value)
-        raise NotMathematics("the braces of an index are never closed")
-
-    def _text(self) -> Node:
-        token = self.advance()
-        value = token.value.strip()
-        if value in SPELLED:
-            return self._function(SPELLED[value])
-        if len(value) == 1 and value.isalpha():
-            return self._symbol(value)
-        before = self.before(2).kind
-        if before in (",", ";", "{", "&", "(", "=", "\\{", "text"):
-            parts = [value]
-            while self.top.kind == "text" and not self.at_separator() and not self.is_word("or"):
-                parts.append(self.advance().value)
-            plain = words(" ".join(parts))
-            if plain and (self.at_separator() or self.at_closing() or self.is_word("or")):
-                return spoken(plain)
-        raise NotMathematics(f"the words {value!r} stand where a number or a variable should")
 
     def _command(self) -> Node:
         name = self.advance().value
@@ -484,11 +279,3 @@ class AtomParser(FunctionParser):
     def _opens_membership(self) -> bool:
         r"""True before ``(k \in \mathbb{Z})``."""
         return self.peek().kind == "word" and self.peek(2).kind == "command" and self.peek(2).value == "in"
-
-
-def function_prefix(word: str) -> str | None:
-    """The ``sin`` of ``sinx``: people forget the space."""
-    for name in _SPLITTABLE:
-        if word.startswith(name) and len(word) - len(name) in (1, 2):
-            return name
-    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from math_reward.grader.errors import NotMathematics
-from math_reward.grader.notation.groups import GroupParser
+from math_reward.grader.notation.grammar import Grammar
 from math_reward.grader.notation.literals import (
     product_of,
 )
@@ -64,19 +64,10 @@ def _is_angle(factors: list[Node]) -> bool:
     return len(factors) == 1 or Constant("pi") in factors
 
 
-class FunctionParser(GroupParser):
+class FunctionParser(Grammar):
     """Reads functions; ``atoms.AtomParser`` reads the powers and factors in their arguments."""
 
     __slots__ = ()
-
-    def _signed_power(self) -> Node:
-        raise NotImplementedError
-
-    def _power(self) -> Node:
-        raise NotImplementedError
-
-    def _starts_factor(self) -> bool:
-        raise NotImplementedError
 
     def _arrangement(self, letter: str) -> Node | None:
         r"""The number of choices ``C_5^2`` or arrangements ``A_5^2``; None for ``C_1`` and other variables."""

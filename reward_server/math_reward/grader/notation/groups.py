@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from math_reward.grader.errors import NotMathematics
-from math_reward.grader.notation.stream import END, TokenStream
+from math_reward.grader.notation.grammar import Grammar
+from math_reward.grader.notation.stream import END
 from math_reward.grader.notation.syntax import (
     BigOperator,
     Bracketed,
@@ -24,28 +25,10 @@ _OPERATORS = ("^", "*", "/", "+", "-")
 _LINES = {"cases", "aligned", "align", "align*", "gathered", "split", "dcases", "rcases"}
 
 
-class GroupParser(TokenStream):
+class GroupParser(Grammar):
     """Reads groups; the rules of ``parse.Parser`` read their contents."""
 
     __slots__ = ()
-
-    def _answer(self) -> Node:
-        raise NotImplementedError
-
-    def _list(self, *, in_brackets: bool = False) -> Node:
-        raise NotImplementedError
-
-    def _relation(self) -> Node:
-        raise NotImplementedError
-
-    def _sum(self) -> Node:
-        raise NotImplementedError
-
-    def _product(self) -> Node:
-        raise NotImplementedError
-
-    def _argument(self, *, exponent: bool = False) -> Node:
-        raise NotImplementedError
 
     def _brackets(self) -> Node:
         part_of_more = self.before().kind in (*_OPERATORS, "number", "word") and not self.top.spaced

@@ -6,8 +6,8 @@ import re
 from fractions import Fraction
 
 from math_reward.grader.errors import NotMathematics
-from math_reward.grader.notation.atoms import AtomParser
 from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.grammar import Grammar
 from math_reward.grader.notation.syntax import Node, Number, Product, Quantity
 from math_reward.grader.notation.tokens import Token
 from math_reward.grader.words.number_words import MULTIPLIERS
@@ -20,13 +20,10 @@ _ALSO_UNITS = ("min", "sec", "in", "rad", "h", "s")
 _CURRENCIES = ("\\$", "$", "€", "£", "¥")
 
 
-class MeasureParser(AtomParser):
+class MeasureParser(Grammar):
     """Reads values with units."""
 
     __slots__ = ()
-
-    def _ratio(self) -> Node:
-        raise NotImplementedError
 
     def _measured(self) -> Node:
         """A value, with its unit if it has one."""

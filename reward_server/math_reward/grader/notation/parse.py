@@ -1,15 +1,6 @@
 r"""Parses a normalised answer, in LaTeX or plain mathematics, to the tree of `syntax.py`.
 
-A recursive-descent parser, loosest binding first::
-
-    answer    = list { "or" list }
-    list      = relation { ("," | ";" | "and") relation }
-    relation  = sets { ("=" | "<" | ...) sets } [ unit ]
-    sets      = sum { (union | intersection | difference) sum }
-    sum       = [ sign ] product { ("+" | "-" | pm) product }
-    product   = power { [ "*" | "/" ] power }
-    power     = postfix [ "^" argument ]
-
+A recursive-descent parser; `grammar.py` has the rules, and other files the parts that read them.
 Where people and TeX differ, it follows people: ``x^10`` is x to the tenth, ``1 1/2`` a mixed number, ``f(x) = ...``
 names a function. Nothing that it reads is ever executed.
 """
@@ -20,13 +11,11 @@ import re
 from fractions import Fraction
 
 from math_reward.grader.errors import NotMathematics, TooComplex
-from math_reward.grader.notation.atoms import SET_OPERATIONS
+from math_reward.grader.notation.atoms import AtomParser
 from math_reward.grader.notation.literals import (
     CLOCK,
     TEXT_COMMAND,
     clock_time,
-    negated,
-    product_of,
     spoken,
     unwrapped,
     words,
@@ -35,9 +24,9 @@ from math_reward.grader.notation.measured import MeasureParser
 from math_reward.grader.notation.normalise import normalise
 from math_reward.grader.notation.parts import labelled, numbered
 from math_reward.grader.notation.stream import END, MAX_NESTING
+from math_reward.grader.notation.sums import SumParser
 from math_reward.grader.notation.syntax import (
     Bracketed,
-    Call,
     Collection,
     Congruence,
     Constant,
@@ -46,12 +35,7 @@ from math_reward.grader.notation.syntax import (
     Number,
     PlusMinus,
     Power,
-    Quotient,
-    Ratio,
     Relation,
-    SetBuilder,
-    SetOperation,
-    Sum,
     Symbol,
     Text,
     symbols,
@@ -158,7 +142,7 @@ def is_closed(text: str) -> bool:
     return "\\" not in text and text.count("{") == text.count("}")
 
 
-class Parser(MeasureParser):
+class Parser(MeasureParser, SumParser, AtomParser):
     """Reads the tokens of one answer in one pass, the loosest rules first."""
 
     __slots__ = ()
@@ -257,140 +241,6 @@ class Parser(MeasureParser):
             operands.append(self._measured())
         return Relation(tuple(operators), tuple(operands)) if operators else operands[0]
 
-    def _starts_power(self, before: Node) -> bool:
-        """Whether a factor begins without a sign: the second power of ``2^6 3^5``, or a number after ``d/dx``."""
-        if isinstance(before, Call) and before.function == "derivative by":
-            return self.top.kind == "number"
-        repeated = isinstance(before, Power) and isinstance(before.base, Number)
-        repeated = repeated or (isinstance(before, Call) and before.function == "factorial")
-        return repeated and self.top.kind == "number" and self.peek().kind == "^"
-
-    def _starts_phase(self) -> bool:
-        r"""Whether an angle in numbers follows, as in ``5 \angle 90^\circ``; ``2 \angle ABC`` is twice an angle."""
-        following = self.peek()
-        return following.kind in ("number", "-", "(") or following.value in ("frac", "pi")
-
-    def _starts_modulus(self) -> bool:
-        """Whether ``(mod 7)`` or ``mod 7`` is next."""
-        return self.is_word("mod") or (self.top.kind == "(" and self.peek().value.strip() in ("mod", "modulo"))
-
-    def _modulus(self) -> Node:
-        bracketed = self.accept("(")
-        self.advance()
-        modulus = self._signed_power()
-        if bracketed:
-            self.expect(")")
-        return modulus
-
-    def _modulo(self, command: str, left: Node) -> Node:
-        """``a \\bmod b`` is a number; ``a \\pmod b`` and ``a \\mod b`` are congruences."""
-        self.advance()
-        if command in ("choose", "bmod"):
-            return Call(command.removeprefix("b"), (left, self._signed_power()))
-        return Congruence(left, self._signed_power())
-
-    def _signed_product(self) -> Node:
-        negative = self.accept("-")
-        return negated(self._product()) if negative else self._product()
-
-    def _ratio(self) -> Node:
-        terms = [self._sets()]
-        while (self.top.kind == ":" and not self.bar_ends) or (self.is_word("to") and _is_integer(terms[-1])):
-            self.advance()
-            terms.append(self._sets())
-        return terms[0] if len(terms) == 1 else Ratio(tuple(terms))
-
-    def _sets(self) -> Node:
-        node = self._sum()
-        while self.top.kind == "command" and self.top.value in SET_OPERATIONS:
-            operator = SET_OPERATIONS[self.advance().value]
-            right = self._sum()
-            if isinstance(node, SetOperation) and node.operator == operator and operator != "difference":
-                node = SetOperation(operator, (*node.operands, right))
-            else:
-                node = SetOperation(operator, (node, right))
-        return node
-
-    def _sum(self) -> Node:
-        terms: list[Node] = []
-        sign = self._sign()
-        if sign == "±":
-            node: Node = PlusMinus(None, self._product())
-        else:
-            node = self._product()
-            if sign == "-":
-                node = negated(node)
-        while True:
-            kind = self.top.kind
-            if kind == "+" or kind == "-":
-                sign = self._sign()
-                terms.append(node)
-                node = self._product()
-                if sign == "-":
-                    node = negated(node)
-            elif self.is_command("pm", "mp"):
-                self.advance()
-                left = node if not terms else Sum((*terms, node))
-                terms = []
-                node = PlusMinus(left, self._product())
-            else:
-                break
-        if not terms:
-            return node
-        if isinstance(node, Congruence):
-            return Congruence(Sum((*terms, node.residue)), node.modulus)
-        if len(terms) == 1 and isinstance(node, Negative) and _is_set(terms[0]) and _is_set(node.operand):
-            return SetOperation("difference", (terms[0], node.operand))
-        return Sum((*terms, node))
-
-    def _sign(self) -> str:
-        """The next signs as one: "", "-" or "±"."""
-        negative = False
-        plus_minus = False
-        count = 0
-        while True:
-            if self.top.kind == "-":
-                negative = not negative
-            elif self.is_command("pm", "mp"):
-                plus_minus = True
-            elif self.top.kind != "+":
-                break
-            count += 1
-            if count > MAX_NESTING:
-                raise TooComplex(f"it has more than {MAX_NESTING} signs in a row")
-            self.advance()
-        return "±" if plus_minus else "-" if negative else ""
-
-    def _product(self) -> Node:
-        node = self._power()
-        factors = [node]
-        while True:
-            token = self.top
-            kind = token.kind
-            if kind == "*" or (kind == "command" and token.value in ("cdot", "times")):
-                self.advance()
-                factors.append(self._signed_power())
-            elif kind == "/" or (kind == "command" and token.value == "div"):
-                self.advance()
-                left = product_of(factors)
-                factors = [Quotient(left, self._signed_power())]
-            elif kind == "command" and token.value in ("bmod", "mod", "pmod", "pod", "choose"):
-                factors = [self._modulo(token.value, product_of(factors))]
-            elif kind == "command" and token.value == "angle" and self._starts_phase():
-                self.advance()
-                factors.append(Call("cis", (self.below(self._signed_product),)))
-            elif self._starts_modulus():
-                factors = [Congruence(product_of(factors), self._modulus())]
-            elif self._starts_factor() or self._starts_power(factors[-1]):
-                factors.append(self._power())
-            else:
-                break
-        return product_of(factors)
-
-
-def _is_integer(node: Node) -> bool:
-    return isinstance(node, Number) and node.value.denominator == 1
-
 
 def _is_assignment(node: Node) -> bool:
     """Whether ``node`` gives each of several names a value: ``x = 1, y = 2``."""
@@ -402,10 +252,6 @@ def _is_assignment(node: Node) -> bool:
         if isinstance(item, Relation) and item.operators == ("=",) and isinstance(item.operands[0], Symbol)
     ]
     return len(node.items) == len(names) == len({*names}) > 1
-
-
-def _is_set(node: Node) -> bool:
-    return isinstance(node, (SetBuilder, SetOperation)) or (isinstance(node, Collection) and node.kind == "set")
 
 
 def _in_points(items: list[Node]) -> list[Node]:

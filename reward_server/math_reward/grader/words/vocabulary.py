@@ -12,6 +12,8 @@ RELATIONS = {
     "parallel": "parallel", "perp": "perp", "mapsto": "to",
 }  # fmt: skip
 
+SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
+
 PHRASES = {
     "undefined": ("dne", "does not exist", "doesn't exist", "undefined", "not defined", "is undefined"),
     "integers": ("all integers", "the integers", "integers", "any integer", "every integer"),
