@@ -2,53 +2,92 @@
 
 import re
 from collections import deque
+from typing import NamedTuple
 
-# A verb or a colon must follow the noun. White space is matched by single characters, so that every pattern takes
-# linear time.
+
+class Phrase(NamedTuple):
+    """A phrase that announces an answer."""
+
+    language: str
+    keywords: str
+    """In lower case; every such phrase has one of them. To search for them is much quicker than for the phrase."""
+    pattern: str
+    """White space is matched by single characters, so that every pattern takes linear time."""
+    example: str
+    """A text whose answer is 42."""
+
+
+# A verb or a colon must follow the noun.
 _IS = r"(?:is|are|:|：|=|would\ be|must\ be|should\ be)"
-_PHRASES = [
-    # English
-    rf"(?:final|correct|right|true|actual)\ (?:answer|solution|result|option|choice)s?\b[^.:\n]{{0,40}}?\b{_IS}",
-    rf"(?:final|correct)\ (?:answer|solution|result|option|choice)s?\W{{0,4}}{_IS}",
-    rf"\banswers?(?:\ (?:choice|option))?\**\ ?{_IS}",
-    r"^[\s*#>-]{0,8}(?-i:A)\**:(?=\s)",
-    r"^[\s*#>-]{0,8}(?:Ans|Answer|Solution|Result|Final\ Answer)\b\.?\**\ ?[:=：]",
-    r"^[\s*#>-]{0,8}(?:Final\ )?(?:Answer|Solution|Result)\**\ ?(?:\n|(?=[\\$\d]))",
-    r"\#{4}",
-    r'"(?:final_?)?answer"\ ?:\ ?"?',
-    # Chinese
-    r"【(?:答案|最终答案|结论)】[:：]?",
-    r"(?:最终|正确)?(?:答案|选项|结果)(?:是|为|應為|应为|選|选)?[:：]?\s?(?:是|为)?",
-    r"故(?:答案)?(?:选|選|填|为|應選|应选)[:：]?",
-    r"所以(?:答案)?(?:选|是|为)[:：]?",
-    r"(?:综上|因此|正确选项|应|可|∴)[^。\n]{0,6}选择?[:：]?\s?(?=\(?[A-J])",
-    r"^(?:答|解|结论)[:：]",
-    # Japanese
-    r"(?:最終的な)?答え?(?:は|[:：])", r"(?:解答|正解)(?:は|[:：])",
-    # Korean
-    r"(?:최종\ ?)?(?:정답|답)(?:은|는|[:：])",
-    # French
-    r"(?:la\ )?r[ée]ponse(?:\ (?:finale|correcte))?\ ?(?:est|:|vaut)(?:\ donc)?(?:\ :)?",
-    # German
-    r"(?:die\ )?(?:endg[üu]ltige\ )?(?:antwort|l[öo]sung)\ ?(?:ist|lautet|:)(?:\ (?:also|daher|somit))?(?:\ ?:)?",
-    # Spanish, Portuguese
-    r"(?:la\ )?respuesta(?:\ (?:final|correcta))?\ ?(?:es|:)(?:\ :)?",
-    r"(?:a\ )?resposta(?:\ (?:final|correta))?\ ?(?:[ée]|:)(?:\ :)?",
-    # Russian
-    r"ответ(?:ом)?(?:\ (?:равен|является|есть))?\ ?(?:[:：—-]|равен|является)?",
-    # Arabic, Hindi
-    r"(?:الجواب|الإجابة|الاجابة)(?:\ النهائ(?:ي|ية))?\ ?(?:هو|هي|:)", r"(?:अंतिम\ )?उत्तर(?:\ (?:है|होगा))?\ ?[:：]?",
-    # Vietnamese, Turkish
-    r"(?:đáp\ án|đáp\ số|câu\ trả\ lời)(?:\ (?:cuối\ cùng|đúng))?\ ?(?:là|:)", r"(?:nihai\ )?(?:cevap|yanıt)\ ?:?",
-]  # fmt: skip
-PHRASE = re.compile("|".join(f"(?:{phrase})" for phrase in _PHRASES), re.IGNORECASE | re.MULTILINE)
-
-# Every phrase contains one of these, and searching for them is much quicker than searching for the phrases.
-_KEYWORDS = (
-    "answer", "solution", "result", "option", "choice", "ans", "a:", "a*", "####", "答", "解", "选", "選", "填", "结",
-    "所以", "故", "답", "réponse", "reponse", "antwort", "lösung", "losung", "respuesta", "resposta", "ответ",
-    "الجواب", "الإجابة", "الاجابة", "उत्तर", "đáp", "câu", "cevap", "yanıt",
+PHRASES = (
+    Phrase(
+        "English", "answer solution result option choice",
+        rf"(?:final|correct|right|true|actual)\ (?:answer|solution|result|option|choice)s?\b[^.:\n]{{0,40}}?\b{_IS}",
+        "The final answer is 42.",
+    ),
+    Phrase(
+        "English", "answer solution result option choice",
+        rf"(?:final|correct)\ (?:answer|solution|result|option|choice)s?\W{{0,4}}{_IS}", "**Final Answer**: 42",
+    ),
+    Phrase("English", "answer", rf"\banswers?(?:\ (?:choice|option))?\**\ ?{_IS}", "So the answer would be 42."),
+    Phrase("English", "a: a*", r"^[\s*#>-]{0,8}(?-i:A)\**:(?=\s)", "A: 42"),
+    Phrase(
+        "English", "ans solution result",
+        r"^[\s*#>-]{0,8}(?:Ans|Answer|Solution|Result|Final\ Answer)\b\.?\**\ ?[:=：]", "**Answer:** 42",
+    ),
+    Phrase(
+        "English", "answer solution result",
+        r"^[\s*#>-]{0,8}(?:Final\ )?(?:Answer|Solution|Result)\**\ ?(?:\n|(?=[\\$\d]))", "Final Answer\n42",
+    ),
+    Phrase("GSM8K", "####", r"\#{4}", "6 * 7 is\n#### 42"),
+    Phrase("JSON", "answer", r'"(?:final_?)?answer"\ ?:\ ?"?', '{"answer": "42"}'),
+    Phrase("Chinese", "答 结", r"【(?:答案|最终答案|结论)】[:：]?", "【答案】42"),
+    Phrase(
+        "Chinese", "答 选 结",
+        r"(?:最终|正确)?(?:答案|选项|结果)(?:是|为|應為|应为|選|选)?[:：]?\s?(?:是|为)?", "所以x的值为7，答案为42。",
+    ),
+    Phrase("Chinese", "故 選 填", r"故(?:答案)?(?:选|選|填|为|應選|应选)[:：]?", "故选：42"),
+    Phrase("Chinese", "所以", r"所以(?:答案)?(?:选|是|为)[:：]?", "所以答案是42。"),
+    Phrase(
+        "Chinese", "选", r"(?:综上|因此|正确选项|应|可|∴)[^。\n]{0,6}选择?[:：]?\s?(?=\(?[A-J])", "综上选A，答案：42"
+    ),
+    Phrase("Chinese", "答 解 结", r"^(?:答|解|结论)[:：]", "解：42"),
+    Phrase("Japanese", "答", r"(?:最終的な)?答え?(?:は|[:：])", "答えは42です。"),
+    Phrase("Japanese", "解", r"(?:解答|正解)(?:は|[:：])", "正解：42"),
+    Phrase("Korean", "답", r"(?:최종\ ?)?(?:정답|답)(?:은|는|[:：])", "정답은 42입니다."),
+    Phrase(
+        "French", "réponse reponse",
+        r"(?:la\ )?r[ée]ponse(?:\ (?:finale|correcte))?\ ?(?:est|:|vaut)(?:\ donc)?(?:\ :)?",
+        "La réponse finale est donc : 42",
+    ),
+    Phrase(
+        "German", "antwort lösung losung",
+        r"(?:die\ )?(?:endg[üu]ltige\ )?(?:antwort|l[öo]sung)\ ?(?:ist|lautet|:)(?:\ (?:also|daher|somit))?(?:\ ?:)?",
+        "Die Antwort lautet: 42",
+    ),
+    Phrase(
+        "Spanish", "respuesta", r"(?:la\ )?respuesta(?:\ (?:final|correcta))?\ ?(?:es|:)(?:\ :)?",
+        "La respuesta final es: 42"
+    ),
+    Phrase(
+        "Portuguese", "resposta", r"(?:a\ )?resposta(?:\ (?:final|correta))?\ ?(?:[ée]|:)(?:\ :)?", "A resposta é 42."
+    ),
+    Phrase(
+        "Russian", "ответ", r"ответ(?:ом)?(?:\ (?:равен|является|есть))?\ ?(?:[:：—-]|равен|является)?", "Ответ: 42."
+    ),
+    Phrase(
+        "Arabic", "الجواب الإجابة الاجابة",
+        r"(?:الجواب|الإجابة|الاجابة)(?:\ النهائ(?:ي|ية))?\ ?(?:هو|هي|:)", "الجواب هو 42",
+    ),
+    Phrase("Hindi", "उत्तर", r"(?:अंतिम\ )?उत्तर(?:\ (?:है|होगा))?\ ?[:：]?", "अंतिम उत्तर: 42"),
+    Phrase(
+        "Vietnamese", "đáp câu", r"(?:đáp\ án|đáp\ số|câu\ trả\ lời)(?:\ (?:cuối\ cùng|đúng))?\ ?(?:là|:)",
+        "Câu trả lời cuối cùng là: 42",
+    ),
+    Phrase("Turkish", "cevap yanıt", r"(?:nihai\ )?(?:cevap|yanıt)\ ?:?", "Cevap: 42'dir"),
 )  # fmt: skip
+_PHRASE = re.compile("|".join(f"(?:{phrase.pattern})" for phrase in PHRASES), re.IGNORECASE | re.MULTILINE)
+_KEYWORDS = frozenset(word for phrase in PHRASES for word in phrase.keywords.split())
 MAX_LINES = 64
 """How many lines with a keyword, counted from the end, are searched."""
 
@@ -76,7 +115,7 @@ def last_phrase(text: str) -> re.Match[str] | None:
 
 
 def _last_between(text: str, start: int, end: int) -> re.Match[str] | None:
-    return next(iter(deque(PHRASE.finditer(text, start, end), maxlen=1)), None)
+    return next(iter(deque(_PHRASE.finditer(text, start, end), maxlen=1)), None)
 
 
 FILLER = re.compile(

@@ -1,4 +1,4 @@
-"""Parses numbers: ``1 1/2``, ``0.\overline{3}``, ``204_5``, ``2nd``."""
+r"""Parses numbers: ``1 1/2``, ``0.\overline{3}``, ``204_5``, ``2nd``."""
 
 from __future__ import annotations
 

@@ -120,11 +120,6 @@ def _prefixed(word: str) -> str | None:
     return None
 
 
-def is_long_symbol(word: str) -> bool:
-    """Whether a word of two letters or more is the symbol of a unit, with the right capitals: kPa, kWh, mL."""
-    return len(word) > 1 and word in _SYMBOLS
-
-
 def is_unit(word: str) -> bool:
     """Whether a word, with or without a power, names a unit of the table."""
     return measure(one_unit(word.partition("^")[0])) is not None
