@@ -36,7 +36,7 @@ class Answer:
         self.text = text
         self.is_integer = _INTEGER.fullmatch(text) is not None
         """Whether it is written as a whole number of at most 15 digits."""
-        self._normal = text if self.is_integer else None
+        self._normal: str | None = None
         self._reading: declarations.Reading | None = None
 
     @staticmethod
@@ -73,6 +73,8 @@ class Reference(Answer):
         """The reference as a formula of logic, if it has a connective."""
         self.day: Date | None = None
         """The reference as a date, if it is one."""
+        if self.is_integer:
+            self._normal = self.text  # Most references are integers, and need no more.
         self.fault = None if self.is_integer else self._read()
         """Half a sentence that says why it cannot be used; None if it can."""
         self.compact = compact(self.normal) if self.fault is None else ""
