@@ -32,6 +32,8 @@ _NO_REFERENCE = frozenset(["none", "null", "nan", "n/a", "na"])
 class Answer:
     """An answer, of at most ``parse.MAX_CHARACTERS``. Each reading of its text is made when it is first asked for."""
 
+    __slots__ = ("_normal", "_reading", "is_integer", "text")
+
     def __init__(self, text: str) -> None:
         self.text = text
         self.is_integer = _INTEGER.fullmatch(text) is not None
@@ -62,6 +64,8 @@ class Answer:
 
 class Reference(Answer):
     """A reference answer, which may also be a sentence, a formula of logic or a date."""
+
+    __slots__ = ("compact", "day", "fault", "given", "proposition", "wording")
 
     def __init__(self, given: str) -> None:
         super().__init__(_answer_in(given))

@@ -72,12 +72,14 @@ class Comparison:
             self.reached(Stage.STRUCTURE)
             return True
         reference, answer = calculated(reference), calculated(answer)
-        rule = next(rule for rule in self._rules if rule.applies(reference, answer))
-        self.rule = self.rule or rule
-        same = rule.same(self, reference, answer)
-        if not same and self.difference is None:
-            self.difference = (reference, answer)
-        return same
+        for rule in self._rules:
+            if rule.applies(reference, answer):
+                self.rule = self.rule or rule
+                same = rule.same(self, reference, answer)
+                if not same and self.difference is None:
+                    self.difference = (reference, answer)
+                return same
+        raise AssertionError("the last rule applies to everything")
 
     def same_in_order(self, references: Sequence[Node], answers: Sequence[Node]) -> bool:
         """Whether both have as many items, and each is the same as the other's at its place."""

@@ -8,10 +8,8 @@ from fractions import Fraction
 from math_reward.grader.errors import Undefined
 from math_reward.grader.mathematics import numeric
 from math_reward.grader.mathematics.calculus import NoDerivative, derivative, integrand
-from math_reward.grader.mathematics.linear import first_degree
 from math_reward.grader.mathematics.numeric import Unknown
 from math_reward.grader.notation.syntax import (
-    ONE,
     ZERO,
     BigOperator,
     Negative,
@@ -19,6 +17,7 @@ from math_reward.grader.notation.syntax import (
     Number,
     Quantity,
     Sum,
+    Symbol,
     substituted,
     symbols,
     walk,
@@ -75,8 +74,11 @@ def _constant_of(node: Node) -> str | None:
     names = [name for name in symbols(node) if CONSTANT.fullmatch(name)]
     if len(names) != 1:
         return None
-    line = first_degree(node, names[0])
-    return names[0] if line is not None and numeric.same_function(ONE, line[0]) else None
+    try:
+        is_term = numeric.same_function(node, Sum((substituted(node, names[0], ZERO), Symbol(names[0]))))
+    except (Unknown, Undefined):
+        return None
+    return names[0] if is_term else None
 
 
 def _at(node: Node, names: set[str], place: Fraction) -> Node:
