@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from math_reward.grader.notation.syntax import (
+    EXPRESSIONS,
     BasedNumber,
     BigOperator,
     Call,
@@ -34,23 +35,7 @@ MAX_EXPONENT = 100
 """SymPy gets no expression with a larger number as an exponent."""
 
 _CONSTANTS = frozenset(["pi", "e", "i", "infinity"])
-_KINDS = frozenset(
-    [
-        BasedNumber,
-        BigOperator,
-        Call,
-        Constant,
-        Negative,
-        Number,
-        Power,
-        Product,
-        Quantity,
-        Quotient,
-        Relation,
-        Sum,
-        Symbol,
-    ]
-)
+_KINDS = frozenset([*EXPRESSIONS, Relation])
 
 
 class _NoEquivalent(ValueError):

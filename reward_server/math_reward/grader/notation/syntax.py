@@ -221,6 +221,10 @@ Node: TypeAlias = (
     | Ratio
 )
 
+EXPRESSIONS = (
+    Number, Symbol, Constant, Sum, Product, Quotient, Power, Negative, Call, BigOperator, Quantity, BasedNumber,
+)  # fmt: skip
+"""The kinds of a single expression, which may have a value."""
 
 # For each kind of node its fields that hold nodes, tuples of nodes, or None.
 _CHILDREN = {

@@ -3,7 +3,7 @@
 They run in a worker process, as all of the grader does. The first rule that applies decides, so the order matters.
 """
 
-from math_reward.grader.rules.collections import has_collection, same_collection
+from math_reward.grader.rules.collections import has_collection, has_signs, same_collection, same_signed
 from math_reward.grader.rules.comparison import Rule
 from math_reward.grader.rules.constants import has_integral, same_integral
 from math_reward.grader.rules.expressions import same_expression
@@ -19,7 +19,6 @@ from math_reward.grader.rules.relations import (
     same_relation,
 )
 from math_reward.grader.rules.sets import has_set, same_set
-from math_reward.grader.rules.signs import has_signs, same_signed
 from math_reward.grader.rules.systems import has_system, same_system
 from math_reward.grader.rules.words import has_words, same_words
 

@@ -1,4 +1,4 @@
-"""Compares lists and sets in any order, and tuples in order."""
+r"""Compares lists and sets in any order, tuples in order, and ``a \pm b`` as two values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from math_reward.grader.notation.syntax import (
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.labels import in_order_of_names, labels_of
 from math_reward.grader.rules.rounding import rounding
-from math_reward.grader.rules.trees import MAX_ITEMS, values
+from math_reward.grader.rules.trees import MAX_ITEMS, has_sign, values
 from math_reward.grader.verdict import Stage
 
 
@@ -157,3 +157,14 @@ def mentions(comparison: Comparison, reference: Node, answer: Node) -> bool:
     if isinstance(reference, (Collection, Bracketed, Matrix)) or not isinstance(answer, (Collection, PlusMinus)):
         return False
     return any(comparison.same(reference, item) for item in values(answer))
+
+
+# ── two values of one sign ──
+
+
+def has_signs(reference: Node, answer: Node) -> bool:
+    return has_sign(reference) or has_sign(answer)
+
+
+def same_signed(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    return same_items(comparison, values(reference), values(answer))

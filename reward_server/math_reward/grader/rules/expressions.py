@@ -8,16 +8,13 @@ from math_reward.grader.mathematics import numeric, symbolic
 from math_reward.grader.mathematics.numeric import Unknown
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
-    BasedNumber,
+    EXPRESSIONS,
     BigOperator,
     Call,
-    Constant,
     Negative,
     Node,
-    Number,
     Power,
     Product,
-    Quantity,
     Quotient,
     Sum,
     Symbol,
@@ -26,29 +23,13 @@ from math_reward.grader.notation.syntax import (
 )
 from math_reward.grader.rules.collections import same_items
 from math_reward.grader.rules.comparison import Comparison
-from math_reward.grader.rules.opaque import as_variables
 from math_reward.grader.rules.rounding import close
-from math_reward.grader.rules.trees import parts
+from math_reward.grader.rules.trees import as_variables, parts
 from math_reward.grader.verdict import Stage
-
-_EXPRESSIONS = (
-    Number,
-    Symbol,
-    Constant,
-    Sum,
-    Product,
-    Quotient,
-    Power,
-    Negative,
-    Call,
-    BigOperator,
-    Quantity,
-    BasedNumber,
-)
 
 
 def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bool:
-    if not isinstance(reference, _EXPRESSIONS) or not isinstance(answer, _EXPRESSIONS):
+    if not isinstance(reference, EXPRESSIONS) or not isinstance(answer, EXPRESSIONS):
         return False
     if (same := _same_angles(reference, answer)) is not None:
         return same

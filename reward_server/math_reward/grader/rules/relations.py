@@ -25,7 +25,7 @@ from math_reward.grader.notation.syntax import (
     walk,
 )
 from math_reward.grader.rules.comparison import Comparison
-from math_reward.grader.rules.opaque import as_variables
+from math_reward.grader.rules.trees import as_variables
 from math_reward.grader.verdict import Stage
 
 _INEQUALITIES = ("<", "<=", ">", ">=", "!=")

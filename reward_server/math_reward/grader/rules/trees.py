@@ -8,8 +8,10 @@ import re
 from fractions import Fraction
 
 from math_reward.grader.errors import TooComplex
+from math_reward.grader.mathematics.evaluation import is_known
 from math_reward.grader.notation.syntax import (
     Bracketed,
+    Call,
     Collection,
     Matrix,
     Negative,
@@ -94,3 +96,17 @@ def split(node: Node) -> tuple[Node, str]:
     if isinstance(node, Quantity):
         return node.value, "" if _NO_UNIT.fullmatch(node.unit) else node.unit
     return node, ""
+
+
+def as_variables(*nodes: Node) -> tuple[Node, ...]:
+    """The nodes with a variable for every call of an unknown function, the same variable for the same call."""
+    names: list[Call] = []
+
+    def change(part: Node) -> Node | None:
+        if not isinstance(part, Call) or is_known(part.function):
+            return None
+        if part not in names:
+            names.append(part)
+        return Symbol(f"call {names.index(part)}")
+
+    return tuple(rebuilt(node, change) for node in nodes)
