@@ -19,7 +19,7 @@ from math_reward.grader.verdict import Mode
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
 from math_reward.grader.words.functions import SPELLED
 from math_reward.grader.words.number_words import number_in_words
-from math_reward.grader.words.vocabulary import UNITS
+from math_reward.grader.words.units import UNITS
 
 SCANNED_CHARACTERS = 100_000
 """How much of a completion's end is searched for a box."""

@@ -28,7 +28,8 @@ from math_reward.grader.notation.syntax import (
 )
 from math_reward.grader.notation.tokens import Token
 from math_reward.grader.words.functions import SPELLED
-from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, PLAIN_UNITS, RELATIONS, SET_OPERATIONS
+from math_reward.grader.words.units import PLAIN_UNITS
+from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, RELATIONS, SET_OPERATIONS
 
 _VARIANTS = {"hat", "bar", "vec", "tilde", "overrightarrow", "overleftarrow", "widehat", "overline", "dot", "ddot"}
 _NO_LETTERS = frozenset(

@@ -11,8 +11,8 @@ from math_reward.grader.notation.grammar import Grammar
 from math_reward.grader.notation.syntax import Node, Number, Product, Quantity
 from math_reward.grader.notation.tokens import Token
 from math_reward.grader.words.number_words import MULTIPLIERS
-from math_reward.grader.words.units import is_thing, is_unit, measure, unit_name
-from math_reward.grader.words.vocabulary import NEGATIONS, QUALIFIERS, UNITS
+from math_reward.grader.words.units import UNITS, is_thing, is_unit, measure, unit_name
+from math_reward.grader.words.vocabulary import NEGATIONS, QUALIFIERS
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _POWER = re.compile(r"\^\{?-?\d{1,2}\}?")

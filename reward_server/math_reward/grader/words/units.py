@@ -6,19 +6,115 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from math_reward.grader.words.number_words import WORDS
-from math_reward.grader.words.vocabulary import NEGATIONS, UNITS
+from math_reward.grader.words.vocabulary import NEGATIONS
 
 MAX_WORDS = 5
 """How many words the name of a counted thing may have."""
+
+
+OWN = "its own dimension"
+
+
+class Unit(NamedTuple):
+    """A unit by its name."""
+
+    spellings: str
+    """The words for it, in lower case."""
+    definition: str = ""
+    """What it is: ``OWN``, a number and another unit, or SI's units; empty for a prefix and a unit."""
+    symbol: str = ""
+    """The symbol of a unit that takes SI's prefixes."""
+
+
+_TABLE = {
+    "degree": Unit("degree degrees deg °", OWN),
+    "radian": Unit("radian radians rad", OWN),
+    "percent": Unit("percent pct percentage %", OWN),
+    "dollar": Unit("dollar dollars usd $ bucks", "100 cent"),
+    "cent": Unit("cent cents ¢", OWN),
+    "euro": Unit("euro euros eur €", OWN),
+    "pound sterling": Unit("£ gbp", OWN),
+    "yen": Unit("¥ yen yuan", OWN),
+    "meter": Unit("m meter meters metre metres", OWN, "m"),
+    "centimeter": Unit("cm centimeter centimeters centimetre centimetres"),
+    "millimeter": Unit("mm millimeter millimeters millimetre millimetres"),
+    "kilometer": Unit("km kilometer kilometers kilometre kilometres"),
+    "decimeter": Unit("dm decimeter decimeters"),
+    "inch": Unit("in inch inches", "0.0254 meter"),
+    "foot": Unit("ft foot feet", "0.3048 meter"),
+    "yard": Unit("yd yard yards", "0.9144 meter"),
+    "mile": Unit("mi mile miles", "1609.344 meter"),
+    "second": Unit("s sec secs second seconds", OWN, "s"),
+    "minute": Unit("min mins minute minutes", "60 second"),
+    "hour": Unit("h hr hrs hour hours", "3600 second"),
+    "day": Unit("day days", "86400 second"),
+    "week": Unit("week weeks", "604800 second"),
+    "month": Unit("month months", OWN),
+    "year": Unit("yr yrs year years", "12 month"),
+    "gram": Unit("g gram grams", OWN, "g"),
+    "kilogram": Unit("kg kilogram kilograms kgs"),
+    "milligram": Unit("mg milligram milligrams"),
+    "ton": Unit("ton tons tonne tonnes", "1000000 gram"),
+    "pound": Unit("lb lbs pound pounds", "453.59237 gram"),
+    "ounce": Unit("oz ounce ounces", "28.349523125 gram"),
+    "liter": Unit("l liter liters litre litres", "dm^3", "L"),
+    "milliliter": Unit("ml milliliter milliliters millilitre millilitres"),
+    "gallon": Unit("gallon gallons gal", "16 cup"),
+    "quart": Unit("quart quarts", "4 cup"),
+    "pint": Unit("pint pints", "2 cup"),
+    "cup": Unit("cup cups", OWN),
+    "mile/hour": Unit("mph"),
+    "kilometer/hour": Unit("kph kmph"),
+    "joule": Unit("j joule joules", "kg m^2 s^-2", "J"),
+    "newton": Unit("n newton newtons", "kg m s^-2", "N"),
+    "watt": Unit("w watt watts", "kg m^2 s^-3", "W"),
+    "volt": Unit("volt volts", "kg m^2 s^-3 A^-1", "V"),
+    "ampere": Unit("ampere amperes amp amps", OWN, "A"),
+    "ohm": Unit("ohm ohms", "kg m^2 s^-3 A^-2", "Ω"),
+    "pascal": Unit("pascal pascals", "kg m^-1 s^-2", "Pa"),
+    "hertz": Unit("hertz", "s^-1", "Hz"),
+    "coulomb": Unit("coulomb coulombs", "A s", "C"),
+    "kelvin": Unit("kelvin kelvins", OWN, "K"),
+    "mole": Unit("mole moles mol", OWN, "mol"),
+    "calorie": Unit("calorie calories", "4.184 joule"),
+    "unit": Unit("unit units", OWN),
+    "square": Unit("sq square", "1"),
+    "cubic": Unit("cubic", "1"),
+    "farad": Unit("", "kg^-1 m^-2 s^4 A^2", "F"),
+    "tesla": Unit("", "kg s^-2 A^-1", "T"),
+    "weber": Unit("", "kg m^2 s^-2 A^-1", "Wb"),
+    "henry": Unit("", "kg m^2 s^-2 A^-2", "H"),
+    "electronvolt": Unit("", OWN, "eV"),
+    "byte": Unit("", OWN, "B"),
+    "bit": Unit("", OWN, "bit"),
+    "hectare": Unit("", "10000 meter^2"),
+    "acre": Unit("", "4046.8564224 meter^2"),
+    "watthour": Unit("", "3600 joule"),
+    "kilowatthour": Unit("", "3600000 joule"),
+    "megawatthour": Unit("", "3600000000 joule"),
+    "bar": Unit("", "100000 pascal"),
+    "atmosphere": Unit("", "101325 pascal"),
+    "celsius": Unit("", OWN),
+    "fahrenheit": Unit("", OWN),
+    "rupee": Unit("", OWN),
+    "won": Unit("", OWN),
+    "ruble": Unit("", OWN),
+    "peso": Unit("", OWN),
+}
+UNITS = {word: name for name, unit in _TABLE.items() for word in unit.spellings.split()}
+"""A word in lower case to its unit."""
+
+PLAIN_UNITS = {word for word in UNITS if len(word) > 1 and word not in {"in", "min", "deg", "sec", "rad"}}
+r"""Words that are units even without ``\text``, where letters such as m, s and g are variables."""
 
 
 class Measure(NamedTuple):
     """What a unit measures, and its size."""
 
     size: Fraction
-    """In SI's base units, or in the first unit of the dimension that the table names."""
+    """In the units of ``dimension``."""
     dimension: tuple[tuple[str, int], ...]
-    """Base dimensions and their powers, sorted."""
+    """Units with a dimension of their own, and their powers, sorted."""
 
 
 _PREFIXES = {
@@ -26,38 +122,11 @@ _PREFIXES = {
     "centi": ("c", -2), "milli": ("m", -3), "micro": ("µ", -6), "nano": ("n", -9), "pico": ("p", -12),
 }  # fmt: skip
 
-# Name, symbol, and what it is: "kg m s^-2". These take SI's prefixes.
-_METRIC = {
-    "meter": ("m", "m"), "gram": ("g", "g"), "second": ("s", "s"), "ampere": ("A", "A"), "kelvin": ("K", "K"),
-    "mole": ("mol", "mol"), "newton": ("N", "kg m s^-2"), "joule": ("J", "kg m^2 s^-2"),
-    "watt": ("W", "kg m^2 s^-3"), "pascal": ("Pa", "kg m^-1 s^-2"), "hertz": ("Hz", "s^-1"), "coulomb": ("C", "A s"),
-    "volt": ("V", "kg m^2 s^-3 A^-1"), "ohm": ("Ω", "kg m^2 s^-3 A^-2"), "farad": ("F", "kg^-1 m^-2 s^4 A^2"),
-    "tesla": ("T", "kg s^-2 A^-1"), "weber": ("Wb", "kg m^2 s^-2 A^-1"), "henry": ("H", "kg m^2 s^-2 A^-2"),
-    "liter": ("L", "dm^3"), "electronvolt": ("eV", "electronvolt"), "byte": ("B", "byte"), "bit": ("bit", "bit"),
-}  # fmt: skip
-
-# Name, and the number and name of another unit that it equals.
-_OTHERS = {
-    "minute": ("60", "second"), "hour": ("3600", "second"), "day": ("86400", "second"), "week": ("604800", "second"),
-    "year": ("12", "month"), "inch": ("0.0254", "meter"), "foot": ("0.3048", "meter"), "yard": ("0.9144", "meter"),
-    "mile": ("1609.344", "meter"), "ton": ("1000000", "gram"), "pound": ("453.59237", "gram"),
-    "ounce": ("28.349523125", "gram"), "gallon": ("16", "cup"), "quart": ("4", "cup"), "pint": ("2", "cup"),
-    "dollar": ("100", "cent"), "hectare": ("10000", "meter^2"), "acre": ("4046.8564224", "meter^2"),
-    "calorie": ("4.184", "joule"),
-    "watthour": ("3600", "joule"), "kilowatthour": ("3600000", "joule"), "megawatthour": ("3600000000", "joule"),
-    "bar": ("100000", "pascal"), "atmosphere": ("101325", "pascal"),
-    "square": ("1", ""), "cubic": ("1", ""),
-}  # fmt: skip
-_BASES = {"m", "g", "s", "A", "K", "mol", "electronvolt", "byte", "bit"}
-_OWN_DIMENSION = (
-    "month", "cent", "cup", "euro", "pound sterling", "yen", "degree", "radian", "percent", "unit", "celsius",
-    "fahrenheit", "rupee", "won", "ruble", "peso",
-)  # fmt: skip
-
-_SYMBOLS = {symbol: name for name, (symbol, _) in _METRIC.items()}
-for _name, (_symbol, _definition) in _METRIC.items():
+_METRIC = {name: unit for name, unit in _TABLE.items() if unit.symbol}
+_SYMBOLS = {unit.symbol: name for name, unit in _METRIC.items()}
+for _name, _unit in _METRIC.items():
     for _prefix, (_letter, _power) in _PREFIXES.items():
-        _SYMBOLS.setdefault(_letter + _symbol, _prefix + _name)
+        _SYMBOLS.setdefault(_letter + _unit.symbol, _prefix + _name)
 # What people mean by letters that could also be a prefix and a unit.
 _SYMBOLS |= {
     "min": "minute", "h": "hour", "d": "day", "ft": "foot", "l": "liter", "ml": "milliliter", "Ohm": "ohm",
@@ -146,28 +215,20 @@ def measure(unit: str) -> Measure | None:
 
 
 def _measure_of(name: str) -> Measure | None:
-    if name in _OWN_DIMENSION:
+    unit = _TABLE.get(name)
+    if unit is not None and unit.definition == OWN:
         return Measure(Fraction(1), ((name, 1),))
-    if name in _OTHERS:
-        count, other = _OTHERS[name]
+    if unit is not None and unit.symbol:
+        return measure(_named(unit.definition))
+    if unit is not None and unit.definition:
+        count, _, other = unit.definition.partition(" ")
         base = measure(other)
         return None if base is None else Measure(Fraction(count) * base.size, base.dimension)
-    if name in _METRIC:
-        symbol, definition = _METRIC[name]
-        if symbol in _BASES or name in _BASES:
-            return Measure(Fraction(1), ((symbol, 1),))
-        return _defined(definition)
     for prefix, (_, power) in _PREFIXES.items():
         if name.startswith(prefix) and name[len(prefix) :] in _METRIC:
             base = _measure_of(name[len(prefix) :])
             return None if base is None else Measure(base.size * Fraction(10) ** power, base.dimension)
     return None
-
-
-def _defined(definition: str) -> Measure:
-    found = measure(_named(definition))
-    assert found is not None
-    return found
 
 
 # ── counted things ──

@@ -25,67 +25,6 @@ PHRASES = {
 
 BIG_OPERATORS = {"sum", "prod", "int", "iint", "iiint", "oint", "lim", "limsup", "liminf", "sup"}
 
-_UNITS = {
-    "degree": "degree degrees deg °",
-    "radian": "radian radians rad",
-    "percent": "percent pct percentage %",
-    "dollar": "dollar dollars usd $ bucks",
-    "cent": "cent cents ¢",
-    "euro": "euro euros eur €",
-    "pound sterling": "£ gbp",
-    "yen": "¥ yen yuan",
-    "meter": "m meter meters metre metres",
-    "centimeter": "cm centimeter centimeters centimetre centimetres",
-    "millimeter": "mm millimeter millimeters millimetre millimetres",
-    "kilometer": "km kilometer kilometers kilometre kilometres",
-    "decimeter": "dm decimeter decimeters",
-    "inch": "in inch inches",
-    "foot": "ft foot feet",
-    "yard": "yd yard yards",
-    "mile": "mi mile miles",
-    "second": "s sec secs second seconds",
-    "minute": "min mins minute minutes",
-    "hour": "h hr hrs hour hours",
-    "day": "day days",
-    "week": "week weeks",
-    "month": "month months",
-    "year": "yr yrs year years",
-    "gram": "g gram grams",
-    "kilogram": "kg kilogram kilograms kgs",
-    "milligram": "mg milligram milligrams",
-    "ton": "ton tons tonne tonnes",
-    "pound": "lb lbs pound pounds",
-    "ounce": "oz ounce ounces",
-    "liter": "l liter liters litre litres",
-    "milliliter": "ml milliliter milliliters millilitre millilitres",
-    "gallon": "gallon gallons gal",
-    "quart": "quart quarts",
-    "pint": "pint pints",
-    "cup": "cup cups",
-    "mile/hour": "mph",
-    "kilometer/hour": "kph kmph",
-    "joule": "j joule joules",
-    "newton": "n newton newtons",
-    "watt": "w watt watts",
-    "volt": "volt volts",
-    "ampere": "ampere amperes amp amps",
-    "ohm": "ohm ohms",
-    "pascal": "pascal pascals",
-    "hertz": "hertz",
-    "coulomb": "coulomb coulombs",
-    "kelvin": "kelvin kelvins",
-    "mole": "mole moles mol",
-    "calorie": "calorie calories",
-    "unit": "unit units",
-    "square": "sq square",
-    "cubic": "cubic",
-}
-UNITS = {word: unit for unit, words in _UNITS.items() for word in words.split()}
-"""A word in lower case to its unit."""
-
-PLAIN_UNITS = {word for word in UNITS if len(word) > 1 and word not in {"in", "min", "deg", "sec", "rad"}}
-r"""Words that are units even without ``\text``, where letters such as m, s and g are variables."""
-
 LEADING = frozenset(
     [
         "a", "about", "all", "also", "an", "answer", "answered", "answers", "approximately", "are", "be",
