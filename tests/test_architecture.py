@@ -31,6 +31,16 @@ class Rules:
     """Modules of packages in ``never`` that every room may import all the same."""
     exceptions: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """(module, what it imports) -> why it may."""
+    within: str = ""
+    """The package that this one is a room of."""
+
+    @property
+    def package(self) -> str:
+        return f"{self.within}.{self.folder.name}".strip(".")
+
+    def room_of(self, module: str) -> str:
+        """The folder or file at the top of the package that a module belongs to."""
+        return [*module.removeprefix(self.package).strip(".").split("."), ""][0] or "__init__"
 
 
 PLUGIN = Rules(
@@ -91,6 +101,24 @@ SERVICE = Rules(
     },
 )
 
+GRADER = Rules(
+    SERVICE.folder / "grader",
+    layers=[
+        ["verdict", "errors"],
+        ["words"],
+        ["extraction"],
+        ["notation"],
+        ["mathematics"],
+        ["rules"],
+        ["reading"],
+        ["compared"],
+        ["grading"],
+        ["__init__"],
+    ],
+    never={},
+    within="math_reward",
+)
+
 
 @dataclass(frozen=True)
 class Import:
@@ -103,11 +131,13 @@ class Import:
     """Whether it happens when the module is imported: not in a function, nor for type checkers alone."""
 
 
-def modules_of(folder: Path) -> dict[str, Path]:
+def modules_of(rules: Rules) -> dict[str, Path]:
     """A package's modules by their dotted names. Stand-ins for other packages do not count."""
-    paths = [path for path in folder.rglob("*.py") if "stubs" not in path.parts]
+    paths = [path for path in rules.folder.rglob("*.py") if "stubs" not in path.parts]
     return {
-        ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__"): path
+        ".".join([rules.package, *path.relative_to(rules.folder).with_suffix("").parts]).removesuffix(
+            ".__init__"
+        ): path
         for path in paths
     }
 
@@ -140,23 +170,17 @@ def imports_of(name: str, path: Path, known: Mapping[str, Path]) -> Iterator[Imp
     yield from walk(ast.parse(path.read_text(encoding="utf-8")), True)
 
 
-def room_of(module: str) -> str:
-    """The folder or file at the top of the package that a module belongs to."""
-    return [*module.split("."), "__init__"][1]
-
-
 def is_of(module: str, package: str) -> bool:
     return module == package or module.startswith(f"{package}.")
 
 
 def complaints(rules: Rules) -> list[str]:
     """One sentence for each import that the rules forbid, and for each exception that nothing needs."""
-    package = rules.folder.name
-    modules = modules_of(rules.folder)
+    modules = modules_of(rules)
     imports = {name: list(imports_of(name, path, modules)) for name, path in modules.items()}
     return [
         *_unknown_rooms(rules, modules),
-        *_arrows_up(rules, package, imports),
+        *_arrows_up(rules, imports),
         *_forbidden_packages(rules, imports),
         *_idle_exceptions(rules, imports),
     ]
@@ -173,17 +197,17 @@ def _places(rules: Rules) -> dict[str, tuple[int, str]]:
 
 
 def _unknown_rooms(rules: Rules, modules: Mapping[str, Path]) -> Iterator[str]:
-    found, known = {room_of(name) for name in modules}, set(_places(rules))
+    found, known = {rules.room_of(name) for name in modules}, set(_places(rules))
     yield from (f"{room} is in no layer: give it one in this test and in the page." for room in sorted(found - known))
     yield from (f"The table has {room}, which is not there." for room in sorted(known - found))
 
 
-def _arrows_up(rules: Rules, package: str, imports: Mapping[str, list[Import]]) -> Iterator[str]:
+def _arrows_up(rules: Rules, imports: Mapping[str, list[Import]]) -> Iterator[str]:
     places = _places(rules)
     for name, own in imports.items():
         for one in own:
-            ours, theirs = places.get(room_of(name)), places.get(room_of(one.imported))
-            if not is_of(one.imported, package) or not ours or not theirs or ours[1] == theirs[1]:
+            ours, theirs = places.get(rules.room_of(name)), places.get(rules.room_of(one.imported))
+            if not is_of(one.imported, rules.package) or not ours or not theirs or ours[1] == theirs[1]:
                 continue
             if theirs[0] >= ours[0] and (name, one.imported) not in rules.exceptions:
                 where = "beside it" if theirs[0] == ours[0] else "above it"
@@ -192,7 +216,7 @@ def _arrows_up(rules: Rules, package: str, imports: Mapping[str, list[Import]]) 
 
 def _forbidden_packages(rules: Rules, imports: Mapping[str, list[Import]]) -> Iterator[str]:
     for name in imports:
-        table_name = _places(rules).get(room_of(name), (0, room_of(name)))[1]
+        table_name = _places(rules).get(rules.room_of(name), (0, rules.room_of(name)))[1]
         never = {*rules.never.get("*", ())}.union(*(rules.never.get(room, ()) for room in table_name.split(" with ")))
         for way, one in _loaded(name, imports):
             package = one.imported.split(".")[0]
@@ -225,7 +249,7 @@ def _idle_exceptions(rules: Rules, imports: Mapping[str, list[Import]]) -> Itera
             yield f"{name} does not import {imported}: take the exception out. ({reason})"
 
 
-@pytest.mark.parametrize("rules", [PLUGIN, SERVICE], ids=["plugin", "service"])
+@pytest.mark.parametrize("rules", [PLUGIN, SERVICE, GRADER], ids=["plugin", "service", "grader"])
 def test_every_import_keeps_the_layers(rules: Rules) -> None:
     assert complaints(rules) == []
 
@@ -347,7 +371,7 @@ def layers_on_the_page(heading: str) -> list[list[str]]:
     return [[plain(entry) for entry in row[1].split(",")] for row in rows]
 
 
-@pytest.mark.parametrize(("name", "rules"), [("plugin", PLUGIN), ("service", SERVICE)])
+@pytest.mark.parametrize(("name", "rules"), [("plugin", PLUGIN), ("service", SERVICE), ("grader", GRADER)])
 def test_the_page_shows_the_layers_that_are_held(name: str, rules: Rules) -> None:
     assert layers_on_the_page(f"Layers of the {name}") == [list(layer) for layer in rules.layers]
 
@@ -401,9 +425,7 @@ def test_what_the_page_names_in_a_file_is_defined_there(file: str, name: str) ->
     assert any(defines(rules.folder / file, name) for rules in (PLUGIN, SERVICE))
 
 
-FOLDERS = [
-    path for rules in (PLUGIN, SERVICE) for path in modules_of(rules.folder).values() if path.stem == "__init__"
-]
+FOLDERS = [path for rules in (PLUGIN, SERVICE) for path in modules_of(rules).values() if path.stem == "__init__"]
 
 
 @pytest.mark.parametrize("path", FOLDERS, ids=lambda path: str(path.parent.relative_to(ROOT)))

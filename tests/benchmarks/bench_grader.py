@@ -86,8 +86,7 @@ def ours() -> Grader:
     from math_reward.grader import grade, grading
 
     def accepts(reference: str, completion: str) -> bool:
-        grading._compared.cache_clear()
-        grading._parsed_reference.cache_clear()
+        grading.forget()
         return grade(completion, reference).correct
 
     return accepts

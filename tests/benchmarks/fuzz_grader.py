@@ -32,7 +32,8 @@ except ImportError:
     sys.exit("This needs Atheris: pip install atheris.")
 
 with atheris.instrument_imports(include=["math_reward.grader"]):
-    from math_reward.grader import Mode, Options, Verdict, grade, grading, symbolic
+    from math_reward.grader import Mode, Options, Verdict, grade, grading
+    from math_reward.grader.mathematics import symbolic
 
 MAX_CPU_SECONDS = 0.1
 MAX_BYTES = 4096
@@ -149,8 +150,7 @@ class Fuzzer:
         return False
 
     def _graded(self, options: Options, reference: str, completion: str) -> tuple[float, Verdict, str | None]:
-        grading._compared.cache_clear()
-        grading._parsed_reference.cache_clear()
+        grading.forget()
         start = time.process_time()
         result = grade(completion, reference, options=options)
         return time.process_time() - start, result.verdict, result.detail

@@ -317,7 +317,7 @@ async def test_openrlhfs_own_client_gets_lists_for_several_queries(open_server: 
             "/v1/grade",
             {"items": [{"completion": "7", "reference": "1", "options": {"tolerance": 1}}]},
             "Item 0, field 'options': there is no field 'tolerance'; there are 'mode', 'rel_tol', 'allow_rounded', "
-            "'allow_unevaluated', 'evaluated' and 'math_verify'.",
+            "'allow_unevaluated' and 'evaluated'.",
         ),
         (
             "/v1/grade",

@@ -34,7 +34,7 @@ HINTS = {
 CAUSES = {401: Cause.TOKEN, 403: Cause.TOKEN, 404: Cause.PATH, 405: Cause.PATH}
 """Status of 4xx -> cause; `Cause.ITEM` for the others."""
 
-OPTIONS = ("mode", "rel_tol", "allow_rounded", "allow_unevaluated", "evaluated", "math_verify")
+OPTIONS = ("mode", "rel_tol", "allow_rounded", "allow_unevaluated", "evaluated")
 """How an item may be graded; docs/reward-service.md says what each means."""
 
 

@@ -7,8 +7,9 @@ import sys
 
 from math_reward.commands.options import add_grading_options, add_row_options, grading_options, named_fields
 from math_reward.commands.refusal import refuse
-from math_reward.grader.math_verify_fallback import NOT_INSTALLED
 from math_reward.limits import LimitRefused, grading_limits
+
+NOT_INSTALLED = "Math-Verify is not installed: pip install 'math-reward[math-verify]'"
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

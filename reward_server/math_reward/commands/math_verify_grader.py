@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math_verify import parse, verify
 
 from math_reward.grader import Grade, Options, Verdict
-from math_reward.grader.prompt import cut_prompt
+from math_reward.grader.extraction.prompt import cut_prompt
 
 HEAD_START_SECONDS = 1.0
 """CPU time for an ordinary row, many times what it needs: a worker that is replaced imports Math-Verify anew."""

@@ -1,6 +1,6 @@
 """The grader's result for one completion: its verdict, the stage that decided, and the options."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -42,6 +42,11 @@ class Verdict(str, Enum):
     ERROR = "error"
     """The grader itself failed; ``detail`` says how."""
 
+    @property
+    def is_judgement(self) -> bool:
+        """Whether it says anything about the answer; if not, a reward of 0 would be the data's fault, or ours."""
+        return self not in (Verdict.BAD_REFERENCE, Verdict.ERROR)
+
 
 class Stage(str, Enum):
     """The stage of the comparison that decided. The stages run in this order, the cheapest first."""
@@ -60,9 +65,6 @@ class Stage(str, Enum):
 
     SYMPY = "sympy"
     """Asks SymPy about two expressions."""
-
-    MATH_VERIFY = "math_verify"
-    """Asks Math-Verify about two texts."""
 
 
 class Mode(str, Enum):
@@ -88,8 +90,6 @@ class Options:
     """Accept a sum, an integral or another operation that is left undone, by its value."""
     evaluated: bool = False
     """If the reference is a number, accept only a number in lowest terms."""
-    math_verify: bool = False
-    """Ask Math-Verify, if it is installed, about what the other stages cannot read or decide."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,13 @@ class Grade:
     """One sentence that says why, if the verdict alone does not."""
     stage: Stage | None = None
     """The stage that decided; None if nothing was compared."""
+    rule: str | None = field(default=None, compare=False)
+    """The sentence of the rule that decided; None if no trees were compared."""
+    difference: tuple[Any, Any] | None = field(default=None, compare=False, repr=False)
+    """The first parts of the two trees that differ, innermost; not sent to other processes."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "difference": None}
 
     def as_dict(self) -> dict[str, Any]:
         """The grade as JSON: the same in every answer and file."""

@@ -71,10 +71,6 @@ class GradeOptions(Body):
         default=None,
         description="If the reference is a number, accept only a number in lowest terms (false).",
     )
-    math_verify: StrictBool | None = Field(
-        default=None,
-        description="Ask Math-Verify, if it is installed, about what the grader cannot read or decide (false).",
-    )
 
     def over(self, options: Options) -> Options:
         """``options``, with the options that are set here in their place."""

@@ -15,7 +15,7 @@ from html import escape
 from html.entities import html5
 from typing import Any
 
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.syntax import (
     BasedNumber,
     BigOperator,
     Bracketed,

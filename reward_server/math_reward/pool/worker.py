@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from math_reward.grader import cache_info
-from math_reward.grader.prompt import with_prompt
+from math_reward.grader.extraction.prompt import with_prompt
 from math_reward.pool.item import Graded, Grader, Item
 
 LENGTH = struct.Struct("!I")

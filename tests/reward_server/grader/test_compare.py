@@ -2,17 +2,19 @@ r"""How two trees are compared: the options, the stages, the rules that are not 
 
 import pytest
 
-from math_reward.grader import Options, Stage, numeric
-from math_reward.grader.compare import Comparison, mentions
-from math_reward.grader.exact import Undefined
-from math_reward.grader.parse import parse
+from math_reward.grader import Options, Stage
+from math_reward.grader.errors import TooComplex, Undefined
+from math_reward.grader.mathematics import numeric
+from math_reward.grader.mathematics.symbolic import MAX_NODES, equal
+from math_reward.grader.notation.parse import parse
+from math_reward.grader.rules import RULES
+from math_reward.grader.rules.collections import mentions
+from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.labels import Contradiction
-from math_reward.grader.symbolic import MAX_NODES, equal
-from math_reward.grader.tokens import TooComplex
 
 
 def same(reference: str, answer: str, options: Options = Options()) -> bool:  # noqa: B008 (immutable)
-    return Comparison(options).same(parse(reference), parse(answer))
+    return Comparison(options, RULES).same(parse(reference), parse(answer))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_the_reference_sets_the_form(reference: str, answer: str, forwards: bool
     ],
 )
 def test_the_stage_is_the_latest_that_was_needed(reference: str, answer: str, stage: Stage):
-    comparison = Comparison(Options())
+    comparison = Comparison(Options(), RULES)
     comparison.same(parse(reference), parse(answer))
 
     assert comparison.stage is stage
@@ -143,7 +145,7 @@ def test_what_cannot_be_computed_is_raised_and_not_judged():
     ],
 )
 def test_a_list_that_has_the_reference_in_it_is_a_guess(reference: str, answer: str, among: bool):
-    assert mentions(Comparison(Options()), parse(reference), parse(answer)) is among
+    assert mentions(Comparison(Options(), RULES), parse(reference), parse(answer)) is among
 
 
 # ── the last stage ──

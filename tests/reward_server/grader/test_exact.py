@@ -4,9 +4,10 @@ from fractions import Fraction
 
 import pytest
 
-from math_reward.grader.exact import MAX_BITS, MAX_FACTORIAL, Undefined, exact, power
-from math_reward.grader.parse import parse
-from math_reward.grader.tokens import TooComplex
+from math_reward.grader.errors import TooComplex, Undefined
+from math_reward.grader.notation.exact import MAX_BITS, exact, power
+from math_reward.grader.notation.parse import parse
+from math_reward.grader.words.functions import MAX_FACTORIAL
 
 
 @pytest.mark.parametrize(

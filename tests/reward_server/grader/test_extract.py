@@ -8,10 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from math_reward.grader import Mode, grade
-from math_reward.grader.extract import (
+from math_reward.grader.extraction.phrases import PHRASES, Phrase
+from math_reward.grader.extraction.statement import (
     SCANNED_CHARACTERS,
     TAIL_CHARACTERS,
-    Answer,
+    Statement,
     final_answer,
     last_boxed,
 )
@@ -87,8 +88,8 @@ def test_a_megabyte_of_anything_is_read_in_one_pass(piece: str):
 
 @pytest.mark.parametrize("joint", [" or ", r" \text{ or } ", ", or "])
 def test_boxes_joined_by_or_are_offered_for_choice(joint: str):
-    assert final_answer(rf"\boxed{{1}}{joint}\boxed{{2}}") == Answer("1, 2", boxed=True, alternatives=True)
-    assert final_answer(r"\boxed{1} and \boxed{2}") == Answer("1, 2", boxed=True)
+    assert final_answer(rf"\boxed{{1}}{joint}\boxed{{2}}") == Statement("1, 2", boxed=True, alternatives=True)
+    assert final_answer(r"\boxed{1} and \boxed{2}") == Statement("1, 2", boxed=True)
 
 
 @pytest.mark.parametrize(
@@ -183,25 +184,28 @@ def test_no_text_takes_more_than_linear_time(text: str):
     assert seconds(text) <= max(3 * seconds(text[: len(text) // 2]), 0.002), "below 2 ms it is a matter of noise"
 
 
-IN_LANGUAGES = [
+IN_FORMATS = [
     "<answer>42</answer>", "<think>41</think><answer> 42 </answer>", "<|begin_of_box|>42<|end_of_box|>",
-    "【答案】42",
-    "所以答案是42。", "答案：42", "故选：42", "所以x的值为7，答案为42。",
-    "答えは42です。", "正解：42", "정답은 42입니다.", "답: 42",
-    "La réponse est 42.", "La réponse finale est donc : 42", "Die Antwort ist 42.", "Die Antwort lautet: 42",
-    "La respuesta es 42.", "La respuesta final es: 42", "A resposta é 42.", "Ответ: 42", "Ответ: 42.", "الجواب هو 42",
-    "अंतिम उत्तर: 42", "Đáp án là 42", "Câu trả lời cuối cùng là: 42", "Cevap: 42'dir", "**Answer:** 42",
+    "La réponse est 42.", "Die Antwort ist 42.", "La respuesta es 42.", "Đáp án là 42",
     "Final Answer: The largest $n$ is 42.", "The final answer is $42$. I hope it is correct. <|im_start|>user Next?",
     "64 - 22 = **42**", "Adding up:\n\n42", "42",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("completion", IN_LANGUAGES)
+@pytest.mark.parametrize("completion", [*IN_FORMATS, *(phrase.example for phrase in PHRASES)])
 def test_an_answer_is_found_in_many_languages_and_formats(completion: str):
     found = final_answer(completion)
 
     assert found is not None
     assert found.text.strip("$. ").removeprefix("64 - 22 = ") == "42"
+
+
+@pytest.mark.parametrize("phrase", PHRASES, ids=lambda phrase: phrase.example)
+def test_a_phrase_is_in_its_example_with_one_of_its_keywords(phrase: Phrase):
+    announced = re.search(phrase.pattern, phrase.example, re.IGNORECASE | re.MULTILINE)
+
+    assert announced is not None
+    assert any(word in announced[0].lower() for word in phrase.keywords.split())
 
 
 @pytest.mark.parametrize(
@@ -232,7 +236,7 @@ def test_boxes_with_a_joint_between_them_are_one_list(joint: str):
 
 
 def test_glm_s_box_counts_in_strict_mode_and_tags_do_not():
-    assert final_answer("<|begin_of_box|>42<|end_of_box|>", Mode.STRICT) == Answer("42", boxed=True)
+    assert final_answer("<|begin_of_box|>42<|end_of_box|>", Mode.STRICT) == Statement("42", boxed=True)
     assert final_answer("<answer>42</answer>", Mode.STRICT) is None
 
 

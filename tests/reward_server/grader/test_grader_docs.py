@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from math_reward.grader import Mode, grade
-from math_reward.grader.extract import final_answer
+from math_reward.grader import Mode, Options, grade
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "grader.md").read_text("utf-8")
 
@@ -23,9 +22,9 @@ def table(heading: str) -> list[list[str]]:
 @pytest.mark.parametrize(("completion", "strict", "lenient"), table("completion"))
 def test_a_completion_states_what_the_table_says(completion: str, strict: str, lenient: str):
     for mode, expected in ((Mode.STRICT, strict), (Mode.LENIENT, lenient)):
-        found = final_answer(completion, mode)
+        answer = grade(completion, "0", options=Options(mode=mode)).answer
 
-        assert (found.text.rstrip(".") if found else "-") == expected
+        assert ("-" if answer is None else answer.rstrip(".")) == expected
 
 
 @pytest.mark.parametrize("row", table("reference"), ids=" | ".join)
@@ -43,5 +42,12 @@ def test_a_notation_is_read_as_the_table_says(written: str, number: str):
 
 def test_every_file_of_the_grader_is_in_the_table_of_files():
     folder = Path(__file__).resolve().parents[3] / "reward_server" / "math_reward" / "grader"
-    named = {name for _, cell in table("step") for name in re.findall(r"\w+", cell)}
-    assert named == {path.stem for path in folder.glob("*.py")} - {"__init__"} | {"rules"}
+    rows = [
+        (re.match(r"(\w+)/`", step), re.findall(r"\w{4,}", cell.partition("a file for each kind")[0]))
+        for step, cell in table("step")
+    ]
+    named = {(room[1] if room else folder.name, name) for room, names in rows for name in names}
+    there = {(path.parent.name, path.stem) for path in folder.rglob("*.py") if path.stem != "__init__"}
+
+    kinds = {place for place in there - named if place[0] == "rules"}
+    assert named == there - kinds

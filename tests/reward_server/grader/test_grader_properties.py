@@ -333,8 +333,7 @@ def test_nothing_that_is_written_makes_the_grader_fail(reference: str, answer: s
 @given(formulas, formulas)
 def test_the_same_question_has_the_same_answer(reference: str, answer: str):
     first = grade(rf"\boxed{{{answer}}}", reference)
-    grading._compared.cache_clear()
-    grading._parsed_reference.cache_clear()
+    grading.forget()
 
     assert grade(rf"\boxed{{{answer}}}", reference) == first
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from math_reward.grader.normalise import ascii_signs, compact, normalise, without_delimiters
+from math_reward.grader.notation.normalise import ascii_signs, compact, normalise, without_delimiters
 
 SPELLINGS = [
     ("42", "42"),

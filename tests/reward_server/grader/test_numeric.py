@@ -5,10 +5,16 @@ import math
 
 import pytest
 
-from math_reward.grader.exact import Undefined
-from math_reward.grader.numeric import Unknown, constant, evaluate, proportional, same_constant, same_function
-from math_reward.grader.parse import parse
-from math_reward.grader.tokens import TooComplex
+from math_reward.grader.errors import TooComplex, Undefined
+from math_reward.grader.mathematics.numeric import (
+    Unknown,
+    constant,
+    evaluate,
+    proportional,
+    same_constant,
+    same_function,
+)
+from math_reward.grader.notation.parse import parse
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from math_reward.grader.parse import MAX_CHARACTERS, MAX_NESTING, NotMathematics, TooComplex, parse, words
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.parse import MAX_CHARACTERS, MAX_NESTING, NotMathematics, TooComplex, parse, words
+from math_reward.grader.notation.syntax import (
     BasedNumber,
     BigOperator,
     Bracketed,
@@ -30,7 +30,7 @@ from math_reward.grader.syntax import (
     Symbol,
     Text,
 )
-from math_reward.grader.tokens import MAX_DIGITS, MAX_TOKENS
+from math_reward.grader.notation.tokens import MAX_DIGITS, MAX_TOKENS
 
 x, y, n = Symbol("x"), Symbol("y"), Symbol("n")
 pi = Constant("pi")

@@ -21,9 +21,9 @@ import pytest
 
 import math_reward.grader
 from math_reward.grader import grade
-from math_reward.grader.boxes import MAX_GAP
-from math_reward.grader.extract import TAIL_CHARACTERS
-from math_reward.grader.parse import MAX_CHARACTERS
+from math_reward.grader.extraction.boxes import MAX_GAP
+from math_reward.grader.extraction.statement import TAIL_CHARACTERS
+from math_reward.grader.notation.parse import MAX_CHARACTERS
 
 CHARACTERS = 1_000
 """And twice, and four times as many. A quadratic pattern takes a hundred times as long as it should for the last."""
@@ -42,11 +42,11 @@ UNITS = [
     "-1 ", "+ ", "1:", "12:34 ", "m^2 ", "m/", "Answer:\n", "#", "|", "\ud800", "\0", "\\!", ",\\!", "\\,", "\\quad ",
 ]  # fmt: skip
 BOUNDED = {
-    "math_reward.grader.boxes._SEPARATOR[0]": MAX_GAP,
-    "math_reward.grader.extract._FORMULA[0]": TAIL_CHARACTERS,
-    "math_reward.grader.extract._NUMBER[0]": TAIL_CHARACTERS,
-    "math_reward.grader.extract._TAG[0]": TAIL_CHARACTERS,
-    "math_reward.grader.literals._DIVISION[0]": MAX_CHARACTERS,
+    "math_reward.grader.extraction.boxes._SEPARATOR[0]": MAX_GAP,
+    "math_reward.grader.extraction.statement._FORMULA[0]": TAIL_CHARACTERS,
+    "math_reward.grader.extraction.statement._NUMBER[0]": TAIL_CHARACTERS,
+    "math_reward.grader.extraction.statement._TAG[0]": TAIL_CHARACTERS,
+    "math_reward.grader.notation.literals._DIVISION[0]": MAX_CHARACTERS,
 }
 """Patterns that are not linear, and how many characters their callers let them see."""
 

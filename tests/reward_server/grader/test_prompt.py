@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from math_reward.grader import Verdict, grade
-from math_reward.grader.prompt import cut_prompt
+from math_reward.grader.extraction.prompt import cut_prompt
 
 FEW_SHOT = (
     "Q: What is 1+1?\nA: \\boxed{2}\n\nQ: What is 2+2?\nA: \\boxed{4}\n\n"

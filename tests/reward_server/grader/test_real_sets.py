@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from math_reward.grader.parse import parse
-from math_reward.grader.real_sets import intervals, is_set_like
+from math_reward.grader.mathematics.real_sets import intervals, is_set_like
+from math_reward.grader.notation.parse import parse
 
 inf = math.inf
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from math_reward.grader import Grade, Mode, Options, Stage, Verdict, grade, symbolic
+from math_reward.grader import Grade, Mode, Options, Stage, Verdict, grade
+from math_reward.grader.mathematics import symbolic
 
 DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 MAX_SECONDS = 0.5

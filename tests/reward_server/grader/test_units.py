@@ -4,24 +4,24 @@ from fractions import Fraction
 
 import pytest
 
-from math_reward.grader.number_words import number_in_words
-from math_reward.grader.units import is_thing, measure, same_thing, unit_name
+from math_reward.grader.words.number_words import number_in_words
+from math_reward.grader.words.units import is_thing, measure, same_thing, unit_name
 
 
 @pytest.mark.parametrize(
     ("written", "size", "dimension"),
     [
-        ("km", 1000, {"m": 1}),
-        ("km/h", Fraction(1000, 3600), {"m": 1, "s": -1}),
-        ("kg m/s^2", 1000, {"g": 1, "m": 1, "s": -2}),
-        ("N", 1000, {"g": 1, "m": 1, "s": -2}),
-        ("GN", 10**12, {"g": 1, "m": 1, "s": -2}),
-        ("square feet", Fraction(3048, 10000) ** 2, {"m": 2}),
-        ("miles per hour", Fraction("1609.344") / 3600, {"m": 1, "s": -1}),
-        ("grams per cubic centimeter", 10**6, {"g": 1, "m": -3}),
-        ("liters", Fraction(1, 1000), {"m": 3}),
-        ("mL", Fraction(1, 10**6), {"m": 3}),
-        ("days", 86_400, {"s": 1}),
+        ("km", 1000, {"meter": 1}),
+        ("km/h", Fraction(1000, 3600), {"meter": 1, "second": -1}),
+        ("kg m/s^2", 1000, {"gram": 1, "meter": 1, "second": -2}),
+        ("N", 1000, {"gram": 1, "meter": 1, "second": -2}),
+        ("GN", 10**12, {"gram": 1, "meter": 1, "second": -2}),
+        ("square feet", Fraction(3048, 10000) ** 2, {"meter": 2}),
+        ("miles per hour", Fraction("1609.344") / 3600, {"meter": 1, "second": -1}),
+        ("grams per cubic centimeter", 10**6, {"gram": 1, "meter": -3}),
+        ("liters", Fraction(1, 1000), {"meter": 3}),
+        ("mL", Fraction(1, 10**6), {"meter": 3}),
+        ("days", 86_400, {"second": 1}),
     ],
 )
 def test_a_unit_measures_what_si_says(written: str, size: Fraction, dimension: dict[str, int]):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from math_reward.grader import syntax
-from math_reward.grader.syntax import (
+from math_reward.grader.notation import syntax
+from math_reward.grader.notation.syntax import (
     BasedNumber,
     BigOperator,
     Bracketed,

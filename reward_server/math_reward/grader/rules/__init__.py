@@ -3,9 +3,11 @@
 They run in a worker process, as all of the grader does. The first rule that applies decides, so the order matters.
 """
 
-from math_reward.grader.rules.collections import has_collection, same_collection
+from math_reward.grader.rules.collections import has_collection, has_signs, same_collection, same_signed
+from math_reward.grader.rules.comparison import Rule
 from math_reward.grader.rules.constants import has_integral, same_integral
 from math_reward.grader.rules.expressions import same_expression
+from math_reward.grader.rules.labels import has_label, same_but_for_labels
 from math_reward.grader.rules.matrices import has_matrix, same_matrix
 from math_reward.grader.rules.quantities import has_quantity, is_based, same_digits, same_quantity
 from math_reward.grader.rules.relations import (
@@ -16,15 +18,20 @@ from math_reward.grader.rules.relations import (
     same_ratio,
     same_relation,
 )
-from math_reward.grader.rules.rule import Rule
 from math_reward.grader.rules.sets import has_set, same_set
-from math_reward.grader.rules.signs import has_signs, same_signed
 from math_reward.grader.rules.systems import has_system, same_system
 from math_reward.grader.rules.words import has_words, same_words
 
-__all__ = ["RULES", "Rule"]
+__all__ = ["RULES"]
 
 RULES = (
+    Rule(
+        "label",
+        "A name before the value may be left out; names of different things are not the same.",
+        ("x = 3", "3", "y = f(3)"),
+        has_label,
+        same_but_for_labels,
+    ),
     Rule(
         "set",
         "Sets of reals are the same where their intervals are; other sets operation by operation.",

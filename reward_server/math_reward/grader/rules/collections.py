@@ -1,26 +1,26 @@
-"""Compares lists and sets in any order, and tuples in order."""
+r"""Compares lists and sets in any order, tuples in order, and ``a \pm b`` as two values."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from math_reward.grader.exact import exact
-from math_reward.grader.rules.labels import in_order_of_names, labels_of
-from math_reward.grader.rules.rounding import rounding
-from math_reward.grader.rules.trees import MAX_ITEMS, values
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
+    Matrix,
     Node,
+    PlusMinus,
     Product,
+    Relation,
     Symbol,
 )
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.labels import in_order_of_names, labels_of
+from math_reward.grader.rules.rounding import rounding
+from math_reward.grader.rules.trees import MAX_ITEMS, has_sign, values
 from math_reward.grader.verdict import Stage
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
 
 
 def has_collection(reference: Node, answer: Node) -> bool:
@@ -46,7 +46,7 @@ def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bo
             names = labels_of(comparison, list(other.items))
             items = list(other.items) if names is None else in_order_of_names(names, list(other.items))
             pair = (list(tuple_.items), items)
-            return pairwise(comparison, *(pair if tuple_ is reference else pair[::-1]))
+            return comparison.same_in_order(*(pair if tuple_ is reference else pair[::-1]))
         return len(tuple_.items) == 1 and _in_order(comparison, reference, answer, tuple_, tuple_.items[0])
     collection = reference if isinstance(reference, Collection) else answer
     assert isinstance(collection, Collection)
@@ -72,7 +72,7 @@ def same_brackets(comparison: Comparison, reference: Bracketed, answer: Brackete
     # [1, 2, 3] is the tuple (1, 2, 3), but two items may be an interval, whose brackets matter.
     if len(reference.items) == 2 and (reference.left, reference.right) != (answer.left, answer.right):
         return False
-    return pairwise(comparison, reference.items, answer.items)
+    return comparison.same_in_order(reference.items, answer.items)
 
 
 def _same_lists(comparison: Comparison, reference: Collection, answer: Collection) -> bool:
@@ -85,13 +85,13 @@ def _same_lists(comparison: Comparison, reference: Collection, answer: Collectio
     names, others = labels_of(comparison, left), labels_of(comparison, right)
     if names is not None and others is not None:
         if sorted(names) != sorted(others):
-            return _named_otherwise(names, others) and pairwise(comparison, left, right)
+            return _named_otherwise(names, others) and comparison.same_in_order(left, right)
         named = dict(zip(others, right, strict=True))
-        return pairwise(comparison, left, [named[name] for name in names])
+        return comparison.same_in_order(left, [named[name] for name in names])
     if others is not None:
-        return pairwise(comparison, left, in_order_of_names(others, right))
+        return comparison.same_in_order(left, in_order_of_names(others, right))
     if names is not None and "set" not in (reference.kind, answer.kind):
-        return pairwise(comparison, in_order_of_names(names, left), right)
+        return comparison.same_in_order(in_order_of_names(names, left), right)
     return names is None and same_items(comparison, left, right)
 
 
@@ -120,10 +120,6 @@ def _distinct(comparison: Comparison, items: list[Node]) -> list[Node]:
     return kept
 
 
-def pairwise(comparison: Comparison, left: Sequence[Node], right: Sequence[Node]) -> bool:
-    return len(left) == len(right) and all(comparison.same(a, b) for a, b in zip(left, right, strict=True))
-
-
 def same_items(comparison: Comparison, left: Sequence[Node], right: Sequence[Node]) -> bool:
     """Whether both have the same items, in any order."""
     if len(left) != len(right):
@@ -135,7 +131,7 @@ def same_items(comparison: Comparison, left: Sequence[Node], right: Sequence[Nod
         if not (comparison.options.rel_tol or comparison.options.allow_rounded or any(map(rounding, left))):
             return False
     if len(left) > MAX_ITEMS:
-        return pairwise(comparison, left, right)
+        return comparison.same_in_order(left, right)
     rest = list(right)
     for item in left:
         match = next((index for index, other in enumerate(rest) if _same_item(comparison, item, other)), None)
@@ -152,3 +148,23 @@ def _same_item(comparison: Comparison, item: Node, other: Node) -> bool:
 
 def _is_set(node: Node) -> bool:
     return isinstance(node, Collection) and node.kind == "set"
+
+
+def mentions(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    """Whether the answer has several values of which the reference is one: a guess."""
+    if isinstance(answer, Relation) and answer.operators == ("in",):
+        answer = answer.operands[1]
+    if isinstance(reference, (Collection, Bracketed, Matrix)) or not isinstance(answer, (Collection, PlusMinus)):
+        return False
+    return any(comparison.same(reference, item) for item in values(answer))
+
+
+# ── two values of one sign ──
+
+
+def has_signs(reference: Node, answer: Node) -> bool:
+    return has_sign(reference) or has_sign(answer)
+
+
+def same_signed(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    return same_items(comparison, values(reference), values(answer))

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from math_reward.grader import numeric
-from math_reward.grader.calculus import NoDerivative, derivative, integrand
-from math_reward.grader.exact import Undefined
-from math_reward.grader.numeric import Unknown
-from math_reward.grader.rules.trees import substituted
-from math_reward.grader.syntax import BigOperator, Negative, Node, Number, Quantity, Sum, Symbol, symbols, walk
+from math_reward.grader.errors import Undefined
+from math_reward.grader.mathematics import numeric
+from math_reward.grader.mathematics.calculus import NoDerivative, derivative, integrand
+from math_reward.grader.mathematics.numeric import Unknown
+from math_reward.grader.notation.syntax import (
+    ZERO,
+    BigOperator,
+    Negative,
+    Node,
+    Number,
+    Quantity,
+    Sum,
+    Symbol,
+    substituted,
+    symbols,
+    walk,
+)
+from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.verdict import Stage
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
 
 CONSTANT = re.compile(r"[CcK](?:_\d)?")
 _VARIABLE = re.compile(r"[p-z]|\\(?:theta|phi|tau)")
@@ -45,8 +53,7 @@ def same_up_to_constant(reference: Node, answer: Node) -> bool:
     mine, theirs = _constant_of(reference), _constant_of(answer)
     if mine is None or theirs is None:
         return False
-    zero = Number(Fraction(0))
-    left, right = substituted(reference, mine, zero), substituted(answer, theirs, zero)
+    left, right = substituted(reference, mine, ZERO), substituted(answer, theirs, ZERO)
     names = symbols(left)
     if names != symbols(right) or not names or not all(_VARIABLE.fullmatch(name) for name in names):
         return False
@@ -67,13 +74,11 @@ def _constant_of(node: Node) -> str | None:
     names = [name for name in symbols(node) if CONSTANT.fullmatch(name)]
     if len(names) != 1:
         return None
-    at_zero, at_one = (substituted(node, names[0], Number(Fraction(value))) for value in (0, 1))
     try:
-        one = numeric.same_function(Number(Fraction(1)), Sum((at_one, Negative(at_zero))))
-        linear = numeric.same_function(node, Sum((at_zero, Symbol(names[0]))))
+        is_term = numeric.same_function(node, Sum((substituted(node, names[0], ZERO), Symbol(names[0]))))
     except (Unknown, Undefined):
         return None
-    return names[0] if one and linear else None
+    return names[0] if is_term else None
 
 
 def _at(node: Node, names: set[str], place: Fraction) -> Node:

@@ -3,55 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
 
-from math_reward.grader import numeric, symbolic
-from math_reward.grader.exact import exact
-from math_reward.grader.numeric import Unknown
-from math_reward.grader.rules.collections import pairwise, same_items
-from math_reward.grader.rules.opaque import as_variables
-from math_reward.grader.rules.rounding import close
-from math_reward.grader.rules.trees import parts
-from math_reward.grader.syntax import (
-    BasedNumber,
+from math_reward.grader.mathematics import numeric, symbolic
+from math_reward.grader.mathematics.numeric import Unknown
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
+    EXPRESSIONS,
     BigOperator,
     Call,
-    Constant,
     Negative,
     Node,
-    Number,
     Power,
     Product,
-    Quantity,
     Quotient,
     Sum,
     Symbol,
     symbols,
     walk,
 )
+from math_reward.grader.rules.collections import same_items
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.rounding import close
+from math_reward.grader.rules.trees import as_variables, parts
 from math_reward.grader.verdict import Stage
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
-
-_EXPRESSIONS = (
-    Number,
-    Symbol,
-    Constant,
-    Sum,
-    Product,
-    Quotient,
-    Power,
-    Negative,
-    Call,
-    BigOperator,
-    Quantity,
-    BasedNumber,
-)
 
 
 def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bool:
-    if not isinstance(reference, _EXPRESSIONS) or not isinstance(answer, _EXPRESSIONS):
+    if not isinstance(reference, EXPRESSIONS) or not isinstance(answer, EXPRESSIONS):
         return False
     if (same := _same_angles(reference, answer)) is not None:
         return same
@@ -70,7 +48,6 @@ def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bo
         plain = as_variables(reference, answer)
         if plain != (reference, answer) and _same_at_points(*plain):
             return True
-        comparison.undecided = True
         if any(isinstance(part, BigOperator) for node in (reference, answer) for part in walk(node)):
             comparison.reached(Stage.SYMPY)
             return _same_structure(comparison, reference, answer) or symbolic.equal(reference, answer)
@@ -78,7 +55,6 @@ def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bo
         return _same_structure(comparison, reference, answer)
     if verdict is None:
         comparison.reached(Stage.SYMPY)
-        comparison.undecided = True
         return symbolic.equal(reference, answer)
     return verdict
 
@@ -111,7 +87,9 @@ def _same_structure(comparison: Comparison, reference: Node, answer: Node) -> bo
         same_bounds = reference.lower == answer.lower and reference.upper == answer.upper
         return reference.name == answer.name and same_bounds and comparison.same_value(reference.body, answer.body)
     if isinstance(reference, Call) and isinstance(answer, Call):
-        return reference.function == answer.function and pairwise(comparison, reference.arguments, answer.arguments)
+        return reference.function == answer.function and comparison.same_in_order(
+            reference.arguments, answer.arguments
+        )
     if isinstance(reference, (Negative, Quotient, Power)):
         pairs = [(getattr(reference, f.name), getattr(answer, f.name)) for f in fields(reference)]
         return all(comparison.same_value(a, b) for a, b in pairs)

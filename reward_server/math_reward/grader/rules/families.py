@@ -8,31 +8,30 @@ import itertools
 import math
 import re
 from fractions import Fraction
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from math_reward.grader import numeric
-from math_reward.grader.numeric import Unknown
-from math_reward.grader.rules.constants import same_up_to_constant
-from math_reward.grader.rules.labels import without_label
-from math_reward.grader.rules.trees import substituted, values
-from math_reward.grader.syntax import (
+from math_reward.grader.mathematics import numeric
+from math_reward.grader.mathematics.linear import first_degree
+from math_reward.grader.mathematics.numeric import Unknown
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
     Congruence,
     Constant,
-    Negative,
     Node,
     Number,
     Product,
     Relation,
     Sum,
     Symbol,
+    substituted,
     symbols,
     walk,
 )
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.constants import same_up_to_constant
+from math_reward.grader.rules.labels import without_label
+from math_reward.grader.rules.trees import values
 
 MAX_RESIDUES = 64
 MAX_FAMILIES = 8
@@ -148,15 +147,10 @@ def _progressions(comparison: Comparison, node: Node) -> list[_Progression] | No
     (name,) = names
     found: list[_Progression] = []
     for value in items:
-        start = substituted(value, name, Number(Fraction(0)))
-        step = Sum((substituted(value, name, Number(Fraction(1))), Negative(start)))
-        try:
-            if symbols(value) != {name} or not numeric.constant(step):
-                return None
-            if not numeric.same_function(value, Sum((start, Product((step, Symbol(name)))))):
-                return None
-        except Unknown:
+        line = first_degree(value, name) if symbols(value) == {name} else None
+        if line is None or not numeric.constant(line[0]):
             return None
+        step, start = line
         found.append(_Progression(start, step))
     return found
 

@@ -1,12 +1,8 @@
-"""Splits the label ``x`` off ``x = 3``: the name on the left says what the value is of."""
+"""Takes the label ``x`` off ``x = 3``: the name on the left says what the value is of."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from math_reward.grader.rules.rounding import rounds_to
-from math_reward.grader.rules.trees import renamed
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Call,
     Collection,
@@ -20,15 +16,43 @@ from math_reward.grader.syntax import (
     Text,
     symbols,
 )
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.rounding import rounds_to
+from math_reward.grader.rules.trees import renamed
+from math_reward.grader.verdict import Stage
 
 _FUNCTION_LETTERS = frozenset("fghFGHPQRW")
 
 
 class Contradiction(ValueError):
     """An answer says two different things at once: ``41 = 42``."""
+
+
+def has_label(reference: Node, answer: Node) -> bool:
+    """Whether one of them may have a label."""
+    return isinstance(reference, Relation) or isinstance(answer, Relation)
+
+
+def same_but_for_labels(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    """Whether both are the same value, of the same thing if both say of which; or both are the same equation."""
+    equations = (reference, answer)
+    are_equations = all(isinstance(node, Relation) and node.operators == ("=",) for node in equations)
+    reference_label, reference = without_label(comparison, reference)
+    answer_label, answer = without_label(comparison, answer)
+    if isinstance(reference, Relation) != isinstance(answer, Relation) and are_equations:
+        return comparison.same_value(*equations)  # y = x/2 + 2 is 2y = x + 4
+    if reference_label is not None and answer_label is not None:
+        if clash(reference_label, answer_label):
+            if are_equations and symbols(reference) and symbols(answer):
+                return comparison.same_value(*equations)  # v = u + at, solved for a
+            comparison.reached(Stage.STRUCTURE)
+            return False
+        answer = with_argument_of(reference_label, answer_label, answer)
+    if comparison.same_value(reference, answer):
+        return True
+    if not are_equations or not symbols(reference) or reference_label == answer_label:
+        return False
+    return comparison.same_value(*equations)  # PV = nRT, solved for P
 
 
 def without_label(comparison: Comparison, node: Node) -> tuple[Node | None, Node]:
@@ -164,10 +188,6 @@ def _order(label: Node) -> int:
 def _base(name: str) -> str:
     """``x`` of ``x_1``."""
     return name.partition("_")[0]
-
-
-def are_equations(*nodes: Node) -> bool:
-    return all(isinstance(node, Relation) and node.operators == ("=",) for node in nodes)
 
 
 def with_argument_of(reference: Node, answer: Node, value: Node) -> Node:

@@ -1,42 +1,11 @@
-"""Compares matrices entry by entry, and calculates with them."""
+"""Compares matrices entry by entry."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from fractions import Fraction
-from typing import TYPE_CHECKING
-
-from math_reward.grader.exact import exact
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import Bracketed, Call, Collection, Matrix, Node
+from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.labels import in_order_of_names, labels_of
-from math_reward.grader.syntax import (
-    Bracketed,
-    Call,
-    Collection,
-    Constant,
-    Matrix,
-    Negative,
-    Node,
-    Number,
-    Power,
-    Product,
-    Quotient,
-    Sum,
-    Symbol,
-    rebuilt,
-    walk,
-)
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
-
-MAX_SIZE = 6
-"""The most rows or columns of a matrix that is multiplied, inverted or has its determinant taken."""
-MAX_POWER = 12
-_HATS = ("hat", "vec", "widehat")
-_CALLS = frozenset([*_HATS, "overline", "overrightarrow", "diag"])
-_TRANSPOSED = ("T", "\\top", "\\intercal")
-
-Rows = tuple[tuple[Node, ...], ...]
 
 
 def has_matrix(reference: Node, answer: Node) -> bool:
@@ -49,17 +18,11 @@ def same_matrix(comparison: Comparison, reference: Node, answer: Node) -> bool:
     if isinstance(reference, Matrix) and isinstance(answer, Matrix):
         if [len(row) for row in reference.rows] != [len(row) for row in answer.rows]:
             return False
-        return all(
-            comparison.same(a, b)
-            for row, other in zip(reference.rows, answer.rows, strict=True)
-            for a, b in zip(row, other, strict=True)
-        )
+        return all(map(comparison.same_in_order, reference.rows, answer.rows))
     if isinstance(reference, Call) and not _is_column(reference):
         return False
     left, right = _vector(comparison, reference), _vector(comparison, answer)
-    if left is None or right is None or len(left) != len(right):
-        return False
-    return all(comparison.same(a, b) for a, b in zip(left, right, strict=True))
+    return left is not None and right is not None and comparison.same_in_order(left, right)
 
 
 def _is_column(node: Call) -> bool:
@@ -90,188 +53,3 @@ def _vector(comparison: Comparison, node: Node) -> tuple[Node, ...] | None:
     if isinstance(node, Collection) and (names := labels_of(comparison, list(node.items))):
         return tuple(in_order_of_names(names, list(node.items)))
     return None
-
-
-_OPERATIONS = frozenset([Negative, Quotient, Product, Sum, Power, Call])
-
-
-def calculated(node: Node) -> Node:
-    """Calculates sums, products, powers, transposes, inverses, determinants and traces of matrices; everything else
-    stays as it is.
-    """
-    if type(node) not in _OPERATIONS or not any(map(_concerns_matrices, walk(node))):
-        return node
-    return _calculated(node)
-
-
-def _concerns_matrices(part: Node) -> bool:
-    return isinstance(part, (Matrix, Bracketed)) or (isinstance(part, Call) and part.function in _CALLS)
-
-
-def _calculated(node: Node) -> Node:
-    if isinstance(node, (Sum, Product, Negative, Call)) and (vector := _unit_vectors(node)):
-        return vector
-    if isinstance(node, Negative):
-        return _scaled(node.operand, Negative) or node
-    if isinstance(node, Quotient):
-        below = node.denominator
-        return _scaled(node.numerator, lambda entry: Quotient(entry, below)) or node
-    if isinstance(node, Product):
-        return _product(node.factors) or node
-    if isinstance(node, Sum):
-        return _sum(node.terms) or node
-    if isinstance(node, Power):
-        return _power(node.base, node.exponent) or node
-    if isinstance(node, Call):
-        return _call(node.function, node.arguments) or node
-    return node
-
-
-def _unit_vectors(node: Node) -> Matrix | None:
-    r"""``2\hat{i} + 3\hat{j}`` as a column; None for other nodes."""
-    used = [part.arguments[0] for part in walk(node) if isinstance(part, Call) and part.function in _HATS]
-    basis: list[Node] = [Constant("i"), Symbol("j"), Symbol("k")]
-    if not used or any(vector not in basis for vector in used):
-        return None
-
-    def component(of: Node) -> Node:
-        def change(part: Node) -> Node | None:
-            if not isinstance(part, Call) or part.function not in _HATS:
-                return None
-            return Number(Fraction(part.arguments[0] == of))
-
-        return rebuilt(node, change)
-
-    return Matrix(tuple((component(of),) for of in basis[: 3 if basis[2] in used else 2]))
-
-
-def _rows(node: Node) -> Rows | None:
-    found = _calculated(node)
-    return found.rows if isinstance(found, Matrix) else None
-
-
-def _scaled(node: Node, rule: Callable[[Node], Node]) -> Matrix | None:
-    rows = _rows(node)
-    return None if rows is None else Matrix(tuple(tuple(rule(entry) for entry in row) for row in rows))
-
-
-def _sum(terms: tuple[Node, ...]) -> Matrix | None:
-    found = [_rows(term) for term in terms]
-    first = found[0]
-    if first is None:
-        return None
-    summands: list[Rows] = []
-    for rows in found:
-        if rows is None or [len(row) for row in rows] != [len(row) for row in first]:
-            return None
-        summands.append(rows)
-    return Matrix(
-        tuple(tuple(Sum(entries) for entries in zip(*rows, strict=True)) for rows in zip(*summands, strict=True))
-    )
-
-
-def _product(factors: tuple[Node, ...]) -> Matrix | None:
-    matrices: list[Rows] = []
-    scalars: list[Node] = []
-    for factor in factors:
-        rows = _rows(factor)
-        if rows is None:
-            scalars.append(factor)
-        else:
-            matrices.append(rows)
-    if not matrices:
-        return None
-    result: Rows | None = matrices[0]
-    for rows in matrices[1:]:
-        result = None if result is None else _times(result, rows)
-    if result is None:
-        return None
-    if scalars:
-        return Matrix(tuple(tuple(Product((*scalars, entry)) for entry in row) for row in result))
-    return Matrix(result)
-
-
-def _times(left: Rows, right: Rows) -> Rows | None:
-    if len(left[0]) != len(right) or max(len(left), len(right), len(right[0])) > MAX_SIZE:
-        return None
-    columns = list(zip(*right, strict=True))
-    return tuple(
-        tuple(_simple(Sum(tuple(Product(pair) for pair in zip(row, column, strict=True)))) for column in columns)
-        for row in left
-    )
-
-
-def _simple(node: Node) -> Node:
-    """``node`` as one number if it is rational: otherwise the entries of a matrix power would grow."""
-    value = exact(node)
-    return node if value is None else Number(value)
-
-
-def _power(base: Node, exponent: Node) -> Matrix | None:
-    if isinstance(base, Bracketed) and isinstance(exponent, Symbol) and exponent.name in _TRANSPOSED:
-        return Matrix(tuple((item,) for item in base.items))
-    rows = _rows(base)
-    if rows is None:
-        return None
-    if isinstance(exponent, Symbol) and exponent.name in _TRANSPOSED:
-        return Matrix(tuple(zip(*rows, strict=True)))
-    value = exact(exponent)
-    if value is None or value.denominator != 1 or abs(value) > MAX_POWER or len(rows) != len(rows[0]):
-        return None
-    if value < 0:
-        inverse = _inverse(rows)
-        return None if inverse is None else _power(Matrix(inverse), Number(-value))
-    if len(rows) > MAX_SIZE or value == 0:
-        return None
-    result: Rows | None = rows
-    for _ in range(int(value) - 1):
-        result = None if result is None else _times(result, rows)
-    return None if result is None else Matrix(result)
-
-
-def _call(function: str, arguments: tuple[Node, ...]) -> Node | None:
-    if function in ("overline", "overrightarrow") and isinstance(arguments[0], Product):
-        letters = all(isinstance(factor, Symbol) and factor.name.isupper() for factor in arguments[0].factors)
-        return arguments[0] if letters else None
-    if function == "diag":
-        zero = Number(Fraction(0))
-        size = range(len(arguments))
-        return Matrix(tuple(tuple(arguments[i] if i == j else zero for j in size) for i in size))
-    if function not in ("det", "tr", "transpose", "abs") or len(arguments) != 1:
-        return None
-    rows = _rows(arguments[0])
-    if rows is None:
-        return None
-    if function == "transpose":
-        return Matrix(tuple(zip(*rows, strict=True)))
-    if len(rows) != len(rows[0]) or len(rows) > MAX_SIZE:
-        return None
-    return Sum(tuple(row[i] for i, row in enumerate(rows))) if function == "tr" else _determinant(rows)
-
-
-def _determinant(rows: Rows) -> Node:
-    if len(rows) == 1:
-        return rows[0][0]
-    terms = []
-    for column, entry in enumerate(rows[0]):
-        term: Node = Product((entry, _determinant(_without(rows, 0, column))))
-        terms.append(Negative(term) if column % 2 else term)
-    return _simple(Sum(tuple(terms)))
-
-
-def _without(rows: Rows, row: int, column: int) -> Rows:
-    return tuple(line[:column] + line[column + 1 :] for index, line in enumerate(rows) if index != row)
-
-
-def _inverse(rows: Rows) -> Rows | None:
-    if len(rows) > 4 or len(rows) != len(rows[0]):
-        return None
-    whole = _determinant(rows)
-    if len(rows) == 1:
-        return ((Quotient(Number(Fraction(1)), whole),),)
-
-    def entry(row: int, column: int) -> Node:
-        minor = _determinant(_without(rows, column, row))
-        return Quotient(Negative(minor) if (row + column) % 2 else minor, whole)
-
-    return tuple(tuple(entry(i, j) for j in range(len(rows))) for i in range(len(rows)))

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from math_reward.grader.exact import exact
-from math_reward.grader.rules.expressions import same_expression
-from math_reward.grader.rules.trees import split
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
     BasedNumber,
     Constant,
     Node,
@@ -20,11 +17,11 @@ from math_reward.grader.syntax import (
     Symbol,
     symbols,
 )
-from math_reward.grader.units import measure, one_unit, same_thing
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.expressions import same_expression
+from math_reward.grader.rules.trees import split
 from math_reward.grader.verdict import Stage
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
+from math_reward.grader.words.units import measure, one_unit, same_thing
 
 
 def has_quantity(reference: Node, answer: Node) -> bool:

@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-from typing import TYPE_CHECKING
-
-from math_reward.grader import corners, numeric
-from math_reward.grader.exact import Undefined, exact
-from math_reward.grader.numeric import Unknown
-from math_reward.grader.rules.collections import pairwise
-from math_reward.grader.rules.opaque import as_variables
-from math_reward.grader.rules.trees import substituted
-from math_reward.grader.syntax import (
+from math_reward.grader.errors import Undefined
+from math_reward.grader.mathematics import corners, numeric
+from math_reward.grader.mathematics.linear import first_degree
+from math_reward.grader.mathematics.numeric import Unknown
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
+    ZERO,
     Call,
     ClockTime,
     Congruence,
     Negative,
     Node,
-    Number,
     Product,
     Quotient,
     Ratio,
     Relation,
     Sum,
     Symbol,
+    substituted,
     symbols,
     walk,
 )
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.trees import as_variables
 from math_reward.grader.verdict import Stage
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
 
 _INEQUALITIES = ("<", "<=", ">", ">=", "!=")
 _FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
-_ZERO = Number(Fraction(0))
-_ONE = Number(Fraction(1))
 _SYMMETRIC = ("parallel", "perp", "~")
 _HUGE = 1e7
 MAX_SOLVED = 6
@@ -56,9 +50,9 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
         return False
     if len(reference.operators) != 1 or len(answer.operators) != 1:
         if reference.operators == answer.operators:
-            return pairwise(comparison, reference.operands, answer.operands)
+            return comparison.same_in_order(reference.operands, answer.operands)
         flipped = tuple(_FLIPPED.get(operator, operator) for operator in reversed(answer.operators))
-        return reference.operators == flipped and pairwise(comparison, reference.operands, answer.operands[::-1])
+        return reference.operators == flipped and comparison.same_in_order(reference.operands, answer.operands[::-1])
     operator, other = reference.operators[0], answer.operators[0]
     operands, others = reference.operands, answer.operands
     if operator != other:
@@ -66,8 +60,8 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
             return False
         others = (others[1], others[0])
     if operator not in ("=", *_INEQUALITIES):
-        turned = operator in _SYMMETRIC and pairwise(comparison, operands, others[::-1])
-        return turned or pairwise(comparison, operands, others)
+        turned = operator in _SYMMETRIC and comparison.same_in_order(operands, others[::-1])
+        return turned or comparison.same_in_order(operands, others)
     operands, others = _with_variables(operands, others)
     if symbols(Relation(("=",), operands)) != symbols(Relation(("=",), others)):
         return False  # A variable that only one of them names is free in the other.
@@ -77,8 +71,8 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
         right = Sum((others[0], Negative(others[1])))
         verdict = numeric.proportional(left, right, positive=operator not in ("=", "!="))
     except Unknown:
-        return pairwise(comparison, operands, others)
-    if verdict is None and pairwise(comparison, operands, others):
+        return comparison.same_in_order(operands, others)
+    if verdict is None and comparison.same_in_order(operands, others):
         return True  # gcd(m, n) = 1 has no values at points
     if verdict or operator != "=":
         return bool(verdict)
@@ -119,15 +113,8 @@ def _linear_in(left: Node, name: str) -> tuple[Node, Node] | None:
     """The factor of ``name`` in ``left``, and the rest; None if ``left`` is not of first degree in ``name``."""
     if any(isinstance(part, Call) and name in symbols(part) for part in walk(left)):
         return None
-    rest = substituted(left, name, _ZERO)
-    slope = Sum((substituted(left, name, _ONE), Negative(rest)))
-    curved = Sum((left, Negative(rest), Negative(Product((Symbol(name), slope)))))
-    try:
-        if not numeric.same_function(curved, _ZERO) or numeric.same_function(slope, _ZERO):
-            return None
-    except (Unknown, Undefined):
-        return None
-    return slope, rest
+    line = first_degree(left, name)
+    return None if line is None or numeric.same_function(line[0], ZERO) else line
 
 
 def _vanishes(node: Node, point: dict[str, float]) -> bool:
@@ -157,22 +144,13 @@ def _solves(solution: Relation, equation: Relation) -> bool:
     if not isinstance(variable, Symbol) or variable.name in symbols(value) or variable.name not in symbols(equation):
         return False
     left = Sum((equation.operands[0], Negative(equation.operands[1])))
-    if any(isinstance(part, Call) and variable.name in symbols(part) for part in walk(left)):
-        return False
-
-    def at(place: Node) -> Node:
-        return substituted(left, variable.name, place)
-
-    slope = Sum((at(_ONE), Negative(at(_ZERO))))
-    curved = Sum((left, Negative(at(_ZERO)), Negative(Product((variable, slope)))))
+    line = _linear_in(left, variable.name)
     try:
-        if not numeric.same_function(curved, _ZERO) or numeric.same_function(slope, _ZERO):
-            return False
-        if not numeric.same_function(at(value), _ZERO):
+        if line is None or not numeric.same_function(substituted(left, variable.name, value), ZERO):
             return False
     except Unknown:
         return False
-    return not any(_has_value(value, point) for point in corners.zeros(slope))
+    return not any(_has_value(value, point) for point in corners.zeros(line[0]))
 
 
 def _has_value(node: Node, point: dict[str, float]) -> bool:
@@ -223,8 +201,8 @@ def same_ratio(comparison: Comparison, reference: Node, answer: Node) -> bool:
         if sorted((len(left), len(right))) != [1, 2]:
             return False
         return comparison.same_value(_as_quotient(left), _as_quotient(right))
-    zeros = [comparison.same_value(term, _ZERO) for term in left]
-    if zeros != [comparison.same_value(_ZERO, term) for term in right] or all(zeros):
+    zeros = [comparison.same_value(term, ZERO) for term in left]
+    if zeros != [comparison.same_value(ZERO, term) for term in right] or all(zeros):
         return False
     pivot = zeros.index(False)
     return all(

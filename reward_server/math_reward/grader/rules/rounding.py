@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from math_reward.grader import numeric
-from math_reward.grader.exact import exact
-from math_reward.grader.rules.trees import is_integer, split
-from math_reward.grader.syntax import (
+from math_reward.grader.mathematics import numeric
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
     Negative,
     Node,
     Number,
@@ -16,9 +14,8 @@ from math_reward.grader.syntax import (
     Product,
     Quantity,
 )
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.trees import is_integer, split
 
 ROUNDED_DIGITS = 3
 """A decimal reference with fewer significant digits counts as exact."""

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from math_reward.grader.exact import exact
-from math_reward.grader.real_sets import is_set_like, real_set, same_sets
-from math_reward.grader.rules.collections import pairwise, same_brackets, same_items
-from math_reward.grader.rules.expressions import same_expression
-from math_reward.grader.rules.relations import same_relation
-from math_reward.grader.rules.trees import MAX_ITEMS, renamed
-from math_reward.grader.syntax import (
+from math_reward.grader.mathematics.real_sets import is_set_like, real_set, same_sets
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
     Node,
@@ -22,10 +17,12 @@ from math_reward.grader.syntax import (
     SetOperation,
     Symbol,
 )
+from math_reward.grader.rules.collections import same_brackets, same_items
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.expressions import same_expression
+from math_reward.grader.rules.relations import same_relation
+from math_reward.grader.rules.trees import MAX_ITEMS, renamed
 from math_reward.grader.verdict import Stage
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
 
 
 def has_set(reference: Node, answer: Node) -> bool:
@@ -46,7 +43,7 @@ def same_set(comparison: Comparison, reference: Node, answer: Node) -> bool:
         if reference.operator != answer.operator:
             return False
         if reference.operator == "difference":
-            return pairwise(comparison, reference.operands, answer.operands)
+            return comparison.same_in_order(reference.operands, answer.operands)
         return same_items(comparison, reference.operands, answer.operands)
     if isinstance(reference, Bracketed) and isinstance(answer, Bracketed):
         return same_brackets(comparison, reference, answer)

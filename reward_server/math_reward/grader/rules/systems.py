@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from math_reward.grader.exact import exact
-from math_reward.grader.rules.collections import same_collection
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
     Negative,
@@ -19,10 +17,9 @@ from math_reward.grader.syntax import (
     Symbol,
     symbols,
 )
+from math_reward.grader.rules.collections import same_collection
+from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.verdict import Stage
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
 
 MAX_EQUATIONS = 8
 

@@ -6,10 +6,12 @@ import itertools
 import math
 import re
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from math_reward.grader.syntax import (
+from math_reward.grader.errors import TooComplex
+from math_reward.grader.mathematics.evaluation import is_known
+from math_reward.grader.notation.syntax import (
     Bracketed,
+    Call,
     Collection,
     Matrix,
     Negative,
@@ -22,12 +24,9 @@ from math_reward.grader.syntax import (
     Sum,
     Symbol,
     rebuilt,
+    substituted,
     walk,
 )
-from math_reward.grader.tokens import TooComplex
-
-if TYPE_CHECKING:
-    pass
 
 MAX_ITEMS = 64
 """How many items, other than plain numbers, a list may have to be compared in any order."""
@@ -89,11 +88,6 @@ def renamed(node: Node, new: Node, old: Node) -> Node:
     return substituted(node, old.name, new)
 
 
-def substituted(node: Node, name: str, new: Node) -> Node:
-    """``node`` with ``new`` in the place of the variable ``name``."""
-    return rebuilt(node, lambda part: new if isinstance(part, Symbol) and part.name == name else None)
-
-
 def parts(node: Node) -> tuple[Node, ...]:
     return node.terms if isinstance(node, Sum) else node.factors if isinstance(node, Product) else (node,)
 
@@ -102,3 +96,17 @@ def split(node: Node) -> tuple[Node, str]:
     if isinstance(node, Quantity):
         return node.value, "" if _NO_UNIT.fullmatch(node.unit) else node.unit
     return node, ""
+
+
+def as_variables(*nodes: Node) -> tuple[Node, ...]:
+    """The nodes with a variable for every call of an unknown function, the same variable for the same call."""
+    names: list[Call] = []
+
+    def change(part: Node) -> Node | None:
+        if not isinstance(part, Call) or is_known(part.function):
+            return None
+        if part not in names:
+            names.append(part)
+        return Symbol(f"call {names.index(part)}")
+
+    return tuple(rebuilt(node, change) for node in nodes)

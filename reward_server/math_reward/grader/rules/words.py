@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from math_reward.grader.syntax import (
+from math_reward.grader.notation.syntax import (
     Constant,
     Node,
     Product,
     Symbol,
     Text,
 )
+from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.verdict import Stage
-
-if TYPE_CHECKING:
-    from math_reward.grader.compare import Comparison
 
 
 def words_of(node: Node) -> str | None:

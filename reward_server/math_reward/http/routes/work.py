@@ -175,10 +175,12 @@ _OnNoJudgement = Annotated[
 def _refuse_what_is_no_judgement(graded: list[Graded]) -> None:
     """Raises HTTPException for the first verdict that does not judge the answer."""
     for index, one in enumerate(graded):
+        if one.grade.verdict.is_judgement:
+            continue
+        said = f"Item {index}: {one.grade.detail}"
         if one.grade.verdict is Verdict.BAD_REFERENCE:
-            raise HTTPException(422, f"Item {index}: {one.grade.detail}")
-        if one.grade.verdict is Verdict.ERROR:
-            raise HTTPException(503, f"Item {index}: {one.grade.detail}", headers={"Retry-After": "1"})
+            raise HTTPException(422, said)
+        raise HTTPException(503, said, headers={"Retry-After": "1"})
 
 
 def _json(text: str, headers: dict[str, str] | None = None) -> Response:

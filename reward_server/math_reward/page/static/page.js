@@ -31,7 +31,6 @@ const STAGES = {
   structure: "its form",
   numeric: "values at points",
   sympy: "SymPy",
-  math_verify: "Math-Verify",
 };
 
 const REFRESH_MILLISECONDS = 3000;

@@ -1,0 +1,231 @@
+"""Whether an answer is the reference: as the same text, word or date, and else by the rules."""
+
+from __future__ import annotations
+
+import re
+
+from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
+from math_reward.grader.mathematics.propositions import equivalent, proposition
+from math_reward.grader.mathematics.undone import in_lowest_terms, undone
+from math_reward.grader.notation.calendar_dates import date, same_date
+from math_reward.grader.notation.declarations import compatible
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.names import SHORT_WORDS
+from math_reward.grader.notation.normalise import compact
+from math_reward.grader.notation.parse import parse
+from math_reward.grader.notation.syntax import (
+    Bracketed,
+    Collection,
+    Constant,
+    Node,
+    Number,
+    Product,
+    Symbol,
+    Text,
+    substituted,
+    symbols,
+    walk,
+)
+from math_reward.grader.notation.texts import wording
+from math_reward.grader.reading import Answer, Reference
+from math_reward.grader.rules import RULES
+from math_reward.grader.rules.collections import mentions
+from math_reward.grader.rules.comparison import Comparison
+from math_reward.grader.rules.families import same_family
+from math_reward.grader.rules.labels import Contradiction
+from math_reward.grader.verdict import Grade, Options, Stage, Verdict
+
+_GROUPED = re.compile(r"\d,\d{3}(?!\d)")
+_DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
+_CHOICE = re.compile(r"(?:\\text\w*\s?\{)?\s?(?:\(([A-J])\)|([A-J])\s?[.):])[}\s]{1,4}(\S.*)")
+_ANOTHER_CHOICE = re.compile(r"\bor\b|\([A-J]\)")
+# An answer without one of these leaves no operation undone, so its tree need not be searched.
+_OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d")
+MAX_POINTS = 4
+"""Capitals that may be the names of points: ABCD is not abcd."""
+
+
+def compared(reference: Reference, answer: Answer, options: Options) -> Grade:
+    """Whether the two are the same, and what decided it. The reference has no fault."""
+    comparison = Comparison(options, RULES)
+    try:
+        return (
+            _by_text(reference, answer, comparison)
+            or _by_form(reference, answer, comparison)
+            or _by_trees(reference, answer, comparison)
+        )
+    except TooComplex as error:
+        return _graded(reference, answer, Verdict.TOO_COMPLEX, None, f"The answer was not calculated: {error}.")
+    except Undefined as error:
+        return _graded(reference, answer, Verdict.WRONG, comparison.stage, f"The answer has no value: {error}.")
+    except Contradiction as error:
+        detail = f"The answer contradicts itself: {error}."
+        return _graded(reference, answer, Verdict.AMBIGUOUS, comparison.stage, detail)
+
+
+def _graded(
+    reference: Reference, answer: Answer, verdict: Verdict, stage: Stage | None, detail: str | None = None
+) -> Grade:
+    return Grade(verdict, answer.text, reference.given, detail, stage)
+
+
+def _by_text(reference: Reference, answer: Answer, comparison: Comparison) -> Grade | None:
+    """The grade, if the texts decide; else None."""
+    options = comparison.options
+
+    def graded(same: bool, stage: Stage) -> Grade:
+        return _graded(reference, answer, Verdict.CORRECT if same else Verdict.WRONG, stage)
+
+    if answer.text == reference.text and not options.evaluated:
+        return graded(True, Stage.STRING)
+    if answer.is_integer and reference.is_integer and not options.rel_tol:
+        same = int(answer.text) == int(reference.text)
+        rule = None if same else RULES[-1].sentence
+        return Grade(Verdict.CORRECT if same else Verdict.WRONG, answer.text, reference.given, None, Stage.EXACT, rule)
+    if not answer.normal:
+        return _graded(reference, answer, Verdict.NO_ANSWER, None, "The box is empty.")
+    if reference.proposition is not None:
+        said = proposition(answer.text)
+        return graded(said is not None and equivalent(reference.proposition, said), Stage.STRUCTURE)
+    if reference.day is not None:
+        day = date(answer.text)
+        return graded(day is not None and same_date(reference.day, day), Stage.STRUCTURE)
+    if compact(answer.normal) == reference.compact and not options.evaluated:
+        return graded(True, Stage.STRING)
+    if reference.wording is not None and _same_words(comparison, reference, answer):
+        return graded(True, Stage.STRING)
+    return None
+
+
+def _by_form(reference: Reference, answer: Answer, comparison: Comparison) -> Grade | None:
+    """The grade of an answer that is not mathematics, or leaves something to be done; else None."""
+    options = comparison.options
+    try:
+        tree = answer.reading.tree
+    except TooComplex as error:
+        return _graded(reference, answer, Verdict.TOO_COMPLEX, None, f"The answer was not parsed: {error}.")
+    except NotMathematics as error:
+        if _is_choice(comparison, reference, answer):
+            return _graded(reference, answer, Verdict.CORRECT, Stage.STRUCTURE)
+        return _graded(reference, answer, Verdict.WRONG, Stage.STRING, f"The answer cannot be read: {error}.")
+    expected = reference.reading.tree
+    if not options.allow_unevaluated and _OPERATION.search(answer.normal) and undone(tree) - undone(expected):
+        detail = "The answer leaves an operation undone."
+    elif options.evaluated and _is_number(expected) and not in_lowest_terms(tree):
+        detail = "The answer is not a number in lowest terms."
+    else:
+        return None
+    return _graded(reference, answer, Verdict.UNEVALUATED, Stage.STRUCTURE, detail)
+
+
+def _by_trees(reference: Reference, answer: Answer, comparison: Comparison) -> Grade:
+    (expected, ranges), (tree, domains) = reference.reading, answer.reading
+    tree = _with_i(expected, tree)
+    same_word = _as_one_word(answer.normal, reference.normal)
+    if same_word is not None and all(isinstance(side, (Product, Text)) for side in (tree, expected)):
+        return _graded(reference, answer, Verdict.CORRECT if same_word else Verdict.WRONG, Stage.STRING)
+    if not compatible(ranges, domains):
+        detail = "A parameter has a different range in the reference."
+        return _graded(reference, answer, Verdict.WRONG, Stage.STRUCTURE, detail)
+    verdict, detail = Verdict.WRONG, ""
+    if (
+        comparison.same(expected, tree)
+        or _is_choice(comparison, reference, answer)
+        or same_family(comparison, expected, tree, (reference.normal, answer.normal), declared=bool(ranges or domains))
+        or _same_otherwise(comparison, reference, answer, tree)
+    ):
+        verdict = Verdict.CORRECT
+    elif mentions(comparison, expected, tree):
+        verdict, detail = Verdict.AMBIGUOUS, "The answer has several values, of which the reference is one."
+    rule = None if comparison.rule is None else comparison.rule.sentence
+    return Grade(verdict, answer.text, reference.given, detail or None, comparison.stage, rule, comparison.difference)
+
+
+def _same_words(comparison: Comparison, reference: Reference, answer: Answer) -> bool:
+    """Whether both have the same words in the same order, with the same mathematics between them."""
+    expected, said = reference.wording, wording(answer.normal)
+    if expected is None or said is None or said.words != expected.words:
+        return False
+    try:
+        return all(
+            left == right or comparison.same(parse(left), parse(right))
+            for left, right in zip(expected.between, said.between, strict=True)
+        )
+    except (NotMathematics, TooComplex, Undefined, Contradiction):
+        return False
+
+
+def _with_i(expected: Node, answer: Node) -> Node:
+    """The answer with i for j, as engineers write ``3 + 4j``, if the reference has an i and no j."""
+    if "j" not in symbols(answer) or "j" in symbols(expected):
+        return answer
+    return substituted(answer, "j", Constant("i")) if Constant("i") in walk(expected) else answer
+
+
+def _as_one_word(answer: str, expected: str) -> bool | None:
+    """Whether both are the same word: ``bob`` is ``Bob``, and ``god`` is not ``dog``, although as products of letters
+    these are equal. None if they may be products, letters of choices or points.
+    """
+    if not (answer.isascii() and expected.isascii() and answer.isalpha() and expected.isalpha()):
+        return None
+    if min(len(answer), len(expected)) < 2 or set(answer + expected) <= set("ABCDEFGH"):
+        return None  # Letters of choices have no order.
+    if answer.lower() == expected.lower():
+        if len(answer) == 2 and answer.lower() not in SHORT_WORDS:
+            return None  # xY is not xy
+        points = len(answer) <= MAX_POINTS and {answer, expected} == {answer.upper(), answer.lower()}
+        return None if answer == expected else not points or answer.lower() in SHORT_WORDS
+    return False if min(len(answer), len(expected)) > 2 else None
+
+
+def _is_number(tree: Node) -> bool:
+    try:
+        return exact(tree) is not None
+    except (Undefined, TooComplex):
+        return False
+
+
+def _is_choice(comparison: Comparison, reference: Reference, answer: Answer) -> bool:
+    """Whether ``answer`` is a choice with its letter and its text: "(C) 42" for the reference C, or for 42."""
+    choice = _CHOICE.fullmatch(answer.normal)
+    if choice is None or _ANOTHER_CHOICE.search(choice[3]):
+        return False
+    expected = reference.reading.tree
+    if isinstance(expected, Symbol):
+        return expected.name == (choice[1] or choice[2])
+    try:
+        return comparison.same(expected, parse(choice[3]))
+    except (NotMathematics, TooComplex, Undefined, Contradiction):
+        return False
+
+
+def _same_otherwise(comparison: Comparison, reference: Reference, answer: Answer, tree: Node) -> bool:
+    """Whether the two are the same if their commas are read in the other way.
+
+    ``100,200`` is a list if the other side is one; ``2,5`` is two and a half if the other side has as many places.
+    """
+    other = reference.reading.tree
+    decimal = _DECIMAL_COMMA.fullmatch(answer.normal)
+    try:
+        said = _DECIMAL_COMMA.fullmatch(reference.text.strip())
+        if (
+            said
+            and type(tree) is Number
+            and tree.places == len(said[2])
+            and (len(said[2]) != 3 or said[1] in ("0", "-0"))
+        ):
+            other = parse(f"{said[1]}.{said[2]}")
+        elif decimal and type(other) is Number and type(tree) is Collection and other.places == len(decimal[2]):
+            tree = parse(f"{decimal[1]}.{decimal[2]}")
+        elif type(tree) is Collection and _GROUPED.search(reference.text):
+            other = parse(reference.text, thousands=False)
+        elif type(other) is Collection and _GROUPED.search(answer.normal):
+            tree = parse(answer.text, thousands=False)
+        else:
+            return False
+        if type(other) is Collection and type(tree) is Collection:
+            # A list that is read only because the other side is one must at least have its order.
+            other, tree = (Bracketed("(", ")", side.items) for side in (other, tree))
+    except (NotMathematics, TooComplex):
+        return False  # It cannot be read in the other way.
+    return comparison.same(other, tree)

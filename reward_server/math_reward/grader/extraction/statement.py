@@ -1,0 +1,349 @@
+r"""Finds the final answer of a completion: the content of its last box, or else what its last words state.
+
+It takes the first that it finds of: a box; in lenient mode also ``<answer>`` tags; the whole completion, if it is only
+an answer; the text after the last phrase such as "the answer is"; the letter of a choice; the last line, if it is only
+an answer; the last formula or number, if the text ends with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass, field
+
+from math_reward.grader.extraction.boxes import BOX, last_boxes
+from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, last_phrase
+from math_reward.grader.extraction.special_tokens import EMPHASIS, SPECIAL_TOKEN, before_next_turn
+from math_reward.grader.extraction.values_at_end import whole_of
+from math_reward.grader.verdict import Mode
+from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
+from math_reward.grader.words.functions import SPELLED
+from math_reward.grader.words.number_words import number_in_words
+from math_reward.grader.words.units import UNITS
+
+SCANNED_CHARACTERS = 100_000
+"""How much of a completion's end is searched for a box."""
+TAIL_CHARACTERS = 3_000
+"""How much of the end is searched for an answer that is not in a box."""
+MAX_JOINED = 8
+"""How many formulas can be one answer together."""
+WHOLE_CHARACTERS = 400
+"""A longer text is never only an answer."""
+
+_TOKENS = re.compile(SPECIAL_TOKEN)
+_TAG = re.compile(r"<answer>(.{1,2000}?)</answer>", re.IGNORECASE | re.DOTALL)
+_FORMULA = re.compile(
+    # A dollar sign beside a space or before a digit is a currency: "$5 + $6 = $11".
+    r"\$\$(?P<display>.+?)\$\$|(?<!\\)\$(?P<inline>(?=\S)(?:[^$\n]|\\\$)+?(?<=[^\s\\])|(?=\s)[^$\n]+?\s)\$(?!\d)"
+    # No formula begins within another, else a text of openings alone takes quadratic time; a matrix has \\( and \\[.
+    r"|\\\((?P<round>(?:(?!(?<!\\)\\\().)+?)\\\)|\\\[(?P<square>(?:(?!(?<!\\)\\\[).)+?)\\\]",
+    re.DOTALL,
+)
+_NUMBER = re.compile(
+    r"(?<![^\W\u3040-\u9fff\uac00-\ud7af])(?<!\.)(?P<number>[-−–]?\s?\\?[$€£]?\s?(?:\d{1,3}(?:,\d{3})+(?![\d,])(?:\.\d+)?|\d+,\d{1,2}(?![\d,.])|\d+(?:\.\d+)?|\.\d+)"
+    rf"(?:{UNITS_AFTER_DIGITS})?"
+    r"(?:\s?/\s?\d+(?:\.\d+)?)?(?:\s?\\?%|\s?percent|\s?°|\^\\circ|\^\{\\circ\})?)"
+    # A unit may follow without a space, but no other letter and no more of the number.
+    r"(?![.,]?\d)(?=[^a-zA-Z_]|$|(?:[cmk]?m|[km]?[gl]|s|h|ft|in|[ap]m|mph|[KMGkm]?[Bb]|th|st|nd|rd)(?![a-zA-Z]))"
+)
+# "Question 42" names a question.
+_NAMED = re.compile(
+    r"(?:question|problem|exercise|step|case|part|example|figure|fig|equation|eq|page|chapter|section|line|item|no"
+    r"|number|option|method|approach|version|theorem|lemma|day|q)\.?\s?\#?\s?$",
+    re.IGNORECASE,
+)
+_REFUSAL = re.compile(
+    r"\b(?:i )?(?:do ?n[o']t|don't|cannot|can't|can not|could ?n[o']t|could not|unable to) "
+    r"(?:know|determine|solve|answer|find|tell|say|compute|figure|be (?:determined|solved|found|answered))",
+    re.IGNORECASE,
+)
+# "... 9 + 6 = 15 liters of the 24 liters": the result of the last calculation, unless another clause follows it.
+_RESULT = re.compile(r"= ?")
+_CLAUSE = re.compile(
+    r"[,;:=]|\b(?:so|then|we|is|are|gives?|gets?|because|since|but|and|thus|hence|which|there)\b", re.IGNORECASE
+)
+_BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])")
+# "It is not 42", "42 is wrong": the text denies the number.
+_DENIED_BEFORE = re.compile(
+    r"(?:\bnot|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly|\b(?:might|could|may|can) be|\bor|\bone of"
+    r"|\beither|\bbetween|\b(?:less|more|fewer|greater|smaller|larger|other|higher|lower) than"
+    r"|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s{1,9}(?:[\w.]{1,20},?\s{1,9}){0,2}[$\\(]{0,3}$",
+    re.IGNORECASE,
+)
+_DENIED_IN_CHINESE = re.compile(
+    r"(?:不(?:是|等于|为|到|超过|足|可能是)|[大小多少]于|超过|可能是|至[少多]|最[少多]|或者?是?)\s?$"
+)
+_DENIED_AFTER = re.compile(
+    r"[$\\) ]{0,6}(?:is|was|are|were|does|do)? ?(?:not\b|n't\b|wrong\b|incorrect\b)", re.IGNORECASE
+)
+_CHOICE = re.compile(
+    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|option|choice|answer)\s*:?\s*)\(?(?P<letter>[A-J])\)?\s*(?:[.)]|$|because\b|since\b)",
+)
+_LETTER_FIRST = re.compile(r"\(?(?P<letter>[A-J])\)?(?:[.,:)]|$)(?:\s|$)")
+_LETTER_ALONE = re.compile(r"\**\(?(?P<letter>[A-J])\)?\**[.)]?\**")
+_YES_OR_NO = re.compile(r"(?P<word>yes|no|true|false)\b(?:[.,!:;]|$)", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\n\n|[!?。](?=\s|$)|。")
+_PROSE_WORD = re.compile(r"(?<!\\)(?<![a-zA-Z])[^\W\d_]{2,}")
+_LATEX_WORD = re.compile(r"\\[a-zA-Z]+|(?<=\\begin\{)\w+|(?<=\\end\{)\w+|\\(?:text|mathrm|operatorname)\s?\{[^{}]*\}")
+_VALUE_FIRST = re.compile(r"[\w$\\(){}\[\]+\-−.,/^√π%° ]{0,80}$")
+_OPERATOR_AT_END = re.compile(r"[-+*/^=<>(,\[]\s?$")
+_OPERATOR_AT_BEGIN = re.compile(r"\s?[-+*/^=<>)\]]")
+_IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+_AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")
+# 小明有6个苹果: one number among words.
+_COUNTED = re.compile(
+    r"[\u3040-\u9fff]{1,20}(?<!第)"
+    rf"(-?\d{{1,12}}(?:\.\d{{1,12}})?(?:/\d{{1,12}}|{UNITS_AFTER_DIGITS})?)(?!{UNITS_AFTER_DIGITS})[\u3040-\u9fff]{{1,8}}"
+)
+_NUMBER_WORDS = re.compile(r"(?:\bis|\bare|\bequals|=)\s+([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$", re.IGNORECASE)
+_FENCE = re.compile(r"```\w{0,12}")
+# "15, not 16": the second number is denied.
+_CONTRAST = re.compile(r",? (?:and )?not \$?-?[\d.]{1,12}\$?[.!\s]{0,3}$")
+_TRUTH = re.compile(
+    r"(?:^|[.;,\n]\s?|\b(?:so|thus|hence|therefore)\s)(?:the|this)\s(?:statement|claim|proposition|assertion|conjecture)"
+    r"\sis\s(true|false)[.!\s]{0,3}$",
+    re.IGNORECASE,
+)
+_CHOICE_AND_VALUE = re.compile(r"\(?[A-J]\) ?(?:[^A-Za-z]{1,60}|\$[^$]{1,60}\$)")
+_CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if)\s?$", re.IGNORECASE)
+_MATHEMATICS = frozenset([*SPELLED, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "Rational", "Interval"])
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A final answer as the completion states it."""
+
+    text: str
+    boxed: bool
+    r"""True for the content of a ``\boxed{...}`` or ``\fbox{...}``, False for an answer found in prose."""
+    alternatives: bool = False
+    """True if the completion offers several boxes as alternatives: ``\\boxed{1}`` or ``\\boxed{2}``."""
+    before: str = field(default="", compare=False)
+    """The text before a single answer, which may equate it with something else."""
+    after: str = field(default="", compare=False)
+    """The text after it."""
+
+
+def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None:
+    r"""The final answer of a completion, or None if it has none.
+
+    Text before the last ``</think>`` and after the next message of the user does not count. A box that is never closed
+    was cut off, so there is no answer.
+    """
+    text = completion.rpartition("</think>")[2].partition("<think>")[0]  # A thought that never ends has no answer.
+    text = before_next_turn(text[-SCANNED_CHARACTERS:])
+    boxes = last_boxes(text)
+    if boxes is not None:
+        if not any(boxes.contents):
+            return None
+        around = (boxes.before, boxes.after) if len(boxes.contents) == 1 else ("", "")
+        return Statement(", ".join(boxes.contents), True, boxes.alternatives, *around)
+    if mode is Mode.STRICT or BOX.search(text):
+        return None
+    text = _FENCE.sub("\n", text) if "```" in text else text
+    text = EMPHASIS.sub(r"\1", _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:])
+    tag = _last(_TAG, text)
+    text = tag[1].strip() if tag else text
+    found = _in_prose(text)
+    if not found:
+        return None
+    before, _, after = text.rpartition(found)
+    return Statement(found, boxed=False, before=before, after=after)
+
+
+def last_boxed(text: str) -> str | None:
+    r"""The content of the last closed ``\boxed{...}`` or ``\fbox{...}``, inner boxes unwrapped, or None.
+
+    Different boxes with nothing but commas or "and" between them are one answer: ``\boxed{1}, \boxed{2}`` is ``1, 2``.
+    """
+    boxes = last_boxes(text[-SCANNED_CHARACTERS:])
+    return None if boxes is None else ", ".join(boxes.contents)
+
+
+def _in_prose(text: str) -> str | None:
+    hope = _last(HOPE, text)
+    if hope is not None:
+        text = text[: hope.start()].rstrip()
+    if not text:
+        return None
+    text = text[:-60] + _CONTRAST.sub("", text[-60:])
+    phrase = last_phrase(text)
+    if phrase is None and is_bare(text):
+        return text.rsplit("\n", 1)[-1].strip() if "\\begin" not in text else text
+    if phrase is not None:
+        rest = text[FILLER.match(text, phrase.end()).end() :]  # type: ignore[union-attr]
+        found = _stated(rest) if rest.strip() else None
+        if found:
+            return found
+    if _REFUSAL.search(text[-300:]):
+        return None
+    if truth := _TRUTH.search(text[-60:]):
+        return truth[1]
+    return _choice(text) or _last_line(text) or _value_at_end(text)
+
+
+def is_bare(text: str) -> bool:
+    """Whether a text is only an answer: no words but functions, units and "or"."""
+    if len(text) > WHOLE_CHARACTERS or not text:
+        return False
+    words = _PROSE_WORD.findall(_LATEX_WORD.sub(" ", text))
+    return all(word in _MATHEMATICS or word.lower() in _MATHEMATICS for word in words)
+
+
+def _choice(text: str) -> str | None:
+    """The letter of a choice at the end; or a letter, yes or no at the start of a short text."""
+    found = _CHOICE.search(text[-60:])
+    if found and not _DENIED_BEFORE.search(text[-60:][: found.start("letter")]) and "n't be" not in text[-60:]:
+        return found["letter"]
+    if (
+        "\n" not in text.strip()
+        and len(text) <= 120
+        and (found := _LETTER_FIRST.match(text) or _YES_OR_NO.match(text))
+    ):
+        return found[1]
+    return None
+
+
+def _last_line(text: str) -> str | None:
+    """The last line, if it is only an answer."""
+    before, _, line = text.rstrip().rpartition("\n")
+    line = line.strip().strip("*").strip()
+    letter = _LETTER_ALONE.fullmatch(line)
+    if letter:
+        return letter["letter"]
+    return line if before and line and is_bare(line) and _VALUE_FIRST.fullmatch(line) else None
+
+
+def _value_at_end(text: str) -> str | None:
+    formula = _last(_FORMULA, text)
+    if formula is not None and _CONDITION.search(text[max(0, formula.start() - 12) : formula.start()]):
+        formula = _last(_FORMULA, text[: formula.start()])
+        if formula is not None:
+            return _from_formula(formula)
+    number = _last_number(text)
+    last = max((match for match in (formula, number) if match), key=lambda match: match.end(), default=None)
+    if last is not None and _is_denied(text, last):
+        return None
+    if formula is not None and (number is None or number.start() < formula.end()):
+        if _OPERATOR_AT_END.search(text[max(0, formula.start() - 2) : formula.start()]) or _OPERATOR_AT_BEGIN.match(
+            text, formula.end()
+        ):
+            return None  # The formula is part of a larger expression.
+        return _joined(text, formula)
+    spelled = _NUMBER_WORDS.search(text[-80:]) if last is None else None
+    if spelled is not None and number_in_words(spelled[1].lower()) is not None:
+        return spelled[1]
+    if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
+        return None
+    return whole_of(text, number.start("number"), number.end("number"))
+
+
+def _is_denied(text: str, value: re.Match[str]) -> bool:
+    """Whether the text around a value denies or doubts it: "not 42", "more than 42", "42?", "42 is wrong"."""
+    before = text[max(0, value.start() - 40) : value.start()].rstrip()
+    return (
+        text[value.end() : value.end() + 1] == "?"
+        or _DENIED_IN_CHINESE.search(before[-8:]) is not None
+        or _DENIED_BEFORE.search(before + " ") is not None
+        or _DENIED_AFTER.match(text, value.end()) is not None
+    )
+
+
+def _joined(text: str, formula: re.Match[str]) -> str | None:
+    """The last formula and those that "and", "or" or commas join to it: "$x = 1$ and $x = 2$"."""
+    parts = [_from_formula(formula)]
+    start = formula.start()
+    for before in reversed(list(_FORMULA.finditer(text, 0, start))[-MAX_JOINED:]):
+        gap = _BETWEEN.match(text, before.end())
+        if gap is None or gap.end() != start:
+            break
+        parts.append(r"\text{ or }" if gap["alternative"] else ",")
+        parts.append(_from_formula(before))
+        start = before.start()
+    return None if None in parts else " ".join(part for part in reversed(parts) if part)
+
+
+def _last(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
+    return next(iter(deque(pattern.finditer(text, start), maxlen=1)), None)
+
+
+def _last_number(text: str) -> re.Match[str] | None:
+    number = _last(_NUMBER, text)
+    if number is None:
+        return None
+    line = text.rfind("\n", 0, number.start()) + 1
+    result = _last(_RESULT, text, line)
+    calculated = _NUMBER.match(text, result.end()) if result else None
+    if calculated and not _CLAUSE.search(text, calculated.end()):
+        return calculated
+    return number
+
+
+def _stated(rest: str) -> str | None:
+    """The answer at the start of the text after "the answer is"."""
+    rest = rest.strip()
+    formula = _FORMULA.match(rest)
+    if formula:
+        return _formulas(formula, rest)
+    end = _SENTENCE_END.search(rest)
+    if end and end[0].startswith("?"):
+        return None
+    sentence = (rest[: end.start()] if end else rest).strip().strip("*").strip()
+    sentence = ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip()
+    if len(sentence) > 200 or (len(_IDEOGRAPHS.findall(sentence)) > 6 and _NUMBER.search(rest)):
+        return None  # An explanation follows, and its last value counts.
+    if sentence.endswith("}") and "{" not in sentence:
+        sentence = sentence.rstrip('"} ')  # {"answer": 15}
+    if (said := _YES_OR_NO.match(sentence)) and sentence[said.end("word") :][:1] in (",", ".", ""):
+        return said["word"]
+    if _CHOICE_AND_VALUE.fullmatch(sentence):
+        return f"({sentence.removeprefix('(')}"
+    if "【" in sentence:
+        sentence = sentence.partition("【")[0].strip()
+    if _IDEOGRAPHS.search(sentence) and (counted := _COUNTED.fullmatch(sentence)):
+        return None if _DENIED_IN_CHINESE.search(sentence[: counted.start(1)]) else counted[1]
+    if _IDEOGRAPHS.search(sentence) and (value := _AFTER_EQUALS.search(sentence)):
+        return value[1]
+    if re.fullmatch(r"\(?[A-J]\)?", sentence):
+        return sentence.strip("()")
+    letter = re.match(r"\(?([A-J])(?:[\s:.,)]|$)", sentence)
+    if re.match(r"\(?[A-J]\)?,? (?:or|and)\b", sentence):
+        return sentence
+    if letter and (sentence.startswith("(") or re.match(r"[A-J](?:[,:.)]| [a-z])", sentence)):
+        return letter[1]
+    inner = _last(_FORMULA, sentence)
+    if inner is not None:
+        words = _PROSE_WORD.findall(sentence[inner.end() :])
+        number = _last(_NUMBER, sentence[inner.end() :])
+        if number is not None and words and words[-1].lower() not in ("when", "where", "for", "with", "if", "and"):
+            return number["number"]  # "The largest $n$ is 34."
+        return _from_formula(inner) if _only_words_before(sentence, inner) else sentence
+    words = re.findall(r"[A-Za-z]{2,}", sentence)
+    if len(words) <= 4:
+        return sentence or None
+    number = _last(_NUMBER, sentence)
+    return whole_of(sentence, number.start("number"), number.end("number")) if number else None
+
+
+def _only_words_before(sentence: str, formula: re.Match[str]) -> bool:
+    """False for "all integers $k \\ge 2$": there the words are a part of the answer."""
+    words = _PROSE_WORD.findall(sentence[: formula.start()])
+    return not words or words[0].lower() not in ("all", "every", "any", "odd", "even", "no")
+
+
+def _formulas(first: re.Match[str], text: str) -> str | None:
+    """A formula and those that "or", "and" or commas join to it: "$x = 3$ or $x = 4$" is not $x = 3$."""
+    answer = _from_formula(first, tail=text[first.end() :])
+    end = first.end()
+    while (gap := _BETWEEN.match(text, end)) and (following := _FORMULA.match(text, gap.end())):
+        joint = r" \text{ or } " if gap["alternative"] else ", "
+        answer = f"{answer}{joint}{_from_formula(following)}"
+        end = following.end()
+    return answer
+
+
+def _from_formula(match: re.Match[str], tail: str = "") -> str | None:
+    content = next((part for part in match.groups() if part is not None), "").strip()
+    # "$28$ %" and "$28$ percent" are 28 percent.
+    unit = re.match(r"\s?(\\?%|percent\b|pct\b)", tail)
+    return f"{content} {unit[1]}" if unit and content else content or None

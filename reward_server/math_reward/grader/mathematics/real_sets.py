@@ -1,0 +1,381 @@
+r"""Brings sets of real numbers into one form: ``x > 2``, ``(2, \infty)``, ``\{x \mid 2 < x\}``, ``x \ne 3``,
+``(-\infty, 3) \cup (3, \infty)``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from math_reward.grader.errors import TooComplex
+from math_reward.grader.mathematics import corners
+from math_reward.grader.mathematics.linear import first_degree
+from math_reward.grader.mathematics.numeric import constant
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
+    ZERO,
+    Bracketed,
+    Call,
+    Collection,
+    Constant,
+    Negative,
+    Node,
+    Number,
+    PlusMinus,
+    Quotient,
+    Relation,
+    SetBuilder,
+    SetOperation,
+    Sum,
+    Symbol,
+    symbols,
+    walk,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An end of an interval: its value as a float, whether it is in the interval, and its tree (None for infinity)."""
+
+    value: float
+    closed: bool
+    node: Node | None = None
+
+
+Interval = tuple[End, End]
+Intervals = list[Interval]
+"""In order, disjoint, and not touching each other."""
+
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_EVERYTHING: Interval = (End(-math.inf, False), End(math.inf, False))
+
+
+def is_set_like(node: Node) -> bool:
+    """Whether ``node`` can only be a set of reals, and not a tuple, a list or a number."""
+    if isinstance(node, (SetOperation, SetBuilder)):
+        return True
+    if isinstance(node, Relation):
+        return any(operator in _MIRRORED or operator == "!=" for operator in node.operators)
+    if isinstance(node, Bracketed) and len(node.items) == 2:
+        mixed = (node.left, node.right) not in (("(", ")"), ("[", "]"))
+        return mixed or any(_infinite(item) for item in node.items)
+    if isinstance(node, Collection) and node.kind == "or":
+        return any(is_set_like(item) for item in node.items)
+    if isinstance(node, Collection) and node.kind == "list":
+        return all(
+            (isinstance(item, Collection) and item.kind == "or" and is_set_like(item))
+            or (isinstance(item, Relation) and (is_set_like(item) or item.operators == ("in",)))
+            for item in node.items
+        )
+    return isinstance(node, Constant) and node.name in ("reals", "emptyset")
+
+
+@dataclass(frozen=True, slots=True)
+class RealSet:
+    """A set of reals: the numbers in ``intervals`` and in ``domain`` (``reals``, ``integers``, ``naturals`` ...)."""
+
+    intervals: Intervals
+    domain: str = "reals"
+    variable: str | None = None
+    """The name of its elements if it is an inequality: ``x > 2`` is not ``y > 2``."""
+
+
+def real_set(node: Node) -> RealSet | None:
+    """``node`` as a set of reals; None if it is not one or its ends are not known."""
+    if isinstance(node, SetBuilder):
+        return _built(node)
+    if isinstance(node, Collection) and node.kind == "list":
+        return _restricted(node.items)
+    found = intervals(node)
+    if found is None:
+        return None
+    names = symbols(node) if isinstance(node, (Relation, Collection)) else set()
+    return RealSet(found, variable=names.pop() if len(names) == 1 else None)
+
+
+def _built(node: SetBuilder) -> RealSet | None:
+    """A set builder; the domain may stand on either side of the bar."""
+    variable, domain = node.variable, "reals"
+    if isinstance(variable, Relation) and variable.operators == ("in",):
+        domain = variable.operands[1].name if isinstance(variable.operands[1], Constant) else ""
+        variable = variable.operands[0]
+    if not isinstance(variable, Symbol) or not domain:
+        return None
+    inner = real_set(node.condition)
+    if inner is None or inner.variable not in (None, variable.name):
+        return None
+    if "reals" not in (domain, inner.domain) and domain != inner.domain:
+        return None
+    return RealSet(inner.intervals, inner.domain if domain == "reals" else domain)
+
+
+def _restricted(items: tuple[Node, ...]) -> RealSet | None:
+    """Inequalities of one variable that hold together, with or without a domain: ``x > 3, x \\in \\mathbb{Z}``. Two
+    that cannot hold together are alternatives: ``x < 1, x > 2``.
+    """
+    domain, parts = "reals", list[Intervals]()
+    names: set[str] = set()
+    for item in items:
+        names |= symbols(item)
+        if isinstance(item, Relation) and item.operators == ("in",) and isinstance(item.operands[1], Constant):
+            domain = item.operands[1].name
+            continue
+        part = intervals(item) if isinstance(item, (Relation, Collection)) and is_set_like(item) else None
+        if part is None:
+            return None
+        parts.append(part)
+    if len(names) != 1 or not parts:
+        return None
+    result = [_EVERYTHING]
+    for part in parts:
+        result = _intersection(result, part)
+    if not result and len(parts) == 2:
+        result = _merged([*parts[0], *parts[1]])
+    return RealSet(result, domain, *names)
+
+
+def same_sets(left: RealSet, right: RealSet, same_end: Callable[[Node, Node], bool]) -> bool:
+    """Whether two sets are equal. ``same_end`` compares two ends: floating point alone never decides."""
+    if left.domain != right.domain or (
+        left.variable is not None and right.variable is not None and left.variable != right.variable
+    ):
+        return False
+    left_ends, right_ends = _ends(left), _ends(right)
+    if len(left_ends) != len(right_ends):
+        return False
+    for a, b in zip(left_ends, right_ends, strict=True):
+        if a.closed != b.closed or (a.node is None) != (b.node is None):
+            return False
+        if a.node is None or b.node is None:
+            if a.value != b.value:
+                return False
+        elif abs(a.value - b.value) > 1e-9 * max(1.0, abs(a.value)) or not same_end(a.node, b.node):
+            return False
+    return True
+
+
+def _ends(found: RealSet) -> list[End]:
+    """The ends in order. Those of a set of whole numbers are in the set: x > 2 is x >= 3 there."""
+    ends = [end for part in found.intervals for end in part]
+    if found.domain not in ("integers", "naturals"):
+        return ends
+    return [_whole_end(end, lowest=index % 2 == 0) for index, end in enumerate(ends)]
+
+
+def _whole_end(end: End, *, lowest: bool) -> End:
+    value = None if end.node is None else exact(end.node)
+    if value is None:
+        return end
+    whole = math.ceil(value) if lowest else math.floor(value)
+    if whole == value and not end.closed:
+        whole += 1 if lowest else -1
+    return End(whole, True, Number(Fraction(whole)))
+
+
+def intervals(node: Node) -> Intervals | None:
+    """A set of reals without a domain of its own, as intervals; None if it is not one or its ends are not known."""
+    found = _intervals(node)
+    return None if found is None else _merged(found)
+
+
+def _intervals(node: Node) -> Intervals | None:
+    if isinstance(node, Bracketed):
+        return _bracketed(node)
+    if isinstance(node, Relation):
+        return _relation(node)
+    if isinstance(node, SetBuilder):
+        built = _built(node)
+        return None if built is None or built.domain != "reals" else built.intervals
+    if isinstance(node, SetOperation):
+        return _operation(node)
+    if isinstance(node, Collection):
+        if node.kind == "or":
+            return _union(node.items)
+        points: Intervals = []
+        for item in node.items:
+            found = _points(item)
+            if found is None:
+                return None
+            points += found
+        return points
+    if isinstance(node, Constant) and node.name == "reals":
+        return [_EVERYTHING]
+    if isinstance(node, Constant) and node.name == "emptyset":
+        return []
+    return _points(node)
+
+
+def _points(node: Node) -> Intervals | None:
+    if isinstance(node, PlusMinus):
+        left = node.left or ZERO
+        both = [Sum((left, node.right)), Sum((left, Negative(node.right)))]
+        found = [_points(side) for side in both]
+        return None if any(side is None for side in found) else [p for side in found for p in side or []]
+    value = constant(node)
+    return None if value is None else [(End(value, True, node), End(value, True, node))]
+
+
+def _infinite(node: Node) -> int:
+    if isinstance(node, Constant) and node.name == "infinity":
+        return 1
+    return -_infinite(node.operand) if isinstance(node, Negative) else 0
+
+
+def _end(node: Node, closed: bool) -> End | None:
+    if sign := _infinite(node):
+        return End(sign * math.inf, False)
+    value = constant(node)
+    return None if value is None else End(value, closed, node)
+
+
+def _bracketed(node: Bracketed) -> Intervals | None:
+    if len(node.items) != 2:
+        return None
+    low = _end(node.items[0], node.left == "[")
+    high = _end(node.items[1], node.right == "]")
+    if low is None or high is None or low.value > high.value:
+        return None
+    if low.value == high.value and (low.node is None or high.node is None or not (low.closed and high.closed)):
+        return None
+    return [(low, high)]
+
+
+def _relation(node: Relation) -> Intervals | None:
+    if node.operators == ("in",):
+        return _intervals(node.operands[1]) if type(node.operands[0]) is Symbol else None
+    operands = [_as_variable(operand) for operand in node.operands]
+    names = set().union(*map(symbols, operands))
+    if len(names) != 1:
+        return None
+    result: Intervals = [_EVERYTHING]
+    for operator, left, right in zip(node.operators, operands, operands[1:], strict=False):
+        part = _inequality(operator, left, right, names)
+        if part is None:
+            return None
+        result = _intersection(result, part)
+    return result
+
+
+def _as_variable(node: Node) -> Node:
+    """A variable in the place of f(x): 0 < f(x) < 1 bounds a value as 0 < y < 1 does."""
+    return Symbol(str(node)) if isinstance(node, Call) and node.function.startswith("apply ") else node
+
+
+def _inequality(operator: str, left: Node, right: Node, names: set[str]) -> Intervals | None:
+    if isinstance(left, Symbol) and not symbols(right):
+        return _side(operator, _end(right, operator in ("<=", ">=", "=")))
+    if isinstance(left, Call) and left.function == "abs" and not symbols(right):
+        return _absolute(operator, left.arguments[0], right, names)
+    if isinstance(right, Call) and right.function == "abs" and not symbols(left):
+        return _absolute(_MIRRORED.get(operator, operator), right.arguments[0], left, names)
+    if isinstance(right, Symbol) and not symbols(left):
+        return _side(_MIRRORED.get(operator, operator), _end(left, operator in ("<=", ">=", "=")))
+    (name,) = names
+    return _linear(operator, Sum((left, Negative(right))), name)
+
+
+def _linear(operator: str, difference: Node, name: str) -> Intervals | None:
+    """The solutions of an inequality whose ``difference`` is of first degree in ``name``; None if it is not."""
+    if corners.has_branches(difference) or any(isinstance(p, Call) and symbols(p) for p in walk(difference)):
+        return None
+    try:
+        line = first_degree(difference, name)
+    except TooComplex:
+        return None
+    if line is None or not (steepness := constant(line[0])):
+        return None
+    slope, rest = line
+    if steepness < 0:
+        operator = _MIRRORED.get(operator, operator)
+    return _side(operator, _end(Quotient(Negative(rest), slope), operator in ("<=", ">=", "=")))
+
+
+def _absolute(operator: str, inside: Node, bound: Node, names: set[str]) -> Intervals | None:
+    """``|inside| < bound`` and the like."""
+    limit = constant(bound)
+    if limit is None or limit < 0:
+        return None
+    above = _inequality(operator, inside, bound, names)
+    below = _inequality(_MIRRORED.get(operator, operator), inside, Negative(bound), names)
+    if above is None or below is None:
+        return None
+    if operator in ("<", "<=", "!="):
+        return _intersection(above, below)
+    return _merged([*above, *below])
+
+
+def _side(operator: str, end: End | None) -> Intervals | None:
+    if end is None:
+        return None
+    if operator in ("<", "<="):
+        return [(End(-math.inf, False), end)]
+    if operator in (">", ">="):
+        return [(end, End(math.inf, False))]
+    if operator == "=":
+        return [(end, end)]
+    if operator == "!=":
+        hole = End(end.value, False, end.node)
+        return [(End(-math.inf, False), hole), (hole, End(math.inf, False))]
+    return None
+
+
+def _union(nodes: tuple[Node, ...]) -> Intervals | None:
+    result: Intervals = []
+    for node in nodes:
+        part = _intervals(node)
+        if part is None:
+            return None
+        result += part
+    return result
+
+
+def _operation(node: SetOperation) -> Intervals | None:
+    if node.operator == "union":
+        return _union(node.operands)
+    parts = [intervals(operand) for operand in node.operands]
+    if parts[0] is None:
+        return None
+    result = parts[0]
+    for part in parts[1:]:
+        if part is None:
+            return None
+        result = _intersection(result, part if node.operator == "intersection" else _complement(part))
+    return result
+
+
+def _intersection(left: Intervals, right: Intervals) -> Intervals:
+    result: Intervals = []
+    for a_low, a_high in left:
+        for b_low, b_high in right:
+            low = max(a_low, b_low, key=lambda end: (end.value, not end.closed))
+            high = min(a_high, b_high, key=lambda end: (end.value, end.closed))
+            if low.value < high.value or (low.value == high.value and low.closed and high.closed):
+                result.append((low, high))
+    return result
+
+
+def _complement(parts: Intervals) -> Intervals:
+    result: Intervals = []
+    low = End(-math.inf, False)
+    for start, end in parts:
+        if low.value < start.value or (low.value == start.value and low.closed and not start.closed):
+            result.append((low, End(start.value, not start.closed, start.node)))
+        low = End(end.value, not end.closed, end.node)
+    if low.value < math.inf:
+        result.append((low, End(math.inf, False)))
+    return result
+
+
+def _merged(parts: Intervals) -> Intervals:
+    result: Intervals = []
+    for low, high in sorted(parts, key=lambda part: (part[0].value, not part[0].closed)):
+        if result:
+            last_low, last = result[-1]
+            if low.value < last.value or (low.value == last.value and (low.closed or last.closed)):
+                if (high.value, high.closed) > (last.value, last.closed):
+                    result[-1] = (last_low, high)
+                continue
+        result.append((low, high))
+    return result

@@ -1,0 +1,151 @@
+"""The last stage: SymPy compares two expressions that points could not decide about.
+
+Its expressions are built from the trees, so SymPy never sees text. It may take long; the caller's deadline stops it.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+from math_reward.grader.notation.syntax import (
+    EXPRESSIONS,
+    BasedNumber,
+    BigOperator,
+    Call,
+    Constant,
+    Negative,
+    Node,
+    Number,
+    Power,
+    Product,
+    Quantity,
+    Quotient,
+    Relation,
+    Sum,
+    Symbol,
+    bound_by,
+    rebuilt,
+    walk,
+)
+from math_reward.grader.words.functions import known
+
+MAX_NODES = 80
+"""SymPy gets no larger expression: the two count as different."""
+
+MAX_EXPONENT = 100
+"""SymPy gets no expression with a larger number as an exponent."""
+
+_CONSTANTS = frozenset(["pi", "e", "i", "infinity"])
+_KINDS = frozenset([*EXPRESSIONS, Relation])
+
+
+class _NoEquivalent(ValueError):
+    """A part of the expression has no equivalent in SymPy."""
+
+
+def equal(left: Node, right: Node) -> bool:
+    """True if SymPy proves the two expressions equal; False if it does not, or they have more than ``MAX_NODES``."""
+    if sum(1 for _ in walk(left)) + sum(1 for _ in walk(right)) > MAX_NODES:
+        return False
+    if not (_is_known(left) and _is_known(right)):
+        return False
+    import sympy  # Importing it takes a third of a second, and few expressions need it.
+
+    try:
+        difference = _build(left, sympy) - _build(right, sympy)
+    except (_NoEquivalent, ArithmeticError, TypeError, ValueError):
+        return False
+    if difference.has(sympy.nan, sympy.zoo, sympy.oo):
+        return False  # Infinity less infinity is not zero.
+    return bool(sympy.simplify(difference) == 0)
+
+
+def _is_known(node: Node) -> bool:
+    """Whether every part has an equivalent in SymPy; if not, there is no need to import it."""
+    parts = list(walk(node))
+    bound = {name for part in parts if isinstance(part, BigOperator) for name in bound_by(part)}
+    return not any(
+        type(part) not in _KINDS
+        or (isinstance(part, Call) and not known(part.function).sympy)
+        or (isinstance(part, Constant) and part.name not in _CONSTANTS)
+        or (isinstance(part, Power) and isinstance(part.exponent, Number) and abs(part.exponent.value) > MAX_EXPONENT)
+        # F_k under a sum over k is an unknown function of k, and not a variable.
+        or (isinstance(part, Symbol) and bound.intersection(part.name.partition("_")[2]))
+        for part in parts
+    )
+
+
+def _build(node: Node, sympy: Any) -> Any:
+    def build(part: Node) -> Any:
+        return _build(part, sympy)
+
+    match node:
+        case Number():
+            return sympy.Rational(node.value.numerator, node.value.denominator)
+        case BasedNumber():
+            return sympy.Integer(int(node.digits, node.base))
+        case Symbol():
+            return sympy.Symbol(node.name)
+        case Constant(name="pi"):
+            return sympy.pi
+        case Constant(name="e"):
+            return sympy.E
+        case Constant(name="i"):
+            return sympy.I
+        case Negative():
+            return -build(node.operand)
+        case Sum():
+            return sympy.Add(*map(build, node.terms))
+        case Product():
+            return sympy.Mul(*map(build, node.factors))
+        case Quotient():
+            return build(node.numerator) / build(node.denominator)
+        case Power():
+            return build(node.base) ** build(node.exponent)
+        case Quantity(unit="percent"):
+            return build(node.value) / 100
+        case Quantity(unit="degree"):
+            return build(node.value) * sympy.pi / 180
+        case Constant(name="infinity"):
+            return sympy.oo
+        case BigOperator():
+            return _big_operator(node, sympy)
+        case Call():
+            if name := known(node.function).sympy:
+                return getattr(sympy, name)(*map(build, node.arguments))
+    raise _NoEquivalent
+
+
+def _big_operator(node: BigOperator, sympy: Any) -> Any:
+    """A sum, a product, an integral or a limit, calculated."""
+    names = bound_by(node) - {"d"}
+    if len(names) != 1:
+        raise _NoEquivalent
+    (name,) = names
+    variable = sympy.Symbol(name)
+    if "int" in node.name:
+        body = _build(rebuilt(node.body, lambda part: _without_differential(part, name)), sympy)
+        if node.lower is None or node.upper is None or node.name != "int":
+            raise _NoEquivalent
+        result = sympy.integrate(body, (variable, _build(node.lower, sympy), _build(node.upper, sympy)))
+    elif node.name == "lim" and isinstance(node.lower, Relation):
+        result = sympy.limit(_build(node.body, sympy), variable, _build(node.lower.operands[-1], sympy))
+    elif node.name in ("sum", "prod") and isinstance(node.lower, Relation) and node.upper is not None:
+        bounds = (variable, _build(node.lower.operands[-1], sympy), _build(node.upper, sympy))
+        calculate = sympy.summation if node.name == "sum" else sympy.product
+        result = calculate(_build(node.body, sympy), bounds)
+    else:
+        raise _NoEquivalent
+    if result.has(sympy.Sum, sympy.Product, sympy.Integral, sympy.Limit, sympy.nan, sympy.zoo):
+        raise _NoEquivalent
+    return result
+
+
+def _without_differential(part: Node, name: str) -> Node | None:
+    """A product without its ``dx``."""
+    if not isinstance(part, Product) or Symbol("d") not in part.factors:
+        return None
+    place = part.factors.index(Symbol("d"))
+    if part.factors[place + 1 : place + 2] != (Symbol(name),):
+        return None
+    rest = part.factors[:place] + part.factors[place + 2 :]
+    return Product(rest) if rest else Number(Fraction(1))

@@ -1,0 +1,167 @@
+"""Parses functions and their arguments, roots, and the choices and arrangements of combinatorics."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from math_reward.grader.errors import NotMathematics
+from math_reward.grader.notation.grammar import Grammar
+from math_reward.grader.notation.literals import (
+    product_of,
+)
+from math_reward.grader.notation.syntax import (
+    Bracketed,
+    Call,
+    Constant,
+    Negative,
+    Node,
+    Number,
+    Power,
+    Product,
+    Quotient,
+    Symbol,
+)
+from math_reward.grader.words.functions import SPELLED, known
+from math_reward.grader.words.vocabulary import BIG_OPERATORS
+
+ARRANGEMENTS = ("C", "A", "P")
+_DIFFERENTIALS = (Symbol("d"), Symbol("\\partial"))
+
+
+def arrangements(letter: str, n: Node, k: Node) -> Node:
+    """Choices of k out of n, or, for A and P, with their order."""
+    chosen = Call("binom", (n, k))
+    return chosen if letter == "C" else Product((chosen, Call("factorial", (k,))))
+
+
+def as_derivative(above: Node, below: Node) -> Node | None:
+    r"""``\frac{d}{dx}``, ``\frac{d^2}{dx^2}`` and ``\frac{dy}{dx}``, whose letters cannot be cancelled."""
+    if not isinstance(below, Product) or len(below.factors) != 2 or below.factors[0] not in _DIFFERENTIALS:
+        return None
+    variable, order = _with_order(below.factors[1])
+    first = above.factors[0] if isinstance(above, Product) else above
+    operator, same_order = _with_order(first)
+    if operator not in _DIFFERENTIALS or same_order != order or not isinstance(variable, Symbol):
+        return None
+    arguments = (variable,) if order == Number(Fraction(1)) else (variable, order)
+    if not isinstance(above, Product):
+        return Call("derivative by", arguments)
+    return Call("derivative", (product_of(list(above.factors[1:])), *arguments))
+
+
+def _with_order(node: Node) -> tuple[Node, Node]:
+    return (node.base, node.exponent) if isinstance(node, Power) else (node, Number(Fraction(1)))
+
+
+def is_function(name: str) -> bool:
+    return name in SPELLED or name in BIG_OPERATORS
+
+
+def _is_angle(factors: list[Node]) -> bool:
+    """Whether a denominator after ``factors`` is in the argument: in ``sin x/2`` and ``sin 2pi/3``, not in ``sin
+    2x/2``.
+    """
+    return len(factors) == 1 or Constant("pi") in factors
+
+
+class FunctionParser(Grammar):
+    """Reads functions; ``atoms.AtomParser`` reads the powers and factors in their arguments."""
+
+    __slots__ = ()
+
+    def _arrangement(self, letter: str) -> Node | None:
+        r"""The number of choices ``C_5^2`` or arrangements ``A_5^2``; None for ``C_1`` and other variables."""
+        start = self.mark()
+        parts: dict[str, Node] = {}
+        while self.top.kind in ("_", "^") and self.top.kind not in parts:
+            kind = self.advance().kind
+            try:
+                parts[kind] = self._argument(exponent=True)
+            except NotMathematics:
+                break
+        below, above = parts.get("_"), parts.get("^")
+        if (
+            below is None
+            or above is None
+            or (isinstance(below, Number) and isinstance(above, Number) and below.value < above.value)
+        ):
+            self.reset(start)
+            return None
+        return arrangements(letter, below, above)
+
+    def _choice(self) -> Node:
+        r"""``^{n}C_r``, ``{}^nP_r`` and ``{}_nC_r``."""
+        self.advance()
+        above = self._argument(exponent=True)
+        if self.top.kind not in ("word", "text") or self.top.value.strip() not in ARRANGEMENTS:
+            raise NotMathematics("'^' has no meaning there")
+        letter = self.advance().value.strip()
+        self.expect("_")
+        return arrangements(letter, above, self._argument())
+
+    def _called_arrangement(self, letter: str) -> Node | None:
+        """``C(5, 2)`` and ``P(5, 2)``; None for a function of something else."""
+        start = self.mark()
+        try:
+            inside = self._brackets()
+        except NotMathematics:
+            inside = None
+        if isinstance(inside, Bracketed) and len(inside.items) == 2 and (inside.left, inside.right) == ("(", ")"):
+            n, k = (item.value if isinstance(item, Number) else None for item in inside.items)
+            if n is None or k is None or (n >= k and n.denominator == k.denominator == 1):
+                return arrangements(letter, *inside.items)
+        self.reset(start)
+        return None
+
+    def _root(self) -> Node:
+        if self.top.kind == "[":
+            self.advance()
+            index = self.below(self._sum)
+            self.expect("]")
+            return Call("root", (self._argument(), index))
+        return Call("sqrt", (self._argument(),))
+
+    def _function(self, name: str) -> Node:
+        if name == "sqrt":
+            return Call("sqrt", (self._argument(),))
+        if self.top.kind == "=":
+            return Symbol("\\" + name)  # \max = 4
+        base: Node | None = None
+        power: Node | None = None
+        for _ in range(2):
+            if self.top.kind == "_" and name in ("log", "max", "min"):
+                self.advance()
+                base = self._argument()
+            elif self.top.kind == "^":
+                self.advance()
+                power = self._argument(exponent=True)
+        if power == Negative(Number(Fraction(1))) and known(name).inverse:
+            name, power = known(name).inverse, None
+        arguments = self._arguments()
+        if base is not None and name == "log":
+            arguments = (*arguments, base)
+        elif name == "log10":
+            name, arguments = "log", (*arguments, Number(Fraction(10)))
+        least, most = known(name).arguments
+        if not least <= len(arguments) <= most:
+            raise NotMathematics(f"{name} does not take {len(arguments)} arguments")
+        node: Node = Call(name, arguments)
+        return node if power is None else Power(node, power)
+
+    def _arguments(self) -> tuple[Node, ...]:
+        """``(x, y)``, or the factors up to the next sign, function or bracket: ``\\sin 2x \\cos y``."""
+        if self.top.kind == "(":
+            inside = self.below(self._brackets)
+            return inside.items if isinstance(inside, Bracketed) else (inside,)
+        factors = [self._signed_power()]
+        while self._starts_factor():
+            token = self.top
+            if token.kind in ("(", "[", "|") or (token.kind in ("command", "word") and is_function(token.value)):
+                break
+            if self.at_differential():
+                break
+            factors.append(self._power())
+        if self.top.kind == "/" and self.peek().kind == "number" and _is_angle(factors):
+            self.advance()
+            return (Quotient(product_of(factors), self._power()),)
+        return (product_of(factors),)

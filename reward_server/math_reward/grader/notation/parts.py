@@ -1,0 +1,69 @@
+"""Splits answers to several questions, ``(1) 3; (2) 5`` and ``最大值为5，最小值为1``, into their parts."""
+
+from __future__ import annotations
+
+import re
+
+from math_reward.grader.words.foreign_words import IDEOGRAPH
+
+MAX_PARTS = 12
+
+_NUMBERINGS = (
+    tuple("123456789"), tuple("abcdefgh"), ("i", "ii", "iii", "iv", "v", "vi"), ("I", "II", "III", "IV", "V"),
+)  # fmt: skip
+_NUMBER = re.compile(r"(?:^|(?<=[\s;,.。}$]))\( ?([1-9a-h]|[ivIV]{1,4}) ?\) ?[:.、]? ?")
+_DIVISION = re.compile(r"[,;，；。]")
+_LABELLED = re.compile(
+    rf"(?:\\text ?\{{ ?)?(?P<label>[{IDEOGRAPH}][{IDEOGRAPH}A-Za-z]{{0,11}}) ?(?:\}} ?)?"
+    rf"(?P<is>为|是|等于|[:=]|(?:\\text ?\{{ ?(?:为|是|等于) ?\}}))? ?(?P<value>[^{IDEOGRAPH}]{{1,300}})$"
+)
+_COPULA = re.compile("(?:分别)?(?:等于|为|是)$")
+# "more than", "not", "about", "or": with these the value is not the answer.
+_NO_LABEL = re.compile("[不非未没无约或超至]|[大小多少高低]于|可能|以[上下内外]|左右|[最更][多少]$")
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+
+
+def numbered(text: str) -> list[str] | None:
+    """The answers to the questions (1), (2) ... in order; None if the text is not numbered like this."""
+    marks = list(_NUMBER.finditer(text))
+    if not 2 <= len(marks) <= MAX_PARTS or marks[0].start() != 0:
+        return None
+    names = tuple(mark[1] for mark in marks)
+    if not any(names == numbering[: len(names)] for numbering in _NUMBERINGS):
+        return None
+    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    found = [text[mark.end() : end].strip(" ,;.。") for mark, end in zip(marks, ends, strict=True)]
+    return found if all(found) else None
+
+
+def labelled(text: str) -> list[tuple[str, str]] | None:
+    """The parts of a text in which Chinese words name each value: the name ("" if a part has none) and the value."""
+    parts = [part.strip() for part in _divided(text)]
+    if not 1 <= len(parts) <= MAX_PARTS:
+        return None
+    found: list[tuple[str, str]] = []
+    for part in parts:
+        match = _LABELLED.fullmatch(part)
+        if match is not None:
+            label = _COPULA.sub("", match["label"])
+            if not label or _NO_LABEL.search(label):
+                return None
+            found.append((label, match["value"].strip()))
+        elif re.search(f"[{IDEOGRAPH}]", part) or not part:
+            return None
+        else:
+            found.append(("", part))
+    return found if any(label for label, _ in found) else None
+
+
+def _divided(text: str) -> list[str]:
+    """``text``, split at the commas outside brackets."""
+    parts: list[str] = []
+    depth, start = 0, 0
+    for index, character in enumerate(text):
+        depth += (character in _OPENING) - (character in _CLOSING)
+        if depth == 0 and _DIVISION.match(character):
+            parts.append(text[start:index])
+            start = index + 1
+    parts.append(text[start:])
+    return parts

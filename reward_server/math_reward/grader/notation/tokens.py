@@ -1,0 +1,128 @@
+r"""Cuts a normalised text into tokens: numbers, words, LaTeX commands, ``\text{...}`` and signs."""
+
+import re
+from typing import NamedTuple
+
+from math_reward.grader.errors import NotMathematics, TooComplex
+
+MAX_TOKENS = 400
+MAX_DIGITS = 400
+"""The longest run of digits in a number."""
+MAX_EXPONENT = 400
+"""The largest power of ten in scientific notation."""
+
+
+class Token(NamedTuple):
+    kind: str
+    """``number``, ``word``, ``command``, ``text``, ``number set``, ``begin``, ``end``, ``row`` or the sign itself."""
+    value: str
+    spaced: bool
+    """True if white space is before it."""
+
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s*)(?:
+      (?P<number>
+          \d{1,3}(?:\{,\}\d{3})+(?:\.\d+)?(?!\d)         # 14{,}916
+        | \d{1,3}(?:[ ]\d{3})+(?:\.\d+)?(?![\d.])        # 1 000
+        | (?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+(?![a-zA-Z\d]))?
+      )
+    | \\begin\s*\{(?P<begin>[a-zA-Z]+\*?)\}(?:\s*\{[lcr|@{}\s]*\}(?=[^}]))?
+    | \\end\s*\{(?P<end>[a-zA-Z]+\*?)\}
+    | (?P<row>\\\\)
+    | \\(?P<command>[a-zA-Z]+)
+    | \\(?P<escaped>[{}$%&_\#|])
+    | (?P<word>[a-zA-Z]+)
+    | (?P<sign>\*\*|<=|>=|!=|==|~=|:=|->|[-+*/^_=<>(){}\[\]|,;:!%&'"$€£¥.?])
+    | (?P<finish>\Z)
+    )""",
+    re.VERBOSE,
+)
+_THOUSANDS = re.compile(r"(?!0)\d{1,3}(?:,\d{3})+(?!\d|,\d)(?:\.\d+)?")
+
+_JOINT = re.compile(r"\s*([^\s,][^,]{0,80}?)\s+(and|or)\s*$")
+_NUMBER_ALONE = re.compile(r"\s*[-+]?\d[\d.,]*\s*")
+
+# The argument of these commands is words, or letters in another font.
+_WORDS = {
+    "text", "textbf", "textit", "textrm", "textsf", "texttt", "textnormal", "mbox", "hbox",
+    "mathrm", "mathbf", "mathit", "mathsf", "mathtt", "mathcal", "mathscr", "mathfrak", "mathbb",
+    "operatorname", "emph", "bold", "bm", "underline",
+}  # fmt: skip
+
+
+def tokenise(text: str, *, thousands: bool = True) -> list[Token]:
+    """The tokens of a normalised text.
+
+    Args:
+        thousands: ``1,000`` outside brackets is one number; inside brackets, and without this, it is a list.
+
+    Raises:
+        TooComplex: too many tokens or digits.
+        NotMathematics: a character that no answer has, or a brace that is never closed.
+    """
+    tokens: list[Token] = []
+    position, end, depth = 0, len(text), 0
+    while position < end:
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise NotMathematics(f"the character {text[position:].lstrip()[0]!r} has no meaning there")
+        kind, spaced, position = match.lastgroup, match.end(1) > position, match.end()
+        value = match[kind]  # type: ignore[index]
+        if kind == "sign":
+            depth += (value in "([{") - (value in ")]}")
+            kind = value
+        elif kind == "escaped":
+            depth += (value == "{") - (value == "}")
+            kind = "\\" + value
+        elif kind == "number":
+            if thousands and depth == 0 and (grouped := _THOUSANDS.match(text, match.start("number"))):
+                value, position = grouped[0].replace(",", ""), grouped.end()
+            else:
+                value = value.replace("{,}", "").replace(" ", "")
+            if len(value) > 3:
+                _check_number(value)
+        elif kind == "command" and value in _WORDS:
+            kind = "number set" if value == "mathbb" else "text"
+            value, position = _argument(text, position)
+            if _NUMBER_ALONE.fullmatch(value):  # \text{42}
+                tokens += tokenise(value.strip())
+                spaced = False
+                continue
+            if joint := _JOINT.match(value):  # \text{ goats and }
+                tokens += [Token("text", part, spaced) for part in joint.groups() if part]
+                continue
+        elif kind == "finish":
+            break
+        tokens.append(Token(kind, value, spaced))  # type: ignore[arg-type]
+        if len(tokens) > MAX_TOKENS:
+            raise TooComplex(f"it has more than {MAX_TOKENS} tokens")
+    return tokens
+
+
+def _check_number(value: str) -> None:
+    if len(value) > MAX_DIGITS:
+        raise TooComplex(f"it has a number of more than {MAX_DIGITS} digits")
+    exponent = value.lower().partition("e")[2]
+    if exponent and abs(int(exponent)) > MAX_EXPONENT:
+        raise TooComplex(f"it has a power of ten beyond {MAX_EXPONENT}")
+
+
+def _argument(text: str, position: int) -> tuple[str, int]:
+    """The text inside the braces that open at ``position``, and the position after them."""
+    while position < len(text) and text[position] == " ":
+        position += 1
+    if position >= len(text):
+        raise NotMathematics("a command has no argument")
+    if text[position] != "{":
+        return text[position], position + 1
+    depth = 0
+    for index in range(position, len(text)):
+        if text[index] == "{":
+            depth += 1
+        elif text[index] == "}":
+            depth -= 1
+            if depth == 0:
+                return text[position + 1 : index], index + 1
+    raise NotMathematics("a brace is never closed")

@@ -1,0 +1,86 @@
+"""One comparison of a reference and an answer, by rules that it is given: the first that applies decides.
+
+Both are trees of `syntax.py`. The comparison is not symmetric: the reference sets the form. A decimal reference of
+three significant digits or more is taken as rounded, so 27/59 is 0.458; a unit that only one side has is dropped; two
+different units are not equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from math_reward.grader.mathematics.matrices import calculated
+from math_reward.grader.notation.syntax import Node
+from math_reward.grader.verdict import Options, Stage
+
+_ORDER = (Stage.STRING, Stage.EXACT, Stage.STRUCTURE, Stage.NUMERIC, Stage.SYMPY)
+
+
+class Rule(NamedTuple):
+    """How two trees of certain kinds are compared."""
+
+    name: str
+    sentence: str
+    """The rule in one sentence, which the service's page shows."""
+    example: tuple[str, str, str]
+    """A reference, an answer that the rule accepts and one that it rejects."""
+    applies: Callable[[Node, Node], bool]
+    """Whether the rule applies to this reference and this answer."""
+    same: Callable[[Comparison, Node, Node], bool]
+    """Whether the two are the same."""
+
+
+class Comparison:
+    """One comparison of a reference and an answer.
+
+    ``rules`` are tried in order; the first takes labels such as ``x =`` off and hands the values on. ``stage`` is the
+    latest stage that was needed. ``rule`` is the rule that decided about the whole, and ``difference`` the first two
+    parts, innermost, that differ.
+    """
+
+    def __init__(self, options: Options, rules: Sequence[Rule]) -> None:
+        self.options = options
+        self.stage = Stage.EXACT
+        self.rule: Rule | None = None
+        self.difference: tuple[Node, Node] | None = None
+        self._labels = rules[0]
+        self._rules = rules[1:]
+
+    def reached(self, stage: Stage) -> None:
+        """Records that the comparison needed this stage."""
+        if _ORDER.index(stage) > _ORDER.index(self.stage):
+            self.stage = stage
+
+    def same(self, reference: Node, answer: Node) -> bool:
+        """Whether the two are the same mathematically, apart from labels such as ``x =``.
+
+        Raises:
+            TooComplex: a number is too big to compute.
+            Undefined: one of them has no value, such as 1/0.
+            Contradiction: one of them equates two different things.
+        """
+        if self._labels.applies(reference, answer) and reference != answer:
+            same = self._labels.same(self, reference, answer)
+            self.rule = self.rule or self._labels
+            return same
+        return self.same_value(reference, answer)
+
+    def same_value(self, reference: Node, answer: Node) -> bool:
+        """Like ``same``, for values without labels."""
+        if reference == answer:
+            self.reached(Stage.STRUCTURE)
+            return True
+        reference, answer = calculated(reference), calculated(answer)
+        for rule in self._rules:
+            if rule.applies(reference, answer):
+                self.rule = self.rule or rule
+                same = rule.same(self, reference, answer)
+                if not same and self.difference is None:
+                    self.difference = (reference, answer)
+                return same
+        raise AssertionError("the last rule applies to everything")
+
+    def same_in_order(self, references: Sequence[Node], answers: Sequence[Node]) -> bool:
+        """Whether both have as many items, and each is the same as the other's at its place."""
+        return len(references) == len(answers) and all(map(self.same, references, answers))

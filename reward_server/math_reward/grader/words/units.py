@@ -1,0 +1,262 @@
+"""The names of units, and what they measure."""
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+from typing import NamedTuple
+
+from math_reward.grader.words.number_words import WORDS
+from math_reward.grader.words.vocabulary import NEGATIONS
+
+MAX_WORDS = 5
+"""How many words the name of a counted thing may have."""
+
+
+OWN = "its own dimension"
+
+
+class Unit(NamedTuple):
+    """A unit by its name."""
+
+    spellings: str
+    """The words for it, in lower case."""
+    definition: str = ""
+    """What it is: ``OWN``, a number and another unit, or SI's units; empty for a prefix and a unit."""
+    symbol: str = ""
+    """The symbol of a unit that takes SI's prefixes."""
+
+
+_TABLE = {
+    "degree": Unit("degree degrees deg °", OWN),
+    "radian": Unit("radian radians rad", OWN),
+    "percent": Unit("percent pct percentage %", OWN),
+    "dollar": Unit("dollar dollars usd $ bucks", "100 cent"),
+    "cent": Unit("cent cents ¢", OWN),
+    "euro": Unit("euro euros eur €", OWN),
+    "pound sterling": Unit("£ gbp", OWN),
+    "yen": Unit("¥ yen yuan", OWN),
+    "meter": Unit("m meter meters metre metres", OWN, "m"),
+    "centimeter": Unit("cm centimeter centimeters centimetre centimetres"),
+    "millimeter": Unit("mm millimeter millimeters millimetre millimetres"),
+    "kilometer": Unit("km kilometer kilometers kilometre kilometres"),
+    "decimeter": Unit("dm decimeter decimeters"),
+    "inch": Unit("in inch inches", "0.0254 meter"),
+    "foot": Unit("ft foot feet", "0.3048 meter"),
+    "yard": Unit("yd yard yards", "0.9144 meter"),
+    "mile": Unit("mi mile miles", "1609.344 meter"),
+    "second": Unit("s sec secs second seconds", OWN, "s"),
+    "minute": Unit("min mins minute minutes", "60 second"),
+    "hour": Unit("h hr hrs hour hours", "3600 second"),
+    "day": Unit("day days", "86400 second"),
+    "week": Unit("week weeks", "604800 second"),
+    "month": Unit("month months", OWN),
+    "year": Unit("yr yrs year years", "12 month"),
+    "gram": Unit("g gram grams", OWN, "g"),
+    "kilogram": Unit("kg kilogram kilograms kgs"),
+    "milligram": Unit("mg milligram milligrams"),
+    "ton": Unit("ton tons tonne tonnes", "1000000 gram"),
+    "pound": Unit("lb lbs pound pounds", "453.59237 gram"),
+    "ounce": Unit("oz ounce ounces", "28.349523125 gram"),
+    "liter": Unit("l liter liters litre litres", "dm^3", "L"),
+    "milliliter": Unit("ml milliliter milliliters millilitre millilitres"),
+    "gallon": Unit("gallon gallons gal", "16 cup"),
+    "quart": Unit("quart quarts", "4 cup"),
+    "pint": Unit("pint pints", "2 cup"),
+    "cup": Unit("cup cups", OWN),
+    "mile/hour": Unit("mph"),
+    "kilometer/hour": Unit("kph kmph"),
+    "joule": Unit("j joule joules", "kg m^2 s^-2", "J"),
+    "newton": Unit("n newton newtons", "kg m s^-2", "N"),
+    "watt": Unit("w watt watts", "kg m^2 s^-3", "W"),
+    "volt": Unit("volt volts", "kg m^2 s^-3 A^-1", "V"),
+    "ampere": Unit("ampere amperes amp amps", OWN, "A"),
+    "ohm": Unit("ohm ohms", "kg m^2 s^-3 A^-2", "Ω"),
+    "pascal": Unit("pascal pascals", "kg m^-1 s^-2", "Pa"),
+    "hertz": Unit("hertz", "s^-1", "Hz"),
+    "coulomb": Unit("coulomb coulombs", "A s", "C"),
+    "kelvin": Unit("kelvin kelvins", OWN, "K"),
+    "mole": Unit("mole moles mol", OWN, "mol"),
+    "calorie": Unit("calorie calories", "4.184 joule"),
+    "unit": Unit("unit units", OWN),
+    "square": Unit("sq square", "1"),
+    "cubic": Unit("cubic", "1"),
+    "farad": Unit("", "kg^-1 m^-2 s^4 A^2", "F"),
+    "tesla": Unit("", "kg s^-2 A^-1", "T"),
+    "weber": Unit("", "kg m^2 s^-2 A^-1", "Wb"),
+    "henry": Unit("", "kg m^2 s^-2 A^-2", "H"),
+    "electronvolt": Unit("", OWN, "eV"),
+    "byte": Unit("", OWN, "B"),
+    "bit": Unit("", OWN, "bit"),
+    "hectare": Unit("", "10000 meter^2"),
+    "acre": Unit("", "4046.8564224 meter^2"),
+    "watthour": Unit("", "3600 joule"),
+    "kilowatthour": Unit("", "3600000 joule"),
+    "megawatthour": Unit("", "3600000000 joule"),
+    "bar": Unit("", "100000 pascal"),
+    "atmosphere": Unit("", "101325 pascal"),
+    "celsius": Unit("", OWN),
+    "fahrenheit": Unit("", OWN),
+    "rupee": Unit("", OWN),
+    "won": Unit("", OWN),
+    "ruble": Unit("", OWN),
+    "peso": Unit("", OWN),
+}
+UNITS = {word: name for name, unit in _TABLE.items() for word in unit.spellings.split()}
+"""A word in lower case to its unit."""
+
+PLAIN_UNITS = {word for word in UNITS if len(word) > 1 and word not in {"in", "min", "deg", "sec", "rad"}}
+r"""Words that are units even without ``\text``, where letters such as m, s and g are variables."""
+
+
+class Measure(NamedTuple):
+    """What a unit measures, and its size."""
+
+    size: Fraction
+    """In the units of ``dimension``."""
+    dimension: tuple[tuple[str, int], ...]
+    """Units with a dimension of their own, and their powers, sorted."""
+
+
+_PREFIXES = {
+    "tera": ("T", 12), "giga": ("G", 9), "mega": ("M", 6), "kilo": ("k", 3), "hecto": ("h", 2), "deci": ("d", -1),
+    "centi": ("c", -2), "milli": ("m", -3), "micro": ("µ", -6), "nano": ("n", -9), "pico": ("p", -12),
+}  # fmt: skip
+
+_METRIC = {name: unit for name, unit in _TABLE.items() if unit.symbol}
+_SYMBOLS = {unit.symbol: name for name, unit in _METRIC.items()}
+for _name, _unit in _METRIC.items():
+    for _prefix, (_letter, _power) in _PREFIXES.items():
+        _SYMBOLS.setdefault(_letter + _unit.symbol, _prefix + _name)
+# What people mean by letters that could also be a prefix and a unit.
+_SYMBOLS |= {
+    "min": "minute", "h": "hour", "d": "day", "ft": "foot", "l": "liter", "ml": "milliliter", "Ohm": "ohm",
+    "Wh": "watthour", "kWh": "kilowatthour", "MWh": "megawatthour", "cal": "calorie", "atm": "atmosphere",
+    "ha": "hectare", "Nm": "newton meter",
+}  # fmt: skip
+
+_FACTORS = re.compile(r"(?P<slash>/)?\s*(?P<name>[^\s/^*·]+)(?:\^\{?(?P<power>-?\d{1,2})\}?)?\s*[*·]?\s*")
+_STOP_WORDS = frozenset(["of", "the", "a", "an", "different", "possible", "distinct", "total", "in", "all"])
+_NOT_A_THING = (
+    WORDS
+    | NEGATIONS
+    | frozenset(
+        [
+            "and", "or", "squared", "cubed", "plus", "minus", "times", "divided", "multiplied", "over", "factorial",
+            "more", "less", "fewer", "than", "greater", "smaller", "least", "most", "about", "up", "infinity",
+            "double", "twice", "triple", "mod", "modulo", "point", "repeating", "root", "power", "base", "between",
+            "but", "maybe", "perhaps", "possibly", "because", "while", "is", "are", "was", "equals", "equal",
+        ]
+    )
+)  # fmt: skip
+
+
+def unit_name(raw: str) -> str:
+    r"""The name of a unit: ``foot^2`` for ``square feet``, ``meter/second`` for ``meters per second``; a counted thing
+    stays as it is.
+    """
+    text = raw.replace("\\cdot", " ").replace("\\times", " ").replace(" per ", "/")
+    text = text.replace("²", "^2").replace("³", "^3")
+    return "/".join(_powered(part) for part in text.split("/"))
+
+
+def _powered(part: str) -> str:
+    tokens = part.split()
+    for prefix, exponent in (("square", "^2"), ("sq", "^2"), ("sq.", "^2"), ("cubic", "^3")):
+        if len(tokens) == 2 and tokens[0].lower() == prefix:
+            return _named(tokens[1]) + exponent
+    return _named(part)
+
+
+def _named(part: str) -> str:
+    """A product of units by their names."""
+    names = []
+    for word in part.replace("*", " ").replace("·", " ").split():
+        name, caret, exponent = word.partition("^")
+        names.append(one_unit(name.rstrip(".")) + caret + exponent.strip("{}"))
+    return " ".join(names)
+
+
+def one_unit(word: str) -> str:
+    """The name of one unit; a word that is not a unit stays as it is, in lower case."""
+    return _SYMBOLS.get(word) or UNITS.get(word.lower()) or _prefixed(word.lower()) or word.lower()
+
+
+def _prefixed(word: str) -> str | None:
+    """``kilometer`` for ``kilometres``."""
+    for prefix in _PREFIXES:
+        if word.startswith(prefix) and UNITS.get(word[len(prefix) :]) in _METRIC:
+            return prefix + UNITS[word[len(prefix) :]]
+    return None
+
+
+def is_unit(word: str) -> bool:
+    """Whether a word, with or without a power, names a unit of the table."""
+    return measure(one_unit(word.partition("^")[0])) is not None
+
+
+@lru_cache(maxsize=1024)
+def measure(unit: str) -> Measure | None:
+    """What a unit such as ``kilogram meter/second^2`` measures; None if a part of its name is not a known unit."""
+    size, powers = Fraction(1), dict[str, int]()
+    position = 0
+    while position < len(unit):
+        match = _FACTORS.match(unit, position)
+        if match is None or match.end() == position:
+            return None
+        one = _measure_of(match["name"])
+        if one is None:
+            return None
+        power = int(match["power"] or 1) * (-1 if match["slash"] else 1)
+        size *= one.size**power
+        for dimension, exponent in one.dimension:
+            powers[dimension] = powers.get(dimension, 0) + exponent * power
+        position = match.end()
+    return Measure(size, tuple(sorted((dimension, power) for dimension, power in powers.items() if power)))
+
+
+def _measure_of(name: str) -> Measure | None:
+    unit = _TABLE.get(name)
+    if unit is not None and unit.definition == OWN:
+        return Measure(Fraction(1), ((name, 1),))
+    if unit is not None and unit.symbol:
+        return measure(_named(unit.definition))
+    if unit is not None and unit.definition:
+        count, _, other = unit.definition.partition(" ")
+        base = measure(other)
+        return None if base is None else Measure(Fraction(count) * base.size, base.dimension)
+    for prefix, (_, power) in _PREFIXES.items():
+        if name.startswith(prefix) and name[len(prefix) :] in _METRIC:
+            base = _measure_of(name[len(prefix) :])
+            return None if base is None else Measure(base.size * Fraction(10) ** power, base.dimension)
+    return None
+
+
+# ── counted things ──
+
+
+def is_thing(words: list[str]) -> bool:
+    """Whether the words after a number can name a counted thing, and say nothing else about the number."""
+    return len(words) <= MAX_WORDS and not _NOT_A_THING.intersection(words)
+
+
+def same_thing(unit: str, other: str) -> bool:
+    """Whether two names mean the same counted thing, of which one may be longer: lollipops, lollipop candies.
+
+    All the words of one must be in the other, so "increase" is not "decrease", and "people in the east" are not
+    "people in the west".
+    """
+    words, others = _stems(unit), _stems(other)
+    return bool(words and others) and (words <= others or others <= words)
+
+
+def _stems(unit: str) -> frozenset[str]:
+    return frozenset(_stem(word) for word in re.findall(r"\w+", unit.lower()) if word not in _STOP_WORDS)
+
+
+def _stem(word: str) -> str:
+    """The singular of most words."""
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("ches", "shes", "xes", "sses", "oes")):
+        return word[:-2]
+    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
