@@ -48,7 +48,7 @@ PLUGIN = Rules(
     layers=[
         ["__init__", "errors", "seeds", "tables"],
         ["parsing", "algorithms with shaping", "glossary"],
-        ["engine with vllm_entropy with vllm_worker", "rewards", "openrlhf_internals", "sent_once"],
+        ["engine with vllm_entropy with vllm_worker", "rewards", "openrlhf_internals", "sent_once", "batch"],
         ["settings", "data"],
         ["guide"],
         ["rollout", "policy", "controller"],

@@ -1,5 +1,5 @@
 """Runs in the controller: keeps each response's entropies and reward errors, drops groups that lost a reward and draws
-other prompts for them, and adds a guide's responses. A group is whole or dropped.
+other prompts for them. A group is whole or dropped.
 
 Places do not depend on time. Prompts are numbered as they are drawn; the number gives a prompt's responses their seeds
 and its group its place in the batch, whichever engine answers, and when. A prompt is drawn for every one that dynamic
@@ -14,8 +14,9 @@ import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
+from openrlhf_gtpo.batch.transformation import Transformation
+from openrlhf_gtpo.controller.transformations import transformations
 from openrlhf_gtpo.errors import UserError
-from openrlhf_gtpo.guide.groups import Guide
 from openrlhf_gtpo.openrlhf_internals import rebuilt_as
 from openrlhf_gtpo.seeds import derived
 
@@ -99,7 +100,7 @@ class Generator(SamplesGenerator):
 
     tally: RewardTally
     vllm_engines: list[Any]
-    guide: Guide | None = None
+    transformations: list[Transformation]
     steps = 0
     """Batches generated, including those before the run was resumed."""
     prompts_consumed = 0
@@ -113,6 +114,7 @@ class Generator(SamplesGenerator):
         """Build one from OpenRLHF's own generator."""
         new = rebuilt_as(cls, generator)
         new.tally = RewardTally()
+        new.transformations = transformations(generator.args, generator.tokenizer)
         return new
 
     def generate_samples(self, **generate_kwargs: Any) -> Any:
@@ -124,18 +126,18 @@ class Generator(SamplesGenerator):
             return [], None, 0, True
         samples, pass_rate, consumed, exhausted = super().generate_samples(**generate_kwargs)
         self.prompts_consumed += consumed
-        if self.guide is not None:  # also without samples: there may still be a second batch
-            samples = self.guide.join(
+        for transformation in self.transformations:  # also without samples: there may still be a second batch
+            samples = transformation.after_generation(
                 samples, self._sample_buffer, lambda response: self._experience_of(response, **generate_kwargs)
             )
-            samples = self._same_logs(samples)
+        samples = self._same_logs(samples)
         self.steps += bool(samples)
         return samples, pass_rate, consumed, exhausted or (most is not None and self.steps >= most)
 
     def metrics(self) -> dict[str, float]:
         """Metric name -> value, of the last batch."""
-        guide = {} if self.guide is None else self.guide.tally.metrics()
-        return {**self.tally.metrics(), "rollout/prompts_consumed": float(self.prompts_consumed), **guide}
+        own = {**self.tally.metrics(), "rollout/prompts_consumed": float(self.prompts_consumed)}
+        return {**own, **{name: value for one in self.transformations for name, value in one.metrics().items()}}
 
     def generate_eval_samples(self, **generate_kwargs: Any) -> Any:
         """As OpenRLHF's. Groups that lost a reward are left out with a warning: evaluation has no other prompts."""
@@ -218,12 +220,13 @@ class Generator(SamplesGenerator):
         experience = self._experience_of(response, **generate_kwargs)
         # Until OpenRLHF sets it, the batch and the place in it.
         experience.index = [self.steps, response["place"]]
-        if self.guide is not None and not self._evaluating:
-            self.guide.see(experience, generate_kwargs)
+        if not self._evaluating:
+            for transformation in self.transformations:
+                transformation.see(experience, generate_kwargs)
         return experience
 
     def _experience_of(self, response: dict[str, Any], **generate_kwargs: Any) -> Experience:
-        """As OpenRLHF's method above, for the policy's and the guide's responses; adds entropies, counts failures."""
+        """As OpenRLHF's method above, for every response; adds entropies, counts failures."""
         self.tally.add(response)
         if response["reward_refused"]:  # every other request would be refused too, so dropping groups does not help
             raise RewardsFailed(

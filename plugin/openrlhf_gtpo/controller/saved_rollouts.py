@@ -2,46 +2,30 @@
 
 import functools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.algorithms.groups import per_group
+from openrlhf_gtpo.batch.whole_batch import WholeBatch
 from openrlhf_gtpo.controller.rollouts_file import thinned
-from openrlhf_gtpo.controller.whole_batch import WholeBatch
 
 __all__ = ["save_rollouts"]
 
 
-def save_rollouts(
-    path: Path,
-    step: int,
-    most: int,
-    experiences: Sequence[Experience],
-    batch: WholeBatch,
-    *,
-    correct: torch.Tensor | None,
-    advantages: torch.Tensor,
-    shaped_rewards: torch.Tensor | None,
-    decode: Callable[[list[int]], str],
-) -> None:
+def save_rollouts(path: Path, most: int, batch: WholeBatch, decode: Callable[[list[int]], str]) -> None:
     """Append groups to a file, one response a line. Groups with both correct and wrong responses come first.
     A file that has become too large loses steps, which a line on standard output says.
 
     Args:
         path: rollouts.jsonl.
-        step: the global step.
         most: number of groups to write.
-        experiences: the micro-batches, for prompts, labels and tokens.
-        batch: the micro-batches joined.
-        correct: (N,) bool, or None where scores are not binary.
-        advantages: (N, T) float.
-        shaped_rewards: (N, T) float, or None.
+        batch: with its advantages.
         decode: the text of token ids.
     """
-    real = ~batch.is_filler
+    correct, shaped_rewards = batch.correct, batch.shaped_rewards
+    real = slice(None) if batch.grouped is None else batch.grouped
     sizes = batch.group[real].bincount()
     informative = torch.zeros_like(sizes, dtype=torch.bool)
     if correct is not None:
@@ -54,19 +38,19 @@ def save_rollouts(
         for group in chosen:
             for row in (batch.group == group).nonzero().flatten().tolist():
                 m, i = place[row]
-                experience, mask = experiences[m], batch.mask[row]
+                experience, mask = batch.experiences[m], batch.mask[row]
                 tokens = experience.sequences[i, 1:][mask[: experience.action_mask.shape[1]]].tolist()
                 line = {
-                    "step": step,
+                    "step": batch.step,
                     "group": group,
                     "prompt": experience.prompts[i],
                     "label": experience.labels[i],
                     "correct": None if correct is None else bool(correct[row]),
-                    "guide": bool(batch.is_guide[row]),
+                    **{name: bool(values[row]) for name, values in batch.told.items()},
                     "tokens": [text_of(token) for token in tokens],
                     "entropy": _significant(batch.entropy[row][mask]),
                     "shaped_reward": None if shaped_rewards is None else _significant(shaped_rewards[row][mask]),
-                    "advantage": _significant(advantages[row][mask]),
+                    "advantage": _significant(batch.advantages[row][mask]),
                 }
                 file.write(json.dumps(line) + "\n")
     if said := thinned(path):

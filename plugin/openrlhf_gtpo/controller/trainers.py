@@ -21,14 +21,9 @@ from openrlhf_gtpo.controller.rollouts_file import rollouts_path
 from openrlhf_gtpo.controller.run_record import write_run_record
 from openrlhf_gtpo.controller.schedule import updates
 from openrlhf_gtpo.data.as_written import reading_as_written
-from openrlhf_gtpo.guide.engines import guide_engines
-from openrlhf_gtpo.guide.groups import Guide
-from openrlhf_gtpo.guide.solutions import solutions_by_prompt
-from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource, Source
 from openrlhf_gtpo.openrlhf_internals import plain_class
 from openrlhf_gtpo.seeds import derived, seed_process
 from openrlhf_gtpo.sent_once import SentOnce
-from openrlhf_gtpo.vllm_entropy import check_hook
 
 
 def in_seeded_order(prepare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -121,8 +116,8 @@ class MetricsMixin:
         return status, step
 
     def _compute_rollout_stats(self: Any, experiences: list[Experience]) -> Any:
-        """As OpenRLHF's, over the policy's own responses to the prompts of the first batch."""
-        return super()._compute_rollout_stats(self.experience_maker.of_the_policy(experiences))  # type: ignore[misc]
+        """As OpenRLHF's, over the responses that our metrics are of."""
+        return super()._compute_rollout_stats(self.experience_maker.counted(experiences))  # type: ignore[misc]
 
     def _reward_metrics(self: Any) -> dict[str, float]:
         stats = ray.get([engine.reward_stats.remote() for engine in self.vllm_engines or []])
@@ -147,33 +142,6 @@ class MetricsMixin:
         super().save_best_checkpoint(eval_metrics, global_step, client_states)  # type: ignore[misc]
 
 
-def guide_of(args: Any, tokenizer: SentOnce, policy_engines: list[Any]) -> Guide | None:
-    """The guide that the command line names; None without one. Waits for its engines and checks their entropy hook.
-
-    Args:
-        args: OpenRLHF's nested ``args``.
-        tokenizer: the policy's, as an argument of remote calls.
-        policy_engines: the policy's rollout actors, which grade worked solutions.
-    """
-    settings = args.plugin.guide
-    if settings is None:
-        return None
-    source: Source
-    if settings.model:
-        engines = guide_engines(settings)
-        for reports in ray.get([engine.entropy_hook_report.remote() for engine in engines]):
-            check_hook(reports)
-        source = ModelSource(engines, settings.samples, tokenizer)
-    else:
-        source = SolutionSource(
-            solutions_by_prompt(str(settings.solutions), args, tokenizer.value),
-            policy_engines,
-            settings.samples,
-            tokenizer,
-        )
-    return Guide(settings, source, args)
-
-
 class Trainer(MetricsMixin, GeneratorMixin, plain_class(ppo_trainer.PPOTrainer)):  # type: ignore[misc]
     """OpenRLHF's controller with our generator and experience maker."""
 
@@ -182,7 +150,8 @@ class Trainer(MetricsMixin, GeneratorMixin, plain_class(ppo_trainer.PPOTrainer))
         states = super().init_checkpoint_states()
         generator = self.samples_generator
         generator.steps, generator.prompts_consumed = states["global_step"], states["total_consumed_prompts"]
-        generator.guide = guide_of(self.args, generator.tokenizer, self.vllm_engines)
+        for transformation in generator.transformations:
+            transformation.connect(generator.tokenizer, self.vllm_engines)
         return states
 
     def broadcast_to_vllm(self) -> None:

@@ -10,10 +10,10 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
+from openrlhf_gtpo.batch.whole_batch import NotBinary
 from openrlhf_gtpo.controller.experience import ExperienceMaker, PolicyBroken, ShapingFailed
 from openrlhf_gtpo.controller.generator import Generator, GroupBroken, RewardsFailed
 from openrlhf_gtpo.controller.schedule import updates
-from openrlhf_gtpo.controller.whole_batch import NotBinary
 from openrlhf_gtpo.glossary.entries import describe
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 
@@ -572,10 +572,10 @@ def test_a_log_that_only_some_responses_have_is_left_out_instead_of_crashing(mon
 def batches(monkeypatch: pytest.MonkeyPatch, args: SimpleNamespace, first: int = 0) -> list[tuple[int, bool]]:
     """What OpenRLHF's loop is told until it is told that the prompts are used up; there are ten batches of them."""
     made = iter(range(10))
-    monkeypatch.setattr(
-        SamplesGenerator, "generate_samples", lambda self: (["a response"] * 4, None, 1, next(made) == 9)
-    )
+    four = [SimpleNamespace(info={})] * 4
+    monkeypatch.setattr(SamplesGenerator, "generate_samples", lambda self: (four, None, 1, next(made) == 9))
     generate = generator(args)
+    generate._sample_buffer = []
     generate.steps = first
     told = []
     while not told or not told[-1][1]:

@@ -14,6 +14,7 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
 from openrlhf_gtpo.controller.generator import Generator
+from openrlhf_gtpo.guide.batch import GuidedBatch
 from openrlhf_gtpo.guide.groups import MARKS, Guide
 
 from ..controller.test_experience import arguments, response
@@ -124,9 +125,16 @@ def generator(args: SimpleNamespace, source: Any, engines: Sequence[Engine] = ()
     """Our generator over OpenRLHF's, with a guide where the arguments name one."""
     data = [(None, [prompt], ["7"], [None]) for prompt in prompts]
     new = Generator.like(SamplesGenerator(SimpleNamespace(args=args), data, None, None, list(engines)))
-    settings = args.plugin.guide
-    new.guide = None if settings is None else Guide(settings, source, args)
+    for transformation in new.transformations:
+        if isinstance(transformation, GuidedBatch):
+            transformation.guide = Guide(args.plugin.guide, source, args)
     return new
+
+
+def guide_in(generate: Any) -> Guide:
+    """The guide of a generator."""
+    (guided_batch,) = (one for one in generate.transformations if isinstance(one, GuidedBatch))
+    return guided_batch.guide
 
 
 def joined(args: SimpleNamespace, groups: Sequence[list[Any]], guide: dict[str, Any]) -> tuple[list[Experience], Any]:
@@ -138,8 +146,8 @@ def joined(args: SimpleNamespace, groups: Sequence[list[Any]], guide: dict[str, 
         scores = [one["scores"] for one in group]
         if not args.algo.dynamic_filtering_enable or 0 < sum(scores) < len(scores):
             samples += own
-    found = generate.guide.join(samples, [], lambda one: generate._experience_of(one, max_len=MAX_LEN))
-    return found, generate.guide
+    found = guide_in(generate).join(samples, [], lambda one: generate._experience_of(one, max_len=MAX_LEN))
+    return found, guide_in(generate)
 
 
 def marks(sample: Experience) -> tuple[float, ...]:

@@ -8,9 +8,9 @@ import openrlhf.trainer.ray.vllm_engine as vllm_engine
 import pytest
 import ray
 
-from openrlhf_gtpo.controller.trainers import guide_of
 from openrlhf_gtpo.driver.bindings import bind_engines
 from openrlhf_gtpo.guide import engines
+from openrlhf_gtpo.guide.batch import GuidedBatch
 from openrlhf_gtpo.guide.engines import guide_engines, with_guide_engines
 from openrlhf_gtpo.rollout.actor import ConfiguredRolloutActor
 from openrlhf_gtpo.settings import GuideSettings, RolloutSettings
@@ -147,10 +147,9 @@ def test_engines_without_the_entropy_hook_are_no_guide(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(ray, "get_actor", lambda name: Hooked({}, name))
     checked: list[Any] = []
-    monkeypatch.setattr("openrlhf_gtpo.controller.trainers.check_hook", checked.append)
-    guide = guide_of(guided(guide__engines=2, guide__samples=3), "tokenizer", [])
-    assert guide is not None
+    monkeypatch.setattr("openrlhf_gtpo.guide.batch.check_hook", checked.append)
+    batch = GuidedBatch(guided(guide__engines=2, guide__samples=3))
+    batch.connect("tokenizer", [])
     assert asked == ["openrlhf_gtpo_guide_0", "openrlhf_gtpo_guide_1"]
     assert checked == [["a report"]] * 2
-    assert guide.source.samples == 3  # type: ignore[attr-defined]
-    assert guide_of(guided(model=None), "tokenizer", []) is None
+    assert batch.guide.source.samples == 3  # type: ignore[attr-defined]

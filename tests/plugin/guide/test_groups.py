@@ -25,6 +25,7 @@ from .tables import (
     Reference,
     TableSource,
     generator,
+    guide_in,
     guided,
     joined,
     labels,
@@ -137,7 +138,7 @@ def test_a_group_of_the_policy_that_lost_a_reward_is_not_asked_for() -> None:
     generate = generator(args, TableSource(guide_says(a=[1.0])))
     for one in said("a", [0.0, None, 0.0, 0.0]) + said("b", MIXED):
         generate._process_response_into_experience(one, max_len=MAX_LEN)
-    assert generate.guide.source.asked == ["b"]
+    assert guide_in(generate).source.asked == ["b"]
 
 
 def test_an_evaluation_asks_no_guide() -> None:
@@ -145,7 +146,7 @@ def test_an_evaluation_asks_no_guide() -> None:
     generate._evaluating = True
     for one in said("a", MIXED):
         generate._process_response_into_experience(one, max_len=MAX_LEN)
-    assert generate.guide.source.asked == []
+    assert guide_in(generate).source.asked == []
 
 
 def test_groups_that_wait_for_a_later_step_keep_their_answers_until_then() -> None:
@@ -159,13 +160,13 @@ def test_groups_that_wait_for_a_later_step_keep_their_answers_until_then() -> No
         generate._process_response_into_experience(one, max_len=MAX_LEN)
         for one in said("a", MIXED) + said("b", WRONG) + said("c", MIXED)
     ]
-    now = generate.guide.join(own[:G], own[G:], experience_of)
+    now = guide_in(generate).join(own[:G], own[G:], experience_of)
     assert {sample.prompts[0] for sample in now} == {"a"}
-    assert generate.guide.tally.asked == 1
-    later = generate.guide.join(own[G:], [], experience_of)
+    assert guide_in(generate).tally.asked == 1
+    later = guide_in(generate).join(own[G:], [], experience_of)
     assert [(sample.prompts[0], marks(sample)[1]) for sample in later] == [("c", 0)] * (G + 1) + [("b", 1)] * (G + 1)
-    assert generate.guide.source.asked == ["a", "b", "c"], "nobody is asked twice"
-    assert generate.guide.join([], [], experience_of) == [], "nothing is left over"
+    assert guide_in(generate).source.asked == ["a", "b", "c"], "nobody is asked twice"
+    assert guide_in(generate).join([], [], experience_of) == [], "nothing is left over"
 
 
 # ── engines that sleep ──
@@ -370,7 +371,7 @@ def test_however_openrlhf_drops_keeps_copies_and_reorders_groups_each_gets_the_a
     def repeated(sample: Experience, generate_kwargs: Any, seed: int) -> Reference:
         return Reference([{**one, "label": sample.labels[0]} for one in said("same", [1.0], "guide")])
 
-    generate.guide.source.ask = repeated
+    guide_in(generate).source.ask = repeated
     left: dict[str, list[list[Experience]]] = {"now": [], "later": [], "never": []}
     for number, (scores, fate) in enumerate(groups):
         own = [
@@ -385,7 +386,7 @@ def test_however_openrlhf_drops_keeps_copies_and_reorders_groups_each_gets_the_a
     def experience_of(one: dict[str, Any]) -> Experience:
         return generate._experience_of(one, max_len=MAX_LEN)
 
-    batches = [generate.guide.join(now, later, experience_of), generate.guide.join(later, [], experience_of)]
+    batches = [guide_in(generate).join(now, later, experience_of), guide_in(generate).join(later, [], experience_of)]
 
     for fate, batch in zip(("now", "later"), batches, strict=True):
         found: dict[int, list[Experience]] = {}

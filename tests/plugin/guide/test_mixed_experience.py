@@ -22,7 +22,7 @@ from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 from ..algorithms.naive_mixed_policy import clipped_objective, naive_group_norm, naive_objective
 from ..controller.test_experience import maker, response
 from ..naive_shaping import naive_grpo_s, naive_gtpo
-from .tables import MAX_LEN, TableSource, generator, guided, joined, marks, said, without_ray
+from .tables import MAX_LEN, TableSource, generator, guide_in, guided, joined, marks, said, without_ray
 
 LOW, HIGH = 0.2, 0.28
 BOTH = ["all", "zero_reward"]
@@ -255,8 +255,8 @@ def plain(args: SimpleNamespace, groups: Sequence[list[Any]]) -> tuple[list[Expe
     generate = generator(args, TableSource({}))
     samples = [generate._process_response_into_experience(one, max_len=MAX_LEN) for group in groups for one in group]
     responses = {one["label"]: one for group in groups for one in group}
-    if generate.guide is not None:
-        samples = generate.guide.join(samples, [], None)
+    if args.plugin.guide is not None:
+        samples = guide_in(generate).join(samples, [], None)
     make = maker(args)
     experiences = make.split_rollout_samples(samples)
     for experience in experiences:
@@ -292,7 +292,7 @@ def test_without_responses_of_the_guide_it_is_bit_for_bit_the_run_without_one(es
     for make in (no_guide, zero_samples, silent_guide):
         del make.metrics["shaping/seconds"]
     assert no_guide.metrics == zero_samples.metrics == silent_guide.metrics
-    assert no_guide.of_the_policy(without) is without
+    assert no_guide.counted(without) is without
 
 
 # ── what is told of a step ──
@@ -313,7 +313,7 @@ def test_statistics_are_of_the_policys_own_responses_in_the_first_batch() -> Non
     assert told["mismatch/logprob_gap"] == pytest.approx(fsum(gaps) / len(gaps), abs=1e-6)
     lengths = [len(tokens(one, "entropy")) for one in own]
     assert told["response_length/mean"] == pytest.approx(fsum(lengths) / 4)
-    policy = found.maker.of_the_policy(found.experiences)
+    policy = found.maker.counted(found.experiences)
     assert torch.cat([experience.info["reward"] for experience in policy]).tolist() == [1, 0, 0, 0]
     assert torch.cat([experience.response_length for experience in policy]).tolist() == lengths
     assert sum(len(experience.truncated) for experience in policy) == 4
@@ -323,7 +323,7 @@ def test_where_there_is_no_first_batch_statistics_are_of_the_second() -> None:
     guide = {"b": said("b", [1.0], "guide")}
     found = Batch(guided(guide__when=["zero_reward"]), [said("b", [0.0] * 4)], guide)
     assert found.maker.metrics["groups/all_wrong_share"] == 1
-    policy = found.maker.of_the_policy(found.experiences)
+    policy = found.maker.counted(found.experiences)
     assert torch.cat([experience.info["reward"] for experience in policy]).tolist() == [0] * 4
 
 

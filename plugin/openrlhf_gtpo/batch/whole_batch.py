@@ -4,13 +4,12 @@ OpenRLHF pads and orders micro-batches in its own way. Our algorithms need whole
 in rollout order, group after group."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.errors import UserError
-from openrlhf_gtpo.guide.groups import MARKS
 
 __all__ = ["NotBinary", "WholeBatch", "correctness", "whole_batch"]
 
@@ -24,10 +23,14 @@ class WholeBatch:
     """A rollout batch in rollout order, group after group: N responses, T columns (the tokens after the first of the
     sequence)."""
 
+    step: int
+    """The global step that it is of."""
+    experiences: Sequence[Experience]
+    """OpenRLHF's micro-batches, which are sent to the policy."""
     order: list[torch.Tensor]
     """For each micro-batch, the rows of its responses, (B,) int."""
     entropy: torch.Tensor  # (N, T) nats, of the distribution that the token was sampled from, 0 off the mask
-    mask: torch.Tensor  # (N, T) bool; False on fillers
+    mask: torch.Tensor  # (N, T) bool
     rollout_logprob: torch.Tensor  # (N, T) by vLLM: the policy's own, or the guide's
     actor_logprob: torch.Tensor  # (N, T) by the policy actor
     scores: torch.Tensor | None  # (N,)
@@ -35,23 +38,33 @@ class WholeBatch:
     response_length: torch.Tensor  # (N,) tokens, as OpenRLHF counts them
     truncated: torch.Tensor  # (N,) float, 1 where a response was cut off
     group: torch.Tensor  # (N,) int
-    is_guide: torch.Tensor  # (N,) bool, the guide's responses
-    is_second: torch.Tensor  # (N,) bool, those of the second batch, the policy's and the guide's
-    is_filler: torch.Tensor  # (N,) bool
+    penalty: torch.Tensor  # (N,) to be added to rewards
+    correct: torch.Tensor | None = None
+    """(N,) bool; None where scores are not binary and nothing needs them to be."""
+    counted: torch.Tensor | None = None
+    """(N,) bool, the responses that metrics are of; None for all."""
+    grouped: torch.Tensor | None = None
+    """(N,) bool, the responses that belong to a group; None for all."""
+    told: dict[str, torch.Tensor] = field(default_factory=dict)
+    """What a saved response says of itself beside the rest: name -> (N,) bool."""
+    advantages: torch.Tensor = field(default_factory=lambda: torch.zeros(0))  # (N, T), once an estimator made them
+    shaped_rewards: torch.Tensor | None = None
+    """(N, T), where the estimator shapes rewards token by token."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """What was measured of this batch, by names that `openrlhf_gtpo.glossary` describes."""
 
     @property
-    def is_policy(self) -> torch.Tensor:
-        """(N,) bool, the policy's own responses in the first batch, or in the second if the first has none."""
-        own = ~self.is_guide & ~self.is_filler
-        return own & ~self.is_second if (own & ~self.is_second).any() else own
+    def of_metrics(self) -> torch.Tensor | slice:
+        """An index of the responses that metrics are of. A slice copies nothing."""
+        return slice(None) if self.counted is None else self.counted
 
     def rows(self, values: torch.Tensor) -> list[torch.Tensor]:
         """Split an (N,) tensor into each micro-batch's (B,)."""
         return [values[rows] for rows in self.order]
 
-    def columns(self, values: torch.Tensor, experiences: Sequence[Experience]) -> list[torch.Tensor]:
+    def columns(self, values: torch.Tensor) -> list[torch.Tensor]:
         """Split an (N, T) tensor into each micro-batch's (B, A), with its width A."""
-        widths = [experience.action_mask.shape[1] for experience in experiences]
+        widths = [experience.action_mask.shape[1] for experience in self.experiences]
         return [values[rows, :width] for rows, width in zip(self.order, widths, strict=True)]
 
     def together(self, parts: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -62,18 +75,21 @@ class WholeBatch:
         return found
 
 
-def whole_batch(experiences: Sequence[Experience], group_size: int) -> WholeBatch:
+def whole_batch(experiences: Sequence[Experience], group_size: int, step: int) -> WholeBatch:
     """Join OpenRLHF's micro-batches, and remove from ``info`` the entries that were only transported in it.
 
     Args:
         experiences: micro-batches as `RemoteExperienceMaker.make_experience` leaves them: each padded to its own
             width, in any order. ``experience.index`` has each response's place in the rollout.
-        group_size: G, responses per prompt. With a guide it is not used: `MARKS` has each response's group.
+        group_size: G, responses per prompt.
+        step: the global step.
     """
     order = [torch.tensor(experience.index) for experience in experiences]
     n = sum(len(rows) for rows in order)
     width = max(experience.action_mask.shape[1] for experience in experiences)
     batch = WholeBatch(
+        step=step,
+        experiences=experiences,
         order=order,
         entropy=torch.zeros(n, width),
         mask=torch.zeros(n, width, dtype=torch.bool),
@@ -84,9 +100,7 @@ def whole_batch(experiences: Sequence[Experience], group_size: int) -> WholeBatc
         response_length=torch.zeros(n),
         truncated=torch.zeros(n),
         group=torch.arange(n) // group_size,
-        is_guide=torch.zeros(n, dtype=torch.bool),
-        is_second=torch.zeros(n, dtype=torch.bool),
-        is_filler=torch.zeros(n, dtype=torch.bool),
+        penalty=torch.zeros(n),
     )
     for experience, rows in zip(experiences, order, strict=True):
         columns = slice(experience.action_mask.shape[1])
@@ -94,18 +108,11 @@ def whole_batch(experiences: Sequence[Experience], group_size: int) -> WholeBatc
         batch.entropy[rows, columns] = experience.info.pop("entropy")
         batch.rollout_logprob[rows, columns] = experience.info.pop("logprob")
         batch.actor_logprob[rows, columns] = experience.action_log_probs.float()
-        if MARKS[0] in experience.info:
-            group, second, filler = (experience.info.pop(mark) for mark in MARKS[:3])
-            batch.group[rows] = group.long()
-            batch.is_second[rows], batch.is_filler[rows] = second > 0, filler > 0
-            # Stays in ``info``: the loss may need it, and OpenRLHF logs its mean.
-            batch.is_guide[rows] = experience.info[MARKS[3]] > 0
         batch.rewards[rows] = experience.rewards.flatten().float()
         batch.response_length[rows] = experience.response_length.flatten().float()
         batch.truncated[rows] = experience.truncated.flatten().float()
         if batch.scores is not None:
             batch.scores[rows] = experience.scores.flatten().float()
-    batch.mask &= ~batch.is_filler[:, None]
     return batch
 
 

@@ -1,0 +1,115 @@
+"""Runs in the controller: a guide's part in each rollout batch."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import ray
+import torch
+from openrlhf.trainer.ppo_utils.experience import Experience
+
+from openrlhf_gtpo.algorithms.mixed_policy import batch_factors, guide_statistics
+from openrlhf_gtpo.algorithms.table import ESTIMATORS
+from openrlhf_gtpo.batch.transformation import Transformation
+from openrlhf_gtpo.batch.whole_batch import WholeBatch
+from openrlhf_gtpo.guide.engines import guide_engines
+from openrlhf_gtpo.guide.groups import MARKS, Guide
+from openrlhf_gtpo.guide.solutions import solutions_by_prompt
+from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource, Source
+from openrlhf_gtpo.vllm_entropy import check_hook
+
+__all__ = ["GuidedBatch"]
+
+
+class GuidedBatch(Transformation):
+    """Groups with a guide's responses; then a batch with which OpenRLHF's loss is the one of
+    `openrlhf_gtpo.algorithms.mixed_policy`.
+
+    Attributes:
+        guide: once it is connected.
+    """
+
+    changes_groups = True
+    guide: Guide
+
+    def __init__(self, args: Any) -> None:
+        self.args = args
+        self.settings = args.plugin.guide
+
+    def connect(self, tokenizer: Any, engines: Sequence[Any]) -> None:
+        """Wait for the guide's engines, and check their entropy hook."""
+        settings = self.settings
+        source: Source
+        if settings.model:
+            own = guide_engines(settings)
+            for reports in ray.get([engine.entropy_hook_report.remote() for engine in own]):
+                check_hook(reports)
+            source = ModelSource(own, settings.samples, tokenizer)
+        else:
+            solutions = solutions_by_prompt(str(settings.solutions), self.args, tokenizer.value)
+            source = SolutionSource(solutions, list(engines), settings.samples, tokenizer)
+        self.guide = Guide(settings, source, self.args)
+
+    def see(self, experience: Experience, generate_kwargs: Mapping[str, Any]) -> None:
+        self.guide.see(experience, dict(generate_kwargs))
+
+    def after_generation(
+        self,
+        samples: list[Experience],
+        waiting: Sequence[Experience],
+        experience_of: Callable[[dict[str, Any]], Experience],
+    ) -> list[Experience]:
+        return self.guide.join(samples, list(waiting), experience_of)
+
+    def metrics(self) -> dict[str, float]:
+        return self.guide.tally.metrics()
+
+    def before_advantages(self, batch: WholeBatch) -> None:
+        """Read the `MARKS`. Metrics are of the policy's own responses in the first batch, or in the second if the
+        first has none."""
+        marks = {name: torch.zeros_like(batch.rewards) for name in MARKS}
+        for experience, rows in zip(batch.experiences, batch.order, strict=True):
+            for name in MARKS:
+                # The share stays in ``info``: the loss may need it, and OpenRLHF logs its mean.
+                take = experience.info.__getitem__ if name == MARKS[3] else experience.info.pop
+                marks[name][rows] = take(name)
+        group, second, filler, guide = marks.values()
+        batch.group = group.long()
+        self._second, self._filler, self._guide = second > 0, filler > 0, guide > 0
+        batch.mask &= ~self._filler[:, None]
+        own = ~self._guide & ~self._filler
+        batch.counted = own & ~self._second if (own & ~self._second).any() else own
+        batch.grouped, batch.told = ~self._filler, {"guide": self._guide}
+
+    def before_updates(self, batch: WholeBatch) -> None:
+        """The guide's log-probabilities replace the old ones on its tokens, and the advantages get the factors of both
+        batches."""
+        low, high = self.args.actor.eps_clip_low_high
+        batch.metrics |= guide_statistics(
+            batch.actor_logprob,
+            batch.rollout_logprob,
+            batch.mask & self._guide[:, None],
+            batch.advantages,
+            clip_low=low,
+            clip_high=high,
+        )
+        unit: Literal["token", "response"] = "response" if self._is_per_response() else "token"
+        factors = batch_factors(batch.mask, self._second, weight=self.settings.weight, unit=unit)
+        counted = int(batch.mask.sum() if unit == "token" else batch.mask.any(-1).sum())
+        if counted:  # the fillers are in OpenRLHF's mean too, one token each
+            factors *= (counted + int(self._filler.sum())) / counted
+        parts = zip(batch.experiences, batch.rows(self._guide), batch.columns(batch.rollout_logprob), strict=True)
+        for experience, guide, logprob in parts:
+            for name in ("action_log_probs", "rollout_log_probs"):
+                old = getattr(experience, name)
+                if old is not None:
+                    setattr(experience, name, torch.where(guide[:, None], logprob.to(old.dtype), old))
+        batch.advantages = batch.advantages * factors[:, None]
+
+    def _is_per_response(self) -> bool:
+        """Whether the loss is a mean over responses instead of tokens."""
+        actor, estimator = self.args.actor, ESTIMATORS.get(self.args.plugin.estimator)
+        return (
+            (estimator is not None and estimator.per_response)
+            or actor.policy_loss_type == "gspo"
+            or getattr(actor, "loss_agg_mode", "token-mean") != "token-mean"
+        )
