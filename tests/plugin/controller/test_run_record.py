@@ -94,7 +94,7 @@ def test_a_run_on_the_cpu_is_recorded_as_one(tmp_path: Path, monkeypatch: pytest
     recorded = "openrlhf_gtpo.controller.run_record.environment"
     monkeypatch.setattr(recorded, lambda logical_gpus: asked.append(logical_gpus) or {})
     for device in ("cpu", "gpu"):
-        write_run_record(tmp_path / "run.json", hierarchize(SimpleNamespace(device=device)))
+        write_run_record(tmp_path / "run.json", hierarchize(SimpleNamespace(device=device))).join()
     assert asked == [True, False]
 
 
