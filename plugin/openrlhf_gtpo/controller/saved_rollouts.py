@@ -46,6 +46,7 @@ def save_rollouts(path: Path, most: int, batch: WholeBatch, decode: Callable[[li
                     "prompt": experience.prompts[i],
                     "label": experience.labels[i],
                     "correct": None if correct is None else bool(correct[row]),
+                    "guide": False,
                     **{name: bool(values[row]) for name, values in batch.told.items()},
                     "tokens": [text_of(token) for token in tokens],
                     "entropy": _significant(batch.entropy[row][mask]),
