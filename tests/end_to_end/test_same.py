@@ -62,7 +62,7 @@ def test_a_changed_constant_is_found_and_a_renamed_function_passes(repository: P
     (repository / "runs" / "cache" / "warm_start").symlink_to(ROOT / "runs" / "cache" / "warm_start")
 
     unchanged = (repository / TABLE).read_text()
-    change(repository / TABLE, r"(\"shaping\.alpha2\"[^)]*?)\b0\.1\b", r"\g<1>0.100001")
+    change(repository / TABLE, r"(\"shaping\.alpha2\".*default=)0\.1\b", r"\g<1>0.100001")
     done = same(repository, "HEAD", "gtpo")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "gtpo  they part" in done.stdout
@@ -76,7 +76,7 @@ def test_a_changed_constant_is_found_and_a_renamed_function_passes(repository: P
     assert all(int(workers) >= 3 for workers, _, _ in imported), "the controller, the policy and the engine"
 
     (repository / TABLE).write_text(unchanged)
-    change(repository / SHAPING, r"\b_share_deviation\b", "_deviation_of_share")
+    change(repository / SHAPING, r"\b_normalised\b", "_in_deviations")
     done = same(repository, "HEAD", "gtpo")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "gtpo  the same to the bit" in done.stdout
