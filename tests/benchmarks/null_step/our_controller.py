@@ -2,11 +2,12 @@
 
 from typing import Any
 
-import openrlhf_gtpo.controller.experience as experience
 from null_step import trace
 from null_step.controllers import Traced
+from openrlhf_gtpo.controller.experience import ExperienceMaker
 from openrlhf_gtpo.controller.generator import Generator
 from openrlhf_gtpo.controller.trainers import Trainer
+from openrlhf_gtpo.controller.transformations import Measured, SavedRollouts
 
 
 class OurTrainer(Traced, Trainer):
@@ -14,7 +15,7 @@ class OurTrainer(Traced, Trainer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         trace.traced(Generator, "generate_samples", "collect")
-        trace.traced(experience.ExperienceMaker, "compute_advantages_and_returns", "advantages")
-        trace.traced(experience.ExperienceMaker, "_measured", "metrics")
-        trace.traced(experience, "save_rollouts", "save rollouts")
+        trace.traced(ExperienceMaker, "compute_advantages_and_returns", "advantages")
+        trace.traced(Measured, "before_updates", "metrics")
+        trace.traced(SavedRollouts, "before_updates", "save rollouts")
         super().__init__(*args, **kwargs)
