@@ -15,7 +15,7 @@ TOLERANCE = {"cpu": 1e-3, "gpu": 5e-2}
 
 
 def check_hook() -> Finding:
-    """Check the hook against vLLM's samplers, without starting an engine."""
+    """Check the hook against vLLM's classes, without starting an engine."""
     name = "entropy hook"
     try:
         samplers = isolated("samplers", {}, IMPORT_SECONDS)
