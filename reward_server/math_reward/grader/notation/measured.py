@@ -74,21 +74,21 @@ class MeasureParser(Grammar):
                     continue
                 break
             raw = self.top.value.strip(" .,;()")
-            found = _WORD.findall(raw.lower())
+            words = _WORD.findall(raw.lower())
             if self.is_word("and") or self.is_word("or"):
                 break
             if not raw:
                 self.advance()
                 continue
-            if found and found[0] in QUALIFIERS and found[0] != "per":
+            if words and words[0] in QUALIFIERS and words[0] != "per":
                 break
-            if any(c.isdigit() for c in _POWER.sub("", raw)) or NEGATIONS.intersection(found):
+            if any(c.isdigit() for c in _POWER.sub("", raw)) or NEGATIONS.intersection(words):
                 raise NotMathematics("the words after the number say more than a unit")
             if raw in ("th", "st", "nd", "rd"):
                 self.advance()
                 continue
             unit = unit_name(raw)
-            if measure(unit) is None and not is_thing(found):
+            if measure(unit) is None and not is_thing(words):
                 raise NotMathematics("the words after the number say more than a unit")
             self.advance()
             if self.top.kind == "^":

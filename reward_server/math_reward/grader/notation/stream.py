@@ -77,8 +77,8 @@ class TokenStream:
 
     def expect(self, *kinds: str) -> str:
         if self.top.kind not in kinds:
-            found = self.top.value or self.top.kind
-            raise NotMathematics(f"{' or '.join(kinds)} is missing before {found!r}")
+            token = self.top.value or self.top.kind
+            raise NotMathematics(f"{' or '.join(kinds)} is missing before {token!r}")
         return self.advance().kind
 
     def is_command(self, *names: str) -> bool:
