@@ -9,7 +9,7 @@ from math_reward.grader.errors import NotMathematics
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.grammar import Grammar
 from math_reward.grader.notation.syntax import Node, Number, Product, Quantity
-from math_reward.grader.notation.tokens import Token
+from math_reward.grader.notation.tokenise import Token
 from math_reward.grader.words.number_words import MULTIPLIERS
 from math_reward.grader.words.units import UNITS, is_thing, is_unit, measure, unit_name
 from math_reward.grader.words.vocabulary import NEGATIONS, QUALIFIERS

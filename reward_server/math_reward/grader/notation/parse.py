@@ -40,7 +40,7 @@ from math_reward.grader.notation.syntax import (
     Text,
     symbols,
 )
-from math_reward.grader.notation.tokens import MAX_DIGITS, tokenise
+from math_reward.grader.notation.tokenise import MAX_DIGITS, tokenise
 from math_reward.grader.words.functions import SPELLED
 from math_reward.grader.words.vocabulary import (
     LEADING,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.notation.syntax import Node
-from math_reward.grader.notation.tokens import Token
+from math_reward.grader.notation.tokenise import Token
 
 MAX_NESTING = 60
 
