@@ -12,7 +12,7 @@ from openrlhf_gtpo.glossary.entries import GLOSSARY, describe
 from openrlhf_gtpo.report.rollouts import SavedGroups
 from openrlhf_gtpo.report.run import OWN, Run
 
-__all__ = ["Comparison", "Metric", "Response", "compare", "told", "where"]
+__all__ = ["Metric", "Response", "RunComparison", "compare", "told", "where"]
 
 FIELDS = ("prompt", "label", "guide", "tokens", "entropy", "correct", "shaped_reward", "advantage")
 """Of a saved response, in the order in which training makes them: what differs first is named first."""
@@ -65,7 +65,7 @@ class Response:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """Two runs over the steps that both have."""
 
     steps: Sequence[int]
@@ -84,7 +84,7 @@ class Comparison:
     """Metrics that one run never logs, by the run that does; they were not compared."""
 
 
-def compare(one: Run, other: Run) -> Comparison:
+def compare(one: Run, other: Run) -> RunComparison:
     """Where two runs part."""
     rows, others = _rows(one), _rows(other)
     mine, theirs = ({name: None for row in by_step.values() for name in row} for by_step in (rows, others))
@@ -99,7 +99,7 @@ def compare(one: Run, other: Run) -> Comparison:
     until = first or max(steps, default=0)
     parted, response, groups = _responses(one.rollouts, other.rollouts, until)
     step = parted or first
-    return Comparison(
+    return RunComparison(
         steps,
         step,
         differing(step) if step in steps else [],
@@ -208,7 +208,7 @@ def _first(one: Sequence[Any], other: Sequence[Any]) -> int | None:
     return next(places, None if len(one) == len(other) else min(len(one), len(other)))
 
 
-def where(comparison: Comparison, one: Run, other: Run) -> Iterator[str]:
+def where(comparison: RunComparison, one: Run, other: Run) -> Iterator[str]:
     """Where two runs part, in sentences."""
     names = f"{one.name} and {other.name}"
     if not comparison.steps:
