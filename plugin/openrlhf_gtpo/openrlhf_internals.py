@@ -167,23 +167,25 @@ def check() -> str:
     low, high = (".".join(map(str, bound)) for bound in SUPPORTED)
     install = f'install one with `pip install "openrlhf>={low},<{high}"`.'
     try:
-        found = version("openrlhf")
+        installed = version("openrlhf")
     except PackageNotFoundError:
         raise OpenRLHFMismatch(
             f"OpenRLHF is not installed; the plugin fits {low} up to {high} (excluded): {install}"
         ) from None
-    if not SUPPORTED[0] <= _release(found) < SUPPORTED[1]:
-        raise OpenRLHFMismatch(f"Found OpenRLHF {found}, but the plugin fits {low} up to {high} (excluded): {install}")
+    if not SUPPORTED[0] <= _release(installed) < SUPPORTED[1]:
+        raise OpenRLHFMismatch(
+            f"Found OpenRLHF {installed}, but the plugin fits {low} up to {high} (excluded): {install}"
+        )
     for module, attributes in _INTERNALS.items():
         try:
             target = importlib.import_module(module)
         except ImportError as error:
             raise OpenRLHFMismatch(
-                f"OpenRLHF {found} is installed, but {module} cannot be imported ({error}): {INSTALL_ALL}."
+                f"OpenRLHF {installed} is installed, but {module} cannot be imported ({error}): {INSTALL_ALL}."
             ) from error
         for attribute in attributes:
-            _look_up(target, attribute, found, install)
-    return found
+            _look_up(target, attribute, installed, install)
+    return installed
 
 
 def _release(text: str) -> tuple[int, ...]:
@@ -192,13 +194,13 @@ def _release(text: str) -> tuple[int, ...]:
     return Version(text).release
 
 
-def _look_up(module: Any, attribute: str, found: str, install: str) -> None:
+def _look_up(module: Any, attribute: str, installed: str, install: str) -> None:
     target = module
     for name in attribute.split("."):
         if not hasattr(target, name) and not _is_set_by(target, name):
             raise OpenRLHFMismatch(
-                f"OpenRLHF {found} has no {module.__name__}.{attribute}, which the plugin needs, so this is not the "
-                f"released version: {install}"
+                f"OpenRLHF {installed} has no {module.__name__}.{attribute}, which the plugin needs, so this is not "
+                f"the released version: {install}"
             )
         target = getattr(target, name, None)
         target = getattr(getattr(target, "__ray_metadata__", None), "modified_class", target)

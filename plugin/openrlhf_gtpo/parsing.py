@@ -15,10 +15,10 @@ class Parser(argparse.ArgumentParser):
     """argparse's, with a suggestion for an unknown flag."""
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # argparse has overloads
-        found, rest = self.parse_known_args(args, namespace)
+        parsed, rest = self.parse_known_args(args, namespace)
         if rest:
             self.error(" ".join(unknown(rest, self)))
-        return found
+        return parsed
 
 
 def unknown(

@@ -144,20 +144,20 @@ def _values(completion: Any, asked: tuple[str, ...]) -> np.ndarray:
         raise EntropyMissing(
             "The request did not ask vLLM for entropies: add **sampling_kwargs() to its SamplingParams."
         )
-    found = _rows(completion, 1 + len(asked))
-    if found is not None and (broken := np.isnan(found[:, 1:]).any(axis=1)).any():
+    values = _rows(completion, 1 + len(asked))
+    if values is not None and (broken := np.isnan(values[:, 1:]).any(axis=1)).any():
         raise EntropyMissing(
             f"Token {broken.argmax() + 1} of {len(broken)} has no entropy: vLLM sampled it from logits that are NaN "
             "or infinite, so the model's weights are broken. Look at the checkpoint, or at the learning rate and the "
             "gradient norms of the run that made it."
         )
-    if found is None or not (found[:, 1:] >= 0.0).all():
+    if values is None or not (values[:, 1:] >= 0.0).all():
         missing, given = ("entropies", "") if asked == ENTROPY else (", ".join(asked), str(list(asked)))
         raise EntropyMissing(
             f"vLLM returned log-probabilities without {missing}: start the engine with **engine_kwargs({given}), on a "
             "vLLM whose sampler the hook covers (check_hook says whether it does)."
         )
-    return found
+    return values
 
 
 def logprobs(completion: Any) -> list[float]:

@@ -45,12 +45,12 @@ def clip_cov(rollouts: Rollouts, share: float, bounds: Sequence[float]) -> Estim
     Raises:
         ValueError: a reward is not finite.
     """
-    grpo, found, means = _measured(rollouts)
-    if not len(found):
+    grpo, covariances, means = _measured(rollouts)
+    if not len(covariances):
         return grpo
     low, high = bounds
-    between = int(((found > low) & (found < high)).sum())
-    chance = min(1.0, share * len(found) / between) if between else 0.0
+    between = int(((covariances > low) & (covariances < high)).sum())
+    chance = min(1.0, share * len(covariances) / between) if between else 0.0
     return replace(grpo, for_loss=means | {"clip_cov/chance": chance})
 
 
@@ -65,10 +65,10 @@ def kl_cov(rollouts: Rollouts, share: float) -> Estimate:
     Raises:
         ValueError: a reward is not finite.
     """
-    grpo, found, means = _measured(rollouts)
-    if not len(found):
+    grpo, covariances, means = _measured(rollouts)
+    if not len(covariances):
         return grpo
-    threshold = found.topk(max(1, int(share * len(found)))).values[-1].item()
+    threshold = covariances.topk(max(1, int(share * len(covariances)))).values[-1].item()
     return replace(grpo, for_loss=means | {"kl_cov/threshold": threshold})
 
 

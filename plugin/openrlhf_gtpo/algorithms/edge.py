@@ -39,10 +39,10 @@ def edge(rollouts: Rollouts, clip: Sequence[float] | None) -> Estimate:
     divisor = torch.where(present, mean_entropy / (total / size)[group], 1.0)
     if clip is not None:
         divisor = divisor.clamp(*clip)
-    found = {}
+    metrics = {}
     if present.any():
-        found = {
+        metrics = {
             "edge/divisor_min": divisor[present].min().item(),
             "edge/divisor_max": divisor[present].max().item(),
         }
-    return Estimate(grpo.advantages / divisor[:, None], grpo.returns, metrics=found)
+    return Estimate(grpo.advantages / divisor[:, None], grpo.returns, metrics=metrics)

@@ -82,7 +82,7 @@ def _triton_installed() -> bool:
 
 def _eager(logits: torch.Tensor, sampled: torch.Tensor | None, columns: Sequence[str]) -> torch.Tensor:
     rows, vocabulary = logits.shape
-    found = torch.empty(rows, len(columns), dtype=torch.float32, device=logits.device)
+    out = torch.empty(rows, len(columns), dtype=torch.float32, device=logits.device)
     step = max(1, _SCRATCH_ELEMENTS // max(1, vocabulary))
     for start in range(0, rows, step):
         chunk = logits[start : start + step]
@@ -104,8 +104,8 @@ def _eager(logits: torch.Tensor, sampled: torch.Tensor | None, columns: Sequence
             values["logprob"] = (chunk.gather(1, token).double() - largest.double()).squeeze(1) - log_s
         for column, name in enumerate(columns):
             # A broken row is one in every column.
-            found[start : start + step, column] = torch.where(entropy.isnan(), entropy, values[name])
-    return found
+            out[start : start + step, column] = torch.where(entropy.isnan(), entropy, values[name])
+    return out
 
 
 @functools.cache
@@ -194,11 +194,11 @@ def _triton_kernel() -> Callable[[torch.Tensor, torch.Tensor | None, Sequence[st
 
     def launch(logits: torch.Tensor, sampled: torch.Tensor | None, columns: Sequence[str]) -> torch.Tensor:
         rows, vocabulary = logits.shape
-        found = torch.empty(rows, len(columns), dtype=torch.float32, device=logits.device)
+        out = torch.empty(rows, len(columns), dtype=torch.float32, device=logits.device)
         sampled = None if sampled is None else sampled.contiguous()
         if rows:
             stride = logits.stride(0)
-            kernel[(rows,)](logits, stride, sampled, found, vocabulary, num_warps=WARPS, **_constants(columns))
-        return found
+            kernel[(rows,)](logits, stride, sampled, out, vocabulary, num_warps=WARPS, **_constants(columns))
+        return out
 
     return launch

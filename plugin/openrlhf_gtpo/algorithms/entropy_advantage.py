@@ -28,10 +28,10 @@ def entropy_advantage(rollouts: Rollouts, alpha: float, kappa: float) -> Estimat
     bound = grpo.advantages.abs() / kappa
     bonus = torch.minimum(alpha * entropy, bound) * on
     learning = on & (grpo.advantages != 0)
-    found = {}
+    metrics = {}
     if learning.any():
-        found = {
+        metrics = {
             "entropy_advantage/bonus_mean": bonus[learning].mean().item(),
             "entropy_advantage/bounded_share": (alpha * entropy > bound)[learning].float().mean().item(),
         }
-    return Estimate(grpo.advantages + bonus, grpo.returns, metrics=found)
+    return Estimate(grpo.advantages + bonus, grpo.returns, metrics=metrics)

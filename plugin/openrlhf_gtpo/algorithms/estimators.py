@@ -68,7 +68,7 @@ def _shaped(
         return shape(values, rollouts.mask, rollouts.correct, rollouts.group, **options)
 
     entropy = rollouts.entropy if entropy_clip is None else rollouts.entropy.clamp(*entropy_clip)
-    values, found = entropy, {}
+    values, metrics = entropy, {}
     if weights != "entropy":
         values = in_place_of_entropy(
             weights,
@@ -83,10 +83,10 @@ def _shaped(
         # The rewards' part that is shared out, 1 on average.
         shares = [shaped_by(each, alpha1=0, alpha2=1).rewards[rollouts.mask].abs() for each in (entropy, values)]
         likeness = correlation(*shares)
-        found = {} if likeness is None else {"shaping/weight_entropy_correlation": likeness}
+        metrics = {} if likeness is None else {"shaping/weight_entropy_correlation": likeness}
     shaped = shaped_by(values, penalty=rollouts.penalty if rollouts.penalty.any() else None, **options)
     length = rollouts.mask.sum(-1).clamp(min=1)
-    return Estimate(shaped.advantages, shaped.rewards.sum(-1) / length, shaped.rewards, found)
+    return Estimate(shaped.advantages, shaped.rewards.sum(-1) / length, shaped.rewards, metrics)
 
 
 def gtpo(rollouts: Rollouts, **options: Any) -> Estimate:

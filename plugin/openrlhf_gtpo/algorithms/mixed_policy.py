@@ -185,13 +185,13 @@ def guide_statistics(
     ratio = log_ratio.exp()
     # Near a ratio of 1, expm1 keeps the digits that r - 1 would lose. The clamp removes rounding below 0.
     k3 = (log_ratio.expm1() - log_ratio).clamp(min=0)
-    found = {
+    metrics = {
         "guide/clip_share": _clip_share(ratio, advantages[on], clip_low, clip_high),
         "guide/kl": k3.mean().item(),
         "guide/logprob_mean": guide.mean().item(),
     }
-    spread(found, "guide/ratio_", ratio)
-    return found
+    spread(metrics, "guide/ratio_", ratio)
+    return metrics
 
 
 def _check_tokens(mask: torch.Tensor, **values: torch.Tensor) -> None:

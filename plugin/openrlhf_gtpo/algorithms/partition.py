@@ -32,10 +32,10 @@ def balanced_partition(lengths: Sequence[int], parts: int, equal_size: bool = Fa
         how = "equal parts" if equal_size else "parts"
         raise ValueError(f"{len(lengths)} sequences cannot be divided into {parts} {how}.")
     longest_first = sorted(range(len(lengths)), key=lambda i: -lengths[i])
-    found = _differencing(lengths, parts, longest_first)
+    partition = _differencing(lengths, parts, longest_first)
     if not equal_size:
-        found = min(found, _longest_to_lightest(lengths, parts, longest_first), key=lambda part: max(part)[0])
-    return [sorted(members) for _, members in found]
+        partition = min(partition, _longest_to_lightest(lengths, parts, longest_first), key=lambda part: max(part)[0])
+    return [sorted(members) for _, members in partition]
 
 
 def _longest_to_lightest(lengths: Sequence[int], parts: int, order: Sequence[int]) -> list[_Part]:

@@ -5,13 +5,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Estimate", "bootstrap", "pass_at_k"]
+__all__ = ["MeanAndInterval", "bootstrap", "pass_at_k"]
 
 RESAMPLES = 2_000
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MeanAndInterval:
     """A mean over prompts and the bounds of its confidence interval."""
 
     mean: float
@@ -38,7 +38,7 @@ def pass_at_k(n: int, c: int, k: int) -> float:
 
 def bootstrap(
     values: Sequence[float], weights: Sequence[float] | None = None, *, level: float = 0.95, seed: int = 0
-) -> Estimate:
+) -> MeanAndInterval:
     """The mean of one value per prompt, with its percentile bootstrap interval.
 
     Prompts are resampled, not responses: responses to one prompt are not independent, and another benchmark would have
@@ -61,7 +61,7 @@ def bootstrap(
     source = random.Random(seed)
     means = sorted(_mean(source.choices(pairs, k=n)) for _ in range(RESAMPLES))
     tail = (1 - level) / 2
-    return Estimate(
+    return MeanAndInterval(
         _mean(pairs),
         means[math.floor(tail * (RESAMPLES - 1))],
         means[math.ceil((1 - tail) * (RESAMPLES - 1))],

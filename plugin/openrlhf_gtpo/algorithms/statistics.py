@@ -11,16 +11,16 @@ QUANTILES = (0.1, 0.5, 0.9)
 QUANTILE_SAMPLE = 1_000_000
 
 
-def spread(found: dict[str, float], prefix: str, values: torch.Tensor) -> None:
-    """Add mean and quantiles to ``found``, as ``{prefix}mean``, ``{prefix}q10``, ``{prefix}q50`` and ``{prefix}q90``.
+def spread(metrics: dict[str, float], prefix: str, values: torch.Tensor) -> None:
+    """Add mean and quantiles to ``metrics``: ``{prefix}mean``, ``{prefix}q10``, ``{prefix}q50`` and ``{prefix}q90``.
 
     Args:
-        found: metric name -> value; changed in place.
+        metrics: metric name -> value; changed in place.
         prefix: of the four names.
         values: (n,) float, at least one.
     """
-    found[f"{prefix}mean"] = values.mean().item()
+    metrics[f"{prefix}mean"] = values.mean().item()
     sample = values[:: math.ceil(values.numel() / QUANTILE_SAMPLE)]
     sample = sample.to(torch.promote_types(sample.dtype, torch.float32))
     for q, value in zip(QUANTILES, sample.quantile(sample.new_tensor(QUANTILES)).tolist(), strict=True):
-        found[f"{prefix}q{round(100 * q)}"] = value
+        metrics[f"{prefix}q{round(100 * q)}"] = value

@@ -56,16 +56,16 @@ def load(place: str) -> Callable[..., Any]:
         spec.loader.exec_module(module)
     except Exception as error:
         raise FunctionUnusable(f"{path} cannot be imported: {_told(error, path)}") from error
-    found = getattr(module, name, None)
-    if not callable(found):
+    call = getattr(module, name, None)
+    if not callable(call):
         raise FunctionUnusable(f"{path} has no function {name}: define one, or name another")
     try:
-        inspect.signature(found).bind(**dict.fromkeys(ARGUMENTS))
+        inspect.signature(call).bind(**dict.fromkeys(ARGUMENTS))
     except TypeError as error:
         raise FunctionUnusable(
             f"{place} does not take the arguments {', '.join(ARGUMENTS)} by name ({error}): give it these six"
         ) from error
-    return found
+    return call
 
 
 def parts(place: str) -> tuple[Path, str]:
@@ -106,14 +106,18 @@ def _called(call: Callable[..., Any], place: str, rollouts: Rollouts) -> torch.T
     given = {name: getattr(rollouts, name) for name in ARGUMENTS}
     copies = {name: None if tensor is None else tensor.clone() for name, tensor in given.items()}
     try:
-        found = call(**copies)
+        returned = call(**copies)
     except Exception as error:
         raise FunctionUnusable(f"{place} failed: {_told(error, parts(place)[0])}") from error
     shape = tuple(rollouts.mask.shape)
-    if not isinstance(found, torch.Tensor) or tuple(found.shape) != shape or not found.is_floating_point():
-        said = f"{found.dtype} of shape {tuple(found.shape)}" if isinstance(found, torch.Tensor) else repr(type(found))
+    if not isinstance(returned, torch.Tensor) or tuple(returned.shape) != shape or not returned.is_floating_point():
+        said = (
+            f"{returned.dtype} of shape {tuple(returned.shape)}"
+            if isinstance(returned, torch.Tensor)
+            else repr(type(returned))
+        )
         raise FunctionUnusable(f"{place} returned {said}, but advantages are a float tensor of shape (N, T), {shape}")
-    advantages = torch.where(rollouts.mask, found.detach(), 0.0).to(rollouts.entropy.dtype)
+    advantages = torch.where(rollouts.mask, returned.detach(), 0.0).to(rollouts.entropy.dtype)
     if not advantages.isfinite().all():
         row, column = (~advantages.isfinite()).nonzero()[0].tolist()
         raise FunctionUnusable(

@@ -69,10 +69,10 @@ class WholeBatch:
 
     def together(self, parts: Sequence[torch.Tensor]) -> torch.Tensor:
         """Join the micro-batches' (B, A) into one float32 (N, T)."""
-        found = torch.zeros_like(self.entropy)
+        joined = torch.zeros_like(self.entropy)
         for part, rows in zip(parts, self.order, strict=True):
-            found[rows, : part.shape[1]] = part.float()
-        return found
+            joined[rows, : part.shape[1]] = part.float()
+        return joined
 
 
 def whole_batch(experiences: Sequence[Experience], group_size: int, step: int) -> WholeBatch:

@@ -52,14 +52,14 @@ def check_data(settings: Settings, tokenizer: Callable[[], Any]) -> Iterator[Fin
     if not paths:
         yield skipped(ROWS, "Not checked: no data set is a file of JSON lines on this machine.")
     for path in paths:
-        form, found = _check_rows(path, flags["data.input_key"], label_key)
+        form, facts = _check_rows(path, flags["data.input_key"], label_key)
         yield form
-        if found is None or form.state == "fault":
+        if facts is None or form.state == "fault":
             continue
         if label_key:
-            yield _check_labels(path, found, label_key)
-        yield _check_repeats(path, found)
-        rows = _sample(path, found, flags["data.input_key"], label_key) if label_key else []
+            yield _check_labels(path, facts, label_key)
+        yield _check_repeats(path, facts)
+        rows = _sample(path, facts, flags["data.input_key"], label_key) if label_key else []
         if not rows:
             yield skipped(LENGTHS, f"Not checked: {path} has no row with both a prompt and a label.")
         elif not flags["data.apply_chat_template"]:
@@ -67,41 +67,41 @@ def check_data(settings: Settings, tokenizer: Callable[[], Any]) -> Iterator[Fin
         elif (loaded := tokenizer()) is None:
             yield skipped(LENGTHS, "Not checked: the policy's tokenizer cannot be loaded here.")
         else:
-            yield _check_lengths(path, found, rows, loaded, flags["data.max_len"], flags["rollout.max_new_tokens"])
+            yield _check_lengths(path, facts, rows, loaded, flags["data.max_len"], flags["rollout.max_new_tokens"])
 
 
 def _check_rows(path: Path, input_key: str, label_key: str) -> tuple[Finding, Survey | None]:
     """Check the form of every line and its prompt; also returns the survey of the file, None if it is not readable."""
     try:
-        found = survey(path, input_key, label_key)
+        facts = survey(path, input_key, label_key)
     except Unreadable as error:
         fix = ": fix the path or its permissions" if isinstance(error, NotOpened) else ""
         return fault(ROWS, f"{path} cannot be read: {error}{fix}."), None
-    if not found.rows:
+    if not facts.rows:
         return fault(ROWS, f"{path} is empty: give a file with one JSON object per line."), None
-    if found.columns and input_key not in found.columns and len(found.bad_rows[f"has no {input_key!r}"]) == found.rows:
-        return fault(ROWS, f"{path} has no {input_key!r} in any line: {_columns(found, '--data.input_key')}."), found
-    if any(found.bad_rows.values()):
-        return fault(ROWS, f"{path}: {_listed(found.bad_rows)}: fix or remove these lines."), found
-    return ok(ROWS, f"{path}: each of {found.rows:,} rows is an object with a prompt in {input_key!r}."), found
+    if facts.columns and input_key not in facts.columns and len(facts.bad_rows[f"has no {input_key!r}"]) == facts.rows:
+        return fault(ROWS, f"{path} has no {input_key!r} in any line: {_columns(facts, '--data.input_key')}."), facts
+    if any(facts.bad_rows.values()):
+        return fault(ROWS, f"{path}: {_listed(facts.bad_rows)}: fix or remove these lines."), facts
+    return ok(ROWS, f"{path}: each of {facts.rows:,} rows is an object with a prompt in {input_key!r}."), facts
 
 
-def _check_labels(path: Path, found: Survey, label_key: str) -> Finding:
+def _check_labels(path: Path, facts: Survey, label_key: str) -> Finding:
     """Check that each row has a reference answer, a text or a number."""
-    if len(found.bad_labels[f"has no {label_key!r}"]) == found.rows and label_key not in found.columns:
-        return fault(LABELS, f"{path} has no {label_key!r} in any line: {_columns(found, '--data.label_key')}.")
-    if any(found.bad_labels.values()):
-        return fault(LABELS, f"{path}: {_listed(found.bad_labels)}: give each row its reference answer as a text.")
+    if len(facts.bad_labels[f"has no {label_key!r}"]) == facts.rows and label_key not in facts.columns:
+        return fault(LABELS, f"{path} has no {label_key!r} in any line: {_columns(facts, '--data.label_key')}.")
+    if any(facts.bad_labels.values()):
+        return fault(LABELS, f"{path}: {_listed(facts.bad_labels)}: give each row its reference answer as a text.")
     return ok(LABELS, f"{path}: every row that could be read has a text or a number in {label_key!r}.")
 
 
-def _check_repeats(path: Path, found: Survey) -> Finding:
+def _check_repeats(path: Path, facts: Survey) -> Finding:
     """Look for repeated prompts."""
-    if not found.repeated:
+    if not facts.repeated:
         return ok(REPEATS, f"{path}: no prompt occurs twice.")
-    said = f"{path}: {_rows(len(found.repeated))} a prompt, in {places(found.repeated)}"
-    if found.contradictory:
-        said += f", with another label in {places(found.contradictory)}: keep each prompt once, with the right label."
+    said = f"{path}: {_rows(len(facts.repeated))} a prompt, in {places(facts.repeated)}"
+    if facts.contradictory:
+        said += f", with another label in {places(facts.contradictory)}: keep each prompt once, with the right label."
     else:
         said += ": keep each once, as `openrlhf-gtpo data prepare` does, unless some should count more."
     return warning(REPEATS, said)
@@ -111,19 +111,19 @@ def _rows(n: int) -> str:
     return "1 row repeats" if n == 1 else f"{n:,} rows repeat"
 
 
-def _sample(path: Path, found: Survey, input_key: str, label_key: str) -> list[Row]:
+def _sample(path: Path, facts: Survey, input_key: str, label_key: str) -> list[Row]:
     """The rows that the tokenizer and the grader check."""
-    return list(read_rows(path, found, SAMPLE, input_key, label_key))
+    return list(read_rows(path, facts, SAMPLE, input_key, label_key))
 
 
 def _check_lengths(
-    path: Path, found: Survey, rows: Sequence[Row], tokenizer: Any, max_len: int, max_new_tokens: int | None
+    path: Path, facts: Survey, rows: Sequence[Row], tokenizer: Any, max_len: int, max_new_tokens: int | None
 ) -> Finding:
     """Look for prompts that leave no room for the response; OpenRLHF would cut off their beginning.
 
     Args:
         path: the file.
-        found: its survey.
+        facts: its survey.
         rows: of `_sample`.
         tokenizer: as transformers loads it.
         max_len: tokens of prompt and response together.
@@ -151,13 +151,13 @@ def _check_lengths(
     if long:
         return fault(
             LENGTHS,
-            f"{path}: {len(long):,} of {_shown(found, rows)} prompts have more than {most:,} tokens ({room}), in "
+            f"{path}: {len(long):,} of {_shown(facts, rows)} prompts have more than {most:,} tokens ({room}), in "
             f"{places(long)}, the longest {lengths[longest]:,} in line {longest}; OpenRLHF would cut off their "
             "beginning: raise --data.max_len or leave them out.",
         )
     return ok(
         LENGTHS,
-        f"{path}: the longest of {_shown(found, rows)} prompts has {lengths[longest]:,} tokens (line {longest}), and "
+        f"{path}: the longest of {_shown(facts, rows)} prompts has {lengths[longest]:,} tokens (line {longest}), and "
         f"there is room for {most:,} ({room}).",
     )
 
@@ -170,18 +170,18 @@ def check_references(settings: Settings, service: ClientSettings) -> list[Findin
         service: settings of a reward service with the project's own protocol.
     """
     keys = settings.flags["data.input_key"], settings.flags["data.label_key"] or ""
-    found = []
+    findings = []
     for path in _files(settings):
         try:
-            content = survey(path, *keys)
+            facts = survey(path, *keys)
         except Unreadable:  # of which the check of the rows tells
             continue
-        if rows := _sample(path, content, *keys):
-            found.append(_check_references(path, content, rows, service))
-    return found or [skipped(REFERENCES, "Not checked: no file has a row with both a prompt and a label.")]
+        if rows := _sample(path, facts, *keys):
+            findings.append(_check_references(path, facts, rows, service))
+    return findings or [skipped(REFERENCES, "Not checked: no file has a row with both a prompt and a label.")]
 
 
-def _check_references(path: Path, found: Survey, rows: Sequence[Row], service: ClientSettings) -> Finding:
+def _check_references(path: Path, facts: Survey, rows: Sequence[Row], service: ClientSettings) -> Finding:
     lines: dict[str, list[int]] = {}
     for row in rows:
         lines.setdefault(row.label, []).append(row.line)
@@ -190,12 +190,12 @@ def _check_references(path: Path, found: Survey, rows: Sequence[Row], service: C
     except ClientError as error:
         return fault(REFERENCES, f"The references were not all graded ({str(error).rstrip('.')}): fix the service.")
     if not bad:
-        return ok(REFERENCES, f"{path}: the grader can read each of {_shown(found, rows)} references.")
+        return ok(REFERENCES, f"{path}: the grader can read each of {_shown(facts, rows)} references.")
     where = sorted(line for reference in bad for line in lines[reference])
     first = next(reference for reference in lines if reference in bad)
     return fault(
         REFERENCES,
-        f"{path}: the grader cannot read {len(where):,} of {_shown(found, rows)} references, in {places(where)} (such "
+        f"{path}: the grader cannot read {len(where):,} of {_shown(facts, rows)} references, in {places(where)} (such "
         f"as {_short(first)}), so no response to these prompts would ever count as correct: fix or remove these rows.",
     )
 
@@ -221,15 +221,15 @@ def _listed(faults: dict[str, list[int]]) -> str:
     )
 
 
-def _columns(found: Survey, flag: str) -> str:
-    return f"name the column by {flag} (there are {', '.join(map(repr, found.columns)) or 'none'})"
+def _columns(facts: Survey, flag: str) -> str:
+    return f"name the column by {flag} (there are {', '.join(map(repr, facts.columns)) or 'none'})"
 
 
-def _shown(found: Survey, rows: Sequence[Row]) -> str:
+def _shown(facts: Survey, rows: Sequence[Row]) -> str:
     """The number of rows, such as ``1,200``; a sample is marked as one."""
-    if len(rows) == len(found.offsets):
+    if len(rows) == len(facts.offsets):
         return f"{len(rows):,}"
-    return f"{len(rows):,} sampled (of {len(found.offsets):,})"
+    return f"{len(rows):,} sampled (of {len(facts.offsets):,})"
 
 
 def _short(text: str) -> str:

@@ -18,20 +18,20 @@ def check_hook() -> Finding:
     """Check the hook against vLLM's classes, without starting an engine."""
     name = "entropy hook"
     try:
-        found = isolated("samplers", {}, IMPORT_SECONDS)
+        samplers = isolated("samplers", {}, IMPORT_SECONDS)
     except ProbeFailed as error:
         fix = "" if error.has_fix else ": fix the installation of vLLM"
         return fault(name, f"{error}{fix}.")
-    foreign = [sampler["name"] for sampler in found if sampler["hooked"] is False]
+    foreign = [sampler["name"] for sampler in samplers if sampler["hooked"] is False]
     if foreign:
         return warning(
             name,
             f"vLLM also has {', '.join(foreign)}, which the hook does not cover: give the doctor --engine to see "
             f"whether it is used here, and if so {INSTALL_TESTED}.",
         )
-    said = "It covers " + " and ".join(sampler["name"] for sampler in found if sampler["hooked"])
+    said = "It covers " + " and ".join(sampler["name"] for sampler in samplers if sampler["hooked"])
     absent = [
-        f"{s['name']} cannot be imported here ({s['problem']}), so it is not used" for s in found if s["problem"]
+        f"{s['name']} cannot be imported here ({s['problem']}), so it is not used" for s in samplers if s["problem"]
     ]
     return ok(name, "; ".join([said, *absent]) + ".")
 

@@ -55,10 +55,10 @@ def isolated(probe: str, arguments: dict[str, Any], seconds: float) -> Any:
                 raise
         if not answer.exists():
             raise ProbeFailed(f"{_ending(process.returncode)}; its last line was: {last_line(log)}")
-        found = json.loads(answer.read_text(encoding="utf-8"))
-    if "error" in found:
-        raise ProbeFailed(found["error"], found["has_fix"])
-    return found["value"]
+        result = json.loads(answer.read_text(encoding="utf-8"))
+    if "error" in result:
+        raise ProbeFailed(result["error"], result["has_fix"])
+    return result["value"]
 
 
 def _ending(code: int) -> str:

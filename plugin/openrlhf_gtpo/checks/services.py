@@ -47,9 +47,9 @@ def check_rewards(settings: Settings, cleanup: contextlib.ExitStack) -> tuple[li
     findings, working = [], None
     for url in client.urls:
         one = dataclasses.replace(client, urls=(url,), deadline=0.0)
-        found = _round_trip(f"reward {url}", one)
-        findings.append(found)
-        if found.state == "ok" and (working is None or (speaks_grade(url) and not speaks_grade(working.urls[0]))):
+        finding = _round_trip(f"reward {url}", one)
+        findings.append(finding)
+        if finding.state == "ok" and (working is None or (speaks_grade(url) and not speaks_grade(working.urls[0]))):
             working = one
     return findings, working
 
@@ -61,8 +61,8 @@ def _embedded(cleanup: contextlib.ExitStack) -> tuple[list[Finding], ClientSetti
     except EmbeddedServiceError as error:
         return [fault(name, str(error))], None
     settings = ClientSettings((service.url,), token=service.token, deadline=0.0)
-    found = _round_trip(name, settings)
-    return [found], settings if found.state == "ok" else None
+    finding = _round_trip(name, settings)
+    return [finding], settings if finding.state == "ok" else None
 
 
 def _round_trip(name: str, settings: ClientSettings) -> Finding:

@@ -68,7 +68,7 @@ def data_hash(name: str) -> str:
     if os.path.isfile(where):
         return file_hash(Path(where))
     if glob.has_magic(where):
-        files = [Path(found) for found in sorted(glob.glob(where, recursive=True))]
+        files = [Path(path) for path in sorted(glob.glob(where, recursive=True))]
         folder = Path(os.path.commonpath([file.parent for file in files])) if files else Path()
     else:
         folder = _folder(where, "dataset") / inside

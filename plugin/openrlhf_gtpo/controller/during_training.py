@@ -48,19 +48,19 @@ def _more(eval_dataloader: Any, samples: Sequence[Any], n: int) -> dict[str, flo
             if "entropy" in sample.info:
                 mask = sample.action_mask.flatten().bool()
                 entropies.setdefault(name, []).append(sample.info["entropy"].flatten()[mask].tolist())
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for name, counts in correct.items():
         for k in sorted({n, *(2**power for power in range(n.bit_length()))}):
             estimate = bootstrap([pass_at_k(n, count, k) for count in counts])
-            found[f"eval_{name}_pass{k}"] = estimate.mean
-            found[f"eval_{name}_pass{k}_low"] = estimate.low
-            found[f"eval_{name}_pass{k}_high"] = estimate.high
+            metrics[f"eval_{name}_pass{k}"] = estimate.mean
+            metrics[f"eval_{name}_pass{k}_low"] = estimate.low
+            metrics[f"eval_{name}_pass{k}_high"] = estimate.high
         responses = [values for values in entropies.get(name, []) if values]
         if responses:
-            found[f"eval_{name}_entropy_token_mean"] = sum(map(sum, responses)) / sum(map(len, responses))
+            metrics[f"eval_{name}_entropy_token_mean"] = sum(map(sum, responses)) / sum(map(len, responses))
             means = [sum(values) / len(values) for values in responses]
-            found[f"eval_{name}_entropy_response_mean"] = sum(means) / len(means)
-    return found
+            metrics[f"eval_{name}_entropy_response_mean"] = sum(means) / len(means)
+    return metrics
 
 
 def _score(sample: Any) -> float:

@@ -55,43 +55,43 @@ def rollout_metrics(
     classes = {"": torch.ones_like(group, dtype=torch.bool)}
     if correct is not None:
         classes |= {"correct_": correct, "wrong_": ~correct}
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for prefix, rows in classes.items():
         # Taking a tensor's tokens costs more than the metrics: each is taken once, and by places, found once for all.
         places = (mask & rows[:, None]).flatten().nonzero().flatten()
         if not len(places):
             continue
         answered = rows & (length > 0)
-        spread(found, f"entropy/{prefix}token_", _taken(entropy, places))
-        found[f"entropy/{prefix}response_mean"] = (per_response[answered] / length[answered]).mean().item()
+        spread(metrics, f"entropy/{prefix}token_", _taken(entropy, places))
+        metrics[f"entropy/{prefix}response_mean"] = (per_response[answered] / length[answered]).mean().item()
         learned = _taken(advantages, places)
-        _extent(found, f"advantage/{prefix}", learned)
+        _extent(metrics, f"advantage/{prefix}", learned)
         if prefix == "correct_":
-            found["advantage/correct_negative_share"] = (learned < 0).count_nonzero().item() / len(places)
+            metrics["advantage/correct_negative_share"] = (learned < 0).count_nonzero().item() / len(places)
         elif prefix == "wrong_":
-            found["advantage/wrong_positive_share"] = (learned > 0).count_nonzero().item() / len(places)
-        found[f"response_length/{prefix}mean"] = length[rows].float().mean().item()
+            metrics["advantage/wrong_positive_share"] = (learned > 0).count_nonzero().item() / len(places)
+        metrics[f"response_length/{prefix}mean"] = length[rows].float().mean().item()
         if shaped_rewards is not None:
-            _extent(found, f"shaped_reward/{prefix}", _taken(shaped_rewards, places))
+            _extent(metrics, f"shaped_reward/{prefix}", _taken(shaped_rewards, places))
         if not prefix:
             gap = _taken(rollout_logprob, places).sub_(_taken(actor_logprob, places)).abs_()
-            found["mismatch/logprob_gap"] = gap.mean().item()
+            metrics["mismatch/logprob_gap"] = gap.mean().item()
     if correct is not None:
         _, place = group.unique(return_inverse=True)
         share = per_group(correct.float(), place, "mean")
-        found["rollout/pass_rate"] = correct.float().mean().item()
-        found["groups/all_correct_share"] = (share == 1).float().mean().item()
-        found["groups/all_wrong_share"] = (share == 0).float().mean().item()
-        found["groups/uninformative_share"] = found["groups/all_correct_share"] + found["groups/all_wrong_share"]
-    return found
+        metrics["rollout/pass_rate"] = correct.float().mean().item()
+        metrics["groups/all_correct_share"] = (share == 1).float().mean().item()
+        metrics["groups/all_wrong_share"] = (share == 0).float().mean().item()
+        metrics["groups/uninformative_share"] = metrics["groups/all_correct_share"] + metrics["groups/all_wrong_share"]
+    return metrics
 
 
-def _extent(found: dict[str, float], prefix: str, values: torch.Tensor) -> None:
+def _extent(metrics: dict[str, float], prefix: str, values: torch.Tensor) -> None:
     """Add ``{prefix}mean``, ``{prefix}std``, ``{prefix}min`` and ``{prefix}max``."""
-    found[f"{prefix}mean"] = values.mean().item()
-    found[f"{prefix}std"] = values.std(correction=0).item()
-    found[f"{prefix}min"] = values.min().item()
-    found[f"{prefix}max"] = values.max().item()
+    metrics[f"{prefix}mean"] = values.mean().item()
+    metrics[f"{prefix}std"] = values.std(correction=0).item()
+    metrics[f"{prefix}min"] = values.min().item()
+    metrics[f"{prefix}max"] = values.max().item()
 
 
 def _taken(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
@@ -119,7 +119,7 @@ class MetricsFile:
                 self.path.with_name(f"{self.path.stem}.{time.strftime('%Y%m%d-%H%M%S')}{self.path.suffix}")
             )
             return
-        keep_steps(self.path, lambda found: found <= step)
+        keep_steps(self.path, lambda written: written <= step)
 
     def steps(self) -> set[float]:
         """The steps that the file has."""

@@ -102,20 +102,20 @@ def _resumed(first: dict[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
 
 def _contents(settings: Mapping[str, Any], loader: Any) -> dict[str, Callable[[], str]]:
     """What gives each hash, by name. The order is drawn now, before the loader moves on."""
-    found: dict[str, Callable[[], str]] = {}
+    hashes: dict[str, Callable[[], str]] = {}
     for flag in MODELS:
         if model := settings.get(flag):
-            found[flag] = lambda model=model: weights_hash(model)  # type: ignore[misc]
+            hashes[flag] = lambda model=model: weights_hash(model)  # type: ignore[misc]
     for flag in DATA:
         names = [name.strip() for name in str(settings.get(flag) or "").split(",") if name.strip()]
         for place, name in enumerate(names, 1):
-            found[flag if len(names) == 1 else f"{flag} {place}"] = lambda name=name: data_hash(name)  # type: ignore[misc]
+            hashes[flag if len(names) == 1 else f"{flag} {place}"] = lambda name=name: data_hash(name)  # type: ignore[misc]
     if solutions := settings.get("guide.solutions"):
-        found["guide.solutions"] = lambda: file_hash(Path(solutions))
+        hashes["guide.solutions"] = lambda: file_hash(Path(solutions))
     if function := settings.get("shaping.function"):
         from openrlhf_gtpo.algorithms.user_function import parts  # imports torch, which the driver does without
 
-        found["shaping.function"] = lambda: file_hash(parts(function)[0])
+        hashes["shaping.function"] = lambda: file_hash(parts(function)[0])
     order = None if loader is None else order_of_prompts(loader)
 
     def hash_of_order() -> str:
@@ -123,7 +123,7 @@ def _contents(settings: Mapping[str, Any], loader: Any) -> dict[str, Callable[[]
             raise NotHashed("in asynchronous training another process draws the prompts")
         return order_hash(loader.dataset.prompts, loader.dataset.labels, order)
 
-    return {**found, ORDER: hash_of_order}
+    return {**hashes, ORDER: hash_of_order}
 
 
 def _add_hashes(path: Path, contents: Mapping[str, Callable[[], str]]) -> None:
@@ -166,13 +166,13 @@ def differing(flags: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[tup
 
 def flat(args: Any, prefix: str = "") -> dict[str, Any]:
     """OpenRLHF's nested ``args`` by flag: ``{"algo.kl.init_coef": 0.0, ...}``."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, value in vars(args).items():
         if isinstance(value, (SimpleNamespace, Namespace)):
-            found |= flat(value, f"{prefix}{name}.")
+            values |= flat(value, f"{prefix}{name}.")
         else:
-            found[prefix + name] = value
-    return found
+            values[prefix + name] = value
+    return values
 
 
 def _shown(name: str, value: Any) -> Any:
@@ -193,26 +193,26 @@ def environment(logical_gpus: bool = False) -> dict[str, Any]:
     Args:
         logical_gpus: whether Ray's GPUs are logical ones on a CPU.
     """
-    found: dict[str, Any] = {"python": sys.version.split()[0], "platform": platform.platform(terse=True)}
+    record: dict[str, Any] = {"python": sys.version.split()[0], "platform": platform.platform(terse=True)}
     for package in PACKAGES:
         try:
-            found[package] = importlib.metadata.version(package)
+            record[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
     import ray
 
     if ray.is_initialized():
         resources = ray.cluster_resources()
-        found["nodes"] = sum(node["Alive"] for node in ray.nodes())
-        found["logical GPUs" if logical_gpus else "GPUs"] = int(resources.get("GPU", 0))
+        record["nodes"] = sum(node["Alive"] for node in ray.nodes())
+        record["logical GPUs" if logical_gpus else "GPUs"] = int(resources.get("GPU", 0))
         if not logical_gpus:
-            found["GPU types"] = sorted(
+            record["GPU types"] = sorted(
                 name.removeprefix("accelerator_type:") for name in resources if name.startswith("accelerator_type:")
             )
-    found["CPUs"] = os.cpu_count()
-    found |= cpu()
-    found["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS")  # the CPU platform gives all workers the same
-    return found
+    record["CPUs"] = os.cpu_count()
+    record |= cpu()
+    record["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS")  # the CPU platform gives all workers the same
+    return record
 
 
 def cpu() -> dict[str, str]:
@@ -221,9 +221,9 @@ def cpu() -> dict[str, str]:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").partition("\n\n")[0].splitlines()
     except OSError:  # not Linux
         return {"CPU": platform.processor() or platform.machine()}
-    found = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-    flags = found.get("flags", "").split()
+    fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    flags = fields.get("flags", "").split()
     return {
-        "CPU": found.get("model name", platform.machine()),
+        "CPU": fields.get("model name", platform.machine()),
         "CPU instructions": " ".join(name for name in INSTRUCTIONS if name in flags),
     }

@@ -33,8 +33,8 @@ def keep_steps(path: Path, wanted: Callable[[float], bool]) -> None:
 
 
 def _step_of(line: bytes) -> float:
-    if line.endswith(b"}\n") and (found := _BEGINNING.match(line)):
-        return int(found[1])  # without parsing the line, which may have 100 kB
+    if line.endswith(b"}\n") and (match := _BEGINNING.match(line)):
+        return int(match[1])  # without parsing the line, which may have 100 kB
     try:
         return json.loads(line)["step"] if line.endswith(b"\n") else math.inf
     except (ValueError, KeyError, TypeError):

@@ -25,15 +25,15 @@ def transformations(args: Any, tokenizer: Any) -> list[Transformation]:
         tokenizer: the policy's.
     """
     settings = args.plugin
-    found: list[Transformation] = [GuidedBatch(args)] if settings.guide is not None else []
+    chosen: list[Transformation] = [GuidedBatch(args)] if settings.guide is not None else []
     if settings.groups_saved:
-        found.append(SavedRollouts(args, tokenizer))
-    found.append(Measured())
+        chosen.append(SavedRollouts(args, tokenizer))
+    chosen.append(Measured())
     if settings.top_entropy_share != 1:
-        found.append(ForkingTokens(settings.top_entropy_share))
+        chosen.append(ForkingTokens(settings.top_entropy_share))
     if settings.punishes_length:
-        found.append(OverlongPunishment())
-    return found
+        chosen.append(OverlongPunishment())
+    return chosen
 
 
 class OverlongPunishment(Transformation):

@@ -83,12 +83,12 @@ def faults(settings: Settings) -> list[str]:
         ("ds.adam_offload", "moves the optimiser from a GPU to the CPU"),
         ("vllm.sync_with_ray", "sends weights by Ray's GPU collectives"),
     ]
-    found = [
+    sentences = [
         f"--{name} {why}, which a CPU cannot: leave it out on --device cpu." for name, why in rules if flags[name]
     ]
     if flags["ds.param_dtype"] == "fp16":
-        found.append("--ds.param_dtype is fp16, but a CPU computes in bf16 or fp32: choose one, or leave it out.")
-    return found
+        sentences.append("--ds.param_dtype is fp16, but a CPU computes in bf16 or fp32: choose one, or leave it out.")
+    return sentences
 
 
 def chosen_precision(wanted: str) -> tuple[str, str]:

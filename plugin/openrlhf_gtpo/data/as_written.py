@@ -35,8 +35,8 @@ def reading_as_written(prepare: Callable[[Any, Any], Any]) -> Callable[[Any, Any
             path = kwargs.get("data_files")
             if kind == "json" and isinstance(path, str) and Path(path).is_file() and is_lines(Path(path)):
                 keys = (data.input_key, data.label_key, getattr(data, "image_key", None))
-                if (found := table(Path(path), *keys)) is not None:
-                    return found
+                if (rows := table(Path(path), *keys)) is not None:
+                    return rows
             return load(kind, *args, **kwargs)
 
         utils.load_dataset = load_dataset

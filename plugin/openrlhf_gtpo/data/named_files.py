@@ -57,16 +57,16 @@ def data_faults(flag: str, listed: str, *, offline: bool, probabilities: str | N
         probabilities: of ``--data.prompt_probs``, one for each data set, separated by commas.
     """
     names = [part.strip() for part in listed.split(",")]
-    found = [fault for name in names if (fault := _data_fault(flag, name, offline))]
+    faults = [fault for name in names if (fault := _data_fault(flag, name, offline))]
     if probabilities is None:
-        return found
+        return faults
     try:
         count = len([float(part) for part in probabilities.split(",")])
     except ValueError:
-        return [*found, f"--data.prompt_probs is {probabilities}, but needs numbers with commas between them."]
+        return [*faults, f"--data.prompt_probs is {probabilities}, but needs numbers with commas between them."]
     if count != len(names):
-        found.append(f"--data.prompt_probs has {count} numbers, but {flag} names {len(names)} data sets.")
-    return found
+        faults.append(f"--data.prompt_probs has {count} numbers, but {flag} names {len(names)} data sets.")
+    return faults
 
 
 def python_fault(flag: str, name: str) -> str | None:

@@ -86,12 +86,12 @@ def prepare(
     repeated = 0
     for number, row in enumerate(_rows(source, split), 1):
         try:
-            found = question_and_reference(name, row)
+            pair = question_and_reference(name, row)
         except UnknownFormat as error:
             raise SettingsError(f"{source}, row {number}: {error}.") from None
-        if found is None:
+        if pair is None:
             continue
-        question, reference = found
+        question, reference = pair
         repeated += question in rows
         rows.setdefault(question, reference)
     if not rows:
@@ -136,7 +136,7 @@ def _rows(source: str, split: str | None) -> Iterator[dict[str, Any]]:
             return
         if path.suffix in kinds or source.startswith((".", "/")) or source.count("/") != 1:
             raise SettingsError(f"--from {source}: there is no such file, and a hub id has the form OWNER/NAME.")
-        found = (
+        rows = (
             datasets.load_dataset(source, split=split) if split else _only_split(datasets.load_dataset(source), source)
         )
     except SettingsError:
@@ -146,15 +146,15 @@ def _rows(source: str, split: str | None) -> Iterator[dict[str, Any]]:
             f"--from {source} cannot be loaded ({reason(error)}): without internet access, give a file that you "
             "downloaded elsewhere."
         ) from None
-    yield from found
+    yield from rows
 
 
-def _only_split(found: Any, source: str) -> Any:
-    names = list(found)
+def _only_split(splits: Any, source: str) -> Any:
+    names = list(splits)
     if len(names) == 1:
-        return found[names[0]]
+        return splits[names[0]]
     if "test" in names:
-        return found["test"]
+        return splits["test"]
     raise SettingsError(f"--from {source} has the splits {', '.join(names)}: choose one by --split.")
 
 

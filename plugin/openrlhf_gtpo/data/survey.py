@@ -51,45 +51,45 @@ def survey(path: Path, input_key: str, label_key: str) -> Survey:
     Raises:
         Unreadable: the file cannot be read.
     """
-    found = Survey()
+    facts = Survey()
     seen: dict[bytes, bytes] = {}
     for line, offset, content in lines_of(path):
-        found.rows += 1
-        _look(found, seen, line, offset, content, input_key, label_key)
-    return found
+        facts.rows += 1
+        _look(facts, seen, line, offset, content, input_key, label_key)
+    return facts
 
 
 def _look(
-    found: Survey, seen: dict[bytes, bytes], line: int, offset: int, content: bytes, input_key: str, label_key: str
+    facts: Survey, seen: dict[bytes, bytes], line: int, offset: int, content: bytes, input_key: str, label_key: str
 ) -> None:
     try:
         row = object_of(content)
     except NoRow as error:
-        found.bad_rows[error.brief].append(line)
+        facts.bad_rows[error.brief].append(line)
         return
-    found.columns = found.columns or tuple(row)
+    facts.columns = facts.columns or tuple(row)
     bad_prompt = _prompt_fault(row.get(input_key), input_key)
     if bad_prompt:
-        found.bad_rows[bad_prompt].append(line)
+        facts.bad_rows[bad_prompt].append(line)
     label = row.get(label_key)
     bad_label = _label_fault(label, label_key)
     if bad_label:
-        found.bad_labels[bad_label].append(line)
+        facts.bad_labels[bad_label].append(line)
     if bad_prompt or bad_label:
         return
     try:
         prompt, answer = _digest(row[input_key]), _digest(label_text(label))
     except UnicodeEncodeError:
-        found.bad_rows["has half of a character, as \\ud83d is"].append(line)
+        facts.bad_rows["has half of a character, as \\ud83d is"].append(line)
         return
-    found.offsets.append(offset)
-    found.lines.append(line)
+    facts.offsets.append(offset)
+    facts.lines.append(line)
     if prompt not in seen:
         seen[prompt] = answer
         return
-    found.repeated.append(line)
+    facts.repeated.append(line)
     if seen[prompt] != answer:
-        found.contradictory.append(line)
+        facts.contradictory.append(line)
 
 
 def _prompt_fault(prompt: Any, key: str) -> str | None:
@@ -118,13 +118,13 @@ def _digest(value: Any) -> bytes:
     return hashlib.blake2b(json.dumps(value, sort_keys=True, ensure_ascii=False).encode(), digest_size=16).digest()
 
 
-def read_rows(path: Path, found: Survey, most: int, input_key: str, label_key: str) -> Iterator[Row]:
+def read_rows(path: Path, facts: Survey, most: int, input_key: str, label_key: str) -> Iterator[Row]:
     """The usable rows; if there are more than ``most``, that many, spread over the file."""
     with path.open("rb") as file:
-        for i in _spread(len(found.offsets), most):
-            file.seek(found.offsets[i])
+        for i in _spread(len(facts.offsets), most):
+            file.seek(facts.offsets[i])
             row = object_of(file.readline())
-            yield Row(found.lines[i], row[input_key], label_text(row[label_key]))
+            yield Row(facts.lines[i], row[input_key], label_text(row[label_key]))
 
 
 def _spread(n: int, most: int) -> Sequence[int]:

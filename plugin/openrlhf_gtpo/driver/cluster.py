@@ -33,20 +33,20 @@ def gpus_by_role(settings: Settings) -> dict[str, int]:
         return int(flags[f"{role}.num_nodes"] * flags[f"{role}.num_gpus_per_node"])
 
     everything = flags["train.colocate_all"]
-    found = {"trainers": of("actor")}
+    gpus = {"trainers": of("actor")}
     if flags["algo.kl.init_coef"] > 0 and not (everything or flags["train.colocate_actor_ref"]):
-        found["the reference policy"] = of("ref")
+        gpus["the reference policy"] = of("ref")
     if not shares_gpus(flags):
-        found["engines"] = (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
+        gpus["engines"] = (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
         if guide := settings.guide:
-            found["the guide's engines"] = guide.engines * guide.tensor_parallel_size
+            gpus["the guide's engines"] = guide.engines * guide.tensor_parallel_size
     critic = bool(flags["critic.model_name_or_path"]) or flags["algo.advantage.estimator"] == "gae"
     if critic and not everything:
-        found["the critic"] = of("critic")
+        gpus["the critic"] = of("critic")
     shares_critic = critic and flags["train.colocate_critic_reward"]
     if flags["reward.model_name_or_path"] and not (everything or shares_critic or flags["reward.remote_url"]):
-        found["the reward model"] = of("reward")
-    return {role: number for role, number in found.items() if number}
+        gpus["the reward model"] = of("reward")
+    return {role: number for role, number in gpus.items() if number}
 
 
 def check_cluster(settings: Settings, nodes: Sequence[Mapping[str, Any]], *, logical: bool) -> None:

@@ -36,11 +36,11 @@ def compiler_faults() -> list[str]:
     nvcc = Path(home) / "bin" / "nvcc"
     try:
         said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
-        found = re.search(r"release (\d+)\.(\d+)", said)
-        assert found is not None
+        match = re.search(r"release (\d+)\.(\d+)", said)
+        assert match is not None
     except (OSError, subprocess.SubprocessError, AssertionError):
         return [f"DeepSpeed compiles its optimizer, but {nvcc} cannot be run: {fix}."]
-    release, of_torch = (int(found[1]), int(found[2])), tuple(map(int, wanted.split(".")[:2]))
+    release, of_torch = (int(match[1]), int(match[2])), tuple(map(int, wanted.split(".")[:2]))
     if release == of_torch or (release[0] == of_torch[0] in _ALIKE) or os.environ.get(SKIP_VARIABLE) == "1":
         return []
     if release[0] == of_torch[0]:

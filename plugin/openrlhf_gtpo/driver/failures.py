@@ -23,9 +23,9 @@ def one_sentence(error: BaseException, flags: Mapping[str, Any]) -> str | None:
     for link in _chain(error):
         if isinstance(link, UserError) and getattr(link, "cause", None) is None:
             return f"{link} {way_on(flags)}" if last_checkpoint(flags) is not None else str(link)
-    found = re.findall(r"^(?:\S*\s)?openrlhf_gtpo\.[\w.]+: (.+)$", str(error), flags=re.MULTILINE)
-    if found:
-        return found[-1]
+    sentences = re.findall(r"^(?:\S*\s)?openrlhf_gtpo\.[\w.]+: (.+)$", str(error), flags=re.MULTILINE)
+    if sentences:
+        return sentences[-1]
     full = f"[Errno {errno.ENOSPC}]"
     if any(isinstance(link, OSError) and link.errno == errno.ENOSPC for link in _chain(error)) or full in str(error):
         return f"A disk is full, so training stopped: free space where the run writes. {way_on(flags)}"
@@ -75,7 +75,7 @@ def last_checkpoint(flags: Mapping[str, Any]) -> int | None:
         return None
     latest = Path(flags["ckpt.path"]) / "_actor" / "latest"  # DeepSpeed's pointer to the newest
     try:
-        found = re.search(r"global_step(\d+)", latest.read_text(encoding="utf-8"))
+        match = re.search(r"global_step(\d+)", latest.read_text(encoding="utf-8"))
     except OSError:
         return None
-    return int(found[1]) if found else None
+    return int(match[1]) if match else None

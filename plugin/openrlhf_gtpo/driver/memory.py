@@ -172,40 +172,40 @@ def need(model: Model, settings: Settings, gpu: float) -> Need:
     )
 
 
-def rows(found: Need, settings: Settings) -> list[tuple[str, str]]:
+def rows(needed: Need, settings: Settings) -> list[tuple[str, str]]:
     """The estimate for people: names and sentences."""
     parts = [
-        (found.weights, "weights"),
-        (found.gradients, "gradients"),
-        (found.optimizer, "optimizer"),
-        (found.gathered, "gathered layers"),
-        (found.reference, "reference"),
+        (needed.weights, "weights"),
+        (needed.gradients, "gradients"),
+        (needed.optimizer, "optimizer"),
+        (needed.gathered, "gathered layers"),
+        (needed.reference, "reference"),
         (OVERHEAD, "fragments and buffers"),
-        (found.beside, "the engine, which does not sleep"),
+        (needed.beside, "the engine, which does not sleep"),
     ]
     train_batch, forward_batch = (settings.flags[f"{name}.micro_batch_size"] for name in ("train", "rollout"))
     listed = ", ".join(f"{_gib(size)} {name}" for size, name in parts if size)
     told = [
-        ("memory", f"at most {_gib(found.training)} GiB of a GPU's {_gib(found.gpu)} for training: {listed};"),
+        ("memory", f"at most {_gib(needed.training)} GiB of a GPU's {_gib(needed.gpu)} for training: {listed};"),
         (
             "",
-            f"{_gib(found.backward)} of activations and logits while it learns from {train_batch} responses at "
-            f"once, or {_gib(found.forward)} for log-probabilities of {forward_batch}",
+            f"{_gib(needed.backward)} of activations and logits while it learns from {train_batch} responses at "
+            f"once, or {_gib(needed.forward)} for log-probabilities of {forward_batch}",
         ),
         (
             "",
-            f"{_gib(found.engine_weights)} GiB of weights on an engine's GPU and {_gib(max(0.0, found.cache))} of KV "
-            f"cache: {_room(found, settings)}",
+            f"{_gib(needed.engine_weights)} GiB of weights on an engine's GPU and {_gib(max(0.0, needed.cache))} of "
+            f"KV cache: {_room(needed, settings)}",
         ),
     ]
-    if found.host:
-        told.append(("", f"{_gib(found.host)} GiB of each node's memory for what sleeps or is offloaded"))
+    if needed.host:
+        told.append(("", f"{_gib(needed.host)} GiB of each node's memory for what sleeps or is offloaded"))
     return told
 
 
-def _room(found: Need, settings: Settings) -> str:
+def _room(needed: Need, settings: Settings) -> str:
     """How many of the responses that an engine generates at once its cache holds, were they all of full length."""
-    fit, at_once, length = math.floor(found.full_length), settings.responses_at_once, settings.flags["data.max_len"]
+    fit, at_once, length = math.floor(needed.full_length), settings.responses_at_once, settings.flags["data.max_len"]
     if fit >= at_once:
         return f"room for all {at_once:,} responses at once, were they all of {length:,} tokens"
     return (
@@ -214,39 +214,39 @@ def _room(found: Need, settings: Settings) -> str:
     )
 
 
-def warnings(found: Need, settings: Settings) -> list[str]:
+def warnings(needed: Need, settings: Settings) -> list[str]:
     """One sentence for each part that does not fit, with the flags that help."""
     told = []
-    has = _gib(found.gpu)
-    states = found.weights + found.gradients + found.optimizer + found.gathered + found.reference
-    if states > found.gpu:
+    has = _gib(needed.gpu)
+    states = needed.weights + needed.gradients + needed.optimizer + needed.gathered + needed.reference
+    if states > needed.gpu:
         told.append(
             f"Weights, gradients and optimizer take {_gib(states)} GiB of a GPU that has {has}: use more GPUs, a "
             "higher --ds.zero_stage, --ds.adam_offload, or a smaller model."
         )
-    elif found.training > found.gpu and found.beside and found.training - found.beside <= found.gpu:
+    elif needed.training > needed.gpu and needed.beside and needed.training - needed.beside <= needed.gpu:
         told.append(
-            f"Training takes up to {_gib(found.training - found.beside)} GiB and the engine beside it keeps "
-            f"{_gib(found.beside)}, of a GPU that has {has}: add --vllm.enable_sleep and --ds.enable_sleep, or lower "
+            f"Training takes up to {_gib(needed.training - needed.beside)} GiB and the engine beside it keeps "
+            f"{_gib(needed.beside)}, of a GPU that has {has}: add --vllm.enable_sleep and --ds.enable_sleep, or lower "
             "--vllm.gpu_memory_utilization."
         )
-    elif found.training > found.gpu:
+    elif needed.training > needed.gpu:
         which = (
-            "--rollout.micro_batch_size" if found.forward_logits > found.train_logits else "--train.micro_batch_size"
+            "--rollout.micro_batch_size" if needed.forward_logits > needed.train_logits else "--train.micro_batch_size"
         )
         told.append(
-            f"Training takes up to {_gib(found.training)} GiB of a GPU that has {has}: lower {which} or "
+            f"Training takes up to {_gib(needed.training)} GiB of a GPU that has {has}: lower {which} or "
             "--data.max_len."
         )
-    taken = settings.flags["vllm.gpu_memory_utilization"] * found.gpu
-    if states <= found.gpu and found.resident and taken + found.resident + OVERHEAD > found.gpu:
+    taken = settings.flags["vllm.gpu_memory_utilization"] * needed.gpu
+    if states <= needed.gpu and needed.resident and taken + needed.resident + OVERHEAD > needed.gpu:
         told.append(
-            f"While the engine generates it takes {_gib(taken)} GiB and the trainer keeps {_gib(found.resident)}, of "
+            f"While the engine generates it takes {_gib(taken)} GiB and the trainer keeps {_gib(needed.resident)}, of "
             f"a GPU that has {has}: lower --vllm.gpu_memory_utilization, or add --ds.enable_sleep."
         )
-    if found.full_length < 1:
+    if needed.full_length < 1:
         told.append(
-            f"An engine has {_gib(max(0.0, found.cache))} GiB for its KV cache, too little for one response of "
+            f"An engine has {_gib(max(0.0, needed.cache))} GiB for its KV cache, too little for one response of "
             f"{settings.flags['data.max_len']:,} tokens: raise --vllm.gpu_memory_utilization or "
             "--vllm.tensor_parallel_size, or add --ds.enable_sleep if the trainer shares the GPU."
         )

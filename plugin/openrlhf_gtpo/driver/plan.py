@@ -98,15 +98,15 @@ def _learning(settings: Settings) -> list[tuple[str, str]]:
     """The number of steps and updates, and the learning rate along them."""
     flags = settings.flags
     most, highest = settings.max_steps, f"{flags['actor.adam.lr']:g}"
-    found = schedule(settings.nested())
-    if found is None:
+    learning = schedule(settings.nested())
+    if learning is None:
         share = f"{flags['actor.lr_warmup_ratio']:.0%} of all updates"
         steps = "until the prompts are used up" if most is None else f"{most:,} at most"
         return [("steps", steps), ("learning rate", f"{highest}, {flags['actor.lr_scheduler']}, warm-up {share}")]
-    rates = ", ".join(f"{rate:.3g} in step {step:,}" for step, rate in found.rates.items())
+    rates = ", ".join(f"{rate:.3g} in step {step:,}" for step, rate in learning.rates.items())
     return [
-        ("steps", f"{most:,} at most, in which {found.updates:,} updates"),
-        ("warm-up", f"{found.warmup:,} updates"),
+        ("steps", f"{most:,} at most, in which {learning.updates:,} updates"),
+        ("warm-up", f"{learning.warmup:,} updates"),
         ("learning rate", f"{highest}, {flags['actor.lr_scheduler']}: {rates}"),
     ]
 
@@ -152,8 +152,8 @@ def _memory(settings: Settings) -> list[tuple[str, str]]:
     model = memory.model_named(str(flags["actor.model_name_or_path"]))
     if model is None:
         return [("memory", "not known: this machine has no config.json of the model, or the model is of another kind")]
-    found = memory.need(model, settings, memory.gpu_bytes())
-    return memory.rows(found, settings) + [("warning", sentence) for sentence in memory.warnings(found, settings)]
+    needed = memory.need(model, settings, memory.gpu_bytes())
+    return memory.rows(needed, settings) + [("warning", sentence) for sentence in memory.warnings(needed, settings)]
 
 
 def _disk(settings: Settings) -> list[tuple[str, str]]:

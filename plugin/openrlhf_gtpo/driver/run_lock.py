@@ -101,10 +101,10 @@ def _is_at(file: int, path: Path) -> bool:
 def _holder(content: bytes) -> dict[str, Any]:
     """What a run wrote about itself; empty if it has not written yet."""
     try:
-        found = json.loads(content)
+        holder = json.loads(content)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return holder if isinstance(holder, dict) else {}
 
 
 def _told(content: bytes) -> str:

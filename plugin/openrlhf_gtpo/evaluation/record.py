@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.algorithms.pass_at_k import Estimate, bootstrap, pass_at_k
+from openrlhf_gtpo.algorithms.pass_at_k import MeanAndInterval, bootstrap, pass_at_k
 from openrlhf_gtpo.data.json_lines import lines_of
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.tables import aligned
@@ -131,11 +131,11 @@ def table(results: dict[str, dict[str, Any]]) -> str:
     rows = [["", *names]]
     keys = [key for key in next(iter(results.values())) if key not in ("prompts", "n")]
     for key in keys:
-        rows.append([key, *(_cell(Estimate(**results[name][key])) for name in names)])
+        rows.append([key, *(_cell(MeanAndInterval(**results[name][key])) for name in names)])
     rows.append(["prompts", *(str(results[name]["prompts"]) for name in names)])
     return aligned(rows)
 
 
-def _cell(estimate: Estimate) -> str:
+def _cell(estimate: MeanAndInterval) -> str:
     places = 1 if estimate.mean >= 10 else 3
     return f"{estimate.mean:.{places}f} ({estimate.low:.{places}f} to {estimate.high:.{places}f})"

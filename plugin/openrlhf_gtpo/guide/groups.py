@@ -167,13 +167,13 @@ class Guide:
         self._asked = later
         rescued = [group for asked in second if (group := self._rescued(asked, experience_of))]
         joined = [(group, False) for group in first] + [(group, True) for group in rescued]
-        found = [
+        responses = [
             _marked(sample, number, in_second, place >= size)
             for number, (group, in_second) in enumerate(joined)
             for place, sample in enumerate(group)
         ]
         self.tally.wait_seconds = time.monotonic() - begin
-        return found + self._fillers(found, len(joined))
+        return responses + self._fillers(responses, len(joined))
 
     def _ask_after_the_policy(self) -> None:
         """If engines sleep: wake the guide's, get all answers, and put them to sleep again."""
@@ -193,14 +193,14 @@ class Guide:
         """The guide's responses to a group's prompt; none if one of their rewards failed."""
         if asked.answer is None:
             return []
-        found = [experience_of(response) for response in ray.get(asked.answer)]
+        answers = [experience_of(response) for response in ray.get(asked.answer)]
         self.tally.asked += 1
-        if any(sample.rewards is None for sample in found):
+        if any(sample.rewards is None for sample in answers):
             self.tally.failed += 1
             return []
-        self.tally.responses += len(found)
-        self.tally.correct += sum(sample.scores.item() == 1 for sample in found)
-        return found
+        self.tally.responses += len(answers)
+        self.tally.correct += sum(sample.scores.item() == 1 for sample in answers)
+        return answers
 
     def _rescued(self, asked: _Asked, experience_of: Callable[[dict[str, Any]], Experience]) -> list[Experience]:
         """The group with the guide's responses if one of these is correct, else empty."""

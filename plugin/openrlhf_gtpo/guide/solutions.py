@@ -28,14 +28,14 @@ def read_solutions(path: str, input_key: str) -> list[tuple[Any, list[str]]]:
         SolutionsUnusable: the file cannot be read or is empty; or lines are not an object, have no prompt, or have no
             text or list of texts under ``solution``, or a blank one.
     """
-    found, broken = [], []
+    rows, broken = [], []
     try:
         for line in lines_of(Path(path)):
             row = _row(line.content, input_key)
             if row is None:
                 broken.append(line.number)
             else:
-                found.append(row)
+                rows.append(row)
     except Unreadable as error:
         raise SolutionsUnusable(f"--guide.solutions: {path} cannot be read: {error}.") from None
     if broken:
@@ -44,9 +44,9 @@ def read_solutions(path: str, input_key: str) -> list[tuple[Any, list[str]]]:
             f"--guide.solutions: {path} has {len(broken)} lines that cannot be used (line {shown}): each has to be an "
             f"object with a prompt under {input_key!r} and a text, or a list of texts, under {KEY!r}."
         )
-    if not found:
+    if not rows:
         raise SolutionsUnusable(f"--guide.solutions: {path} is empty: give a file with one JSON object per line.")
-    return found
+    return rows
 
 
 def _row(line: bytes, input_key: str) -> tuple[Any, list[str]] | None:
@@ -74,9 +74,9 @@ def solutions_by_prompt(path: str, args: Any, tokenizer: Any) -> dict[str, list[
     from openrlhf.datasets.prompts_dataset import preprocess_data
 
     template = tokenizer.apply_chat_template if args.data.apply_chat_template else None
-    found: dict[str, list[str]] = {}
+    solutions: dict[str, list[str]] = {}
     for prompt, texts in read_solutions(path, args.data.input_key):
         row = {args.data.input_key: prompt}
         rendered, _ = preprocess_data(row, args.data.input_template, args.data.input_key, None, template)
-        found.setdefault(rendered, []).extend(texts)
-    return found
+        solutions.setdefault(rendered, []).extend(texts)
+    return solutions

@@ -71,10 +71,10 @@ class ClipCovLoss(CovarianceLoss):
         """As PolicyLoss: the same arguments, shapes (B, T) and results."""
         on = torch.ones_like(log_probs, dtype=torch.bool) if action_mask is None else action_mask.bool()
         low, high = self.bounds
-        found = self.covariance(log_probs, advantages)
+        covariances = self.covariance(log_probs, advantages)
         ratio = (log_probs.detach() - old_log_probs).clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND).exp()
         clipped = ratio.clamp(1 - self.clip_eps_low, 1 + self.clip_eps_high) * advantages < ratio * advantages
-        between = (found > low) & (found < high) & on & ~clipped
+        between = (covariances > low) & (covariances < high) & on & ~clipped
         drawn = torch.rand(log_probs.shape, generator=self.chances).to(log_probs.device)
         cut = between & (drawn < self.number("clip_cov/chance", log_probs))
         self.info["clip_cov/between_share"] = between.sum() / on.sum().clamp(min=1)

@@ -51,10 +51,10 @@ def curves_of(runs: Sequence[Run]) -> list[Curve]:
     """All curves that the runs have values for: those of training, and Pass@k for each data source of evaluations."""
     keys = {key for run in runs for row in (*run.metrics, *run.evaluations) for key in row if row[key] is not None}
     passes = [re.fullmatch(r"eval_(.+)_pass(\d+)", key) for key in sorted(keys)]
-    found = [match for match in passes if match]
+    matches = [match for match in passes if match]
     evaluated: list[Curve] = [
         (match[0], f"Pass@{match[2]} on {match[1]}", "share of prompts")
-        for match in sorted(found, key=lambda match: (match[1], int(match[2])))
+        for match in sorted(matches, key=lambda match: (match[1], int(match[2])))
     ]
     return [curve for curve in CURVES if curve[0] in keys] + evaluated
 
@@ -95,11 +95,11 @@ def any_smoothed(all_series: Sequence[Series], curves: Sequence[Curve]) -> bool:
 def _points(all_series: Sequence[Series], key: str) -> dict[str, list[tuple[int, float]]]:
     """Those of each run that has some, by its name."""
     points = {run.name: run.points(key) for series in all_series for run in series.runs}
-    return {name: found for name, found in points.items() if found}
+    return {name: pairs for name, pairs in points.items() if pairs}
 
 
 def _span(points: Mapping[str, Sequence[tuple[int, float]]]) -> int:
-    return width([len(found) for found in points.values()]) if points else 1
+    return width([len(pairs) for pairs in points.values()]) if points else 1
 
 
 def draw(axes: Any, all_series: Sequence[Series], curve: Curve, ink: str) -> None:
@@ -116,7 +116,7 @@ def draw(axes: Any, all_series: Sequence[Series], curve: Curve, ink: str) -> Non
         if not runs:
             continue
         style = {"color": _COLOURS[number % len(_COLOURS)], "linestyle": _STYLES[number % len(_STYLES)]}
-        lines = [dict(smoothed(found, span)) for found in runs]
+        lines = [dict(smoothed(pairs, span)) for pairs in runs]
         steps = sorted(set.intersection(*(set(line) for line in lines)))
         by_step = [[line[step] for line in lines] for step in steps]
         marker = {"marker": "o", "markersize": 2.5} if len(steps) < SMOOTHED_FROM and span == 1 else {}
@@ -131,7 +131,7 @@ def draw(axes: Any, all_series: Sequence[Series], curve: Curve, ink: str) -> Non
                 axes.plot(*_columns([point for point in line.items() if point[0] >= last]), **thin)
         elif span > 1:
             axes.plot(*_columns(runs[0]), **thin)
-    if all(value == 0 for found in points.values() for _, value in found):
+    if all(value == 0 for pairs in points.values() for _, value in pairs):
         axes.set_ylim(-0.05, 1)  # matplotlib would show a tiny range around 0
     axes.set_xlabel("step" if span == 1 else f"step; line: mean over {span} steps", color=ink)
     axes.set_ylabel(unit, color=ink)

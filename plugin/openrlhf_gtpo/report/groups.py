@@ -75,11 +75,11 @@ def _active(responses: Sequence[dict[str, Any]], correct: bool, longest: int) ->
 def _class(responses: list[dict[str, Any]]) -> dict[str, dict[str, float] | None]:
     """For each value: the mean over the class's tokens, their standard deviation and the largest distance from the
     mean (both 0 if that is rounding), and the distance up to which it is rounding. None if no token has the value."""
-    found: dict[str, dict[str, float] | None] = {}
+    measured: dict[str, dict[str, float] | None] = {}
     for name in VALUES:
         values = [value for line in responses for value in line[name] or []]
         if not values:
-            found[name] = None
+            measured[name] = None
             continue
         mean = statistics.fmean(values)
         reach = max(abs(value - mean) for value in values)
@@ -87,5 +87,5 @@ def _class(responses: list[dict[str, Any]]) -> dict[str, dict[str, float] | None
         if reach <= rounding:
             reach = 0.0
         spread = math.sqrt(statistics.fmean((value - mean) ** 2 for value in values)) if reach else 0.0
-        found[name] = {"mean": mean, "spread": spread, "reach": reach, "rounding": rounding}
-    return found
+        measured[name] = {"mean": mean, "spread": spread, "reach": reach, "rounding": rounding}
+    return measured

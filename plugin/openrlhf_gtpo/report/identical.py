@@ -12,7 +12,7 @@ from openrlhf_gtpo.glossary.entries import GLOSSARY, describe
 from openrlhf_gtpo.report.rollouts import SavedGroups
 from openrlhf_gtpo.report.run import OWN, Run
 
-__all__ = ["Comparison", "Metric", "Response", "compare", "told", "where"]
+__all__ = ["Metric", "Response", "RunComparison", "compare", "told", "where"]
 
 FIELDS = ("prompt", "label", "guide", "tokens", "entropy", "correct", "shaped_reward", "advantage")
 """Of a saved response, in the order in which training makes them: what differs first is named first."""
@@ -65,7 +65,7 @@ class Response:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RunComparison:
     """Two runs over the steps that both have."""
 
     steps: Sequence[int]
@@ -84,10 +84,10 @@ class Comparison:
     """Metrics that one run never logs, by the run that does; they were not compared."""
 
 
-def compare(one: Run, other: Run) -> Comparison:
+def compare(one: Run, other: Run) -> RunComparison:
     """Where two runs part."""
     rows, others = _rows(one), _rows(other)
-    mine, theirs = ({name: None for row in found.values() for name in row} for found in (rows, others))
+    mine, theirs = ({name: None for row in by_step.values() for name in row} for by_step in (rows, others))
     shared = sorted((name for name in mine if name in theirs), key=_place)
     steps = sorted(rows.keys() & others.keys())
 
@@ -99,7 +99,7 @@ def compare(one: Run, other: Run) -> Comparison:
     until = first or max(steps, default=0)
     parted, response, groups = _responses(one.rollouts, other.rollouts, until)
     step = parted or first
-    return Comparison(
+    return RunComparison(
         steps,
         step,
         differing(step) if step in steps else [],
@@ -113,10 +113,10 @@ def compare(one: Run, other: Run) -> Comparison:
 def told(one: Run, other: Run) -> list[str]:
     """What can be said of two runs, in sentences: whether they are the same, whether they began with the same content,
     and in what settings and environment they differ."""
-    found = compare(one, other)
+    comparison = compare(one, other)
     same = {name for name, value in one.sha256.items() if value is not None and value == other.sha256.get(name)}
     sentences = [
-        *where(found, one, other),
+        *where(comparison, one, other),
         *_contents(one, other),
         *_different("settings", one.settings, other.settings, {*OWN, RESUMED, *same} - {"train.seed"}),
         *_different("environment", one.environment, other.environment, set()),
@@ -131,12 +131,12 @@ def told(one: Run, other: Run) -> list[str]:
 
 def _rows(run: Run) -> dict[int, dict[str, Any]]:
     """The metrics that repeat, by step, with those of an evaluation after it."""
-    found: dict[int, dict[str, Any]] = {row["step"]: {} for row in run.metrics}
+    by_step: dict[int, dict[str, Any]] = {row["step"]: {} for row in run.metrics}
     for row in (*run.metrics, *run.evaluations):
-        if row["step"] in found:
+        if row["step"] in by_step:
             repeating = {name: row[name] for name in row if name not in ("step", "time") and _repeats(name)}
-            found[row["step"]] |= repeating
-    return found
+            by_step[row["step"]] |= repeating
+    return by_step
 
 
 def _place(name: str) -> int:
@@ -161,7 +161,7 @@ def _responses(
     compared. Only steps of which both runs saved groups count."""
     if one is None or other is None:
         return None, None, 0
-    places, others = ({name: place for place, name in enumerate(found.names)} for found in (one, other))
+    places, others = ({name: place for place, name in enumerate(saved.names)} for saved in (one, other))
     steps = sorted({step for step, _ in places} & {step for step, _ in others})
     count = 0
     for step in steps:
@@ -190,7 +190,7 @@ def _differing(
                 value, its = mine.get(field), theirs.get(field)
                 if isinstance(value, list) and isinstance(its, list):
                     if (place := _first(value, its)) is not None:
-                        one, other = (found[place] if place < len(found) else None for found in (value, its))
+                        one, other = (listed[place] if place < len(listed) else None for listed in (value, its))
                         yield Response(group, number, field, one, other, place + 1, mine["prompt"])
                 elif not _equal(value, its):
                     yield Response(group, number, field, value, its, None, mine["prompt"])
@@ -208,32 +208,32 @@ def _first(one: Sequence[Any], other: Sequence[Any]) -> int | None:
     return next(places, None if len(one) == len(other) else min(len(one), len(other)))
 
 
-def where(found: Comparison, one: Run, other: Run) -> Iterator[str]:
+def where(comparison: RunComparison, one: Run, other: Run) -> Iterator[str]:
     """Where two runs part, in sentences."""
     names = f"{one.name} and {other.name}"
-    if not found.steps:
+    if not comparison.steps:
         yield f"{names} have no step in common."
         return
-    first, last = found.steps[0], found.steps[-1]
+    first, last = comparison.steps[0], comparison.steps[-1]
     begin = "" if first == 1 else f"from step {first} "
-    if found.step is None:
-        saved = f" and {found.groups:,} saved groups" if found.groups else ""
+    if comparison.step is None:
+        saved = f" and {comparison.groups:,} saved groups" if comparison.groups else ""
         yield (
-            f"{names} are identical {begin}to step {last}, the last that both have: {found.compared} metrics of each "
-            f"step{saved}, to the last bit. Times and counts of requests are left out."
+            f"{names} are identical {begin}to step {last}, the last that both have: {comparison.compared} metrics of "
+            f"each step{saved}, to the last bit. Times and counts of requests are left out."
         )
     else:
-        same = [step for step in found.steps if step < found.step]
+        same = [step for step in comparison.steps if step < comparison.step]
         before = f" They are identical {begin}to step {same[-1]}." if same else ""
-        yield f"{names} differ from step {found.step} on.{before}"
-        if found.metrics:
-            metric = found.metrics[0]
-            count = f"{len(found.metrics)} of {found.compared} metrics of this step differ"
+        yield f"{names} differ from step {comparison.step} on.{before}"
+        if comparison.metrics:
+            metric = comparison.metrics[0]
+            count = f"{len(comparison.metrics)} of {comparison.compared} metrics of this step differ"
             yield f"First metric: {metric.name}, {_shown(metric.one)} against {_shown(metric.other)}; {count}."
         else:
-            yield f"All {found.compared} metrics of this step are equal, but saved responses differ."
-        yield _response(found.response, both=one.rollouts is not None and other.rollouts is not None)
-    for run, only in zip((one, other), found.only, strict=True):
+            yield f"All {comparison.compared} metrics of this step are equal, but saved responses differ."
+        yield _response(comparison.response, both=one.rollouts is not None and other.rollouts is not None)
+    for run, only in zip((one, other), comparison.only, strict=True):
         if only:
             yield f"Only {run.name} logs {_named(only)}; not compared."
 
@@ -269,9 +269,9 @@ def _contents(one: Run, other: Run) -> Iterator[str]:
             unknown.append(f"{name} ({run.name}: {run.not_hashed.get(key, missing)})")
         else:
             (same if mine == theirs else different).append(name)
-    for label, found in (("The same content", same), ("Other content", different), ("Not known", unknown)):
-        if found:
-            yield f"{label}: {', '.join(found)}."
+    for label, names in (("The same content", same), ("Other content", different), ("Not known", unknown)):
+        if names:
+            yield f"{label}: {', '.join(names)}."
 
 
 def _different(what: str, one: Mapping[str, Any], other: Mapping[str, Any], without: set[str]) -> Iterator[str]:

@@ -66,7 +66,7 @@ def changes(runs: Sequence[Run]) -> list[Change]:
     """
     if measured := [run for run in runs if run.before and run.after]:
         return [change for run in measured for change in _before_and_after(run)]
-    by_step = [found for run in runs if (found := {row["step"]: row for row in run.evaluations})]
+    by_step = [rows for run in runs if (rows := {row["step"]: row for row in run.evaluations})]
     steps = set.intersection(*map(set, by_step)) if by_step else set()
     if len(steps) < 2:
         return []
@@ -108,12 +108,12 @@ def _measured(figures: Mapping[str, Any]) -> dict[str, Figure]:
 
 def _during_training(row: Mapping[str, Any]) -> dict[str, dict[str, Figure]]:
     """The figures of one line of evaluations.jsonl, by benchmark."""
-    found: dict[str, dict[str, Figure]] = {}
+    figures: dict[str, dict[str, Figure]] = {}
     matches = [match for key in row if (match := re.fullmatch(r"eval_(.+)_pass(\d+)", key)) and row[key] is not None]
     for match in sorted(matches, key=lambda match: int(match[2])):
         ends = (row.get(f"{match[0]}_{end}") for end in ("low", "high"))
-        found.setdefault(match[1], {})[f"pass@{match[2]}"] = Figure(row[match[0]], *ends)
-    return found
+        figures.setdefault(match[1], {})[f"pass@{match[2]}"] = Figure(row[match[0]], *ends)
+    return figures
 
 
 def verdict(series: Series) -> str:
@@ -126,17 +126,17 @@ def verdict(series: Series) -> str:
         if change.name == JUDGED:
             by_benchmark.setdefault(change.benchmark, []).append(change)
     if by_benchmark:
-        return "; ".join(_judged(name, found) for name, found in by_benchmark.items()) + "."
+        return "; ".join(_judged(name, its) for name, its in by_benchmark.items()) + "."
     if any(run.before and run.after for run in series.runs):
         return "Not comparable: the evaluations before and after share no benchmark with the same number of prompts."
     return _reward_in_training(series)
 
 
-def _judged(benchmark: str, found: Sequence[Change]) -> str:
-    before, after = (statistics.fmean(getattr(one, end).mean for one in found) for end in ("before", "after"))
-    words = [one.word for one in found]
+def _judged(benchmark: str, changed: Sequence[Change]) -> str:
+    before, after = (statistics.fmean(getattr(one, end).mean for one in changed) for end in ("before", "after"))
+    words = [one.word for one in changed]
     told = ", ".join(
-        word if len(found) == 1 else f"{word} in {words.count(word)} of {len(found)} runs"
+        word if len(changed) == 1 else f"{word} in {words.count(word)} of {len(changed)} runs"
         for word in dict.fromkeys(words)
     )
     why = {
@@ -144,7 +144,7 @@ def _judged(benchmark: str, found: Sequence[Change]) -> str:
         "worse": ", the 95 % intervals lie apart",
         "no clear change": ", the 95 % intervals overlap",
     }.get(words[0] if len(set(words)) == 1 else "", "")
-    first, last = found[0].when
+    first, last = changed[0].when
     return (
         f"{told[0].upper()}{told[1:]} on {benchmark}: {JUDGED} {before:.3f} {_at(first)}, {after:.3f} {_at(last)}{why}"
     )
@@ -157,11 +157,11 @@ def _at(when: str) -> str:
 def _reward_in_training(series: Series) -> str:
     rewards = [[value for _, value in run.points("rollout/reward_mean")] for run in series.runs]
     told = "Not evaluated"
-    if rewards := [found for found in rewards if len(found) > 1]:
-        count = min(REWARD_STEPS, *(len(found) // 2 for found in rewards))
+    if rewards := [curve for curve in rewards if len(curve) > 1]:
+        count = min(REWARD_STEPS, *(len(curve) // 2 for curve in rewards))
         steps = f"{count} steps" if count > 1 else "step"
         first, last = (
-            statistics.fmean(statistics.fmean(found[part]) for found in rewards)
+            statistics.fmean(statistics.fmean(curve[part]) for curve in rewards)
             for part in (slice(count), slice(-count, None))
         )
         told += f": the reward in training was {first:.3f} in the first {steps} and {last:.3f} in the last"
@@ -181,24 +181,24 @@ def comparison(first: Series, other: Series) -> list[str]:
     """
     one, two = _at_the_end(first.runs, other.runs), _at_the_end(other.runs, first.runs)
     return [
-        f"{other.name} against {first.name} on {benchmark}: {_apart(first.name, one[benchmark], other.name, found)}"
-        for benchmark, found in two.items()
+        f"{other.name} against {first.name} on {benchmark}: {_apart(first.name, one[benchmark], other.name, ended)}"
+        for benchmark, ended in two.items()
         if benchmark in one
     ]
 
 
 def _at_the_end(runs: Sequence[Run], beside: Sequence[Run]) -> dict[str, list[_Ended]]:
     """Pass@1 of each run by benchmark, at an end that the runs ``beside`` have too."""
-    found: dict[str, list[_Ended]] = {}
+    ended: dict[str, list[_Ended]] = {}
     everyone = [*runs, *beside]
     if any(run.after for run in everyone):
         for run in runs:
             for benchmark, figures in run.after.items():
                 if figure := _measured(figures).get(JUDGED):
-                    found.setdefault(benchmark, []).append(
+                    ended.setdefault(benchmark, []).append(
                         _Ended(figure, figures.get("prompts"), run.correct.get(benchmark, {}))
                     )
-        return found
+        return ended
     by_run = [{row["step"]: row for row in run.evaluations} for run in everyone if run.evaluations]
     steps = set.intersection(*map(set, by_run)) if by_run else set()
     for run in runs:
@@ -206,15 +206,15 @@ def _at_the_end(runs: Sequence[Run], beside: Sequence[Run]) -> dict[str, list[_E
             if row["step"] == max(steps, default=None):
                 for benchmark, passes in _during_training(row).items():
                     if figure := passes.get(JUDGED):
-                        found.setdefault(benchmark, []).append(_Ended(figure))
-    return found
+                        ended.setdefault(benchmark, []).append(_Ended(figure))
+    return ended
 
 
 def _apart(first: str, one: Sequence[_Ended], other: str, two: Sequence[_Ended]) -> str:
     """The two means, their difference and what can be said of it."""
     if len(counts := dict.fromkeys(ended.prompts for ended in (*two, *one))) > 1:
         return f"not comparable, they were evaluated on {' and '.join(map(str, counts))} prompts."
-    means, others = ([ended.figure.mean for ended in found] for found in (one, two))
+    means, others = ([ended.figure.mean for ended in runs] for runs in (one, two))
     mean, its = statistics.fmean(means), statistics.fmean(others)
     told = f"{JUDGED} {its:.3f} against {mean:.3f}, {its - mean:+.3f}"
     if len(means) == len(others) == 1:

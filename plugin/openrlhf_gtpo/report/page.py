@@ -130,9 +130,9 @@ def _head(all_series: Sequence[Series]) -> str:
         ("steps", [_shared([str(run.last_step) for run in one.runs]) for one in all_series]),
         ("seed", told("train.seed")),
     ]
-    found = [changes(one.runs) for one in all_series]
-    for name, benchmark in dict.fromkeys((change.name, change.benchmark) for mine in found for change in mine):
-        cells = [[one for one in mine if (one.name, one.benchmark) == (name, benchmark)] for mine in found]
+    by_series = [changes(one.runs) for one in all_series]
+    for name, benchmark in dict.fromkeys((change.name, change.benchmark) for mine in by_series for change in mine):
+        cells = [[one for one in mine if (one.name, one.benchmark) == (name, benchmark)] for mine in by_series]
         label, unit = FIGURES.get(name, (name, ""))
         label = f"{html.escape(f'{label} on {benchmark}')} <small>{unit}</small>"
         rows.append((label, [_change(mine) for mine in cells]))
@@ -143,15 +143,15 @@ def _shared(values: Sequence[str]) -> str:
     return ", ".join(dict.fromkeys(values))
 
 
-def _change(found: Sequence[Change]) -> str:
+def _change(changed: Sequence[Change]) -> str:
     """The figures before and after: with intervals for one run, means for several."""
-    if not found:
+    if not changed:
         return ""
     told = []
-    for end, name in zip(("before", "after"), found[0].when, strict=True):
-        figures: list[Figure] = [getattr(one, end) for one in found]
+    for end, name in zip(("before", "after"), changed[0].when, strict=True):
+        figures: list[Figure] = [getattr(one, end) for one in changed]
         low, high = figures[0].low, figures[0].high
-        interval = f" <small>{low:.3g} to {high:.3g}</small>" if len(found) == 1 and low is not None else ""
+        interval = f" <small>{low:.3g} to {high:.3g}</small>" if len(changed) == 1 and low is not None else ""
         told.append(
             f"<span><small>{name}</small> {statistics.fmean(figure.mean for figure in figures):.3g}{interval}</span>"
         )
@@ -174,16 +174,16 @@ def _at_one_step(all_series: Sequence[Series], curves: Sequence[Curve], first: i
     rows = []
     for key, name, unit in curves:
         points = [[dict(run.points(key)) for run in one.runs] for one in all_series]
-        with_any = [found for mine in points for found in mine if found]
+        with_any = [by_step for mine in points for by_step in mine if by_step]
         steps: set[int] = set(range(first, last + 1))
         if key.startswith("eval_"):
-            shared = [step for step in set.intersection(*(set(found) for found in with_any)) if step <= last]
+            shared = [step for step in set.intersection(*(set(by_step) for by_step in with_any)) if step <= last]
             steps = {max(shared)} if shared else set()
             unit = f"{unit}, step {max(shared)}" if shared else unit
         cells = []
         for mine in points:
-            values = [[value for step, value in found.items() if step in steps] for found in mine]
-            cells.append(_cell([statistics.fmean(found) for found in values if found]))
+            values = [[value for step, value in by_step.items() if step in steps] for by_step in mine]
+            cells.append(_cell([statistics.fmean(figures) for figures in values if figures]))
         rows.append((f"{_linked(key, name)} <small>{html.escape(unit)}</small>", cells))
     return table([html.escape(one.name) for one in all_series], rows)
 

@@ -75,8 +75,8 @@ class SavedGroups(Sequence[list[dict[str, Any]]]):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        found = enumerate(self.raw(index).split(b"\n"), self._places[index].first_line)
-        return [object_of_line(self.path, Line(number, 0, line), KEYS) for number, line in found if line.strip()]
+        lines = enumerate(self.raw(index).split(b"\n"), self._places[index].first_line)
+        return [object_of_line(self.path, Line(number, 0, line), KEYS) for number, line in lines if line.strip()]
 
     def _names(self) -> Iterator[tuple[Line, tuple[int, int]]]:
         """Each line with its step and its group's number."""
@@ -87,8 +87,8 @@ class SavedGroups(Sequence[list[dict[str, Any]]]):
                         json.loads(line.content)
                     except ValueError:
                         continue
-                if found := _BEGINNING.match(line.content):  # without parsing the line, which may have 100 kB
-                    yield line, (int(found[1]), int(found[2]))
+                if match := _BEGINNING.match(line.content):  # without parsing the line, which may have 100 kB
+                    yield line, (int(match[1]), int(match[2]))
                 else:
                     row = object_of_line(self.path, line, KEYS)
                     yield line, (row["step"], row["group"])

@@ -110,45 +110,45 @@ def _object(path: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         raise SettingsError(f"{path} is not JSON: fix or remove it.") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise SettingsError(f"{path} holds no JSON object: fix or remove it.")
-    return found
+    return content
 
 
 def _benchmarks(path: Path) -> dict[str, Any]:
-    found = _object(path).get("benchmarks", {})
-    if not isinstance(found, dict) or not all(isinstance(figures, dict) for figures in found.values()):
+    benchmarks = _object(path).get("benchmarks", {})
+    if not isinstance(benchmarks, dict) or not all(isinstance(figures, dict) for figures in benchmarks.values()):
         raise SettingsError(f"{path} is no evaluation: it has no figures by benchmark; fix or remove it.")
-    return found
+    return benchmarks
 
 
 def _correct(path: Path) -> dict[str, dict[int, float]]:
-    found: dict[str, dict[int, list[bool]]] = {}
+    answers: dict[str, dict[int, list[bool]]] = {}
     for row in _lines(path, ("benchmark", "prompt", "correct")):
-        found.setdefault(row["benchmark"], {}).setdefault(row["prompt"], []).append(row["correct"])
+        answers.setdefault(row["benchmark"], {}).setdefault(row["prompt"], []).append(row["correct"])
     return {
         benchmark: {prompt: sum(correct) / len(correct) for prompt, correct in prompts.items()}
-        for benchmark, prompts in found.items()
+        for benchmark, prompts in answers.items()
     }
 
 
 def _lines(path: Path, needed: Sequence[str] = ("step",)) -> list[dict[str, Any]]:
     if not path.is_file():
         return []
-    found = []
+    rows = []
     try:
         for line in lines_of(path):
             try:
-                found.append(object_of_line(path, line, needed))
+                rows.append(object_of_line(path, line, needed))
             except SettingsError:
                 if line.content.endswith(b"\n"):  # a run that is still going on may be writing the last one
                     raise
     except Unreadable as error:
         raise SettingsError(f"{path} cannot be read: {error}.") from None
-    return found
+    return rows
 
 
 def series(runs: Sequence[Run]) -> list[Series]:
@@ -157,11 +157,11 @@ def series(runs: Sequence[Run]) -> list[Series]:
     Runs with the same settings but for the seed and the places of files are one series, by the name that theirs begin
     with. A run without a record is a series of its own.
     """
-    found: dict[str, list[Run]] = {}
+    groups: dict[str, list[Run]] = {}
     for number, run in enumerate(runs):
         shared = {name: value for name, value in run.settings.items() if name not in OWN}
-        found.setdefault(json.dumps(shared, sort_keys=True) if shared else str(number), []).append(run)
-    return [Series(_name(group), group) for group in found.values()]
+        groups.setdefault(json.dumps(shared, sort_keys=True) if shared else str(number), []).append(run)
+    return [Series(_name(group), group) for group in groups.values()]
 
 
 def _name(runs: Sequence[Run]) -> str:

@@ -93,8 +93,8 @@ class EmbeddedService:
                 if not text:
                     continue
                 self._last_line = text
-                if found := LISTENING.match(text):
-                    self.url = found[1] + "/v1/grade"
+                if match := LISTENING.match(text):
+                    self.url = match[1] + "/v1/grade"
         if self._log is not None:
             self._log.close()
 

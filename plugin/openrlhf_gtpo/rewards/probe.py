@@ -61,7 +61,7 @@ def ask_known_answers(settings: Settings) -> Answers:
     try:
         with Client(**vars(settings)) as client:
             started = time.monotonic()
-            right, wrong = (found for found in client.grade_many(items) if isinstance(found, Result))
+            right, wrong = (result for result in client.grade_many(items) if isinstance(result, Result))
             return Answers(right, wrong, time.monotonic() - started)
     except ClientError as error:
         raise ServiceUnusable(_what_to_do(settings, error)) from None

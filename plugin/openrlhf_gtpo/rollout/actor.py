@@ -264,13 +264,13 @@ class RewardingExecutor(AgentExecutorBase):
         if self.reward_function:
             try:
                 (answer_of_function,) = await self.inner._fetch_rewards_via_func([query], [prompt], [label])
-                found = dict(answer_of_function)
+                returned = dict(answer_of_function)
             except Exception as error:
                 raise ValueError(f"the reward function failed: {type(error).__name__}: {error}") from error
             response.update(
-                reward=found.get("rewards"),
-                scores=found.get("scores") if found.get("scores") is not None else found.get("rewards"),
-                extra_logs=found.get("extra_logs") or {},
+                reward=returned.get("rewards"),
+                scores=returned.get("scores") if returned.get("scores") is not None else returned.get("rewards"),
+                extra_logs=returned.get("extra_logs") or {},
             )
         elif isinstance(self.inner, SingleTurnAgentExecutor):
             return  # OpenRLHF asks a reward model later

@@ -116,7 +116,7 @@ def check_cost(model: str, device: str, log: Path) -> Result:
     from openrlhf_gtpo.selftest.hook_cost import HOOK, rounds
     from openrlhf_gtpo.selftest.kernel import VOCABULARY
 
-    found = rounds(
+    measured = rounds(
         *(model, device, PAIRS[device]),
         prompts=16,
         n=8,
@@ -126,7 +126,7 @@ def check_cost(model: str, device: str, log: Path) -> Result:
         log=log,
     )
     try:
-        seconds = list(found)
+        seconds = list(measured)
     except EOFError:
         return failed(f"An engine ended by itself: see the end of {log}.")
     told, shares = [], {}

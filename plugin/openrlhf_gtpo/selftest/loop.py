@@ -82,9 +82,9 @@ def _gpu_is_held() -> str | None:
 
 def judged(metrics: list[dict[str, Any]], steps: int, device: str) -> Result:
     """Check every step's metrics: the number of steps, entropies above 0, agreeing log-probabilities, a gradient."""
-    found = [line["step"] for line in metrics]
-    if found != list(range(1, steps + 1)):
-        return failed(f"Its steps are {found}, not those from 1 to {steps}.")
+    recorded = [line["step"] for line in metrics]
+    if recorded != list(range(1, steps + 1)):
+        return failed(f"Its steps are {recorded}, not those from 1 to {steps}.")
     gap = max(line["mismatch/logprob_gap"] for line in metrics)
     entropy = [line["entropy/token_mean"] for line in metrics]
     figures = {"logprob_gap": gap, "entropy": entropy[-1], "step_seconds": metrics[-1]["timing/step_total"]}

@@ -148,7 +148,7 @@ def _restates(answer: Answer, reference: Reference, prompt: str) -> bool:
     if len(text) < 3 or text == _WHITE.sub("", reference.normal):
         return False
     question = _WHITE.sub("", normalise(prompt[-PROMPT_CHARACTERS:]))
-    places = [found.start() for found in itertools.islice(re.finditer(re.escape(text), question), 20)]
+    places = [copy.start() for copy in itertools.islice(re.finditer(re.escape(text), question), 20)]
     whole = any(
         question[place - 1 : place] not in _OPERATORS and question[place + len(text) :][:1] not in _OPERATORS
         for place in places

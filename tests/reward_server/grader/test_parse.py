@@ -30,7 +30,7 @@ from math_reward.grader.notation.syntax import (
     Symbol,
     Text,
 )
-from math_reward.grader.notation.tokens import MAX_DIGITS, MAX_TOKENS
+from math_reward.grader.notation.tokenise import MAX_DIGITS, MAX_TOKENS
 
 x, y, n = Symbol("x"), Symbol("y"), Symbol("n")
 pi = Constant("pi")

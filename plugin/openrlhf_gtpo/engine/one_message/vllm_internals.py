@@ -86,10 +86,10 @@ def misfit_of(load: Any) -> str | None:
     """
     for module, callables in _INTERNALS.items():
         for name, arguments in callables.items():
-            found = _look_up(load, f"{module}.{name}")
-            if found is None:
+            internal = _look_up(load, f"{module}.{name}")
+            if internal is None:
                 return f"there is no {module}.{name}"
-            if arguments and [*inspect.signature(found).parameters][: len(arguments)] != arguments:
+            if arguments and [*inspect.signature(internal).parameters][: len(arguments)] != arguments:
                 return f"{module}.{name} does not take ({', '.join(arguments)})"
     for name, fields in _FIELDS.items():
         has = _fields(_look_up(load, name))
@@ -110,7 +110,7 @@ def _look_up(load: Any, name: str) -> Any:
     rest: list[str] = []
     while True:
         try:
-            found = load(module)
+            internal = load(module)
             break
         except ImportError:
             if "." not in module:
@@ -118,8 +118,8 @@ def _look_up(load: Any, name: str) -> Any:
             module, _, last = module.rpartition(".")
             rest.insert(0, last)
     for part in rest:
-        found = getattr(found, part, None)
-    return found
+        internal = getattr(internal, part, None)
+    return internal
 
 
 def _fields(cls: Any) -> set[str]:

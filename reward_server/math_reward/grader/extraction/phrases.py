@@ -107,9 +107,9 @@ def last_phrase(text: str) -> re.Match[str] | None:
         while begin and start - begin < 8 and text[begin - 1] in "\n \t*#>-":
             begin -= 1
         end = text.find("\n", place)
-        found = _last_between(text, begin, len(text) if end < 0 else min(len(text), end + 2))
-        if found is not None:
-            return found
+        phrase = _last_between(text, begin, len(text) if end < 0 else min(len(text), end + 2))
+        if phrase is not None:
+            return phrase
         lower = lower[:start]
     return None
 

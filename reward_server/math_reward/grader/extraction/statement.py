@@ -144,11 +144,11 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
     text = EMPHASIS.sub(r"\1", _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:])
     tag = _last(_TAG, text)
     text = tag[1].strip() if tag else text
-    found = _in_prose(text)
-    if not found:
+    answer = _in_prose(text)
+    if not answer:
         return None
-    before, _, after = text.rpartition(found)
-    return Statement(found, boxed=False, before=before, after=after)
+    before, _, after = text.rpartition(answer)
+    return Statement(answer, boxed=False, before=before, after=after)
 
 
 def last_boxed(text: str) -> str | None:
@@ -172,9 +172,9 @@ def _in_prose(text: str) -> str | None:
         return text.rsplit("\n", 1)[-1].strip() if "\\begin" not in text else text
     if phrase is not None:
         rest = text[FILLER.match(text, phrase.end()).end() :]  # type: ignore[union-attr]
-        found = _stated(rest) if rest.strip() else None
-        if found:
-            return found
+        stated = _stated(rest) if rest.strip() else None
+        if stated:
+            return stated
     if _REFUSAL.search(text[-300:]):
         return None
     if truth := _TRUTH.search(text[-60:]):
@@ -192,15 +192,15 @@ def is_bare(text: str) -> bool:
 
 def _choice(text: str) -> str | None:
     """The letter of a choice at the end; or a letter, yes or no at the start of a short text."""
-    found = _CHOICE.search(text[-60:])
-    if found and not _DENIED_BEFORE.search(text[-60:][: found.start("letter")]) and "n't be" not in text[-60:]:
-        return found["letter"]
+    choice = _CHOICE.search(text[-60:])
+    if choice and not _DENIED_BEFORE.search(text[-60:][: choice.start("letter")]) and "n't be" not in text[-60:]:
+        return choice["letter"]
     if (
         "\n" not in text.strip()
         and len(text) <= 120
-        and (found := _LETTER_FIRST.match(text) or _YES_OR_NO.match(text))
+        and (choice := _LETTER_FIRST.match(text) or _YES_OR_NO.match(text))
     ):
-        return found[1]
+        return choice[1]
     return None
 
 

@@ -45,10 +45,10 @@ def derivative(node: Node, name: str) -> Node:
     Raises:
         NoDerivative: a part of it has none that is known, or it is too large.
     """
-    found = _derivative(node, name)
-    if sum(1 for _ in walk(found)) > MAX_NODES:
+    tree = _derivative(node, name)
+    if sum(1 for _ in walk(tree)) > MAX_NODES:
         raise NoDerivative
-    return found
+    return tree
 
 
 def _derivative(node: Node, name: str) -> Node:

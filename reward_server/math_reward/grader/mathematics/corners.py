@@ -51,15 +51,15 @@ def points(left: Node, right: Node, names: Sequence[str]) -> list[dict[str, floa
     if not names or not (has_branches(left) or has_branches(right)):
         return []
     switches = list(itertools.islice(itertools.chain(_switches(left), _switches(right)), MAX_CORNERS))
-    found: list[dict[str, float]] = []
+    samples: list[dict[str, float]] = []
     for index, name in enumerate(names[:3]):
         still = {other: 0.731 + 0.37 * place for place, other in enumerate(names) if place != index}
         corners = sorted({round(root, 12) for switch in switches for root in _roots(switch, name, still)})
         between = [(a + b) / 2 for a, b in itertools.pairwise(corners)]
         beside = [corner + step * (1 + abs(corner)) for corner in corners for step in (-1e-3, 1e-3)]
         places = [*_SCALES, *corners, *between, *beside]
-        found += [{**still, name: place} for place in places[:MAX_POINTS]]
-    return found
+        samples += [{**still, name: place} for place in places[:MAX_POINTS]]
+    return samples
 
 
 def _switches(node: Node) -> Iterator[Node]:

@@ -88,8 +88,8 @@ def _unit_vectors(node: Node) -> Matrix | None:
 
 
 def _rows(node: Node) -> Rows | None:
-    found = _calculated(node)
-    return found.rows if isinstance(found, Matrix) else None
+    value = _calculated(node)
+    return value.rows if isinstance(value, Matrix) else None
 
 
 def _scaled(node: Node, rule: Callable[[Node], Node]) -> Matrix | None:
@@ -98,12 +98,12 @@ def _scaled(node: Node, rule: Callable[[Node], Node]) -> Matrix | None:
 
 
 def _sum(terms: tuple[Node, ...]) -> Matrix | None:
-    found = [_rows(term) for term in terms]
-    first = found[0]
+    matrices = [_rows(term) for term in terms]
+    first = matrices[0]
     if first is None:
         return None
     summands: list[Rows] = []
-    for rows in found:
+    for rows in matrices:
         if rows is None or [len(row) for row in rows] != [len(row) for row in first]:
             return None
         summands.append(rows)

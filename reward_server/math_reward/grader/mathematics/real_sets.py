@@ -88,11 +88,11 @@ def real_set(node: Node) -> RealSet | None:
         return _built(node)
     if isinstance(node, Collection) and node.kind == "list":
         return _restricted(node.items)
-    found = intervals(node)
-    if found is None:
+    parts = intervals(node)
+    if parts is None:
         return None
     names = symbols(node) if isinstance(node, (Relation, Collection)) else set()
-    return RealSet(found, variable=names.pop() if len(names) == 1 else None)
+    return RealSet(parts, variable=names.pop() if len(names) == 1 else None)
 
 
 def _built(node: SetBuilder) -> RealSet | None:
@@ -156,10 +156,10 @@ def same_sets(left: RealSet, right: RealSet, same_end: Callable[[Node, Node], bo
     return True
 
 
-def _ends(found: RealSet) -> list[End]:
+def _ends(reals: RealSet) -> list[End]:
     """The ends in order. Those of a set of whole numbers are in the set: x > 2 is x >= 3 there."""
-    ends = [end for part in found.intervals for end in part]
-    if found.domain not in ("integers", "naturals"):
+    ends = [end for part in reals.intervals for end in part]
+    if reals.domain not in ("integers", "naturals"):
         return ends
     return [_whole_end(end, lowest=index % 2 == 0) for index, end in enumerate(ends)]
 
@@ -176,8 +176,8 @@ def _whole_end(end: End, *, lowest: bool) -> End:
 
 def intervals(node: Node) -> Intervals | None:
     """A set of reals without a domain of its own, as intervals; None if it is not one or its ends are not known."""
-    found = _intervals(node)
-    return None if found is None else _merged(found)
+    parts = _intervals(node)
+    return None if parts is None else _merged(parts)
 
 
 def _intervals(node: Node) -> Intervals | None:
@@ -195,10 +195,10 @@ def _intervals(node: Node) -> Intervals | None:
             return _union(node.items)
         points: Intervals = []
         for item in node.items:
-            found = _points(item)
-            if found is None:
+            of_item = _points(item)
+            if of_item is None:
                 return None
-            points += found
+            points += of_item
         return points
     if isinstance(node, Constant) and node.name == "reals":
         return [_EVERYTHING]
@@ -211,8 +211,8 @@ def _points(node: Node) -> Intervals | None:
     if isinstance(node, PlusMinus):
         left = node.left or ZERO
         both = [Sum((left, node.right)), Sum((left, Negative(node.right)))]
-        found = [_points(side) for side in both]
-        return None if any(side is None for side in found) else [p for side in found for p in side or []]
+        points = [_points(side) for side in both]
+        return None if any(side is None for side in points) else [p for side in points for p in side or []]
     value = constant(node)
     return None if value is None else [(End(value, True, node), End(value, True, node))]
 

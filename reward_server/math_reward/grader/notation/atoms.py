@@ -26,7 +26,7 @@ from math_reward.grader.notation.syntax import (
     SetBuilder,
     Symbol,
 )
-from math_reward.grader.notation.tokens import Token
+from math_reward.grader.notation.tokenise import Token
 from math_reward.grader.words.functions import SPELLED
 from math_reward.grader.words.units import PLAIN_UNITS
 from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, RELATIONS, SET_OPERATIONS

@@ -71,9 +71,9 @@ class Reading(NamedTuple):
 def read(normal: str) -> Reading:
     """The tree of a normalised text, and the ranges of its parameters. Raises like ``parse_normalised``."""
     if _HINT.search(normal):
-        found = _declared(normal)
-        if found is not None:
-            return found
+        reading = _declared(normal)
+        if reading is not None:
+            return reading
     return Reading(parse_normalised(normal), {})
 
 
@@ -119,8 +119,8 @@ def _without_braces(normal: str) -> str:
         return normal
     inside = normal[2:-2].strip()
     for bar in ("|", ":"):
-        element, found, condition = inside.rpartition(bar)
-        if found and element.count("|") % 2 == 0 and len(element.strip()) > 2 and "\\in" not in element:
+        element, separator, condition = inside.rpartition(bar)
+        if separator and element.count("|") % 2 == 0 and len(element.strip()) > 2 and "\\in" not in element:
             return f"{element.strip()}, {condition.strip()}"
     return normal
 
@@ -136,10 +136,10 @@ def _split(text: str) -> tuple[str, dict[str, Domain]]:
         last = next((match for match in matches if match is not None and match.start() > 0), None)
         if last is None:
             break
-        found = _domains_of(last)
-        if not found:
+        more = _domains_of(last)
+        if not more:
             return text, {}
-        domains |= found
+        domains |= more
         text = text[: last.start()].rstrip(" ,;:")
     return text, domains
 

@@ -9,7 +9,7 @@ from math_reward.grader.errors import NotMathematics
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.grammar import Grammar
 from math_reward.grader.notation.syntax import Node, Number, Product, Quantity
-from math_reward.grader.notation.tokens import Token
+from math_reward.grader.notation.tokenise import Token
 from math_reward.grader.words.number_words import MULTIPLIERS
 from math_reward.grader.words.units import UNITS, is_thing, is_unit, measure, unit_name
 from math_reward.grader.words.vocabulary import NEGATIONS, QUALIFIERS
@@ -74,21 +74,21 @@ class MeasureParser(Grammar):
                     continue
                 break
             raw = self.top.value.strip(" .,;()")
-            found = _WORD.findall(raw.lower())
+            words = _WORD.findall(raw.lower())
             if self.is_word("and") or self.is_word("or"):
                 break
             if not raw:
                 self.advance()
                 continue
-            if found and found[0] in QUALIFIERS and found[0] != "per":
+            if words and words[0] in QUALIFIERS and words[0] != "per":
                 break
-            if any(c.isdigit() for c in _POWER.sub("", raw)) or NEGATIONS.intersection(found):
+            if any(c.isdigit() for c in _POWER.sub("", raw)) or NEGATIONS.intersection(words):
                 raise NotMathematics("the words after the number say more than a unit")
             if raw in ("th", "st", "nd", "rd"):
                 self.advance()
                 continue
             unit = unit_name(raw)
-            if measure(unit) is None and not is_thing(found):
+            if measure(unit) is None and not is_thing(words):
                 raise NotMathematics("the words after the number say more than a unit")
             self.advance()
             if self.top.kind == "^":

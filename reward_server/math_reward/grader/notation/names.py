@@ -8,7 +8,7 @@ from math_reward.grader.notation.grammar import Grammar
 from math_reward.grader.notation.literals import spoken, words
 from math_reward.grader.notation.stream import END
 from math_reward.grader.notation.syntax import Bracketed, Call, Constant, Node, Symbol, Text
-from math_reward.grader.notation.tokens import Token
+from math_reward.grader.notation.tokenise import Token
 from math_reward.grader.words.functions import SPELLED
 from math_reward.grader.words.vocabulary import CONSTANTS
 

@@ -40,7 +40,7 @@ from math_reward.grader.notation.syntax import (
     Text,
     symbols,
 )
-from math_reward.grader.notation.tokens import MAX_DIGITS, tokenise
+from math_reward.grader.notation.tokenise import MAX_DIGITS, tokenise
 from math_reward.grader.words.functions import SPELLED
 from math_reward.grader.words.vocabulary import (
     LEADING,
@@ -272,13 +272,13 @@ def _with_modulus(items: list[Node]) -> list[Node]:
     last = items[-1].operands[-1] if isinstance(items[-1], Relation) else items[-1]
     if len(items) < 2 or not isinstance(last, Congruence):
         return items
-    found: list[Node] = []
+    congruences: list[Node] = []
     for item in items[:-1]:
         value = item.operands[-1] if isinstance(item, Relation) else item
         if not isinstance(value, (Number, Negative, PlusMinus)):
             return items
-        found.append(Congruence(value, last.modulus))
-    return [*found, last]
+        congruences.append(Congruence(value, last.modulus))
+    return [*congruences, last]
 
 
 def _without_declarations(items: list[Node]) -> list[Node]:

@@ -32,8 +32,8 @@ def numbered(text: str) -> list[str] | None:
     if not any(names == numbering[: len(names)] for numbering in _NUMBERINGS):
         return None
     ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    found = [text[mark.end() : end].strip(" ,;.。") for mark, end in zip(marks, ends, strict=True)]
-    return found if all(found) else None
+    answers = [text[mark.end() : end].strip(" ,;.。") for mark, end in zip(marks, ends, strict=True)]
+    return answers if all(answers) else None
 
 
 def labelled(text: str) -> list[tuple[str, str]] | None:
@@ -41,19 +41,19 @@ def labelled(text: str) -> list[tuple[str, str]] | None:
     parts = [part.strip() for part in _divided(text)]
     if not 1 <= len(parts) <= MAX_PARTS:
         return None
-    found: list[tuple[str, str]] = []
+    named: list[tuple[str, str]] = []
     for part in parts:
         match = _LABELLED.fullmatch(part)
         if match is not None:
             label = _COPULA.sub("", match["label"])
             if not label or _NO_LABEL.search(label):
                 return None
-            found.append((label, match["value"].strip()))
+            named.append((label, match["value"].strip()))
         elif re.search(f"[{IDEOGRAPH}]", part) or not part:
             return None
         else:
-            found.append(("", part))
-    return found if any(label for label, _ in found) else None
+            named.append(("", part))
+    return named if any(label for label, _ in named) else None
 
 
 def _divided(text: str) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.notation.syntax import Node
-from math_reward.grader.notation.tokens import Token
+from math_reward.grader.notation.tokenise import Token
 
 MAX_NESTING = 60
 
@@ -77,8 +77,8 @@ class TokenStream:
 
     def expect(self, *kinds: str) -> str:
         if self.top.kind not in kinds:
-            found = self.top.value or self.top.kind
-            raise NotMathematics(f"{' or '.join(kinds)} is missing before {found!r}")
+            token = self.top.value or self.top.kind
+            raise NotMathematics(f"{' or '.join(kinds)} is missing before {token!r}")
         return self.advance().kind
 
     def is_command(self, *names: str) -> bool:

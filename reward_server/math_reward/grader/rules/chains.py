@@ -95,10 +95,10 @@ def contradiction(before: str, answer: str, after: str) -> str | None:
         if link is None:
             return None
         rest = before[: link.start()]
-        found = _left_of(rest, is_verb=link["verb"] is not None)
-        if found is None:
+        left_side = _left_of(rest, is_verb=link["verb"] is not None)
+        if left_side is None:
             return None
-        start, left = found
+        start, left = left_side
         if "$" in left.text and _CENTS.match(after):
             return None
         if not _same(left, right, rounded or link["near"] is not None):
@@ -111,30 +111,30 @@ def contradiction(before: str, answer: str, after: str) -> str | None:
 
 def _left_of(text: str, *, is_verb: bool) -> tuple[int, _Side] | None:
     """Where the side before a sign begins, and its number; None if it is not a number, or only a part of a side."""
-    found = _LEFT.search(text)
-    while found is not None:
-        joint = found["joint"] or ""
-        in_a_list = joint and _IN_A_LIST.search(text, 0, found.start()) is not None
-        after_an_equation = ":" not in joint and _EQUATION_BEFORE.search(text, 0, found.start()) is not None
-        is_part = (found["chain"] or found["verb"] or in_a_list) if is_verb else in_a_list and not after_an_equation
+    match = _LEFT.search(text)
+    while match is not None:
+        joint = match["joint"] or ""
+        in_a_list = joint and _IN_A_LIST.search(text, 0, match.start()) is not None
+        after_an_equation = ":" not in joint and _EQUATION_BEFORE.search(text, 0, match.start()) is not None
+        is_part = (match["chain"] or match["verb"] or in_a_list) if is_verb else in_a_list and not after_an_equation
         if not is_part:
-            side = _side(found["side"])
-            return None if side is None else (found.start("side"), side)
-        found = _LEFT.search(text, found.start() + 1)
+            side = _side(match["side"])
+            return None if side is None else (match.start("side"), side)
+        match = _LEFT.search(text, match.start() + 1)
     return _words_left_of(text)
 
 
 def _words_left_of(text: str) -> tuple[int, _Side] | None:
     """Like `_left_of`, for a number in words: "so forty-one is forty-two"; "the larger one is seven" has none."""
-    found = _WORDS_LEFT.search(text)
-    if found is None:
+    match = _WORDS_LEFT.search(text)
+    if match is None:
         return None
-    words = found["words"].split(" ")
+    words = match["words"].split(" ")
     while words and words[0].lower() in (*_CONNECTIVES.split("|"), "and"):
         words.pop(0)
     said = " ".join(words).lower()
     value = None if said == "one" else number_in_words(said)
-    return None if value is None else (found.end("words") - len(said), _Side(value, True, said))
+    return None if value is None else (match.end("words") - len(said), _Side(value, True, said))
 
 
 def _side(text: str) -> _Side | None:

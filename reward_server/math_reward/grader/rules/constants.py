@@ -37,9 +37,9 @@ def has_integral(reference: Node, answer: Node) -> bool:
 def same_integral(comparison: Comparison, reference: Node, answer: Node) -> bool:
     """Whether the answer has an arbitrary constant, and the integrand as its derivative."""
     comparison.reached(Stage.NUMERIC)
-    found = integrand(reference)
-    assert found is not None
-    under, name = found
+    integral = integrand(reference)
+    assert integral is not None
+    under, name = integral
     if _constant_of(answer) is None or any(isinstance(part, Quantity) for part in walk(answer)):
         return False
     try:

@@ -145,14 +145,14 @@ def _progressions(comparison: Comparison, node: Node) -> list[_Progression] | No
     if len(names) != 1 or not names <= _INTEGERS:
         return None
     (name,) = names
-    found: list[_Progression] = []
+    progressions: list[_Progression] = []
     for value in items:
         line = first_degree(value, name) if symbols(value) == {name} else None
         if line is None or not numeric.constant(line[0]):
             return None
         step, start = line
-        found.append(_Progression(start, step))
-    return found
+        progressions.append(_Progression(start, step))
+    return progressions
 
 
 def _same_residues(comparison: Comparison, left: list[_Progression], right: list[_Progression]) -> bool:

@@ -34,8 +34,8 @@ def _with_letters(node: Node) -> Quantity | None:
     """``3.6 MJ`` or ``9.8 m/s^2`` as a quantity, although its letters were read as variables; None without units."""
     if not isinstance(node, (Product, Quotient)):
         return None
-    found = _as_quantity(node, Quantity(Number(Fraction(1)), "meter"))
-    return found if isinstance(found, Quantity) else None
+    quantity = _as_quantity(node, Quantity(Number(Fraction(1)), "meter"))
+    return quantity if isinstance(quantity, Quantity) else None
 
 
 def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool:

@@ -35,7 +35,7 @@ def same_set(comparison: Comparison, reference: Node, answer: Node) -> bool:
     for listed, other in ((reference, answer), (answer, reference)):
         written = _written_out(other) if isinstance(listed, Collection) and isinstance(other, SetBuilder) else []
         if written:
-            return any(comparison.same_value(found, listed) for found in written)
+            return any(comparison.same_value(elements, listed) for elements in written)
     left, right = real_set(reference), real_set(answer)
     if left is not None and right is not None:
         return same_sets(left, right, lambda a, b: same_expression(comparison, a, b))
@@ -69,13 +69,13 @@ def _same_builders(comparison: Comparison, reference: SetBuilder, answer: SetBui
 
 def _written_out(node: SetBuilder) -> list[Collection]:
     """A set of a few whole numbers as a list; a set of natural numbers as two, with and without zero."""
-    found = real_set(node)
-    if found is None or found.domain not in ("integers", "naturals"):
+    reals = real_set(node)
+    if reals is None or reals.domain not in ("integers", "naturals"):
         return []
     lists: list[Collection] = []
-    for least in (0, 1) if found.domain == "naturals" else (None,):
+    for least in (0, 1) if reals.domain == "naturals" else (None,):
         numbers: list[int] = []
-        for low, high in found.intervals:
+        for low, high in reals.intervals:
             first = -math.inf if low.node is None else _first_whole(low.node, low.closed, up=True)
             last = math.inf if high.node is None else _first_whole(high.node, high.closed, up=False)
             first = first if least is None else max(first, least)

@@ -50,8 +50,8 @@ def same_system(comparison: Comparison, reference: Node, answer: Node) -> bool:
 def _equations(node: Node) -> list[Relation] | None:
     if not isinstance(node, Collection) or node.kind != "list" or len(node.items) > MAX_EQUATIONS:
         return None
-    found = [item for item in node.items if isinstance(item, Relation) and item.operators == ("=",)]
-    return found if len(found) == len(node.items) else None
+    equations = [item for item in node.items if isinstance(item, Relation) and item.operators == ("=",)]
+    return equations if len(equations) == len(node.items) else None
 
 
 def _rows(node: Node, names: list[str]) -> list[list[Fraction]] | None:

@@ -71,15 +71,15 @@ def values(node: Node) -> list[Node]:
         return [Sum((node.left, node.right)), Sum((node.left, Negative(node.right)))]
     if not isinstance(node, Collection):
         return [node]
-    found: list[Node] = []
+    listed: list[Node] = []
     for item in node.items:
         if isinstance(item, Relation) and isinstance(item.operands[-1], PlusMinus) and item.operators == ("=",):
-            found += values(item.operands[-1])
+            listed += values(item.operands[-1])
         elif (isinstance(item, Collection) and item.kind != "set") or has_sign(item):
-            found += values(item)
+            listed += values(item)
         else:
-            found.append(item)
-    return found
+            listed.append(item)
+    return listed
 
 
 def renamed(node: Node, new: Node, old: Node) -> Node:

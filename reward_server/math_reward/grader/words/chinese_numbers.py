@@ -64,8 +64,8 @@ def number_in_digits_and_units(text: str) -> int | None:
 
 def _with_units(text: str) -> Fraction | None:
     for unit, size in sorted((_UNITS | _GROUPS).items(), key=lambda item: -item[1]):
-        before, found, after = text.partition(unit)
-        if not found:
+        before, has_unit, after = text.partition(unit)
+        if not has_unit:
             continue
         times = _with_units(before)
         if times is None or not after:
