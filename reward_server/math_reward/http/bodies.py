@@ -2,7 +2,7 @@
 
 The event loop waits while msgspec decodes, and memory is taken for every value that a type allows, however often a
 member is repeated. So what is longer than AT_ONCE_BYTES is opened one level at a time: msgspec finds where the parts
-end, which for 16 MB takes up to 60 ms and no memory, and of an array it keeps no more than are allowed.
+end, which for 16 MB takes up to 60 ms and no memory, and of an array it reads no more values than are allowed.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ AT_ONCE_BYTES = 65_536
 COUNTED_ITEMS = 65_536
 """Where more items are allowed than this, they are counted after all of them were found."""
 
+_BLANKS = b" \t\r\n"
 _PLACED = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
@@ -73,8 +74,13 @@ class BodyReader(Generic[Model]):
         Raises:
             Unusable: it is not one of the model, or an array has too many values.
         """
+        if content[:1] in _BLANKS:
+            content = content.lstrip(_BLANKS)
         try:
-            body: Model = await self._type.read(content.lstrip(b" \t\r\n"), "")
+            body: Model = await self._type.read(content, "")
+            for name in self._arrays:
+                if len(getattr(body, name)) > self._max_items:
+                    raise _too_long(self._max_items, f".{name}")
         except msgspec.ValidationError as fault:
             raise Unusable(sentence_of(fault, self._model, self._subject)) from None
         except msgspec.DecodeError as fault:
@@ -85,12 +91,6 @@ class BodyReader(Generic[Model]):
             raise Unusable(f"{self._subject} is not UTF-8 text.") from None
         except RecursionError:
             raise Unusable(f"{self._subject} is nested too deeply.") from None
-        for name in self._arrays:
-            if len(getattr(body, name)) > self._max_items:
-                raise Unusable(
-                    f"Field {name!r} has more than the {self._max_items:,} items that are allowed: send several "
-                    "requests."
-                )
         return body
 
 
@@ -111,6 +111,8 @@ def sentence_of(fault: msgspec.ValidationError, model: type[Struct], subject: st
         said = "Field required"
     elif no_mode := _NO_MODE.fullmatch(said):
         said = no_such("mode", no_mode[1], [mode.value for mode in Mode])
+    if said.startswith("Expected `array` of length") and not indices and names[-1] != "reference":
+        said = f"{said}: send several requests"
     where = [f"item {indices.pop(0)}"] if names[:1] == ["items"] and indices else []
     names = names[len(where) :]
     where += [f"{field} {'.'.join(names)!r}"] if names else []
@@ -148,19 +150,23 @@ class _Type:
 
 
 class _Array:
-    """An array, of which no more values are kept than ``most`` and one."""
+    """An array; nothing is read behind its first value too many."""
 
     def __init__(self, kind: Any, most: int, max_items: int) -> None:
         self._value = _Type(kind, max_items)
         outline: Any = list[Raw]
         if most <= COUNTED_ITEMS:
-            # The length of a list is checked when all of it is there; what comes after a struct's fields is skipped.
-            fields = [(f"value_{place}", Raw, UNSET) for place in range(most + 1)]
-            outline = msgspec.defstruct("Array", fields, array_like=True)
+            # The length of a list is checked when all of it is there, that of a struct's array at each value.
+            fields = [(f"value_{place}", Raw, UNSET) for place in range(most)]
+            outline = msgspec.defstruct("Array", fields, array_like=True, forbid_unknown_fields=True)
+        self._most = most
         self._outline = msgspec.json.Decoder(outline)
 
     async def read(self, content: Any, path: str) -> list[Any]:
-        outline = _decoded(self._outline, content, path)
+        try:
+            outline = self._outline.decode(content)
+        except msgspec.ValidationError:  # An array of anything can be nothing but too long.
+            raise _too_long(self._most, path) from None
         parts = outline if isinstance(outline, list) else msgspec.structs.astuple(outline)
         values = []
         since_turn = 0
@@ -206,6 +212,11 @@ def _decoded(decoder: "msgspec.json.Decoder[Any]", content: Any, path: str) -> A
     except msgspec.ValidationError as fault:
         said, inner = _PLACED.fullmatch(str(fault)).groups("")  # type: ignore[union-attr]
         raise msgspec.ValidationError(f"{said} - at `${path}{inner}`") from None
+
+
+def _too_long(most: int, path: str) -> msgspec.ValidationError:
+    """In msgspec's words for a list whose type has a limit."""
+    return msgspec.ValidationError(f"Expected `array` of length <= {most} - at `${path}`")
 
 
 def _alternatives(kind: Any) -> tuple[Any, ...]:

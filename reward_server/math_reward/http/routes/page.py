@@ -14,7 +14,7 @@ from math_reward.http.middleware.hang_up import unless_hung_up
 from math_reward.http.openapi import json_body
 from math_reward.http.recent import Recent
 from math_reward.http.requests import ExplainRequest
-from math_reward.http.routes.refusals import pool_refusals
+from math_reward.http.routes.pool_refusals import pool_refusals
 from math_reward.http.routes.work import PROBLEMS
 from math_reward.http.schemas import GradeResult
 from math_reward.page.explain import Explanation
@@ -92,14 +92,14 @@ def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRoute
             (graded,) = await unless_hung_up(request, explainer.grade([item]))
         recent.add([graded])
         # If its worker was killed, there is a grade without an explanation.
-        found = graded.grade if isinstance(graded.grade, Explanation) else None
+        explanation = graded.grade if isinstance(graded.grade, Explanation) else None
         return _json(
             {
                 **graded.as_dict(),
-                "answer_mathml": None if found is None else found.answer_mathml,
-                "reference_mathml": None if found is None else found.reference_mathml,
-                "rule": None if found is None else found.rule,
-                "difference_mathml": None if found is None else found.difference_mathml,
+                "answer_mathml": None if explanation is None else explanation.answer_mathml,
+                "reference_mathml": None if explanation is None else explanation.reference_mathml,
+                "rule": None if explanation is None else explanation.rule,
+                "difference_mathml": None if explanation is None else explanation.difference_mathml,
             }
         )
 

@@ -31,7 +31,7 @@ from math_reward.http.middleware.line_limits import LineLimits
 from math_reward.http.ndjson import CONNECTION, LINE_LIMITS, MEDIA_TYPE, OUTCOME, PATH, is_stream
 from math_reward.http.recent import Recent
 from math_reward.http.requests import GradeItem, GradeOptions, Unusable
-from math_reward.http.routes.refusals import pool_refusals
+from math_reward.http.routes.pool_refusals import pool_refusals
 from math_reward.nearest import no_such, sentence
 from math_reward.pool.item import DEFAULT_OPTIONS, Graded, Item
 from math_reward.pool.pool import Pool, QueueFull

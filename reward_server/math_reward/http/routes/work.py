@@ -17,7 +17,7 @@ from math_reward.http.ndjson import MEDIA_TYPE, PATH
 from math_reward.http.openapi import json_body
 from math_reward.http.recent import Recent
 from math_reward.http.requests import GradeOptions, GradeRequest, RewardRequest
-from math_reward.http.routes.refusals import pool_refusals
+from math_reward.http.routes.pool_refusals import pool_refusals
 from math_reward.http.schemas import GradeResponse, Problem, RewardResponse, reward_answer
 from math_reward.nearest import no_such, sentence
 from math_reward.pool.item import Graded, Item
