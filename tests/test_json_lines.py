@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from math_reward.http.schemas import GradeItem
+from math_reward.http.requests import GradeItem
 from math_reward.json_lines import NoAnswer, NoRow, label_text, object_of
+from math_reward.pool.item import DEFAULT_OPTIONS
 from openrlhf_gtpo.data import as_written
 from openrlhf_gtpo.data.formats import UnknownFormat
 from openrlhf_gtpo.data.formats import question_and_reference as prepared
@@ -161,7 +162,7 @@ def test_every_command_and_training_grade_against_the_same_text(path: Path, rows
     assert (found.bad_rows, found.bad_labels) == ({}, {})
     assert [row.label for row in read_rows(path, found, 10, "input", "label")] == expected
     assert [prompt.reference for prompt in load(path, "input", "label").prompts] == expected
-    assert [GradeItem(completion="", reference=label).reference for _, label in rows] == expected
+    assert [GradeItem("", label).item(DEFAULT_OPTIONS).reference for _, label in rows] == expected
     data = as_written.table(path, "input", "label", "images")["train"]
     assert (data["label"][:], data["input"][:]) == (expected, [prompt for prompt, _ in rows])
     for row, text in zip(written, expected, strict=True):

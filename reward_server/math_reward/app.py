@@ -8,13 +8,15 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 
 from math_reward import __version__
-from math_reward.http.invalid_request import invalid_request
+from math_reward.http.invalid_request import invalid_parameter, unusable
 from math_reward.http.lifecycle import Lifecycle
 from math_reward.http.metrics import Metrics
 from math_reward.http.middleware.access_log import AccessLog
 from math_reward.http.middleware.auth_and_limits import AuthAndLimits
 from math_reward.http.middleware.telemetry import Telemetry
+from math_reward.http.openapi import DocumentedService
 from math_reward.http.recent import Recent
+from math_reward.http.requests import Unusable
 from math_reward.http.routes.operations import operations_routes
 from math_reward.http.routes.page import page_routes
 from math_reward.http.routes.stream import stream_route
@@ -53,7 +55,7 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None, tokens: T
                 yield
                 reading.cancel()
 
-    app = FastAPI(
+    app = DocumentedService(
         title="math-reward",
         version=__version__,
         description="Grades math completions against reference answers.",
@@ -66,7 +68,8 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None, tokens: T
     # The middleware that is added last sees a request first.
     app.add_middleware(AuthAndLimits, settings=settings, lifecycle=lifecycle, tokens=tokens)
     app.add_middleware(Telemetry, metrics=metrics, access_log=access_log)
-    app.add_exception_handler(RequestValidationError, invalid_request)
+    app.add_exception_handler(Unusable, unusable)
+    app.add_exception_handler(RequestValidationError, invalid_parameter)
     app.router.routes.append(stream_route(settings, pool, metrics, recent))
     app.include_router(work_routes(settings, pool, metrics, recent))
     app.include_router(operations_routes(settings, pool, metrics, lifecycle))

@@ -40,6 +40,12 @@ class Settings(BaseSettings):
         default=8.0, ge=0, le=3600, description="seconds that requests under way may still take when the service stops"
     )
     access_log: bool = Field(default=True, description="write a JSON line per request to standard error")
+    address: str | None = Field(
+        default=None, description="where the port of the service's container is published: an address of the machine"
+    )
+    from_containers: bool | None = Field(
+        default=None, description="whether other containers can reach the service's container"
+    )
     insecure: bool = Field(default=False, description="listen without a token on an address that others can reach")
     allowed_hosts: str = Field(
         default="", description="host names that a service without a token answers to, comma-separated"
@@ -52,6 +58,8 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _read_token_file(cls, values: Any) -> Any:
+        if "address" in values:  # Compose passes on what was left empty.
+            values = {name: value for name, value in values.items() if value != ""}
         path = values.get("token_file")
         if path is None:
             return values
@@ -78,12 +86,17 @@ class Settings(BaseSettings):
                 "answers HTTP needs a grading process, so lower the one (MATH_REWARD_HTTP_PROCESSES) or raise the "
                 "other (MATH_REWARD_WORKERS)"
             )
-        if self.token is None and not self.insecure and not _is_loopback(self.host):
+        if self.token is None and not self.insecure and not self._this_machine_alone_reaches_it:
             raise ValueError(
                 f"Everybody who can reach {self.host} could use the service: set MATH_REWARD_TOKEN or "
                 "MATH_REWARD_TOKEN_FILE, or pass --insecure"
             )
         return self
+
+    @property
+    def _this_machine_alone_reaches_it(self) -> bool:
+        published_here = self.address == "127.0.0.1" and self.from_containers is False
+        return published_here or _is_loopback(self.host)
 
     @property
     def tokens(self) -> dict[str, str | None]:

@@ -324,6 +324,13 @@ def fork_server_kills(service: Service) -> Outcome:
 EMPTY_ITEMS = b'{"items": [' + b"{}," * (16 * MEBIBYTE // 3 - 8) + b"{}]}"
 REFERENCES = b'{"items": [{"completion": "1", "reference": [' + b"1," * (8 * MEBIBYTE - 64) + b"1]}]}"
 
+
+def _filled(begin: str, value: str, end: str) -> bytes:
+    """A body of 16 MiB with the value as often as there is room."""
+    room = 16 * MEBIBYTE - len(begin) - len(end)
+    return (begin + value * (room // len(value)) + end).encode()
+
+
 ATTACKS: dict[str, Callable[[Service], Outcome]] = {
     "load 8 and 16 clients": load,
     "kills of workers": worker_kills,
@@ -337,6 +344,10 @@ ATTACKS: dict[str, Callable[[Service], Outcome]] = {
     "16 MB nested": _post("/v1/grade", b'{"items":' + b"[" * (16 * MEBIBYTE - 16), {422}),
     "16 MB of escapes": _post(
         "/v1/grade", b'{"items":[{"reference":"1","completion":"' + b"\\n" * (8 * MEBIBYTE - 64) + b'"}]}', {200}
+    ),
+    "16 MB of short prompts": _post("/v1/grade", _filled('{"items":[],"prompts":[', '"a",', '"a"]}'), {422}),
+    "16 MB of one member again and again": _post(
+        "/v1/grade", _filled('{"items":[{"completion":"1","reference":"1"', ',"options":{}', "}]}"), {200}
     ),
     "12 bodies of 16 MB at once": many_bodies,
     "64 MB of header lines": headers_without_end,

@@ -1,6 +1,6 @@
 """Measures what the event loop's own parts are worth: the service with each and without it, in pairs of runs.
 
-    python tests/benchmarks/bench_event_loop.py json_slices    # big requests beside health checks
+    python tests/benchmarks/bench_event_loop.py bodies         # big requests beside health checks
     python tests/benchmarks/bench_event_loop.py values         # one body of empty arrays: memory and health checks
     python tests/benchmarks/bench_event_loop.py gc_schedule    # two thousand connections, one request each
     python tests/benchmarks/bench_event_loop.py open_cycle     # the same
@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 from load_service import Target, built_in_rows, own_service, percentile, probe, send_all, single, wait_until_ready
 
-PARTS = ("json_slices", "values", "gc_schedule", "open_cycle")
+PARTS = ("bodies", "values", "gc_schedule", "open_cycle")
 
 
 # The service without a part
@@ -33,13 +33,18 @@ def serve_without(part: str) -> None:
     """Runs ``math-reward serve`` with the rest of the arguments; ``part`` is left out."""
     from math_reward.cli import main
 
-    if part in ("json_slices", "values"):
-        from math_reward.http.middleware import json_body
+    if part in ("bodies", "values"):
+        import msgspec
 
-        async def at_once(body: bytes | bytearray, max_items: int) -> Any:
-            return json.loads(body)
+        from math_reward.http import bodies, requests
 
-        json_body.parse_in_slices = at_once
+        async def at_once(self: Any, content: bytes | bytearray) -> Any:
+            try:
+                return msgspec.convert(json.loads(content), self._model)
+            except msgspec.ValidationError as fault:
+                raise requests.Unusable(str(fault)) from None
+
+        bodies.BodyReader.read = at_once  # type: ignore[method-assign]
     elif part == "gc_schedule":
         from math_reward.http.event_loop import gc_schedule
 
@@ -102,7 +107,7 @@ def many_connections(target: Target) -> list[float]:
 
 
 LOADS: dict[str, Callable[[Target], list[float]]] = {
-    "json_slices": big_requests,
+    "bodies": big_requests,
     "values": empty_arrays,
     "gc_schedule": many_connections,
     "open_cycle": many_connections,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from math_reward.app import create_app
 from math_reward.grader import Verdict
-from math_reward.http import schemas
+from math_reward.http import requests
 from math_reward.http.readiness import FRESH_SECONDS, KNOWN
 from math_reward.http.schemas import GradeResponse, RewardResponse
 from math_reward.pool.pool import Pool
@@ -161,16 +161,6 @@ def test_shared_prompts_get_nobody_more_than_the_largest_body_could_hold(guarded
     )
 
 
-def test_text_that_is_no_valid_unicode_is_graded_all_the_same(ask: httpx.Client):
-    body = rb"""{"items": [{"completion": "\ud800 \\boxed{42}", "reference": "42"},
-                         {"completion": "\\boxed{\ud800}", "reference": "42"}]}"""
-
-    response = ask.post("/v1/grade", content=body, headers={"Content-Type": "application/json"})
-
-    assert [result["verdict"] for result in response.json()["results"]] == ["correct", "wrong"]
-    assert response.json()["results"][1]["answer"] == "\ud800"
-
-
 async def test_a_hanging_item_is_a_timeout_and_everything_else_is_answered_meanwhile(open_server: Any):
     right = {"completion": r"\boxed{42}", "reference": "42"}
     async with httpx.AsyncClient(base_url=open_server.url, timeout=60) as client:
@@ -253,144 +243,123 @@ async def test_openrlhfs_own_client_gets_lists_for_several_queries(open_server: 
     assert answer["rewards"] == [1.0, 0.0]
 
 
+GIVEN = {"completion": "7", "reference": "1"}
+
+
 @pytest.mark.parametrize(
-    ("path", "body", "sentence"),
+    ("path", "body", "names"),
     [
+        ("/v1/grade", {"items": [GIVEN, {"completion": "1"}]}, "Item 1, field 'reference': field required"),
+        ("/v1/grade", {"items": [GIVEN | {"completion": 7}]}, "Item 0, field 'completion': expected `str`"),
+        ("/v1/grade", {"items": [GIVEN | {"reference": [["1"]]}]}, "Item 0, field 'reference', item 0: "),
+        ("/v1/grade", {"items": [GIVEN | {"reference": True}]}, "Item 0, field 'reference': "),
         (
             "/v1/grade",
-            {"items": [{"completion": "1", "reference": "1"}, {"completion": "1"}]},
-            "Item 1, field 'reference': field required.",
+            {"items": [GIVEN | {"reference": ["1"] * 65}]},
+            "Item 0, field 'reference': expected `array` of length <= 64",
         ),
-        (
-            "/v1/grade",
-            {"items": [{"completion": 7, "reference": "1"}]},
-            "Item 0, field 'completion': input should be a valid string.",
-        ),
-        (
-            "/v1/grade",
-            {"items": [{"completion": "7", "reference": [["1"]]}]},
-            "Item 0, field 'reference': a reference answer is text, a number or a list of these.",
-        ),
-        (
-            "/v1/grade",
-            {"items": [{"completion": "7", "reference": "1", "options": {"rel_tol": -1}}]},
-            "Item 0, field 'options.rel_tol': input should be greater than or equal to 0.",
-        ),
-        (
-            "/v1/grade",
-            {"items": [], "options": {"mode": "lax"}},
-            "Field 'options.mode': input should be 'strict' or 'lenient'.",
-        ),
-        (
-            "/v1/grade",
-            {"items": [{"completion": "7", "reference": True}]},
-            "Item 0, field 'reference': a reference answer is text, a number or a list of these.",
-        ),
+        ("/v1/grade", {"items": [GIVEN | {"options": {"rel_tol": -1}}]}, "Item 0, field 'options.rel_tol': "),
+        ("/v1/grade", {"items": [GIVEN | {"options": {"rel_tol": "1"}}]}, "Item 0, field 'options.rel_tol': "),
+        ("/v1/grade", {"items": [GIVEN, "7"]}, "Item 1: expected `object`"),
+        ("/v1/grade", {"items": [], "options": {"mode": "lax"}}, "Field 'options.mode': there is no mode 'lax'; "),
         *(
-            (
-                "/v1/grade",
-                {"items": [{"completion": "7", "reference": "1", "prompt": prompt}], "prompts": ["6+1?"]},
-                f"Item 0, field 'prompt': {words}.",
-            )
-            for prompt, words in [
-                (1, "there is no place 1 in 'prompts', which has 1"),
-                *((wrong, "a prompt is text, or its place in 'prompts', from 0") for wrong in (-1, True, 0.0, [], {})),
-            ]
+            ("/v1/grade", {"items": [GIVEN | {"prompt": prompt}], "prompts": ["6+1?"]}, "Item 0, field 'prompt': ")
+            for prompt in (1, -1, True, 0.0, [], {})
         ),
-        ("/v1/grade", {"items": [], "prompts": [0]}, "Field 'prompts', item 0: input should be a valid string."),
-        (
-            "/v1/explain",
-            {"completion": "7", "reference": "1", "prompt": 0},
-            "Field 'prompt': input should be a valid string.",
-        ),
+        ("/v1/grade", {"items": [], "prompts": [0]}, "Field 'prompts', item 0: expected `str`"),
+        ("/v1/explain", GIVEN | {"prompt": 0}, "Field 'prompt': expected `str"),
+        ("/v1/explain", {"completion": "7"}, "Field 'reference': field required"),
+        ("/v1/grade", {"items": [GIVEN | {"promt": ""}]}, "Item 0: there is no field 'promt'; did you mean 'prompt'?"),
         (
             "/v1/grade",
-            {"items": [{"completion": "7", "reference": "1", "promt": ""}]},
-            "Item 0: there is no field 'promt'; did you mean 'prompt'?",
-        ),
-        (
-            "/v1/grade",
-            {"items": [{"completion": "7", "refrence": "1"}]},
-            "Item 0: there is no field 'refrence'; did you mean 'reference'?",
-        ),
-        (
-            "/v1/grade",
-            {"items": [{"completion": "7", "reference": "1", "options": {"tolerance": 1}}]},
-            "Item 0, field 'options': there is no field 'tolerance'; there are 'mode', 'rel_tol', 'allow_rounded', "
-            "'allow_unevaluated' and 'evaluated'.",
-        ),
-        (
-            "/v1/grade",
-            {"items": [], "options": {"evaluate": True}},
-            "Field 'options': there is no field 'evaluate'; did you mean 'evaluated'?",
+            {"items": [GIVEN | {"options": {"tolerance": 1}}]},
+            "Item 0, field 'options': there is no field 'tolerance'; there are 'mode', ",
         ),
         ("/v1/grade", {"item": []}, "There is no field 'item'; did you mean 'items'?"),
-        (
-            "/get_reward",
-            {"query": ["a"], "prompts": ["a"], "lables": ["1"]},
-            "Field 'labels': field required.",
-        ),
-        (
-            "/v1/explain",
-            {"completion": "7", "reference": "1", "x" * 1000: 1},
-            f"There is no field {'x' * 40!r}; there are 'completion', 'reference', 'prompt' and 'options'.",
-        ),
+        ("/get_reward", {"query": ["a"], "prompts": ["a"], "lables": ["1"]}, "Field 'labels': field required"),
+        ("/v1/explain", GIVEN | {"x" * 1000: 1}, f"There is no field {'x' * 40!r}; there are 'completion', "),
         (
             "/get_reward?on_no_judgment=refuse",
             {"query": ["a"], "prompts": ["a"], "labels": ["1"]},
             "There is no parameter 'on_no_judgment'; did you mean 'on_no_judgement'?",
         ),
+        ("/get_reward?on_no_judgement=no", {}, "Parameter 'on_no_judgement': "),
         ("/v1/grade?strict=1", {"items": []}, "There is no parameter 'strict'."),
-        (
-            "/v1/grade",
-            {"items": ["7"]},
-            "Item 0: input should be a valid dictionary or object to extract fields from.",
-        ),
-        ("/v1/grade", {}, "Field 'items': field required."),
-        ("/v1/grade", [], "The body must be a JSON object, sent with Content-Type: application/json."),
+        ("/v1/grade", {}, "Field 'items': field required"),
+        ("/v1/grade", [], "The body is not a JSON object, "),
         (
             "/get_reward",
             {"query": ["a", "b"], "prompts": ["a"], "labels": ["1"]},
             "query, prompts and labels have 2, 1 and 1 entries: send the same number of each.",
         ),
-        (
-            "/get_reward",
-            {"query": ["a"], "prompts": ["a"], "labels": [{}]},
-            "Field 'labels', item 0: a reference answer is text, a number or a list of these.",
-        ),
-        (
-            "/get_reward",
-            {"query": ["a"], "prompts": [None], "labels": []},
-            "Field 'prompts', item 0: input should be a valid string.",
-        ),
+        ("/get_reward", {"query": ["a"], "prompts": ["a"], "labels": [{}]}, "Field 'labels', item 0: "),
+        ("/get_reward", {"query": ["a"], "prompts": [None], "labels": []}, "Field 'prompts', item 0: expected `str`"),
     ],
 )
-def test_a_faulty_request_is_refused_with_the_item_and_the_field(
-    ask: httpx.Client, path: str, body: Any, sentence: str
-):
+def test_a_faulty_request_is_refused_with_the_item_and_the_field(ask: httpx.Client, path: str, body: Any, names: str):
     response = ask.post(path, json=body)
 
-    assert (response.status_code, response.json()) == (422, {"detail": sentence})
+    assert response.status_code == 422
+    assert list(response.json()) == ["detail"]
+    assert_is_one_sentence(response.json()["detail"], names)
+
+
+def assert_is_one_sentence(detail: str, begin: str) -> None:
+    assert detail.startswith(begin)
+    assert detail[-1] in ".?"
+    assert "\n" not in detail
+    assert " - at `" not in detail
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        (b'{"items": ', "The body is not JSON: "),
+        (b"", "The body is not JSON: "),
+        (b'{"items": [{"completion": "\xff"}]}', "The body is not UTF-8 text."),
+        (b'{"items": [{"completion": "1", "reference": ' + b"9" * 5000 + b"}]}", "Item 0, field 'reference': "),
+        (b'{"items": [{"completion": "1", "reference": NaN}]}', "The body is not JSON: "),
+        (b'{"items": [{"completion": "\\ud800", "reference": "1"}]}', "The body is not JSON: "),
+    ],
+)
+def test_a_body_that_is_no_json_is_refused(ask: httpx.Client, body: bytes, names: str):
+    response = ask.post("/v1/grade", content=body, headers={"Content-Type": "application/json"})
+
+    assert response.status_code == 422
+    assert_is_one_sentence(response.json()["detail"], names)
+    assert ("replace half surrogate pairs" in response.json()["detail"]) == (b"ud800" in body)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "status"),
+    [("application/json; charset=utf-8", 200), ("application/problem+json", 200), ("text/plain", 422), ("", 422)],
+)
+def test_a_body_is_sent_as_json(ask: httpx.Client, media_type: str, status: int):
+    """A page of another site may send text/plain without asking first."""
+    response = ask.post("/v1/grade", content=b'{"items": []}', headers={"Content-Type": media_type})
+
+    assert response.status_code == status
+    assert status == 200 or "Content-Type: application/json" in response.json()["detail"]
 
 
 EMPTY = {"completion": "", "reference": ""}
-PARTS: list[tuple[str, type[schemas.Body], Any]] = [
-    ("/v1/grade", schemas.GradeRequest, lambda part: part),
-    ("/v1/grade", schemas.GradeItem, lambda part: {"items": [part]}),
-    ("/v1/grade", schemas.GradeOptions, lambda part: {"items": [], "options": part}),
-    ("/v1/grade", schemas.GradeOptions, lambda part: {"items": [EMPTY | {"options": part}]}),
-    ("/v1/explain", schemas.GradeItem, lambda part: part),
-    ("/v1/explain", schemas.GradeOptions, lambda part: EMPTY | {"options": part}),
+PARTS: list[tuple[str, type[requests.Body], Any]] = [
+    ("/v1/grade", requests.GradeRequest, lambda part: part),
+    ("/v1/grade", requests.GradeItem, lambda part: {"items": [part]}),
+    ("/v1/grade", requests.GradeOptions, lambda part: {"items": [], "options": part}),
+    ("/v1/grade", requests.GradeOptions, lambda part: {"items": [EMPTY | {"options": part}]}),
+    ("/v1/explain", requests.GradeItem, lambda part: part),
+    ("/v1/explain", requests.GradeOptions, lambda part: EMPTY | {"options": part}),
 ]
 
 
 @pytest.mark.parametrize(("path", "model", "within"), PARTS)
 def test_every_field_with_two_letters_exchanged_is_named_with_what_was_meant(
-    ask: httpx.Client, path: str, model: type[schemas.Body], within: Any
+    ask: httpx.Client, path: str, model: type[requests.Body], within: Any
 ):
-    for name in model.model_fields:
+    for name in model.__struct_fields__:
         typed = name[:2] + name[3] + name[2] + name[4:]
-        if typed in model.model_fields or typed == name:
+        if typed in model.__struct_fields__ or typed == name:
             continue
         response = ask.post(path, json=within({typed: "x"}))
         assert response.status_code == 422
@@ -401,21 +370,6 @@ def test_what_a_later_openrlhf_may_send_besides_is_no_fault(ask: httpx.Client):
     body = {"query": [r"1+1? \boxed{2}"], "prompts": ["1+1? "], "labels": ["2"], "images": [None]}
 
     assert ask.post("/get_reward", json=body).json()["rewards"] == 1.0
-
-
-def test_several_faults_are_counted(ask: httpx.Client):
-    response = ask.post("/v1/grade", json={"items": [{}]})
-
-    assert response.json() == {
-        "detail": "Item 0, field 'completion': field required. The request has 2 such faults.",
-    }
-
-
-def test_a_body_that_is_no_json_is_refused(ask: httpx.Client):
-    response = ask.post("/v1/grade", content=b'{"items": ', headers={"Content-Type": "application/json"})
-
-    assert response.status_code == 422
-    assert response.json() == {"detail": "The body is not JSON: Expecting value at character 10."}
 
 
 @pytest.mark.parametrize("path", ["/v1/grade", "/get_reward"])
@@ -457,16 +411,9 @@ def test_a_request_with_too_many_items_is_refused(ask_with_token: Any, path: str
     response = ask_with_token(path, json=body)
 
     assert response.status_code == 422
-    assert response.json() == {
-        "detail": f"Field '{field}' has more than the 3 items that are allowed: send several requests."
-    }
-
-
-def test_an_item_with_too_many_references_is_refused(ask: httpx.Client):
-    response = ask.post("/v1/grade", json={"items": [{"completion": "1", "reference": ["1"] * 65}]})
-
-    assert response.status_code == 422
-    assert response.json() == {"detail": "Item 0, field 'reference': at most 64 reference answers can be given."}
+    assert_is_one_sentence(
+        response.json()["detail"], f"Field '{field}': expected `array` of length <= 3: send several"
+    )
 
 
 TOO_BIG = {"detail": "The body has more than the 2,000 bytes that are allowed: send fewer items."}

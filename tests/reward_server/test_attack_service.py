@@ -10,6 +10,8 @@ TOP = Path(__file__).parents[2]
 QUICK = {
     "16 MB of empty items": "HTTP 422",
     "16 MB of escapes": "HTTP 200",
+    "16 MB of short prompts": "HTTP 422",
+    "16 MB of one member again and again": "HTTP 200",
     "64 MB of header lines": "MiB taken",
     "doors without a token": "open: none",
 }

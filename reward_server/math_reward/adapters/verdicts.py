@@ -102,19 +102,17 @@ def text_of(message: Any) -> str:
 
 def _for_the_pool(item: Item) -> Any:
     """The item as the service would hand it to its own workers."""
-    from pydantic import ValidationError
+    import msgspec
 
-    from math_reward.http.schemas import GradeItem
+    from math_reward.http.requests import GradeItem, Unusable
     from math_reward.pool.item import DEFAULT_OPTIONS
 
     (row,) = GradeProtocol.question([item], shared_prompts=False)["items"]
     try:
-        return GradeItem.model_validate(row).item(DEFAULT_OPTIONS)
-    except ValidationError as error:
-        fault = error.errors()[0]
-        field, why = fault["loc"][-1] if fault["loc"] else "options", fault["msg"].removeprefix("Value error, ")
+        return msgspec.convert(row, GradeItem).item(DEFAULT_OPTIONS)
+    except (msgspec.ValidationError, Unusable) as fault:
         where = "" if item.prompt is None else f" with the prompt {ends_of(item.prompt)!r}"
-        raise Refused(f"The item{where} cannot be graded: {field}: {why}.") from None
+        raise Refused(f"The item{where} cannot be graded: {fault}") from None
 
 
 def _judged(graded: Any, item: Item) -> Result:

@@ -49,21 +49,21 @@ def math_verify_grade(completion: str, reference: str | Sequence[str], prompt: s
     if prompt is not None:
         completion = cut_prompt(completion, prompt) or completion
     _caught.last = None
-    found: str | None = None
+    extracted: str | None = None
     try:
         answer = parse(completion, parsing_timeout=None)
         if answer and isinstance(answer[-1], str):
-            found = answer[-1]
+            extracted = answer[-1]
         for one in references:
             if verify(parse(f"${one}$", parsing_timeout=None), answer, timeout_seconds=None):
-                return Grade(Verdict.CORRECT, found, one)
+                return Grade(Verdict.CORRECT, extracted, one)
     except Exception as error:
         _caught.last = error
     first = references[0] if references else ""
     if _caught.last is not None:
         said = f"{type(_caught.last).__name__}: {_caught.last}"[:SHOWN_CHARACTERS]
-        return Grade(Verdict.ERROR, found, first, said)
-    return Grade(Verdict.WRONG, found, first)
+        return Grade(Verdict.ERROR, extracted, first, said)
+    return Grade(Verdict.WRONG, extracted, first)
 
 
 # What is slow only once is slow here: the first row of a worker is a row like any other.

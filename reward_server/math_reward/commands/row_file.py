@@ -73,14 +73,14 @@ class RowFile:
 
     def __iter__(self) -> Iterator[Row | Fault]:
         first_fault: Fault | None = None
-        for found in self._objects():
-            if isinstance(found, Fault):
-                first_fault = first_fault or found
-                yield found
+        for row_or_fault in self._objects():
+            if isinstance(row_or_fault, Fault):
+                first_fault = first_fault or row_or_fault
+                yield row_or_fault
                 continue
             if self.keys is None:
-                self.keys = find_keys(found[1], self._named, self._references_only)
-            yield read_row(*found, self.keys, self._options)
+                self.keys = find_keys(row_or_fault[1], self._named, self._references_only)
+            yield read_row(*row_or_fault, self.keys, self._options)
         if self.keys is None:
             why = f"line {first_fault.line}: {first_fault.reason}" if first_fault else "it is empty."
             raise FileRefused(f"{self._path} has no row that can be used; {why}")

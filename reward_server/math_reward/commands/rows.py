@@ -80,16 +80,16 @@ def find_keys(row: dict[str, Any], named: dict[str, str | None], references_only
     for what, name in named.items():
         if name is not None and name not in row:
             raise FileRefused(f"The first row has no field {name!r}, the {what}; it has {_listed(row)}.")
-    found = {what: named.get(what) or _first(row, what) for what in ("completion", "reference", "prompt")}
-    if found["reference"] is None:
+    chosen = {what: named.get(what) or _first(row, what) for what in ("completion", "reference", "prompt")}
+    if chosen["reference"] is None:
         raise FileRefused(
             f"The first row has no reference answer: it has {_listed(row)}. Name the field with --reference-key."
         )
-    free = [key for key in CANDIDATES["label"] if key not in found.values()]
+    free = [key for key in CANDIDATES["label"] if key not in chosen.values()]
     label = named.get("label") or next((key for key in free if _label(row.get(key)) is not None), None)
     if references_only:
-        return Keys(found["reference"])
-    return Keys(found["reference"], found["completion"], found["prompt"], label)
+        return Keys(chosen["reference"])
+    return Keys(chosen["reference"], chosen["completion"], chosen["prompt"], label)
 
 
 def read_row(line: int, row: dict[str, Any], keys: Keys, options: Options) -> Row | Fault:

@@ -2,6 +2,10 @@
 
 They accept connections from one listening socket, so an idle one takes the next, and each has its part of the grading
 processes. They count for Prometheus in files of one folder, so any of them answers for all, the ended ones included.
+
+uvicorn's own supervisor does not do this: its processes all have the same settings, it ends all when one cannot start,
+and answers SIGHUP by new processes. Here each has its own number of grading processes, waits longer
+after each failed start, and reads tokens and certificates again while it serves.
 """
 
 import contextlib

@@ -131,9 +131,9 @@ class Server(uvicorn.Server):
         if self._settings.token_file is None:
             return
         try:
-            found = self._settings.with_tokens_now().tokens
-            self._tokens.replace(found)
-            self._tell("tokens", f"The tokens were read again: {names_of(found)}.", is_used=True)
+            tokens = self._settings.with_tokens_now().tokens
+            self._tokens.replace(tokens)
+            self._tell("tokens", f"The tokens were read again: {names_of(tokens)}.", is_used=True)
         except SettingsError as error:
             self._tell("tokens", f"{error} The tokens before it stay valid.", is_used=False)
 

@@ -43,9 +43,9 @@ class Readiness:
         return await asyncio.shield(self._check)  # If the client hangs up, others still wait for this check.
 
     async def _look(self) -> str | None:
-        found = await self._problem_now()
+        problem = await self._problem_now()
         self._stale_at = asyncio.get_running_loop().time() + FRESH_SECONDS
-        return found
+        return problem
 
     async def _problem_now(self) -> str | None:
         items = [item for item, _ in KNOWN]
@@ -56,8 +56,8 @@ class Readiness:
         except (NoWorkers, PoolClosed) as error:
             return str(error)
         for (_, expected), got in zip(KNOWN, graded, strict=True):
-            found = got.grade
-            if found.verdict is not expected:
-                why = f" {found.detail}" if found.detail else ""
-                return f"A known {expected.value} answer was graded {found.verdict.value!r}.{why}"
+            grade = got.grade
+            if grade.verdict is not expected:
+                why = f" {grade.detail}" if grade.detail else ""
+                return f"A known {expected.value} answer was graded {grade.verdict.value!r}.{why}"
         return None

@@ -1,8 +1,9 @@
 """Draws a syntax tree as presentation MathML, which browsers show without a script.
 
-KaTeX and MathJax would draw the LaTeX as it was written. This draws the tree, so a user sees how the grader read it:
-x^10 as a power with exponent 10, which TeX sets as x¹0. Nor do they run under the page's Content-Security-Policy,
-which allows no styles inside the HTML. The elements are those of MathML Core (https://www.w3.org/TR/mathml-core/).
+KaTeX, MathJax and latex2mathml would draw the LaTeX as it was written, and SymPy's printer what SymPy has made of it.
+This draws the tree, so a user sees how the grader read it: x^10 as a power with exponent 10, which TeX sets as x¹0.
+Nor do the first two run under the page's Content-Security-Policy, which allows no styles inside the HTML.
+The elements are those of MathML Core (https://www.w3.org/TR/mathml-core/).
 Brackets are where a reader needs them, whether or not the answer had them there.
 """
 

@@ -20,10 +20,10 @@ def without_main() -> Iterator[None]:
     thread = threading.current_thread()
 
     def data(name: str) -> dict[str, Any]:
-        found = as_ever(name)
+        prepared = as_ever(name)
         if threading.current_thread() is not thread:
-            return found
-        return {key: value for key, value in found.items() if not key.startswith("init_main_from_")}
+            return prepared
+        return {key: value for key, value in prepared.items() if not key.startswith("init_main_from_")}
 
     with _one_at_a_time:
         as_ever = spawn.get_preparation_data

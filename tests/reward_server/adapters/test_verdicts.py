@@ -19,7 +19,7 @@ from math_reward.adapters.verl import compute_score
 from math_reward.client import Client, ClientClosed, NotJudged, Refused
 from math_reward.client.protocols import OPTIONS
 from math_reward.grader import grade
-from math_reward.http.schemas import GradeOptions
+from math_reward.http.requests import GradeOptions
 
 ROWS: list[tuple[str, Any, str | None]] = [
     (r"It is \boxed{42}.", "42", None),
@@ -87,7 +87,7 @@ def test_what_cannot_be_used_is_said_before_anything_is_graded(arguments: dict[s
 
 
 def test_the_options_are_those_of_the_service() -> None:
-    assert set(OPTIONS) == set(GradeOptions.model_fields)
+    assert set(OPTIONS) == set(GradeOptions.__struct_fields__)
 
 
 @pytest.mark.parametrize("end", ["", "del reward; import gc; gc.collect()", "raise SystemExit(3)"])

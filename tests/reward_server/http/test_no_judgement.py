@@ -50,4 +50,4 @@ def test_any_other_word_is_refused(ask: httpx.Client):
     refused = ask.post("/get_reward?on_no_judgement=nan", json=queries(RIGHT))
 
     assert refused.status_code == 422
-    assert refused.json()["detail"] == "Field 'on_no_judgement': input should be 'zero' or 'refuse'."
+    assert refused.json()["detail"] == "Parameter 'on_no_judgement': input should be 'zero' or 'refuse'."

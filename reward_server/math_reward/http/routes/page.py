@@ -6,15 +6,17 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response, Security
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from math_reward.grader.verdict import Stage, Verdict
+from math_reward.http.bodies import BodyReader
 from math_reward.http.middleware.hang_up import unless_hung_up
-from math_reward.http.middleware.json_body import json_route
+from math_reward.http.openapi import json_body
 from math_reward.http.recent import Recent
-from math_reward.http.routes.refusals import pool_refusals
+from math_reward.http.requests import ExplainRequest
+from math_reward.http.routes.pool_refusals import pool_refusals
 from math_reward.http.routes.work import PROBLEMS
-from math_reward.http.schemas import GradeItem, GradeResult
+from math_reward.http.schemas import GradeResult
 from math_reward.page.explain import Explanation
 from math_reward.pool.item import DEFAULT_OPTIONS
 from math_reward.pool.pool import Pool
@@ -34,18 +36,6 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-
-
-MAX_ITEMS_TO_EXPLAIN = 64
-"""How many array items one request may have: it has one completion, but its reference may be a list."""
-
-
-class ExplainRequest(GradeItem):
-    """One completion to grade and to explain."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"completion": r"Half of it, so \boxed{\frac{1}{2}}.", "reference": "0.5"}]}
-    )
 
 
 class ExplainResponse(GradeResult):
@@ -83,25 +73,33 @@ def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRoute
     and trainers do not wait for each other.
     """
     token = [Security(HTTPBearer(auto_error=False))] if settings.bearer_token else []
-    router = APIRouter(route_class=json_route(MAX_ITEMS_TO_EXPLAIN))
+    router = APIRouter()
+    requests = BodyReader(ExplainRequest)
     for path, (name, media_type) in _FILES.items():
         _add_file(router, path, name, media_type)
 
-    @router.post("/v1/explain", response_model=ExplainResponse, dependencies=token, responses=PROBLEMS)
-    async def explain(request: Request, body: ExplainRequest) -> Response:
+    @router.post(
+        "/v1/explain",
+        response_model=ExplainResponse,
+        dependencies=token,
+        responses=PROBLEMS,
+        openapi_extra=json_body(ExplainRequest),
+    )
+    async def explain(request: Request) -> Response:
         """Grades one completion and shows both sides as they were parsed."""
+        item = (await requests.of_request(request)).item(DEFAULT_OPTIONS)
         with pool_refusals(lambda: f"{explainer.queued:,} items wait already"):
-            (graded,) = await unless_hung_up(request, explainer.grade([body.item(DEFAULT_OPTIONS)]))
+            (graded,) = await unless_hung_up(request, explainer.grade([item]))
         recent.add([graded])
         # If its worker was killed, there is a grade without an explanation.
-        found = graded.grade if isinstance(graded.grade, Explanation) else None
+        explanation = graded.grade if isinstance(graded.grade, Explanation) else None
         return _json(
             {
                 **graded.as_dict(),
-                "answer_mathml": None if found is None else found.answer_mathml,
-                "reference_mathml": None if found is None else found.reference_mathml,
-                "rule": None if found is None else found.rule,
-                "difference_mathml": None if found is None else found.difference_mathml,
+                "answer_mathml": None if explanation is None else explanation.answer_mathml,
+                "reference_mathml": None if explanation is None else explanation.reference_mathml,
+                "rule": None if explanation is None else explanation.rule,
+                "difference_mathml": None if explanation is None else explanation.difference_mathml,
             }
         )
 
@@ -127,5 +125,4 @@ def _add_file(router: APIRouter, path: str, name: str, media_type: str) -> None:
 
 
 def _json(content: object) -> Response:
-    # ASCII, because a completion may have half a surrogate pair, which UTF-8 cannot encode.
     return Response(json.dumps(content), media_type="application/json", headers={"Cache-Control": "no-store"})

@@ -16,24 +16,22 @@ from collections import deque
 from typing import Any, Protocol
 
 import anyio
+import msgspec
 from fastapi import HTTPException
-from pydantic import ValidationError
 from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from math_reward.grader import Options
-from math_reward.http.invalid_request import sentence_of
+from math_reward.http.bodies import BodyReader, sentence_of
 from math_reward.http.metrics import Metrics
 from math_reward.http.middleware.hang_up import HungUp
-from math_reward.http.middleware.json_body import parse_in_slices
 from math_reward.http.middleware.line_limits import LineLimits
 from math_reward.http.ndjson import CONNECTION, LINE_LIMITS, MEDIA_TYPE, OUTCOME, PATH, is_stream
 from math_reward.http.recent import Recent
-from math_reward.http.routes.refusals import pool_refusals
-from math_reward.http.schemas import GradeItem, GradeOptions
-from math_reward.json_lines import MAX_REFERENCES
+from math_reward.http.requests import GradeItem, GradeOptions, Unusable
+from math_reward.http.routes.pool_refusals import pool_refusals
 from math_reward.nearest import no_such, sentence
 from math_reward.pool.item import DEFAULT_OPTIONS, Graded, Item
 from math_reward.pool.pool import Pool, QueueFull
@@ -57,7 +55,7 @@ FULL_QUEUE_SECONDS = 1.0
 CLOSE_SECONDS = 5.0
 """How long a client may take to read the last line of a stream that was cut off."""
 
-_TRUTH = {"true": True, "false": False}
+_ROWS = BodyReader(GradeItem, subject="It")
 _HEADERS = [(b"content-type", MEDIA_TYPE.encode()), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
 
 
@@ -97,17 +95,15 @@ def options_of(parameters: QueryParams) -> Options:
     Raises:
         HTTPException: a parameter is unknown or has no such value.
     """
-    given: dict[str, Any] = {}
-    for name, text in parameters.multi_items():
-        if name not in GradeOptions.model_fields:
-            raise _refused(422, sentence(no_such("parameter", name, GradeOptions.model_fields)))
-        given[name] = _TRUTH.get(text.lower(), text) if name not in ("mode", "rel_tol") else text
+    options = GradeOptions.__struct_fields__
+    for name in parameters:
+        if name not in options:
+            raise _refused(422, sentence(no_such("parameter", name, options)))
     try:
-        return GradeOptions.model_validate(given).over(DEFAULT_OPTIONS)
-    except ValidationError as error:
-        reason = error.errors()[0]
-        said = f"Parameter {str(reason['loc'][0])!r}: {reason['msg'][0].lower()}{reason['msg'][1:]}."
-        raise _refused(422, said) from None
+        # A parameter is text, which is read as a number or true or false where an option is one.
+        return msgspec.convert(dict(parameters), GradeOptions, strict=False).over(DEFAULT_OPTIONS)
+    except msgspec.ValidationError as fault:
+        raise _refused(422, sentence_of(fault, GradeOptions, "", "parameter")) from None
 
 
 def _refused(status: int, detail: str, headers: dict[str, str] | None = None) -> HTTPException:
@@ -337,8 +333,7 @@ class _Stream:
         if not self._started:
             self._started = True
             await self._send_message({"type": "http.response.start", "status": 200, "headers": _HEADERS})
-        # ASCII, because a completion may have half a surrogate pair, which UTF-8 cannot encode.
-        content = "".join(json.dumps(line) + "\n" for line in lines).encode("ascii")
+        content = "".join(json.dumps(line) + "\n" for line in lines).encode()
         try:
             with anyio.fail_after(self._read_seconds):
                 await self._send_message({"type": "http.response.body", "body": content, "more_body": not last})
@@ -363,23 +358,9 @@ class _Stream:
 async def _item_of(content: bytearray, options: Options) -> Item | str:
     """One line as an item, or a sentence that says why it cannot be used."""
     try:
-        row = await parse_in_slices(content, MAX_REFERENCES)
-        if not isinstance(row, dict):
-            return "It is not a JSON object, such as {...}."
-        return GradeItem.model_validate(row).item(options)
-    except ValidationError as error:
-        reason = error.errors()[0]
-        return sentence_of({**reason, "loc": ("body", *reason["loc"])})
-    except StarletteHTTPException as refused:
-        return refused.detail
-    except UnicodeDecodeError:
-        return "It is not UTF-8 text."
-    except RecursionError:
-        return "Its JSON is nested too deeply."
-    except json.JSONDecodeError as error:
-        return f"It is not JSON: {error.msg} at character {error.pos}."
-    except ValueError:  # Python reads no longer integers.
-        return "It has an integer of more than 4,300 digits."
+        return (await _ROWS.read(content)).item(options)
+    except Unusable as fault:
+        return str(fault)
 
 
 def _shown(line: _Line) -> dict[str, Any]:

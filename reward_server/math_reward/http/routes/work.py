@@ -2,29 +2,23 @@
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response, Security
 from fastapi.security import HTTPBearer
 
 from math_reward.grader import Verdict
+from math_reward.http.bodies import BodyReader
 from math_reward.http.metrics import Metrics
 from math_reward.http.middleware.hang_up import unless_hung_up
-from math_reward.http.middleware.json_body import json_route
 from math_reward.http.middleware.request_throttle import RequestThrottle
 from math_reward.http.ndjson import MEDIA_TYPE, PATH
+from math_reward.http.openapi import json_body
 from math_reward.http.recent import Recent
-from math_reward.http.routes.refusals import pool_refusals
-from math_reward.http.schemas import (
-    GradeOptions,
-    GradeRequest,
-    GradeResponse,
-    Problem,
-    RewardRequest,
-    RewardResponse,
-    reward_answer,
-)
+from math_reward.http.requests import GradeOptions, GradeRequest, RewardRequest
+from math_reward.http.routes.pool_refusals import pool_refusals
+from math_reward.http.schemas import GradeResponse, Problem, RewardResponse, reward_answer
 from math_reward.nearest import no_such, sentence
 from math_reward.pool.item import Graded, Item
 from math_reward.pool.pool import Pool
@@ -42,15 +36,10 @@ _ACCEPT_PROMPTS_DOCUMENTED = {
     }
 }
 
-_STREAM_DOCUMENTED = {
-    "requestBody": {
-        "content": {
-            MEDIA_TYPE: {
-                "schema": {"type": "string"},
-                "example": '{"completion": "So it is 4.", "reference": "4"}\n{"completion": "5"}\n',
-            }
-        }
-    }
+_BODY_DOCUMENTED = json_body(GradeRequest)
+_BODY_DOCUMENTED["requestBody"]["content"][MEDIA_TYPE] = {
+    "schema": {"type": "string"},
+    "example": '{"completion": "So it is 4.", "reference": "4"}\n{"completion": "5"}\n',
 }
 _STREAM_ANSWER_DOCUMENTED = {
     MEDIA_TYPE: {
@@ -91,15 +80,13 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
     """
     # AuthAndLimits checks the token; this only writes it into the OpenAPI document.
     token = [Security(HTTPBearer(auto_error=False))] if settings.bearer_token else []
-    router = APIRouter(
-        route_class=json_route(settings.max_items),
-        dependencies=[*token, Depends(_refuse_unknown_parameters)],
-        responses=PROBLEMS,
-    )
+    router = APIRouter(dependencies=[*token, Depends(_refuse_unknown_parameters)], responses=PROBLEMS)
+    grade_requests = BodyReader(GradeRequest, settings.max_items)
+    reward_requests = BodyReader(RewardRequest, settings.max_items)
 
     answers = RequestThrottle()
 
-    async def grade(request: Request, items: Iterable[Item]) -> list[Graded]:
+    async def grade(request: Request, items: Sequence[Item]) -> list[Graded]:
         with pool_refusals(lambda: f"{pool.queued:,} items wait already and {settings.max_queued:,} may"):
             graded = await unless_hung_up(request, pool.grade(items))
         await answers.turn()
@@ -111,9 +98,9 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
         PATH,
         response_model=GradeResponse,
         responses={200: {"headers": _ACCEPT_PROMPTS_DOCUMENTED, "content": _STREAM_ANSWER_DOCUMENTED}},
-        openapi_extra=_STREAM_DOCUMENTED,
+        openapi_extra=_BODY_DOCUMENTED,
     )
-    async def grade_completions(request: Request, body: GradeRequest) -> Response:
+    async def grade_completions(request: Request) -> Response:
         """Grades completions; the results have the order and the number of the items.
 
         With `Content-Type: application/x-ndjson` it grades a stream of any length: each line of the body is an item, a
@@ -125,14 +112,15 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
         A whole answer has a last line with `end` and the number of lines. If the stream cannot be continued, the last
         line has an `error` and a `status`, and the connection is closed before the answer's end.
         """
+        items = (await grade_requests.of_request(request)).to_grade()
         # So that sharing saves bytes and not limits: no request weighs more than one without shared prompts can.
-        if body.prompt_characters > settings.max_body_bytes:
+        if sum(len(item.prompt or "") for item in items) > settings.max_body_bytes:
             raise HTTPException(
                 413,
                 f"The prompts of all items have more than the {settings.max_body_bytes:,} characters that are "
                 "allowed: send fewer items.",
             )
-        graded = await grade(request, body.to_grade())
+        graded = await grade(request, items)
         slices = []
         for begin in range(0, len(graded), SLICE_RESULTS):
             if begin:
@@ -140,10 +128,10 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
             slices.append(json.dumps([g.as_dict() for g in graded[begin : begin + SLICE_RESULTS]])[1:-1])
         return _json(f'{{"results": [{", ".join(slices)}]}}', ACCEPT_PROMPTS)
 
-    @router.post("/get_reward", response_model=RewardResponse)
-    async def get_reward(request: Request, body: RewardRequest, on_no_judgement: _OnNoJudgement = "zero") -> Response:
+    @router.post("/get_reward", response_model=RewardResponse, openapi_extra=json_body(RewardRequest))
+    async def get_reward(request: Request, on_no_judgement: _OnNoJudgement = "zero") -> Response:
         """OpenRLHF's protocol for remote rewards: cuts the prompt off each query and grades the rest."""
-        graded = await grade(request, body.to_grade())
+        graded = await grade(request, (await reward_requests.of_request(request)).to_grade())
         if on_no_judgement == "refuse":
             _refuse_what_is_no_judgement(graded)
         return _json(json.dumps(reward_answer(graded)))
@@ -155,7 +143,7 @@ def _refuse_unknown_parameters(request: Request) -> None:
     """Raises HTTPException for an unknown parameter: otherwise a mistyped one would have no effect."""
     known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
     unknown = next((name for name in request.query_params if name not in known), None)
-    if unknown in GradeOptions.model_fields and request.scope["path"] == PATH:
+    if unknown in GradeOptions.__struct_fields__ and request.scope["path"] == PATH:
         raise HTTPException(422, f"Parameter {unknown!r} is for {MEDIA_TYPE}: put it into the body's 'options'.")
     if unknown is not None:
         said = no_such("parameter", unknown, known) if known else f"There is no parameter {unknown[:40]!r}"
@@ -184,5 +172,4 @@ def _refuse_what_is_no_judgement(graded: list[Graded]) -> None:
 
 
 def _json(text: str, headers: dict[str, str] | None = None) -> Response:
-    # ASCII, because a completion may have half a surrogate pair, which UTF-8 cannot encode.
     return Response(text, media_type="application/json", headers=headers)

@@ -1,0 +1,170 @@
+"""What may be sent to the service: the structs that a body is decoded into, which the OpenAPI document shows too."""
+
+import dataclasses
+import math
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from math_reward.grader import Mode, Options
+from math_reward.json_lines import MAX_REFERENCES, NoAnswer, reference_of
+from math_reward.pool.item import DEFAULT_OPTIONS, Item
+
+_OneReference = str | int | float | None
+Reference = _OneReference | Annotated[list[_OneReference], Meta(max_length=MAX_REFERENCES)]
+
+
+class Unusable(ValueError):
+    """A request cannot be used; the message is a sentence that names the item, the field and the fault."""
+
+
+def _graded_reference(where: str, reference: Any) -> str | tuple[str, ...]:
+    try:
+        return reference_of(reference)
+    except NoAnswer as fault:
+        raise Unusable(f"{where}: {fault}.") from None
+
+
+class Body(Struct, forbid_unknown_fields=True):
+    """A part of a request's body."""
+
+
+class GradeOptions(Body):
+    """How to grade. An option that an item leaves out comes from the request; one that the request leaves out has its
+    default.
+    """
+
+    mode: Annotated[
+        Mode | None,
+        Meta(
+            description=r"`lenient` (default): the answer may be in prose if there is no box; `strict`: it must be in "
+            r"a `\boxed{...}`."
+        ),
+    ] = None
+    rel_tol: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="Numbers that differ by at most this fraction of the reference are equal (0)."),
+    ] = None
+    allow_rounded: Annotated[
+        bool | None,
+        Meta(description="Accept an answer that is the reference, rounded to the answer's places (false)."),
+    ] = None
+    allow_unevaluated: Annotated[
+        bool | None,
+        Meta(description="Accept a sum, an integral or another operation that is left undone, by its value (false)."),
+    ] = None
+    evaluated: Annotated[
+        bool | None,
+        Meta(description="If the reference is a number, accept only a number in lowest terms (false)."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.rel_tol is not None and math.isnan(self.rel_tol):
+            raise ValueError("rel_tol has to be a number from 0 to 1")
+
+    def over(self, options: Options) -> Options:
+        """``options``, with the options that are set here in their place."""
+        given = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+        return dataclasses.replace(options, **given)
+
+
+class GradeItem(Body):
+    """One completion to grade."""
+
+    completion: Annotated[str, Meta(description="What the model wrote.")]
+    reference: Annotated[
+        Reference,
+        Meta(
+            description="The reference answer: LaTeX, plain text or a number; or a list, of which any one may match."
+        ),
+    ]
+    prompt: Annotated[
+        str | None,
+        Meta(
+            description="The prompt, which is never graded: it is cut off a completion that begins with it.",
+        ),
+    ] = None
+    options: GradeOptions | None = None
+
+    def item(self, options: Options, place: str = "Field") -> Item:
+        """The item for the pool. ``options`` are those that it does not set; ``place`` begins the message.
+
+        Raises:
+            Unusable: it has too many references.
+        """
+        if self.options is not None:
+            options = self.options.over(options)
+        reference = _graded_reference(f"{place} 'reference'", self.reference)
+        return Item(self.completion, reference, self.prompt, options, prompt_may_be_absent=True)
+
+
+class RequestItem(GradeItem):
+    """One of a request's completions, whose prompt other items may share."""
+
+    prompt: Annotated[
+        str | Annotated[int, Meta(ge=0)] | None,
+        Meta(
+            description="What the completion answers, or its place in the request's `prompts`, from 0; never graded: "
+            "a completion that begins with it loses it first."
+        ),
+    ] = None  # type: ignore[assignment]
+
+
+class GradeRequest(Body):
+    """Completions to grade."""
+
+    items: list[RequestItem]
+    prompts: Annotated[
+        list[str],
+        Meta(
+            description="Prompts that several items answer, each once; an item has the place of its own as its "
+            "`prompt`."
+        ),
+    ] = []
+    options: Annotated[GradeOptions | None, Meta(description="Options for all items that do not set their own.")] = (
+        None
+    )
+
+    def to_grade(self) -> list[Item]:
+        """The items for the pool.
+
+        Raises:
+            Unusable: an item's prompt is not there, or it has too many references.
+        """
+        options = DEFAULT_OPTIONS if self.options is None else self.options.over(DEFAULT_OPTIONS)
+        for index, item in enumerate(self.items):
+            if isinstance(item.prompt, int):
+                if item.prompt >= len(self.prompts):
+                    raise Unusable(
+                        f"Item {index}, field 'prompt': there is no place {item.prompt} in 'prompts', which has "
+                        f"{len(self.prompts)}."
+                    )
+                item.prompt = self.prompts[item.prompt]
+        return [item.item(options, f"Item {index}, field") for index, item in enumerate(self.items)]
+
+
+class RewardRequest(Struct):
+    """The request of OpenRLHF to `--reward.remote_url`. Unknown fields are allowed: a later OpenRLHF may send more."""
+
+    query: Annotated[list[str], Meta(description="Each prompt with its response, decoded together.")]
+    prompts: list[str]
+    labels: Annotated[list[Reference], Meta(description="The reference answers.")]
+
+    def to_grade(self) -> list[Item]:
+        """The items for the pool.
+
+        Raises:
+            Unusable: the fields have different lengths, or a label is too long a list.
+        """
+        lengths = [len(self.query), len(self.prompts), len(self.labels)]
+        if len(set(lengths)) != 1:
+            raise Unusable(
+                "query, prompts and labels have {}, {} and {} entries: send the same number of each.".format(*lengths)
+            )
+        references = [_graded_reference(f"Field 'labels', item {i}", label) for i, label in enumerate(self.labels)]
+        return list(map(Item, self.query, references, self.prompts))
+
+
+class ExplainRequest(GradeItem):
+    """One completion to grade and to explain."""
