@@ -345,6 +345,9 @@ ATTACKS: dict[str, Callable[[Service], Outcome]] = {
     "16 MB of escapes": _post(
         "/v1/grade", b'{"items":[{"reference":"1","completion":"' + b"\\n" * (8 * MEBIBYTE - 64) + b'"}]}', {200}
     ),
+    "1 MB of empty items and NaN": _post(
+        "/get_reward", b'{"labels": [' + b"[]," * (MEBIBYTE // 3 - 8) + b"NaN]}", {422}
+    ),
     "16 MB of short prompts": _post("/v1/grade", _filled('{"items":[],"prompts":[', '"a",', '"a"]}'), {422}),
     "16 MB of one member again and again": _post(
         "/v1/grade", _filled('{"items":[{"completion":"1","reference":"1"', ',"options":{}', "}]}"), {200}

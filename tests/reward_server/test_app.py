@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import json
 import logging
 import re
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from math_reward.app import create_app
 from math_reward.grader import Verdict
 from math_reward.http import requests
+from math_reward.http.bodies import PYTHONS_BYTES
 from math_reward.http.readiness import FRESH_SECONDS, KNOWN
 from math_reward.http.schemas import GradeResponse, RewardResponse
 from math_reward.pool.pool import Pool
@@ -318,8 +320,9 @@ def assert_is_one_sentence(detail: str, begin: str) -> None:
         (b"", "The body is not JSON: "),
         (b'{"items": [{"completion": "\xff"}]}', "The body is not UTF-8 text."),
         (b'{"items": [{"completion": "1", "reference": ' + b"9" * 5000 + b"}]}", "Item 0, field 'reference': "),
-        (b'{"items": [{"completion": "1", "reference": NaN}]}', "The body is not JSON: "),
-        (b'{"items": [{"completion": "\\ud800", "reference": "1"}]}', "The body is not JSON: "),
+        (b'{"items": [{"completion": NaN, "reference": "1"}]}', "Item 0, field 'completion': "),
+        (b'{"items": [], "options": {"rel_tol": NaN}}', "Field 'options.rel_tol': "),
+        (b'{"items": [], "\\ud800": 1}', "The body is not JSON: "),
     ],
 )
 def test_a_body_that_is_no_json_is_refused(ask: httpx.Client, body: bytes, names: str):
@@ -327,7 +330,48 @@ def test_a_body_that_is_no_json_is_refused(ask: httpx.Client, body: bytes, names
 
     assert response.status_code == 422
     assert_is_one_sentence(response.json()["detail"], names)
-    assert ("replace half surrogate pairs" in response.json()["detail"]) == (b"ud800" in body)
+
+
+# A reference that Python's json writes, and how its item is graded.
+PYTHONS = [
+    (b"NaN", "bad_reference"),
+    (b"-Infinity", "wrong"),
+    (b"1e999", "wrong"),
+    (b'"\\ud83d"', "bad_reference"),
+    (b'["7", NaN]', "correct"),
+]
+
+
+@pytest.mark.parametrize(("reference", "verdict"), PYTHONS)
+def test_what_python_writes_and_json_has_not_costs_no_other_item_its_grade(
+    ask: httpx.Client, reference: bytes, verdict: str
+):
+    def post(path: str, body: bytes, media_type: str = "application/json") -> httpx.Response:
+        response = ask.post(path, content=body, headers={"Content-Type": media_type})
+        assert response.status_code == 200
+        return response
+
+    rows = [b'{"completion": "7", "reference": %b}' % one for one in (reference, b'"7"')]
+    results = post("/v1/grade", b'{"items": [%b]}' % b", ".join(rows)).json()["results"]
+    assert [result["verdict"] for result in results] == [verdict, "correct"]
+
+    lines = post("/v1/grade", b"\n".join(rows), "application/x-ndjson").text.splitlines()
+    assert [json.loads(line).get("verdict") for line in lines] == [verdict, "correct", None]
+
+    body = b'{"query": ["7", "7"], "prompts": ["", ""], "labels": [%b, "7"]}' % reference
+    answer = post("/get_reward", body).json()
+    assert answer["extra_logs"][f"verdict_{verdict}"][0] == 1
+    assert answer["rewards"][1] == 1
+
+
+@pytest.mark.parametrize("odd", [b"NaN", b'"\\ud83d"'])
+def test_a_large_body_is_json(ask: httpx.Client, odd: bytes):
+    body = b'{"query": ["7"], "prompts": [""], "labels": [%b]%b}' % (odd, b" " * PYTHONS_BYTES)
+    response = ask.post("/get_reward", content=body, headers={"Content-Type": "application/json"})
+
+    assert response.status_code == 422
+    assert_is_one_sentence(response.json()["detail"], "The body is not JSON: ")
+    assert "write null for NaN, and no half surrogate pairs" in response.json()["detail"]
 
 
 @pytest.mark.parametrize(

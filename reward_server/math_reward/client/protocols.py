@@ -148,7 +148,7 @@ class GradeProtocol:
         place: dict[str, int] = {}
 
         def row(item: Item) -> dict[str, Any]:
-            row: dict[str, Any] = {"completion": item.completion, "reference": item.reference}
+            row: dict[str, Any] = {"completion": item.completion, "reference": _sent(item.reference)}
             if item.prompt is not None:
                 row["prompt"] = place.setdefault(item.prompt, len(place)) if shared_prompts else item.prompt
             if item.options:
@@ -227,7 +227,7 @@ class OpenRLHFProtocol:
                 for prompt, item in zip(prompts, items, strict=True)
             ],
             "prompts": prompts,
-            "labels": [item.reference for item in items],
+            "labels": [_sent(item.reference) for item in items],
         }
 
     @staticmethod
@@ -286,14 +286,22 @@ def _column(values: Any, name: str, n: int) -> list[Any]:
     return values
 
 
+def _sent(reference: Any) -> Any:
+    """A reference for JSON, which has no NaN and no infinity: they become texts."""
+    if isinstance(reference, list | tuple):
+        return [_sent(one) for one in reference]
+    return str(reference) if isinstance(reference, float) and not math.isfinite(reference) else reference
+
+
 def body(protocol: Protocol, items: Sequence[Item], shared_prompts: bool) -> bytes:
-    """The body of a request.
+    """The body of a request. Half a surrogate pair, which UTF-8 cannot say, becomes U+FFFD.
 
     Raises:
         Failure: an item has a value that JSON has not.
     """
     try:
-        return json.dumps(protocol.question(items, shared_prompts=shared_prompts)).encode()
+        text = json.dumps(protocol.question(items, shared_prompts=shared_prompts), ensure_ascii=False)
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
     except (TypeError, ValueError, RecursionError) as error:
         said = f"was not asked, since the item cannot be written as JSON ({error})"
         raise Failure(said, Cause.ITEM, divisible=True) from None

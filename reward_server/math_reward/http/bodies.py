@@ -6,6 +6,7 @@ end, which for 16 MB takes up to 60 ms and no memory, and of an array it reads n
 """
 
 import asyncio
+import json
 import re
 import types
 from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -24,6 +25,10 @@ AT_ONCE_BYTES = 65_536
 
 COUNTED_ITEMS = 65_536
 """Where more items are allowed than this, they are counted after all of them were found."""
+
+PYTHONS_BYTES = 2**20
+"""A longer body must not hold what Python's ``json`` writes and JSON has not: NaN, infinity, half a surrogate pair.
+Python reads this much in at most 60 ms."""
 
 _BLANKS = b" \t\r\n"
 _PLACED = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
@@ -77,7 +82,7 @@ class BodyReader(Generic[Model]):
         if content[:1] in _BLANKS:
             content = content.lstrip(_BLANKS)
         try:
-            body: Model = await self._type.read(content, "")
+            body = await self._decoded(content)
             for name in self._arrays:
                 if len(getattr(body, name)) > self._max_items:
                     raise _too_long(self._max_items, f".{name}")
@@ -85,13 +90,29 @@ class BodyReader(Generic[Model]):
             raise Unusable(sentence_of(fault, self._model, self._subject)) from None
         except msgspec.DecodeError as fault:
             reason = str(fault).removeprefix("JSON is malformed: ")
-            advice = "; replace half surrogate pairs before you send it" if "surrogate" in reason else ""
+            advice = "; write null for NaN, and no half surrogate pairs" if len(content) > PYTHONS_BYTES else ""
             raise Unusable(f"{self._subject} is not JSON: {reason[0].lower()}{reason[1:]}{advice}.") from None
         except UnicodeDecodeError:
             raise Unusable(f"{self._subject} is not UTF-8 text.") from None
         except RecursionError:
             raise Unusable(f"{self._subject} is nested too deeply.") from None
         return body
+
+    async def _decoded(self, content: bytes | bytearray) -> Model:
+        try:
+            body: Model = await self._type.read(content, "")
+            return body
+        except msgspec.DecodeError as fault:
+            is_json = isinstance(fault, msgspec.ValidationError) and "out of range" not in str(fault)
+            if is_json or len(content) > PYTHONS_BYTES:
+                raise
+            # OpenRLHF's own client writes a missing label as NaN, and would give up training at a refusal.
+            try:
+                return msgspec.convert(json.loads(content.decode()), self._model)
+            except msgspec.ValidationError:
+                raise
+            except (ValueError, RecursionError):
+                raise fault from None
 
 
 def sentence_of(fault: msgspec.ValidationError, model: type[Struct], subject: str, field: str = "field") -> str:

@@ -15,7 +15,7 @@ import pytest
 
 from math_reward.client import Client, ClientClosed, ClientError, Item, NotJudged, Refused, Result, Unavailable
 
-from ...fake_reward_server import Answer, FakeRewardServer, Post, right_answer
+from ...fake_reward_server import Answer, FakeRewardServer, Post, graded, right_answer
 
 FAST = {"timeout": 60.0, "deadline": 120.0, "max_backoff": 0.02}
 
@@ -77,6 +77,16 @@ def test_an_item_that_json_cannot_hold_is_refused_alone() -> None:
     assert [outcome.reward for outcome in outcomes if isinstance(outcome, Result)] == [0, 1, 2, 5, 6, 7]
     assert isinstance(outcomes[3], Refused)
     assert "cannot be written as JSON" in str(outcomes[3])
+
+
+def test_what_python_writes_and_json_has_not_becomes_text() -> None:
+    with FakeRewardServer(always=graded(1.0, 0.0)) as server, Client(server.url) as client:
+        client.grade("4\ud83d \ud83d\ude00", float("nan"))
+        client.grade("4", ["4", float("-inf")])
+    assert [post.items for post in server.posts] == [
+        [{"completion": "4\ufffd \U0001f600", "reference": "nan"}],
+        [{"completion": "4", "reference": ["4", "-inf"]}],
+    ]
 
 
 @pytest.mark.parametrize(
