@@ -6,13 +6,14 @@ asked, and `Connections` send one request.
 """
 
 import asyncio
+import contextlib
 import math
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from math_reward.client.batches import AnyItem, batches, progress_bar
+from math_reward.client.batches import AnyItem, started
 from math_reward.client.endpoints import Backoff, Endpoint
 from math_reward.client.errors import Cause, ClientClosed, ClientError
 from math_reward.client.posting import Connections
@@ -129,25 +130,12 @@ class AsyncClient:
             ClientError: as `grade`, at the first item without a result, unless ``return_exceptions`` is set.
             TypeError: an item is neither; one sentence.
         """
-        unsent = batches(items, self.settings.batch_size)
-        under_way: deque[list[asyncio.Future[Outcome]]] = deque()
-        try:
-            with progress_bar(items, progress) as bar:
-                while True:
-                    while len(under_way) < self.settings.batches_ahead and (batch := next(unsent, None)):
-                        under_way.append(self.start(batch))
-                    if not under_way:
-                        return
-                    for future in under_way[0]:
-                        outcome = await future
-                        if isinstance(outcome, ClientError) and not return_exceptions:
-                            raise outcome
-                        yield outcome
-                    bar.update(len(under_way.popleft()))
-        finally:
-            for futures in under_way:
-                for future in futures:
-                    future.cancel()
+        with contextlib.closing(started(items, self.settings, self.start, progress)) as futures:
+            for future in futures:
+                outcome = await future
+                if isinstance(outcome, ClientError) and not return_exceptions:
+                    raise outcome
+                yield outcome
 
     def start(self, items: Sequence[Item]) -> "list[asyncio.Future[Outcome]]":
         """Begin to ask for items: a future for each. What is cancelled is not asked for again."""

@@ -6,16 +6,16 @@ and count this as a failure of the service.
 """
 
 import asyncio
+import contextlib
 import os
 import threading
 import weakref
-from collections import deque
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from math_reward.client.async_client import AsyncClient, Stats
-from math_reward.client.batches import AnyItem, batches, progress_bar
+from math_reward.client.batches import AnyItem, started
 from math_reward.client.errors import ClientClosed, ClientError
 from math_reward.client.protocols import Item, Result
 from math_reward.client.settings import Settings
@@ -86,25 +86,16 @@ class Client:
 
         ``items`` is read in the caller's thread, a few batches ahead.
         """
-        unsent = batches(items, self._client.settings.batch_size)
-        under_way: deque[Future[list[Outcome]]] = deque()
-        try:
-            with progress_bar(items, progress) as bar:
-                while True:
-                    while len(under_way) < self._client.settings.batches_ahead and (batch := next(unsent, None)):
-                        under_way.append(self._begin(self._outcomes(batch)))
-                    if not under_way:
-                        return
-                    outcomes = under_way[0].result()
-                    under_way.popleft()
-                    for outcome in outcomes:
-                        if isinstance(outcome, ClientError) and not return_exceptions:
-                            raise outcome
-                        yield outcome
-                    bar.update(len(outcomes))
-        finally:
-            for future in under_way:
-                future.cancel()
+
+        def start(batch: list[Item]) -> "list[Future[list[Outcome]]]":
+            return [self._begin(self._outcomes(batch))]
+
+        with contextlib.closing(started(items, self.settings, start, progress)) as futures:
+            for future in futures:
+                for outcome in future.result():
+                    if isinstance(outcome, ClientError) and not return_exceptions:
+                        raise outcome
+                    yield outcome
 
     async def _outcomes(self, batch: list[Item]) -> list[Outcome]:
         return await asyncio.gather(*self._client.start(batch))
