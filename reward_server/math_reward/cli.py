@@ -26,6 +26,8 @@ def main() -> None:
     grade.add_parser(commands)
     compare.add_parser(commands)
     first = next(iter(sys.argv[1:]), "")
+    if first == "serve":
+        serve.add_settings(commands.choices[first])
     if first.startswith("--") and not any(flag.startswith(first) for flag in parser._option_string_actions):
         refuse(_unknown(first, [flag for flag in parser._option_string_actions if flag.startswith("--")], parser.prog))
     if first and not first.startswith("-") and first not in commands.choices:

@@ -21,17 +21,23 @@ class Settings(BaseSettings):
     host: str = Field(default="127.0.0.1", min_length=1, description="address to listen on")
     port: int = Field(default=8000, ge=0, le=65535, description="port to listen on; 0 picks a free one")
     workers: Annotated[int, BeforeValidator(checked_workers)] = Field(
-        default_factory=usable_cores, description="grading processes; one per core by default"
+        default_factory=usable_cores, description="grading processes (one per core)"
     )
     deadline: Annotated[float, BeforeValidator(checked_deadline)] = Field(
         default=DEADLINE, description="CPU seconds that grading one item may take"
     )
-    http_processes: int = Field(default=1, ge=1, le=256, description="processes that answer HTTP")
+    http_processes: int = Field(
+        default=1,
+        ge=1,
+        le=256,
+        description="processes that answer HTTP; they share the port, and each has its part of the grading processes "
+        "and holds the limits below for itself",
+    )
     max_items: int = Field(default=4096, ge=1, description="items that one request may have")
     max_queued: int = Field(default=32_768, ge=1, description="items that may wait for a worker")
-    max_body_bytes: int = Field(default=16 * 2**20, ge=1024, description="size of a request body, in bytes")
+    max_body_bytes: int = Field(default=16 * 2**20, ge=1024, description="size of a request body")
     max_pending_bytes: int = Field(
-        default=64 * 2**20, ge=1024, description="total size of the bodies of all requests under way, in bytes"
+        default=64 * 2**20, ge=1024, description="total size of the bodies of all requests under way"
     )
     body_seconds: float = Field(
         default=30.0, gt=0, le=3600, description="seconds that a request body may take to arrive"
@@ -39,7 +45,10 @@ class Settings(BaseSettings):
     drain_seconds: float = Field(
         default=8.0, ge=0, le=3600, description="seconds that requests under way may still take when the service stops"
     )
-    access_log: bool = Field(default=True, description="write a JSON line per request to standard error")
+    access_log: bool = Field(
+        default=True,
+        description="write a JSON line per request to standard error (on; off with --exit-on-stdin-close)",
+    )
     address: str | None = Field(
         default=None, description="where the port of the service's container is published: an address of the machine"
     )
@@ -48,10 +57,17 @@ class Settings(BaseSettings):
     )
     insecure: bool = Field(default=False, description="listen without a token on an address that others can reach")
     allowed_hosts: str = Field(
-        default="", description="host names that a service without a token answers to, comma-separated"
+        default="",
+        description="host names that a service without a token answers to, comma-separated; it always answers to "
+        "addresses, localhost and names without a dot",
     )
-    certfile: Path | None = Field(default=None, description="a PEM file with the certificate for TLS")
-    keyfile: Path | None = Field(default=None, description="a PEM file with the certificate's key")
+    certfile: Path | None = Field(
+        default=None,
+        description="serve HTTPS with the certificate of this PEM file; SIGHUP reads it and its key again",
+    )
+    keyfile: Path | None = Field(
+        default=None, description="the PEM file with the certificate's key, unless --certfile has it too"
+    )
     token: SecretStr | None = Field(default=None, description="what clients must send as 'Authorization: Bearer ...'")
     token_file: Path | None = Field(default=None, description="a file that holds the token, or names and tokens")
 

@@ -5,12 +5,15 @@ import os
 import resource
 import socket
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from math_reward.commands.refusal import refuse
 
 if TYPE_CHECKING:
     from math_reward.settings import Settings
+
+WITHOUT_FLAG = ("address", "from_containers", "token", "token_file")
+"""Settings of compose, and secrets, which a command line would show."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -19,52 +22,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "serve",
         help="run the reward service",
         description="Runs the reward service. Once it listens it prints: math-reward listening on http://HOST:PORT",
-        epilog="Every flag but the last can also be set as MATH_REWARD_<NAME>. The token that clients must send has "
-        "no flag: set MATH_REWARD_TOKEN, or MATH_REWARD_TOKEN_FILE to a file that holds it, or a name and a token on "
-        "each line; SIGHUP reads the file again. SIGTERM and Ctrl-C drain "
-        "the service: it takes no new requests, answers those under way and exits with 0. A second signal ends it at "
-        "once.",
-    )
-    parser.add_argument("--host", help="address to listen on (127.0.0.1)")
-    parser.add_argument("--port", type=int, help="port to listen on; 0 picks a free one (8000)")
-    parser.add_argument("--workers", type=int, help="grading processes (one per core)")
-    parser.add_argument(
-        "--http-processes",
-        type=int,
-        help="processes that answer HTTP (1); they share the port, and each has its part of the grading processes and "
-        "holds the limits below for itself",
-    )
-    parser.add_argument("--deadline", type=float, help="CPU seconds that grading one item may take (2)")
-    parser.add_argument("--max-items", type=int, help="items that one request may have (4096)")
-    parser.add_argument("--max-queued", type=int, help="items that may wait for a worker (32768)")
-    parser.add_argument("--max-body-bytes", type=int, help="size of a request body (16777216)")
-    parser.add_argument(
-        "--max-pending-bytes", type=int, help="total size of the bodies of all requests under way (67108864)"
-    )
-    parser.add_argument("--body-seconds", type=float, help="seconds that a request body may take to arrive (30)")
-    parser.add_argument(
-        "--drain-seconds", type=float, help="seconds that requests under way may still take when the service stops (8)"
-    )
-    parser.add_argument(
-        "--access-log",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="write a JSON line per request to standard error (on; off with --exit-on-stdin-close)",
-    )
-    parser.add_argument(
-        "--insecure",
-        action="store_true",
-        default=None,
-        help="listen without a token on an address that others can reach",
-    )
-    parser.add_argument(
-        "--certfile", help="serve HTTPS with the certificate of this PEM file; SIGHUP reads it and its key again"
-    )
-    parser.add_argument("--keyfile", help="the PEM file with the certificate's key, unless --certfile has it too")
-    parser.add_argument(
-        "--allowed-hosts",
-        help="host names that a service without a token answers to, comma-separated; it always answers to addresses, "
-        "localhost and names without a dot",
+        epilog="Every flag but --exit-on-stdin-close can also be set as MATH_REWARD_<NAME>. The token that clients "
+        "must send has no flag: set MATH_REWARD_TOKEN, or MATH_REWARD_TOKEN_FILE to a file that holds it, or a name "
+        "and a token on each line; SIGHUP reads the file again. SIGTERM and Ctrl-C drain the service: it takes no new "
+        "requests, answers those under way and exits with 0. A second signal ends it at once.",
     )
     parser.add_argument(
         "--exit-on-stdin-close",
@@ -74,14 +35,30 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.set_defaults(run=run)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Runs the service; returns when it has stopped."""
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """Adds a flag for each setting, for this command alone: the others need not wait for pydantic, nor have it."""
     try:
-        from math_reward.http.event_loop.listener import listen, url_of
-        from math_reward.http.event_loop.tls import CertificateRefused, certificate_of
-        from math_reward.settings import SettingsError, load_settings
+        import uvicorn  # noqa: F401 - `run` needs it too
+
+        from math_reward.settings import Settings
     except ModuleNotFoundError as error:  # the library alone is installed
         refuse(f"{error}, which the service needs: pip install 'math-reward[server]'.")
+    for name, field in Settings.model_fields.items():
+        if name in WITHOUT_FLAG:
+            continue
+        kind: dict[str, Any] = {"type": field.annotation} if field.annotation in (int, float) else {}
+        if field.annotation is bool:
+            kind = {"action": argparse.BooleanOptionalAction if field.default else "store_true"}
+        has_default = "action" not in kind and isinstance(field.default, int | float | str) and field.default
+        shown = f" ({str(field.default).removesuffix('.0')})" if has_default else ""
+        parser.add_argument(f"--{name.replace('_', '-')}", default=None, help=f"{field.description}{shown}", **kind)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Runs the service; returns when it has stopped."""
+    from math_reward.http.event_loop.listener import listen, url_of
+    from math_reward.http.event_loop.tls import CertificateRefused, certificate_of
+    from math_reward.settings import SettingsError, load_settings
 
     flags = {k: v for k, v in vars(arguments).items() if k not in ("command", "run", "exit_on_stdin_close")}
     if arguments.exit_on_stdin_close and "MATH_REWARD_ACCESS_LOG" not in os.environ and flags["access_log"] is None:
