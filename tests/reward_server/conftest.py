@@ -12,6 +12,8 @@ import httpx
 import psutil
 import pytest
 
+from math_reward.cli import main
+
 HERE = Path(__file__).parent
 
 
@@ -131,3 +133,19 @@ def stub_graders(monkeypatch: pytest.MonkeyPatch):
     import stub_graders
 
     return stub_graders
+
+
+@pytest.fixture
+def in_process(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """``math-reward`` with arguments, in this process: exit code, standard output, standard error."""
+
+    def call(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["math-reward", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert isinstance(end.value.code, int)
+        return end.value.code, *capsys.readouterr()
+
+    return call

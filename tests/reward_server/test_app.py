@@ -108,10 +108,6 @@ def test_an_answer_of_thousands_of_results_is_whole(ask: httpx.Client):
     assert GradeResponse.model_validate(response.json())
 
 
-def test_no_items_have_no_results(ask: httpx.Client):
-    assert ask.post("/v1/grade", json={"items": []}).json() == {"results": []}
-
-
 def test_a_prompt_is_never_graded_whether_the_completion_begins_with_it_or_not(ask: httpx.Client):
     prompt = r"<|user|>1+1=\boxed{2}. 6*7="
     completions = [r"\boxed{42}", prompt + r"\boxed{42}", r"1+1=\boxed{2}.  6*7= \boxed{42}", prompt + "who knows"]
@@ -234,15 +230,6 @@ async def test_openrlhfs_own_client_gets_rewards_that_its_trainer_can_stack(open
     assert rewards.dtype == torch.float32
     assert right["extra_logs"].keys() == wrong["extra_logs"].keys()
     assert all(torch.tensor([value]).shape == (1,) for value in right["extra_logs"].values())
-
-
-async def test_openrlhfs_own_client_gets_lists_for_several_queries(open_server: Any):
-    agent = pytest.importorskip("openrlhf.utils.agent")
-    client = agent.SingleTurnAgentExecutor(open_server.url + "/get_reward")
-
-    (answer,) = await client._fetch_rewards_via_http([r"Q \boxed{42}", r"Q \boxed{41}"], ["Q", "Q"], ["42", "42"])
-
-    assert answer["rewards"] == [1.0, 0.0]
 
 
 GIVEN = {"completion": "7", "reference": "1"}
@@ -438,12 +425,6 @@ def ask_with_token(guarded_server: Any) -> Any:
     return functools.partial(guarded_server.client.post, headers={"Authorization": f"Bearer {TOKEN}"})
 
 
-def test_a_post_with_the_token_is_answered(ask_with_token: Any):
-    response = ask_with_token("/v1/grade", json={"items": [{"completion": r"\boxed{1}", "reference": "1"}]})
-
-    assert response.json()["results"][0]["verdict"] == "correct"
-
-
 @pytest.mark.parametrize(
     ("path", "field", "body"),
     [
@@ -499,11 +480,6 @@ def test_the_scheme_of_the_token_may_be_written_in_any_case(guarded_server: Any,
 @pytest.mark.parametrize("path", ["/docs", "/redoc"])
 def test_no_page_loads_scripts_from_elsewhere_into_the_origin_of_the_token(guarded_server: Any, path: str):
     assert guarded_server.client.get(path).status_code == 404
-
-
-@pytest.mark.parametrize("path", ["/docs", "/redoc"])
-def test_nor_does_one_of_a_service_without_a_token(ask: httpx.Client, path: str):
-    assert ask.get(path).status_code == 404
 
 
 def test_health_readiness_and_the_openapi_document_need_no_token(guarded_server: Any):

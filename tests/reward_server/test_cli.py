@@ -9,13 +9,11 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from math_reward.cli import main
 from math_reward.http.event_loop.listener import listen
 
 HANGS = {"completion": "hang", "reference": "1"}
@@ -113,17 +111,6 @@ def test_a_port_that_is_taken_is_one_sentence(server: Any):
     )
 
 
-def test_an_address_that_others_can_reach_needs_a_token():
-    result = run("serve", "--host", "0.0.0.0", "--port", "0")
-
-    assert result.returncode == 2
-    assert result.stdout == ""
-    assert result.stderr == (
-        "math-reward: Everybody who can reach 0.0.0.0 could use the service: set MATH_REWARD_TOKEN or "
-        "MATH_REWARD_TOKEN_FILE, or pass --insecure.\n"
-    )
-
-
 def test_python_m_math_reward_grades_and_prints_json():
     result = run("grade", "--json", r"So \boxed{\frac12}", "0.5")
 
@@ -140,17 +127,9 @@ def test_python_m_math_reward_grades_and_prints_json():
 
 
 @pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
-    """``math-reward`` with arguments, in this process: its exit code and what it printed."""
-
-    def call(*arguments: str) -> tuple[int, str]:
-        monkeypatch.setattr("sys.argv", ["math-reward", *arguments])
-        with pytest.raises(SystemExit) as end:
-            main()
-        assert isinstance(end.value.code, int)
-        return end.value.code, capsys.readouterr().out
-
-    return call
+def command(in_process: Callable[..., tuple[int, str, str]]) -> Callable[..., tuple[int, str]]:
+    """The exit code and what was printed."""
+    return lambda *arguments: in_process(*arguments)[:2]
 
 
 @pytest.mark.parametrize(
@@ -188,16 +167,6 @@ def test_the_flags_of_grade_say_what_may_be_left_undone(
     _, printed = command("grade", "--json", *flags, completion, reference)
 
     assert json.loads(printed)["verdict"] == verdict
-
-
-def test_the_flags_count_for_every_row_of_a_file(command: Any, tmp_path: Path):
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text(json.dumps({"completion": r"\boxed{2+2}", "reference": "4"}) + "\n", "utf-8")
-    verdicts = tmp_path / "verdicts.jsonl"
-
-    command("grade", "--evaluated", "--workers", "1", "--file", str(rows), "--output", str(verdicts))
-
-    assert json.loads(verdicts.read_text("utf-8"))["verdict"] == "unevaluated"
 
 
 def test_grade_prints_a_table(command: Any):

@@ -87,11 +87,6 @@ def test_it_is_given_the_time_that_draining_takes(reward: dict[str, Any]):
     assert seconds(reward["stop_grace_period"]) >= Settings(insecure=True).drain_seconds + 5
 
 
-def test_it_can_be_scaled(reward: dict[str, Any]):
-    assert "container_name" not in reward
-    assert "hostname" not in reward
-
-
 def test_the_settings_that_it_names_are_settings_of_the_service(reward: dict[str, Any]):
     example = (TOP / "reward_server" / "token.env.example").read_text(encoding="utf-8")
     of_the_service = {f"MATH_REWARD_{name.upper()}" for name in Settings.model_fields}

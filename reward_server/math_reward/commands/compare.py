@@ -2,12 +2,11 @@
 
 import argparse
 import importlib.util
-import io
 import sys
 
 from math_reward.commands.options import add_grading_options, add_row_options, grading_options, named_fields
-from math_reward.commands.refusal import refuse
-from math_reward.limits import LimitRefused, grading_limits
+from math_reward.commands.refusal import refusals, refuse
+from math_reward.limits import grading_limits
 
 NOT_INSTALLED = "Math-Verify is not installed: pip install 'math-reward[math-verify]'"
 
@@ -45,38 +44,26 @@ def run(arguments: argparse.Namespace) -> None:
 
     from math_reward.commands.compare_file import ON_PAGE, compare_file
     from math_reward.commands.math_verify_grader import DEADLINE_SECONDS
-    from math_reward.commands.output import created
-    from math_reward.commands.rows import FileRefused
+    from math_reward.commands.output import created, print_report
     from math_reward.page.comparison import page
-    from math_reward.pool.lane import NoWorkers
 
-    try:
+    with refusals(), ExitStack() as stack:
         limits = grading_limits(arguments.workers, arguments.deadline)
         theirs = arguments.math_verify_deadline
         their_deadline = DEADLINE_SECONDS if theirs is None else grading_limits(deadline=theirs).deadline
-    except LimitRefused as error:
-        refuse(str(error))
-    try:
-        with ExitStack() as stack:
-            written = created(stack, arguments.page) if arguments.page else None
-            comparison = compare_file(
-                arguments.file,
-                workers=limits.workers,
-                deadline=limits.deadline,
-                math_verify_deadline=their_deadline,
-                options=grading_options(arguments),
-                named=named_fields(arguments),
-                output=arguments.output,
-            )
-            if written is not None:
-                counts = {kind.value: comparison.kinds[kind] for kind in comparison.kinds}
-                rows = [one.as_dict() for one in comparison.differences]
-                written.write(page(arguments.file, comparison.rows, counts, rows, ON_PAGE))
-    except (FileRefused, NoWorkers) as error:
-        refuse(str(error))
-    except KeyboardInterrupt:
-        sys.exit(130)  # The exit code of a command that Ctrl-C ended.
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # A reference may be text that the terminal cannot show.
-    print(comparison)
+        written = created(stack, arguments.page) if arguments.page else None
+        comparison = compare_file(
+            arguments.file,
+            workers=limits.workers,
+            deadline=limits.deadline,
+            math_verify_deadline=their_deadline,
+            options=grading_options(arguments),
+            named=named_fields(arguments),
+            output=arguments.output,
+        )
+        if written is not None:
+            counts = {kind.value: comparison.kinds[kind] for kind in comparison.kinds}
+            rows = [one.as_dict() for one in comparison.differences]
+            written.write(page(arguments.file, comparison.rows, counts, rows, ON_PAGE))
+    print_report(comparison)
     sys.exit(1 if comparison.bad_lines else 0)

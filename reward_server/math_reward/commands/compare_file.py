@@ -14,7 +14,7 @@ from math_reward.commands.math_verify_grader import HEAD_START_SECONDS, math_ver
 from math_reward.commands.output import created
 from math_reward.commands.progress import Progress
 from math_reward.commands.row_file import RowFile
-from math_reward.commands.rows import Fault, Keys, Row
+from math_reward.commands.rows import Fault, Keys, Labels, Row
 from math_reward.commands.windows import graded_in_order
 from math_reward.grader import Grade, Verdict
 from math_reward.grader.verdict import Options
@@ -112,32 +112,6 @@ class Difference:
 
 
 @dataclass
-class Labels:
-    """How one grader's verdicts compare with the labels. A row that it did not decide is not accepted."""
-
-    rows: int = 0
-    false_accepts: int = 0
-    false_rejects: int = 0
-    lines: dict[str, list[int]] = field(default_factory=lambda: {"false accepts": [], "false rejects": []})
-    """The first LISTED lines of each fault."""
-
-    def add(self, line: int, label: bool, correct: bool) -> None:
-        """Takes in one row."""
-        self.rows += 1
-        if label == correct:
-            return
-        self.false_accepts += correct
-        self.false_rejects += label
-        kept = self.lines["false accepts" if correct else "false rejects"]
-        if len(kept) < LISTED:
-            kept.append(line)
-
-    @property
-    def accuracy(self) -> float:
-        return 1 - (self.false_accepts + self.false_rejects) / self.rows
-
-
-@dataclass
 class Comparison:
     """What was found in a file."""
 
@@ -160,32 +134,22 @@ class Comparison:
         self.rows += 1
         self.kinds[kind] += 1
         self.theirs[their_word(theirs)] += 1
-        if row.label is not None:
-            self.ours.add(row.line, row.label, ours.correct)
-            self.math_verify.add(row.line, row.label, theirs.correct)
+        self.ours.add(row, ours.correct)
+        self.math_verify.add(row, theirs.correct)
         return kind
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield "fields       " + ", ".join(f"{what} {name!r}" for what, name in self.keys._asdict().items() if name)
+        yield f"fields       {self.keys}"
         yield f"rows         {self.rows:,} in {self.seconds:.1f} s"
         for kind in Kind:
             count = self.kinds[kind]
             yield f"  {kind.value:<26} {count:>9,}  {count / max(self.rows, 1):>6.1%}"
         yield f"Math-Verify  {self.theirs['failed']:,} failed, {self.theirs['timed out']:,} timed out"
-        for name, labels in (("ours", self.ours), ("Math-Verify", self.math_verify)):
-            if labels.rows:
-                yield (
-                    f"{name:<12} accuracy {labels.accuracy:.4f} of {labels.rows:,} labelled rows: "
-                    f"{labels.false_accepts:,} false accepts, {labels.false_rejects:,} false rejects"
-                )
-                for fault, lines in labels.lines.items():
-                    if lines:
-                        yield f"  {fault}: lines {', '.join(map(str, lines))}" + (
-                            ", ..." if len(lines) == LISTED else ""
-                        )
+        yield from self.ours.report("ours         accuracy", LISTED)
+        yield from self.math_verify.report("Math-Verify  accuracy", LISTED)
         if self.bad_lines:
             yield f"bad lines    {self.bad_lines:,} were skipped"
             yield from (f"  line {fault.line}: {fault.reason}" for fault in self.first_bad_lines)

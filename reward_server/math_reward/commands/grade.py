@@ -1,9 +1,9 @@
 """``math-reward grade``: one completion, a file or a stream of them, without a server."""
 
 import argparse
-import io
 import json
 import sys
+from typing import Any, NoReturn
 
 from math_reward.commands.options import (
     STANDARD,
@@ -12,9 +12,9 @@ from math_reward.commands.options import (
     grading_options,
     named_fields,
 )
-from math_reward.commands.refusal import refuse
+from math_reward.commands.refusal import refusals, refuse
 from math_reward.grader.verdict import Options
-from math_reward.limits import GradingLimits, LimitRefused, grading_limits
+from math_reward.limits import GradingLimits, grading_limits
 
 FILE_OPTIONS = ("output", "references_only", "completion_key", "reference_key", "prompt_key", "label_key", "workers")
 """Options that need ``--file``."""
@@ -73,25 +73,24 @@ def run(arguments: argparse.Namespace) -> None:
         refuse("Give a completion and a reference, or --file ROWS, but not both.")
     if arguments.output == STANDARD and arguments.json:
         refuse("--json is for the report, which --output - leaves out: drop one of the two.")
-    try:
+    with refusals():
         limits = grading_limits(arguments.workers, arguments.deadline)
-    except LimitRefused as error:
-        refuse(str(error))
-    options = grading_options(arguments)
-    from math_reward.pool.lane import NoWorkers
-
-    try:
+        options = grading_options(arguments)
         if arguments.file is None:
             _grade_one(arguments, limits, options)
-        elif arguments.output == STANDARD:
-            _grade_stream(arguments, limits, options)
-        else:
-            _grade_file(arguments, limits, options)
-    except NoWorkers as error:
-        refuse(str(error))
+        rows = {
+            "workers": limits.workers,
+            "deadline": limits.deadline,
+            "options": options,
+            "named": named_fields(arguments),
+            "references_only": arguments.references_only,
+        }
+        if arguments.output == STANDARD:
+            _grade_stream(arguments.file, rows)
+        _grade_file(arguments, rows)
 
 
-def _grade_one(arguments: argparse.Namespace, limits: GradingLimits, options: Options) -> None:
+def _grade_one(arguments: argparse.Namespace, limits: GradingLimits, options: Options) -> NoReturn:
     from math_reward.pool.worker_pool import Item, WorkerPool
 
     with WorkerPool(workers=1, deadline=limits.deadline) as pool:
@@ -106,48 +105,19 @@ def _grade_one(arguments: argparse.Namespace, limits: GradingLimits, options: Op
     sys.exit(0 if grade.correct else 1)
 
 
-def _grade_file(arguments: argparse.Namespace, limits: GradingLimits, options: Options) -> None:
+def _grade_file(arguments: argparse.Namespace, rows: dict[str, Any]) -> NoReturn:
     from math_reward.commands.grade_file import grade_file
-    from math_reward.commands.rows import FileRefused
+    from math_reward.commands.output import print_report
 
-    try:
-        report = grade_file(
-            arguments.file,
-            workers=limits.workers,
-            deadline=limits.deadline,
-            options=options,
-            named=named_fields(arguments),
-            references_only=arguments.references_only,
-            output=arguments.output,
-        )
-    except FileRefused as error:
-        refuse(str(error))
-    except KeyboardInterrupt:
-        sys.exit(130)  # The exit code of a command that Ctrl-C ended.
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # A reference may be text that the terminal cannot show.
-    print(json.dumps(report.as_dict()) if arguments.json else report)
+    report = grade_file(arguments.file, output=arguments.output, **rows)
+    print_report(json.dumps(report.as_dict()) if arguments.json else report)
     sys.exit(0 if report.all_fine else 1)
 
 
-def _grade_stream(arguments: argparse.Namespace, limits: GradingLimits, options: Options) -> None:
+def _grade_stream(file: str, rows: dict[str, Any]) -> NoReturn:
     from math_reward.commands.grade_stream import BROKEN_PIPE, grade_stream
-    from math_reward.commands.rows import FileRefused
 
     try:
-        all_fine = grade_stream(
-            arguments.file,
-            sys.stdout.fileno(),
-            workers=limits.workers,
-            deadline=limits.deadline,
-            options=options,
-            named=named_fields(arguments),
-            references_only=arguments.references_only,
-        )
-    except FileRefused as error:
-        refuse(str(error))
+        sys.exit(0 if grade_stream(file, sys.stdout.fileno(), **rows) else 1)
     except BrokenPipeError:
         sys.exit(BROKEN_PIPE)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    sys.exit(0 if all_fine else 1)

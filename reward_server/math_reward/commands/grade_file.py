@@ -15,9 +15,8 @@ from typing import IO, Any
 from math_reward.commands.output import created
 from math_reward.commands.progress import Progress
 from math_reward.commands.row_file import RowFile
-from math_reward.commands.rows import Fault, Keys, Row
+from math_reward.commands.rows import Fault, Keys, Labels, Row
 from math_reward.commands.windows import graded_in_order
-from math_reward.grader import Verdict
 from math_reward.grader.verdict import Options
 from math_reward.pool.item import Graded
 from math_reward.pool.worker_pool import WorkerPool
@@ -49,12 +48,7 @@ class Report:
     stages: "Counter[str]" = field(default_factory=Counter)
     bad_references: list[Fault] = field(default_factory=list)
     bad_lines: list[Fault] = field(default_factory=list)
-    labelled: int = 0
-    """Rows that say whether their completion is correct."""
-    false_accepts: list[int] = field(default_factory=list)
-    """Lines labelled wrong that were graded correct."""
-    false_rejects: list[int] = field(default_factory=list)
-    """Lines labelled correct that were graded otherwise."""
+    labels: Labels = field(default_factory=Labels)
     slowest: list[tuple[float, int, str]] = field(default_factory=list)
     """Seconds, line and verdict of the slowest rows, the slowest first."""
 
@@ -62,12 +56,6 @@ class Report:
     def all_fine(self) -> bool:
         """True where every line and every reference can be used."""
         return not self.bad_references and not self.bad_lines
-
-    @property
-    def accuracy(self) -> float | None:
-        """The part of the labelled rows that were graded as the label says; None where there are none."""
-        wrong = len(self.false_accepts) + len(self.false_rejects)
-        return 1 - wrong / self.labelled if self.labelled else None
 
     @property
     def rows_per_second(self) -> float:
@@ -80,15 +68,10 @@ class Report:
         self.verdicts[verdict.value] += 1
         if grade.stage is not None:
             self.stages[grade.stage.value] += 1
-        # A row without a completion is graded as an empty one: if the reference is usable, there is no answer.
-        expected_verdict = self.keys.completion is not None or verdict is Verdict.NO_ANSWER
-        if verdict is Verdict.BAD_REFERENCE or not expected_verdict:
+        if self.keys.is_bad_reference(verdict):
             reason = (grade.detail or f"the verdict is {verdict.value}.").removeprefix(DETAIL_OF_A_BAD_REFERENCE)
             self.bad_references.append(Fault(row.line, reason, grade.reference))
-        if row.label is not None:
-            self.labelled += 1
-            if grade.correct != row.label:
-                (self.false_accepts if grade.correct else self.false_rejects).append(row.line)
+        self.labels.add(row, grade.correct)
         heapq.heappush(self.slowest, (graded.seconds, row.line, verdict.value))
         if len(self.slowest) > SLOWEST:
             heapq.heappop(self.slowest)
@@ -102,10 +85,10 @@ class Report:
             "rows_per_second": round(self.rows_per_second, 1),
             "verdicts": dict(self.verdicts.most_common()),
             "stages": dict(self.stages.most_common()),
-            "labelled": self.labelled,
-            "accuracy": self.accuracy,
-            "false_accepts": self.false_accepts,
-            "false_rejects": self.false_rejects,
+            "labelled": self.labels.rows,
+            "accuracy": self.labels.accuracy,
+            "false_accepts": self.labels.false_accepts,
+            "false_rejects": self.labels.false_rejects,
             "slowest": [{"line": line, "seconds": round(s, 6), "verdict": v} for s, line, v in self.slowest],
             "bad_references": [fault._asdict() for fault in self.bad_references],
             "bad_lines": [{"line": fault.line, "reason": fault.reason} for fault in self.bad_lines],
@@ -115,18 +98,12 @@ class Report:
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield "fields       " + ", ".join(f"{what} {name!r}" for what, name in self.keys._asdict().items() if name)
+        yield f"fields       {self.keys}"
         yield f"rows         {self.rows:,} in {self.seconds:.1f} s, {self.rows_per_second:,.0f} per second"
         if self.keys.completion is not None:
             yield from _table("verdicts", self.verdicts, self.rows)
             yield from _table("decided by", self.stages, self.rows)
-        if self.accuracy is not None:
-            yield (
-                f"accuracy     {self.accuracy:.4f} of {self.labelled:,} labelled rows: "
-                f"{len(self.false_accepts):,} false accepts, {len(self.false_rejects):,} false rejects"
-            )
-            yield from _numbers("false accepts", self.false_accepts)
-            yield from _numbers("false rejects", self.false_rejects)
+        yield from self.labels.report("accuracy    ", LISTED)
         if self.keys.completion is not None:
             slowest = (f"line {line} {1000 * seconds:.1f} ms ({verdict})" for seconds, line, verdict in self.slowest)
             yield "slowest      " + ", ".join(slowest)
@@ -195,12 +172,6 @@ def _table(title: str, counts: "Counter[str]", of: int) -> Iterator[str]:
     for name, count in counts.most_common():
         yield f"{title:<12} {name:<16} {count:>9,}  {count / of:>6.1%}"
         title = ""
-
-
-def _numbers(title: str, lines: list[int]) -> Iterator[str]:
-    if lines:
-        more = ", ..." if len(lines) > LISTED else ""
-        yield f"  {title}: lines " + ", ".join(map(str, lines[:LISTED])) + more
 
 
 def _faults(faults: list[Fault]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from math_reward.commands.progress import Progress
 from math_reward.commands.row_file import RowFile
 from math_reward.commands.rows import Fault
 from math_reward.commands.windows import graded_in_order
-from math_reward.grader.verdict import Options, Verdict
+from math_reward.grader.verdict import Options
 from math_reward.pool.worker_pool import WorkerPool
 
 BROKEN_PIPE = 141
@@ -63,11 +63,8 @@ def grade_stream(
                 all_fine = False
                 shown = {"line": row.line, "error": row.reason}
             else:
-                # Without a completion an empty one is graded: if the reference is usable, there is no answer.
                 assert file.keys is not None
-                verdict = graded[0].grade.verdict
-                fine = file.keys.completion is not None or verdict is Verdict.NO_ANSWER
-                all_fine = all_fine and fine and verdict is not Verdict.BAD_REFERENCE
+                all_fine = all_fine and not file.keys.is_bad_reference(graded[0].grade.verdict)
                 shown = {"line": row.line, **graded[0].as_dict()}
             ready.append(json.dumps(shown) + "\n")
             ready_characters += len(ready[-1])

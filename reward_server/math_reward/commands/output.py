@@ -1,5 +1,7 @@
-"""Creates the files that a command writes."""
+"""Creates the files that a command writes, and prints its report."""
 
+import io
+import sys
 from contextlib import ExitStack
 from typing import IO
 
@@ -16,3 +18,10 @@ def created(stack: ExitStack, path: str) -> IO[str]:
         return stack.enter_context(open(path, "w", encoding="utf-8"))
     except OSError as error:
         raise FileRefused(f"{path} cannot be written: {error.strerror}.") from None
+
+
+def print_report(report: object) -> None:
+    """Prints; a reference in it may be text that the terminal cannot show."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    print(report)

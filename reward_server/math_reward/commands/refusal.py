@@ -1,10 +1,28 @@
 """How a command ends when it refuses its arguments."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn
+
+from math_reward.limits import LimitRefused
 
 
 def refuse(sentence: str) -> NoReturn:
     """Ends the process with exit code 2 and one sentence on standard error."""
     print(f"math-reward: {sentence}", file=sys.stderr)
     sys.exit(2)
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Refuses what a file, a limit or a missing worker raises. Ctrl-C ends the process with exit code 130."""
+    from math_reward.commands.rows import FileRefused
+    from math_reward.pool.lane import NoWorkers
+
+    try:
+        yield
+    except (FileRefused, LimitRefused, NoWorkers) as error:
+        refuse(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,9 +1,10 @@
 """Reads the lines of a file to grade: finds the fields, and says what is wrong with a line."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from math_reward.grader.verdict import Options
+from math_reward.grader.verdict import Options, Verdict
 from math_reward.json_lines import NoAnswer, NoRow, lines_of, object_of, reference_of
 from math_reward.pool.item import Item
 
@@ -30,6 +31,14 @@ class Keys(NamedTuple):
     prompt: str | None = None
     label: str | None = None
 
+    def __str__(self) -> str:
+        return ", ".join(f"{what} {name!r}" for what, name in self._asdict().items() if name)
+
+    def is_bad_reference(self, verdict: Verdict) -> bool:
+        """Whether a row's verdict says that its reference cannot be used. Where rows have no completion, an empty one
+        is graded: then ``no_answer`` is the verdict of every usable reference."""
+        return verdict is Verdict.BAD_REFERENCE or (self.completion is None and verdict is not Verdict.NO_ANSWER)
+
 
 class Row(NamedTuple):
     """A line that can be graded."""
@@ -47,6 +56,42 @@ class Fault(NamedTuple):
     reason: str
     """One sentence."""
     reference: str | None = None
+
+
+@dataclass
+class Labels:
+    """How a grader's verdicts compare with the labels. A row that it did not decide is not accepted."""
+
+    rows: int = 0
+    false_accepts: list[int] = field(default_factory=list)
+    """Lines labelled wrong that were graded correct."""
+    false_rejects: list[int] = field(default_factory=list)
+    """Lines labelled correct that were graded otherwise."""
+
+    def add(self, row: Row, correct: bool) -> None:
+        """Takes in a row, if it has a label."""
+        if row.label is None:
+            return
+        self.rows += 1
+        if correct != row.label:
+            (self.false_accepts if correct else self.false_rejects).append(row.line)
+
+    @property
+    def accuracy(self) -> float | None:
+        """The part of the rows that were graded as the label says; None where there are none."""
+        return 1 - (len(self.false_accepts) + len(self.false_rejects)) / self.rows if self.rows else None
+
+    def report(self, title: str, listed: int) -> Iterator[str]:
+        """The lines of a report, if any row has a label; of each fault the first ``listed`` lines."""
+        if not self.rows:
+            return
+        faults = {"false accepts": self.false_accepts, "false rejects": self.false_rejects}
+        counts = ", ".join(f"{len(lines):,} {fault}" for fault, lines in faults.items())
+        yield f"{title} {self.accuracy:.4f} of {self.rows:,} labelled rows: {counts}"
+        for fault, lines in faults.items():
+            if lines:
+                more = ", ..." if len(lines) > listed else ""
+                yield f"  {fault}: lines {', '.join(map(str, lines[:listed]))}{more}"
 
 
 class _Unusable(ValueError):

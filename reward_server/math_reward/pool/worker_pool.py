@@ -2,9 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from types import TracebackType
+from typing import Any
 
 from math_reward.grader import grade
 from math_reward.pool.item import Graded, Grader, Item
@@ -42,18 +43,12 @@ class WorkerPool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._end(self._close())
 
     def abandon(self) -> None:
         """Kills the workers and waits for nothing, so that it also works while the interpreter exits. What waits for
         grades gets PoolClosed."""
-        asyncio.run_coroutine_threadsafe(self._pool.abandon(), self._loop).result()
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._end(self._pool.abandon())
 
     @property
     def pids(self) -> list[int]:
@@ -72,6 +67,12 @@ class WorkerPool:
 
     async def _open(self) -> None:
         self._pool = await self._new_pool().__aenter__()
+
+    def _end(self, last: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(last, self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
     async def _close(self) -> None:
         await self._pool.__aexit__()

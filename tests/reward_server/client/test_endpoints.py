@@ -62,12 +62,6 @@ def test_a_success_sent_before_a_failure_was_known_ends_the_row() -> None:
     assert pause(one, 12.0) <= 0.25, "the first of a new row"
 
 
-def test_a_service_that_asks_for_more_time_gets_it() -> None:
-    one = endpoint(longest=0.01)
-    one.failed(Failure("answered HTTP 429", Cause.BUSY, retry_after=30.0), sent_at=0.0, now=5.0)
-    assert one.held_until == 35.0
-
-
 def test_a_secret_of_the_url_is_in_no_message(caplog: pytest.LogCaptureFixture) -> None:
     one = endpoint()
     one.failed(GONE, sent_at=0.0, now=1.0)

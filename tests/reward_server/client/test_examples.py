@@ -24,8 +24,3 @@ def test_an_example_says_what_it_should(name: str, said: list[str], serve: Calla
     clean = {key: value for key, value in os.environ.items() if not key.startswith("MATH_REWARD_")}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=280, env=clean)
     assert done.stdout.splitlines() == said, done.stderr
-
-
-@pytest.mark.parametrize("name", ["with_trl.py", "with_verifiers.py", "with_inspect.py"])
-def test_the_script_of_an_adapter_is_short(name: str) -> None:
-    assert len((EXAMPLES / name).read_text().splitlines()) <= 20

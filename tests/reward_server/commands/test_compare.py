@@ -3,7 +3,6 @@
 import functools
 import importlib.util
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-from math_reward.cli import main
 from math_reward.commands.compare_file import Difference, Kind, kind_of
 from math_reward.commands.rows import Row
 from math_reward.grader import Grade, Verdict
@@ -34,42 +32,17 @@ KINDS = ["both correct", "both wrong", "only ours correct", "only Math-Verify co
 
 
 @pytest.fixture
-def command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    """``math-reward compare`` with arguments, in this process: exit code, standard output, standard error."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["math-reward", "compare", "--workers", "1", *arguments])
-        with pytest.raises(SystemExit) as end:
-            main()
-        assert isinstance(end.value.code, int)
-        return end.value.code, *capsys.readouterr()
-
-    return call
-
-
-@pytest.fixture
-def rows(tmp_path: Path) -> Callable[..., str]:
-    """Writes rows, or lines that are no rows, to a file and gives its path."""
-
-    def write(*rows: Any) -> str:
-        path = tmp_path / "rows.jsonl"
-        path.write_bytes(
-            b"".join((row if isinstance(row, bytes) else json.dumps(row).encode()) + b"\n" for row in rows)
-        )
-        return str(path)
-
-    return write
+def command(in_process: Any) -> Any:
+    return functools.partial(in_process, "compare", "--workers", "1")
 
 
 def test_the_verdicts_of_both_graders_on_every_kind_of_row(
-    command: Any, rows: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Any, write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("COLUMNS", "200")  # so that no reason is cut
     output = tmp_path / "pairs.jsonl"
 
-    code, printed, _ = command("--file", rows(*ROWS), "--output", str(output))
+    code, printed, _ = command("--file", write(*ROWS), "--output", str(output))
 
     pairs = [json.loads(line) for line in output.read_text().splitlines()]
     assert [pair["kind"] for pair in pairs] == KINDS
@@ -89,10 +62,10 @@ def test_the_verdicts_of_both_graders_on_every_kind_of_row(
     assert "The answer contradicts itself: it equates two different things." in printed
 
 
-def test_a_line_that_cannot_be_used_is_told_and_written_in_its_place(command: Any, rows: Any, tmp_path: Path):
+def test_a_line_that_cannot_be_used_is_told_and_written_in_its_place(command: Any, write: Any, tmp_path: Path):
     output = tmp_path / "pairs.jsonl"
 
-    code, printed, _ = command("--file", rows(b"{", ROWS[0], b"[]"), "--output", str(output))
+    code, printed, _ = command("--file", write(b"{", ROWS[0], b"[]"), "--output", str(output))
 
     written = [json.loads(line) for line in output.read_text().splitlines()]
     assert code == 1
@@ -101,7 +74,7 @@ def test_a_line_that_cannot_be_used_is_told_and_written_in_its_place(command: An
 
 
 def test_a_row_that_hangs_math_verify_is_timed_out_and_ends_nothing(
-    command: Any, rows: Any, stub_graders: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    command: Any, write: Any, stub_graders: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     def pool(workers: int, deadline: float, *grader: Any, **more: Any) -> WorkerPool:
         theirs = grader and grader[0].__name__ == "math_verify_grade"
@@ -112,7 +85,7 @@ def test_a_row_that_hangs_math_verify_is_timed_out_and_ends_nothing(
     hangs = {"output": "hang", "gold": "1"}
 
     code, printed, _ = command(
-        "--file", rows(hangs, {"output": "4", "gold": "4"}), "--output", str(output), "--math-verify-deadline", "0.5"
+        "--file", write(hangs, {"output": "4", "gold": "4"}), "--output", str(output), "--math-verify-deadline", "0.5"
     )
 
     pairs = [json.loads(line) for line in output.read_text().splitlines()]
@@ -122,8 +95,8 @@ def test_a_row_that_hangs_math_verify_is_timed_out_and_ends_nothing(
     assert "Math-Verify  0 failed, 1 timed out" in printed.splitlines()
 
 
-def test_what_a_model_writes_cannot_command_the_terminal(command: Any, rows: Any):
-    printed = command("--file", rows({"output": "\\boxed{twenty-\x1b[31mfive\r\n\x07}", "gold": "25"}))[1]
+def test_what_a_model_writes_cannot_command_the_terminal(command: Any, write: Any):
+    printed = command("--file", write({"output": "\\boxed{twenty-\x1b[31mfive\r\n\x07}", "gold": "25"}))[1]
 
     assert not set(printed) & {"\x1b", "\r", "\x07"}
 
@@ -147,14 +120,14 @@ def test_two_verdicts_make_a_kind(ours: Verdict, theirs: Verdict, kind: Kind):
 
 
 def test_without_math_verify_one_sentence_says_what_to_install(
-    command: Any, rows: Any, monkeypatch: pytest.MonkeyPatch
+    command: Any, write: Any, monkeypatch: pytest.MonkeyPatch
 ):
     find = importlib.util.find_spec
     monkeypatch.setattr(
         "importlib.util.find_spec", lambda name, *more: None if name == "math_verify" else find(name, *more)
     )
 
-    assert command("--file", rows(*ROWS)) == (
+    assert command("--file", write(*ROWS)) == (
         2,
         "",
         "math-reward: Math-Verify is not installed: pip install 'math-reward[math-verify]'\n",
@@ -162,15 +135,15 @@ def test_without_math_verify_one_sentence_says_what_to_install(
 
 
 @pytest.mark.parametrize("flag", ["--output", "--page"])
-def test_a_file_that_cannot_be_written_is_one_sentence(command: Any, rows: Any, flag: str):
-    code, printed, complaint = command("--file", rows(*ROWS), flag, "/no/such/folder/x")
+def test_a_file_that_cannot_be_written_is_one_sentence(command: Any, write: Any, flag: str):
+    code, printed, complaint = command("--file", write(*ROWS), flag, "/no/such/folder/x")
 
     assert (code, printed) == (2, "")
     assert complaint == "math-reward: /no/such/folder/x cannot be written: No such file or directory.\n"
 
 
 @pytest.fixture
-def written(command: Any, rows: Any, tmp_path: Path) -> Path:
+def written(command: Any, write: Any, tmp_path: Path) -> Path:
     """The page on ROWS, whose last row would run a script if texts were markup."""
     path = tmp_path / "page.html"
     script = "document.title='run'"
@@ -178,7 +151,7 @@ def written(command: Any, rows: Any, tmp_path: Path) -> Path:
         "output": f"</script><script>{script}</script><!--<script>\\boxed{{4}}",
         "gold": f"<img src=x onerror={script}>",
     }
-    assert command("--file", rows(*ROWS, evil), "--page", str(path))[0] == 0
+    assert command("--file", write(*ROWS, evil), "--page", str(path))[0] == 0
     return path
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import fcntl
 import functools
-import gzip
 import json
 import os
 import signal
@@ -12,14 +11,12 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from math_reward.cli import main
 from math_reward.commands.windows import WINDOW_ROWS, WINDOWS
 from math_reward.pool.worker_pool import WorkerPool
 
@@ -32,33 +29,8 @@ ROWS = [
 
 
 @pytest.fixture
-def command(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
-    """``math-reward grade`` with arguments, in this process: exit code, standard output, standard error."""
-
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["math-reward", "grade", "--workers", "1", *arguments])
-        with pytest.raises(SystemExit) as end:
-            main()
-        assert isinstance(end.value.code, int)
-        return end.value.code, *capsys.readouterr()
-
-    return call
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Callable[..., str]:
-    """Writes rows, or lines that are no rows, to a file and gives its path."""
-
-    def rows(*rows: Any, name: str = "rows.jsonl") -> str:
-        lines = [row if isinstance(row, bytes) else json.dumps(row).encode() for row in rows]
-        content = b"".join(line + b"\n" for line in lines)
-        path = tmp_path / name
-        path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-        return str(path)
-
-    return rows
+def command(in_process: Any) -> Any:
+    return functools.partial(in_process, "grade", "--workers", "1")
 
 
 def test_a_file_is_graded_and_its_labels_are_checked(command: Any, write: Any):
@@ -307,15 +279,11 @@ def test_a_file_that_is_not_there_or_is_damaged_is_one_sentence(command: Any, wr
 @pytest.mark.parametrize(
     "option", [["--output", "x"], ["--references-only"], ["--label-key", "x"], ["--workers", "2"]]
 )
-def test_options_for_files_are_refused_without_a_file(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: list[str]
-):
-    monkeypatch.setattr("sys.argv", ["math-reward", "grade", *option, "1", "1"])
-    with pytest.raises(SystemExit) as end:
-        main()
+def test_options_for_files_are_refused_without_a_file(in_process: Any, option: list[str]):
+    code, _, complaint = in_process("grade", *option, "1", "1")
 
-    assert end.value.code == 2
-    assert capsys.readouterr().err == f"math-reward: {option[0]} works only with --file ROWS.\n"
+    assert code == 2
+    assert complaint == f"math-reward: {option[0]} works only with --file ROWS.\n"
 
 
 def test_half_a_surrogate_pair_in_a_reference_can_be_printed(write: Any):

@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from math_reward.cli import main
 from math_reward.commands import windows
 from math_reward.commands.row_file import RowFile
 from math_reward.commands.rows import Fault, Row
@@ -113,22 +112,18 @@ def test_a_pipe_that_has_a_name_can_be_read_as_a_file(tmp_path: Path):
     assert (done.returncode, json.loads(done.stdout)["rows"]) == (0, 1)
 
 
-def test_json_is_refused_beside_the_stream(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    monkeypatch.setattr("sys.argv", ["math-reward", "grade", "-", "--json"])
-    with pytest.raises(SystemExit) as end:
-        main()
+def test_json_is_refused_beside_the_stream(in_process: Any):
+    code, _, complaint = in_process("grade", "-", "--json")
 
-    assert end.value.code == 2
-    assert "--json is for the report, which --output - leaves out" in capsys.readouterr().err
+    assert code == 2
+    assert "--json is for the report, which --output - leaves out" in complaint
 
 
-def test_a_dash_with_a_reference_is_a_completion(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    monkeypatch.setattr("sys.argv", ["math-reward", "grade", "-", "4"])
-    with pytest.raises(SystemExit) as end:
-        main()
+def test_a_dash_with_a_reference_is_a_completion(in_process: Any):
+    code, printed, _ = in_process("grade", "-", "4")
 
-    assert end.value.code == 1
-    assert "reference 4" in capsys.readouterr().out
+    assert code == 1
+    assert "reference 4" in printed
 
 
 @contextlib.contextmanager

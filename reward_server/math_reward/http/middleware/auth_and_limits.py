@@ -123,12 +123,7 @@ class AuthAndLimits:
                     headers=_CLOSE,
                 )
             if self._pending.too_many:
-                raise HTTPException(
-                    429,
-                    f"The requests under way have more than the {self._pending.limit:,} bytes that are allowed "
-                    "together: try again in 1 s.",
-                    headers={**_CLOSE, "Retry-After": "1"},
-                )
+                raise self._pending.refusal(**_CLOSE)
             return message
 
         return receive_within_limits

@@ -5,6 +5,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from starlette.requests import Request
+from starlette.types import Receive
 
 _T = TypeVar("_T")
 
@@ -19,7 +20,7 @@ async def unless_hung_up(request: Request, work: Coroutine[Any, Any, _T]) -> _T:
     Call it only when the whole body has been read.
     """
     working = asyncio.ensure_future(work)
-    watching = asyncio.ensure_future(_hung_up(request))
+    watching = asyncio.ensure_future(until_hung_up(request.receive))
     watching.add_done_callback(lambda _: working.cancel())
     try:
         return await working
@@ -32,6 +33,7 @@ async def unless_hung_up(request: Request, work: Coroutine[Any, Any, _T]) -> _T:
         watching.cancel()
 
 
-async def _hung_up(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
+async def until_hung_up(receive: Receive) -> None:
+    """Returns when the client has hung up. What still comes of the body is dropped."""
+    while (await receive())["type"] != "http.disconnect":
         pass

@@ -4,6 +4,7 @@ import anyio
 from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive
 
+from math_reward.http.middleware.hang_up import until_hung_up
 from math_reward.http.middleware.pending_bytes import PendingBytes
 
 ROOM_SECONDS = 0.01
@@ -41,12 +42,7 @@ class LineLimits:
                 message = await self._receive()
         except TimeoutError:
             if self.pending.too_many:
-                raise HTTPException(
-                    429,
-                    f"The requests under way have more than the {self.pending.limit:,} bytes that are allowed "
-                    "together: try again in 1 s.",
-                    headers={"Retry-After": "1"},
-                ) from None
+                raise self.pending.refusal() from None
             raise HTTPException(
                 408, f"No line came to its end within {self._seconds:g} s: send lines faster."
             ) from None
@@ -60,8 +56,7 @@ class LineLimits:
 
     async def until_hung_up(self) -> None:
         """Returns when the client has hung up, or the answer is complete. What still comes of the body is dropped."""
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
+        await until_hung_up(self._receive)
 
     def release(self, size: int) -> None:
         """So many bytes of the stream are answered."""

@@ -17,7 +17,6 @@ from math_reward.http.requests import ExplainRequest
 from math_reward.http.routes.pool_refusals import pool_refusals
 from math_reward.http.routes.work import PROBLEMS
 from math_reward.http.schemas import GradeResult
-from math_reward.page.explain import Explanation
 from math_reward.pool.item import DEFAULT_OPTIONS
 from math_reward.pool.pool import Pool
 from math_reward.settings import Settings
@@ -92,16 +91,8 @@ def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRoute
             (graded,) = await unless_hung_up(request, explainer.grade([item]))
         recent.add([graded])
         # If its worker was killed, there is a grade without an explanation.
-        explanation = graded.grade if isinstance(graded.grade, Explanation) else None
-        return _json(
-            {
-                **graded.as_dict(),
-                "answer_mathml": None if explanation is None else explanation.answer_mathml,
-                "reference_mathml": None if explanation is None else explanation.reference_mathml,
-                "rule": None if explanation is None else explanation.rule,
-                "difference_mathml": None if explanation is None else explanation.difference_mathml,
-            }
-        )
+        explained = {name: getattr(graded.grade, name, None) for name in ExplainResponse.__annotations__}
+        return _json({**graded.as_dict(), **explained})
 
     @router.get("/v1/recent", response_model=RecentResponse, dependencies=token, responses=_RECENT_PROBLEMS)
     async def recent_verdicts() -> Response:
