@@ -50,19 +50,9 @@ def test_command_and_service_read_the_same_variables_alike_and_refuse_in_the_sam
 
 
 @pytest.mark.parametrize(
-    ("variables", "sentence"),
-    [
-        ({"MATH_REWARD_WORKERS": "0"}, "workers (MATH_REWARD_WORKERS): input should be greater than or equal to 1."),
-        (
-            {"MATH_REWARD_WORKERS": "1025"},
-            "workers (MATH_REWARD_WORKERS): input should be less than or equal to 1024.",
-        ),
-        ({"MATH_REWARD_WORKERS": "many"}, "workers (MATH_REWARD_WORKERS): input should be a whole number."),
-        ({"MATH_REWARD_DEADLINE": "nan"}, "deadline (MATH_REWARD_DEADLINE): input should be greater than 0."),
-        ({"MATH_REWARD_DEADLINE": "1h"}, "deadline (MATH_REWARD_DEADLINE): input should be a number of seconds."),
-    ],
+    ("name", "value"),
+    [("WORKERS", "0"), ("WORKERS", "1025"), ("WORKERS", "many"), ("DEADLINE", "nan"), ("DEADLINE", "1h")],
 )
-def test_a_refusal_is_one_sentence_that_names_the_setting(variables: dict[str, str], sentence: str):
-    with pytest.raises(LimitRefused) as refusal:
-        grading_limits(environment=variables)
-    assert str(refusal.value) == sentence
+def test_a_refusal_is_one_sentence_that_names_the_setting(name: str, value: str):
+    with pytest.raises(LimitRefused, match=rf"^{name.lower()} \(MATH_REWARD_{name}\): input should be .*\.$"):
+        grading_limits(environment={f"MATH_REWARD_{name}": value})

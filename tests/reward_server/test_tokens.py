@@ -86,13 +86,8 @@ def test_a_bad_file_is_one_sentence_at_the_start(monkeypatch: pytest.MonkeyPatch
     path.write_text("trainer s3cret\noops\n")
     monkeypatch.setenv("MATH_REWARD_TOKEN_FILE", str(path))
 
-    with pytest.raises(SettingsError) as refusal:
+    with pytest.raises(SettingsError, match=f"^MATH_REWARD_TOKEN_FILE, {path}, cannot be used: line 2 .*them\\.$"):
         load_settings()
-
-    assert str(refusal.value) == (
-        f"MATH_REWARD_TOKEN_FILE, {path}, cannot be used: line 2 has to be a name and a token with a blank between "
-        "them."
-    )
 
 
 def test_tokens_are_rotated_and_counted_without_a_restart(

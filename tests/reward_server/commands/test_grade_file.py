@@ -216,39 +216,25 @@ def test_a_row_that_hangs_is_a_timeout_and_the_rest_is_graded(
     assert report["slowest"][0]["verdict"] == "timeout"
 
 
+EMPTY = "PATH has no row that can be used; it is empty."
+ROW = b'{"answer": "4"}\n'
+
+
 @pytest.mark.parametrize(
-    ("content", "arguments", "sentence"),
+    ("content", "arguments", "begin"),
     [
-        (b"", [], "PATH has no row that can be used; it is empty."),
-        (b"\n\n", [], "PATH has no row that can be used; it is empty."),
-        (b"\xef\xbb\xbf\r\n", [], "PATH has no row that can be used; it is empty."),
-        (
-            '{"answer": "4"}\n'.encode("utf-16"),
-            [],
-            "PATH cannot be read: it is UTF-16 and has to be UTF-8: save it as that.",
-        ),
-        (
-            b"no json\n",
-            [],
-            "PATH has no row that can be used; line 1: It is not JSON: Expecting value at character 1.",
-        ),
-        (
-            b'{"text": "4"}\n',
-            [],
-            "The first row has no reference answer: it has 'text'. Name the field with --reference-key.",
-        ),
-        (
-            b'{"answer": "4"}\n',
-            ["--completion-key", "c"],
-            "The first row has no field 'c', the completion; it has 'answer'.",
-        ),
-        (b'{"answer": "4"}\n', ["--workers", "0"], "workers (MATH_REWARD_WORKERS): input should be greater than or"),
-        (b'{"answer": "4"}\n', ["--output", "/no/such/folder/x"], "/no/such/folder/x cannot be written: No such file"),
-        (b'{"answer": "4"}\n', ["1", "2"], "Give a completion and a reference, or --file ROWS, but not both."),
+        *((content, [], EMPTY) for content in (b"", b"\n\n", b"\xef\xbb\xbf\r\n")),
+        (ROW.decode().encode("utf-16"), [], "PATH cannot be read: it is UTF-16 "),
+        (b"no json\n", [], "PATH has no row that can be used; line 1: It is not JSON: "),
+        (b'{"text": "4"}\n', [], "The first row has no reference answer: it has 'text'. Name the field with --ref"),
+        (ROW, ["--completion-key", "c"], "The first row has no field 'c', the completion; it has 'answer'."),
+        (ROW, ["--workers", "0"], "workers (MATH_REWARD_WORKERS): "),
+        (ROW, ["--output", "/no/such/folder/x"], "/no/such/folder/x cannot be written: No such file"),
+        (ROW, ["1", "2"], "Give a completion and a reference, or --file ROWS, but not both."),
     ],
 )
 def test_what_cannot_be_graded_is_one_sentence_and_exit_code_2(
-    command: Any, tmp_path: Path, content: bytes, arguments: list[str], sentence: str
+    command: Any, tmp_path: Path, content: bytes, arguments: list[str], begin: str
 ):
     path = tmp_path / "rows.jsonl"
     path.write_bytes(content)
@@ -256,7 +242,7 @@ def test_what_cannot_be_graded_is_one_sentence_and_exit_code_2(
     code, printed, complaint = command("--file", str(path), *arguments)
 
     assert (code, printed) == (2, "")
-    assert complaint.startswith("math-reward: " + sentence.replace("PATH", str(path)))
+    assert complaint.startswith("math-reward: " + begin.replace("PATH", str(path)))
     assert complaint.count("\n") == 1
 
 

@@ -255,7 +255,7 @@ def test_the_same_tests_are_those_of_the_protocol():
     assert set(THE_SAME) >= NEED_A_GRADER_OR_PROCESSES_OF_THEIR_OWN
     assert len(THE_SAME) > 25
     assert "test_openrlhfs_own_client_gets_rewards_that_its_trainer_can_stack" in THE_SAME
-    assert "test_a_body_that_does_not_say_it_is_too_big_is_refused_too" in THE_SAME
+    assert "test_a_body_that_is_too_big_is_refused_whether_it_says_so_or_not" in THE_SAME
 
 
 # What differs on a cluster
@@ -510,51 +510,31 @@ def script(*flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return run
 
 
+HERE_ALONE = {"HOST": "127.0.0.1"}
+
+
 @pytest.mark.parametrize(
-    ("variables", "code", "sentence"),
+    ("variables", "code", "begin"),
     [
+        ({}, 2, "math-reward: Everybody who can reach 0.0.0.0 could use the service: set MATH_REWARD_TOKEN or "),
+        ({"MATH_REWARD_TOKEN": " "}, 2, "math-reward: The token is empty: put a token into MATH_REWARD_TOKEN "),
         (
-            {},
+            {**HERE_ALONE, "PORT": "0"},
             2,
-            "math-reward: Everybody who can reach 0.0.0.0 could use the service: set MATH_REWARD_TOKEN or "
-            "MATH_REWARD_TOKEN_FILE, or pass --insecure.",
+            "math-reward: port: 0, a free port, would differ between the nodes: set PORT",
         ),
-        (
-            {"MATH_REWARD_TOKEN": " "},
-            2,
-            "math-reward: The token is empty: put a token into MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, or unset "
-            "it.",
-        ),
-        (
-            {"HOST": "127.0.0.1", "PORT": "0"},
-            2,
-            "math-reward: port: 0, a free port, would differ between the nodes: set PORT to 1 to 65535.",
-        ),
-        (
-            {"HOST": "127.0.0.1", "MIN_REPLICAS": "5"},
-            2,
-            "math-reward: MIN_REPLICAS is 5 and MAX_REPLICAS 4: MIN_REPLICAS must be at least 1 and at most "
-            "MAX_REPLICAS.",
-        ),
-        (
-            {"HOST": "127.0.0.1", "RAY_ADDRESS": "http://127.0.0.1:8265"},
-            1,
-            "math-reward: RAY_ADDRESS is http://127.0.0.1:8265, but needs to be HOST:PORT of a cluster's head node, "
-            "or unset on a node of it; to deploy from elsewhere: ray job submit --working-dir . -- bash "
-            "launch/reward_on_ray.sh",
-        ),
+        ({**HERE_ALONE, "MIN_REPLICAS": "5"}, 2, "math-reward: MIN_REPLICAS is 5 and MAX_REPLICAS 4: "),
+        ({**HERE_ALONE, "RAY_ADDRESS": "http://127.0.0.1:8265"}, 1, "math-reward: RAY_ADDRESS is http://127.0.0.1:"),
         ({"DETACH": "yes"}, 2, "launch/reward_on_ray.sh: DETACH is yes, but needs to be 1 or 0."),
-        (
-            {"PYTHON": "no-such-python"},
-            2,
-            "launch/reward_on_ray.sh: there is no no-such-python: set PYTHON to the interpreter that has math-reward.",
-        ),
+        ({"PYTHON": "no-such-python"}, 2, "launch/reward_on_ray.sh: there is no no-such-python: set PYTHON to "),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_one_sentence(variables: dict[str, str], code: int, sentence: str):
+def test_what_cannot_be_meant_is_refused_with_one_sentence(variables: dict[str, str], code: int, begin: str):
     refused = script(**variables)
 
-    assert (refused.returncode, refused.stdout, refused.stderr) == (code, "", f"{sentence}\n")
+    assert (refused.returncode, refused.stdout) == (code, "")
+    assert refused.stderr.startswith(begin)
+    assert refused.stderr.count("\n") == 1
 
 
 def test_without_a_cluster_one_sentence_says_so():
@@ -562,10 +542,8 @@ def test_without_a_cluster_one_sentence_says_so():
     refused = script(RAY_ADDRESS=address, HOST="127.0.0.1")
 
     assert refused.returncode == 1
-    assert refused.stderr == (
-        f"math-reward: There is no Ray cluster at RAY_ADDRESS={address} ([Errno 111] Connection refused): "
-        "start one with `ray start --head`.\n"
-    )
+    assert refused.stderr.startswith(f"math-reward: There is no Ray cluster at RAY_ADDRESS={address} (")
+    assert refused.stderr.endswith("start one with `ray start --head`.\n")
 
 
 def test_without_ray_one_sentence_says_what_to_install(tmp_path: Path):
