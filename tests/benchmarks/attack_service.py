@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from load_service import Target, built_in_rows, target_of, wait_until_ready
+from load_service import Target, built_in_rows, probing, target_of, wait_until_ready
 
 MEBIBYTE = 2**20
 MAX_GROWTH = 300  # MiB, beyond what the bodies themselves hold
@@ -89,37 +89,18 @@ def _command(process: psutil.Process) -> str:
     return ""
 
 
-def probe(host: str, port: int, stop: Any, results: Any) -> None:
-    """Asks /healthz until it is told to stop; sends back the slowest answer's seconds."""
-    request = f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
-    slowest = 0.0
-    while not stop.is_set():
-        start = time.perf_counter()
-        with contextlib.suppress(OSError), socket.create_connection((host, port), timeout=60) as connection:
-            connection.sendall(request)
-            connection.recv(4096)
-        slowest = max(slowest, time.perf_counter() - start)
-        time.sleep(0.02)
-    results.put(slowest)
-
-
 class Watch:
     """Measures the service while an attack runs: the slowest health check and how far its own process grew."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        context = multiprocessing.get_context("spawn")
-        self._stop, self._results = context.Event(), context.Queue()
-        self._prober = context.Process(
-            target=probe, args=(service.target.host, service.target.port, self._stop, self._results), daemon=True
-        )
+        self._probing = probing(service.target)
         self._watching = threading.Event()
         self.health = 0.0
         self.growth = 0.0
 
     def __enter__(self) -> "Watch":
-        self._prober.start()
-        time.sleep(0.7)  # It has to import this module first.
+        self._seconds = self._probing.__enter__()
         self._before = self._service.own.memory_info().rss
         self._thread = threading.Thread(target=self._look)
         self._thread.start()
@@ -128,9 +109,8 @@ class Watch:
     def __exit__(self, *_: object) -> None:
         self._watching.set()
         self._thread.join()
-        self._stop.set()
-        self.health = self._results.get()
-        self._prober.join()
+        self._probing.__exit__(None, None, None)
+        self.health = max(self._seconds)
 
     def _look(self) -> None:
         while not self._watching.wait(0.01):
@@ -345,8 +325,8 @@ ATTACKS: dict[str, Callable[[Service], Outcome]] = {
     "16 MB of escapes": _post(
         "/v1/grade", b'{"items":[{"reference":"1","completion":"' + b"\\n" * (8 * MEBIBYTE - 64) + b'"}]}', {200}
     ),
-    "1 MB of empty items and NaN": _post(
-        "/get_reward", b'{"labels": [' + b"[]," * (MEBIBYTE // 3 - 8) + b"NaN]}", {422}
+    "0.5 MB of empty items and NaN": _post(
+        "/get_reward", b'{"labels": [' + b"[]," * (MEBIBYTE // 6 - 8) + b"NaN]}", {422}
     ),
     "16 MB of short prompts": _post("/v1/grade", _filled('{"items":[],"prompts":[', '"a",', '"a"]}'), {422}),
     "16 MB of one member again and again": _post(

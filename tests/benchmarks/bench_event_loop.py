@@ -12,7 +12,6 @@ pairs; a health check is a GET of /healthz over a new connection by another proc
 import argparse
 import asyncio
 import json
-import multiprocessing
 import statistics
 import sys
 import time
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from load_service import Target, built_in_rows, own_service, percentile, probe, send_all, single, wait_until_ready
+from load_service import Target, built_in_rows, own_service, percentile, probing, send_all, single, wait_until_ready
 
 PARTS = ("bodies", "values", "gc_schedule", "open_cycle")
 
@@ -117,20 +116,13 @@ LOADS: dict[str, Callable[[Target], list[float]]] = {
 def measured(part: str, left_out: bool) -> dict[str, float]:
     """One service, one load."""
     command = [sys.executable, str(Path(__file__).resolve()), part, "--serve"] if left_out else None
-    context = multiprocessing.get_context("spawn")
     with own_service(command) as (target, pid):
         wait_until_ready(target)
-        stop, results = context.Event(), context.Queue()
-        prober = context.Process(target=probe, args=(target.host, target.port, stop, results))
-        prober.start()
-        time.sleep(1.0)  # It has to import this module first.
-        before = psutil.Process(pid).cpu_times()
-        start = time.perf_counter()
-        latencies = LOADS[part](target)
-        seconds = time.perf_counter() - start
-        stop.set()
-        health = results.get()
-        prober.join()
+        with probing(target) as health:
+            before = psutil.Process(pid).cpu_times()
+            start = time.perf_counter()
+            latencies = LOADS[part](target)
+            seconds = time.perf_counter() - start
         after = psutil.Process(pid).cpu_times()
         peak = int(Path(f"/proc/{pid}/status").read_text().partition("VmHWM:")[2].split()[0]) / 1024
         return {

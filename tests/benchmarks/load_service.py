@@ -210,10 +210,12 @@ async def send_all(
 
 
 def probe(host: str, port: int, stop: Any, results: Any) -> None:
-    """Asks /healthz until it is told to stop; sends back each answer's seconds, infinity where one failed."""
+    """Says that it begins, and asks /healthz until it is told to stop; sends back the seconds of each answer, infinity
+    where one failed."""
     request = f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()
-    latencies = []
-    while not stop.is_set():
+    latencies: list[float] = []
+    results.put(None)
+    while not (stop.is_set() and latencies):
         start = time.perf_counter()
         try:
             with socket.create_connection((host, port), timeout=30) as connection:
@@ -226,6 +228,23 @@ def probe(host: str, port: int, stop: Any, results: Any) -> None:
     results.put(latencies)
 
 
+@contextlib.contextmanager
+def probing(target: Target) -> Iterator[list[float]]:
+    """Health checks by another process meanwhile; afterwards the list has the seconds of each answer."""
+    context = multiprocessing.get_context("spawn")
+    stop, results = context.Event(), context.Queue()
+    prober = context.Process(target=probe, args=(target.host, target.port, stop, results), daemon=True)
+    prober.start()
+    results.get()  # It has to import this module first.
+    health: list[float] = []
+    try:
+        yield health
+    finally:
+        stop.set()
+        health += results.get()
+        prober.join()
+
+
 def load(
     name: str,
     target: Target,
@@ -236,20 +255,13 @@ def load(
     counts: list[bool] | None = None,
 ) -> Measured:
     """Sends a load. ``counts``: which of the requests' latencies count; all where it is None."""
-    context = multiprocessing.get_context("spawn")
-    stop, results = context.Event(), context.Queue()
-    prober = context.Process(target=probe, args=(target.host, target.port, stop, results))
-    prober.start()
-    time.sleep(1.0)  # It has to import this module first.
-    start = time.perf_counter()
-    latencies, statuses = _run(send_all(target, requests, connections, keep_alive))
-    seconds = time.perf_counter() - start
-    stop.set()
-    health = max(results.get())
-    prober.join()
+    with probing(target) as health:
+        start = time.perf_counter()
+        latencies, statuses = _run(send_all(target, requests, connections, keep_alive))
+        seconds = time.perf_counter() - start
     errors = sum(status != 200 for status in statuses)
     counted = latencies if counts is None else list(itertools.compress(latencies, counts))
-    return Measured(name, len(requests) * items_each, seconds, counted, errors, health)
+    return Measured(name, len(requests) * items_each, seconds, counted, errors, max(health))
 
 
 def _run(coroutine: Coroutine[Any, Any, Any]) -> Any:

@@ -12,17 +12,15 @@ the 99th percentile of the health checks is below 100 ms, else 1.
 import argparse
 import contextlib
 import json
-import multiprocessing
 import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import dataclass, field
 
-from load_service import Target, own_service, percentile, probe, wait_until_ready
+from load_service import Target, own_service, percentile, probing, wait_until_ready
 
 MAX_HEALTH_SECONDS = 0.1
 ITEM = {"completion": r"We add the two, and so it is \boxed{\frac{84}{2}}.", "reference": "42"}
@@ -56,15 +54,9 @@ def storm(target: Target, connections: int, body: str) -> tuple[float, float, in
 
 
 def measure(size: Size, connections: int, body: str) -> None:
-    context = multiprocessing.get_context("spawn")
-    stop, results = context.Event(), context.Queue()
-    prober = context.Process(target=probe, args=(size.target.host, size.target.port, stop, results))
-    prober.start()
-    time.sleep(1.0)  # It has to import its module first.
-    rate, slowest, refused = storm(size.target, connections, body)
-    stop.set()
-    size.health += results.get()
-    prober.join()
+    with probing(size.target) as health:
+        rate, slowest, refused = storm(size.target, connections, body)
+    size.health += health
     size.posts_a_second.append(rate)
     size.slowest.append(slowest)
     size.refused += refused

@@ -26,9 +26,9 @@ AT_ONCE_BYTES = 65_536
 COUNTED_ITEMS = 65_536
 """Where more items are allowed than this, they are counted after all of them were found."""
 
-PYTHONS_BYTES = 2**20
+PYTHONS_BYTES = 2**19
 """A longer body must not hold what Python's ``json`` writes and JSON has not: NaN, infinity, half a surrogate pair.
-Python reads this much in at most 60 ms."""
+Python reads this much in at most 30 ms."""
 
 _BLANKS = b" \t\r\n"
 _PLACED = re.compile(r"(.*?)(?: - at `\$(.*)`)?", re.DOTALL)
