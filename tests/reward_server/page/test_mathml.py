@@ -50,32 +50,6 @@ CHILDREN = {
 XML_TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\ufffe\uffff"), max_size=8)
 
 
-def two(children: st.SearchStrategy[Node]) -> st.SearchStrategy[tuple[Node, ...]]:
-    return st.lists(children, min_size=2, max_size=3).map(tuple)
-
-
-def some(children: st.SearchStrategy[Node]) -> st.SearchStrategy[tuple[Node, ...]]:
-    return st.lists(children, min_size=1, max_size=3).map(tuple)
-
-
-def relations(children: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
-    signs = st.sampled_from(["=", "!=", "<", "<=", ">", ">=", "~", "in", "to", "subset", "notin", "perp"])
-    pairs = st.lists(st.tuples(signs, children), min_size=1, max_size=2)
-    return st.builds(
-        lambda first, rest: Relation(tuple(sign for sign, _ in rest), (first, *(node for _, node in rest))),
-        children,
-        pairs,
-    )
-
-
-def matrices(children: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
-    def of_width(width: int) -> st.SearchStrategy[Node]:
-        row = st.lists(children, min_size=width, max_size=width).map(tuple)
-        return st.lists(row, min_size=1, max_size=2).map(lambda rows: Matrix(tuple(rows)))
-
-    return st.integers(1, 2).flatmap(of_width)
-
-
 LEAVES = st.one_of(
     st.builds(Number, st.fractions(), st.none()),
     st.builds(lambda n, places: Number(Fraction(n, 10**places), places, 3), st.integers(), st.integers(0, 6)),
@@ -85,37 +59,6 @@ LEAVES = st.one_of(
     st.builds(BasedNumber, st.text("0123456789abcdef", min_size=1, max_size=5), st.integers(2, 36)),
     st.builds(ClockTime, st.integers(0, 86_399)),
 )
-NAMES = st.one_of(
-    st.sampled_from(
-        ["sqrt", "root", "log", "abs", "factorial", "prime", "binom", "mod", "hat", "sin", "asin", "max", "apply f"]
-    ),
-    XML_TEXT,
-)
-
-
-def branches(children: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
-    maybe = st.none() | children
-    return st.one_of(
-        st.builds(Sum, two(children)),
-        st.builds(Product, two(children)),
-        st.builds(Quotient, children, children),
-        st.builds(Power, children, children),
-        st.builds(Negative, children),
-        st.builds(PlusMinus, maybe, children),
-        st.builds(Call, NAMES, st.lists(children, max_size=3).map(tuple)),
-        st.builds(BigOperator, st.sampled_from(["sum", "prod", "int", "lim", "sup"]), maybe, maybe, children),
-        relations(children),
-        st.builds(Collection, st.sampled_from(["list", "set", "or"]), some(children)),
-        st.builds(Bracketed, st.sampled_from("(["), st.sampled_from(")]"), some(children)),
-        st.builds(SetBuilder, children, children),
-        st.builds(SetOperation, st.sampled_from(["union", "intersection", "difference"]), two(children)),
-        matrices(children),
-        st.builds(Quantity, children, st.one_of(st.sampled_from(["percent", "degree", "dollar", "cent"]), XML_TEXT)),
-        st.builds(Ratio, two(children)),
-    )
-
-
-TREES = st.recursive(LEAVES, branches, max_leaves=12)
 
 
 def number(value: int) -> Number:
@@ -123,6 +66,39 @@ def number(value: int) -> Number:
 
 
 X, Y, ONE, TWO, THREE = Symbol("x"), Symbol("y"), number(1), number(2), number(3)
+
+EVERY_TYPE: dict[type, Node] = {
+    type(node): node
+    for node in [
+        ONE, X, Constant("pi"), Sum((X, Y, ONE)), Product((TWO, X, Y)), Quotient(X, Y), Power(X, Y), Negative(X),
+        PlusMinus(X, Y), Call("sin", (X,)), BigOperator("sum", X, Y, ONE), Relation(("<", "="), (X, Y, ONE)),
+        Collection("list", (X, Y)), Bracketed("(", "]", (X, Y)), SetBuilder(X, Relation((">",), (X, Y))),
+        SetOperation("union", (X, Y)), Matrix(((X, ONE), (TWO, Y))), Text("monday"), Quantity(X, "meter"),
+        Congruence(X, Y), BasedNumber("204", 5), ClockTime(12_000, Ratio((THREE, number(20)))), Ratio((X, Y)),
+    ]
+}  # fmt: skip
+
+SHAPES = [
+    *EVERY_TYPE.values(),
+    *(Call(name, (X,)) for name in ("sqrt", "log", "abs", "factorial", "prime", "hat", "asin", "max", "apply f", "<")),
+    *(Call(name, (X, Y)) for name in ("root", "log", "binom", "mod", "max")), Call("f", ()), PlusMinus(None, X),
+    *(BigOperator(name, None, Y, X) for name in ("prod", "int", "lim", "sup")),
+    *(Relation((sign,), (X, Y)) for sign in ("!=", "<=", "~", "in", "to", "subset", "notin", "perp")),
+    *(Quantity(X, unit) for unit in ("percent", "degree", "dollar", "cent")),
+    *(Collection(kind, (X, Y)) for kind in ("set", "or")),
+    *(SetOperation(kind, (X, Y)) for kind in ("intersection", "difference")),
+]  # fmt: skip
+
+TREES = st.recursive(
+    LEAVES,
+    lambda trees: st.builds(
+        lambda shape, x, y: syntax.rebuilt(shape, lambda part: x if part is X else y if part is Y else None),
+        st.sampled_from(SHAPES),
+        trees,
+        trees,
+    ),
+    max_leaves=12,
+)
 
 
 def texts_of(node: Node) -> list[str]:
@@ -140,18 +116,6 @@ def test_every_tree_is_well_formed_mathml_core(node: Node):
     for element in root.iter():
         expected = CHILDREN[element.tag.removeprefix(MATHML)]
         assert expected is None or len(element) == expected, element.tag
-
-
-EVERY_TYPE: dict[type, Node] = {
-    type(node): node
-    for node in [
-        ONE, X, Constant("pi"), Sum((X, ONE)), Product((TWO, X)), Quotient(X, TWO), Power(X, TWO), Negative(X),
-        PlusMinus(None, X), Call("sin", (X,)), BigOperator("sum", X, Y, ONE), Relation(("<",), (X, Y)),
-        Collection("list", (X, Y)), Bracketed("(", "]", (X, Y)), SetBuilder(X, Relation((">",), (X, ONE))),
-        SetOperation("union", (X, Y)), Matrix(((X,), (Y,))), Text("monday"), Quantity(X, "meter"),
-        Congruence(THREE, TWO), BasedNumber("204", 5), ClockTime(12_000, Ratio((THREE, number(20)))), Ratio((X, Y)),
-    ]
-}  # fmt: skip
 
 
 def test_the_examples_have_a_tree_of_every_type():
