@@ -12,7 +12,6 @@ from typing import Any
 
 from math_reward.commands.math_verify_grader import HEAD_START_SECONDS, math_verify_grade
 from math_reward.commands.output import created
-from math_reward.commands.progress import Progress
 from math_reward.commands.row_file import RowFile
 from math_reward.commands.rows import Fault, Keys, Labels, Row
 from math_reward.commands.windows import graded_in_order
@@ -190,7 +189,6 @@ def compare_file(
             WorkerPool(workers, math_verify_deadline, math_verify_grade, head_start=HEAD_START_SECONDS)
         )
         explainer = stack.enter_context(WorkerPool(1, deadline, explain))
-        progress = stack.enter_context(Progress(file))
         early: list[Fault] = []
         for row, graded in stack.enter_context(closing(graded_in_order(file, ours, theirs))):
             if comparison is None and file.keys is not None:
@@ -216,7 +214,6 @@ def compare_file(
                     # The verdict is that of the grader alone; with its explanation it may take too long.
                     shown = explained if explained.verdict is graded[0].grade.verdict else graded[0].grade
                     comparison.differences.append(Difference(row, kind, shown, graded[1].grade))
-            progress.row()
     assert comparison is not None  # A file without any row is refused.
     comparison.seconds = time.perf_counter() - start
     return comparison

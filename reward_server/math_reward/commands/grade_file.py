@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from math_reward.commands.output import created
-from math_reward.commands.progress import Progress
 from math_reward.commands.row_file import RowFile
 from math_reward.commands.rows import Fault, Keys, Labels, Row
 from math_reward.commands.windows import graded_in_order
@@ -149,7 +148,6 @@ def grade_file(
     with ExitStack() as stack:
         file = stack.enter_context(RowFile(path, options, named, references_only))
         pool = stack.enter_context(WorkerPool(workers, deadline))
-        progress = stack.enter_context(Progress(file))
         for row, graded in stack.enter_context(closing(graded_in_order(file, pool))):
             if report is None and file.keys is not None:
                 report = Report(file.keys, bad_lines=bad_lines)
@@ -161,7 +159,6 @@ def grade_file(
             report.add(row, graded[0])
             if written is not None:
                 written.write(json.dumps({"line": row.line, **graded[0].as_dict()}) + "\n")
-            progress.row()
     assert report is not None  # A file without any row is refused.
     report.slowest.sort(reverse=True)
     report.seconds = time.perf_counter() - start

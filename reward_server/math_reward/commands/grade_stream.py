@@ -4,7 +4,6 @@ import json
 import os
 from contextlib import ExitStack, closing
 
-from math_reward.commands.progress import Progress
 from math_reward.commands.row_file import RowFile
 from math_reward.commands.rows import Fault
 from math_reward.commands.windows import graded_in_order
@@ -57,7 +56,6 @@ def grade_stream(
     with ExitStack() as stack:
         file = stack.enter_context(RowFile(path, options, named, references_only))
         pool = stack.enter_context(WorkerPool(workers, deadline))
-        progress = stack.enter_context(Progress(file))
         for row, graded in stack.enter_context(closing(graded_in_order(file, pool, before_wait=write))):
             if isinstance(row, Fault):
                 all_fine = False
@@ -70,6 +68,5 @@ def grade_stream(
             ready_characters += len(ready[-1])
             if ready_characters > WRITTEN_BYTES:
                 write()
-            progress.row()
         write()
     return all_fine

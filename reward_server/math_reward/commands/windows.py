@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 
+from math_reward.commands.progress import Progress
 from math_reward.commands.row_file import RowFile
 from math_reward.commands.rows import Fault, Row
 from math_reward.pool.item import Graded
@@ -28,7 +29,7 @@ def graded_in_order(
     file: RowFile, *pools: WorkerPool, before_wait: Callable[[], None] = lambda: None
 ) -> Generator[tuple[Row | Fault, tuple[Graded, ...]], None, None]:
     """Each line of a file, as soon as it and all before it are graded, with the grade of each pool; a ``Fault`` has
-    none. Close the iterator before the pools if it is not read to its end.
+    none. Close the iterator before the pools if it is not read to its end. It shows its progress.
 
     The file is read in a thread of its own, as far ahead as WINDOWS allows. Where standard input pauses, the rows that
     have come are graded without waiting for a whole window.
@@ -74,24 +75,23 @@ def graded_in_order(
 
     threading.Thread(target=read_ahead, name="math-reward-rows", daemon=True).start()
     try:
-        while True:
-            if read.empty():
-                before_wait()
-            window = read.get()
-            if window is None:
-                return
-            if isinstance(window, BaseException):
-                raise window
-            rows, futures = window
-            graded = zip(*futures, strict=True)
-            for row in rows:
-                if isinstance(row, Fault):
-                    yield row, ()
-                    continue
-                ones = next(graded)
-                if not all(one.done() for one in ones):
+        with Progress(file) as progress:
+            while True:
+                if read.empty():
                     before_wait()
-                yield row, tuple(one.result() for one in ones)
+                window = read.get()
+                if window is None:
+                    return
+                if isinstance(window, BaseException):
+                    raise window
+                rows, futures = window
+                graded = zip(*futures, strict=True)
+                for row in rows:
+                    ones = () if isinstance(row, Fault) else next(graded)
+                    if not all(one.done() for one in ones):
+                        before_wait()
+                    yield row, tuple(one.result() for one in ones)
+                    progress.row()
     finally:
         with lock:
             stopped.set()
