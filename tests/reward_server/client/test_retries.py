@@ -131,7 +131,7 @@ async def test_an_item_that_queues_behind_a_service_that_hangs_is_given_up_too()
 
 async def test_the_load_is_spread_over_all_services() -> None:
     with FakeRewardServer() as a, FakeRewardServer() as b:
-        async with asking(a.url, b.url, batch_size=4) as client:
+        async with asking(a.url, b.url, batch_size=4, batch_wait=1.0) as client:
             assert await rewards(client, *range(32)) == list(range(32))
         assert [len(a.posts), len(b.posts)] == [4, 4]
 
