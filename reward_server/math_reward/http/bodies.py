@@ -23,6 +23,12 @@ from math_reward.nearest import no_such, sentence
 AT_ONCE_BYTES = 65_536
 """What is no longer is decoded at once, in about a millisecond at most."""
 
+LONG_BYTES = 1_048_576
+"""What is longer takes milliseconds to open, and is opened after PAUSE_SECONDS."""
+
+PAUSE_SECONDS = 0.003
+"""Enough for a health check from its connection to its answer, which takes several turns of the event loop."""
+
 COUNTED_ITEMS = 65_536
 """Where more items are allowed than this, they are counted after all of them were found."""
 
@@ -161,7 +167,7 @@ class _Type:
     async def read(self, content: Any, path: str) -> Any:
         """The value; ``path`` is its place in the body, as msgspec writes it."""
         if len(content) > AT_ONCE_BYTES:
-            await asyncio.sleep(0)
+            await asyncio.sleep(PAUSE_SECONDS if len(content) > LONG_BYTES else 0)
             first = bytes(memoryview(content)[:1])
             if first == b"[" and self._array is not None:
                 return await self._array.read(content, path)
