@@ -43,34 +43,21 @@ class Body(BaseModel):
         return value
 
 
+def _option(name: str, **bounds: Any) -> Any:
+    text = Options.__dataclass_fields__[name].metadata["help"]
+    return Field(default=None, description=f"{text[0].upper()}{text[1:]}.", **bounds)
+
+
 class GradeOptions(Body):
     """How to grade. An option that an item leaves out comes from the request; one that the request leaves out has its
     default.
     """
 
-    mode: Mode | None = Field(
-        default=None,
-        description=r"`lenient` (default): the answer may be in prose if there is no box; `strict`: it must be in a "
-        r"`\boxed{...}`.",
-    )
-    rel_tol: float | None = Field(
-        default=None,
-        ge=0,
-        le=1,
-        allow_inf_nan=False,
-        description="Numbers that differ by at most this fraction of the reference are equal (0).",
-    )
-    allow_rounded: StrictBool | None = Field(
-        default=None, description="Accept an answer that is the reference, rounded to the answer's places (false)."
-    )
-    allow_unevaluated: StrictBool | None = Field(
-        default=None,
-        description="Accept a sum, an integral or another operation that is left undone, by its value (false).",
-    )
-    evaluated: StrictBool | None = Field(
-        default=None,
-        description="If the reference is a number, accept only a number in lowest terms (false).",
-    )
+    mode: Mode | None = _option("mode")
+    rel_tol: float | None = _option("rel_tol", ge=0, le=1, allow_inf_nan=False)
+    allow_rounded: StrictBool | None = _option("allow_rounded")
+    allow_unevaluated: StrictBool | None = _option("allow_unevaluated")
+    evaluated: StrictBool | None = _option("evaluated")
 
     def over(self, options: Options) -> Options:
         """``options``, with the options that are set here in their place."""

@@ -11,6 +11,7 @@ The answer begins with its first line, so what goes wrong before has a status of
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 from collections import deque
 from typing import Any, Protocol
@@ -58,6 +59,7 @@ CLOSE_SECONDS = 5.0
 """How long a client may take to read the last line of a stream that was cut off."""
 
 _TRUTH = {"true": True, "false": False}
+_SWITCHES = [option.name for option in dataclasses.fields(Options) if option.type is bool]
 _HEADERS = [(b"content-type", MEDIA_TYPE.encode()), (b"cache-control", b"no-store"), (b"x-accel-buffering", b"no")]
 
 
@@ -101,7 +103,7 @@ def options_of(parameters: QueryParams) -> Options:
     for name, text in parameters.multi_items():
         if name not in GradeOptions.model_fields:
             raise _refused(422, sentence(no_such("parameter", name, GradeOptions.model_fields)))
-        given[name] = _TRUTH.get(text.lower(), text) if name not in ("mode", "rel_tol") else text
+        given[name] = _TRUTH.get(text.lower(), text) if name in _SWITCHES else text
     try:
         return GradeOptions.model_validate(given).over(DEFAULT_OPTIONS)
     except ValidationError as error:
