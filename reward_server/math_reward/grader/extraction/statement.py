@@ -8,11 +8,10 @@ an answer; the last formula or number, if the text ends with it.
 from __future__ import annotations
 
 import re
-from collections import deque
 from dataclasses import dataclass, field
 
 from math_reward.grader.extraction.boxes import BOX, last_boxes
-from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, last_phrase
+from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, last_match, last_phrase
 from math_reward.grader.extraction.special_tokens import EMPHASIS, SPECIAL_TOKEN, before_next_turn
 from math_reward.grader.extraction.values_at_end import whole_of
 from math_reward.grader.verdict import Mode
@@ -142,7 +141,7 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
         return None
     text = _FENCE.sub("\n", text) if "```" in text else text
     text = EMPHASIS.sub(r"\1", _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:])
-    tag = _last(_TAG, text)
+    tag = last_match(_TAG, text)
     text = tag[1].strip() if tag else text
     answer = _in_prose(text)
     if not answer:
@@ -161,7 +160,7 @@ def last_boxed(text: str) -> str | None:
 
 
 def _in_prose(text: str) -> str | None:
-    hope = _last(HOPE, text)
+    hope = last_match(HOPE, text)
     if hope is not None:
         text = text[: hope.start()].rstrip()
     if not text:
@@ -215,9 +214,9 @@ def _last_line(text: str) -> str | None:
 
 
 def _value_at_end(text: str) -> str | None:
-    formula = _last(_FORMULA, text)
+    formula = last_match(_FORMULA, text)
     if formula is not None and _CONDITION.search(text[max(0, formula.start() - 12) : formula.start()]):
-        formula = _last(_FORMULA, text[: formula.start()])
+        formula = last_match(_FORMULA, text[: formula.start()])
         if formula is not None:
             return _from_formula(formula)
     number = _last_number(text)
@@ -263,16 +262,12 @@ def _joined(text: str, formula: re.Match[str]) -> str | None:
     return None if None in parts else " ".join(part for part in reversed(parts) if part)
 
 
-def _last(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
-    return next(iter(deque(pattern.finditer(text, start), maxlen=1)), None)
-
-
 def _last_number(text: str) -> re.Match[str] | None:
-    number = _last(_NUMBER, text)
+    number = last_match(_NUMBER, text)
     if number is None:
         return None
     line = text.rfind("\n", 0, number.start()) + 1
-    result = _last(_RESULT, text, line)
+    result = last_match(_RESULT, text, line)
     calculated = _NUMBER.match(text, result.end()) if result else None
     if calculated and not _CLAUSE.search(text, calculated.end()):
         return calculated
@@ -311,17 +306,17 @@ def _stated(rest: str) -> str | None:
         return sentence
     if letter and (sentence.startswith("(") or re.match(r"[A-J](?:[,:.)]| [a-z])", sentence)):
         return letter[1]
-    inner = _last(_FORMULA, sentence)
+    inner = last_match(_FORMULA, sentence)
     if inner is not None:
         words = _PROSE_WORD.findall(sentence[inner.end() :])
-        number = _last(_NUMBER, sentence[inner.end() :])
+        number = last_match(_NUMBER, sentence[inner.end() :])
         if number is not None and words and words[-1].lower() not in ("when", "where", "for", "with", "if", "and"):
             return number["number"]  # "The largest $n$ is 34."
         return _from_formula(inner) if _only_words_before(sentence, inner) else sentence
     words = re.findall(r"[A-Za-z]{2,}", sentence)
     if len(words) <= 4:
         return sentence or None
-    number = _last(_NUMBER, sentence)
+    number = last_match(_NUMBER, sentence)
     return whole_of(sentence, number.start("number"), number.end("number")) if number else None
 
 

@@ -310,8 +310,3 @@ _RULES: dict[type, Callable[..., Value]] = {
     Call: _call,
     BigOperator: _big_operator,
 }
-
-
-def is_known(function: str) -> bool:
-    """Whether a call of ``function`` has a value at a point."""
-    return known(function).value is not None

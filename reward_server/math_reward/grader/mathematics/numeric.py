@@ -16,14 +16,7 @@ from typing import Any
 from math_reward.grader.errors import TooComplex, Undefined
 from math_reward.grader.mathematics import corners
 from math_reward.grader.mathematics.evaluation import FLOATS, Digits, Unknown, Value, digits_field, evaluate
-from math_reward.grader.notation.syntax import (
-    Call,
-    Negative,
-    Node,
-    Power,
-    symbols,
-    walk,
-)
+from math_reward.grader.notation.syntax import Call, Negative, Node, Power, symbols, walk
 from math_reward.grader.words.functions import known
 
 DIGITS = 100

@@ -33,6 +33,7 @@ from math_reward.grader.notation.syntax import (
     symbols,
     walk,
 )
+from math_reward.grader.words.vocabulary import INEQUALITIES, MIRRORED
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,6 @@ Interval = tuple[End, End]
 Intervals = list[Interval]
 """In order, disjoint, and not touching each other."""
 
-_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _EVERYTHING: Interval = (End(-math.inf, False), End(math.inf, False))
 
 
@@ -57,7 +57,7 @@ def is_set_like(node: Node) -> bool:
     if isinstance(node, (SetOperation, SetBuilder)):
         return True
     if isinstance(node, Relation):
-        return any(operator in _MIRRORED or operator == "!=" for operator in node.operators)
+        return any(operator in INEQUALITIES for operator in node.operators)
     if isinstance(node, Bracketed) and len(node.items) == 2:
         mixed = (node.left, node.right) not in (("(", ")"), ("[", "]"))
         return mixed or any(_infinite(item) for item in node.items)
@@ -161,17 +161,20 @@ def _ends(reals: RealSet) -> list[End]:
     ends = [end for part in reals.intervals for end in part]
     if reals.domain not in ("integers", "naturals"):
         return ends
-    return [_whole_end(end, lowest=index % 2 == 0) for index, end in enumerate(ends)]
+    wholes = [first_whole(end, up=index % 2 == 0) for index, end in enumerate(ends)]
+    return [
+        end if whole is None else End(whole, True, Number(Fraction(whole)))
+        for end, whole in zip(ends, wholes, strict=True)
+    ]
 
 
-def _whole_end(end: End, *, lowest: bool) -> End:
+def first_whole(end: End, *, up: bool) -> int | None:
+    """The first whole number inside an end of an interval; None if the end is infinite or not rational."""
     value = None if end.node is None else exact(end.node)
     if value is None:
-        return end
-    whole = math.ceil(value) if lowest else math.floor(value)
-    if whole == value and not end.closed:
-        whole += 1 if lowest else -1
-    return End(whole, True, Number(Fraction(whole)))
+        return None
+    whole = math.ceil(value) if up else math.floor(value)
+    return whole if whole != value or end.closed else whole + (1 if up else -1)
 
 
 def intervals(node: Node) -> Intervals | None:
@@ -269,9 +272,9 @@ def _inequality(operator: str, left: Node, right: Node, names: set[str]) -> Inte
     if isinstance(left, Call) and left.function == "abs" and not symbols(right):
         return _absolute(operator, left.arguments[0], right, names)
     if isinstance(right, Call) and right.function == "abs" and not symbols(left):
-        return _absolute(_MIRRORED.get(operator, operator), right.arguments[0], left, names)
+        return _absolute(MIRRORED.get(operator, operator), right.arguments[0], left, names)
     if isinstance(right, Symbol) and not symbols(left):
-        return _side(_MIRRORED.get(operator, operator), _end(left, operator in ("<=", ">=", "=")))
+        return _side(MIRRORED.get(operator, operator), _end(left, operator in ("<=", ">=", "=")))
     (name,) = names
     return _linear(operator, Sum((left, Negative(right))), name)
 
@@ -288,7 +291,7 @@ def _linear(operator: str, difference: Node, name: str) -> Intervals | None:
         return None
     slope, rest = line
     if steepness < 0:
-        operator = _MIRRORED.get(operator, operator)
+        operator = MIRRORED.get(operator, operator)
     return _side(operator, _end(Quotient(Negative(rest), slope), operator in ("<=", ">=", "=")))
 
 
@@ -298,7 +301,7 @@ def _absolute(operator: str, inside: Node, bound: Node, names: set[str]) -> Inte
     if limit is None or limit < 0:
         return None
     above = _inequality(operator, inside, bound, names)
-    below = _inequality(_MIRRORED.get(operator, operator), inside, Negative(bound), names)
+    below = _inequality(MIRRORED.get(operator, operator), inside, Negative(bound), names)
     if above is None or below is None:
         return None
     if operator in ("<", "<=", "!="):

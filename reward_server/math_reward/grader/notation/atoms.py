@@ -5,10 +5,7 @@ from __future__ import annotations
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.notation.functions import FunctionParser, as_derivative
 from math_reward.grader.notation.groups import GroupParser
-from math_reward.grader.notation.literals import (
-    negated,
-    number_literal,
-)
+from math_reward.grader.notation.literals import negated, number_literal
 from math_reward.grader.notation.names import NameParser, function_prefix
 from math_reward.grader.notation.numbers import ORDINALS, NumberParser
 from math_reward.grader.notation.stream import END, MAX_NESTING

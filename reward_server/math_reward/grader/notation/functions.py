@@ -6,9 +6,7 @@ from fractions import Fraction
 
 from math_reward.grader.errors import NotMathematics
 from math_reward.grader.notation.grammar import Grammar
-from math_reward.grader.notation.literals import (
-    product_of,
-)
+from math_reward.grader.notation.literals import product_of
 from math_reward.grader.notation.syntax import (
     Bracketed,
     Call,

@@ -12,14 +12,7 @@ from fractions import Fraction
 
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.notation.atoms import AtomParser
-from math_reward.grader.notation.literals import (
-    CLOCK,
-    TEXT_COMMAND,
-    clock_time,
-    spoken,
-    unwrapped,
-    words,
-)
+from math_reward.grader.notation.literals import CLOCK, TEXT_COMMAND, clock_time, spoken, unwrapped, words
 from math_reward.grader.notation.measured import MeasureParser
 from math_reward.grader.notation.normalise import normalise
 from math_reward.grader.notation.parts import labelled, numbered
@@ -42,12 +35,7 @@ from math_reward.grader.notation.syntax import (
 )
 from math_reward.grader.notation.tokenise import MAX_DIGITS, tokenise
 from math_reward.grader.words.functions import SPELLED
-from math_reward.grader.words.vocabulary import (
-    LEADING,
-    NEGATIONS,
-    QUALIFIERS,
-    RELATIONS,
-)
+from math_reward.grader.words.vocabulary import INEQUALITIES, LEADING, NEGATIONS, QUALIFIERS, RELATIONS
 
 __all__ = ["MAX_CHARACTERS", "MAX_NESTING", "NotMathematics", "TooComplex", "parse", "parse_normalised", "words"]
 
@@ -288,7 +276,7 @@ def _without_declarations(items: list[Node]) -> list[Node]:
     bounded = {
         name
         for item in items
-        if isinstance(item, Relation) and set(item.operators) & {"<", "<=", ">", ">=", "!="}
+        if isinstance(item, Relation) and INEQUALITIES.intersection(item.operators)
         for name in symbols(item)
     }
     return [

@@ -19,12 +19,8 @@ from math_reward.grader.notation.syntax import (
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.labels import in_order_of_names, labels_of
 from math_reward.grader.rules.rounding import rounding
-from math_reward.grader.rules.trees import MAX_ITEMS, has_sign, values
+from math_reward.grader.rules.trees import MAX_ITEMS, values
 from math_reward.grader.verdict import Stage
-
-
-def has_collection(reference: Node, answer: Node) -> bool:
-    return isinstance(reference, (Collection, Bracketed)) or isinstance(answer, (Collection, Bracketed))
 
 
 def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bool:
@@ -160,10 +156,6 @@ def mentions(comparison: Comparison, reference: Node, answer: Node) -> bool:
 
 
 # ── two values of one sign ──
-
-
-def has_signs(reference: Node, answer: Node) -> bool:
-    return has_sign(reference) or has_sign(answer)
 
 
 def same_signed(comparison: Comparison, reference: Node, answer: Node) -> bool:

@@ -29,7 +29,7 @@ from math_reward.grader.notation.syntax import (
     walk,
 )
 from math_reward.grader.rules.comparison import Comparison
-from math_reward.grader.rules.constants import same_up_to_constant
+from math_reward.grader.rules.constants import CONSTANT, same_up_to_constant
 from math_reward.grader.rules.labels import without_label
 from math_reward.grader.rules.trees import values
 
@@ -38,7 +38,6 @@ MAX_FAMILIES = 8
 
 _INTEGERS = frozenset(["k", "n", "m", "l", "j", "p", "q", "r", "s", "t", "\\ell"])
 _ALONG_A_LINE = frozenset(["s", "t", "u", "\\lambda", "\\mu"])
-_CONSTANTS = re.compile(r"[CcK](?:_\d)?")
 _ANY_CONSTANT = re.compile(r"[A-DKMa-dkm](?:_\d)?")
 _VARIABLE = re.compile(r"[a-z]|[CK]_\d|\\\\(?:theta|phi|tau|alpha|omega|lambda)")
 _DECLARED = re.compile(
@@ -78,12 +77,12 @@ def _renamed(comparison: Comparison, reference: Node, answer: Node, declared: bo
         return _items_renamed(comparison, list(reference.items), list(answer.items))
     names, others = symbols(reference), symbols(answer)
     mine, theirs = sorted(names - others), sorted(others - names)
-    indexed = sorted(name for name in names & others if _CONSTANTS.fullmatch(name) and "_" in name)
+    indexed = sorted(name for name in names & others if CONSTANT.fullmatch(name) and "_" in name)
     if len(indexed) == 2 and not mine and not theirs:
         mine = theirs = indexed  # C_1 and C_2 are as good as C_2 and C_1.
     if len(mine) != len(theirs) or not 0 < len(mine) <= 2 or isinstance(reference, Symbol):
         return False
-    constants = all(map(_CONSTANTS.fullmatch, mine)) and all(map(_ANY_CONSTANT.fullmatch, theirs))
+    constants = all(map(CONSTANT.fullmatch, mine)) and all(map(_ANY_CONSTANT.fullmatch, theirs))
     constants = constants and names > {*mine} and all(map(_VARIABLE.fullmatch, names - {*mine}))
     if not constants and not _are_parameters({*mine, *theirs}, reference, declared):
         return False
@@ -116,7 +115,7 @@ def _items_renamed(comparison: Comparison, items: list[Node], others: list[Node]
 
 
 def _are_parameters(names: set[str], node: Node, declared: bool) -> bool:
-    if all(_CONSTANTS.fullmatch(name) for name in names):
+    if all(CONSTANT.fullmatch(name) for name in names):
         return True
     if declared or (names <= _ALONG_A_LINE and isinstance(node, Bracketed)):
         return True

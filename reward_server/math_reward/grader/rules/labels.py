@@ -28,11 +28,6 @@ class Contradiction(ValueError):
     """An answer says two different things at once: ``41 = 42``."""
 
 
-def has_label(reference: Node, answer: Node) -> bool:
-    """Whether one of them may have a label."""
-    return isinstance(reference, Relation) or isinstance(answer, Relation)
-
-
 def same_but_for_labels(comparison: Comparison, reference: Node, answer: Node) -> bool:
     """Whether both are the same value, of the same thing if both say of which; or both are the same equation."""
     equations = (reference, answer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from math_reward.grader.errors import Undefined
 from math_reward.grader.mathematics import corners, numeric
 from math_reward.grader.mathematics.linear import first_degree
@@ -27,16 +29,11 @@ from math_reward.grader.notation.syntax import (
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.trees import as_variables
 from math_reward.grader.verdict import Stage
+from math_reward.grader.words.vocabulary import INEQUALITIES, MIRRORED
 
-_INEQUALITIES = ("<", "<=", ">", ">=", "!=")
-_FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _SYMMETRIC = ("parallel", "perp", "~")
 _HUGE = 1e7
 MAX_SOLVED = 6
-
-
-def has_relation(reference: Node, answer: Node) -> bool:
-    return isinstance(reference, Relation) or isinstance(answer, Relation)
 
 
 def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool:
@@ -51,15 +48,15 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
     if len(reference.operators) != 1 or len(answer.operators) != 1:
         if reference.operators == answer.operators:
             return comparison.same_in_order(reference.operands, answer.operands)
-        flipped = tuple(_FLIPPED.get(operator, operator) for operator in reversed(answer.operators))
+        flipped = tuple(MIRRORED.get(operator, operator) for operator in reversed(answer.operators))
         return reference.operators == flipped and comparison.same_in_order(reference.operands, answer.operands[::-1])
     operator, other = reference.operators[0], answer.operators[0]
     operands, others = reference.operands, answer.operands
     if operator != other:
-        if _FLIPPED.get(operator) != other:
+        if MIRRORED.get(operator) != other:
             return False
         others = (others[1], others[0])
-    if operator not in ("=", *_INEQUALITIES):
+    if operator not in ("=", *INEQUALITIES):
         turned = operator in _SYMMETRIC and comparison.same_in_order(operands, others[::-1])
         return turned or comparison.same_in_order(operands, others)
     operands, others = _with_variables(operands, others)
@@ -102,7 +99,7 @@ def _same_solved(left: Node, right: Node) -> bool:
         except Unknown:
             return False
         return not any(
-            _vanishes(constant, point)
+            _size_at(constant, point) < 1e-9
             for factor, constant in ((slope, rest), (other_slope, other_rest))
             for point in corners.zeros(factor)
         )
@@ -117,11 +114,12 @@ def _linear_in(left: Node, name: str) -> tuple[Node, Node] | None:
     return None if line is None or numeric.same_function(line[0], ZERO) else line
 
 
-def _vanishes(node: Node, point: dict[str, float]) -> bool:
+def _size_at(node: Node, point: dict[str, float]) -> float:
+    """How large ``node`` is at a point; infinite if it has no value there."""
     try:
-        return bool(abs(numeric.evaluate(node, {**dict.fromkeys(symbols(node), 0.917), **point})) < 1e-9)
+        return abs(numeric.evaluate(node, {**dict.fromkeys(symbols(node), 0.917), **point}))
     except (Undefined, OverflowError):
-        return False
+        return math.inf
 
 
 def _is_solution(equation: Relation, value: Node) -> bool:
@@ -150,21 +148,10 @@ def _solves(solution: Relation, equation: Relation) -> bool:
             return False
     except Unknown:
         return False
-    return not any(_has_value(value, point) for point in corners.zeros(line[0]))
-
-
-def _has_value(node: Node, point: dict[str, float]) -> bool:
-    try:
-        return bool(abs(numeric.evaluate(node, point)) < _HUGE)
-    except (Undefined, OverflowError):
-        return False
+    return not any(_size_at(value, point) < _HUGE for point in corners.zeros(line[0]))
 
 
 # ── congruences ──
-
-
-def has_congruence(reference: Node, answer: Node) -> bool:
-    return isinstance(reference, Congruence) or isinstance(answer, Congruence)
 
 
 def same_congruence(comparison: Comparison, reference: Node, answer: Node) -> bool:
@@ -186,10 +173,6 @@ def same_congruence(comparison: Comparison, reference: Node, answer: Node) -> bo
 
 
 # ── ratios ──
-
-
-def has_ratio(reference: Node, answer: Node) -> bool:
-    return isinstance(reference, (ClockTime, Ratio)) or isinstance(answer, (ClockTime, Ratio))
 
 
 def same_ratio(comparison: Comparison, reference: Node, answer: Node) -> bool:

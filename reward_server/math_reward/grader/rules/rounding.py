@@ -6,14 +6,7 @@ from fractions import Fraction
 
 from math_reward.grader.mathematics import numeric
 from math_reward.grader.notation.exact import exact
-from math_reward.grader.notation.syntax import (
-    Negative,
-    Node,
-    Number,
-    Power,
-    Product,
-    Quantity,
-)
+from math_reward.grader.notation.syntax import Negative, Node, Number, Power, Product, Quantity
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.trees import is_integer, split
 

@@ -8,7 +8,6 @@ import re
 from fractions import Fraction
 
 from math_reward.grader.errors import TooComplex
-from math_reward.grader.mathematics.evaluation import is_known
 from math_reward.grader.notation.syntax import (
     Bracketed,
     Call,
@@ -27,6 +26,7 @@ from math_reward.grader.notation.syntax import (
     substituted,
     walk,
 )
+from math_reward.grader.words.functions import known
 
 MAX_ITEMS = 64
 """How many items, other than plain numbers, a list may have to be compared in any order."""
@@ -103,7 +103,7 @@ def as_variables(*nodes: Node) -> tuple[Node, ...]:
     names: list[Call] = []
 
     def change(part: Node) -> Node | None:
-        if not isinstance(part, Call) or is_known(part.function):
+        if not isinstance(part, Call) or known(part.function).value is not None:
             return None
         if part not in names:
             names.append(part)
