@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from math_reward.grader.mathematics.evaluation import evaluate
-from math_reward.grader.notation.syntax import Call, Negative, Node, Number, Power, Sum, symbols, walk
+from math_reward.grader.notation.syntax import Call, Negative, Node, Number, Power, difference, symbols, walk
 from math_reward.grader.words.functions import known
 
 MAX_POINTS = 48
@@ -68,7 +68,7 @@ def _switches(node: Node) -> Iterator[Node]:
         if isinstance(part, Call) and known(part.function).breaks == "corner" and symbols(part):
             if part.function in ("max", "min"):
                 for a, b in itertools.pairwise(part.arguments):
-                    yield Sum((a, Negative(b)))
+                    yield difference(a, b)
             else:
                 yield part.arguments[0]
 

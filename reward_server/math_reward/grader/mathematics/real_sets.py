@@ -30,6 +30,7 @@ from math_reward.grader.notation.syntax import (
     SetOperation,
     Sum,
     Symbol,
+    difference,
     symbols,
     walk,
 )
@@ -213,7 +214,7 @@ def _intervals(node: Node) -> Intervals | None:
 def _points(node: Node) -> Intervals | None:
     if isinstance(node, PlusMinus):
         left = node.left or ZERO
-        both = [Sum((left, node.right)), Sum((left, Negative(node.right)))]
+        both = [Sum((left, node.right)), difference(left, node.right)]
         points = [_points(side) for side in both]
         return None if any(side is None for side in points) else [p for side in points for p in side or []]
     value = constant(node)
@@ -276,7 +277,7 @@ def _inequality(operator: str, left: Node, right: Node, names: set[str]) -> Inte
     if isinstance(right, Symbol) and not symbols(left):
         return _side(MIRRORED.get(operator, operator), _end(left, operator in ("<=", ">=", "=")))
     (name,) = names
-    return _linear(operator, Sum((left, Negative(right))), name)
+    return _linear(operator, difference(left, right), name)
 
 
 def _linear(operator: str, difference: Node, name: str) -> Intervals | None:

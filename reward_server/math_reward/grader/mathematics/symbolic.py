@@ -3,11 +3,11 @@
 Its expressions are built from the trees, so SymPy never sees text. It may take long; the caller's deadline stops it.
 """
 
-from fractions import Fraction
 from typing import Any
 
 from math_reward.grader.notation.syntax import (
     EXPRESSIONS,
+    ONE,
     BasedNumber,
     BigOperator,
     Call,
@@ -23,6 +23,7 @@ from math_reward.grader.notation.syntax import (
     Sum,
     Symbol,
     bound_by,
+    differential,
     rebuilt,
     walk,
 )
@@ -142,10 +143,9 @@ def _big_operator(node: BigOperator, sympy: Any) -> Any:
 
 def _without_differential(part: Node, name: str) -> Node | None:
     """A product without its ``dx``."""
-    if not isinstance(part, Product) or Symbol("d") not in part.factors:
+    dx = differential(part.factors) if isinstance(part, Product) else None
+    if dx is None or dx[1] != name:
         return None
-    place = part.factors.index(Symbol("d"))
-    if part.factors[place + 1 : place + 2] != (Symbol(name),):
-        return None
-    rest = part.factors[:place] + part.factors[place + 2 :]
-    return Product(rest) if rest else Number(Fraction(1))
+    assert isinstance(part, Product)
+    rest = part.factors[: dx[0]] + part.factors[dx[0] + 2 :]
+    return Product(rest) if rest else ONE

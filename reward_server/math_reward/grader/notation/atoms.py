@@ -95,8 +95,7 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
             function = function.arguments[0]
         if self.top.kind != "(" or not isinstance(function, Symbol):
             return primed
-        inside = self._brackets()
-        return Call("prime", (primed, *(inside.items if isinstance(inside, Bracketed) else (inside,))))
+        return Call("prime", (primed, *self._items()))
 
     def _group_is(self, command: str) -> bool:
         return self.top.kind == "{" and self.peek().value == command and self.peek(2).kind == "}"
@@ -231,6 +230,14 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
             token = self.advance()
             self.replace(Token("word", token.value[0], token.spaced), Token("word", token.value[1:], False))
         return self.below(self._primary)
+
+    def _scripts(self, *signs: str) -> dict[str, Node]:
+        scripts: dict[str, Node] = {}
+        for _ in range(2):
+            if self.top.kind in signs:
+                sign = self.advance().kind
+                scripts[sign] = self._argument(exponent=sign == "^")
+        return scripts
 
     def _signed_power(self) -> Node:
         negative = False

@@ -124,15 +124,8 @@ class FunctionParser(Grammar):
             return Call("sqrt", (self._argument(),))
         if self.top.kind == "=":
             return Symbol("\\" + name)  # \max = 4
-        base: Node | None = None
-        power: Node | None = None
-        for _ in range(2):
-            if self.top.kind == "_" and name in ("log", "max", "min"):
-                self.advance()
-                base = self._argument()
-            elif self.top.kind == "^":
-                self.advance()
-                power = self._argument(exponent=True)
+        scripts = self._scripts(*(("_", "^") if name in ("log", "max", "min") else ("^",)))
+        base, power = scripts.get("_"), scripts.get("^")
         if power == Negative(Number(Fraction(1))) and known(name).inverse:
             name, power = known(name).inverse, None
         arguments = self._arguments()
@@ -149,8 +142,7 @@ class FunctionParser(Grammar):
     def _arguments(self) -> tuple[Node, ...]:
         """``(x, y)``, or the factors up to the next sign, function or bracket: ``\\sin 2x \\cos y``."""
         if self.top.kind == "(":
-            inside = self.below(self._brackets)
-            return inside.items if isinstance(inside, Bracketed) else (inside,)
+            return self.below(self._items)
         factors = [self._signed_power()]
         while self._starts_factor():
             token = self.top

@@ -16,7 +16,7 @@ from math_reward.grader.notation.literals import CLOCK, TEXT_COMMAND, clock_time
 from math_reward.grader.notation.measured import MeasureParser
 from math_reward.grader.notation.normalise import normalise
 from math_reward.grader.notation.parts import labelled, numbered
-from math_reward.grader.notation.stream import END, MAX_NESTING
+from math_reward.grader.notation.stream import END
 from math_reward.grader.notation.sums import SumParser
 from math_reward.grader.notation.syntax import (
     Bracketed,
@@ -36,8 +36,6 @@ from math_reward.grader.notation.syntax import (
 from math_reward.grader.notation.tokenise import MAX_DIGITS, tokenise
 from math_reward.grader.words.functions import SPELLED
 from math_reward.grader.words.vocabulary import INEQUALITIES, LEADING, NEGATIONS, QUALIFIERS, RELATIONS
-
-__all__ = ["MAX_CHARACTERS", "MAX_NESTING", "NotMathematics", "TooComplex", "parse", "parse_normalised", "words"]
 
 MAX_CHARACTERS = 2_000
 

@@ -12,12 +12,12 @@ from math_reward.grader.mathematics.numeric import Unknown
 from math_reward.grader.notation.syntax import (
     ZERO,
     BigOperator,
-    Negative,
     Node,
     Number,
     Quantity,
     Sum,
     Symbol,
+    difference,
     substituted,
     symbols,
     walk,
@@ -59,7 +59,7 @@ def same_up_to_constant(reference: Node, answer: Node) -> bool:
         return False
     for place in _PLACES:
         try:
-            sides = [Sum((side, Negative(_at(side, names, place)))) for side in (left, right)]
+            sides = [difference(side, _at(side, names, place)) for side in (left, right)]
             numeric.evaluate(sides[0], dict.fromkeys(names, 0.71))
             return numeric.same_function(*sides) is True
         except (Undefined, OverflowError):

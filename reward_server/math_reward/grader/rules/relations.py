@@ -14,14 +14,13 @@ from math_reward.grader.notation.syntax import (
     Call,
     ClockTime,
     Congruence,
-    Negative,
     Node,
     Product,
     Quotient,
     Ratio,
     Relation,
-    Sum,
     Symbol,
+    difference,
     substituted,
     symbols,
     walk,
@@ -64,8 +63,8 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
         return False  # A variable that only one of them names is free in the other.
     comparison.reached(Stage.NUMERIC)
     try:
-        left = Sum((operands[0], Negative(operands[1])))
-        right = Sum((others[0], Negative(others[1])))
+        left = difference(*operands)
+        right = difference(*others)
         verdict = numeric.proportional(left, right, positive=operator not in ("=", "!="))
     except Unknown:
         return comparison.same_in_order(operands, others)
@@ -141,7 +140,7 @@ def _solves(solution: Relation, equation: Relation) -> bool:
     variable, value = solution.operands
     if not isinstance(variable, Symbol) or variable.name in symbols(value) or variable.name not in symbols(equation):
         return False
-    left = Sum((equation.operands[0], Negative(equation.operands[1])))
+    left = difference(*equation.operands)
     line = _linear_in(left, variable.name)
     try:
         if line is None or not numeric.same_function(substituted(left, variable.name, value), ZERO):

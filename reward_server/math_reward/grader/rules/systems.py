@@ -15,6 +15,7 @@ from math_reward.grader.notation.syntax import (
     Relation,
     Sum,
     Symbol,
+    difference,
     symbols,
 )
 from math_reward.grader.rules.collections import same_collection
@@ -67,7 +68,7 @@ def _rows(node: Node, names: list[str]) -> list[list[Fraction]] | None:
         pairs = [(equation.operands[0], equation.operands[1]) for equation in equations]
     rows: list[list[Fraction]] = []
     for left, right in pairs:
-        form = _linear(Sum((left, Negative(right))))
+        form = _linear(difference(left, right))
         if form is None or not form.keys() - {""} <= set(names):
             return None
         rows.append([form.get(name, Fraction(0)) for name in names] + [form.get("", Fraction(0))])

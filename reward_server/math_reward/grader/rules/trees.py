@@ -22,6 +22,7 @@ from math_reward.grader.notation.syntax import (
     Relation,
     Sum,
     Symbol,
+    difference,
     rebuilt,
     substituted,
     walk,
@@ -68,7 +69,7 @@ def values(node: Node) -> list[Node]:
     if isinstance(node, PlusMinus):
         if node.left is None:
             return [node.right, Negative(node.right)]
-        return [Sum((node.left, node.right)), Sum((node.left, Negative(node.right)))]
+        return [Sum((node.left, node.right)), difference(node.left, node.right)]
     if not isinstance(node, Collection):
         return [node]
     listed: list[Node] = []
