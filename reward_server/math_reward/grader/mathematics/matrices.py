@@ -41,13 +41,11 @@ def calculated(node: Node) -> Node:
     """Calculates sums, products, powers, transposes, inverses, determinants and traces of matrices; everything else
     stays as it is.
     """
-    if type(node) not in _OPERATIONS or not any(map(_concerns_matrices, walk(node))):
-        return node
-    return _calculated(node)
-
-
-def _concerns_matrices(part: Node) -> bool:
-    return isinstance(part, (Matrix, Bracketed)) or (isinstance(part, Call) and part.function in _CALLS)
+    concerned = type(node) in _OPERATIONS and any(
+        isinstance(part, (Matrix, Bracketed)) or (isinstance(part, Call) and part.function in _CALLS)
+        for part in walk(node)
+    )
+    return _calculated(node) if concerned else node
 
 
 def _calculated(node: Node) -> Node:

@@ -5,7 +5,7 @@ r"""Brings sets of real numbers into one form: ``x > 2``, ``(2, \infty)``, ``\{x
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -196,14 +196,8 @@ def _intervals(node: Node) -> Intervals | None:
         return _operation(node)
     if isinstance(node, Collection):
         if node.kind == "or":
-            return _union(node.items)
-        points: Intervals = []
-        for item in node.items:
-            of_item = _points(item)
-            if of_item is None:
-                return None
-            points += of_item
-        return points
+            return _together(map(_intervals, node.items))
+        return _together(map(_points, node.items))
     if isinstance(node, Constant) and node.name == "reals":
         return [_EVERYTHING]
     if isinstance(node, Constant) and node.name == "emptyset":
@@ -215,8 +209,7 @@ def _points(node: Node) -> Intervals | None:
     if isinstance(node, PlusMinus):
         left = node.left or ZERO
         both = [Sum((left, node.right)), difference(left, node.right)]
-        points = [_points(side) for side in both]
-        return None if any(side is None for side in points) else [p for side in points for p in side or []]
+        return _together(map(_points, both))
     value = constant(node)
     return None if value is None else [(End(value, True, node), End(value, True, node))]
 
@@ -325,10 +318,10 @@ def _side(operator: str, end: End | None) -> Intervals | None:
     return None
 
 
-def _union(nodes: tuple[Node, ...]) -> Intervals | None:
+def _together(parts: Iterable[Intervals | None]) -> Intervals | None:
+    """The intervals of all parts; None if one of them is not known."""
     result: Intervals = []
-    for node in nodes:
-        part = _intervals(node)
+    for part in parts:
         if part is None:
             return None
         result += part
@@ -337,7 +330,7 @@ def _union(nodes: tuple[Node, ...]) -> Intervals | None:
 
 def _operation(node: SetOperation) -> Intervals | None:
     if node.operator == "union":
-        return _union(node.operands)
+        return _together(map(_intervals, node.operands))
     parts = [intervals(operand) for operand in node.operands]
     if parts[0] is None:
         return None

@@ -23,6 +23,7 @@ from math_reward.grader.words.functions import SPELLED, known
 from math_reward.grader.words.vocabulary import BIG_OPERATORS
 
 ARRANGEMENTS = ("C", "A", "P")
+_FUNCTIONS = {*SPELLED, *BIG_OPERATORS}
 _DIFFERENTIALS = (Symbol("d"), Symbol("\\partial"))
 
 
@@ -49,10 +50,6 @@ def as_derivative(above: Node, below: Node) -> Node | None:
 
 def _with_order(node: Node) -> tuple[Node, Node]:
     return (node.base, node.exponent) if isinstance(node, Power) else (node, Number(Fraction(1)))
-
-
-def is_function(name: str) -> bool:
-    return name in SPELLED or name in BIG_OPERATORS
 
 
 def _is_angle(factors: list[Node]) -> bool:
@@ -146,7 +143,7 @@ class FunctionParser(Grammar):
         factors = [self._signed_power()]
         while self._starts_factor():
             token = self.top
-            if token.kind in ("(", "[", "|") or (token.kind in ("command", "word") and is_function(token.value)):
+            if token.kind in ("(", "[", "|") or (token.kind in ("command", "word") and token.value in _FUNCTIONS):
                 break
             if self.at_differential():
                 break

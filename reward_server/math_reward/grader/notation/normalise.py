@@ -262,18 +262,14 @@ def _vulgar_fraction(match: re.Match[str]) -> str:
 
 def without_delimiters(text: str) -> str:
     r"""``text`` without ``$...$``, ``\(...\)``, ``\[...\]`` or ``**...**`` around all of it."""
-    inner: str | None = text
-    while inner is not None:
-        text, inner = inner, _inside_delimiters(inner)
-    return text
-
-
-def _inside_delimiters(text: str) -> str | None:
-    for pattern in _DELIMITED:
-        match = pattern.fullmatch(text)
-        if match and match[1].strip() and not (pattern is _DOLLARS and "$" in match[1].replace(r"\$", "")):
-            return _trimmed(match[1])
-    return None
+    while True:
+        for pattern in _DELIMITED:
+            match = pattern.fullmatch(text)
+            if match and match[1].strip() and not (pattern is _DOLLARS and "$" in match[1].replace(r"\$", "")):
+                text = _trimmed(match[1])
+                break
+        else:
+            return text
 
 
 def _command(match: re.Match[str]) -> str:

@@ -8,6 +8,7 @@ names a function. Nothing that it reads is ever executed.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 
 from math_reward.grader.errors import NotMathematics, TooComplex
@@ -93,7 +94,9 @@ def parse_normalised(text: str, *, thousands: bool = True) -> Node:
         return Parser(tokenise(text, thousands=thousands)).whole()
     except NotMathematics:
         plain = words(text)
-        if plain and _PROSE.fullmatch(plain) and is_closed(TEXT_COMMAND.sub("", text)):
+        formula = TEXT_COMMAND.sub("", text)
+        breaks_off = "\\" in formula or formula.count("{") != formula.count("}")
+        if plain and _PROSE.fullmatch(plain) and not breaks_off:
             return spoken(plain)
         rest = _without_words_around(text)
         if rest is None:
@@ -121,11 +124,6 @@ def _without_words_around(text: str) -> str | None:
     if statement is None or NEGATIONS.intersection(_WORD.findall(statement["subject"].lower())):
         return None
     return statement["value"]
-
-
-def is_closed(text: str) -> bool:
-    """False for a formula that breaks off: it has a command, or a brace that is not closed."""
-    return "\\" not in text and text.count("{") == text.count("}")
 
 
 class Parser(MeasureParser, SumParser, AtomParser):
@@ -228,25 +226,26 @@ class Parser(MeasureParser, SumParser, AtomParser):
         return Relation(tuple(operators), tuple(operands)) if operators else operands[0]
 
 
+def _assigned(items: Sequence[Node]) -> list[str]:
+    """The names that get a value: x and y in ``x = 1, y = 2``."""
+    return [
+        item.operands[0].name
+        for item in items
+        if isinstance(item, Relation) and item.operators == ("=",) and isinstance(item.operands[0], Symbol)
+    ]
+
+
 def _is_assignment(node: Node) -> bool:
     """Whether ``node`` gives each of several names a value: ``x = 1, y = 2``."""
     if not isinstance(node, Collection) or node.kind != "list":
         return False
-    names = [
-        item.operands[0].name
-        for item in node.items
-        if isinstance(item, Relation) and item.operators == ("=",) and isinstance(item.operands[0], Symbol)
-    ]
+    names = _assigned(node.items)
     return len(node.items) == len(names) == len({*names}) > 1
 
 
 def _in_points(items: list[Node]) -> list[Node]:
     """``p = 5, q = 2, p = 7, q = 2`` is two points: the same names come again in the same order."""
-    names = [
-        item.operands[0].name
-        for item in items
-        if isinstance(item, Relation) and item.operators == ("=",) and isinstance(item.operands[0], Symbol)
-    ]
+    names = _assigned(items)
     size = len({*names})
     if len(names) != len(items) or not 1 < size < len(names) or names != names[:size] * (len(names) // size):
         return items

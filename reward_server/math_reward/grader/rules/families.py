@@ -31,7 +31,7 @@ from math_reward.grader.notation.syntax import (
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.constants import CONSTANT, same_up_to_constant
 from math_reward.grader.rules.labels import without_label
-from math_reward.grader.rules.trees import values
+from math_reward.grader.rules.trees import paired, values
 
 MAX_RESIDUES = 64
 MAX_FAMILIES = 8
@@ -101,17 +101,12 @@ def _items_renamed(comparison: Comparison, items: list[Node], others: list[Node]
     """Whether two lists of families are the same in any order; each family may name its parameter differently."""
     if len(items) != len(others) or len(items) > MAX_FAMILIES:
         return False
-    rest = list(others)
-    for item in items:
-        _, value = without_label(comparison, item)
-        for index, other in enumerate(rest):
-            _, candidate = without_label(comparison, other)
-            if comparison.same(item, other) or _renamed(comparison, value, candidate, declared=True):
-                del rest[index]
-                break
-        else:
-            return False
-    return True
+
+    def same(item: Node, other: Node) -> bool:
+        value, candidate = (without_label(comparison, node)[1] for node in (item, other))
+        return comparison.same(item, other) or _renamed(comparison, value, candidate, declared=True)
+
+    return paired(items, others, same)
 
 
 def _are_parameters(names: set[str], node: Node, declared: bool) -> bool:

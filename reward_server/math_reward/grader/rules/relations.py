@@ -58,7 +58,8 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
     if operator not in ("=", *INEQUALITIES):
         turned = operator in _SYMMETRIC and comparison.same_in_order(operands, others[::-1])
         return turned or comparison.same_in_order(operands, others)
-    operands, others = _with_variables(operands, others)
+    plain = as_variables(*operands, *others)  # A call of an unknown function such as f'(x) is a variable.
+    operands, others = plain[: len(operands)], plain[len(operands) :]
     if symbols(Relation(("=",), operands)) != symbols(Relation(("=",), others)):
         return False  # A variable that only one of them names is free in the other.
     comparison.reached(Stage.NUMERIC)
@@ -74,12 +75,6 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
         return bool(verdict)
     mine, other_equation = Relation(("=",), operands), Relation(("=",), others)
     return _solves(other_equation, mine) or _solves(mine, other_equation) or _same_solved(left, right)
-
-
-def _with_variables(operands: tuple[Node, ...], others: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
-    """Both sides with a variable for every call of an unknown function such as f'(x)."""
-    plain = as_variables(*operands, *others)
-    return plain[: len(operands)], plain[len(operands) :]
 
 
 def _same_solved(left: Node, right: Node) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from math_reward.grader.errors import TooComplex
@@ -81,6 +82,17 @@ def values(node: Node) -> list[Node]:
         else:
             listed.append(item)
     return listed
+
+
+def paired(items: Sequence[Node], others: Sequence[Node], same: Callable[[Node, Node], bool]) -> bool:
+    """Whether each item has a partner of its own among the others, in any order."""
+    rest = list(others)
+    for item in items:
+        partner = next((index for index, other in enumerate(rest) if same(item, other)), None)
+        if partner is None:
+            return False
+        del rest[partner]
+    return True
 
 
 def renamed(node: Node, new: Node, old: Node) -> Node:
