@@ -173,18 +173,6 @@ def where_they_differ(left: Node, right: Node) -> tuple[dict[str, float], float,
     return None
 
 
-def constant(node: Node) -> float | None:
-    """The real, finite value of an expression without variables, in floating point; None if it has none."""
-    try:
-        value = evaluate(node, {})
-    except (Unknown, Undefined, OverflowError, TooComplex):
-        return None
-    if not FLOATS.is_real(value):
-        return None
-    real = float(FLOATS.real(value))
-    return real if math.isfinite(real) else None
-
-
 def _same(
     left: Node, right: Node, point: Mapping[str, float], known: Value = None, *, to_many_digits: bool = True
 ) -> bool:

@@ -11,8 +11,8 @@ from fractions import Fraction
 
 from math_reward.grader.errors import TooComplex
 from math_reward.grader.mathematics import corners
+from math_reward.grader.mathematics.evaluation import real_value
 from math_reward.grader.mathematics.linear import first_degree
-from math_reward.grader.mathematics.numeric import constant
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
     ZERO,
@@ -210,7 +210,7 @@ def _points(node: Node) -> Intervals | None:
         left = node.left or ZERO
         both = [Sum((left, node.right)), difference(left, node.right)]
         return _together(map(_points, both))
-    value = constant(node)
+    value = real_value(node)
     return None if value is None else [(End(value, True, node), End(value, True, node))]
 
 
@@ -223,7 +223,7 @@ def _infinite(node: Node) -> int:
 def _end(node: Node, closed: bool) -> End | None:
     if sign := _infinite(node):
         return End(sign * math.inf, False)
-    value = constant(node)
+    value = real_value(node)
     return None if value is None else End(value, closed, node)
 
 
@@ -261,14 +261,12 @@ def _as_variable(node: Node) -> Node:
 
 
 def _inequality(operator: str, left: Node, right: Node, names: set[str]) -> Intervals | None:
+    if not symbols(left):
+        operator, left, right = MIRRORED.get(operator, operator), right, left
     if isinstance(left, Symbol) and not symbols(right):
-        return _side(operator, _end(right, operator in ("<=", ">=", "=")))
+        return _side(operator, right)
     if isinstance(left, Call) and left.function == "abs" and not symbols(right):
         return _absolute(operator, left.arguments[0], right, names)
-    if isinstance(right, Call) and right.function == "abs" and not symbols(left):
-        return _absolute(MIRRORED.get(operator, operator), right.arguments[0], left, names)
-    if isinstance(right, Symbol) and not symbols(left):
-        return _side(MIRRORED.get(operator, operator), _end(left, operator in ("<=", ">=", "=")))
     (name,) = names
     return _linear(operator, difference(left, right), name)
 
@@ -281,17 +279,17 @@ def _linear(operator: str, difference: Node, name: str) -> Intervals | None:
         line = first_degree(difference, name)
     except TooComplex:
         return None
-    if line is None or not (steepness := constant(line[0])):
+    if line is None or not (steepness := real_value(line[0])):
         return None
     slope, rest = line
     if steepness < 0:
         operator = MIRRORED.get(operator, operator)
-    return _side(operator, _end(Quotient(Negative(rest), slope), operator in ("<=", ">=", "=")))
+    return _side(operator, Quotient(Negative(rest), slope))
 
 
 def _absolute(operator: str, inside: Node, bound: Node, names: set[str]) -> Intervals | None:
     """``|inside| < bound`` and the like."""
-    limit = constant(bound)
+    limit = real_value(bound)
     if limit is None or limit < 0:
         return None
     above = _inequality(operator, inside, bound, names)
@@ -303,7 +301,9 @@ def _absolute(operator: str, inside: Node, bound: Node, names: set[str]) -> Inte
     return _merged([*above, *below])
 
 
-def _side(operator: str, end: End | None) -> Intervals | None:
+def _side(operator: str, bound: Node) -> Intervals | None:
+    """The numbers on one side of ``bound``."""
+    end = _end(bound, operator in ("<=", ">=", "="))
     if end is None:
         return None
     if operator in ("<", "<="):

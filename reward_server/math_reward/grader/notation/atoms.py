@@ -185,16 +185,11 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
             return Constant(CONSTANTS[name])
         if name in ("lfloor", "lceil"):
             node = self.below(self._sum)
-            closing = name.replace("l", "r", 1)
-            if not self.is_command(closing):
-                raise NotMathematics(f"\\{closing} is missing")
-            self.advance()
+            self.expect_command(name.replace("l", "r", 1))
             return Call("floor" if name == "lfloor" else "ceil", (node,))
         if name == "langle":
             items = self.below(self._list)
-            if not self.is_command("rangle"):
-                raise NotMathematics("\\rangle is missing")
-            self.advance()
+            self.expect_command("rangle")
             return Bracketed("(", ")", items.items if isinstance(items, Collection) else (items,))
         if name in BIG_OPERATORS:
             return self._big_operator(name)

@@ -84,6 +84,11 @@ class TokenStream:
             raise NotMathematics(f"{' or '.join(kinds)} is missing before {token!r}")
         return self.advance().kind
 
+    def expect_command(self, name: str) -> None:
+        if not self.is_command(name):
+            raise NotMathematics(f"\\{name} is missing")
+        self.advance()
+
     def is_command(self, *names: str) -> bool:
         return self.top.kind == "command" and self.top.value in names
 

@@ -10,9 +10,8 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from math_reward.grader.mathematics import numeric
+from math_reward.grader.mathematics.evaluation import Unknown, real_value
 from math_reward.grader.mathematics.linear import first_degree
-from math_reward.grader.mathematics.numeric import Unknown
 from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
@@ -142,7 +141,7 @@ def _progressions(comparison: Comparison, node: Node) -> list[_Progression] | No
     progressions: list[_Progression] = []
     for value in items:
         line = first_degree(value, name) if symbols(value) == {name} else None
-        if line is None or not numeric.constant(line[0]):
+        if line is None or not real_value(line[0]):
             return None
         step, start = line
         progressions.append(_Progression(start, step))
@@ -152,7 +151,7 @@ def _progressions(comparison: Comparison, node: Node) -> list[_Progression] | No
 def _same_residues(comparison: Comparison, left: list[_Progression], right: list[_Progression]) -> bool:
     """Whether both are the same numbers modulo a common period. Floats propose matches, ``same_value`` decides."""
     unit = left[0].step
-    size = numeric.constant(unit)
+    size = real_value(unit)
     periods = [_ratio(comparison, progression.step, unit, size) for progression in [*left, *right]]
     if size is None or any(period is None for period in periods):
         return False
@@ -168,7 +167,7 @@ def _same_residues(comparison: Comparison, left: list[_Progression], right: list
 
 def _ratio(comparison: Comparison, step: Node, unit: Node, size: float | None) -> Fraction | None:
     """The ratio of ``step`` to ``unit`` if it is rational; else None."""
-    value = numeric.constant(step)
+    value = real_value(step)
     if value is None or not size:
         return None
     ratio = Fraction(value / size).limit_denominator(1000)
@@ -196,7 +195,7 @@ def _covers(comparison: Comparison, left: list[Node], right: list[Node], period:
 
 
 def _congruent(comparison: Comparison, a: Node, b: Node, period: Node) -> bool:
-    x, y, size = numeric.constant(a), numeric.constant(b), numeric.constant(period)
+    x, y, size = real_value(a), real_value(b), real_value(period)
     if x is None or y is None or not size:
         return False
     times = round((x - y) / size)

@@ -57,15 +57,13 @@ def _equations(node: Node) -> list[Relation] | None:
 
 def _rows(node: Node, names: list[str]) -> list[list[Fraction]] | None:
     """The augmented matrix of a system, or of its solution as a point with coordinates in the order of the names."""
-    if isinstance(node, Bracketed) and _equations(Collection("list", node.items)) is None:
-        if len(node.items) != len(names) or (node.left, node.right) != ("(", ")"):
-            return None
-        pairs: list[tuple[Node, Node]] = [(Symbol(name), item) for name, item in zip(names, node.items, strict=True)]
+    equations = _equations(Collection("list", node.items) if isinstance(node, Bracketed) else node)
+    if equations is not None:
+        pairs: list[tuple[Node, ...]] = [equation.operands for equation in equations]
+    elif isinstance(node, Bracketed) and len(node.items) == len(names) and (node.left, node.right) == ("(", ")"):
+        pairs = [(Symbol(name), item) for name, item in zip(names, node.items, strict=True)]
     else:
-        equations = _equations(Collection("list", node.items) if isinstance(node, Bracketed) else node)
-        if equations is None:
-            return None
-        pairs = [(equation.operands[0], equation.operands[1]) for equation in equations]
+        return None
     rows: list[list[Fraction]] = []
     for left, right in pairs:
         form = _linear(difference(left, right))
