@@ -8,9 +8,8 @@ an answer; the last formula or number, if the text ends with it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
-from math_reward.grader.extraction.boxes import BOX, last_boxes
+from math_reward.grader.extraction.boxes import BOX, Statement, last_boxes
 from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, last_match, last_phrase
 from math_reward.grader.extraction.special_tokens import EMPHASIS, SPECIAL_TOKEN, before_next_turn
 from math_reward.grader.extraction.values_at_end import whole_of
@@ -108,21 +107,6 @@ _CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if)\
 _MATHEMATICS = frozenset([*SPELLED, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "Rational", "Interval"])
 
 
-@dataclass(frozen=True)
-class Statement:
-    """A final answer as the completion states it."""
-
-    text: str
-    boxed: bool
-    r"""True for the content of a ``\boxed{...}`` or ``\fbox{...}``, False for an answer found in prose."""
-    alternatives: bool = False
-    """True if the completion offers several boxes as alternatives: ``\\boxed{1}`` or ``\\boxed{2}``."""
-    before: str = field(default="", compare=False)
-    """The text before a single answer, which may equate it with something else."""
-    after: str = field(default="", compare=False)
-    """The text after it."""
-
-
 def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None:
     r"""The final answer of a completion, or None if it has none.
 
@@ -131,12 +115,9 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
     """
     text = completion.rpartition("</think>")[2].partition("<think>")[0]  # A thought that never ends has no answer.
     text = before_next_turn(text[-SCANNED_CHARACTERS:])
-    boxes = last_boxes(text)
-    if boxes is not None:
-        if not any(boxes.contents):
-            return None
-        around = (boxes.before, boxes.after) if len(boxes.contents) == 1 else ("", "")
-        return Statement(", ".join(boxes.contents), True, boxes.alternatives, *around)
+    boxed = last_boxes(text)
+    if boxed is not None:
+        return boxed if boxed.text else None
     if mode is Mode.STRICT or BOX.search(text):
         return None
     text = _FENCE.sub("\n", text) if "```" in text else text
@@ -151,12 +132,9 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
 
 
 def last_boxed(text: str) -> str | None:
-    r"""The content of the last closed ``\boxed{...}`` or ``\fbox{...}``, inner boxes unwrapped, or None.
-
-    Different boxes with nothing but commas or "and" between them are one answer: ``\boxed{1}, \boxed{2}`` is ``1, 2``.
-    """
-    boxes = last_boxes(text[-SCANNED_CHARACTERS:])
-    return None if boxes is None else ", ".join(boxes.contents)
+    """The content of the last boxes; None if no box is closed."""
+    boxed = last_boxes(text[-SCANNED_CHARACTERS:])
+    return None if boxed is None else boxed.text
 
 
 def _in_prose(text: str) -> str | None:

@@ -79,11 +79,7 @@ class NameParser(Grammar):
                 self.reset(start)
                 items = (Text(self._raw_brackets()),)  # P(A|B), P(X = 2)
             return Call(f"apply {name}", items)
-        if name == "e":
-            return Constant("e")
-        if name == "i":
-            return Constant("i")
-        return Symbol(name)
+        return Constant(name) if name in ("e", "i") else Symbol(name)
 
     def _is_inverse(self) -> bool:
         """Skips the ``^{-1}`` of ``f^{-1}(x)``; False if it is not next."""
