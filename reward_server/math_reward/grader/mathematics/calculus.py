@@ -110,7 +110,7 @@ def _outer(node: Call, name: str) -> Node:
 
     if not known(function).derivative:
         raise NoDerivative
-    return substituted(_written(function), "x", x)
+    return substituted(_written(function), {"x": x})
 
 
 @lru_cache

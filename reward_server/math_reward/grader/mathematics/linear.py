@@ -17,7 +17,7 @@ def first_degree(node: Node, name: str) -> tuple[Node, Node] | None:
         TooComplex: a number is too big to compute.
     """
     x = Symbol(name)
-    at_zero, at_one = substituted(node, name, ZERO), substituted(node, name, ONE)
+    at_zero, at_one = substituted(node, {name: ZERO}), substituted(node, {name: ONE})
     line = Sum((Product((at_zero, difference(ONE, x))), Product((at_one, x))))
     try:
         return (difference(at_one, at_zero), at_zero) if same_function(node, line) else None

@@ -103,7 +103,7 @@ def _declared(normal: str) -> Reading | None:
     if len(listed) > 1 or (listed and len(domains) > 1):
         return None
     for name, values in listed.items():
-        items = tuple(substituted(tree, name, Number(Fraction(value))) for value in values)
+        items = tuple(substituted(tree, {name: Number(Fraction(value))}) for value in values)
         return Reading(Collection("list", items), {})
     return Reading(tree, domains)
 

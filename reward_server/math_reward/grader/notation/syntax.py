@@ -7,7 +7,7 @@ written.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, TypeAlias, get_args
@@ -273,9 +273,9 @@ def difference(left: Node, right: Node) -> Sum:
     return Sum((left, Negative(right)))
 
 
-def substituted(node: Node, name: str, new: Node) -> Node:
-    """``node`` with ``new`` in the place of the variable ``name``."""
-    return rebuilt(node, lambda part: new if isinstance(part, Symbol) and part.name == name else None)
+def substituted(node: Node, values: Mapping[str, Node]) -> Node:
+    """``node`` with new parts in the place of variables, all at once, by the variables' names."""
+    return rebuilt(node, lambda part: values.get(part.name) if isinstance(part, Symbol) else None)
 
 
 def symbols(node: Node) -> set[str]:

@@ -8,7 +8,6 @@ import itertools
 import math
 import re
 from fractions import Fraction
-from typing import NamedTuple
 
 from math_reward.grader.mathematics.evaluation import Unknown, real_value
 from math_reward.grader.mathematics.linear import first_degree
@@ -44,11 +43,8 @@ _DECLARED = re.compile(
 )
 
 
-class _Progression(NamedTuple):
-    """``start + step * k`` for all integers k."""
-
-    start: Node
-    step: Node
+Progression = tuple[Node, Node]
+"""A step and a start: ``start + step * k`` for all integers k."""
 
 
 def same_family(
@@ -86,11 +82,7 @@ def _renamed(comparison: Comparison, reference: Node, answer: Node, declared: bo
     if not constants and not _are_parameters({*mine, *theirs}, reference, declared):
         return False
     for order in itertools.permutations(mine):
-        renamed = answer
-        for old, new in zip(theirs, order, strict=True):
-            renamed = substituted(renamed, old, Symbol(f"new {new}"))
-        for new in order:
-            renamed = substituted(renamed, f"new {new}", Symbol(new))
+        renamed = substituted(answer, dict(zip(theirs, map(Symbol, order), strict=True)))
         if comparison.same(reference, renamed):
             return True
     return False
@@ -113,12 +105,12 @@ def _are_parameters(names: set[str], node: Node, declared: bool) -> bool:
         return True
     if declared or (names <= _ALONG_A_LINE and isinstance(node, Bracketed)):
         return True
-    return names <= _INTEGERS and any(isinstance(part, Constant) and part.name == "pi" for part in walk(node))
+    return names <= _INTEGERS and Constant("pi") in walk(node)
 
 
 def _same_progressions(comparison: Comparison, reference: Node, answer: Node, declared: bool) -> bool:
     congruence = isinstance(reference, Congruence) or isinstance(answer, Congruence)
-    if not (declared or congruence or any(isinstance(p, Constant) and p.name == "pi" for p in walk(reference))):
+    if not (declared or congruence or Constant("pi") in walk(reference)):
         return False
     left, right = _progressions(comparison, reference), _progressions(comparison, answer)
     if not left or not right:
@@ -129,30 +121,29 @@ def _same_progressions(comparison: Comparison, reference: Node, answer: Node, de
         return False
 
 
-def _progressions(comparison: Comparison, node: Node) -> list[_Progression] | None:
+def _progressions(comparison: Comparison, node: Node) -> list[Progression] | None:
     """The progressions in a list of expressions with one integer parameter; None if one is not a progression."""
     if isinstance(node, Congruence):
-        return [_Progression(node.residue, node.modulus)]
+        return [(node.modulus, node.residue)]
     items = [without_label(comparison, item)[1] for item in values(node)]
     names = set().union(*map(symbols, items))
     if len(names) != 1 or not names <= _INTEGERS:
         return None
     (name,) = names
-    progressions: list[_Progression] = []
+    progressions: list[Progression] = []
     for value in items:
         line = first_degree(value, name) if symbols(value) == {name} else None
         if line is None or not real_value(line[0]):
             return None
-        step, start = line
-        progressions.append(_Progression(start, step))
+        progressions.append(line)
     return progressions
 
 
-def _same_residues(comparison: Comparison, left: list[_Progression], right: list[_Progression]) -> bool:
+def _same_residues(comparison: Comparison, left: list[Progression], right: list[Progression]) -> bool:
     """Whether both are the same numbers modulo a common period. Floats propose matches, ``same_value`` decides."""
-    unit = left[0].step
+    unit = left[0][0]
     size = real_value(unit)
-    periods = [_ratio(comparison, progression.step, unit, size) for progression in [*left, *right]]
+    periods = [_ratio(comparison, step, unit, size) for step, _ in [*left, *right]]
     if size is None or any(period is None for period in periods):
         return False
     known = [abs(period) for period in periods if period is not None]
@@ -179,13 +170,13 @@ def _common_multiple(periods: list[Fraction]) -> Fraction:
     return Fraction(math.lcm(*(int(period * below) for period in periods)), below)
 
 
-def _residues(progressions: list[_Progression], periods: list[Fraction], common: Fraction) -> list[Node] | None:
+def _residues(progressions: list[Progression], periods: list[Fraction], common: Fraction) -> list[Node] | None:
     counts = [int(common / period) for period in periods]
     if sum(counts) > MAX_RESIDUES:
         return None
     return [
-        Sum((progression.start, Product((Number(Fraction(index)), progression.step))))
-        for progression, count in zip(progressions, counts, strict=True)
+        Sum((start, Product((Number(Fraction(index)), step))))
+        for (step, start), count in zip(progressions, counts, strict=True)
         for index in range(count)
     ]
 

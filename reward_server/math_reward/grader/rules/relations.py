@@ -138,7 +138,7 @@ def _solves(solution: Relation, equation: Relation) -> bool:
     left = difference(*equation.operands)
     line = _linear_in(left, variable.name)
     try:
-        if line is None or not numeric.same_function(substituted(left, variable.name, value), ZERO):
+        if line is None or not numeric.same_function(substituted(left, {variable.name: value}), ZERO):
             return False
     except Unknown:
         return False

@@ -98,7 +98,7 @@ def paired(items: Sequence[Node], others: Sequence[Node], same: Callable[[Node, 
 def renamed(node: Node, new: Node, old: Node) -> Node:
     if not isinstance(old, Symbol) or not isinstance(new, Symbol) or new == old:
         return node
-    return substituted(node, old.name, new)
+    return substituted(node, {old.name: new})
 
 
 def parts(node: Node) -> tuple[Node, ...]:
