@@ -68,7 +68,8 @@ def test_a_whole_examination_as_a_program_reads_it(
     training += ["--rollout.max_new_tokens", 20, "--data.prompt_dataset", data, "--data.label_key", "label"]
     training += ["--data.apply_chat_template", "--ckpt.output_dir", tmp_path / "o"]
     assert main(["doctor", "--json", "--", *map(str, training)]) == 1
-    found = json.loads(capsys.readouterr().out)
+    output, errors = capsys.readouterr()
+    found = json.loads(output)
     states = {check["name"]: check["state"] for check in found["checks"]}
     assert states == {
         "Python": "ok",
@@ -100,7 +101,7 @@ def test_a_whole_examination_as_a_program_reads_it(
     assert f"{data}: 1 of 4 prompts have more than 20 tokens" in said["data: lengths"]
     assert f"{data}: the grader cannot read 1 of 4 references, in line 3" in said["data: references"]
     assert found["summary"] == "2 faults to fix, 1 warning to look at, in 21 checks; 3 skipped."
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in errors
 
 
 def answers(*findings: Finding) -> Callable[[Question, object], list[Finding]]:
