@@ -1,7 +1,6 @@
 """The command: what is refused, a whole examination in a process of its own, and checks that fail."""
 
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +16,8 @@ from openrlhf_gtpo.doctor import command, examination
 from openrlhf_gtpo.doctor.examination import Announce, Question
 from openrlhf_gtpo.openrlhf_internals import OpenRLHFMismatch
 from openrlhf_gtpo.settings import Settings
+
+from ... import preloaded
 
 
 @pytest.mark.parametrize(
@@ -48,8 +49,15 @@ def test_a_flag_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.engine
-def test_a_whole_examination_as_a_program_reads_it(policy: Path, written: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_whole_examination_as_a_program_reads_it(
+    policy: Path,
+    written: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Everything but an engine and a cluster, on a data set with one fault of each kind that a model shows."""
+    monkeypatch.setattr(sys, "executable", preloaded.python())  # of the processes of the checks
     data = written(
         {"input": "6 * 7 ?", "label": "42"},
         {"input": "one " * 50, "label": "50"},
@@ -59,14 +67,9 @@ def test_a_whole_examination_as_a_program_reads_it(policy: Path, written: Callab
     training = ["--device", "cpu", "--preset", "gtpo", "--actor.model_name_or_path", policy, "--data.max_len", 40]
     training += ["--rollout.max_new_tokens", 20, "--data.prompt_dataset", data, "--data.label_key", "label"]
     training += ["--data.apply_chat_template", "--ckpt.output_dir", tmp_path / "o"]
-    done = subprocess.run(
-        [sys.executable, "-m", "openrlhf_gtpo", "doctor", "--json", "--", *map(str, training)],
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
-    assert done.returncode == 1, done.stderr[-3000:]
-    found = json.loads(done.stdout)
+    assert main(["doctor", "--json", "--", *map(str, training)]) == 1
+    output, errors = capsys.readouterr()
+    found = json.loads(output)
     states = {check["name"]: check["state"] for check in found["checks"]}
     assert states == {
         "Python": "ok",
@@ -98,7 +101,7 @@ def test_a_whole_examination_as_a_program_reads_it(policy: Path, written: Callab
     assert f"{data}: 1 of 4 prompts have more than 20 tokens" in said["data: lengths"]
     assert f"{data}: the grader cannot read 1 of 4 references, in line 3" in said["data: references"]
     assert found["summary"] == "2 faults to fix, 1 warning to look at, in 21 checks; 3 skipped."
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in errors
 
 
 def answers(*findings: Finding) -> Callable[[Question, object], list[Finding]]:
