@@ -21,7 +21,7 @@ from typing import Any
 
 from openrlhf_gtpo import openrlhf_internals
 from openrlhf_gtpo.checks import services
-from openrlhf_gtpo.checks.files import check_given, check_named, in_the_files
+from openrlhf_gtpo.checks.files import check_named, in_the_files
 from openrlhf_gtpo.checks.findings import Finding
 from openrlhf_gtpo.checks.flags import check_flags, check_openrlhfs, gpu_faults
 from openrlhf_gtpo.controller.rollouts_file import expected
@@ -139,7 +139,7 @@ def prepare(arguments: Sequence[str]) -> Prepared | None:
         platform.prepare_process()
         settings = settings.changed(platform.sizes(settings.flags, line.given))
     of_flags = check_flags(settings, platform.faults if platform else gpu_faults)
-    _refuse([*of_flags, *check_given(settings), *check_named(settings)])
+    _refuse([*of_flags, *check_named(settings)])
     _refuse(check_openrlhfs(settings))
     wanted = settings.flags["ds.param_dtype"]
     dtype = "bf16" if wanted == "auto" else wanted  # on a GPU, as OpenRLHF's default

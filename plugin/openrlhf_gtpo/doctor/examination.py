@@ -91,9 +91,7 @@ def _of_the_command(
         return findings or [ok("flags", "OpenRLHF and the plugin take all of them.")]
 
     def of_files() -> list[Finding]:
-        findings = [*(files.check_given(settings) if asked.whole else ()), *files.check_named(settings)]
-        findings += files.check_schedules(settings)
-        findings += [*files.check_function(settings), *files.check_guide(settings)]
+        findings = [*files.check_named(settings, asked.whole), *files.check_contents(settings)]
         return findings or [ok("files", "Every model, data set and program that is named is there, or is a hub id.")]
 
     def rewards() -> list[Finding]:
