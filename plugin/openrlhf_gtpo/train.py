@@ -29,7 +29,7 @@ from openrlhf_gtpo.controller.run_record import differing, record_final_weights
 from openrlhf_gtpo.driver import bindings, command_line, presets, run_lock
 from openrlhf_gtpo.driver.cluster import check_cluster
 from openrlhf_gtpo.driver.command_line import PROGRAM, USAGE, FlagError
-from openrlhf_gtpo.driver.cuda_compiler import compiler_faults
+from openrlhf_gtpo.driver.cuda import compiler_fault
 from openrlhf_gtpo.driver.device import choose_device, nodes_of_ray_address
 from openrlhf_gtpo.driver.failures import one_sentence
 from openrlhf_gtpo.driver.orphans import adopt_orphans, reap
@@ -188,8 +188,8 @@ def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
     if platform is None:
         if nodes := nodes_of_ray_address():
             check_cluster(settings, nodes, logical=False)
-        elif faults := compiler_faults():  # the training ranks are on this machine
-            raise SettingsError("\n".join(faults))
+        elif sentence := compiler_fault():  # the training ranks are on this machine
+            raise SettingsError(sentence)
     openrlhf_internals.check()
     # OpenRLHF passes on variables of a Ray job with the job's own values; without this Ray would call that a conflict.
     os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")

@@ -7,7 +7,7 @@ from math_reward.client.settings import check_url, token_of_environment, trusted
 from openrlhf_gtpo.algorithms.table import ESTIMATORS, estimator_flags, ours
 from openrlhf_gtpo.checks.findings import Finding, fault, warning
 from openrlhf_gtpo.driver.command_line import openrlhfs_refusal
-from openrlhf_gtpo.driver.cuda_architectures import architecture_faults
+from openrlhf_gtpo.driver.cuda import architecture_fault
 from openrlhf_gtpo.driver.flags import GUIDE, OF_THE_BONUS, OPENRLHFS, all_flags
 from openrlhf_gtpo.settings import Settings
 
@@ -51,7 +51,7 @@ def faults(settings: Settings) -> list[str]:
 def gpu_faults(settings: Settings) -> list[str]:
     """Settings that only the CPU platform has, and an environment in which DeepSpeed cannot start: one sentence
     each."""
-    sentences = architecture_faults()
+    sentences = list(filter(None, [architecture_fault()]))
     if settings.flags["ds.param_dtype"] == "fp32":
         sentences.append(
             "--ds.param_dtype is fp32, which is for CPUs: OpenRLHF trains on GPUs in bf16 or fp16, so leave it out."

@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 from openrlhf_gtpo.checks.findings import Finding, fault, ok, skipped, warning
 from openrlhf_gtpo.checks.isolated import ProbeFailed, isolated
 from openrlhf_gtpo.driver import memory
-from openrlhf_gtpo.driver.cuda_architectures import architecture_faults
-from openrlhf_gtpo.driver.cuda_compiler import compiler_faults
+from openrlhf_gtpo.driver.cuda import architecture_fault, compiler_fault
 from openrlhf_gtpo.driver.disk import WEIGHT_BYTES, checkpoint_bytes
 from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.settings import Settings
@@ -50,8 +49,8 @@ def check_gpu(device: str, ray_address: str | None) -> Finding:
     if count := torch.cuda.device_count():
         cards = [torch.cuda.get_device_properties(i) for i in range(count)]
         listed = ", ".join(f"{card.name} with {card.total_memory / GIB:.0f} GiB" for card in cards)
-        faults = architecture_faults()
-        return fault("GPU", faults[0]) if faults else ok("GPU", f"{count} visible: {listed}.")
+        sentence = architecture_fault()
+        return fault("GPU", sentence) if sentence else ok("GPU", f"{count} visible: {listed}.")
     if ray_address is not None:
         return ok("GPU", "This machine has none; those of the cluster are in the line about Ray.")
     if torch.version.cuda is None and torch.version.hip is None:
@@ -70,9 +69,8 @@ def check_gpu(device: str, ray_address: str | None) -> Finding:
 
 def check_compiler() -> Finding:
     """Check for the nvcc with which DeepSpeed compiles its optimizer."""
-    faults = compiler_faults()
-    if faults:
-        return fault("compiler", faults[0])
+    if sentence := compiler_fault():
+        return fault("compiler", sentence)
     return ok("compiler", "DeepSpeed's optimizer for GPUs is compiled, or can be.")
 
 
