@@ -24,14 +24,13 @@ def main(argv: Sequence[str]) -> int:
     """Run the command.
 
     Returns:
-        Exit status: 0, 1 if a reference cannot be graded, 2 for a command line that is refused.
+        Exit status: 0, 1 if a reference cannot be graded.
+
+    Raises:
+        SettingsError: the command line is refused.
     """
     args = _parser().parse_args(argv)
-    try:
-        return prepare(args.name, args.source, args.out, args.instruction, split=args.split, drop=args.drop_ungradable)
-    except SettingsError as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-        return 2
+    return prepare(args.name, args.source, args.out, args.instruction, split=args.split, drop=args.drop_ungradable)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -36,17 +36,17 @@ def main(argv: Sequence[str]) -> int:
     """Run the evaluation.
 
     Returns:
-        Exit status: 0, 1 if an error stopped it, 2 for a command line that is refused.
+        Exit status 0.
+
+    Raises:
+        SettingsError: the command line is refused.
+        UserError: a response has no reward or no entropy.
     """
     args = _parser().parse_args(argv)
     try:
         _evaluate(args)
-    except SettingsError as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-        return 2
-    except (UserError, ClientError) as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-        return 1
+    except ClientError as error:
+        raise UserError(str(error)) from None
     return 0
 
 

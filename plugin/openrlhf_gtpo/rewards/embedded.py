@@ -19,6 +19,8 @@ from typing import IO
 
 import httpx
 
+from openrlhf_gtpo.errors import UserError
+
 logger = logging.getLogger("openrlhf_gtpo.rewards.embedded")
 
 START_SECONDS = 120.0  # the first start on a cold disk imports SymPy and FastAPI
@@ -34,8 +36,8 @@ NOT_INHERITED = {
 }
 
 
-class EmbeddedServiceError(RuntimeError):
-    """The embedded reward service could not be started. The message is one sentence that says why."""
+class EmbeddedServiceError(UserError):
+    """The embedded reward service could not be started."""
 
 
 class EmbeddedService:
