@@ -23,7 +23,7 @@ from openrlhf_gtpo import openrlhf_internals
 from openrlhf_gtpo.checks import services
 from openrlhf_gtpo.checks.files import check_named, in_the_files
 from openrlhf_gtpo.checks.findings import Finding
-from openrlhf_gtpo.checks.flags import check_flags, check_openrlhfs, gpu_faults
+from openrlhf_gtpo.checks.flags import check_flags, gpu_faults
 from openrlhf_gtpo.controller.rollouts_file import expected
 from openrlhf_gtpo.controller.run_record import differing, record_final_weights
 from openrlhf_gtpo.driver import bindings, command_line, presets, run_lock
@@ -140,7 +140,6 @@ def prepare(arguments: Sequence[str]) -> Prepared | None:
         settings = settings.changed(platform.sizes(settings.flags, line.given))
     of_flags = check_flags(settings, platform.faults if platform else gpu_faults)
     _refuse([*of_flags, *check_named(settings)])
-    _refuse(check_openrlhfs(settings))
     wanted = settings.flags["ds.param_dtype"]
     dtype = "bf16" if wanted == "auto" else wanted  # on a GPU, as OpenRLHF's default
     dtype, precision = platform.chosen_precision(wanted) if platform else (dtype, dtype)

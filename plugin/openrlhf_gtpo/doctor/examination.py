@@ -86,8 +86,6 @@ def _of_the_command(
 
     def of_flags() -> list[Finding]:
         findings = flags.check_flags(settings, asked.of_the_platform)
-        if not any(finding.state == "fault" for finding in findings):
-            findings += flags.check_openrlhfs(settings)
         return findings or [ok("flags", "OpenRLHF and the plugin take all of them.")]
 
     def of_files() -> list[Finding]:
