@@ -5,8 +5,6 @@ from collections.abc import Sequence
 
 from openrlhf_gtpo.parsing import dispatch
 
-__all__ = ["main"]
-
 COMMANDS = {
     "train": ("openrlhf_gtpo.train", "train with GTPO, GRPO-S or any estimator of OpenRLHF"),
     "eval": ("openrlhf_gtpo.evaluation.command", "Mean@n and Pass@k of a policy with confidence intervals"),

@@ -18,8 +18,6 @@ from typing import Any
 
 from openrlhf_gtpo.errors import UserError
 
-__all__ = ["CLI", "SUPPORTED", "OpenRLHFMismatch", "check", "hierarchize", "plain_class", "rebuilt_as", "source_of"]
-
 SUPPORTED = ((0, 11, 2), (0, 12, 0))
 """Supported versions of OpenRLHF: from the first (included) to the second (excluded)."""
 

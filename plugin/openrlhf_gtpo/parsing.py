@@ -11,8 +11,6 @@ from typing import Any
 from math_reward.nearest import did_you_mean
 from openrlhf_gtpo.errors import SettingsError, UserError
 
-__all__ = ["Parser", "dispatch", "unknown"]
-
 
 class Parser(argparse.ArgumentParser):
     """argparse's, with a suggestion for an unknown flag."""

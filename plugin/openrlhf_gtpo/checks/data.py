@@ -15,8 +15,6 @@ from openrlhf_gtpo.data.tokenizer import rendered
 from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.settings import Settings
 
-__all__ = ["GRADING_SECONDS", "REFERENCES", "check_data", "check_references"]
-
 ROWS, LABELS, REPEATS, LENGTHS, REFERENCES = (
     "data: rows",
     "data: labels",

@@ -17,15 +17,6 @@ from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions
 from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
 from openrlhf_gtpo.settings import Settings
 
-__all__ = [
-    "check_contents",
-    "check_guide",
-    "check_named",
-    "check_positions",
-    "check_template",
-    "in_the_files",
-]
-
 NAME, TEMPLATE = "files", "chat template"
 QUESTION = "What is 6 times 7?"
 

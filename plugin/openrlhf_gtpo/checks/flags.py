@@ -11,8 +11,6 @@ from openrlhf_gtpo.driver.cuda import architecture_fault
 from openrlhf_gtpo.driver.flags import GUIDE, OF_THE_BONUS, OPENRLHFS, all_flags
 from openrlhf_gtpo.settings import Settings
 
-__all__ = ["check_flags", "faults", "gpu_faults", "warnings"]
-
 NAME = "flags"
 
 

@@ -15,20 +15,9 @@ from openrlhf_gtpo.checks.isolated import ProbeFailed, isolated
 from openrlhf_gtpo.driver import memory
 from openrlhf_gtpo.driver.cuda import architecture_fault, compiler_fault
 from openrlhf_gtpo.driver.disk import WEIGHT_BYTES, checkpoint_bytes
+from openrlhf_gtpo.driver.model_size import model_named
 from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.settings import Settings
-
-__all__ = [
-    "RAY_SECONDS",
-    "Cluster",
-    "ask_cluster",
-    "check_compiler",
-    "check_disk",
-    "check_gpu",
-    "check_memory",
-    "check_ray",
-    "parameters",
-]
 
 RAY_SECONDS = 45.0
 CONNECT_SECONDS = 5.0
@@ -229,7 +218,7 @@ def check_memory(settings: Settings) -> Finding:
         return skipped(name, "Not checked: it is about GPUs.")
     if model is None:
         return skipped(name, "Not checked: give --actor.model_name_or_path.")
-    shape = memory.model_named(model)
+    shape = model_named(model)
     if shape is None:
         return skipped(name, f"Not checked: {model} has no config.json here, or is not of a supported kind.")
     flags = settings.flags
@@ -256,7 +245,7 @@ def parameters(folder: Path) -> int:
 
 def _of_its_shape(model: str) -> int:
     """The number of parameters by the model's config.json; 0 if that is not known."""
-    shape = memory.model_named(model)
+    shape = model_named(model)
     return 0 if shape is None else shape.parameters
 
 

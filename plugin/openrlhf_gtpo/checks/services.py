@@ -10,8 +10,6 @@ from openrlhf_gtpo.rewards.embedded import EmbeddedServiceError, start_embedded_
 from openrlhf_gtpo.rewards.probe import ServiceUnusable, ask_known_answers, doubtful_services
 from openrlhf_gtpo.settings import Settings
 
-__all__ = ["check_rewards", "warnings"]
-
 
 def warnings(settings: Settings) -> list[str]:
     """Ask the reward services to grade two known answers, before a run.

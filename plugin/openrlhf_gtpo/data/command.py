@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 from openrlhf_gtpo.parsing import dispatch
 
-__all__ = ["main"]
-
 COMMANDS = {
     "prepare": ("openrlhf_gtpo.data.prepare", "write a data set as prompts and labels, every reference checked"),
 }

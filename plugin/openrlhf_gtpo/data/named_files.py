@@ -8,8 +8,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["data_faults", "is_offline", "model_fault", "python_fault"]
-
 READ_AS_FILES = (".json", ".jsonl", ".csv", ".parquet", ".arrow")
 """Endings of the files that OpenRLHF reads as data."""
 

@@ -14,8 +14,6 @@ from openrlhf_gtpo.data.json_lines import Unreadable, is_lines, lines_of
 from openrlhf_gtpo.errors import SettingsError, reason
 from openrlhf_gtpo.parsing import Parser
 
-__all__ = ["INSTRUCTION", "main", "prepare"]
-
 PROGRAM = "openrlhf-gtpo data prepare"
 INSTRUCTION = r"Please reason step by step, and put your final answer within \boxed{}."
 

@@ -12,8 +12,6 @@ from typing import Any
 from math_reward.json_lines import NoAnswer, NoRow, label_text, object_of
 from openrlhf_gtpo.data.json_lines import lines_of
 
-__all__ = ["Row", "Survey", "read_rows", "survey"]
-
 
 @dataclass
 class Survey:

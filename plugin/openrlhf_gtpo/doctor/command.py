@@ -25,8 +25,6 @@ from openrlhf_gtpo.openrlhf_internals import OpenRLHFMismatch
 from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.settings import MOST_AT_ONCE, Settings
 
-__all__ = ["main"]
-
 PROGRAM = "openrlhf-gtpo doctor"
 
 ALIASES = {

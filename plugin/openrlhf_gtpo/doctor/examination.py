@@ -16,8 +16,6 @@ from openrlhf_gtpo.data import tokenizer
 from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.settings import Settings
 
-__all__ = ["Announce", "Question", "examine"]
-
 
 @dataclass(frozen=True)
 class Question:

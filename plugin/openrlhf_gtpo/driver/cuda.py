@@ -8,8 +8,6 @@ import re
 import subprocess
 from pathlib import Path
 
-__all__ = ["architecture_fault", "compiler_fault"]
-
 ARCHITECTURES = "TORCH_CUDA_ARCH_LIST"
 SKIP_VARIABLE = "DS_SKIP_CUDA_CHECK"
 """Set to 1, DeepSpeed takes any nvcc."""

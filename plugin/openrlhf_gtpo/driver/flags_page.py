@@ -10,8 +10,6 @@ from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
 from openrlhf_gtpo.driver import command_line, presets
 from openrlhf_gtpo.tables import markdown as table
 
-__all__ = ["markdown"]
-
 
 def markdown() -> str:
     """The page: our flags, the estimators and presets, and OpenRLHF's own flags."""

@@ -16,20 +16,9 @@ import os
 import re
 from dataclasses import dataclass
 
-from openrlhf_gtpo.driver.model_size import KNOWN, Model, model_named
+from openrlhf_gtpo.driver.model_size import Model
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.settings import Settings
-
-__all__ = [
-    "KNOWN",
-    "Model",
-    "Need",
-    "gpu_bytes",
-    "model_named",
-    "need",
-    "rows",
-    "warnings",
-]
 
 GIB = 2**30
 GPU_VARIABLE = "GPU_GB"

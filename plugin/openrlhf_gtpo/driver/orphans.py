@@ -11,8 +11,6 @@ import signal
 import time
 from pathlib import Path
 
-__all__ = ["adopt_orphans", "reap"]
-
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 

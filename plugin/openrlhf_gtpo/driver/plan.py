@@ -7,10 +7,9 @@ from openrlhf_gtpo.controller.rollouts_file import expected
 from openrlhf_gtpo.controller.schedule import schedule
 from openrlhf_gtpo.driver import memory
 from openrlhf_gtpo.driver.disk import CHECKPOINT_BYTES, checkpoint_bytes
+from openrlhf_gtpo.driver.model_size import model_named
 from openrlhf_gtpo.settings import Settings
 from openrlhf_gtpo.tables import aligned
-
-__all__ = ["plan"]
 
 NOT_FOR_A_CPU = "not estimated for a CPU: --device gpu plans the run on GPUs, GPU_GB=80 says how large they are"
 
@@ -149,7 +148,7 @@ def _prefill(settings: Settings) -> str:
 def _memory(settings: Settings) -> list[tuple[str, str]]:
     """The memory that the run needs on this machine's GPUs, else on GPUs of GPU_GB, else of 80 GiB."""
     flags = settings.flags
-    model = memory.model_named(str(flags["actor.model_name_or_path"]))
+    model = model_named(str(flags["actor.model_name_or_path"]))
     if model is None:
         return [("memory", "not known: this machine has no config.json of the model, or the model is of another kind")]
     needed = memory.need(model, settings, memory.gpu_bytes())
@@ -160,7 +159,7 @@ def _disk(settings: Settings) -> list[tuple[str, str]]:
     """What the run writes that is large: checkpoints and saved groups."""
     flags = settings.flags
     told = []
-    model = memory.model_named(str(flags["actor.model_name_or_path"]))
+    model = model_named(str(flags["actor.model_name_or_path"]))
     if model is not None and (room := checkpoint_bytes(model.parameters, settings)):
         each, most = CHECKPOINT_BYTES * model.parameters, flags["ckpt.max_num"]
         told.append(f"{room / 1e9:,.0f} GB in {flags['ckpt.path']}: {most} checkpoint(s) of {each / 1e9:,.1f} GB")

@@ -7,8 +7,6 @@ from math_reward.json_lines import NoAnswer, NoRow, label_text, object_of
 from openrlhf_gtpo.data.json_lines import Unreadable, lines_of
 from openrlhf_gtpo.errors import SettingsError
 
-__all__ = ["Benchmark", "Prompt", "load"]
-
 
 @dataclass(frozen=True)
 class Prompt:

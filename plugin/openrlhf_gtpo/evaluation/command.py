@@ -25,8 +25,6 @@ from openrlhf_gtpo.evaluation.sampling import Sample, Sampler, SamplingSettings
 from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.rewards.embedded import start_embedded_service
 
-__all__ = ["main"]
-
 PROGRAM = "openrlhf-gtpo eval"
 RESPONSES_AT_ONCE = 1024
 """Responses that are sampled, graded and saved together; an interruption loses at most these."""

@@ -18,8 +18,6 @@ from openrlhf_gtpo.report.identical import told
 from openrlhf_gtpo.report.page import page
 from openrlhf_gtpo.report.run import read
 
-__all__ = ["main"]
-
 PROGRAM = "openrlhf-gtpo report"
 
 

@@ -10,8 +10,6 @@ from typing import Any
 from openrlhf_gtpo.algorithms.pass_at_k import bootstrap
 from openrlhf_gtpo.report.run import Run, Series
 
-__all__ = ["Change", "Figure", "changes", "comparison", "verdict"]
-
 REWARD_STEPS = 10
 """Without evaluations, the mean reward of this many first steps is compared with that of the last."""
 

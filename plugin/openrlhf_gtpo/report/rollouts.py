@@ -10,8 +10,6 @@ from math_reward.json_lines import Line
 from openrlhf_gtpo.data.json_lines import Unreadable, lines_of
 from openrlhf_gtpo.errors import SettingsError
 
-__all__ = ["SavedGroups", "object_of_line"]
-
 KEYS = ("step", "group", "prompt", "label", "correct", "tokens", "entropy", "shaped_reward", "advantage")
 """What a line of rollouts.jsonl has."""
 

@@ -21,8 +21,6 @@ from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.selftest.result import Part, Result, failed, impossible, passed
 
-__all__ = ["main"]
-
 PROGRAM = "openrlhf-gtpo selftest"
 PAIRS = {"cpu": 3, "gpu": 9}
 LOG_CHARACTERS = 200_000

@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from openrlhf_gtpo.driver.memory import GIB, KNOWN, need, rows, warnings
+from openrlhf_gtpo.driver.memory import GIB, need, rows, warnings
+from openrlhf_gtpo.driver.model_size import KNOWN
 from openrlhf_gtpo.settings import Settings
 
 
