@@ -67,18 +67,6 @@ def test_many_bad_lines_are_counted_and_the_first_five_named(check: Check, writt
     )
 
 
-def test_a_line_that_is_not_utf_8_is_named(check: Check, tmp_path: Path) -> None:
-    path = tmp_path / "data.jsonl"
-    path.write_bytes(b'{"input": "6*7?", "label": "42"}\n{"input": "caf\xe9", "label": "42"}\n')
-    found = check(path)["rows"]
-    assert (found.state, "line 2 is not UTF-8" in found.sentence) == ("fault", True)
-
-
-def test_blank_lines_and_unicodes_line_separators_do_not_shift_the_numbers(check: Check, written: Write) -> None:
-    path = written(GOOD, "", '{"input": "one\u2028two", "label": "1"}', "oops")
-    assert "line 4 is no JSON object" in check(path)["rows"].sentence
-
-
 def test_texts_and_chats_are_prompts_and_numbers_are_labels(check: Check, written: Write) -> None:
     chat = {"input": [{"role": "user", "content": "7*7?"}], "label": 49.0}
     found = check(written(GOOD, chat, {"input": "1/2?", "label": 0.5}))

@@ -40,13 +40,6 @@ def test_what_has_no_meaning_is_refused_in_one_sentence(
     assert words in line
 
 
-def test_a_flag_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["doctor", "--modle", "m"])
-    assert stopped.value.code == 2
-    assert "--modle" in capsys.readouterr().err
-
-
 @pytest.mark.engine
 def test_a_whole_examination_as_a_program_reads_it(policy: Path, written: Callable[..., Path], tmp_path: Path) -> None:
     """Everything but an engine and a cluster, on a data set with one fault of each kind that a model shows."""
