@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo import openrlhf_internals
-from openrlhf_gtpo.checks import services
 from openrlhf_gtpo.checks.files import check_named, in_the_files
 from openrlhf_gtpo.checks.findings import Finding
 from openrlhf_gtpo.checks.flags import check_flags, gpu_faults
@@ -35,6 +34,7 @@ from openrlhf_gtpo.driver.failures import one_sentence
 from openrlhf_gtpo.driver.orphans import adopt_orphans, reap
 from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.rewards.embedded import EmbeddedService, start_embedded_service
+from openrlhf_gtpo.rewards.probe import doubtful_services
 from openrlhf_gtpo.settings import Settings
 
 CLEAN_UP_SECONDS = 20
@@ -154,8 +154,9 @@ def prepare(arguments: Sequence[str]) -> Prepared | None:
 
         print(plan(settings, precision=precision, overridden=expanded.overridden))
         return None
-    for warning in services.warnings(settings):
-        _tell(f"warning: {warning}")
+    if client := settings.reward_client():
+        for doubt in doubtful_services(client):
+            _tell(f"warning: {doubt}")
     return Prepared(settings.with_absolute_paths(), precision)
 
 

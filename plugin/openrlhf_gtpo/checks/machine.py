@@ -127,20 +127,14 @@ def check_ray(address: str | None, device: str, cluster: Cluster | None = None) 
         device: ``cpu`` or ``gpu``.
         cluster: its resources, if it was asked before.
     """
-    if problem := _import_fault():
-        return [fault("Ray", f"It cannot be imported ({problem}): install the Ray that OpenRLHF asks for.")]
+    try:
+        isolated("ray_cluster", {"address": None}, RAY_SECONDS)
+    except ProbeFailed as error:
+        return [fault("Ray", f"It cannot be imported ({error}): install the Ray that OpenRLHF asks for.")]
     here = ok("Ray", "It can be imported.")
     if address is None:
         return [here, skipped("Ray cluster", "Not checked: set RAY_ADDRESS.")]
     return [here, _cluster(address, device, cluster)]
-
-
-def _import_fault() -> str | None:
-    try:
-        isolated("ray_cluster", {"address": None}, RAY_SECONDS)
-    except ProbeFailed as error:
-        return str(error)
-    return None
 
 
 def _cluster(address: str, device: str, cluster: Cluster | None) -> Finding:
@@ -189,7 +183,9 @@ def check_disk(settings: Settings) -> Finding:
         )
     free = shutil.disk_usage(place).free
     has = f"{out} can be written, and {free / GIB:,.1f} GiB are free there"
-    weights = 0 if model is None else parameters(Path(model)) or _of_its_shape(model)
+    weights = 0 if model is None else parameters(Path(model))
+    if model is not None and not weights and (shape := model_named(model)):
+        weights = shape.parameters
     if not weights:
         return ok("disk", f"{has}; the size of the policy, to compare that with what checkpoints need, is not known.")
     kept, states = settings.flags["ckpt.max_num"], checkpoint_bytes(weights, settings)
@@ -241,12 +237,6 @@ def parameters(folder: Path) -> int:
         path.stat().st_size // 2
         for path in folder.glob("pytorch_model*.bin")  # 2 bytes each, as usual
     )
-
-
-def _of_its_shape(model: str) -> int:
-    """The number of parameters by the model's config.json; 0 if that is not known."""
-    shape = model_named(model)
-    return 0 if shape is None else shape.parameters
 
 
 def _in_safetensors(path: Path) -> int:

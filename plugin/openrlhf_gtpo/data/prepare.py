@@ -103,14 +103,10 @@ def prepare(
     if bad and drop:
         lines = [line for number, line in enumerate(lines, 1) if number not in bad]
         _write(path, lines)
-    print(f"{path}: {len(lines)} prompts; {repeated} repeated ones left out; {_word(bad, drop)}")
+    graded = f"{len(bad)} references cannot be graded" if bad else "every reference can be graded"
+    left_out = " and were left out" if bad and drop else ""
+    print(f"{path}: {len(lines)} prompts; {repeated} repeated ones left out; {graded}{left_out}")
     return 1 if bad and not drop else 0
-
-
-def _word(bad: dict[int, str], drop: bool) -> str:
-    if not bad:
-        return "every reference can be graded"
-    return f"{len(bad)} references cannot be graded" + (" and were left out" if drop else "")
 
 
 def _write(path: Path, lines: list[dict[str, str]]) -> None:

@@ -189,11 +189,10 @@ def _fill(
 
 
 def _graded(client: Client, part: list[tuple[int, Prompt]], samples: list[list[Sample]]) -> list[list[Result]]:
-    items = [_item(prompt, sample) for (_, prompt), group in zip(part, samples, strict=True) for sample in group]
+    items = [
+        Item(sample.text, prompt.reference, "\n".join(message["content"] for message in prompt.messages))
+        for (_, prompt), group in zip(part, samples, strict=True)
+        for sample in group
+    ]
     results = (result for result in client.grade_many(items) if isinstance(result, Result))
     return [[next(results) for _ in group] for group in samples]
-
-
-def _item(prompt: Prompt, sample: Sample) -> Item:
-    text = "\n".join(message["content"] for message in prompt.messages)
-    return Item(completion=sample.text, reference=prompt.reference, prompt=text)
