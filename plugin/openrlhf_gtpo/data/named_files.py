@@ -105,7 +105,7 @@ def _data_fault(flag: str, name: str, offline: bool) -> str | None:
 def _hub_fault(
     flag: str, name: str, kind: str, what: str, is_cached: Callable[[str], bool], offline: bool, fix: str
 ) -> str | None:
-    """One sentence if a name of which there is nothing here is no hub id, or one that cannot be had offline."""
+    """One sentence for a name that is not here, if it is no hub id or, offline, if the cache does not have it."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id
 
