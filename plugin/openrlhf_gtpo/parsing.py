@@ -11,6 +11,8 @@ from typing import Any
 from math_reward.nearest import did_you_mean
 from openrlhf_gtpo.errors import SettingsError, UserError
 
+Commands = Mapping[str, tuple["str | Commands", str]]
+
 
 class Parser(argparse.ArgumentParser):
     """argparse's, with a suggestion for an unknown flag."""
@@ -47,14 +49,14 @@ def unknown(
     return sentences
 
 
-def dispatch(program: str, description: str, commands: Mapping[str, tuple[str, str]], argv: Sequence[str]) -> int:
+def dispatch(program: str, description: str, commands: Commands, argv: Sequence[str]) -> int:
     """Run one of several commands.
 
     Args:
         program: its name, as people type it.
         description: one line for its help.
-        commands: name -> the module whose ``main`` takes the rest of the command line, and a line for the help. Only
-            the module of the chosen command is imported.
+        commands: name -> the module whose ``main`` takes the rest of the command line, or further commands; and a line
+            for the help. Only the module of the chosen command is imported.
         argv: the command's name and its arguments.
 
     Returns:
@@ -72,7 +74,9 @@ def dispatch(program: str, description: str, commands: Mapping[str, tuple[str, s
     first = list(argv[:1])
     if first and not first[0].startswith("-") and first[0] not in commands:
         parser.error(f"There is no command {first[0]}{did_you_mean(first[0], commands, '--help lists them')}")
-    module = commands[parser.parse_args(first).command][0]
+    module, what = commands[parser.parse_args(first).command]
+    if not isinstance(module, str):
+        return dispatch(f"{program} {first[0]}", what, module, argv[1:])
     try:
         return importlib.import_module(module).main(list(argv[1:]))
     except (SettingsError, UserError) as error:
