@@ -176,7 +176,7 @@ def test_no_command_takes_what_is_no_answer(path: Path, label: Any) -> None:
     row = {"input": "6*7?", "label": label}
     path.write_text(json.dumps(row))
     assert sum(map(len, survey(path, "input", "label").bad_labels.values())) == 1
-    with pytest.raises(SettingsError, match="line 1: 'label' is "):
+    with pytest.raises(SettingsError, match="line 1: it has a 'label' that is "):
         load(path, "input", "label")
     with pytest.raises(UnknownFormat, match="its reference answer is "):
         prepared("other", row)

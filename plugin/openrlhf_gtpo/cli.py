@@ -3,14 +3,15 @@
 import sys
 from collections.abc import Sequence
 
-from openrlhf_gtpo.parsing import dispatch
+from openrlhf_gtpo.parsing import Commands, dispatch
 
-__all__ = ["main"]
-
-COMMANDS = {
+COMMANDS: Commands = {
     "train": ("openrlhf_gtpo.train", "train with GTPO, GRPO-S or any estimator of OpenRLHF"),
     "eval": ("openrlhf_gtpo.evaluation.command", "Mean@n and Pass@k of a policy with confidence intervals"),
-    "data": ("openrlhf_gtpo.data.command", "prompts and labels from a data set, every reference checked"),
+    "data": (
+        {"prepare": ("openrlhf_gtpo.data.prepare", "write a data set as prompts and labels, every reference checked")},
+        "prompts and labels from a data set, every reference checked",
+    ),
     "report": ("openrlhf_gtpo.report.command", "curves and the token view of one or several runs, as one HTML file"),
     "doctor": ("openrlhf_gtpo.doctor.command", "what to fix before training"),
     "selftest": (

@@ -1,7 +1,5 @@
 """The errors that end a run with one sentence instead of a traceback, and the words of other errors in a sentence."""
 
-__all__ = ["SettingsError", "UserError", "reason"]
-
 
 class UserError(RuntimeError):
     """One sentence says what is wrong and what to do. The driver prints it and stops, without a traceback."""

@@ -18,8 +18,6 @@ from typing import Any
 
 from openrlhf_gtpo.errors import UserError
 
-__all__ = ["CLI", "SUPPORTED", "OpenRLHFMismatch", "check", "hierarchize", "plain_class", "rebuilt_as", "source_of"]
-
 SUPPORTED = ((0, 11, 2), (0, 12, 0))
 """Supported versions of OpenRLHF: from the first (included) to the second (excluded)."""
 
@@ -172,7 +170,9 @@ def check() -> str:
         raise OpenRLHFMismatch(
             f"OpenRLHF is not installed; the plugin fits {low} up to {high} (excluded): {install}"
         ) from None
-    if not SUPPORTED[0] <= _release(installed) < SUPPORTED[1]:
+    from packaging.version import Version
+
+    if not SUPPORTED[0] <= Version(installed).release < SUPPORTED[1]:
         raise OpenRLHFMismatch(
             f"Found OpenRLHF {installed}, but the plugin fits {low} up to {high} (excluded): {install}"
         )
@@ -186,12 +186,6 @@ def check() -> str:
         for attribute in attributes:
             _look_up(target, attribute, installed, install)
     return installed
-
-
-def _release(text: str) -> tuple[int, ...]:
-    from packaging.version import Version
-
-    return Version(text).release
 
 
 def _look_up(module: Any, attribute: str, installed: str, install: str) -> None:

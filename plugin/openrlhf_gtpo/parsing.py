@@ -1,14 +1,17 @@
-"""The parser of our commands: for a flag or a sub-command that does not exist it suggests the nearest."""
+"""The parser of our commands: for a flag or a sub-command that does not exist it suggests the nearest. How they end:
+an error of ours is one sentence and an exit status."""
 
 import argparse
 import importlib
+import sys
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from math_reward.nearest import did_you_mean
+from openrlhf_gtpo.errors import SettingsError, UserError
 
-__all__ = ["Parser", "dispatch", "unknown"]
+Commands = Mapping[str, tuple["str | Commands", str]]
 
 
 class Parser(argparse.ArgumentParser):
@@ -46,18 +49,18 @@ def unknown(
     return sentences
 
 
-def dispatch(program: str, description: str, commands: Mapping[str, tuple[str, str]], argv: Sequence[str]) -> int:
+def dispatch(program: str, description: str, commands: Commands, argv: Sequence[str]) -> int:
     """Run one of several commands.
 
     Args:
         program: its name, as people type it.
         description: one line for its help.
-        commands: name -> the module whose ``main`` takes the rest of the command line, and a line for the help. Only
-            the module of the chosen command is imported.
+        commands: name -> the module whose ``main`` takes the rest of the command line, or further commands; and a line
+            for the help. Only the module of the chosen command is imported.
         argv: the command's name and its arguments.
 
     Returns:
-        The command's exit status.
+        The command's exit status; 2, with the sentence, after a SettingsError, and 1 after a UserError.
 
     Raises:
         SystemExit: 0 after ``--help``; 2, with a sentence, for a command that does not exist.
@@ -71,5 +74,11 @@ def dispatch(program: str, description: str, commands: Mapping[str, tuple[str, s
     first = list(argv[:1])
     if first and not first[0].startswith("-") and first[0] not in commands:
         parser.error(f"There is no command {first[0]}{did_you_mean(first[0], commands, '--help lists them')}")
-    module = commands[parser.parse_args(first).command][0]
-    return importlib.import_module(module).main(list(argv[1:]))
+    module, what = commands[parser.parse_args(first).command]
+    if not isinstance(module, str):
+        return dispatch(f"{program} {first[0]}", what, module, argv[1:])
+    try:
+        return importlib.import_module(module).main(list(argv[1:]))
+    except (SettingsError, UserError) as error:
+        print(f"{program} {first[0]}: error: {error}", file=sys.stderr)
+        return 2 if isinstance(error, SettingsError) else 1

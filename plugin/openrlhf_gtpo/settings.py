@@ -17,8 +17,6 @@ from math_reward.client import Settings as ClientSettings
 from openrlhf_gtpo.algorithms.table import Flag
 from openrlhf_gtpo.openrlhf_internals import hierarchize
 
-__all__ = ["MOST_AT_ONCE", "GuideSettings", "RolloutSettings", "Settings"]
-
 MOST_AT_ONCE = 1024
 """The default of ``--vllm.max_num_seqs`` is never higher: vLLM's own limit for batches on large GPUs."""
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["aligned", "markdown"]
-
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Columns as wide as their widest cell, two spaces between them, a line a row.

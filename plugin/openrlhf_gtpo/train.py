@@ -20,21 +20,21 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo import openrlhf_internals
-from openrlhf_gtpo.checks import services
-from openrlhf_gtpo.checks.files import check_given, check_named, in_the_files
+from openrlhf_gtpo.checks.files import check_named, in_the_files
 from openrlhf_gtpo.checks.findings import Finding
-from openrlhf_gtpo.checks.flags import check_flags, check_openrlhfs, gpu_faults
+from openrlhf_gtpo.checks.flags import check_flags, gpu_faults
 from openrlhf_gtpo.controller.rollouts_file import expected
 from openrlhf_gtpo.controller.run_record import differing, record_final_weights
 from openrlhf_gtpo.driver import bindings, command_line, presets, run_lock
 from openrlhf_gtpo.driver.cluster import check_cluster
 from openrlhf_gtpo.driver.command_line import PROGRAM, USAGE, FlagError
-from openrlhf_gtpo.driver.cuda_compiler import compiler_faults
+from openrlhf_gtpo.driver.cuda import compiler_fault
 from openrlhf_gtpo.driver.device import choose_device, nodes_of_ray_address
 from openrlhf_gtpo.driver.failures import one_sentence
 from openrlhf_gtpo.driver.orphans import adopt_orphans, reap
 from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.rewards.embedded import EmbeddedService, start_embedded_service
+from openrlhf_gtpo.rewards.probe import doubtful_services
 from openrlhf_gtpo.settings import Settings
 
 CLEAN_UP_SECONDS = 20
@@ -139,8 +139,7 @@ def prepare(arguments: Sequence[str]) -> Prepared | None:
         platform.prepare_process()
         settings = settings.changed(platform.sizes(settings.flags, line.given))
     of_flags = check_flags(settings, platform.faults if platform else gpu_faults)
-    _refuse([*of_flags, *check_given(settings), *check_named(settings)])
-    _refuse(check_openrlhfs(settings))
+    _refuse([*of_flags, *check_named(settings)])
     wanted = settings.flags["ds.param_dtype"]
     dtype = "bf16" if wanted == "auto" else wanted  # on a GPU, as OpenRLHF's default
     dtype, precision = platform.chosen_precision(wanted) if platform else (dtype, dtype)
@@ -155,8 +154,9 @@ def prepare(arguments: Sequence[str]) -> Prepared | None:
 
         print(plan(settings, precision=precision, overridden=expanded.overridden))
         return None
-    for warning in services.warnings(settings):
-        _tell(f"warning: {warning}")
+    if client := settings.reward_client():
+        for doubt in doubtful_services(client):
+            _tell(f"warning: {doubt}")
     return Prepared(settings.with_absolute_paths(), precision)
 
 
@@ -188,8 +188,8 @@ def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
     if platform is None:
         if nodes := nodes_of_ray_address():
             check_cluster(settings, nodes, logical=False)
-        elif faults := compiler_faults():  # the training ranks are on this machine
-            raise SettingsError("\n".join(faults))
+        elif sentence := compiler_fault():  # the training ranks are on this machine
+            raise SettingsError(sentence)
     openrlhf_internals.check()
     # OpenRLHF passes on variables of a Ray job with the job's own values; without this Ray would call that a conflict.
     os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")

@@ -14,9 +14,12 @@ from typing import Any
 
 import psutil
 
+from openrlhf_gtpo.cpu.rehearsal import ONE_MACHINE
 from openrlhf_gtpo.glossary.entries import describe
 from openrlhf_gtpo.report.identical import compare, where
 from openrlhf_gtpo.report.run import read
+
+from .. import preloaded
 
 PROMPTS, SAMPLES = 16, 8
 
@@ -59,11 +62,15 @@ class Run:
         return self
 
 
+def shared_cluster() -> dict[str, str]:
+    """Environment of a run whose subject is not the Ray cluster."""
+    return {"RAY_ADDRESS": preloaded.ray_address(), ONE_MACHINE: "1"}
+
+
 def command(
     policy: Path, folder: Path, estimator: str, steps: int, *flags: str, program: tuple[str, ...]
 ) -> list[str]:
     return [
-        sys.executable,
         *program,
         "--device=cpu",
         f"--actor.model_name_or_path={policy / 'model'}",
@@ -92,7 +99,12 @@ def command(
 
 class Training:
     """A run that goes on. Its processes are found again by a mark in their environment, also when they lost their
-    parent."""
+    parent; a preloaded run's, whose environment is that of the process they are forks of, by their ancestor.
+
+    Args:
+        is_preloaded: start as a fork. A driver that is sent a signal is a process of its own.
+        own_cluster: start Ray as a run does by itself; else use the preloaded cluster.
+    """
 
     def __init__(
         self,
@@ -101,18 +113,23 @@ class Training:
         estimator: str,
         steps: int,
         *flags: str,
+        is_preloaded: bool = False,
+        own_cluster: bool = True,
         program: tuple[str, ...] = ("-m", "openrlhf_gtpo.train"),
         **environment: str,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        self.mark = f"OPENRLHF_GTPO_TEST_RUN={folder}"
         self.log = (folder / "log").open("w+")
+        python = preloaded.python() if is_preloaded else sys.executable
+        cluster = {} if own_cluster else shared_cluster()
+        self.descendants = preloaded.descendants if is_preloaded else list
+        self.older = set(self.descendants())
         self.process = subprocess.Popen(
-            command(policy, folder, estimator, steps, *flags, program=program),
+            [python, *command(policy, folder, estimator, steps, *flags, program=program)],
             stdout=self.log,
             stderr=subprocess.STDOUT,
-            env={**os.environ, "OPENRLHF_GTPO_TEST_RUN": str(folder), **environment},
+            env={**os.environ, "OPENRLHF_GTPO_TEST_RUN": str(folder), **cluster, **environment},
             start_new_session=True,
         )
 
@@ -131,8 +148,8 @@ class Training:
             time.sleep(0.2)
 
     def processes(self) -> list[psutil.Process]:
-        """Every process that has this run's mark, whoever its parent is by now."""
-        found = []
+        """Every process of this run, whoever its parent is by now."""
+        found = [process for process in self.descendants() if process not in self.older]
         for process in psutil.process_iter():
             try:
                 if process.environ().get("OPENRLHF_GTPO_TEST_RUN") == str(self.folder):
@@ -201,5 +218,6 @@ def weight_files(run: Run) -> list[Path]:
 
 
 def train(policy: Path, folder: Path, estimator: str, steps: int, *flags: str, **kwargs: Any) -> Run:
-    """Run to the end."""
+    """Run to the end, on the preloaded cluster unless told otherwise."""
+    kwargs = {"is_preloaded": True, "own_cluster": False} | kwargs
     return Training(policy, folder, estimator, steps, *flags, **kwargs).end()

@@ -14,6 +14,7 @@ import yaml
 
 from openrlhf_gtpo.cpu.precision import param_dtype
 
+from .. import preloaded
 from .loop import GAP
 from .ray_cluster import RAY, RayCluster, free_ports
 
@@ -93,7 +94,7 @@ def test_a_submitted_job_trains_over_two_nodes_and_keeps_its_secret(
 ) -> None:
     url, file, token = reward_service
     environment = {
-        "PYTHON": sys.executable,
+        "PYTHON": preloaded.python(),
         "DEVICE": "cpu",
         "GPUS": "1",
         "MODEL": str(policy / "model"),
@@ -125,7 +126,7 @@ def test_a_submitted_job_trains_over_two_nodes_and_keeps_its_secret(
 def test_a_job_over_several_nodes_without_a_reward_service_is_told_to_start_one(
     cluster: RayCluster, policy: Path, tmp_path: Path
 ) -> None:
-    environment = {"PYTHON": sys.executable, "DEVICE": "cpu", "GPUS": "1", "MODEL": str(policy / "model")}
+    environment = {"PYTHON": preloaded.python(), "DEVICE": "cpu", "GPUS": "1", "MODEL": str(policy / "model")}
     environment |= {"DATA": str(policy / "train.jsonl"), "OUT": str(tmp_path / "out")}
     done = submit(cluster, environment, *small(policy), cwd=tmp_path)
     assert done.returncode != 0
@@ -141,7 +142,7 @@ EVENT = re.compile(r"(\d+\.\d+) on logical GPU (\w+:\d+): (engine|policy) (.+)")
 
 def rehearsed(script: str, policy: Path, folder: Path, *flags: str) -> str:
     """What a GPU script prints with REHEARSE=1; its files are in ``folder / "out"``."""
-    environment = {"REHEARSE": "1", "OUT": str(folder / "out"), "PYTHON": sys.executable, "RAY_DEDUP_LOGS": "0"}
+    environment = {"REHEARSE": "1", "OUT": str(folder / "out"), "PYTHON": preloaded.python(), "RAY_DEDUP_LOGS": "0"}
     environment |= {"MODEL": str(policy / "model"), "DATA": str(policy / "train.jsonl")}
     unset = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "GPU_GB", "SIZE")}
     done = subprocess.run(
@@ -207,7 +208,7 @@ TRAINING = [("engine", "sleeps"), ("policy", "is awake"), ("policy", "sleeps")]
 def test_a_rehearsal_of_the_32b_model_places_every_actor_on_64_logical_gpus() -> None:
     done = subprocess.run(
         ["bash", str(ROOT / "launch" / "train_grpo_s.sh")],
-        env={**os.environ, "REHEARSE": "1", "SIZE": "32b", "PYTHON": sys.executable},
+        env={**os.environ, "REHEARSE": "1", "SIZE": "32b", "PYTHON": preloaded.python()},
         capture_output=True,
         text=True,
         timeout=300,

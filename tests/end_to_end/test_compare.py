@@ -1,6 +1,7 @@
 """The study: what it computes from runs, checked by hand, and a small one with the real loop that is interrupted."""
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -18,6 +19,9 @@ import gates  # noqa: E402
 import results  # noqa: E402
 from gates import Row  # noqa: E402
 from openrlhf_gtpo.report.run import Run  # noqa: E402
+
+from .. import preloaded  # noqa: E402
+from .loop import shared_cluster  # noqa: E402
 
 task = gates.TASK
 
@@ -132,7 +136,8 @@ def small_study(policy: Path, out: Path) -> subprocess.Popen[str]:
     flags = ["--start", str(policy), "--algorithms", "dapo,gtpo", "--seeds", "1", "--steps", "2", "--jobs", "1"]
     flags += ["--final_prompts", "16", "--out", str(out)]
     return subprocess.Popen(
-        [sys.executable, str(ROOT / "launch" / "compare" / "study.py"), *flags],
+        [preloaded.python(), str(ROOT / "launch" / "compare" / "study.py"), *flags],
+        env={**os.environ, **shared_cluster()},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

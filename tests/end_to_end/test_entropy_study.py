@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import json
 import math
+import os
 import random
 import re
 import signal
@@ -29,6 +30,9 @@ import wordings  # noqa: E402
 from math_reward.grader import Verdict, grade  # noqa: E402
 from openrlhf_gtpo.report.run import Run  # noqa: E402
 from record import Record  # noqa: E402
+
+from .. import preloaded  # noqa: E402
+from .loop import shared_cluster  # noqa: E402
 
 DESIGN = entropy_study.DESIGN
 NAMES = {arm.key: arm.title for arm in DESIGN.arms}
@@ -383,7 +387,8 @@ def small_study(policy: Path, out: Path) -> "subprocess.Popen[str]":
     code = SMALL.format(paths=[str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")])
     flags = ["--arms", "gtpo_1,gtpo_shuffled_1", "--seeds", "1", "--steps", "2", "--jobs", "1"]
     return subprocess.Popen(
-        [sys.executable, "-c", code, *flags, "--start", str(policy), "--out", str(out)],
+        [preloaded.python(), "-c", code, *flags, "--start", str(policy), "--out", str(out)],
+        env={**os.environ, **shared_cluster()},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -2,16 +2,17 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from .. import preloaded
 
 
 def evaluate(policy: Path, out: Path, prompts: int) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [
-            *(sys.executable, "-c", "import sys; from openrlhf_gtpo.cli import main; sys.exit(main())", "eval"),
+            *(preloaded.python(), "-c", "import sys; from openrlhf_gtpo.cli import main; sys.exit(main())", "eval"),
             *("--model", str(policy / "model"), "--data", str(policy / "train.jsonl"), "--out", str(out)),
             *("--n", "4", "--k", "1,2,4", "--max_new_tokens", "40", "--device", "cpu", "--max_prompts", str(prompts)),
         ],

@@ -147,12 +147,13 @@ def story(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Story:
         flags = [f"--reward.remote_url=http://127.0.0.1:{free_port()},{before.url}/v1/grade", "--reward.batch_size=16"]
         flags += ["--reward.deadline=120", f"--shaping.save_rollouts={PROMPTS}"]
         flags += ["--ckpt.save_steps=1", "--ckpt.max_num=2", f"--ckpt.path={folder / 'state'}"]
-        training = Training(policy, folder, "gtpo", STEPS, *flags)
+        training = Training(policy, folder, "gtpo", STEPS, *flags, is_preloaded=True)
         last_words = []
 
         def resume() -> Training:
             done = len(training.metrics())
-            resumed = Training(policy, folder, "gtpo", STEPS, *flags, "--ckpt.load_enable", MATH_REWARD_TOKEN=token)
+            again = [*flags, "--ckpt.load_enable"]
+            resumed = Training(policy, folder, "gtpo", STEPS, *again, is_preloaded=True, MATH_REWARD_TOKEN=token)
             resumed.wait_for_steps(done + 1)
             return resumed
 
@@ -250,7 +251,7 @@ def full(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Full:
     with FakeRewardServer(always=fails_once) as server:
         flags = [f"--reward.remote_url={server.url}/v1/grade", "--reward.on_failure=drop_group"]
         flags += [f"--shaping.save_rollouts={PROMPTS}", "--ckpt.save_steps=1", f"--ckpt.path={folder / 'state'}"]
-        training = Training(policy, folder, "gtpo", 30, *flags)
+        training = Training(policy, folder, "gtpo", 30, *flags, is_preloaded=True)
         try:
             training.wait_for_steps(2)
             metrics = folder / "metrics.jsonl"

@@ -120,7 +120,7 @@ def solved(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     file.write_text("".join(json.dumps(row) + "\n" for row in solutions))
     flags = [f"--guide.solutions={file}", "--guide.ratio_shaping=0.1", "--shaping.save_rollouts=4", OTHER_PRECISION]
     with another_ray_cluster():
-        return train(policy, folder / "run", "grpo_s", 2, *flags).check()
+        return train(policy, folder / "run", "grpo_s", 2, *flags, own_cluster=True).check()
 
 
 def test_worked_solutions_guide_with_the_policys_own_probability_as_ratio(solved: Run) -> None:

@@ -2,16 +2,17 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from .. import preloaded
 
 pytestmark = pytest.mark.engine
 
 
 def test_kernel_loop_and_resume_pass_on_a_cpu(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "openrlhf_gtpo", "selftest", "--device", "cpu", "--out", str(tmp_path)]
+    command = [preloaded.python(), "-m", "openrlhf_gtpo", "selftest", "--device", "cpu", "--out", str(tmp_path)]
     done = subprocess.run([*command, "--only", "kernel,loop,resume"], capture_output=True, text=True, timeout=800)
 
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]

@@ -13,6 +13,8 @@ from types import ModuleType
 
 import pytest
 
+from .. import preloaded
+
 FOLDER = Path(__file__).parent
 
 
@@ -131,7 +133,7 @@ def test_the_table_of_rollouts_is_in_pairs(capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.engine
 def test_interrupted_responses_have_the_entropies_of_a_forward_pass(tmp_path: Path) -> None:
-    command = [sys.executable, str(FOLDER / "preemption.py"), "--device", "cpu", "--out", str(tmp_path)]
+    command = [preloaded.python(), str(FOLDER / "preemption.py"), "--device", "cpu", "--out", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     found = json.loads((tmp_path / "preemption.json").read_text())

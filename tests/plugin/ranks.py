@@ -4,9 +4,10 @@ import json
 import os
 import socket
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
+
+from .. import preloaded
 
 
 def run(ranks: int, script: Path, *arguments: object) -> list[Any]:
@@ -17,7 +18,7 @@ def run(ranks: int, script: Path, *arguments: object) -> list[Any]:
     common = {**os.environ, "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     started = [
         subprocess.Popen(
-            [sys.executable, str(script), *map(str, arguments)],
+            [preloaded.python(), str(script), *map(str, arguments)],
             env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

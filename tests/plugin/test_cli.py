@@ -40,7 +40,7 @@ def test_what_does_not_exist_is_named_with_the_nearest_after_the_usage(
 
 
 def test_help_lists_every_command_and_imports_none() -> None:
-    modules = sorted(module for module, _ in COMMANDS.values())
+    modules = sorted(module for module, _ in COMMANDS.values() if isinstance(module, str))
     program = (
         "import sys\n"
         "from openrlhf_gtpo.cli import main\n"

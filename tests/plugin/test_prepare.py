@@ -62,6 +62,16 @@ def test_a_command_line_without_sizes_is_one_trainer_and_one_engine_on_a_cpu(
     assert not Path("out").exists(), "a dry run makes nothing and locks nothing"
 
 
+def test_a_plan_says_what_overrides_the_preset_and_with_what_weights_it_trains(
+    prepare: Prepare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare("--dry-run", shaping__alpha2="0.2")
+    told = capsys.readouterr().out
+    assert re.search(r"^preset +gtpo, except --shaping.alpha2$", told, re.MULTILINE)
+    assert "gtpo, alpha1 1.0, alpha2 0.2, over group, scope group, weights entropy" in told
+    assert re.search(r"^rewards +the built-in reward service$", told, re.MULTILINE)
+
+
 @pytest.mark.parametrize("how", [["--dry-run"], []])
 def test_a_dry_run_and_a_real_one_refuse_the_same_and_all_of_it_at_once(prepare: Prepare, how: list[str]) -> None:
     Path("rewards.py").mkdir()
@@ -106,12 +116,13 @@ def test_a_dry_run_looks_into_the_data_as_a_real_run_does(
 @pytest.mark.parametrize(
     ("flag", "said"),
     [
-        ("actor__model_name_or_path", "No --actor.model_name_or_path: name the policy, a folder or a hub id."),
-        ("data__prompt_dataset", "No --data.prompt_dataset: name the prompts, such as a .jsonl file."),
+        ("actor__model_name_or_path", "No --actor.model_name_or_path: name the policy"),
+        ("data__prompt_dataset", "No --data.prompt_dataset: name the prompts"),
     ],
 )
 def test_a_policy_and_prompts_have_to_be_named(prepare: Prepare, flag: str, said: str) -> None:
-    assert refused(prepare, **{flag: None}) == [said]
+    (sentence,) = refused(prepare, **{flag: None})
+    assert sentence.startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -143,9 +154,8 @@ def test_a_token_file_that_is_not_there_is_refused_before_ray_starts(
 ) -> None:
     monkeypatch.delenv("MATH_REWARD_TOKEN", raising=False)
     monkeypatch.setenv("MATH_REWARD_TOKEN_FILE", "/no/token")
-    assert refused(prepare, "--dry-run") == [
-        "/no/token, the file of MATH_REWARD_TOKEN_FILE, cannot be read: No such file or directory."
-    ]
+    (sentence,) = refused(prepare, "--dry-run")
+    assert sentence.startswith("/no/token, the file of MATH_REWARD_TOKEN_FILE, cannot be read")
 
 
 def test_what_is_prepared_has_absolute_folders_and_the_presets_name(prepare: Prepare, tmp_path: Path) -> None:
@@ -191,21 +201,16 @@ def test_a_second_run_in_a_folder_ends_with_one_sentence_and_starts_nothing(prep
         )
     assert done.returncode == 2
     assert done.stdout == ""
-    # The sentence as it is in test_run_lock.py. Read here, the lock's file would be closed, and the lock gone with it.
-    assert re.fullmatch(
-        rf"openrlhf-gtpo train: error: --ckpt.output_dir {tmp_path / 'out'}: another run writes there \(process "
-        rf"{os.getpid()} on \S+ since [^)]+\): wait for it, stop it, or name another folder\.\n",
-        done.stderr,
-    )
+    (sentence,) = done.stderr.splitlines()
+    assert sentence.startswith(f"openrlhf-gtpo train: error: --ckpt.output_dir {tmp_path / 'out'}: another run writes")
+    assert f"(process {os.getpid()} on " in sentence
 
 
 @pytest.mark.parametrize("how", [["--dry-run"], []])
 def test_a_schedule_that_there_is_none_of_is_refused_with_the_nearest(prepare: Prepare, how: list[str]) -> None:
     (sentence,) = refused(prepare, *how, actor__lr_scheduler="cosin", train__max_steps="3")
-    assert sentence == (
-        "--actor.lr_scheduler is cosin, which transformers does not have: did you mean cosine or "
-        "cosine_with_min_lr or cosine_with_restarts?"
-    )
+    assert sentence.startswith("--actor.lr_scheduler is cosin, ")
+    assert "did you mean cosine or " in sentence
     assert prepare("--actor.lr_scheduler", "constant") is not None
 
 
@@ -215,13 +220,14 @@ SHAPING = Path(__file__).resolve().parents[2] / "docs" / "examples" / "shaping_f
 def test_a_shaping_function_is_tried_on_small_groups_before_anything_starts(prepare: Prepare) -> None:
     named = {"preset": "grpo", "algo__advantage__estimator": "function"}
     Path("mine.py").write_text("def mine(entropy, logprob, mask, correct, reward, group):\n    return reward\n")
-    (sentence,) = refused(prepare, **named, shaping__function="mine.py:mine")
-    assert re.fullmatch(r"--shaping.function: mine.py:mine returned torch.float32 of shape \(32,\), .*\.", sentence)
-    (sentence,) = refused(prepare, **named, shaping__function="nothing.py:mine")
-    assert re.fullmatch(r"--shaping.function: /\S+/nothing.py does not exist: .*\.", sentence)
-    (sentence,) = refused(prepare, **named, shaping__function="mine.py")
-    assert sentence.startswith("--shaping.function: ")
-    assert "write FILE.py:NAME" in sentence
+    for function, words in (
+        ("mine.py:mine", "mine.py:mine returned torch.float32 of shape (32,), "),
+        ("nothing.py:mine", "nothing.py does not exist: "),
+        ("mine.py", "write FILE.py:NAME"),
+    ):
+        (sentence,) = refused(prepare, **named, shaping__function=function)
+        assert sentence.startswith("--shaping.function: ")
+        assert words in sentence
     assert prepare("--dry-run", **named, shaping__function=f"{SHAPING}:surprise") is None
 
 
@@ -230,18 +236,16 @@ def test_more_tokens_than_the_model_has_positions_are_refused_before_an_engine_d
     prepare: Prepare, how: list[str], tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = json.loads((tiny_model / "config.json").read_text())["max_position_embeddings"]
-    found = refused(prepare, *how, data__max_len=str(most + 1))
-    assert found == [
-        f"--data.max_len is {most + 1:,}, but the model {tiny_model} has {most:,} positions (max_position_embeddings "
-        f"in its config.json): give at most {most}, or a model with more."
-    ]
+    (sentence,) = refused(prepare, *how, data__max_len=str(most + 1))
+    assert sentence.startswith(f"--data.max_len is {most + 1:,}, but the model {tiny_model} has {most:,} positions")
+    assert f"give at most {most}, or a model with more." in sentence
     assert prepare("--dry-run", data__max_len=str(most)) is None
     monkeypatch.setenv("VLLM_ALLOW_LONG_MAX_MODEL_LEN", "1")
     assert prepare("--dry-run", data__max_len=str(most + 1)) is None
 
 
 def test_a_flag_of_kl_that_does_nothing_is_a_warning(prepare: Prepare, capsys: pytest.CaptureFixture[str]) -> None:
-    said = "warning: --algo.kl.use_loss does nothing while --algo.kl.init_coef is 0: leave it out, or give a weight."
+    said = "warning: --algo.kl.use_loss does nothing while --algo.kl.init_coef is 0: "
     prepare("--dry-run", "--algo.kl.use_loss", algo__kl__init_coef="0")
     assert said in capsys.readouterr().err
     prepare("--dry-run", "--algo.kl.use_loss", algo__kl__init_coef="0.001")

@@ -15,8 +15,6 @@ from openrlhf_gtpo.data.tokenizer import rendered
 from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.settings import Settings
 
-__all__ = ["GRADING_SECONDS", "REFERENCES", "check_data", "check_references"]
-
 ROWS, LABELS, REPEATS, LENGTHS, REFERENCES = (
     "data: rows",
     "data: labels",
@@ -99,16 +97,13 @@ def _check_repeats(path: Path, facts: Survey) -> Finding:
     """Look for repeated prompts."""
     if not facts.repeated:
         return ok(REPEATS, f"{path}: no prompt occurs twice.")
-    said = f"{path}: {_rows(len(facts.repeated))} a prompt, in {places(facts.repeated)}"
+    count = len(facts.repeated)
+    said = f"{path}: {count:,} {'row repeats' if count == 1 else 'rows repeat'} a prompt, in {places(facts.repeated)}"
     if facts.contradictory:
         said += f", with another label in {places(facts.contradictory)}: keep each prompt once, with the right label."
     else:
         said += ": keep each once, as `openrlhf-gtpo data prepare` does, unless some should count more."
     return warning(REPEATS, said)
-
-
-def _rows(n: int) -> str:
-    return "1 row repeats" if n == 1 else f"{n:,} rows repeat"
 
 
 def _sample(path: Path, facts: Survey, input_key: str, label_key: str) -> list[Row]:
@@ -193,10 +188,11 @@ def _check_references(path: Path, facts: Survey, rows: Sequence[Row], service: C
         return ok(REFERENCES, f"{path}: the grader can read each of {_shown(facts, rows)} references.")
     where = sorted(line for reference in bad for line in lines[reference])
     first = next(reference for reference in lines if reference in bad)
+    first = first if len(first) <= 40 else f"{first[:39]}…"
     return fault(
         REFERENCES,
         f"{path}: the grader cannot read {len(where):,} of {_shown(facts, rows)} references, in {places(where)} (such "
-        f"as {_short(first)}), so no response to these prompts would ever count as correct: fix or remove these rows.",
+        f"as {first!r}), so no response to these prompts would ever count as correct: fix or remove these rows.",
     )
 
 
@@ -230,7 +226,3 @@ def _shown(facts: Survey, rows: Sequence[Row]) -> str:
     if len(rows) == len(facts.offsets):
         return f"{len(rows):,}"
     return f"{len(rows):,} sampled (of {len(facts.offsets):,})"
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:39] + "…")

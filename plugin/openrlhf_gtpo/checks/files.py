@@ -17,17 +17,6 @@ from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions
 from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
 from openrlhf_gtpo.settings import Settings
 
-__all__ = [
-    "check_function",
-    "check_given",
-    "check_guide",
-    "check_named",
-    "check_positions",
-    "check_schedules",
-    "check_template",
-    "in_the_files",
-]
-
 NAME, TEMPLATE = "files", "chat template"
 QUESTION = "What is 6 times 7?"
 
@@ -36,24 +25,30 @@ def in_the_files(settings: Settings) -> Iterator[Finding]:
     """What is in the files that the command line names, as far as this machine has them: nothing is downloaded."""
     model = settings.flags["actor.model_name_or_path"]
     yield from check_data(settings, lambda: tokenizer.load(model) if Path(model).is_dir() else None)
-    yield from check_schedules(settings)
-    yield from check_function(settings)
+    yield from check_contents(settings)
     yield from check_positions(settings)
+
+
+def check_contents(settings: Settings) -> Iterator[Finding]:
+    """Faults of the schedules, of the shaping function and of the guide."""
+    yield from _check_schedules(settings)
+    yield from _check_function(settings)
     yield from check_guide(settings)
 
 
-def check_given(settings: Settings) -> list[Finding]:
-    """A policy and prompts, which every run needs."""
+def check_named(settings: Settings, whole: bool = True) -> list[Finding]:
+    """Models, data sets and Python files that this run would use and that do not exist.
+
+    Args:
+        settings: of the command line.
+        whole: whether it has to name a policy and prompts, as every run does.
+    """
+    flags, guide = settings.flags, settings.guide
     needed = {
         "actor.model_name_or_path": "name the policy, a folder or a hub id",
         "data.prompt_dataset": "name the prompts, such as a .jsonl file",
     }
-    return [fault(NAME, f"No --{flag}: {fix}.") for flag, fix in needed.items() if not settings.flags[flag]]
-
-
-def check_named(settings: Settings) -> list[Finding]:
-    """Models, data sets and Python files that this run would use and that do not exist."""
-    flags, guide = settings.flags, settings.guide
+    sentences = [f"No --{flag}: {fix}." for flag, fix in needed.items() if whole and not flags[flag]]
     offline = is_offline() and not flags["use_ms"]  # ModelScope has a cache of its own
     models = {"--actor.model_name_or_path": flags["actor.model_name_or_path"]}
     if settings.estimator == "gae":
@@ -65,7 +60,7 @@ def check_named(settings: Settings) -> list[Finding]:
     # The platform for CPUs switches the hub off; a plan for GPUs does not need it.
     plans_for_cpu = flags["dry_run"] and settings.device == "cpu"
     otherwise = "; --device gpu plans a run on GPUs without it" if plans_for_cpu else ""
-    sentences = [
+    sentences += [
         sentence
         for flag, name in models.items()
         if name and (sentence := model_fault(flag, name, offline=offline, otherwise=otherwise))
@@ -100,7 +95,7 @@ def check_positions(settings: Settings) -> list[Finding]:
     return findings or [skipped(name, "Not checked: give --actor.model_name_or_path.")]
 
 
-def check_schedules(settings: Settings) -> list[Finding]:
+def _check_schedules(settings: Settings) -> list[Finding]:
     """Learning rate schedules that transformers does not have. Imports transformers, which takes seconds, only for a
     name other than the default."""
     named = {f"--{role}.lr_scheduler": settings.flags[f"{role}.lr_scheduler"] for role in ("actor", "critic")}
@@ -118,7 +113,7 @@ def check_schedules(settings: Settings) -> list[Finding]:
     ]
 
 
-def check_function(settings: Settings) -> list[Finding]:
+def _check_function(settings: Settings) -> list[Finding]:
     """A --shaping.function that does not work on a small batch. Imports torch and runs the user's file only if there
     is one."""
     if settings.estimator != "function":

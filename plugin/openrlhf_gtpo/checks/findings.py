@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Finding", "State", "fault", "ok", "places", "skipped", "warning"]
-
 State = Literal["ok", "warning", "fault", "skipped"]
 
 NAMED = 5

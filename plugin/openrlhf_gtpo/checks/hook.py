@@ -5,8 +5,6 @@ from openrlhf_gtpo.checks.isolated import ProbeFailed, isolated
 from openrlhf_gtpo.checks.packages import IMPORT_SECONDS
 from openrlhf_gtpo.engine.versions import INSTALL_TESTED
 
-__all__ = ["check_engine", "check_hook"]
-
 ENGINE_SECONDS = 1800.0
 """Timeout for an engine with a large model on a slow disk."""
 

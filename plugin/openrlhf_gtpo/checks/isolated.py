@@ -9,8 +9,6 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ProbeFailed", "isolated", "last_line"]
-
 
 class ProbeFailed(RuntimeError):
     """A probe gave no answer. The text is a part of a sentence that says why.

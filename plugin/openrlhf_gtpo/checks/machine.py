@@ -13,23 +13,11 @@ from urllib.parse import urlsplit
 from openrlhf_gtpo.checks.findings import Finding, fault, ok, skipped, warning
 from openrlhf_gtpo.checks.isolated import ProbeFailed, isolated
 from openrlhf_gtpo.driver import memory
-from openrlhf_gtpo.driver.cuda_architectures import architecture_faults
-from openrlhf_gtpo.driver.cuda_compiler import compiler_faults
+from openrlhf_gtpo.driver.cuda import architecture_fault, compiler_fault
 from openrlhf_gtpo.driver.disk import WEIGHT_BYTES, checkpoint_bytes
+from openrlhf_gtpo.driver.model_size import model_named
 from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.settings import Settings
-
-__all__ = [
-    "RAY_SECONDS",
-    "Cluster",
-    "ask_cluster",
-    "check_compiler",
-    "check_disk",
-    "check_gpu",
-    "check_memory",
-    "check_ray",
-    "parameters",
-]
 
 RAY_SECONDS = 45.0
 CONNECT_SECONDS = 5.0
@@ -50,8 +38,8 @@ def check_gpu(device: str, ray_address: str | None) -> Finding:
     if count := torch.cuda.device_count():
         cards = [torch.cuda.get_device_properties(i) for i in range(count)]
         listed = ", ".join(f"{card.name} with {card.total_memory / GIB:.0f} GiB" for card in cards)
-        faults = architecture_faults()
-        return fault("GPU", faults[0]) if faults else ok("GPU", f"{count} visible: {listed}.")
+        sentence = architecture_fault()
+        return fault("GPU", sentence) if sentence else ok("GPU", f"{count} visible: {listed}.")
     if ray_address is not None:
         return ok("GPU", "This machine has none; those of the cluster are in the line about Ray.")
     if torch.version.cuda is None and torch.version.hip is None:
@@ -70,9 +58,8 @@ def check_gpu(device: str, ray_address: str | None) -> Finding:
 
 def check_compiler() -> Finding:
     """Check for the nvcc with which DeepSpeed compiles its optimizer."""
-    faults = compiler_faults()
-    if faults:
-        return fault("compiler", faults[0])
+    if sentence := compiler_fault():
+        return fault("compiler", sentence)
     return ok("compiler", "DeepSpeed's optimizer for GPUs is compiled, or can be.")
 
 
@@ -140,20 +127,14 @@ def check_ray(address: str | None, device: str, cluster: Cluster | None = None) 
         device: ``cpu`` or ``gpu``.
         cluster: its resources, if it was asked before.
     """
-    if problem := _import_fault():
-        return [fault("Ray", f"It cannot be imported ({problem}): install the Ray that OpenRLHF asks for.")]
+    try:
+        isolated("ray_cluster", {"address": None}, RAY_SECONDS)
+    except ProbeFailed as error:
+        return [fault("Ray", f"It cannot be imported ({error}): install the Ray that OpenRLHF asks for.")]
     here = ok("Ray", "It can be imported.")
     if address is None:
         return [here, skipped("Ray cluster", "Not checked: set RAY_ADDRESS.")]
     return [here, _cluster(address, device, cluster)]
-
-
-def _import_fault() -> str | None:
-    try:
-        isolated("ray_cluster", {"address": None}, RAY_SECONDS)
-    except ProbeFailed as error:
-        return str(error)
-    return None
 
 
 def _cluster(address: str, device: str, cluster: Cluster | None) -> Finding:
@@ -202,7 +183,9 @@ def check_disk(settings: Settings) -> Finding:
         )
     free = shutil.disk_usage(place).free
     has = f"{out} can be written, and {free / GIB:,.1f} GiB are free there"
-    weights = 0 if model is None else parameters(Path(model)) or _of_its_shape(model)
+    weights = 0 if model is None else parameters(Path(model))
+    if model is not None and not weights and (shape := model_named(model)):
+        weights = shape.parameters
     if not weights:
         return ok("disk", f"{has}; the size of the policy, to compare that with what checkpoints need, is not known.")
     kept, states = settings.flags["ckpt.max_num"], checkpoint_bytes(weights, settings)
@@ -231,7 +214,7 @@ def check_memory(settings: Settings) -> Finding:
         return skipped(name, "Not checked: it is about GPUs.")
     if model is None:
         return skipped(name, "Not checked: give --actor.model_name_or_path.")
-    shape = memory.model_named(model)
+    shape = model_named(model)
     if shape is None:
         return skipped(name, f"Not checked: {model} has no config.json here, or is not of a supported kind.")
     flags = settings.flags
@@ -254,12 +237,6 @@ def parameters(folder: Path) -> int:
         path.stat().st_size // 2
         for path in folder.glob("pytorch_model*.bin")  # 2 bytes each, as usual
     )
-
-
-def _of_its_shape(model: str) -> int:
-    """The number of parameters by the model's config.json; 0 if that is not known."""
-    shape = memory.model_named(model)
-    return 0 if shape is None else shape.parameters
 
 
 def _in_safetensors(path: Path) -> int:

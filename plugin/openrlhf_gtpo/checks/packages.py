@@ -11,8 +11,6 @@ from openrlhf_gtpo.checks.isolated import ProbeFailed, isolated
 from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.openrlhf_internals import INSTALL_ALL
 
-__all__ = ["check_flash_attn", "check_openrlhf", "check_package", "check_python", "check_vllm", "pins"]
-
 IMPORT_SECONDS = 300.0
 """Timeout for a first import from a slow disk."""
 

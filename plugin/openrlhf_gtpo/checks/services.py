@@ -7,23 +7,8 @@ from math_reward.client import Settings as ClientSettings
 from math_reward.client.settings import speaks_grade
 from openrlhf_gtpo.checks.findings import Finding, fault, ok, skipped
 from openrlhf_gtpo.rewards.embedded import EmbeddedServiceError, start_embedded_service
-from openrlhf_gtpo.rewards.probe import ServiceUnusable, ask_known_answers, doubtful_services
+from openrlhf_gtpo.rewards.probe import ServiceUnusable, ask_known_answers
 from openrlhf_gtpo.settings import Settings
-
-__all__ = ["check_rewards", "warnings"]
-
-
-def warnings(settings: Settings) -> list[str]:
-    """Ask the reward services to grade two known answers, before a run.
-
-    Returns:
-        One sentence for each service that does not answer or does not grade mathematics.
-
-    Raises:
-        ServiceUnusable: no service answers.
-    """
-    client = settings.reward_client()
-    return doubtful_services(client) if client else []
 
 
 def check_rewards(settings: Settings, cleanup: contextlib.ExitStack) -> tuple[list[Finding], ClientSettings | None]:

@@ -14,8 +14,6 @@ from math_reward.json_lines import NoAnswer, NoRow, label_text, object_of
 from openrlhf_gtpo.data.json_lines import Unreadable, is_lines, lines_of
 from openrlhf_gtpo.errors import UserError
 
-__all__ = ["DataUnusable", "reading_as_written", "table"]
-
 
 class DataUnusable(UserError):
     """A data file cannot be trained on."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from math_reward.json_lines import NoAnswer, label_text
 
-__all__ = ["FORMATS", "UnknownFormat", "question_and_reference"]
-
 QUESTION_KEYS = ("problem", "question", "prompt", "input", "query", "Problem", "Question")
 REFERENCE_KEYS = (
     "answer",

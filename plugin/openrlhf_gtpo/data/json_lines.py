@@ -6,8 +6,6 @@ from pathlib import Path
 from math_reward.json_lines import Line, NotUTF8
 from math_reward.json_lines import lines_of as lines_of_file
 
-__all__ = ["NotOpened", "Unreadable", "is_lines", "lines_of"]
-
 
 class Unreadable(ValueError):
     """A file cannot be opened, or is not UTF-8. The message is a part of a sentence that says why."""

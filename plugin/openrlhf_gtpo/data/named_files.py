@@ -5,10 +5,8 @@ otherwise any valid id is accepted."""
 
 import glob
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-
-__all__ = ["data_faults", "is_offline", "model_fault", "python_fault"]
 
 READ_AS_FILES = (".json", ".jsonl", ".csv", ".parquet", ".arrow")
 """Endings of the files that OpenRLHF reads as data."""
@@ -35,15 +33,8 @@ def model_fault(flag: str, name: str, *, offline: bool, otherwise: str = "") -> 
         return f"{flag}: the folder {name} has no config.json, so transformers cannot load a model from it."
     if os.path.isfile(name):
         return f"{flag}: {name} is a file, but a model is a folder with a config.json, or a hub id."
-    fault = _no_hub_id(name)
-    if fault:
-        return f"{flag}: {_nothing_there(name, 'folder')}, and {name!r} is not a hub id{fault}."
-    if not offline or _has_cached_model(name):
-        return None
-    return (
-        f"{flag}: {_nothing_there(name, 'folder')}, and the hub is switched off (HF_HUB_OFFLINE) without a model "
-        f"{name} in its cache: give a folder, or download it once by `HF_HUB_OFFLINE=0 hf download {name}`{otherwise}."
-    )
+    fix = f"give a folder, or download it once by `HF_HUB_OFFLINE=0 hf download {name}`{otherwise}"
+    return _hub_fault(flag, name, "folder", f"a model {name}", _has_cached_model, offline, fix)
 
 
 def data_faults(flag: str, listed: str, *, offline: bool, probabilities: str | None = None) -> list[str]:
@@ -107,33 +98,31 @@ def _data_fault(flag: str, name: str, offline: bool) -> str | None:
     if os.path.isfile(where):
         endings = " ".join(READ_AS_FILES)
         return f"{flag}: {where} is a file that OpenRLHF does not read: its name has to end with one of {endings}."
-    fault = _no_hub_id(where)
-    if fault:
-        return f"{flag}: {_nothing_there(where, 'file or folder')}, and {where!r} is not a hub id{fault}."
-    if not offline or _has_cached_data(where):
-        return None
-    return (
-        f"{flag}: {_nothing_there(where, 'file or folder')}, and the hub is switched off (HF_HUB_OFFLINE) without a "
-        f"data set {where} in its cache: give a file, or set HF_HUB_OFFLINE=0."
-    )
+    fix = "give a file, or set HF_HUB_OFFLINE=0"
+    return _hub_fault(flag, where, "file or folder", f"a data set {where}", _has_cached_data, offline, fix)
 
 
-def _nothing_there(name: str, kind: str) -> str:
-    """``There is no file data/x.jsonl``; for a relative path, with the folder that it is relative to."""
-    at = "" if os.path.isabs(name) else f" in {os.getcwd()}"
-    return f"There is no {kind} {name}{at}"
-
-
-def _no_hub_id(name: str) -> str | None:
-    """The form of a hub id, to follow "is not a hub id", if a name cannot be one; else None."""
+def _hub_fault(
+    flag: str, name: str, kind: str, what: str, is_cached: Callable[[str], bool], offline: bool, fix: str
+) -> str | None:
+    """One sentence for a name that is not here, if it is no hub id or, offline, if the cache does not have it."""
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id
 
     try:
         validate_repo_id(name)
     except HFValidationError:
-        return " (NAME or OWNER/NAME)"
-    return None
+        return f"{flag}: {_nothing_there(name, kind)}, and {name!r} is not a hub id (NAME or OWNER/NAME)."
+    if not offline or is_cached(name):
+        return None
+    missing = f"the hub is switched off (HF_HUB_OFFLINE) without {what} in its cache"
+    return f"{flag}: {_nothing_there(name, kind)}, and {missing}: {fix}."
+
+
+def _nothing_there(name: str, kind: str) -> str:
+    """``There is no file data/x.jsonl``; for a relative path, with the folder that it is relative to."""
+    at = "" if os.path.isabs(name) else f" in {os.getcwd()}"
+    return f"There is no {kind} {name}{at}"
 
 
 def _has_cached_model(name: str) -> bool:

@@ -14,8 +14,6 @@ from openrlhf_gtpo.data.json_lines import Unreadable, is_lines, lines_of
 from openrlhf_gtpo.errors import SettingsError, reason
 from openrlhf_gtpo.parsing import Parser
 
-__all__ = ["INSTRUCTION", "main", "prepare"]
-
 PROGRAM = "openrlhf-gtpo data prepare"
 INSTRUCTION = r"Please reason step by step, and put your final answer within \boxed{}."
 
@@ -24,14 +22,13 @@ def main(argv: Sequence[str]) -> int:
     """Run the command.
 
     Returns:
-        Exit status: 0, 1 if a reference cannot be graded, 2 for a command line that is refused.
+        Exit status: 0, 1 if a reference cannot be graded.
+
+    Raises:
+        SettingsError: the command line is refused.
     """
     args = _parser().parse_args(argv)
-    try:
-        return prepare(args.name, args.source, args.out, args.instruction, split=args.split, drop=args.drop_ungradable)
-    except SettingsError as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-        return 2
+    return prepare(args.name, args.source, args.out, args.instruction, split=args.split, drop=args.drop_ungradable)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -106,14 +103,10 @@ def prepare(
     if bad and drop:
         lines = [line for number, line in enumerate(lines, 1) if number not in bad]
         _write(path, lines)
-    print(f"{path}: {len(lines)} prompts; {repeated} repeated ones left out; {_word(bad, drop)}")
+    graded = f"{len(bad)} references cannot be graded" if bad else "every reference can be graded"
+    left_out = " and were left out" if bad and drop else ""
+    print(f"{path}: {len(lines)} prompts; {repeated} repeated ones left out; {graded}{left_out}")
     return 1 if bad and not drop else 0
-
-
-def _word(bad: dict[int, str], drop: bool) -> str:
-    if not bad:
-        return "every reference can be graded"
-    return f"{len(bad)} references cannot be graded" + (" and were left out" if drop else "")
 
 
 def _write(path: Path, lines: list[dict[str, str]]) -> None:

@@ -4,15 +4,13 @@ import hashlib
 import json
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from math_reward.json_lines import NoAnswer, NoRow, label_text, object_of
 from openrlhf_gtpo.data.json_lines import lines_of
-
-__all__ = ["Row", "Survey", "read_rows", "survey"]
 
 
 @dataclass
@@ -120,15 +118,10 @@ def _digest(value: Any) -> bytes:
 
 def read_rows(path: Path, facts: Survey, most: int, input_key: str, label_key: str) -> Iterator[Row]:
     """The usable rows; if there are more than ``most``, that many, spread over the file."""
+    n = len(facts.offsets)
+    spread = range(n) if n <= most else [i * (n - 1) // (most - 1) for i in range(most)]  # first and last among them
     with path.open("rb") as file:
-        for i in _spread(len(facts.offsets), most):
+        for i in spread:
             file.seek(facts.offsets[i])
             row = object_of(file.readline())
             yield Row(facts.lines[i], row[input_key], label_text(row[label_key]))
-
-
-def _spread(n: int, most: int) -> Sequence[int]:
-    """At most ``most`` of range(n), evenly spread, first and last among them."""
-    if n <= most:
-        return range(n)
-    return [i * (n - 1) // (most - 1) for i in range(most)]

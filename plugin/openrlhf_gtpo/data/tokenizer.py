@@ -4,8 +4,6 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["load", "prompt_ids", "rendered"]
-
 
 def load(model: str) -> Any:
     """The tokenizer of a folder or a hub id. Raises whatever transformers raises if there is none."""

@@ -25,8 +25,6 @@ from openrlhf_gtpo.openrlhf_internals import OpenRLHFMismatch
 from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.settings import MOST_AT_ONCE, Settings
 
-__all__ = ["main"]
-
 PROGRAM = "openrlhf-gtpo doctor"
 
 ALIASES = {
@@ -48,7 +46,10 @@ def main(argv: Sequence[str]) -> int:
     """Run the checks.
 
     Returns:
-        Exit status: 0, 1 if something has to be fixed, 2 for a command line that is refused.
+        Exit status: 0, 1 if something has to be fixed.
+
+    Raises:
+        SettingsError: the command line is refused.
     """
     words = list(argv)
     own, command = words, None
@@ -56,11 +57,7 @@ def main(argv: Sequence[str]) -> int:
         place = words.index("--")
         own, command = words[:place], words[place + 1 :]
     args = _parser().parse_args(own)
-    try:
-        asked = _question(args, command)
-    except SettingsError as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-        return 2
+    asked = _question(args, command)
     # The client would log each failure that the findings report anyway.
     logging.getLogger("math_reward.client").addHandler(logging.NullHandler())
     try:

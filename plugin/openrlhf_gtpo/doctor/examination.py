@@ -16,8 +16,6 @@ from openrlhf_gtpo.data import tokenizer
 from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.settings import Settings
 
-__all__ = ["Announce", "Question", "examine"]
-
 
 @dataclass(frozen=True)
 class Question:
@@ -86,14 +84,10 @@ def _of_the_command(
 
     def of_flags() -> list[Finding]:
         findings = flags.check_flags(settings, asked.of_the_platform)
-        if not any(finding.state == "fault" for finding in findings):
-            findings += flags.check_openrlhfs(settings)
         return findings or [ok("flags", "OpenRLHF and the plugin take all of them.")]
 
     def of_files() -> list[Finding]:
-        findings = [*(files.check_given(settings) if asked.whole else ()), *files.check_named(settings)]
-        findings += files.check_schedules(settings)
-        findings += [*files.check_function(settings), *files.check_guide(settings)]
+        findings = [*files.check_named(settings, asked.whole), *files.check_contents(settings)]
         return findings or [ok("files", "Every model, data set and program that is named is there, or is a hub id.")]
 
     def rewards() -> list[Finding]:

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from openrlhf_gtpo.checks.findings import Finding, State
 
-__all__ = ["as_json", "line", "summary"]
-
 COLOURS: dict[State, str] = {"ok": "32", "warning": "33", "fault": "31", "skipped": "2"}
 """ANSI codes: green, yellow, red, faint."""
 NARROWEST = 30

@@ -11,16 +11,6 @@ from typing import Any
 
 from openrlhf_gtpo.settings import GuideSettings, RolloutSettings
 
-__all__ = [
-    "BINDINGS",
-    "Binding",
-    "bind_actors",
-    "bind_engines",
-    "bind_rollout",
-    "bind_strategy",
-    "worker_extension",
-]
-
 
 @dataclass(frozen=True)
 class Binding:

@@ -9,8 +9,6 @@ from typing import Any
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.settings import Settings
 
-__all__ = ["GROWS", "ClusterTooSmall", "check_cluster", "gpus_by_role", "shares_gpus"]
-
 GROWS = "OPENRLHF_GTPO_CLUSTER_GROWS"
 """Environment variable for clusters that add nodes by themselves: set, it switches this check off."""
 

@@ -23,19 +23,6 @@ from openrlhf_gtpo.openrlhf_internals import CLI, OpenRLHFMismatch, source_of
 from openrlhf_gtpo.parsing import unknown
 from openrlhf_gtpo.settings import Settings
 
-__all__ = [
-    "PROGRAM",
-    "USAGE",
-    "CommandLine",
-    "FlagError",
-    "defaults",
-    "openrlhfs_parser",
-    "openrlhfs_refusal",
-    "parse",
-    "parser",
-    "settled",
-]
-
 PROGRAM = "openrlhf-gtpo train"
 
 USAGE = f"""{PROGRAM} --actor.model_name_or_path DIR_OR_ID --data.prompt_dataset FILE [--preset NAME] [flags]

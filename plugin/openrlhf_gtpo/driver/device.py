@@ -5,8 +5,6 @@ import importlib.metadata
 import os
 from typing import Any
 
-__all__ = ["choose_device", "nodes_of_ray_address", "torch_finds_gpu"]
-
 
 def choose_device(wanted: str) -> str:
     """``cpu`` or ``gpu``: the value of ``--device``; for ``auto``, whether this machine or the Ray cluster has a

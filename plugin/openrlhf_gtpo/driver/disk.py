@@ -2,8 +2,6 @@
 
 from openrlhf_gtpo.settings import Settings
 
-__all__ = ["CHECKPOINT_BYTES", "WEIGHT_BYTES", "checkpoint_bytes"]
-
 WEIGHT_BYTES = 2
 """Of a parameter in a policy that is written: bfloat16."""
 CHECKPOINT_BYTES = 14

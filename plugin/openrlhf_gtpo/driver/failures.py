@@ -9,8 +9,6 @@ from typing import Any
 
 from openrlhf_gtpo.errors import UserError
 
-__all__ = ["last_checkpoint", "one_sentence", "way_on"]
-
 
 def one_sentence(error: BaseException, flags: Mapping[str, Any]) -> str | None:
     """The sentence for the error that stopped a run; None for an unexpected one, whose traceback should be shown.

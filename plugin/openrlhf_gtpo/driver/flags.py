@@ -20,8 +20,6 @@ from openrlhf_gtpo.algorithms.table import (
 from openrlhf_gtpo.driver import presets
 from openrlhf_gtpo.settings import MOST_AT_ONCE
 
-__all__ = ["COUNTS", "GUIDE", "OF_THE_BONUS", "OPENRLHFS", "add_flags", "all_flags"]
-
 
 def _at_least(least: float, rule: str) -> Bounds:
     return lambda value: least <= value < math.inf, rule

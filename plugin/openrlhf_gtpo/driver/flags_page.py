@@ -10,8 +10,6 @@ from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
 from openrlhf_gtpo.driver import command_line, presets
 from openrlhf_gtpo.tables import markdown as table
 
-__all__ = ["markdown"]
-
 
 def markdown() -> str:
     """The page: our flags, the estimators and presets, and OpenRLHF's own flags."""
@@ -76,14 +74,11 @@ def _value(action: argparse.Action) -> str:
     return f"{name} ..." if action.nargs in ("*", "+") else name
 
 
-def main(argv: Sequence[str]) -> int:
-    """Write the page; exit status 0, or 2 without the one argument."""
-    if len(argv) != 1:
-        print("usage: python -m openrlhf_gtpo.driver.flags_page FILE.md", file=sys.stderr)
-        return 2
-    Path(argv[0]).write_text(markdown(), encoding="utf-8")
-    return 0
+def main(argv: Sequence[str] | None = None) -> None:
+    """Write the page to the file that the command line names."""
+    (path,) = sys.argv[1:] if argv is None else argv
+    Path(path).write_text(markdown(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main()

@@ -16,20 +16,9 @@ import os
 import re
 from dataclasses import dataclass
 
-from openrlhf_gtpo.driver.model_size import KNOWN, Model, model_named
+from openrlhf_gtpo.driver.model_size import Model
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.settings import Settings
-
-__all__ = [
-    "KNOWN",
-    "Model",
-    "Need",
-    "gpu_bytes",
-    "model_named",
-    "need",
-    "rows",
-    "warnings",
-]
 
 GIB = 2**30
 GPU_VARIABLE = "GPU_GB"
@@ -52,7 +41,6 @@ class Need:
     gathered: float
     """Layers that ZeRO-3 has gathered at a time."""
     reference: float
-    activations: float
     train_logits: float
     forward_logits: float
     backward: float
@@ -66,8 +54,6 @@ class Need:
     resident: float
     """Memory that the trainer keeps on the GPU while the engine generates there; 0 if they have different GPUs."""
     engine_weights: float
-    sampling: float
-    """Logits of the responses that an engine generates at once, in float32, plus one copy."""
     cache: float
     """Memory left for the KV cache; below 0 if the rest does not fit."""
     full_length: float
@@ -125,11 +111,10 @@ def need(model: Model, settings: Settings, gpu: float) -> Need:
         if flags["actor.gradient_checkpointing_enable"]
         else model.layers * model.layer_bytes
     )
-    activations = float(tokens * kept)
     train_logits = 10.0 * tokens * model.vocabulary
     forward_tokens = flags["rollout.micro_batch_size"] * length
     forward_logits = 6.0 * forward_tokens * model.vocabulary
-    backward = activations + train_logits
+    backward = tokens * kept + train_logits
     forward = forward_tokens * model.layer_bytes + forward_logits
     states = weights + gradients + optimizer + gathered + reference
     training = states + max(backward, forward) + OVERHEAD
@@ -138,6 +123,7 @@ def need(model: Model, settings: Settings, gpu: float) -> Need:
     # DeepSpeed's sleep leaves the weights. The optimizer's memory for an update is free between updates.
     between = weights + reference if trainer_sleeps else states - gathered - (0.0 if adam_offload else update)
     resident = between if colocated else 0.0
+    # Logits of the responses that an engine generates at once, in float32, plus one copy.
     sampling = 2 * 4.0 * settings.responses_at_once * model.vocabulary / tensor_parallel
     # An engine cannot take more than the trainer leaves.
     room = min(engine, gpu - resident)
@@ -156,7 +142,6 @@ def need(model: Model, settings: Settings, gpu: float) -> Need:
         optimizer=optimizer,
         gathered=gathered,
         reference=reference,
-        activations=activations,
         train_logits=train_logits,
         forward_logits=forward_logits,
         backward=backward,
@@ -165,7 +150,6 @@ def need(model: Model, settings: Settings, gpu: float) -> Need:
         beside=beside,
         resident=resident,
         engine_weights=engine_weights,
-        sampling=sampling,
         cache=cache,
         full_length=full_length,
         host=host,

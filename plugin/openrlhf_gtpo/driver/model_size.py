@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["KNOWN", "Model", "model_named", "positions_of", "too_few_positions"]
-
 
 @dataclass(frozen=True)
 class Model:

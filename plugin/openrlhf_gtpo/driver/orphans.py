@@ -11,8 +11,6 @@ import signal
 import time
 from pathlib import Path
 
-__all__ = ["adopt_orphans", "reap"]
-
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
@@ -38,15 +36,11 @@ def reap(seconds: float) -> None:
         if ended:
             continue
         if time.monotonic() > deadline:
-            children = _children()
+            listed = Path("/proc/self/task").glob("*/children")
+            children = [int(pid) for path in listed for pid in path.read_text().split()]
             if not children:  # this kernel does not list them
                 return
             for child in children:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child, signal.SIGKILL)
         time.sleep(0.02)
-
-
-def _children() -> list[int]:
-    """Process ids of this process's children, as Linux lists them."""
-    return [int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()]

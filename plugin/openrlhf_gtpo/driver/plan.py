@@ -7,10 +7,9 @@ from openrlhf_gtpo.controller.rollouts_file import expected
 from openrlhf_gtpo.controller.schedule import schedule
 from openrlhf_gtpo.driver import memory
 from openrlhf_gtpo.driver.disk import CHECKPOINT_BYTES, checkpoint_bytes
+from openrlhf_gtpo.driver.model_size import model_named
 from openrlhf_gtpo.settings import Settings
 from openrlhf_gtpo.tables import aligned
-
-__all__ = ["plan"]
 
 NOT_FOR_A_CPU = "not estimated for a CPU: --device gpu plans the run on GPUs, GPU_GB=80 says how large they are"
 
@@ -24,8 +23,11 @@ def plan(settings: Settings, *, precision: str, overridden: Sequence[str]) -> st
         overridden: flags of the preset that the command line sets itself.
     """
     flags = settings.flags
-    rows = [("preset", _preset(settings.preset, overridden)), *_algorithm(settings), *_batch(settings)]
-    rows += [
+    excepted = f", except {', '.join(overridden)}" if overridden else ""
+    rows = [
+        ("preset", f"{settings.preset or 'none'}{excepted}"),
+        *_algorithm(settings),
+        *_batch(settings),
         *_machines(settings, precision),
         *(_memory(settings) if settings.device == "gpu" else [("memory", NOT_FOR_A_CPU)]),
         ("policy", str(flags["actor.model_name_or_path"])),
@@ -35,12 +37,6 @@ def plan(settings: Settings, *, precision: str, overridden: Sequence[str]) -> st
         *_disk(settings),
     ]
     return aligned(rows)
-
-
-def _preset(preset: str | None, overridden: Sequence[str]) -> str:
-    if preset is None:
-        return "none"
-    return preset + (f", except {', '.join(overridden)}" if overridden else "")
 
 
 def _algorithm(settings: Settings) -> list[tuple[str, str]]:
@@ -74,12 +70,13 @@ def _batch(settings: Settings) -> list[tuple[str, str]]:
     flags = settings.flags
     prompts, samples = flags["rollout.batch_size"], flags["rollout.n_samples_per_prompt"]
     updates = prompts * samples / flags["train.batch_size"] * flags["train.max_epochs"]
+    longest = "as many" if flags["rollout.max_new_tokens"] is None else f"{flags['rollout.max_new_tokens']:,}"
     return [
         ("rollout", f"{prompts:,} prompts x {samples} responses = {prompts * samples:,} a step"),
         *_guide(settings),
         ("updates", f"{updates:g} a step, of {flags['train.batch_size']:,} responses"),
         *_learning(settings),
-        ("lengths", f"up to {flags['data.max_len']:,} tokens in all, {_tokens(settings)} of them a response's"),
+        ("lengths", f"up to {flags['data.max_len']:,} tokens in all, {longest} of them a response's"),
     ]
 
 
@@ -109,12 +106,6 @@ def _learning(settings: Settings) -> list[tuple[str, str]]:
         ("warm-up", f"{learning.warmup:,} updates"),
         ("learning rate", f"{highest}, {flags['actor.lr_scheduler']}: {rates}"),
     ]
-
-
-def _tokens(settings: Settings) -> str:
-    flags = settings.flags
-    most = flags["rollout.max_new_tokens"]
-    return "as many" if most is None else f"{most:,}"
 
 
 def _machines(settings: Settings, precision: str) -> list[tuple[str, str]]:
@@ -149,7 +140,7 @@ def _prefill(settings: Settings) -> str:
 def _memory(settings: Settings) -> list[tuple[str, str]]:
     """The memory that the run needs on this machine's GPUs, else on GPUs of GPU_GB, else of 80 GiB."""
     flags = settings.flags
-    model = memory.model_named(str(flags["actor.model_name_or_path"]))
+    model = model_named(str(flags["actor.model_name_or_path"]))
     if model is None:
         return [("memory", "not known: this machine has no config.json of the model, or the model is of another kind")]
     needed = memory.need(model, settings, memory.gpu_bytes())
@@ -160,7 +151,7 @@ def _disk(settings: Settings) -> list[tuple[str, str]]:
     """What the run writes that is large: checkpoints and saved groups."""
     flags = settings.flags
     told = []
-    model = memory.model_named(str(flags["actor.model_name_or_path"]))
+    model = model_named(str(flags["actor.model_name_or_path"]))
     if model is not None and (room := checkpoint_bytes(model.parameters, settings)):
         each, most = CHECKPOINT_BYTES * model.parameters, flags["ckpt.max_num"]
         told.append(f"{room / 1e9:,.0f} GB in {flags['ckpt.path']}: {most} checkpoint(s) of {each / 1e9:,.1f} GB")

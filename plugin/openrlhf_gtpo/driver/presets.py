@@ -11,8 +11,6 @@ from importlib.resources import files
 
 from openrlhf_gtpo.errors import SettingsError
 
-__all__ = ["Expanded", "expand", "flags", "names", "text"]
-
 
 @dataclass(frozen=True)
 class Expanded:

@@ -16,8 +16,6 @@ from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
 
-__all__ = ["FILE", "held"]
-
 FILE = "run.lock"
 
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)

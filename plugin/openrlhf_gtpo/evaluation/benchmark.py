@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from math_reward.json_lines import NoAnswer, NoRow, label_text, object_of
-from openrlhf_gtpo.data.json_lines import Unreadable, lines_of
+from openrlhf_gtpo.data.json_lines import Unreadable
+from openrlhf_gtpo.data.survey import read_rows, survey
 from openrlhf_gtpo.errors import SettingsError
-
-__all__ = ["Benchmark", "Prompt", "load"]
 
 
 @dataclass(frozen=True)
@@ -38,33 +36,19 @@ def load(path: Path, input_key: str, label_key: str) -> Benchmark:
         SettingsError: the file cannot be read, or a line has no prompt or reference; the sentence names the line.
     """
     try:
-        prompts = tuple(
-            _prompt(line.content, f"{path}, line {line.number}", input_key, label_key) for line in lines_of(path)
-        )
+        facts = survey(path, input_key, label_key)
     except Unreadable as error:
         raise SettingsError(f"--data {path} cannot be read: {error}.") from None
-    if not prompts:
+    for faults, flag in ((facts.bad_rows, "--input_key"), (facts.bad_labels, "--label_key")):
+        for fault, lines in faults.items():
+            column = f"; name the column by {flag}" if fault.startswith("has no") else ""
+            raise SettingsError(f"{path}, line {lines[0]}: it {fault}{column}.")
+    if not facts.rows:
         raise SettingsError(f"--data {path} has no prompts.")
-    return Benchmark(path.name.removesuffix(".jsonl"), prompts)
+    rows = read_rows(path, facts, facts.rows, input_key, label_key)
+    return Benchmark(path.name.removesuffix(".jsonl"), tuple(Prompt(_messages(row.prompt), row.label) for row in rows))
 
 
-def _prompt(line: bytes, place: str, input_key: str, label_key: str) -> Prompt:
-    try:
-        row = object_of(line)
-    except NoRow as error:
-        raise SettingsError(f"{place}: it {error.brief}.") from None
-    for flag, key in (("--input_key", input_key), ("--label_key", label_key)):
-        if row.get(key) is None:
-            raise SettingsError(f"{place}: it has no {key!r}; name the column by {flag}.")
-    question = row[input_key]
-    if isinstance(question, str):
-        question = [{"role": "user", "content": question}]
-    if not isinstance(question, list) or not all(
-        isinstance(m, dict) and {"role", "content"} <= set(m) for m in question
-    ):
-        raise SettingsError(f"{place}: {input_key!r} is neither a text nor a list of chat messages.")
-    try:
-        reference = label_text(row[label_key])
-    except NoAnswer as kind:
-        raise SettingsError(f"{place}: {label_key!r} is {kind}, and has to be a text or a number.") from None
-    return Prompt(tuple({"role": m["role"], "content": m["content"]} for m in question), reference)
+def _messages(prompt: str | list[dict[str, str]]) -> tuple[dict[str, str], ...]:
+    chat = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    return tuple({"role": message["role"], "content": message["content"]} for message in chat)

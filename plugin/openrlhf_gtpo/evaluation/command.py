@@ -25,8 +25,6 @@ from openrlhf_gtpo.evaluation.sampling import Sample, Sampler, SamplingSettings
 from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.rewards.embedded import start_embedded_service
 
-__all__ = ["main"]
-
 PROGRAM = "openrlhf-gtpo eval"
 RESPONSES_AT_ONCE = 1024
 """Responses that are sampled, graded and saved together; an interruption loses at most these."""
@@ -36,17 +34,17 @@ def main(argv: Sequence[str]) -> int:
     """Run the evaluation.
 
     Returns:
-        Exit status: 0, 1 if an error stopped it, 2 for a command line that is refused.
+        Exit status 0.
+
+    Raises:
+        SettingsError: the command line is refused.
+        UserError: a response has no reward or no entropy.
     """
     args = _parser().parse_args(argv)
     try:
         _evaluate(args)
-    except SettingsError as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-        return 2
-    except (UserError, ClientError) as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-        return 1
+    except ClientError as error:
+        raise UserError(str(error)) from None
     return 0
 
 
@@ -191,11 +189,10 @@ def _fill(
 
 
 def _graded(client: Client, part: list[tuple[int, Prompt]], samples: list[list[Sample]]) -> list[list[Result]]:
-    items = [_item(prompt, sample) for (_, prompt), group in zip(part, samples, strict=True) for sample in group]
+    items = [
+        Item(sample.text, prompt.reference, "\n".join(message["content"] for message in prompt.messages))
+        for (_, prompt), group in zip(part, samples, strict=True)
+        for sample in group
+    ]
     results = (result for result in client.grade_many(items) if isinstance(result, Result))
     return [[next(results) for _ in group] for group in samples]
-
-
-def _item(prompt: Prompt, sample: Sample) -> Item:
-    text = "\n".join(message["content"] for message in prompt.messages)
-    return Item(completion=sample.text, reference=prompt.reference, prompt=text)

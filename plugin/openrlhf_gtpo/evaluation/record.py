@@ -12,8 +12,6 @@ from openrlhf_gtpo.data.json_lines import lines_of
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.tables import aligned
 
-__all__ = ["Record", "Response", "figures", "table"]
-
 
 @dataclass(frozen=True)
 class Response:

@@ -9,8 +9,6 @@ from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, sampling_kwargs
 
-__all__ = ["Sample", "Sampler", "SamplingSettings"]
-
 
 @dataclass(frozen=True)
 class SamplingSettings:

@@ -7,8 +7,6 @@ from pathlib import Path
 from openrlhf_gtpo.glossary.entries import GLOSSARY, Entry
 from openrlhf_gtpo.tables import markdown as table
 
-__all__ = ["markdown"]
-
 VARIES = "*Varies.*"
 
 

@@ -12,8 +12,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-__all__ = ["GLOSSARY", "Entry", "describe"]
-
 FAMILIES: Mapping[str, Mapping[str, str]] = {
     "of": {"": "all responses", "correct_": "correct responses", "wrong_": "wrong responses"},
     "quantile": {

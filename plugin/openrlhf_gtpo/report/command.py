@@ -9,7 +9,6 @@ differ first, whether policy, data and order of prompts are the same content, an
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,8 +18,6 @@ from openrlhf_gtpo.report.identical import told
 from openrlhf_gtpo.report.page import page
 from openrlhf_gtpo.report.run import read
 
-__all__ = ["main"]
-
 PROGRAM = "openrlhf-gtpo report"
 
 
@@ -28,7 +25,10 @@ def main(argv: Sequence[str]) -> int:
     """Write the report.
 
     Returns:
-        Exit status: 0, or 2 if a folder has no run or the file cannot be written.
+        Exit status 0.
+
+    Raises:
+        SettingsError: a folder has no run, or the file cannot be written.
     """
     parser = Parser(prog=PROGRAM, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
@@ -36,20 +36,16 @@ def main(argv: Sequence[str]) -> int:
     )
     parser.add_argument("--out", type=Path, default=None, help="the file (report.html in the first run's folder)")
     args = parser.parse_args(argv)
+    runs = [read(folder) for folder in args.runs]
+    if len({run.name for run in runs}) < len(runs):
+        raise SettingsError("Two runs have the same name, that of their folder: rename one of the folders.")
+    sentences = told(*runs) if len(runs) == 2 else []
+    document = page(runs, compared=sentences)
+    path = args.out or args.runs[0] / "report.html"
     try:
-        runs = [read(folder) for folder in args.runs]
-        if len({run.name for run in runs}) < len(runs):
-            raise SettingsError("Two runs have the same name, that of their folder: rename one of the folders.")
-        sentences = told(*runs) if len(runs) == 2 else []
-        document = page(runs, compared=sentences)
-        path = args.out or args.runs[0] / "report.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(document, encoding="utf-8")
-    except SettingsError as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-        return 2
     except OSError as error:
-        print(f"{PROGRAM}: error: {error.filename} cannot be written: {error.strerror}.", file=sys.stderr)
-        return 2
+        raise SettingsError(f"{error.filename} cannot be written: {error.strerror}.") from None
     print(*sentences, path, sep="\n")
     return 0

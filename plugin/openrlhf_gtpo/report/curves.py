@@ -10,8 +10,6 @@ from typing import Any
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.report.run import Run, Series
 
-__all__ = ["CURVES", "Curve", "any_smoothed", "curves_of", "draw", "png", "smoothed", "svg", "width"]
-
 Curve = tuple[str, str, str]
 """Key in metrics.jsonl or evaluations.jsonl, what it is, unit."""
 

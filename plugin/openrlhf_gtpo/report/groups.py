@@ -5,8 +5,6 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["MAX_GROUPS", "VALUES", "shown", "view"]
-
 MAX_GROUPS = 40
 """Most groups in a report; more would make the file slow to open."""
 

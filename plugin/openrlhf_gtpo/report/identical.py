@@ -12,8 +12,6 @@ from openrlhf_gtpo.glossary.entries import GLOSSARY, describe
 from openrlhf_gtpo.report.rollouts import SavedGroups
 from openrlhf_gtpo.report.run import OWN, Run
 
-__all__ = ["Metric", "Response", "RunComparison", "compare", "told", "where"]
-
 FIELDS = ("prompt", "label", "guide", "tokens", "entropy", "correct", "shaped_reward", "advantage")
 """Of a saved response, in the order in which training makes them: what differs first is named first."""
 

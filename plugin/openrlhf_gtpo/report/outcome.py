@@ -3,14 +3,12 @@ each other after it."""
 
 import re
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from openrlhf_gtpo.algorithms.pass_at_k import bootstrap
 from openrlhf_gtpo.report.run import Run, Series
-
-__all__ = ["Change", "Figure", "changes", "comparison", "verdict"]
 
 REWARD_STEPS = 10
 """Without evaluations, the mean reward of this many first steps is compared with that of the last."""
@@ -49,12 +47,16 @@ class Change:
 
 
 @dataclass(frozen=True)
-class _Ended:
-    """Pass@1 of one run after training; with the number of prompts, and each one's, where the evaluation has them."""
+class _Evaluation:
+    """A benchmark's figures at one time; with the number of prompts, and Pass@1 of each, where there are some."""
 
-    figure: Figure
+    figures: Mapping[str, Figure]
     prompts: int | None = None
     by_prompt: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def judged(self) -> float:
+        return self.figures[JUDGED].mean
 
 
 def changes(runs: Sequence[Run]) -> list[Change]:
@@ -64,56 +66,56 @@ def changes(runs: Sequence[Run]) -> list[Change]:
     and the last during training, among the steps at which all runs evaluated. Figures over different numbers of
     prompts are left out.
     """
-    if measured := [run for run in runs if run.before and run.after]:
-        return [change for run in measured for change in _before_and_after(run)]
-    by_step = [rows for run in runs if (rows := {row["step"]: row for row in run.evaluations})]
-    steps = set.intersection(*map(set, by_step)) if by_step else set()
-    if len(steps) < 2:
-        return []
-    first, last = min(steps), max(steps)
-    return [change for rows in by_step for change in _in_training(rows[first], rows[last])]
+    by_step = _during_training(runs)
+    steps = _shared(by_step)
+    when = ("before", "after")
+    pairs = [(_of_a_file(run.before), _of_a_file(run.after)) for run in runs if run.before and run.after]
+    if not pairs and len(steps) > 1:
+        when = (f"step {steps[0]}", f"step {steps[-1]}")
+        pairs = [(_of_a_step(rows[steps[0]]), _of_a_step(rows[steps[-1]])) for rows in by_step]
+    return [
+        Change(benchmark, name, figure, after[benchmark].figures[name], when)
+        for before, after in pairs
+        for benchmark, its in before.items()
+        if benchmark in after and its.prompts == after[benchmark].prompts
+        for name, figure in its.figures.items()
+        if name in after[benchmark].figures
+    ]
 
 
-def _before_and_after(run: Run) -> Iterator[Change]:
-    for name, figures in run.before.items():
-        after = run.after.get(name, {})
-        if figures.get("prompts") == after.get("prompts"):
-            yield from _pairs(name, _measured(figures), _measured(after), ("before", "after"))
+def _during_training(runs: Sequence[Run]) -> list[dict[int, Mapping[str, Any]]]:
+    """The lines of evaluations.jsonl by step, of each run that has some."""
+    return [{row["step"]: row for row in run.evaluations} for run in runs if run.evaluations]
 
 
-def _in_training(first: Mapping[str, Any], last: Mapping[str, Any]) -> Iterator[Change]:
-    after = _during_training(last)
-    for name, figures in _during_training(first).items():
-        yield from _pairs(name, figures, after.get(name, {}), (f"step {first['step']}", f"step {last['step']}"))
+def _shared(by_step: Sequence[Mapping[int, Any]]) -> list[int]:
+    """The steps at which all evaluated."""
+    return sorted(set.intersection(*map(set, by_step))) if by_step else []
 
 
-def _pairs(
-    benchmark: str, before: Mapping[str, Figure], after: Mapping[str, Figure], when: tuple[str, str]
-) -> Iterator[Change]:
-    for name in before:
-        if name in after:
-            yield Change(benchmark, name, before[name], after[name], when)
+def _of_a_file(benchmarks: Mapping[str, Any], correct: Mapping[str, Any] | None = None) -> dict[str, _Evaluation]:
+    """Pass@k, entropy and length of each benchmark in eval.json; ``correct`` as `Run.correct`."""
+    evaluations = {}
+    for benchmark, figures in benchmarks.items():
+        means = {
+            name: Figure(value["mean"], value.get("low"), value.get("high"))
+            for name, value in figures.items()
+            if isinstance(value, dict)
+            and value.get("mean") is not None
+            and (name.startswith("pass@") or name in ("entropy_token_mean", "response_length"))
+        }
+        evaluations[benchmark] = _Evaluation(means, figures.get("prompts"), (correct or {}).get(benchmark, {}))
+    return evaluations
 
 
-def _measured(figures: Mapping[str, Any]) -> dict[str, Figure]:
-    """Pass@k, entropy and length of one benchmark in eval.json."""
-    return {
-        name: Figure(value["mean"], value.get("low"), value.get("high"))
-        for name, value in figures.items()
-        if isinstance(value, dict)
-        and value.get("mean") is not None
-        and (name.startswith("pass@") or name in ("entropy_token_mean", "response_length"))
-    }
-
-
-def _during_training(row: Mapping[str, Any]) -> dict[str, dict[str, Figure]]:
-    """The figures of one line of evaluations.jsonl, by benchmark."""
+def _of_a_step(row: Mapping[str, Any]) -> dict[str, _Evaluation]:
+    """Pass@k of each benchmark in a line of evaluations.jsonl."""
     figures: dict[str, dict[str, Figure]] = {}
     matches = [match for key in row if (match := re.fullmatch(r"eval_(.+)_pass(\d+)", key)) and row[key] is not None]
     for match in sorted(matches, key=lambda match: int(match[2])):
         ends = (row.get(f"{match[0]}_{end}") for end in ("low", "high"))
         figures.setdefault(match[1], {})[f"pass@{match[2]}"] = Figure(row[match[0]], *ends)
-    return figures
+    return {benchmark: _Evaluation(its) for benchmark, its in figures.items()}
 
 
 def verdict(series: Series) -> str:
@@ -187,57 +189,46 @@ def comparison(first: Series, other: Series) -> list[str]:
     ]
 
 
-def _at_the_end(runs: Sequence[Run], beside: Sequence[Run]) -> dict[str, list[_Ended]]:
-    """Pass@1 of each run by benchmark, at an end that the runs ``beside`` have too."""
-    ended: dict[str, list[_Ended]] = {}
+def _at_the_end(runs: Sequence[Run], beside: Sequence[Run]) -> dict[str, list[_Evaluation]]:
+    """Each run's evaluation with Pass@1 by benchmark, at an end that the runs ``beside`` have too."""
     everyone = [*runs, *beside]
     if any(run.after for run in everyone):
-        for run in runs:
-            for benchmark, figures in run.after.items():
-                if figure := _measured(figures).get(JUDGED):
-                    ended.setdefault(benchmark, []).append(
-                        _Ended(figure, figures.get("prompts"), run.correct.get(benchmark, {}))
-                    )
-        return ended
-    by_run = [{row["step"]: row for row in run.evaluations} for run in everyone if run.evaluations]
-    steps = set.intersection(*map(set, by_run)) if by_run else set()
-    for run in runs:
-        for row in run.evaluations:
-            if row["step"] == max(steps, default=None):
-                for benchmark, passes in _during_training(row).items():
-                    if figure := passes.get(JUDGED):
-                        ended.setdefault(benchmark, []).append(_Ended(figure))
+        evaluations = [_of_a_file(run.after, run.correct) for run in runs]
+    else:
+        steps = _shared(_during_training(everyone))
+        evaluations = [_of_a_step(rows[steps[-1]]) for rows in _during_training(runs) if steps]
+    ended: dict[str, list[_Evaluation]] = {}
+    for benchmarks in evaluations:
+        for benchmark, evaluation in benchmarks.items():
+            if JUDGED in evaluation.figures:
+                ended.setdefault(benchmark, []).append(evaluation)
     return ended
 
 
-def _apart(first: str, one: Sequence[_Ended], other: str, two: Sequence[_Ended]) -> str:
+def _apart(first: str, one: Sequence[_Evaluation], other: str, two: Sequence[_Evaluation]) -> str:
     """The two means, their difference and what can be said of it."""
     if len(counts := dict.fromkeys(ended.prompts for ended in (*two, *one))) > 1:
         return f"not comparable, they were evaluated on {' and '.join(map(str, counts))} prompts."
-    means, others = ([ended.figure.mean for ended in runs] for runs in (one, two))
+    means, others = ([ended.judged for ended in runs] for runs in (one, two))
     mean, its = statistics.fmean(means), statistics.fmean(others)
     told = f"{JUDGED} {its:.3f} against {mean:.3f}, {its - mean:+.3f}"
     if len(means) == len(others) == 1:
         return told + _single(one[0], two[0])
-    told += "; "
-    if max(means) < min(others):
-        side = "above"
-    elif min(means) > max(others):
-        side = "below"
-    else:
-        return f"{told}the seeds of the two overlap, so no difference can be claimed."
+    if min(others) <= max(means) and min(means) <= max(others):
+        return f"{told}; the seeds of the two overlap, so no difference can be claimed."
+    side = "above" if min(others) > max(means) else "below"
     seeds = f"{len(others)} and {len(means)} seeds"
-    return f"{told}of {seeds}, every one of {other} lies {side} every one of {first}."
+    return f"{told}; of {seeds}, every one of {other} lies {side} every one of {first}."
 
 
-def _single(first: _Ended, other: _Ended) -> str:
+def _single(first: _Evaluation, other: _Evaluation) -> str:
     if len(first.by_prompt) == first.prompts and first.by_prompt.keys() == other.by_prompt.keys():
         gap = bootstrap([other.by_prompt[prompt] - share for prompt, share in first.by_prompt.items()])
         told = f" (prompt by prompt, 95 % interval {gap.low:+.3f} to {gap.high:+.3f}); "
         if gap.low > 0 or gap.high < 0:
             return told + "0 lies outside, but there is one seed of each, so it may be the seed."
         return told + "0 lies inside and there is one seed of each, so no difference can be claimed."
-    one, two = first.figure, other.figure
+    one, two = first.figures[JUDGED], other.figures[JUDGED]
     if one.low is None or one.high is None or two.low is None or two.high is None:
         return "; there are no intervals and one seed of each, so no difference can be claimed."
     if one.high < two.low or two.high < one.low:

@@ -14,8 +14,6 @@ from openrlhf_gtpo.report.groups import shown, view
 from openrlhf_gtpo.report.outcome import Change, Figure, changes, comparison, verdict
 from openrlhf_gtpo.report.run import OWN, Run, Series, series
 
-__all__ = ["page", "table"]
-
 NOT_RECORDED = "not recorded"
 """For runs of early versions, which have no run.json."""
 

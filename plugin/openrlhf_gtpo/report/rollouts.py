@@ -4,13 +4,11 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from math_reward.json_lines import Line
 from openrlhf_gtpo.data.json_lines import Unreadable, lines_of
 from openrlhf_gtpo.errors import SettingsError
-
-__all__ = ["SavedGroups", "object_of_line"]
 
 KEYS = ("step", "group", "prompt", "label", "correct", "tokens", "entropy", "shaped_reward", "advantage")
 """What a line of rollouts.jsonl has."""
@@ -28,7 +26,7 @@ class _Place(NamedTuple):
     """Bytes."""
 
 
-class SavedGroups(Sequence[list[dict[str, Any]]]):
+class SavedGroups:
     """The groups of a file in its order, each the list of its responses."""
 
     def __init__(self, path: Path) -> None:
@@ -68,13 +66,10 @@ class SavedGroups(Sequence[list[dict[str, Any]]]):
     def __len__(self) -> int:
         return len(self._places)
 
-    @overload
-    def __getitem__(self, index: int) -> list[dict[str, Any]]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[list[dict[str, Any]]]: ...
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
+    def __iter__(self) -> Iterator[list[dict[str, Any]]]:
+        return (self[index] for index in range(len(self)))
+
+    def __getitem__(self, index: int) -> list[dict[str, Any]]:
         lines = enumerate(self.raw(index).split(b"\n"), self._places[index].first_line)
         return [object_of_line(self.path, Line(number, 0, line), KEYS) for number, line in lines if line.strip()]
 

@@ -11,8 +11,6 @@ from openrlhf_gtpo.data.json_lines import Unreadable, lines_of
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.report.rollouts import SavedGroups, object_of_line
 
-__all__ = ["Run", "Series", "read", "series"]
-
 OWN = (
     "train.seed",
     "ckpt.output_dir",

@@ -11,7 +11,7 @@ import secrets
 import signal
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
@@ -19,13 +19,15 @@ from typing import IO
 
 import httpx
 
+from openrlhf_gtpo.errors import UserError
+
 logger = logging.getLogger("openrlhf_gtpo.rewards.embedded")
 
 START_SECONDS = 120.0  # the first start on a cold disk imports SymPy and FastAPI
 STOP_SECONDS = 10.0  # the service itself waits 5 s for answers under way
 POLL_SECONDS = 0.05
 
-LISTENING = re.compile(r"math-reward listening on (http://\S+)")
+LISTENING = re.compile(r"^math-reward listening on (http://\S+)\n", re.MULTILINE)
 MISSING = re.compile(r"No module named '?([\w.]+)")
 
 # Settings of the user's own service. Here they would open this one to the network, or replace its token or protocol.
@@ -34,8 +36,8 @@ NOT_INHERITED = {
 }
 
 
-class EmbeddedServiceError(RuntimeError):
-    """The embedded reward service could not be started. The message is one sentence that says why."""
+class EmbeddedServiceError(UserError):
+    """The embedded reward service could not be started."""
 
 
 class EmbeddedService:
@@ -46,14 +48,12 @@ class EmbeddedService:
         token: the bearer token that requests must send.
     """
 
-    def __init__(self, process: "subprocess.Popen[bytes]", token: str, log: IO[bytes] | None) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", token: str, log: IO[bytes]) -> None:
         self.token = token
         self.url = ""
         self._process = process
         self._log = log
-        self._last_line = "(nothing)"
-        self._drain = threading.Thread(target=self._drain_output, name="embedded-reward-output", daemon=True)
-        self._drain.start()
+        self._begin = log.tell()
 
     def alive(self) -> bool:
         """Whether the process runs."""
@@ -73,7 +73,7 @@ class EmbeddedService:
                 self._process.wait()
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._drain.join(STOP_SECONDS)
+        self._log.close()
 
     def __enter__(self) -> "EmbeddedService":
         return self
@@ -83,30 +83,13 @@ class EmbeddedService:
     ) -> None:
         self.stop()
 
-    def _drain_output(self) -> None:
-        """Read the output until it ends: the service would block if nobody read it."""
-        assert self._process.stdout is not None
-        with self._process.stdout as output:
-            for line in output:
-                self._write(line)
-                text = line.decode(errors="replace").strip()
-                if not text:
-                    continue
-                self._last_line = text
-                if match := LISTENING.match(text):
-                    self.url = match[1] + "/v1/grade"
-        if self._log is not None:
-            self._log.close()
+    def _output(self) -> str:
+        file = self._log.fileno()
+        # The process shares the file's position, which a seek would move for its next line.
+        return os.pread(file, os.fstat(file).st_size - self._begin, self._begin).decode(errors="replace")
 
-    def _write(self, line: bytes) -> None:
-        if self._log is None:
-            return
-        try:
-            self._log.write(line)
-            self._log.flush()
-        except OSError as error:
-            logger.warning("The log of the embedded reward service cannot be written any more: %s.", error)
-            self._log = None
+    def _last_line(self) -> str:
+        return self._output().strip().split("\n")[-1].strip() or "(nothing)"
 
     def _wait_until_ready(self) -> None:
         """Raise :class:`EmbeddedServiceError` if the service ends, or is not ready within ``START_SECONDS``."""
@@ -117,9 +100,10 @@ class EmbeddedService:
             while time.monotonic() < give_up_at:
                 if not self.alive():
                     raise EmbeddedServiceError(self._why_it_ended())
-                if self.url:
+                if listens := LISTENING.search(self._output()):
+                    self.url = f"{listens[1]}/v1/grade"
                     try:
-                        status = http.get(self.url.replace("/v1/grade", "/readyz")).status_code
+                        status = http.get(f"{listens[1]}/readyz").status_code
                     except httpx.TransportError as error:
                         problem = f"could not be asked whether it is ready ({error})"
                     else:
@@ -128,18 +112,18 @@ class EmbeddedService:
                         problem = f"was not ready (/readyz answers {status})"
                 time.sleep(POLL_SECONDS)
         raise EmbeddedServiceError(
-            f"The embedded reward service {problem} within {START_SECONDS:g} s; its last line was: {self._last_line}"
+            f"The embedded reward service {problem} within {START_SECONDS:g} s; its last line was: {self._last_line()}"
         )
 
     def _why_it_ended(self) -> str:
-        self._drain.join(1.0)
-        if missing := MISSING.search(self._last_line):
+        last_line = self._last_line()
+        if missing := MISSING.search(last_line):
             return (
                 f"The embedded reward service cannot start because the Python package {missing[1]} is not installed: "
                 "pip install 'math-reward[server]', or give the URL of a reward service by --reward.remote_url."
             )
         code = self._process.returncode
-        return f"The embedded reward service ended with exit code {code} at its start; it said: {self._last_line}"
+        return f"The embedded reward service ended with exit code {code} at its start; it said: {last_line}"
 
 
 def start_embedded_service(workers: int | None = None, log_path: Path | None = None) -> EmbeddedService:
@@ -150,7 +134,7 @@ def start_embedded_service(workers: int | None = None, log_path: Path | None = N
 
     Args:
         workers: grading processes; None for one per core.
-        log_path: file to which its output is appended; None keeps only the last line, for error messages.
+        log_path: file to which its output is appended; by default a temporary one.
 
     Raises:
         EmbeddedServiceError: it did not start.
@@ -160,12 +144,12 @@ def start_embedded_service(workers: int | None = None, log_path: Path | None = N
         command += ["--workers", str(workers)]
     token = secrets.token_urlsafe(32)
     environment = {name: value for name, value in os.environ.items() if name.upper() not in NOT_INHERITED}
-    log = _open_log(log_path) if log_path is not None else None
+    log = tempfile.TemporaryFile() if log_path is None else _open_log(log_path)  # noqa: SIM115
     process = subprocess.Popen(
         command,
         env=environment | {"MATH_REWARD_TOKEN": token},
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        stdout=log,
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
@@ -182,7 +166,7 @@ def start_embedded_service(workers: int | None = None, log_path: Path | None = N
 def _open_log(path: Path) -> IO[bytes]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("ab")
+        return path.open("a+b")
     except OSError as error:
         raise EmbeddedServiceError(
             f"The log of the embedded reward service, {path}, cannot be written: {error.strerror}."

@@ -12,8 +12,6 @@ from math_reward.client.settings import TOKEN_FILE_VARIABLE, TOKEN_VARIABLE
 from openrlhf_gtpo.errors import UserError, reason
 from openrlhf_gtpo.rewards.client import sentence
 
-__all__ = ["Answers", "ServiceUnusable", "ask_known_answers", "doubtful_services"]
-
 CONNECT_SECONDS = 5.0
 PROBE_SECONDS = 15.0
 """Timeout of the test request before a run."""

@@ -11,18 +11,15 @@ import html
 import json
 import multiprocessing
 import statistics
-import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from openrlhf_gtpo.errors import UserError
+from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.parsing import Parser
 from openrlhf_gtpo.selftest.result import Part, Result, failed, impossible, passed
-
-__all__ = ["main"]
 
 PROGRAM = "openrlhf-gtpo selftest"
 PAIRS = {"cpu": 3, "gpu": 9}
@@ -36,7 +33,10 @@ def main(argv: Sequence[str]) -> int:
     """Run the parts.
 
     Returns:
-        Exit status: 0, 1 if a part failed, 2 for a command line that is refused.
+        Exit status: 0, 1 if a part failed.
+
+    Raises:
+        SettingsError: the command line is refused.
     """
     parser = Parser(prog=PROGRAM, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="as for training (auto)")
@@ -53,13 +53,8 @@ def main(argv: Sequence[str]) -> int:
         from openrlhf_gtpo.cpu.platform import prepare_process
 
         prepare_process()
-    try:
-        chosen = _chosen(parts(device, args.out.resolve()), args.only)
-    except UserError as error:
-        print(f"{PROGRAM}: error: {error}", file=sys.stderr)
-        return 2
     results = {}
-    for part in chosen:
+    for part in _chosen(parts(device, args.out.resolve()), args.only):
         print(f"{part.name} ...", end=" ", flush=True)
         results[part.name] = result = _timed(part)
         print(f"{result.state}, {result.seconds:.0f} s. {result.sentence}", flush=True)
@@ -150,7 +145,7 @@ def _chosen(all_parts: list[Part], only: str | None) -> list[Part]:
     names = [part.name for part in all_parts]
     unknown = [name for name in wanted if name not in names]
     if unknown:
-        raise UserError(f"--only names {', '.join(unknown)}, but the parts are {', '.join(names)}.")
+        raise SettingsError(f"--only names {', '.join(unknown)}, but the parts are {', '.join(names)}.")
     return [part for part in all_parts if part.name in wanted]
 
 

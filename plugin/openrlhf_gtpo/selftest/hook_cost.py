@@ -16,8 +16,6 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-__all__ = ["HOOK", "WITHOUT", "rounds"]
-
 WITHOUT = {
     "same": "the same requests: the cost of the hook itself",
     "every_token": "one output per token, as OpenRLHF requests; ours requests one at the end",

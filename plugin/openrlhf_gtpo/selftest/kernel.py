@@ -10,8 +10,6 @@ import torch
 from openrlhf_gtpo.algorithms.entropy import token_entropy
 from openrlhf_gtpo.selftest.result import Result, failed, passed
 
-__all__ = ["check_kernel"]
-
 VOCABULARY = 152_064  # Qwen2.5's
 ROWS = {"cpu": (1, 8), "gpu": (1, 8, 64, 256, 1024)}
 TOLERANCE = 2e-6

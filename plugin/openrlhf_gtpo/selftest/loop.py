@@ -12,8 +12,6 @@ from openrlhf_gtpo.checks.isolated import last_line
 from openrlhf_gtpo.selftest.policy import Task
 from openrlhf_gtpo.selftest.result import Result, failed, passed
 
-__all__ = ["GAP", "LORA", "SHARED", "judged", "train"]
-
 SHARED = ("--ds.packing_samples", "--train.colocate_all", "--vllm.enable_sleep", "--ds.enable_sleep")
 LORA = ("--ds.lora.rank=8", "--ds.lora.alpha=16")
 SECONDS = 600

@@ -1,6 +1,7 @@
 """Flags that ``math-reward grade`` and ``math-reward compare`` share: how to grade, and what the fields are called."""
 
 import argparse
+import dataclasses
 
 from math_reward.grader.verdict import Mode, Options
 
@@ -18,32 +19,21 @@ FIELDS = {
 
 def add_grading_options(parser: argparse.ArgumentParser) -> None:
     """Adds the flags that say how to grade."""
-    parser.add_argument("--mode", choices=[mode.value for mode in Mode], default=Mode.LENIENT.value,
-                        help="strict: only an answer in a box; lenient: also in prose (lenient)")  # fmt: skip
-    parser.add_argument("--rel-tol", type=_fraction, default=0.0, help="relative tolerance, 0 to 1 (0)")
-    parser.add_argument("--allow-rounded", action="store_true", help="accept an answer that is the reference, rounded")
-    parser.add_argument(
-        "--allow-unevaluated",
-        action="store_true",
-        help="accept a sum, an integral or another operation that is left undone, by its value",
-    )
-    parser.add_argument(
-        "--evaluated",
-        action="store_true",
-        help="if the reference is a number, accept only a number in lowest terms",
-    )
+    for option in dataclasses.fields(Options):
+        flag, shown = f"--{option.name.replace('_', '-')}", option.metadata["help"]
+        if option.type is bool:
+            parser.add_argument(flag, action="store_true", help=shown)
+        elif option.type is Mode:
+            parser.add_argument(flag, choices=[mode.value for mode in Mode], default=option.default, help=shown)
+        else:
+            parser.add_argument(flag, type=_fraction, default=option.default, help=shown)
     parser.add_argument("--deadline", type=float, help="seconds that grading one completion may take (2)")
 
 
 def grading_options(arguments: argparse.Namespace) -> Options:
     """What the flags of ``add_grading_options`` say."""
-    return Options(
-        mode=Mode(arguments.mode),
-        rel_tol=arguments.rel_tol,
-        allow_rounded=arguments.allow_rounded,
-        allow_unevaluated=arguments.allow_unevaluated,
-        evaluated=arguments.evaluated,
-    )
+    given = {option.name: getattr(arguments, option.name) for option in dataclasses.fields(Options)}
+    return Options(**{**given, "mode": Mode(arguments.mode)})
 
 
 def add_row_options(group: argparse._ArgumentGroup) -> None:

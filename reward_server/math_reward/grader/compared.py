@@ -159,7 +159,7 @@ def _with_i(expected: Node, answer: Node) -> Node:
     """The answer with i for j, as engineers write ``3 + 4j``, if the reference has an i and no j."""
     if "j" not in symbols(answer) or "j" in symbols(expected):
         return answer
-    return substituted(answer, "j", Constant("i")) if Constant("i") in walk(expected) else answer
+    return substituted(answer, {"j": Constant("i")}) if Constant("i") in walk(expected) else answer
 
 
 def _as_one_word(answer: str, expected: str) -> bool | None:

@@ -79,17 +79,25 @@ class Mode(str, Enum):
 
 @dataclass(frozen=True)
 class Options:
-    """How to grade a completion."""
+    """How to grade a completion. Commands and the service show the ``help`` of each; a number is from 0 to 1."""
 
-    mode: Mode = Mode.LENIENT
-    rel_tol: float = 0.0
-    """Numbers that differ by at most this fraction of the reference are equal."""
-    allow_rounded: bool = False
-    """Accept an answer that is the reference, rounded."""
-    allow_unevaluated: bool = False
-    """Accept a sum, an integral or another operation that is left undone, by its value."""
-    evaluated: bool = False
-    """If the reference is a number, accept only a number in lowest terms."""
+    mode: Mode = field(
+        default=Mode.LENIENT,
+        metadata={"help": "strict: only an answer in a box; lenient: also in prose (lenient)"},
+    )
+    rel_tol: float = field(
+        default=0.0, metadata={"help": "numbers that differ by at most this fraction of the reference are equal (0)"}
+    )
+    allow_rounded: bool = field(
+        default=False, metadata={"help": "accept an answer that is the reference, rounded to the answer's places"}
+    )
+    allow_unevaluated: bool = field(
+        default=False,
+        metadata={"help": "accept a sum, an integral or another operation that is left undone, by its value"},
+    )
+    evaluated: bool = field(
+        default=False, metadata={"help": "if the reference is a number, accept only a number in lowest terms"}
+    )
 
 
 @dataclass(frozen=True)

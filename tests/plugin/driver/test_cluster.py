@@ -1,14 +1,14 @@
 """What a run asks of a Ray cluster, and clusters that can never give it."""
 
-import argparse
+from collections.abc import Callable
 
 import pytest
 
 from openrlhf_gtpo.driver.cluster import GROWS, ClusterTooSmall, check_cluster, gpus_by_role
-
-from ..checks.test_flags import parse
+from openrlhf_gtpo.settings import Settings
 
 SIZES = ["--actor.num_gpus_per_node", "2", "--vllm.num_engines", "3", "--ref.num_gpus_per_node", "2"]
+SIZES += ["--algo.advantage.estimator", "gtpo", "--algo.kl.init_coef", "0"]
 
 
 def node(gpus: float, cpus: float) -> dict[str, dict[str, float]]:
@@ -30,13 +30,13 @@ def node(gpus: float, cpus: float) -> dict[str, dict[str, float]]:
     ],
 )
 def test_every_role_with_gpus_of_its_own_is_counted(
-    parser: argparse.ArgumentParser, flags: list[str], roles: dict[str, int]
+    settings: Callable[..., Settings], flags: list[str], roles: dict[str, int]
 ) -> None:
-    assert gpus_by_role(parse(parser, *SIZES, *flags)) == roles
+    assert gpus_by_role(settings(*SIZES, *flags)) == roles
 
 
-def test_a_cluster_with_enough_is_accepted_however_many_nodes_it_has(parser: argparse.ArgumentParser) -> None:
-    flags = parse(parser, *SIZES)
+def test_a_cluster_with_enough_is_accepted_however_many_nodes_it_has(settings: Callable[..., Settings]) -> None:
+    flags = settings(*SIZES)
     check_cluster(flags, [node(5, 5)], logical=True)
     check_cluster(flags, [node(4, 2), node(1, 3), node(0, 8)], logical=False)
 
@@ -50,10 +50,10 @@ def test_a_cluster_with_enough_is_accepted_however_many_nodes_it_has(parser: arg
     ],
 )
 def test_a_cluster_that_can_never_be_enough_is_refused_with_what_is_needed_what_there_is_and_what_to_do(
-    parser: argparse.ArgumentParser, nodes: list[dict[str, dict[str, float]]], has: str, fix: str
+    settings: Callable[..., Settings], nodes: list[dict[str, dict[str, float]]], has: str, fix: str
 ) -> None:
     with pytest.raises(ClusterTooSmall) as refused:
-        check_cluster(parse(parser, *SIZES), nodes, logical=True)
+        check_cluster(settings(*SIZES), nodes, logical=True)
     sentence = str(refused.value)
     assert "needs 5 logical GPUs (2 for trainers, 3 for engines) and as many CPUs" in sentence
     assert has in sentence
@@ -61,7 +61,7 @@ def test_a_cluster_that_can_never_be_enough_is_refused_with_what_is_needed_what_
 
 
 def test_a_cluster_that_adds_nodes_by_itself_may_be_small_at_first(
-    parser: argparse.ArgumentParser, monkeypatch: pytest.MonkeyPatch
+    settings: Callable[..., Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(GROWS, "1")
-    check_cluster(parse(parser, *SIZES), [node(0, 2)], logical=False)
+    check_cluster(settings(*SIZES), [node(0, 2)], logical=False)

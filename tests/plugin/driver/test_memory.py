@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from openrlhf_gtpo.driver.memory import GIB, KNOWN, need, rows, warnings
+from openrlhf_gtpo.driver.memory import GIB, need, rows, warnings
+from openrlhf_gtpo.driver.model_size import KNOWN
 from openrlhf_gtpo.settings import Settings
 
 
@@ -36,7 +37,7 @@ def test_half_a_billion_parameters_on_one_gpu_of_24_gib() -> None:
     assert found.optimizer == 7_904_524_288
     assert found.gathered == 0
     assert found.train_logits == 4_667_473_920
-    assert found.activations == 3072 * (43_008 + 53_760)
+    assert found.backward == found.train_logits + 3072 * (43_008 + 53_760)
     assert found.forward_logits == 5_600_968_704, "4 x 1,536 tokens, 6 bytes"
     # The log-probabilities of 4 responses need more than the backward pass of 2: 5.93e9 over 4.96e9.
     forward = 6144 * 53_760 + 5_600_968_704

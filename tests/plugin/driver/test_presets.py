@@ -6,7 +6,6 @@ import pytest
 
 from openrlhf_gtpo.checks.flags import faults
 from openrlhf_gtpo.driver import presets
-from openrlhf_gtpo.driver.plan import plan
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.settings import Settings
 
@@ -94,27 +93,3 @@ def test_what_has_no_meaning_is_refused_in_one_sentence(arguments: list[str], se
         presets.expand(arguments)
     assert str(refused.value).startswith(sentence)
     assert str(refused.value).endswith(".")
-
-
-def test_the_plan_says_what_would_run(parser: argparse.ArgumentParser) -> None:
-    expanded = presets.expand(
-        [
-            *("--preset", "gtpo", "--shaping.alpha2=0.2", "--data.label_key", "label"),
-            *("--actor.model_name_or_path", "Qwen/Qwen2.5-7B", "--data.prompt_dataset", "train.jsonl"),
-            *("--rollout.batch_size", "128", "--train.batch_size", "512"),
-            *("--actor.num_gpus_per_node", "8", "--vllm.num_engines", "4", "--vllm.tensor_parallel_size", "2"),
-        ]
-    )
-    flags = vars(parser.parse_args(expanded.arguments))
-    settings = Settings({**flags, "device": "gpu", "preset": expanded.preset})
-    told_lines = plan(settings, precision="bf16", overridden=expanded.overridden).splitlines()
-    rows = dict(line.split("  ", 1) for line in told_lines)
-    told = {name.strip(): value.strip() for name, value in rows.items()}
-    assert told["preset"] == "gtpo, except --shaping.alpha2"
-    assert told["estimator"] == "gtpo, alpha1 1.0, alpha2 0.2, over group, scope group, weights entropy"
-    assert told["clip"] == "0.2 below, 0.28 above"
-    assert told["rollout"] == "128 prompts x 16 responses = 2,048 a step"
-    assert told["updates"] == "4 a step, of 512 responses"
-    assert told["training"].startswith("8 GPU(s)")
-    assert told["generation"] == "4 engine(s) of 2 GPU(s)"
-    assert told["rewards"] == "the built-in reward service"

@@ -8,7 +8,6 @@ import logging
 import os
 import pickle
 import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,13 +30,15 @@ from openrlhf_gtpo.engine.one_message import front_end, kept_rows, vllm_internal
 from openrlhf_gtpo.engine.one_message.scheduler import scheduler_class, wants_final_output_alone
 from openrlhf_gtpo.vllm_entropy import EntropyMissing, entropies, logprobs
 
+from ... import preloaded
+
 RUNS = Path(__file__).with_name("one_message_runs.py")
 
 
 def run(part: str, model: Path, folder: Path) -> dict[str, Any]:
     answer = folder / "answer.json"
     done = subprocess.run(
-        [sys.executable, str(RUNS), part, str(model), str(answer)],
+        [preloaded.python(), str(RUNS), part, str(model), str(answer)],
         env={**os.environ},
         capture_output=True,
         text=True,

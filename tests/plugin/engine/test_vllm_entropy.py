@@ -24,6 +24,8 @@ from openrlhf_gtpo.vllm_entropy import (
     statistics,
 )
 
+from ... import preloaded
+
 PROMPTS = [[5, 17, 300], [9], [100, 200, 300, 400, 11, 12, 13], [42, 42], [7, 8, 9, 10]]
 TEMPERATURES = [1.0, 0.7, 1.3, 0.4, 1.0]
 LENGTHS = [20, 3, 33, 1, 12]
@@ -34,7 +36,7 @@ PROGRAMS = Path(__file__).resolve().parents[2] / "versions"
 def run(program: str, model: Path, **environment: str) -> str:
     """Run a program with an engine in a process of its own; the engine's workers are processes of that one."""
     done = subprocess.run(
-        [sys.executable, "-c", program, str(model)],
+        [preloaded.python(), "-c", program, str(model)],
         env={**os.environ, "VLLM_ENABLE_V1_MULTIPROCESSING": "1", **environment},
         capture_output=True,
         text=True,

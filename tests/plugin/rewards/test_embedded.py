@@ -82,13 +82,6 @@ async def test_it_says_that_it_takes_a_groups_prompt_once_and_judges_by_it_all_t
         assert client._endpoints[0].shares_prompts
 
 
-def test_openrlhfs_protocol_gives_the_same_rewards(service: EmbeddedService):
-    url = service.url.replace("/v1/grade", "/get_reward")
-    with Client(url, token=service.token, reward_models=True) as client:
-        right = client.grade(r"That is \boxed{42}.", "42", "6*7?")
-    assert (right.reward, right.score, right.verdict) == (1.0, 1.0, "")
-
-
 def test_nobody_grades_without_its_token(service: EmbeddedService):
     with Client(service.url, token="a-guess") as client, pytest.raises(ClientError) as refused:
         client.grade("42", "42")

@@ -30,6 +30,7 @@ def test_where_no_service_answers_the_run_is_refused_with_a_sentence_for_each(
         ask(nobody, service.url, token="wrong")
     down, refuses = str(refused.value).splitlines()
     assert down.startswith(f"The reward service {nobody}/v1/grade cannot be used. Nothing listens on port")
+    assert "start the service there by `math-reward serve`" in down
     assert refuses.startswith(f"The reward service {service.url} cannot be used. It refuses the token of")
 
 

@@ -193,6 +193,9 @@ def test_a_number_that_is_only_a_part_of_the_left_side_contradicts_nothing(compl
     ("completion", "reference"),
     [
         ("so forty-one is forty-two", "42"),
+        ("so one hundred and five is 106", "106"),
+        (r"so 2 = \boxed{two and a half}", "two and a half"),
+        (r"so 1/2 = \boxed{a third}", "a third"),
         ("so 2/3 = 1", "1"),
         ("so 41 ≈ 42", "42"),
         ("so 41 = 42, rounded", "42"),

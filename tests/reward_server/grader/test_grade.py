@@ -158,10 +158,11 @@ def test_in_strict_mode_only_a_box_is_an_answer():
         ("x > 2", r"(2, \infty)", Stage.STRUCTURE),
         ("(x+1)^2", "x^2+2x+1", Stage.NUMERIC),
         (r"\sqrt{8}", r"2\sqrt2", Stage.NUMERIC),
+        (r"(1, \sqrt8, \pi)", r"(1, 2\sqrt2, \pi)", Stage.NUMERIC),
         (r"\frac{(n-10)!}{(n-11)!}", "n-10", Stage.SYMPY),
     ],
 )
-def test_a_grade_names_the_stage_that_decided(reference: str, answer: str, stage: Stage):
+def test_a_grade_names_the_latest_stage_that_was_needed(reference: str, answer: str, stage: Stage):
     result = grade(rf"\boxed{{{answer}}}", reference)
 
     assert (result.verdict, result.stage) == (Verdict.CORRECT, stage)

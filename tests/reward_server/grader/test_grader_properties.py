@@ -1,17 +1,15 @@
 r"""What must hold for all answers: reformatting changes nothing, a changed digit everything, and nothing raises.
 
-Expressions are drawn as trees of this file, which have their own evaluator (exact, with ``fractions.Fraction``) and
-are written in LaTeX in two ways. The grader sees text alone.
+``test_differential.py`` has expressions, polynomials, families and 40 more kinds, each with an evaluator of its own.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
-from hypothesis import assume, example, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from math_reward.grader import Mode, Options, Verdict, grade, grading
@@ -123,158 +121,6 @@ def test_a_changed_digit_is_never_accepted(answer: str, data: st.DataObject):
 
 def _numbers_in(text: str) -> list[Fraction]:
     return [value_of(part) for part in re.findall(r"\\frac\{-?\d+\}\{\d+\}|-?\d+(?:\.\d+)?", text)]
-
-
-# ── expressions of which this file knows the value ──
-
-
-@dataclass(frozen=True)
-class Leaf:
-    value: Fraction
-
-    def evaluate(self) -> Fraction:
-        return self.value
-
-    def latex(self) -> str:
-        above, below = self.value.numerator, self.value.denominator
-        text = str(above) if below == 1 else rf"\frac{{{abs(above)}}}{{{below}}}"
-        return text if above >= 0 else f"({'-' if below != 1 else ''}{text})"
-
-    def plain(self) -> str:
-        """A decimal where it ends, else a division, in brackets."""
-        below = self.value.denominator
-        while below % 10 == 0:
-            below //= 10
-        for prime in (2, 5):
-            while below % prime == 0:
-                below //= prime
-        if self.value.denominator > 1 and below == 1:
-            digits = f"{float(self.value):.12f}".rstrip("0")
-            return f"({digits})" if self.value < 0 else digits
-        return (
-            f"({self.value.numerator}/{self.value.denominator})" if self.value.denominator > 1 else f"({self.value})"
-        )
-
-
-@dataclass(frozen=True)
-class Node:
-    operator: str
-    left: Tree
-    right: Tree
-
-    def evaluate(self) -> Fraction:
-        a, b = self.left.evaluate(), self.right.evaluate()
-        match self.operator:
-            case "+":
-                return a + b
-            case "-":
-                return a - b
-            case "*":
-                return a * b
-            case _:
-                return a / b
-
-    def latex(self) -> str:
-        a, b = self.left.latex(), self.right.latex()
-        match self.operator:
-            case "/":
-                return rf"\frac{{{a}}}{{{b}}}"
-            case "*":
-                return rf"\left({a}\right) \cdot \left({b}\right)"
-            case "-":
-                return rf"{a} - \left( {b} \right)"
-            case _:
-                return f"{a} + {b}"
-
-    def plain(self) -> str:
-        """The same with other signs and, where that may be, in another order."""
-        a, b = self.left.plain(), self.right.plain()
-        match self.operator:
-            case "/":
-                return f"(({a})/({b}))"
-            case "*":
-                return f"(({b})*({a}))"
-            case "-":
-                return f"(-({b}) + {a})"
-            case _:
-                return f"({b} + {a})"
-
-
-Tree = Leaf | Node
-
-leaves = st.builds(Leaf, st.builds(Fraction, st.integers(-20, 20), st.sampled_from([1, 1, 1, 2, 3, 4, 5, 7, 8, 25])))
-trees = st.recursive(leaves, lambda below: st.builds(Node, st.sampled_from("+-*/"), below, below), max_leaves=8)
-
-
-def defined(tree: Tree) -> bool:
-    try:
-        tree.evaluate()
-    except ZeroDivisionError:
-        return False
-    return True
-
-
-@bounded
-@given(trees.filter(defined))
-@example(Node("-", Leaf(Fraction(-1, 2)), Leaf(Fraction(-3))))
-def test_a_rational_expression_has_the_value_that_fractions_give_it(tree: Tree):
-    value = tree.evaluate()
-
-    for written in (tree.latex(), tree.plain()):
-        assert accepted(str(value), written), written
-        assert accepted(written, rf"\frac{{{value.numerator}}}{{{value.denominator}}}"), written
-        assert not accepted(str(value + 1), written), written
-    # A decimal as a reference is taken as rounded; what is no decimal is exact.
-    assert not accepted(tree.latex(), rf"{value} + 10^{{-9}}")
-
-
-@bounded
-@given(trees.filter(defined))
-def test_an_expression_written_in_another_way_is_the_same_and_one_more_is_another(tree: Tree):
-    assert accepted(tree.latex(), tree.plain())
-    assert accepted(tree.plain(), tree.latex())
-    assert not accepted(tree.latex(), tree.plain() + " + 1")
-    assert not accepted(tree.plain(), f"{tree.latex()} + 1")
-
-
-@bounded
-@given(trees.filter(defined), trees.filter(defined))
-def test_two_rational_expressions_are_the_same_where_fractions_say_so(left: Tree, right: Tree):
-    assert accepted(left.latex(), right.plain()) == (left.evaluate() == right.evaluate())
-
-
-coefficients = st.lists(st.integers(-9, 9), min_size=2, max_size=4).filter(lambda cs: any(cs[1:]))
-
-
-def _expanded(coefficients: list[int]) -> str:
-    return " + ".join(f"({c})x^{power}" for power, c in reversed(list(enumerate(coefficients))))
-
-
-def _by_horner(coefficients: list[int]) -> str:
-    text = str(coefficients[-1])
-    for c in reversed(coefficients[:-1]):
-        text = rf"x\left({text}\right) - {-c}" if c < 0 else f"({text})x + {c}"
-    return text
-
-
-def _times(left: list[int], right: list[int]) -> list[int]:
-    product = [0] * (len(left) + len(right) - 1)
-    for i, a in enumerate(left):
-        for j, b in enumerate(right):
-            product[i + j] += a * b
-    return product
-
-
-@bounded
-@given(coefficients, coefficients)
-def test_a_product_of_polynomials_is_its_expansion(left: list[int], right: list[int]):
-    product = _times(left, right)
-    factored = rf"\left({_expanded(left)}\right)\left({_by_horner(right)}\right)"
-
-    assert accepted(_expanded(product), factored)
-    assert accepted(factored, _by_horner(product))
-    assert not accepted(_expanded(product), factored + " + 1")
-    assert not accepted(factored, _expanded([product[0], product[1] + 1, *product[2:]]))
 
 
 @bounded

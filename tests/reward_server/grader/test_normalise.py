@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from math_reward.grader.notation.normalise import ascii_signs, compact, normalise, without_delimiters
+from math_reward.grader.notation.normalise import compact, normalise, without_delimiters
 
 SPELLINGS = [
     ("42", "42"),
@@ -57,11 +57,6 @@ def test_every_spelling_becomes_the_plain_one(text: str, normal: str):
 @pytest.mark.parametrize("normal", sorted({normal for _, normal in SPELLINGS}))
 def test_the_plain_spelling_stays(normal: str):
     assert normalise(normal) == normal
-
-
-def test_superscripts_are_powers_and_never_digits():
-    assert ascii_signs("4²") != "42"
-    assert ascii_signs("10⁻³") == "10^{-3}"
 
 
 def test_only_delimiters_around_the_whole_are_taken_off():

@@ -2,7 +2,8 @@ r"""Rows of kinds that users bring, labelled before the grader was run on them, 
 
 ``own_rows.jsonl``: kind, reference, an answer (in a box) or a whole completion, the label; ``missed`` says why the
 grader does not know a row, so that the list of what it does not know stays true. ``unpaid.jsonl``: per kind, answers
-of which none is right for any of the references, but for the pairs under ``right``.
+of which none is right for any of the references, but for the pairs under ``right``; or ``pairs`` of a reference and an
+answer (something infinite, dropped, permuted, or only a part), or of a reference and a whole completion.
 """
 
 import json
@@ -55,9 +56,24 @@ def test_no_cheating_answer_of_a_kind_is_paid(attack: dict[str, Any]):
     assert [pair for *pair, verdict in graded if verdict in (Verdict.ERROR, Verdict.BAD_REFERENCE)] == []
 
 
+PAIRS = [pair for attack in ATTACKS for pair in attack.get("pairs", ())]
+
+
+@pytest.mark.parametrize(("reference", "answer"), PAIRS)
+def test_no_cheating_answer_to_a_reference_is_paid(reference: str, answer: str):
+    assert grade(rf"\boxed{{{answer}}}", reference).verdict not in (Verdict.CORRECT, Verdict.ERROR)
+
+
+@pytest.mark.parametrize("reference", ["y=2x+1", "PV=nRT", "x>2", "(1,2)", r"\{1,2,9\}", "1:7", "dog", "7 million"])
+def test_no_answer_that_cheats_one_reference_is_paid_for_another(reference: str):
+    answers = sorted({answer for _, answer in PAIRS})
+
+    assert [answer for answer in answers if grade(rf"\boxed{{{answer}}}", reference).correct] == []
+
+
 COMPLETIONS = [pair for attack in ATTACKS for pair in attack.get("completions", ())]
 
 
 @pytest.mark.parametrize(("reference", "completion"), COMPLETIONS)
 def test_no_cheating_completion_is_paid(reference: str, completion: str):
-    assert not grade(completion, reference).correct
+    assert grade(completion, reference).verdict not in (Verdict.CORRECT, Verdict.ERROR)

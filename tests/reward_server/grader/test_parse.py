@@ -4,7 +4,10 @@ from fractions import Fraction
 
 import pytest
 
-from math_reward.grader.notation.parse import MAX_CHARACTERS, MAX_NESTING, NotMathematics, TooComplex, parse, words
+from math_reward.grader.errors import NotMathematics, TooComplex
+from math_reward.grader.notation.literals import words
+from math_reward.grader.notation.parse import MAX_CHARACTERS, parse
+from math_reward.grader.notation.stream import MAX_NESTING
 from math_reward.grader.notation.syntax import (
     BasedNumber,
     BigOperator,

@@ -1,6 +1,7 @@
-"""Whatever a rule accepts has the same value or the same solutions by an independent calculation, and the reverse."""
+"""Whatever a rule accepts has the same value or the same solutions by an independent calculation, and the reverse.
 
-from fractions import Fraction
+``test_differential.py`` has families, congruences, sets of sets and 40 more kinds.
+"""
 
 import pytest
 import sympy
@@ -50,45 +51,6 @@ def test_ratios_are_the_same_where_they_are_proportional_and_not_all_zero(left: 
     same = same and points(left).col_join(points(right)).rank() == 1
     # 3:0 and -3:0 are one ratio, as 3:1 and -3:-1 are.
     assert accepted(":".join(map(str, left)), ":".join(f"({n})" if n < 0 else str(n) for n in right)) == same
-
-
-@bounded
-@given(st.integers(2, 9), st.integers(-20, 20), st.integers(2, 9), st.integers(-20, 20))
-def test_congruences_are_the_same_where_their_progressions_are(m: int, a: int, n: int, b: int):
-    same = m == n and (a - b) % m == 0
-
-    assert accepted(rf"x \equiv {a} \pmod{{{m}}}", rf"x \equiv {b} \pmod{{{n}}}") == same
-    assert accepted(rf"x \equiv {a} \pmod{{{m}}}", f"{n}k + {b}") == same
-
-
-steps = st.fractions(min_value=Fraction(1, 4), max_value=2, max_denominator=4)
-starts = st.fractions(min_value=-1, max_value=1, max_denominator=6)
-
-
-@bounded
-@given(starts, steps, starts, steps)
-def test_families_are_the_same_where_they_are_the_same_set(a: Fraction, p: Fraction, b: Fraction, q: Fraction):
-    def written(start: Fraction, step: Fraction, name: str) -> str:
-        first, second = (rf"\frac{{{value.numerator}}}{{{value.denominator}}}" for value in (start, step))
-        return rf"{first}\pi + {second}{name}\pi"
-
-    assert accepted(written(a, p, "k"), written(b, q, "n")) == (p == q and (a - b) % p == 0)
-
-
-@bounded
-@given(st.lists(st.lists(small, min_size=1, max_size=3), min_size=1, max_size=3), st.data())
-def test_sets_of_sets_are_the_same_where_python_says_so(first: list[list[int]], data: st.DataObject):
-    second = data.draw(
-        st.permutations(first).map(list) | st.lists(st.lists(small, min_size=1, max_size=2), max_size=3)
-    )
-    if not second:
-        return
-
-    def written(sets: list[list[int]]) -> str:
-        return r"\{" + ", ".join(r"\{" + ", ".join(map(str, one)) + r"\}" for one in sets) + r"\}"
-
-    same = frozenset(map(frozenset, first)) == frozenset(map(frozenset, second))
-    assert accepted(written(first), written(second)) == same
 
 
 @pytest.mark.parametrize("matrix", [[[1, 2], [3, 4]], [[2, 0, 1], [1, 3, -1], [0, 5, 4]]])

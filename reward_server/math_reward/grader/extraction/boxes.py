@@ -6,7 +6,7 @@ The work is bounded, however long the text is.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 MAX_BOXES = 64
 """How many boxes, counted from the end, are looked at."""
@@ -30,22 +30,25 @@ _SEPARATOR = re.compile(
 _APPROXIMATE = re.compile(r"[\s$]{0,4}(?:\\approx|≈|\\simeq|~)")
 
 
-class Boxes(NamedTuple):
-    """The last box and the boxes joined to it."""
+@dataclass(frozen=True)
+class Statement:
+    """A final answer as the completion states it."""
 
-    contents: list[str]
-    """The text in each, without repetitions."""
-    alternatives: bool
-    """Whether the completion offers them as alternatives, joined by "or"."""
-    before: str
-    """The text before the first of them."""
-    after: str
-    """The text after the last."""
+    text: str
+    boxed: bool
+    r"""True for the content of a ``\boxed{...}`` or ``\fbox{...}``, False for an answer found in prose."""
+    alternatives: bool = False
+    """True if the completion offers several boxes as alternatives: ``\\boxed{1}`` or ``\\boxed{2}``."""
+    before: str = field(default="", compare=False)
+    """The text before a single answer, which may equate it with something else."""
+    after: str = field(default="", compare=False)
+    """The text after it."""
 
 
-def last_boxes(text: str) -> Boxes | None:
-    """The last box and the boxes joined to it, or None if no box is closed.
+def last_boxes(text: str) -> Statement | None:
+    """What the last box and the boxes joined to it state, inner boxes unwrapped; None if no box is closed.
 
+    Boxes with nothing but commas or "and" between them are one answer: ``\\boxed{1}, \\boxed{2}`` is ``1, 2``.
     A box that holds an approximation belongs to the box before it: √2 ≈ 1.414.
     """
     if "begin_of_box" in text:
@@ -67,8 +70,9 @@ def last_boxes(text: str) -> Boxes | None:
         _, begin, end = boxes[first - 1]
         contents = [_OPEN_BOX.sub("", text[begin:end]).strip() + r" \approx " + _APPROXIMATE.sub("", contents[0])]
         first -= 1
-    after = text[boxes[-1][2] + 1 :]
-    return Boxes(list(dict.fromkeys(contents)), alternatives, text[: boxes[first][0]], after)
+    contents = list(dict.fromkeys(contents))
+    around = (text[: boxes[first][0]], text[boxes[-1][2] + 1 :]) if len(contents) == 1 else ("", "")
+    return Statement(", ".join(contents), True, alternatives, *around)
 
 
 def _closed_boxes(text: str, start: int) -> list[tuple[int, int, int]]:

@@ -96,7 +96,7 @@ def last_phrase(text: str) -> re.Match[str] | None:
     """The last phrase in ``text`` that announces an answer."""
     lower = text.lower()
     if len(lower) != len(text):  # Some capitals have two letters in lower case.
-        return _last_between(text, 0, len(text))
+        return last_match(_PHRASE, text)
     for _ in range(MAX_LINES):
         place = max(lower.rfind(word) for word in _KEYWORDS)
         if place < 0:
@@ -107,15 +107,17 @@ def last_phrase(text: str) -> re.Match[str] | None:
         while begin and start - begin < 8 and text[begin - 1] in "\n \t*#>-":
             begin -= 1
         end = text.find("\n", place)
-        phrase = _last_between(text, begin, len(text) if end < 0 else min(len(text), end + 2))
+        phrase = last_match(_PHRASE, text, begin, len(text) if end < 0 else min(len(text), end + 2))
         if phrase is not None:
             return phrase
         lower = lower[:start]
     return None
 
 
-def _last_between(text: str, start: int, end: int) -> re.Match[str] | None:
-    return next(iter(deque(_PHRASE.finditer(text, start, end), maxlen=1)), None)
+def last_match(pattern: re.Pattern[str], text: str, start: int = 0, end: int | None = None) -> re.Match[str] | None:
+    """The last match in ``text[start:end]``."""
+    matches = pattern.finditer(text, start, len(text) if end is None else end)
+    return next(iter(deque(matches, maxlen=1)), None)
 
 
 FILLER = re.compile(

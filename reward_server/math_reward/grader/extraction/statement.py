@@ -8,11 +8,9 @@ an answer; the last formula or number, if the text ends with it.
 from __future__ import annotations
 
 import re
-from collections import deque
-from dataclasses import dataclass, field
 
-from math_reward.grader.extraction.boxes import BOX, last_boxes
-from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, last_phrase
+from math_reward.grader.extraction.boxes import BOX, Statement, last_boxes
+from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, last_match, last_phrase
 from math_reward.grader.extraction.special_tokens import EMPHASIS, SPECIAL_TOKEN, before_next_turn
 from math_reward.grader.extraction.values_at_end import whole_of
 from math_reward.grader.verdict import Mode
@@ -109,21 +107,6 @@ _CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if)\
 _MATHEMATICS = frozenset([*SPELLED, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "Rational", "Interval"])
 
 
-@dataclass(frozen=True)
-class Statement:
-    """A final answer as the completion states it."""
-
-    text: str
-    boxed: bool
-    r"""True for the content of a ``\boxed{...}`` or ``\fbox{...}``, False for an answer found in prose."""
-    alternatives: bool = False
-    """True if the completion offers several boxes as alternatives: ``\\boxed{1}`` or ``\\boxed{2}``."""
-    before: str = field(default="", compare=False)
-    """The text before a single answer, which may equate it with something else."""
-    after: str = field(default="", compare=False)
-    """The text after it."""
-
-
 def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None:
     r"""The final answer of a completion, or None if it has none.
 
@@ -132,17 +115,14 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
     """
     text = completion.rpartition("</think>")[2].partition("<think>")[0]  # A thought that never ends has no answer.
     text = before_next_turn(text[-SCANNED_CHARACTERS:])
-    boxes = last_boxes(text)
-    if boxes is not None:
-        if not any(boxes.contents):
-            return None
-        around = (boxes.before, boxes.after) if len(boxes.contents) == 1 else ("", "")
-        return Statement(", ".join(boxes.contents), True, boxes.alternatives, *around)
+    boxed = last_boxes(text)
+    if boxed is not None:
+        return boxed if boxed.text else None
     if mode is Mode.STRICT or BOX.search(text):
         return None
     text = _FENCE.sub("\n", text) if "```" in text else text
     text = EMPHASIS.sub(r"\1", _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:])
-    tag = _last(_TAG, text)
+    tag = last_match(_TAG, text)
     text = tag[1].strip() if tag else text
     answer = _in_prose(text)
     if not answer:
@@ -152,16 +132,13 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
 
 
 def last_boxed(text: str) -> str | None:
-    r"""The content of the last closed ``\boxed{...}`` or ``\fbox{...}``, inner boxes unwrapped, or None.
-
-    Different boxes with nothing but commas or "and" between them are one answer: ``\boxed{1}, \boxed{2}`` is ``1, 2``.
-    """
-    boxes = last_boxes(text[-SCANNED_CHARACTERS:])
-    return None if boxes is None else ", ".join(boxes.contents)
+    """The content of the last boxes; None if no box is closed."""
+    boxed = last_boxes(text[-SCANNED_CHARACTERS:])
+    return None if boxed is None else boxed.text
 
 
 def _in_prose(text: str) -> str | None:
-    hope = _last(HOPE, text)
+    hope = last_match(HOPE, text)
     if hope is not None:
         text = text[: hope.start()].rstrip()
     if not text:
@@ -215,9 +192,9 @@ def _last_line(text: str) -> str | None:
 
 
 def _value_at_end(text: str) -> str | None:
-    formula = _last(_FORMULA, text)
+    formula = last_match(_FORMULA, text)
     if formula is not None and _CONDITION.search(text[max(0, formula.start() - 12) : formula.start()]):
-        formula = _last(_FORMULA, text[: formula.start()])
+        formula = last_match(_FORMULA, text[: formula.start()])
         if formula is not None:
             return _from_formula(formula)
     number = _last_number(text)
@@ -263,16 +240,12 @@ def _joined(text: str, formula: re.Match[str]) -> str | None:
     return None if None in parts else " ".join(part for part in reversed(parts) if part)
 
 
-def _last(pattern: re.Pattern[str], text: str, start: int = 0) -> re.Match[str] | None:
-    return next(iter(deque(pattern.finditer(text, start), maxlen=1)), None)
-
-
 def _last_number(text: str) -> re.Match[str] | None:
-    number = _last(_NUMBER, text)
+    number = last_match(_NUMBER, text)
     if number is None:
         return None
     line = text.rfind("\n", 0, number.start()) + 1
-    result = _last(_RESULT, text, line)
+    result = last_match(_RESULT, text, line)
     calculated = _NUMBER.match(text, result.end()) if result else None
     if calculated and not _CLAUSE.search(text, calculated.end()):
         return calculated
@@ -311,17 +284,17 @@ def _stated(rest: str) -> str | None:
         return sentence
     if letter and (sentence.startswith("(") or re.match(r"[A-J](?:[,:.)]| [a-z])", sentence)):
         return letter[1]
-    inner = _last(_FORMULA, sentence)
+    inner = last_match(_FORMULA, sentence)
     if inner is not None:
         words = _PROSE_WORD.findall(sentence[inner.end() :])
-        number = _last(_NUMBER, sentence[inner.end() :])
+        number = last_match(_NUMBER, sentence[inner.end() :])
         if number is not None and words and words[-1].lower() not in ("when", "where", "for", "with", "if", "and"):
             return number["number"]  # "The largest $n$ is 34."
         return _from_formula(inner) if _only_words_before(sentence, inner) else sentence
     words = re.findall(r"[A-Za-z]{2,}", sentence)
     if len(words) <= 4:
         return sentence or None
-    number = _last(_NUMBER, sentence)
+    number = last_match(_NUMBER, sentence)
     return whole_of(sentence, number.start("number"), number.end("number")) if number else None
 
 

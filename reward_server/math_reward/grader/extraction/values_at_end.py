@@ -49,27 +49,28 @@ def whole_of(text: str, start: int, end: int) -> str | None:
     return text[min(tokens[low].start, start) : max(tokens[high].end, end)]
 
 
+def _kind(tokens: list[_Token], place: int) -> str:
+    """The kind of a token; empty where there is none."""
+    return tokens[place].kind if 0 <= place < len(tokens) else ""
+
+
 def _left(tokens: list[_Token], low: int) -> int:
     """The start of the expression that token ``low`` is a part of."""
     while True:
         place = _skip(tokens, low - 1, -1)
-        if place < 0:
-            return low
-        kind = tokens[place].kind
+        kind = _kind(tokens, place)
         if kind == "money":
             low = place
-            continue
-        if kind == "operator":
+        elif kind == "operator":
             before = _skip(tokens, place - 1, -1)
-            if before >= 0 and tokens[before].kind in _OPERANDS:
-                low = _operand(tokens, before)
-                continue
-            # A sign; it is the number's own.
-            return place if tokens[place].end == tokens[low].start else low
-        if kind == "function" or (kind in ("letter", "close", "after") and place == low - 1):
+            if _kind(tokens, before) not in _OPERANDS:
+                # A sign; it is the number's own.
+                return place if tokens[place].end == tokens[low].start else low
+            low = _operand(tokens, before)
+        elif kind == "function" or (kind in ("letter", "close", "after") and place == low - 1):
             low = _operand(tokens, place)
-            continue
-        return low
+        else:
+            return low
 
 
 def _operand(tokens: list[_Token], place: int) -> int:
@@ -80,27 +81,24 @@ def _operand(tokens: list[_Token], place: int) -> int:
         return place
     depth = 0
     for index in range(place, -1, -1):
-        depth += (tokens[index].kind == "close") - (tokens[index].kind == "open")
+        depth += _opened(tokens[index])
         if depth == 0:
             before = index - 1
-            return before if before >= 0 and tokens[before].kind in ("function", "letter") else index
+            return before if _kind(tokens, before) in ("function", "letter") else index
     return place
 
 
 def _right(tokens: list[_Token], high: int) -> int:
     while True:
         place = _skip(tokens, high + 1, 1)
-        if place >= len(tokens):
-            return high
-        kind = tokens[place].kind
+        kind = _kind(tokens, place)
+        following = _skip(tokens, place + 1, 1)
         if kind in ("after", "close") or (kind in ("letter", "function", "open") and place == high + 1):
             high = place
-            continue
-        following = _skip(tokens, place + 1, 1)
-        if kind == "operator" and following < len(tokens) and tokens[following].kind in (*_OPERANDS, "open"):
+        elif kind == "operator" and _kind(tokens, following) in (*_OPERANDS, "open"):
             high = following
-            continue
-        return high
+        else:
+            return high
 
 
 def _with_arguments(text: str, tokens: list[_Token], low: int, high: int) -> tuple[int, int]:
@@ -118,32 +116,28 @@ def _with_arguments(text: str, tokens: list[_Token], low: int, high: int) -> tup
 
 
 def _skip(tokens: list[_Token], place: int, step: int) -> int:
-    while 0 <= place < len(tokens) and tokens[place].kind == "space":
+    while _kind(tokens, place) == "space":
         place += step
     return place
 
 
+def _opened(token: _Token) -> int:
+    """1 for an opening bracket and -1 for a closing one."""
+    return (token.kind == "open") - (token.kind == "close")
+
+
 def _balanced(tokens: list[_Token], low: int, high: int) -> tuple[int, int]:
     """The range, widened until every bracket has its partner, as in a tuple; (-1, -1) if it would include words."""
-    depth = sum((t.kind == "open") - (t.kind == "close") for t in tokens[low : high + 1])
-    while depth < 0:
-        low -= 1
-        if low < 0 or tokens[low].kind in ("word", "other"):
+    depth = sum(map(_opened, tokens[low : high + 1]))
+    while depth != 0:
+        place = low - 1 if depth < 0 else high + 1
+        if _kind(tokens, place) in ("", "word", "other"):
             return -1, -1
-        depth += (tokens[low].kind == "open") - (tokens[low].kind == "close")
-    while depth > 0:
-        high += 1
-        if high >= len(tokens) or tokens[high].kind in ("word", "other"):
-            return -1, -1
-        depth += (tokens[high].kind == "open") - (tokens[high].kind == "close")
+        depth += _opened(tokens[place])
+        low, high = min(low, place), max(high, place)
     # An opening bracket or a comma beside it: (0, 1 is a part of a tuple.
     before = _skip(tokens, low - 1, -1)
     after = _skip(tokens, high + 1, 1)
-    if (
-        before >= 0
-        and tokens[before].kind in ("open", "comma")
-        and after < len(tokens)
-        and tokens[after].kind == "close"
-    ):
+    if _kind(tokens, before) in ("open", "comma") and _kind(tokens, after) == "close":
         return _balanced(tokens, low, after)
     return low, high

@@ -21,6 +21,8 @@ from math_reward.grader.notation.syntax import (
     Quotient,
     Sum,
     Symbol,
+    difference,
+    differential,
     rebuilt,
     substituted,
     symbols,
@@ -86,7 +88,7 @@ def _derivative(node: Node, name: str) -> Node:
 def _power(node: Power, name: str) -> Node:
     base, exponent = node.base, node.exponent
     if name not in symbols(exponent):
-        lowered = Power(base, Sum((exponent, Negative(ONE))))
+        lowered = Power(base, difference(exponent, ONE))
         return _product([exponent, lowered, _derivative(base, name)])
     by_exponent = _product([node, Call("log", (base,)), _derivative(exponent, name)])
     if name not in symbols(base):
@@ -100,7 +102,7 @@ def _outer(node: Call, name: str) -> Node:
     function = node.function
     if function == "root" and exact(node.arguments[1]):
         power = Quotient(ONE, node.arguments[1])
-        return Product((power, Power(x, Sum((power, Negative(ONE))))))
+        return Product((power, Power(x, difference(power, ONE))))
     if function == "log" and len(node.arguments) == 2 and name not in symbols(node.arguments[1]):
         return Quotient(ONE, Product((x, Call("log", (node.arguments[1],)))))
     if len(node.arguments) != 1:
@@ -108,7 +110,7 @@ def _outer(node: Call, name: str) -> Node:
 
     if not known(function).derivative:
         raise NoDerivative
-    return substituted(_written(function), "x", x)
+    return substituted(_written(function), {"x": x})
 
 
 @lru_cache
@@ -180,6 +182,5 @@ def integrand(node: Node) -> tuple[Node, str] | None:
 
 
 def _without_differential(body: Product) -> tuple[Node, str] | None:
-    if len(body.factors) < 2 or body.factors[-2] != Symbol("d") or not isinstance(body.factors[-1], Symbol):
-        return None
-    return _product(list(body.factors[:-2])), body.factors[-1].name
+    dx = differential(body.factors[-2:])
+    return None if dx is None else (_product(list(body.factors[:-2])), dx[1])

@@ -5,13 +5,11 @@ Two expressions that agree at ordinary points may differ behind a corner: ``x + 
 
 from __future__ import annotations
 
-import cmath
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 
-from math_reward.grader.mathematics.evaluation import evaluate
-from math_reward.grader.notation.syntax import Call, Negative, Node, Number, Power, Sum, symbols, walk
+from math_reward.grader.mathematics.evaluation import real_value
+from math_reward.grader.notation.syntax import Call, Negative, Node, Number, Power, difference, symbols, walk
 from math_reward.grader.words.functions import known
 
 MAX_POINTS = 48
@@ -68,7 +66,7 @@ def _switches(node: Node) -> Iterator[Node]:
         if isinstance(part, Call) and known(part.function).breaks == "corner" and symbols(part):
             if part.function in ("max", "min"):
                 for a, b in itertools.pairwise(part.arguments):
-                    yield Sum((a, Negative(b)))
+                    yield difference(a, b)
             else:
                 yield part.arguments[0]
 
@@ -78,7 +76,7 @@ def _roots(node: Node, name: str, still: dict[str, float]) -> Iterator[float]:
         return
     before: tuple[float, float] | None = None
     for place in _GRID:
-        value = _value(node, {**still, name: place})
+        value = real_value(node, {**still, name: place})
         if value is not None and before is not None and value * before[1] < 0:
             yield _bisected(node, name, still, before[0], place, before[1])
         before = None if value is None else (place, value)
@@ -87,7 +85,7 @@ def _roots(node: Node, name: str, still: dict[str, float]) -> Iterator[float]:
 def _bisected(node: Node, name: str, still: dict[str, float], low: float, high: float, at_low: float) -> float:
     for _ in range(60):
         middle = (low + high) / 2
-        value = _value(node, {**still, name: middle})
+        value = real_value(node, {**still, name: middle})
         if not value:
             return middle
         if value * at_low < 0:
@@ -97,26 +95,15 @@ def _bisected(node: Node, name: str, still: dict[str, float], low: float, high: 
     return (low + high) / 2
 
 
-def _value(node: Node, point: dict[str, float]) -> float | None:
-    try:
-        value = evaluate(node, point)
-    except (ArithmeticError, ValueError):
-        return None
-    if not cmath.isfinite(value) or abs(complex(value).imag) > 1e-12 * abs(value):
-        return None
-    real = float(complex(value).real)
-    return real if math.isfinite(real) else None
-
-
 def zeros(node: Node) -> Iterator[dict[str, float]]:
     """Points where an expression changes its sign or is zero. One variable moves at a time."""
     names = sorted(symbols(node))
-    values = {_value(node, dict.fromkeys(names, place)) for place in (0.31, -1.7, 2.9)}
+    values = {real_value(node, dict.fromkeys(names, place)) for place in (0.31, -1.7, 2.9)}
     if len(values) == 1 and None not in values:
         return  # It is a constant.
     for name in names[:3]:
         still = {other: 0.731 + 0.37 * place for place, other in enumerate(names) if other != name}
         for root in (*_roots(node, name, still), 0.0):
             point = {**still, name: root}
-            if abs(_value(node, point) or 0.0) < 1e-9:
+            if abs(real_value(node, point) or 0.0) < 1e-9:
                 yield point

@@ -204,6 +204,15 @@ def evaluate(node: Node, point: Mapping[str, Any], field: Any = FLOATS) -> Value
         raise Undefined(str(error)) from None
 
 
+def real_value(node: Node, point: Mapping[str, Any] | None = None) -> float | None:
+    """The real, finite value of ``node`` at a point, in floating point; None if it has none."""
+    try:
+        value = evaluate(node, point or {})
+    except (ArithmeticError, ValueError):
+        return None
+    return float(FLOATS.real(value)) if cmath.isfinite(value) and FLOATS.is_real(value) else None
+
+
 def _number(node: Number, point: Mapping[str, Any], field: Any) -> Value:
     return field.number(node.value)
 
@@ -310,8 +319,3 @@ _RULES: dict[type, Callable[..., Value]] = {
     Call: _call,
     BigOperator: _big_operator,
 }
-
-
-def is_known(function: str) -> bool:
-    """Whether a call of ``function`` has a value at a point."""
-    return known(function).value is not None

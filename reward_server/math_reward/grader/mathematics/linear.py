@@ -5,7 +5,7 @@ from __future__ import annotations
 from math_reward.grader.errors import Undefined
 from math_reward.grader.mathematics.evaluation import Unknown
 from math_reward.grader.mathematics.numeric import same_function
-from math_reward.grader.notation.syntax import ONE, ZERO, Negative, Node, Product, Sum, Symbol, substituted
+from math_reward.grader.notation.syntax import ONE, ZERO, Node, Product, Sum, Symbol, difference, substituted
 
 
 def first_degree(node: Node, name: str) -> tuple[Node, Node] | None:
@@ -17,9 +17,9 @@ def first_degree(node: Node, name: str) -> tuple[Node, Node] | None:
         TooComplex: a number is too big to compute.
     """
     x = Symbol(name)
-    at_zero, at_one = substituted(node, name, ZERO), substituted(node, name, ONE)
-    line = Sum((Product((at_zero, Sum((ONE, Negative(x))))), Product((at_one, x))))
+    at_zero, at_one = substituted(node, {name: ZERO}), substituted(node, {name: ONE})
+    line = Sum((Product((at_zero, difference(ONE, x))), Product((at_one, x))))
     try:
-        return (Sum((at_one, Negative(at_zero))), at_zero) if same_function(node, line) else None
+        return (difference(at_one, at_zero), at_zero) if same_function(node, line) else None
     except (Unknown, Undefined):
         return None

@@ -41,32 +41,31 @@ def calculated(node: Node) -> Node:
     """Calculates sums, products, powers, transposes, inverses, determinants and traces of matrices; everything else
     stays as it is.
     """
-    if type(node) not in _OPERATIONS or not any(map(_concerns_matrices, walk(node))):
-        return node
-    return _calculated(node)
-
-
-def _concerns_matrices(part: Node) -> bool:
-    return isinstance(part, (Matrix, Bracketed)) or (isinstance(part, Call) and part.function in _CALLS)
+    concerned = type(node) in _OPERATIONS and any(
+        isinstance(part, (Matrix, Bracketed)) or (isinstance(part, Call) and part.function in _CALLS)
+        for part in walk(node)
+    )
+    return _calculated(node) if concerned else node
 
 
 def _calculated(node: Node) -> Node:
     if isinstance(node, (Sum, Product, Negative, Call)) and (vector := _unit_vectors(node)):
         return vector
-    if isinstance(node, Negative):
-        return _scaled(node.operand, Negative) or node
-    if isinstance(node, Quotient):
-        below = node.denominator
-        return _scaled(node.numerator, lambda entry: Quotient(entry, below)) or node
-    if isinstance(node, Product):
-        return _product(node.factors) or node
-    if isinstance(node, Sum):
-        return _sum(node.terms) or node
-    if isinstance(node, Power):
-        return _power(node.base, node.exponent) or node
-    if isinstance(node, Call):
-        return _call(node.function, node.arguments) or node
-    return node
+    result: Node | None = None
+    match node:
+        case Negative():
+            result = _scaled(node.operand, Negative)
+        case Quotient(denominator=below):
+            result = _scaled(node.numerator, lambda entry: Quotient(entry, below))
+        case Product():
+            result = _product(node.factors)
+        case Sum():
+            result = _sum(node.terms)
+        case Power():
+            result = _power(node.base, node.exponent)
+        case Call():
+            result = _call(node.function, node.arguments)
+    return result or node
 
 
 def _unit_vectors(node: Node) -> Matrix | None:
@@ -98,15 +97,9 @@ def _scaled(node: Node, rule: Callable[[Node], Node]) -> Matrix | None:
 
 
 def _sum(terms: tuple[Node, ...]) -> Matrix | None:
-    matrices = [_rows(term) for term in terms]
-    first = matrices[0]
-    if first is None:
+    summands = [rows for term in terms if (rows := _rows(term)) is not None]
+    if len(summands) < len(terms) or len({tuple(map(len, rows)) for rows in summands}) > 1:
         return None
-    summands: list[Rows] = []
-    for rows in matrices:
-        if rows is None or [len(row) for row in rows] != [len(row) for row in first]:
-            return None
-        summands.append(rows)
     return Matrix(
         tuple(tuple(Sum(entries) for entries in zip(*rows, strict=True)) for rows in zip(*summands, strict=True))
     )
@@ -178,13 +171,11 @@ def _call(function: str, arguments: tuple[Node, ...]) -> Node | None:
     if function == "diag":
         size = range(len(arguments))
         return Matrix(tuple(tuple(arguments[i] if i == j else ZERO for j in size) for i in size))
-    if function not in ("det", "tr", "transpose", "abs") or len(arguments) != 1:
+    if function not in ("det", "tr", "abs") or len(arguments) != 1:
         return None
     rows = _rows(arguments[0])
     if rows is None:
         return None
-    if function == "transpose":
-        return Matrix(tuple(zip(*rows, strict=True)))
     if len(rows) != len(rows[0]) or len(rows) > MAX_SIZE:
         return None
     return Sum(tuple(row[i] for i, row in enumerate(rows))) if function == "tr" else _determinant(rows)

@@ -16,14 +16,7 @@ from typing import Any
 from math_reward.grader.errors import TooComplex, Undefined
 from math_reward.grader.mathematics import corners
 from math_reward.grader.mathematics.evaluation import FLOATS, Digits, Unknown, Value, digits_field, evaluate
-from math_reward.grader.notation.syntax import (
-    Call,
-    Negative,
-    Node,
-    Power,
-    symbols,
-    walk,
-)
+from math_reward.grader.notation.syntax import Call, Negative, Node, Power, symbols, walk
 from math_reward.grader.words.functions import known
 
 DIGITS = 100
@@ -65,8 +58,7 @@ def same_function(left: Node, right: Node) -> bool | None:
         return False
     real: list[tuple[dict[str, float], Value]] = []
     complex_: list[tuple[dict[str, float], Value]] = []
-    for row in _points(len(names), whole_numbers):
-        point = dict(zip(names, row, strict=True))
+    for point in _at(names, _points(len(names), whole_numbers)):
         try:
             value = evaluate(left, point)
         except Undefined:
@@ -116,11 +108,11 @@ def proportional(left: Node, right: Node, *, positive: bool) -> bool | None:
     if corners.has_steps(left) != corners.has_steps(right):
         return False
     branched = corners.has_branches(left) or corners.has_branches(right)
-    points: list[dict[str, Any]] = [dict(zip(names, row, strict=True)) for row in _points(len(names), False)]
+    points: list[dict[str, Any]] = _at(names, _points(len(names), False))
     if branched:
         points += corners.points(left, right, names)
     else:
-        points += [dict(zip(names, row, strict=True)) for row in _complex_points(len(names))]
+        points += _at(names, _complex_points(len(names)))
     ratio: complex | None = None
     agreeing: list[dict[str, Any]] = []
     for point in points:
@@ -168,8 +160,7 @@ def _ratio_holds(left: Node, right: Node, point: Mapping[str, Any], other: Mappi
 def where_they_differ(left: Node, right: Node) -> tuple[dict[str, float], float, float] | None:
     """A point where two expressions have different real values, and these values; None if none is found."""
     names = sorted(symbols(left) | symbols(right))
-    for row in _points(len(names), _needs_whole_numbers(left)):
-        point = dict(zip(names, row, strict=True))
+    for point in _at(names, _points(len(names), _needs_whole_numbers(left))):
         try:
             a, b = evaluate(left, point), evaluate(right, point)
         except (Undefined, OverflowError, Unknown):
@@ -178,18 +169,6 @@ def where_they_differ(left: Node, right: Node) -> tuple[dict[str, float], float,
         if known and abs(a - b) > _COARSE * max(1.0, abs(a), abs(b)):
             return point, float(FLOATS.real(a)), float(FLOATS.real(b))
     return None
-
-
-def constant(node: Node) -> float | None:
-    """The real, finite value of an expression without variables, in floating point; None if it has none."""
-    try:
-        value = evaluate(node, {})
-    except (Unknown, Undefined, OverflowError, TooComplex):
-        return None
-    if not FLOATS.is_real(value):
-        return None
-    real = float(FLOATS.real(value))
-    return real if math.isfinite(real) else None
 
 
 def _same(
@@ -241,6 +220,11 @@ def _close(field: Digits, a: Value, b: Value) -> bool:
 
 def _exact_point(point: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value if isinstance(value, complex) else Fraction(value) for name, value in point.items()}
+
+
+def _at(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """Points, by the names of the variables."""
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 @lru_cache(maxsize=32)

@@ -7,9 +7,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from math_reward.grader.errors import NotMathematics, TooComplex
+from math_reward.grader.notation.stream import END, TokenStream
+from math_reward.grader.notation.tokenise import Token
+
 MAX_CHARACTERS = 300
 MAX_VARIABLES = 8
-MAX_DEPTH = 40
 
 Valuation = dict[str, bool]
 Formula = Callable[[Valuation], bool]
@@ -47,15 +50,11 @@ class Proposition:
     compound: bool
 
 
-class _NoProposition(ValueError):
-    pass
-
-
 def proposition(text: str) -> Proposition | None:
     """``text`` as a formula of propositional logic or Boolean algebra (capital letters); None if it is not one."""
     if len(text) > MAX_CHARACTERS or not (len(text) <= 2 or _SIGNS.search(text)):
         return None
-    tokens: list[tuple[str, str]] = []
+    tokens: list[Token] = []
     position = 0
     text = text.strip().strip("$").strip().rstrip(".").removesuffix("\\ ")
     while position < len(text):
@@ -63,19 +62,19 @@ def proposition(text: str) -> Proposition | None:
         if match is None:
             return None
         if match.lastgroup != "space":
-            tokens.append((match.lastgroup or "", match[0]))
+            tokens.append(Token(match.lastgroup or "", match[0], False))
         position = match.end()
-    kinds = {kind for kind, _ in tokens}
+    kinds = {token.kind for token in tokens}
     if kinds & {"plus", "over", "prime", "times"} and (
-        kinds & (_WORDS - {"xor"}) or any(kind == "variable" and not value[0].isupper() for kind, value in tokens)
+        kinds & (_WORDS - {"xor"}) or any(kind == "variable" and not value[0].isupper() for kind, value, _ in tokens)
     ):
         return None
     try:
-        parser = _Parser(tokens)
+        parser = _Parser(tokens, is_algebra=not kinds & _WORDS)
         formula = parser.formula()
-        if parser.place != len(tokens) or len(parser.variables) > MAX_VARIABLES:
+        if parser.top is not END or len(parser.variables) > MAX_VARIABLES:
             return None
-    except _NoProposition:
+    except (NotMathematics, TooComplex):
         return None
     algebra = bool(kinds & {"over", "prime"}) and bool(kinds & {"plus", "times", "xor"} or len(parser.variables) > 1)
     return Proposition(frozenset(parser.variables), formula, bool(kinds & _WORDS) or algebra)
@@ -105,62 +104,43 @@ _RULES: dict[str, Callable[[bool, bool], bool]] = {
 }
 
 
-class _Parser:
+class _Parser(TokenStream):
     """Recursive descent, loosest connective first; ``implies`` binds to the right."""
 
-    def __init__(self, tokens: list[tuple[str, str]]) -> None:
-        self.tokens = tokens
-        self.place = 0
-        self.variables: set[str] = set()
-        self._depth = 0
+    __slots__ = ("is_algebra", "variables")
 
-    def _kind(self) -> str:
-        return self.tokens[self.place][0] if self.place < len(self.tokens) else ""
+    def __init__(self, tokens: list[Token], *, is_algebra: bool) -> None:
+        super().__init__(tokens)
+        self.is_algebra = is_algebra
+        """Whether ``AB`` is "A and B"."""
+        self.variables: set[str] = set()
 
     def formula(self, level: int = 0) -> Formula:
         if level == len(_LOOSEST_FIRST):
             return self._juxtaposed()
         left = self.formula(level + 1)
-        while (kind := self._kind()) in _LOOSEST_FIRST[level]:
-            self.place += 1
+        while (kind := self.top.kind) in _LOOSEST_FIRST[level]:
+            self.advance()
             right = self.formula(level if kind == "implies" else level + 1)
             left = _joined(_RULES[kind], left, right)
         return left
 
     def _juxtaposed(self) -> Formula:
-        """Reads ``AB``, which is "A and B" in Boolean algebra."""
-        left = self._negated()
-        while self._kind() in ("variable", "over", "open") and self._is_algebra():
-            left = _joined(_RULES["and"], left, self._negated())
+        left = self.below(self._negated)
+        while self.is_algebra and self.top.kind in ("variable", "over", "open"):
+            left = _joined(_RULES["and"], left, self.below(self._negated))
         return left
 
-    def _is_algebra(self) -> bool:
-        return not any(kind in _WORDS for kind, _ in self.tokens)
-
     def _negated(self) -> Formula:
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
-            raise _NoProposition
-        inner = self._negation() if self._kind() == "not" else self._primed(self._atom())
-        self._depth -= 1
-        return inner
-
-    def _negation(self) -> Formula:
-        self.place += 1
-        return _not(self._negated())
-
-    def _primed(self, inner: Formula) -> Formula:
-        while self._kind() == "prime":
-            self.place += 1
+        if self.accept("not"):
+            return _not(self.below(self._negated))
+        inner = self._atom()
+        while self.accept("prime"):
             inner = _not(inner)
         return inner
 
     def _atom(self) -> Formula:
-        kind = self._kind()
-        if not kind:
-            raise _NoProposition
-        value = self.tokens[self.place][1]
-        self.place += 1
+        kind, value, _ = self.advance()
         if kind == "variable":
             name = value.replace("{", "").replace("}", "")
             self.variables.add(name)
@@ -172,11 +152,9 @@ class _Parser:
             return _not(self._atom())
         closing = {"open": "close", "brace": "unbrace", "over": "unbrace"}.get(kind)
         if closing is None:
-            raise _NoProposition
+            raise NotMathematics(f"{value!r} has no meaning there")
         inner = self.formula()
-        if self._kind() != closing:
-            raise _NoProposition
-        self.place += 1
+        self.expect(closing)
         return _not(inner) if kind == "over" else inner
 
 

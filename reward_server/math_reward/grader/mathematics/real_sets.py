@@ -5,14 +5,14 @@ r"""Brings sets of real numbers into one form: ``x > 2``, ``(2, \infty)``, ``\{x
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 from math_reward.grader.errors import TooComplex
 from math_reward.grader.mathematics import corners
+from math_reward.grader.mathematics.evaluation import real_value
 from math_reward.grader.mathematics.linear import first_degree
-from math_reward.grader.mathematics.numeric import constant
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
     ZERO,
@@ -30,9 +30,11 @@ from math_reward.grader.notation.syntax import (
     SetOperation,
     Sum,
     Symbol,
+    difference,
     symbols,
     walk,
 )
+from math_reward.grader.words.vocabulary import INEQUALITIES, MIRRORED
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,6 @@ Interval = tuple[End, End]
 Intervals = list[Interval]
 """In order, disjoint, and not touching each other."""
 
-_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 _EVERYTHING: Interval = (End(-math.inf, False), End(math.inf, False))
 
 
@@ -57,7 +58,7 @@ def is_set_like(node: Node) -> bool:
     if isinstance(node, (SetOperation, SetBuilder)):
         return True
     if isinstance(node, Relation):
-        return any(operator in _MIRRORED or operator == "!=" for operator in node.operators)
+        return any(operator in INEQUALITIES for operator in node.operators)
     if isinstance(node, Bracketed) and len(node.items) == 2:
         mixed = (node.left, node.right) not in (("(", ")"), ("[", "]"))
         return mixed or any(_infinite(item) for item in node.items)
@@ -161,17 +162,20 @@ def _ends(reals: RealSet) -> list[End]:
     ends = [end for part in reals.intervals for end in part]
     if reals.domain not in ("integers", "naturals"):
         return ends
-    return [_whole_end(end, lowest=index % 2 == 0) for index, end in enumerate(ends)]
+    wholes = [first_whole(end, up=index % 2 == 0) for index, end in enumerate(ends)]
+    return [
+        end if whole is None else End(whole, True, Number(Fraction(whole)))
+        for end, whole in zip(ends, wholes, strict=True)
+    ]
 
 
-def _whole_end(end: End, *, lowest: bool) -> End:
+def first_whole(end: End, *, up: bool) -> int | None:
+    """The first whole number inside an end of an interval; None if the end is infinite or not rational."""
     value = None if end.node is None else exact(end.node)
     if value is None:
-        return end
-    whole = math.ceil(value) if lowest else math.floor(value)
-    if whole == value and not end.closed:
-        whole += 1 if lowest else -1
-    return End(whole, True, Number(Fraction(whole)))
+        return None
+    whole = math.ceil(value) if up else math.floor(value)
+    return whole if whole != value or end.closed else whole + (1 if up else -1)
 
 
 def intervals(node: Node) -> Intervals | None:
@@ -192,14 +196,8 @@ def _intervals(node: Node) -> Intervals | None:
         return _operation(node)
     if isinstance(node, Collection):
         if node.kind == "or":
-            return _union(node.items)
-        points: Intervals = []
-        for item in node.items:
-            of_item = _points(item)
-            if of_item is None:
-                return None
-            points += of_item
-        return points
+            return _together(map(_intervals, node.items))
+        return _together(map(_points, node.items))
     if isinstance(node, Constant) and node.name == "reals":
         return [_EVERYTHING]
     if isinstance(node, Constant) and node.name == "emptyset":
@@ -210,10 +208,9 @@ def _intervals(node: Node) -> Intervals | None:
 def _points(node: Node) -> Intervals | None:
     if isinstance(node, PlusMinus):
         left = node.left or ZERO
-        both = [Sum((left, node.right)), Sum((left, Negative(node.right)))]
-        points = [_points(side) for side in both]
-        return None if any(side is None for side in points) else [p for side in points for p in side or []]
-    value = constant(node)
+        both = [Sum((left, node.right)), difference(left, node.right)]
+        return _together(map(_points, both))
+    value = real_value(node)
     return None if value is None else [(End(value, True, node), End(value, True, node))]
 
 
@@ -226,7 +223,7 @@ def _infinite(node: Node) -> int:
 def _end(node: Node, closed: bool) -> End | None:
     if sign := _infinite(node):
         return End(sign * math.inf, False)
-    value = constant(node)
+    value = real_value(node)
     return None if value is None else End(value, closed, node)
 
 
@@ -264,16 +261,14 @@ def _as_variable(node: Node) -> Node:
 
 
 def _inequality(operator: str, left: Node, right: Node, names: set[str]) -> Intervals | None:
+    if not symbols(left):
+        operator, left, right = MIRRORED.get(operator, operator), right, left
     if isinstance(left, Symbol) and not symbols(right):
-        return _side(operator, _end(right, operator in ("<=", ">=", "=")))
+        return _side(operator, right)
     if isinstance(left, Call) and left.function == "abs" and not symbols(right):
         return _absolute(operator, left.arguments[0], right, names)
-    if isinstance(right, Call) and right.function == "abs" and not symbols(left):
-        return _absolute(_MIRRORED.get(operator, operator), right.arguments[0], left, names)
-    if isinstance(right, Symbol) and not symbols(left):
-        return _side(_MIRRORED.get(operator, operator), _end(left, operator in ("<=", ">=", "=")))
     (name,) = names
-    return _linear(operator, Sum((left, Negative(right))), name)
+    return _linear(operator, difference(left, right), name)
 
 
 def _linear(operator: str, difference: Node, name: str) -> Intervals | None:
@@ -284,21 +279,21 @@ def _linear(operator: str, difference: Node, name: str) -> Intervals | None:
         line = first_degree(difference, name)
     except TooComplex:
         return None
-    if line is None or not (steepness := constant(line[0])):
+    if line is None or not (steepness := real_value(line[0])):
         return None
     slope, rest = line
     if steepness < 0:
-        operator = _MIRRORED.get(operator, operator)
-    return _side(operator, _end(Quotient(Negative(rest), slope), operator in ("<=", ">=", "=")))
+        operator = MIRRORED.get(operator, operator)
+    return _side(operator, Quotient(Negative(rest), slope))
 
 
 def _absolute(operator: str, inside: Node, bound: Node, names: set[str]) -> Intervals | None:
     """``|inside| < bound`` and the like."""
-    limit = constant(bound)
+    limit = real_value(bound)
     if limit is None or limit < 0:
         return None
     above = _inequality(operator, inside, bound, names)
-    below = _inequality(_MIRRORED.get(operator, operator), inside, Negative(bound), names)
+    below = _inequality(MIRRORED.get(operator, operator), inside, Negative(bound), names)
     if above is None or below is None:
         return None
     if operator in ("<", "<=", "!="):
@@ -306,7 +301,9 @@ def _absolute(operator: str, inside: Node, bound: Node, names: set[str]) -> Inte
     return _merged([*above, *below])
 
 
-def _side(operator: str, end: End | None) -> Intervals | None:
+def _side(operator: str, bound: Node) -> Intervals | None:
+    """The numbers on one side of ``bound``."""
+    end = _end(bound, operator in ("<=", ">=", "="))
     if end is None:
         return None
     if operator in ("<", "<="):
@@ -321,10 +318,10 @@ def _side(operator: str, end: End | None) -> Intervals | None:
     return None
 
 
-def _union(nodes: tuple[Node, ...]) -> Intervals | None:
+def _together(parts: Iterable[Intervals | None]) -> Intervals | None:
+    """The intervals of all parts; None if one of them is not known."""
     result: Intervals = []
-    for node in nodes:
-        part = _intervals(node)
+    for part in parts:
         if part is None:
             return None
         result += part
@@ -333,7 +330,7 @@ def _union(nodes: tuple[Node, ...]) -> Intervals | None:
 
 def _operation(node: SetOperation) -> Intervals | None:
     if node.operator == "union":
-        return _union(node.operands)
+        return _together(map(_intervals, node.operands))
     parts = [intervals(operand) for operand in node.operands]
     if parts[0] is None:
         return None

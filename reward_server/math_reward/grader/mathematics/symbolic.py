@@ -3,11 +3,11 @@
 Its expressions are built from the trees, so SymPy never sees text. It may take long; the caller's deadline stops it.
 """
 
-from fractions import Fraction
 from typing import Any
 
 from math_reward.grader.notation.syntax import (
     EXPRESSIONS,
+    ONE,
     BasedNumber,
     BigOperator,
     Call,
@@ -23,6 +23,7 @@ from math_reward.grader.notation.syntax import (
     Sum,
     Symbol,
     bound_by,
+    differential,
     rebuilt,
     walk,
 )
@@ -51,7 +52,7 @@ def equal(left: Node, right: Node) -> bool:
     import sympy  # Importing it takes a third of a second, and few expressions need it.
 
     try:
-        difference = _build(left, sympy) - _build(right, sympy)
+        difference = _build(left) - _build(right)
     except (_NoEquivalent, ArithmeticError, TypeError, ValueError):
         return False
     if difference.has(sympy.nan, sympy.zoo, sympy.oo):
@@ -74,9 +75,8 @@ def _is_known(node: Node) -> bool:
     )
 
 
-def _build(node: Node, sympy: Any) -> Any:
-    def build(part: Node) -> Any:
-        return _build(part, sympy)
+def _build(node: Node) -> Any:
+    import sympy
 
     match node:
         case Number():
@@ -92,47 +92,49 @@ def _build(node: Node, sympy: Any) -> Any:
         case Constant(name="i"):
             return sympy.I
         case Negative():
-            return -build(node.operand)
+            return -_build(node.operand)
         case Sum():
-            return sympy.Add(*map(build, node.terms))
+            return sympy.Add(*map(_build, node.terms))
         case Product():
-            return sympy.Mul(*map(build, node.factors))
+            return sympy.Mul(*map(_build, node.factors))
         case Quotient():
-            return build(node.numerator) / build(node.denominator)
+            return _build(node.numerator) / _build(node.denominator)
         case Power():
-            return build(node.base) ** build(node.exponent)
+            return _build(node.base) ** _build(node.exponent)
         case Quantity(unit="percent"):
-            return build(node.value) / 100
+            return _build(node.value) / 100
         case Quantity(unit="degree"):
-            return build(node.value) * sympy.pi / 180
+            return _build(node.value) * sympy.pi / 180
         case Constant(name="infinity"):
             return sympy.oo
         case BigOperator():
-            return _big_operator(node, sympy)
+            return _big_operator(node)
         case Call():
             if name := known(node.function).sympy:
-                return getattr(sympy, name)(*map(build, node.arguments))
+                return getattr(sympy, name)(*map(_build, node.arguments))
     raise _NoEquivalent
 
 
-def _big_operator(node: BigOperator, sympy: Any) -> Any:
+def _big_operator(node: BigOperator) -> Any:
     """A sum, a product, an integral or a limit, calculated."""
+    import sympy
+
     names = bound_by(node) - {"d"}
     if len(names) != 1:
         raise _NoEquivalent
     (name,) = names
     variable = sympy.Symbol(name)
     if "int" in node.name:
-        body = _build(rebuilt(node.body, lambda part: _without_differential(part, name)), sympy)
+        body = _build(rebuilt(node.body, lambda part: _without_differential(part, name)))
         if node.lower is None or node.upper is None or node.name != "int":
             raise _NoEquivalent
-        result = sympy.integrate(body, (variable, _build(node.lower, sympy), _build(node.upper, sympy)))
+        result = sympy.integrate(body, (variable, _build(node.lower), _build(node.upper)))
     elif node.name == "lim" and isinstance(node.lower, Relation):
-        result = sympy.limit(_build(node.body, sympy), variable, _build(node.lower.operands[-1], sympy))
+        result = sympy.limit(_build(node.body), variable, _build(node.lower.operands[-1]))
     elif node.name in ("sum", "prod") and isinstance(node.lower, Relation) and node.upper is not None:
-        bounds = (variable, _build(node.lower.operands[-1], sympy), _build(node.upper, sympy))
+        bounds = (variable, _build(node.lower.operands[-1]), _build(node.upper))
         calculate = sympy.summation if node.name == "sum" else sympy.product
-        result = calculate(_build(node.body, sympy), bounds)
+        result = calculate(_build(node.body), bounds)
     else:
         raise _NoEquivalent
     if result.has(sympy.Sum, sympy.Product, sympy.Integral, sympy.Limit, sympy.nan, sympy.zoo):
@@ -142,10 +144,9 @@ def _big_operator(node: BigOperator, sympy: Any) -> Any:
 
 def _without_differential(part: Node, name: str) -> Node | None:
     """A product without its ``dx``."""
-    if not isinstance(part, Product) or Symbol("d") not in part.factors:
+    dx = differential(part.factors) if isinstance(part, Product) else None
+    if dx is None or dx[1] != name:
         return None
-    place = part.factors.index(Symbol("d"))
-    if part.factors[place + 1 : place + 2] != (Symbol(name),):
-        return None
-    rest = part.factors[:place] + part.factors[place + 2 :]
-    return Product(rest) if rest else Number(Fraction(1))
+    assert isinstance(part, Product)
+    rest = part.factors[: dx[0]] + part.factors[dx[0] + 2 :]
+    return Product(rest) if rest else ONE

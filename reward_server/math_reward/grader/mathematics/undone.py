@@ -19,7 +19,7 @@ from math_reward.grader.notation.syntax import (
     walk,
 )
 
-_MATRIX_FUNCTIONS = {"det", "tr", "transpose"}
+_MATRIX_FUNCTIONS = {"det", "tr"}
 
 
 def undone(node: Node) -> set[str]:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.notation.functions import FunctionParser, as_derivative
 from math_reward.grader.notation.groups import GroupParser
-from math_reward.grader.notation.literals import (
-    negated,
-    number_literal,
-)
+from math_reward.grader.notation.literals import negated, number_literal
 from math_reward.grader.notation.names import NameParser, function_prefix
 from math_reward.grader.notation.numbers import ORDINALS, NumberParser
 from math_reward.grader.notation.stream import END, MAX_NESTING
@@ -98,8 +95,7 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
             function = function.arguments[0]
         if self.top.kind != "(" or not isinstance(function, Symbol):
             return primed
-        inside = self._brackets()
-        return Call("prime", (primed, *(inside.items if isinstance(inside, Bracketed) else (inside,))))
+        return Call("prime", (primed, *self._items()))
 
     def _group_is(self, command: str) -> bool:
         return self.top.kind == "{" and self.peek().value == command and self.peek(2).kind == "}"
@@ -189,16 +185,11 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
             return Constant(CONSTANTS[name])
         if name in ("lfloor", "lceil"):
             node = self.below(self._sum)
-            closing = name.replace("l", "r", 1)
-            if not self.is_command(closing):
-                raise NotMathematics(f"\\{closing} is missing")
-            self.advance()
+            self.expect_command(name.replace("l", "r", 1))
             return Call("floor" if name == "lfloor" else "ceil", (node,))
         if name == "langle":
             items = self.below(self._list)
-            if not self.is_command("rangle"):
-                raise NotMathematics("\\rangle is missing")
-            self.advance()
+            self.expect_command("rangle")
             return Bracketed("(", ")", items.items if isinstance(items, Collection) else (items,))
         if name in BIG_OPERATORS:
             return self._big_operator(name)
@@ -234,6 +225,14 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
             token = self.advance()
             self.replace(Token("word", token.value[0], token.spaced), Token("word", token.value[1:], False))
         return self.below(self._primary)
+
+    def _scripts(self, *signs: str) -> dict[str, Node]:
+        scripts: dict[str, Node] = {}
+        for _ in range(2):
+            if self.top.kind in signs:
+                sign = self.advance().kind
+                scripts[sign] = self._argument(exponent=sign == "^")
+        return scripts
 
     def _signed_power(self) -> Node:
         negative = False

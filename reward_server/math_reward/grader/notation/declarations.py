@@ -81,17 +81,12 @@ def compatible(left: dict[str, Domain], right: dict[str, Domain]) -> bool:
     """Whether the ranges of both agree; a range that only one side gives does not count."""
     if not left or not right:
         return True
-    return _among(left, right) and _among(right, left)
-
-
-def _among(domains: dict[str, Domain], others: dict[str, Domain]) -> bool:
-    return all(any(_same_domain(domain, other) for other in others.values()) for domain in domains.values())
+    known = [(left, right), (right, left)]
+    return all(any(_same_domain(domain, other) for other in b.values()) for a, b in known for domain in a.values())
 
 
 def _same_domain(left: Domain, right: Domain) -> bool:
-    if left == right:
-        return True
-    return "naturals" in (left, right) and {left, right} <= _FROM_ZERO_OR_ONE
+    return left == right or ("naturals" in (left, right) and {left, right} <= _FROM_ZERO_OR_ONE)
 
 
 def _declared(normal: str) -> Reading | None:
@@ -108,7 +103,7 @@ def _declared(normal: str) -> Reading | None:
     if len(listed) > 1 or (listed and len(domains) > 1):
         return None
     for name, values in listed.items():
-        items = tuple(substituted(tree, name, Number(Fraction(value))) for value in values)
+        items = tuple(substituted(tree, {name: Number(Fraction(value))}) for value in values)
         return Reading(Collection("list", items), {})
     return Reading(tree, domains)
 

@@ -1,5 +1,6 @@
 """Exact values of integers, decimals, fractions, powers and factorials, as rational numbers."""
 
+import operator
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -39,28 +40,13 @@ def _bounded(value: Fraction) -> Fraction:
     return value
 
 
-def _negative(node: Negative) -> Fraction | None:
-    value = exact(node.operand)
-    return None if value is None else -value
-
-
-def _sum(node: Sum) -> Fraction | None:
-    total = Fraction(0)
-    for term in node.terms:
-        value = exact(term)
-        if value is None:
+def _folded(parts: tuple[Node, ...], join: Callable[[Fraction, Fraction], Fraction]) -> Fraction | None:
+    total = exact(parts[0])
+    for part in parts[1:]:
+        value = None if total is None else exact(part)
+        if total is None or value is None:
             return None
-        total = _bounded(total + value)
-    return total
-
-
-def _product(node: Product) -> Fraction | None:
-    total = Fraction(1)
-    for factor in node.factors:
-        value = exact(factor)
-        if value is None:
-            return None
-        total = _bounded(total * value)
+        total = _bounded(join(total, value))
     return total
 
 
@@ -75,9 +61,7 @@ def _quotient(node: Quotient) -> Fraction | None:
 
 def _power(node: Power) -> Fraction | None:
     base, exponent = exact(node.base), exact(node.exponent)
-    if base is None or exponent is None:
-        return None
-    return power(base, exponent)
+    return None if base is None or exponent is None else power(base, exponent)
 
 
 def power(base: Fraction, exponent: Fraction) -> Fraction | None:
@@ -99,24 +83,13 @@ def power(base: Fraction, exponent: Fraction) -> Fraction | None:
     return base**exponent.numerator
 
 
-def _based(node: BasedNumber) -> Fraction:
-    return Fraction(int(node.digits, node.base))
-
-
-def _quantity(node: Quantity) -> Fraction | None:
-    if node.unit != "percent":
-        return None
-    value = exact(node.value)
-    return None if value is None else value / 100
-
-
-def _call(node: Call) -> Fraction | None:
-    rule = known(node.function).exact
+def _of_values(rule: Callable[..., Fraction | None] | None, nodes: tuple[Node, ...]) -> Fraction | None:
+    """What a rule gives for the values of some nodes; None without a rule, and where one of them is not rational."""
     if rule is None:
         return None
     values = []
-    for argument in node.arguments:
-        value = exact(argument)
+    for node in nodes:
+        value = exact(node)
         if value is None:
             return None
         values.append(value)
@@ -125,12 +98,12 @@ def _call(node: Call) -> Fraction | None:
 
 _RULES: dict[type, Callable[..., Fraction | None]] = {
     Number: lambda node: node.value,
-    Negative: _negative,
-    Sum: _sum,
-    Product: _product,
+    Negative: lambda node: _of_values(operator.neg, (node.operand,)),
+    Sum: lambda node: _folded(node.terms, operator.add),
+    Product: lambda node: _folded(node.factors, operator.mul),
     Quotient: _quotient,
     Power: _power,
-    BasedNumber: _based,
-    Quantity: _quantity,
-    Call: _call,
+    BasedNumber: lambda node: Fraction(int(node.digits, node.base)),
+    Quantity: lambda node: _of_values(lambda value: value / 100, (node.value,)) if node.unit == "percent" else None,
+    Call: lambda node: _of_values(known(node.function).exact, node.arguments),
 }

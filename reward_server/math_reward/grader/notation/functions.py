@@ -6,9 +6,7 @@ from fractions import Fraction
 
 from math_reward.grader.errors import NotMathematics
 from math_reward.grader.notation.grammar import Grammar
-from math_reward.grader.notation.literals import (
-    product_of,
-)
+from math_reward.grader.notation.literals import product_of
 from math_reward.grader.notation.syntax import (
     Bracketed,
     Call,
@@ -25,6 +23,7 @@ from math_reward.grader.words.functions import SPELLED, known
 from math_reward.grader.words.vocabulary import BIG_OPERATORS
 
 ARRANGEMENTS = ("C", "A", "P")
+_FUNCTIONS = {*SPELLED, *BIG_OPERATORS}
 _DIFFERENTIALS = (Symbol("d"), Symbol("\\partial"))
 
 
@@ -51,10 +50,6 @@ def as_derivative(above: Node, below: Node) -> Node | None:
 
 def _with_order(node: Node) -> tuple[Node, Node]:
     return (node.base, node.exponent) if isinstance(node, Power) else (node, Number(Fraction(1)))
-
-
-def is_function(name: str) -> bool:
-    return name in SPELLED or name in BIG_OPERATORS
 
 
 def _is_angle(factors: list[Node]) -> bool:
@@ -126,15 +121,8 @@ class FunctionParser(Grammar):
             return Call("sqrt", (self._argument(),))
         if self.top.kind == "=":
             return Symbol("\\" + name)  # \max = 4
-        base: Node | None = None
-        power: Node | None = None
-        for _ in range(2):
-            if self.top.kind == "_" and name in ("log", "max", "min"):
-                self.advance()
-                base = self._argument()
-            elif self.top.kind == "^":
-                self.advance()
-                power = self._argument(exponent=True)
+        scripts = self._scripts(*(("_", "^") if name in ("log", "max", "min") else ("^",)))
+        base, power = scripts.get("_"), scripts.get("^")
         if power == Negative(Number(Fraction(1))) and known(name).inverse:
             name, power = known(name).inverse, None
         arguments = self._arguments()
@@ -151,12 +139,11 @@ class FunctionParser(Grammar):
     def _arguments(self) -> tuple[Node, ...]:
         """``(x, y)``, or the factors up to the next sign, function or bracket: ``\\sin 2x \\cos y``."""
         if self.top.kind == "(":
-            inside = self.below(self._brackets)
-            return inside.items if isinstance(inside, Bracketed) else (inside,)
+            return self.below(self._items)
         factors = [self._signed_power()]
         while self._starts_factor():
             token = self.top
-            if token.kind in ("(", "[", "|") or (token.kind in ("command", "word") and is_function(token.value)):
+            if token.kind in ("(", "[", "|") or (token.kind in ("command", "word") and token.value in _FUNCTIONS):
                 break
             if self.at_differential():
                 break

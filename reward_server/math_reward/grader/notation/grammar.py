@@ -41,7 +41,10 @@ class Grammar(TokenStream):
     _command: Callable[[], Node]
     _argument: Callable[..., Node]
     """The argument of a command: a group in braces, or the next single token."""
+    _scripts: Callable[..., dict[str, Node]]
+    """The arguments of ``_`` and ``^``, by these signs, of those that are allowed."""
     _brackets: Callable[[], Node]
+    _items: Callable[[], tuple[Node, ...]]
     _braces: Callable[..., Node]
     _function: Callable[[str], Node]
     _arrangement: Callable[[str], Node | None]

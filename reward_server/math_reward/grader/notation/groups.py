@@ -18,7 +18,7 @@ from math_reward.grader.notation.syntax import (
     Product,
     SetBuilder,
     Sum,
-    Symbol,
+    differential,
 )
 
 _OPERATORS = ("^", "*", "/", "+", "-")
@@ -47,6 +47,11 @@ class GroupParser(Grammar):
             grouped = part_of_more or self.top.kind in _OPERATORS or isinstance(inside, Matrix)
             return inside if grouped else Bracketed(left, right, (inside,))
         raise NotMathematics("an interval needs two ends")
+
+    def _items(self) -> tuple[Node, ...]:
+        """What is in the brackets that are next, item by item."""
+        inside = self._brackets()
+        return inside.items if isinstance(inside, Bracketed) else (inside,)
 
     def _alternatives(self, first: Node) -> Node:
         items = [first]
@@ -121,27 +126,16 @@ class GroupParser(Grammar):
 
     def _big_operator(self, name: str) -> Node:
         """A sum, product or integral with its bounds and its body. An integral ends at its dx."""
-        lower: Node | None = None
-        upper: Node | None = None
-        for _ in range(2):
-            if self.top.kind == "_":
-                self.advance()
-                lower = self._argument()
-            elif self.top.kind == "^":
-                self.advance()
-                upper = self._argument(exponent=True)
+        scripts = self._scripts("_", "^")
+        lower, upper = scripts.get("_"), scripts.get("^")
         if "int" not in name:
             return BigOperator(name, lower, upper, self.below(self._product))
         self.integrals += 1
         body = self.below(self._sum)
         self.integrals -= 1
         terms = body.terms if isinstance(body, Sum) else (body,)
-        inside = next((index for index, term in enumerate(terms, 1) if _ends_with_differential(term)), len(terms))
+        ends = (isinstance(term, Product) and differential(term.factors[-2:]) is not None for term in terms)
+        inside = next((index for index, is_end in enumerate(ends, 1) if is_end), len(terms))
         under = terms[0] if inside == 1 else Sum(terms[:inside])
         whole = BigOperator(name, lower, upper, under)
         return Sum((whole, *terms[inside:])) if terms[inside:] else whole
-
-
-def _ends_with_differential(term: Node) -> bool:
-    factors = term.factors if isinstance(term, Product) else ()
-    return len(factors) > 1 and factors[-2] == Symbol("d")

@@ -82,14 +82,13 @@ class MeasureParser(Grammar):
                 continue
             if words and words[0] in QUALIFIERS and words[0] != "per":
                 break
-            if any(c.isdigit() for c in _POWER.sub("", raw)) or NEGATIONS.intersection(words):
-                raise NotMathematics("the words after the number say more than a unit")
             if raw in ("th", "st", "nd", "rd"):
                 self.advance()
                 continue
-            unit = unit_name(raw)
-            if measure(unit) is None and not is_thing(words):
+            says_more = any(c.isdigit() for c in _POWER.sub("", raw)) or NEGATIONS.intersection(words)
+            if says_more or (measure(unit_name(raw)) is None and not is_thing(words)):
                 raise NotMathematics("the words after the number say more than a unit")
+            unit = unit_name(raw)
             self.advance()
             if self.top.kind == "^":
                 self.advance()

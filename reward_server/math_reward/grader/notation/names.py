@@ -7,7 +7,7 @@ from math_reward.grader.notation.functions import ARRANGEMENTS
 from math_reward.grader.notation.grammar import Grammar
 from math_reward.grader.notation.literals import spoken, words
 from math_reward.grader.notation.stream import END
-from math_reward.grader.notation.syntax import Bracketed, Call, Constant, Node, Symbol, Text
+from math_reward.grader.notation.syntax import Call, Constant, Node, Symbol, Text
 from math_reward.grader.notation.tokenise import Token
 from math_reward.grader.words.functions import SPELLED
 from math_reward.grader.words.vocabulary import CONSTANTS
@@ -62,31 +62,24 @@ class NameParser(Grammar):
             self.advance()
             return Symbol(f"{name}_{self._index()}")
         if name in _NAMED_FUNCTIONS and self.top.kind == "(":
-            inside = self._brackets()
-            return Call(_NAMED_FUNCTIONS[name], inside.items if isinstance(inside, Bracketed) else (inside,))
+            return Call(_NAMED_FUNCTIONS[name], self._items())
         if name in ("C", "P") and self.top.kind == "(" and not self.top.spaced:
             called = self._called_arrangement(name)
             if called is not None:
                 return called
         if name in "fghFGH" and self._is_inverse():
-            inside = self._brackets()
-            return Call(f"apply {name}^-1", inside.items if isinstance(inside, Bracketed) else (inside,))
+            return Call(f"apply {name}^-1", self._items())
         if self.top.kind == "(" and self._is_application(name):
             start = self.mark()
             try:
-                arguments = self._brackets()
+                items = self._items()
             except NotMathematics:
                 if name not in "PE":
                     raise
                 self.reset(start)
-                arguments = Text(self._raw_brackets())  # P(A|B), P(X = 2)
-            items = arguments.items if isinstance(arguments, Bracketed) else (arguments,)
+                items = (Text(self._raw_brackets()),)  # P(A|B), P(X = 2)
             return Call(f"apply {name}", items)
-        if name == "e":
-            return Constant("e")
-        if name == "i":
-            return Constant("i")
-        return Symbol(name)
+        return Constant(name) if name in ("e", "i") else Symbol(name)
 
     def _is_inverse(self) -> bool:
         """Skips the ``^{-1}`` of ``f^{-1}(x)``; False if it is not next."""

@@ -9,8 +9,6 @@ from html.entities import html5
 from math_reward.grader.extraction.special_tokens import EMPHASIS
 from math_reward.grader.words.foreign_words import from_foreign
 
-_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ", "0123456789+-()ni")
-_SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _SUPERSCRIPT_RUN = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿⁱ]+")
 _SUBSCRIPT_RUN = re.compile("[₀₁₂₃₄₅₆₇₈₉]+")
 _VULGAR = re.compile("[¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞]")
@@ -249,8 +247,8 @@ def ascii_signs(text: str) -> str:
     """Mathematical signs of Unicode as LaTeX; the rest in its compatible plain form (NFKC)."""
     text = _INVISIBLE.sub("", text)
     # Before NFKC, which would turn 4² into 42 and 1½ into 11/2.
-    text = _SUPERSCRIPT_RUN.sub(lambda m: "^{" + m[0].translate(_SUPERSCRIPTS) + "}", text)
-    text = _SUBSCRIPT_RUN.sub(lambda m: "_{" + m[0].translate(_SUBSCRIPTS) + "}", text)
+    text = _SUPERSCRIPT_RUN.sub(lambda m: "^{" + unicodedata.normalize("NFKC", m[0]) + "}", text)
+    text = _SUBSCRIPT_RUN.sub(lambda m: "_{" + unicodedata.normalize("NFKC", m[0]) + "}", text)
     text = _VULGAR.sub(_vulgar_fraction, text)
     text = _SIGN.sub(lambda m: _SIGNS[m[0]], from_foreign(text))
     text = unicodedata.normalize("NFKC", text).replace("根号", r"\sqrt ")
@@ -264,18 +262,14 @@ def _vulgar_fraction(match: re.Match[str]) -> str:
 
 def without_delimiters(text: str) -> str:
     r"""``text`` without ``$...$``, ``\(...\)``, ``\[...\]`` or ``**...**`` around all of it."""
-    inner: str | None = text
-    while inner is not None:
-        text, inner = inner, _inside_delimiters(inner)
-    return text
-
-
-def _inside_delimiters(text: str) -> str | None:
-    for pattern in _DELIMITED:
-        match = pattern.fullmatch(text)
-        if match and match[1].strip() and not (pattern is _DOLLARS and "$" in match[1].replace(r"\$", "")):
-            return _trimmed(match[1])
-    return None
+    while True:
+        for pattern in _DELIMITED:
+            match = pattern.fullmatch(text)
+            if match and match[1].strip() and not (pattern is _DOLLARS and "$" in match[1].replace(r"\$", "")):
+                text = _trimmed(match[1])
+                break
+        else:
+            return text
 
 
 def _command(match: re.Match[str]) -> str:

@@ -8,22 +8,16 @@ names a function. Nothing that it reads is ever executed.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.notation.atoms import AtomParser
-from math_reward.grader.notation.literals import (
-    CLOCK,
-    TEXT_COMMAND,
-    clock_time,
-    spoken,
-    unwrapped,
-    words,
-)
+from math_reward.grader.notation.literals import CLOCK, TEXT_COMMAND, clock_time, spoken, unwrapped, words
 from math_reward.grader.notation.measured import MeasureParser
 from math_reward.grader.notation.normalise import normalise
 from math_reward.grader.notation.parts import labelled, numbered
-from math_reward.grader.notation.stream import END, MAX_NESTING
+from math_reward.grader.notation.stream import END
 from math_reward.grader.notation.sums import SumParser
 from math_reward.grader.notation.syntax import (
     Bracketed,
@@ -42,14 +36,7 @@ from math_reward.grader.notation.syntax import (
 )
 from math_reward.grader.notation.tokenise import MAX_DIGITS, tokenise
 from math_reward.grader.words.functions import SPELLED
-from math_reward.grader.words.vocabulary import (
-    LEADING,
-    NEGATIONS,
-    QUALIFIERS,
-    RELATIONS,
-)
-
-__all__ = ["MAX_CHARACTERS", "MAX_NESTING", "NotMathematics", "TooComplex", "parse", "parse_normalised", "words"]
+from math_reward.grader.words.vocabulary import INEQUALITIES, LEADING, NEGATIONS, QUALIFIERS, RELATIONS
 
 MAX_CHARACTERS = 2_000
 
@@ -107,7 +94,9 @@ def parse_normalised(text: str, *, thousands: bool = True) -> Node:
         return Parser(tokenise(text, thousands=thousands)).whole()
     except NotMathematics:
         plain = words(text)
-        if plain and _PROSE.fullmatch(plain) and is_closed(TEXT_COMMAND.sub("", text)):
+        formula = TEXT_COMMAND.sub("", text)
+        breaks_off = "\\" in formula or formula.count("{") != formula.count("}")
+        if plain and _PROSE.fullmatch(plain) and not breaks_off:
             return spoken(plain)
         rest = _without_words_around(text)
         if rest is None:
@@ -135,11 +124,6 @@ def _without_words_around(text: str) -> str | None:
     if statement is None or NEGATIONS.intersection(_WORD.findall(statement["subject"].lower())):
         return None
     return statement["value"]
-
-
-def is_closed(text: str) -> bool:
-    """False for a formula that breaks off: it has a command, or a brace that is not closed."""
-    return "\\" not in text and text.count("{") == text.count("}")
 
 
 class Parser(MeasureParser, SumParser, AtomParser):
@@ -242,25 +226,26 @@ class Parser(MeasureParser, SumParser, AtomParser):
         return Relation(tuple(operators), tuple(operands)) if operators else operands[0]
 
 
+def _assigned(items: Sequence[Node]) -> list[str]:
+    """The names that get a value: x and y in ``x = 1, y = 2``."""
+    return [
+        item.operands[0].name
+        for item in items
+        if isinstance(item, Relation) and item.operators == ("=",) and isinstance(item.operands[0], Symbol)
+    ]
+
+
 def _is_assignment(node: Node) -> bool:
     """Whether ``node`` gives each of several names a value: ``x = 1, y = 2``."""
     if not isinstance(node, Collection) or node.kind != "list":
         return False
-    names = [
-        item.operands[0].name
-        for item in node.items
-        if isinstance(item, Relation) and item.operators == ("=",) and isinstance(item.operands[0], Symbol)
-    ]
+    names = _assigned(node.items)
     return len(node.items) == len(names) == len({*names}) > 1
 
 
 def _in_points(items: list[Node]) -> list[Node]:
     """``p = 5, q = 2, p = 7, q = 2`` is two points: the same names come again in the same order."""
-    names = [
-        item.operands[0].name
-        for item in items
-        if isinstance(item, Relation) and item.operators == ("=",) and isinstance(item.operands[0], Symbol)
-    ]
+    names = _assigned(items)
     size = len({*names})
     if len(names) != len(items) or not 1 < size < len(names) or names != names[:size] * (len(names) // size):
         return items
@@ -288,7 +273,7 @@ def _without_declarations(items: list[Node]) -> list[Node]:
     bounded = {
         name
         for item in items
-        if isinstance(item, Relation) and set(item.operators) & {"<", "<=", ">", ">=", "!="}
+        if isinstance(item, Relation) and INEQUALITIES.intersection(item.operators)
         for name in symbols(item)
     }
     return [

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from math_reward.grader.errors import NotMathematics, TooComplex
-from math_reward.grader.notation.syntax import Node
 from math_reward.grader.notation.tokenise import Token
+
+Read = TypeVar("Read")
+"""What a rule reads: a node, or several."""
 
 MAX_NESTING = 60
 
@@ -81,6 +84,11 @@ class TokenStream:
             raise NotMathematics(f"{' or '.join(kinds)} is missing before {token!r}")
         return self.advance().kind
 
+    def expect_command(self, name: str) -> None:
+        if not self.is_command(name):
+            raise NotMathematics(f"\\{name} is missing")
+        self.advance()
+
     def is_command(self, *names: str) -> bool:
         return self.top.kind == "command" and self.top.value in names
 
@@ -104,11 +112,11 @@ class TokenStream:
     def at_closing(self) -> bool:
         return self.top is END or self.top.kind in (")", "]", "}", "\\}", ".")
 
-    def below(self, rule: Callable[[], Node]) -> Node:
-        """The node that ``rule`` reads one level deeper."""
+    def below(self, rule: Callable[[], Read]) -> Read:
+        """What ``rule`` reads one level deeper."""
         self._depth += 1
         if self._depth > MAX_NESTING:
             raise TooComplex(f"it is nested more than {MAX_NESTING} deep")
-        node = rule()
+        read = rule()
         self._depth -= 1
-        return node
+        return read

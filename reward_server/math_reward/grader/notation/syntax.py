@@ -6,7 +6,8 @@ written.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from typing import Any, TypeAlias, get_args
@@ -267,9 +268,14 @@ def _rebuilt(part: Any, change: Callable[[Node], Node | None]) -> Any:
 ZERO, ONE = Number(Fraction(0)), Number(Fraction(1))
 
 
-def substituted(node: Node, name: str, new: Node) -> Node:
-    """``node`` with ``new`` in the place of the variable ``name``."""
-    return rebuilt(node, lambda part: new if isinstance(part, Symbol) and part.name == name else None)
+def difference(left: Node, right: Node) -> Sum:
+    """``left - right``."""
+    return Sum((left, Negative(right)))
+
+
+def substituted(node: Node, values: Mapping[str, Node]) -> Node:
+    """``node`` with new parts in the place of variables, all at once, by the variables' names."""
+    return rebuilt(node, lambda part: values.get(part.name) if isinstance(part, Symbol) else None)
 
 
 def symbols(node: Node) -> set[str]:
@@ -284,14 +290,20 @@ def symbols(node: Node) -> set[str]:
     return names - bound
 
 
+def differential(factors: tuple[Node, ...]) -> tuple[int, str] | None:
+    """Where the ``dx`` of an integral begins among factors, and the name ``x``; None without one."""
+    for place, (before, after) in enumerate(itertools.pairwise(factors)):
+        if before == Symbol("d") and type(after) is Symbol:
+            return place, after.name
+    return None
+
+
 def bound_by(node: BigOperator) -> set[str]:
     """The names that a big operator binds: its variable and, for an integral, the d before it."""
     if "int" in node.name:
         for part in walk(node.body):
-            if type(part) is Product:
-                for before, after in zip(part.factors, part.factors[1:], strict=False):
-                    if before == Symbol("d") and type(after) is Symbol:
-                        return {"d", after.name}
+            if type(part) is Product and (dx := differential(part.factors)) is not None:
+                return {"d", dx[1]}
         return set()
     lower = node.lower
     if type(lower) is Relation and type(lower.operands[0]) is Symbol:

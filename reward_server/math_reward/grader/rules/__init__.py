@@ -3,24 +3,29 @@
 They run in a worker process, as all of the grader does. The first rule that applies decides, so the order matters.
 """
 
-from math_reward.grader.rules.collections import has_collection, has_signs, same_collection, same_signed
-from math_reward.grader.rules.comparison import Rule
+from math_reward.grader.mathematics.real_sets import is_set_like
+from math_reward.grader.notation.syntax import (
+    Bracketed,
+    ClockTime,
+    Collection,
+    Congruence,
+    Matrix,
+    Ratio,
+    Relation,
+    Text,
+)
+from math_reward.grader.rules.collections import same_collection, same_signed
+from math_reward.grader.rules.comparison import Rule, either, either_is
 from math_reward.grader.rules.constants import has_integral, same_integral
 from math_reward.grader.rules.expressions import same_expression
-from math_reward.grader.rules.labels import has_label, same_but_for_labels
-from math_reward.grader.rules.matrices import has_matrix, same_matrix
+from math_reward.grader.rules.labels import same_but_for_labels
+from math_reward.grader.rules.matrices import same_matrix
 from math_reward.grader.rules.quantities import has_quantity, is_based, same_digits, same_quantity
-from math_reward.grader.rules.relations import (
-    has_congruence,
-    has_ratio,
-    has_relation,
-    same_congruence,
-    same_ratio,
-    same_relation,
-)
-from math_reward.grader.rules.sets import has_set, same_set
+from math_reward.grader.rules.relations import same_congruence, same_ratio, same_relation
+from math_reward.grader.rules.sets import same_set
 from math_reward.grader.rules.systems import has_system, same_system
-from math_reward.grader.rules.words import has_words, same_words
+from math_reward.grader.rules.trees import has_sign
+from math_reward.grader.rules.words import same_words
 
 __all__ = ["RULES"]
 
@@ -29,22 +34,22 @@ RULES = (
         "label",
         "A name before the value may be left out; names of different things are not the same.",
         ("x = 3", "3", "y = f(3)"),
-        has_label,
+        either_is(Relation),
         same_but_for_labels,
     ),
     Rule(
         "set",
         "Sets of reals are the same where their intervals are; other sets operation by operation.",
         ("x > 2", r"(2, \infty)", r"[2, \infty)"),
-        has_set,
+        either(is_set_like),
         same_set,
     ),
-    Rule("sign", r"``a \pm b`` is two values.", (r"1 \pm 2", "3, -1", "3, 1"), has_signs, same_signed),
+    Rule("sign", r"``a \pm b`` is two values.", (r"1 \pm 2", "3, -1", "3, 1"), either(has_sign), same_signed),
     Rule(
         "matrix",
         "Matrices are the same entry by entry; a row or a column is a tuple.",
         (r"\begin{pmatrix}1\\2\end{pmatrix}", "(1, 2)", "(2, 1)"),
-        has_matrix,
+        either_is(Matrix),
         same_matrix,
     ),
     Rule(
@@ -58,23 +63,29 @@ RULES = (
         "collection",
         "Lists and sets are the same in any order, named items by name, tuples in order.",
         (r"\{1, 2\}", "2, 1", "(2, 1, 1)"),
-        has_collection,
+        either_is(Collection, Bracketed),
         same_collection,
     ),
-    Rule("words", "Words are the same letter by letter.", (r"\text{odd}", "Odd", "even"), has_words, same_words),
+    Rule("words", "Words are the same letter by letter.", (r"\text{odd}", "Odd", "even"), either_is(Text), same_words),
     Rule(
         "congruence",
         "Congruences are the same with the same modulus and residues that differ by a multiple of it.",
         (r"x \equiv 3 \pmod 7", r"x \equiv 10 \pmod 7", r"x \equiv 3 \pmod 5"),
-        has_congruence,
+        either_is(Congruence),
         same_congruence,
     ),
-    Rule("ratio", "Ratios are the same where they are proportional.", ("1:2", "2:4", "2:1"), has_ratio, same_ratio),
+    Rule(
+        "ratio",
+        "Ratios are the same where they are proportional.",
+        ("1:2", "2:4", "2:1"),
+        either_is(ClockTime, Ratio),
+        same_ratio,
+    ),
     Rule(
         "relation",
         "Equations and inequalities are the same where they have the same solutions.",
         ("y = x/2 + 2", "2y = x + 4", "2y = x + 2"),
-        has_relation,
+        either_is(Relation),
         same_relation,
     ),
     Rule(

@@ -10,7 +10,7 @@ import re
 from fractions import Fraction
 from typing import NamedTuple
 
-from math_reward.grader.mathematics import numeric
+from math_reward.grader.mathematics.evaluation import real_value
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.parse import parse
 from math_reward.grader.words.number_words import number_in_words
@@ -148,7 +148,7 @@ def _side(text: str) -> _Side | None:
         value = exact(tree)
         if value is not None:
             return _Side(value, True, text)
-        real = numeric.constant(tree)
+        real = real_value(tree)
     except (ArithmeticError, ValueError, RecursionError):
         return None
     return None if real is None else _Side(Fraction(real), False, text)

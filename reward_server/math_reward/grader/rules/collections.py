@@ -19,12 +19,8 @@ from math_reward.grader.notation.syntax import (
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.labels import in_order_of_names, labels_of
 from math_reward.grader.rules.rounding import rounding
-from math_reward.grader.rules.trees import MAX_ITEMS, has_sign, values
+from math_reward.grader.rules.trees import MAX_ITEMS, paired, values
 from math_reward.grader.verdict import Stage
-
-
-def has_collection(reference: Node, answer: Node) -> bool:
-    return isinstance(reference, (Collection, Bracketed)) or isinstance(answer, (Collection, Bracketed))
 
 
 def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bool:
@@ -132,21 +128,11 @@ def same_items(comparison: Comparison, left: Sequence[Node], right: Sequence[Nod
             return False
     if len(left) > MAX_ITEMS:
         return comparison.same_in_order(left, right)
-    rest = list(right)
-    for item in left:
-        match = next((index for index, other in enumerate(rest) if _same_item(comparison, item, other)), None)
-        if match is None:
-            return False
-        del rest[match]
-    return True
-
-
-def _same_item(comparison: Comparison, item: Node, other: Node) -> bool:
-    """Whether two elements of a list or set are the same: the element {1} is not 1."""
-    return _is_set(item) == _is_set(other) and comparison.same(item, other)
+    return paired(left, right, lambda a, b: _is_set(a) == _is_set(b) and comparison.same(a, b))
 
 
 def _is_set(node: Node) -> bool:
+    """Whether it is a set among the elements of another: {1} is not 1."""
     return isinstance(node, Collection) and node.kind == "set"
 
 
@@ -160,10 +146,6 @@ def mentions(comparison: Comparison, reference: Node, answer: Node) -> bool:
 
 
 # ── two values of one sign ──
-
-
-def has_signs(reference: Node, answer: Node) -> bool:
-    return has_sign(reference) or has_sign(answer)
 
 
 def same_signed(comparison: Comparison, reference: Node, answer: Node) -> bool:

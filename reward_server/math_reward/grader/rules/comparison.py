@@ -31,6 +31,16 @@ class Rule(NamedTuple):
     """Whether the two are the same."""
 
 
+def either(applies: Callable[[Node], bool]) -> Callable[[Node, Node], bool]:
+    """Whether something applies to the reference or to the answer."""
+    return lambda reference, answer: applies(reference) or applies(answer)
+
+
+def either_is(*kinds: type) -> Callable[[Node, Node], bool]:
+    """Whether the reference or the answer is of one of these kinds."""
+    return lambda reference, answer: isinstance(reference, kinds) or isinstance(answer, kinds)
+
+
 class Comparison:
     """One comparison of a reference and an answer.
 

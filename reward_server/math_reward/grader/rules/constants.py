@@ -12,12 +12,12 @@ from math_reward.grader.mathematics.numeric import Unknown
 from math_reward.grader.notation.syntax import (
     ZERO,
     BigOperator,
-    Negative,
     Node,
     Number,
     Quantity,
     Sum,
     Symbol,
+    difference,
     substituted,
     symbols,
     walk,
@@ -53,13 +53,15 @@ def same_up_to_constant(reference: Node, answer: Node) -> bool:
     mine, theirs = _constant_of(reference), _constant_of(answer)
     if mine is None or theirs is None:
         return False
-    left, right = substituted(reference, mine, ZERO), substituted(answer, theirs, ZERO)
+    left, right = substituted(reference, {mine: ZERO}), substituted(answer, {theirs: ZERO})
     names = symbols(left)
     if names != symbols(right) or not names or not all(_VARIABLE.fullmatch(name) for name in names):
         return False
     for place in _PLACES:
         try:
-            sides = [Sum((side, Negative(_at(side, names, place)))) for side in (left, right)]
+            sides = [
+                difference(side, substituted(side, dict.fromkeys(names, Number(place)))) for side in (left, right)
+            ]
             numeric.evaluate(sides[0], dict.fromkeys(names, 0.71))
             return numeric.same_function(*sides) is True
         except (Undefined, OverflowError):
@@ -75,13 +77,7 @@ def _constant_of(node: Node) -> str | None:
     if len(names) != 1:
         return None
     try:
-        is_term = numeric.same_function(node, Sum((substituted(node, names[0], ZERO), Symbol(names[0]))))
+        is_term = numeric.same_function(node, Sum((substituted(node, {names[0]: ZERO}), Symbol(names[0]))))
     except (Unknown, Undefined):
         return None
     return names[0] if is_term else None
-
-
-def _at(node: Node, names: set[str], place: Fraction) -> Node:
-    for name in names:
-        node = substituted(node, name, Number(place))
-    return node

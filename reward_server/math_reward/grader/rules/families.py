@@ -8,11 +8,9 @@ import itertools
 import math
 import re
 from fractions import Fraction
-from typing import NamedTuple
 
-from math_reward.grader.mathematics import numeric
+from math_reward.grader.mathematics.evaluation import Unknown, real_value
 from math_reward.grader.mathematics.linear import first_degree
-from math_reward.grader.mathematics.numeric import Unknown
 from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
@@ -29,16 +27,15 @@ from math_reward.grader.notation.syntax import (
     walk,
 )
 from math_reward.grader.rules.comparison import Comparison
-from math_reward.grader.rules.constants import same_up_to_constant
+from math_reward.grader.rules.constants import CONSTANT, same_up_to_constant
 from math_reward.grader.rules.labels import without_label
-from math_reward.grader.rules.trees import values
+from math_reward.grader.rules.trees import paired, values
 
 MAX_RESIDUES = 64
 MAX_FAMILIES = 8
 
 _INTEGERS = frozenset(["k", "n", "m", "l", "j", "p", "q", "r", "s", "t", "\\ell"])
 _ALONG_A_LINE = frozenset(["s", "t", "u", "\\lambda", "\\mu"])
-_CONSTANTS = re.compile(r"[CcK](?:_\d)?")
 _ANY_CONSTANT = re.compile(r"[A-DKMa-dkm](?:_\d)?")
 _VARIABLE = re.compile(r"[a-z]|[CK]_\d|\\\\(?:theta|phi|tau|alpha|omega|lambda)")
 _DECLARED = re.compile(
@@ -46,11 +43,8 @@ _DECLARED = re.compile(
 )
 
 
-class _Progression(NamedTuple):
-    """``start + step * k`` for all integers k."""
-
-    start: Node
-    step: Node
+Progression = tuple[Node, Node]
+"""A step and a start: ``start + step * k`` for all integers k."""
 
 
 def same_family(
@@ -78,21 +72,17 @@ def _renamed(comparison: Comparison, reference: Node, answer: Node, declared: bo
         return _items_renamed(comparison, list(reference.items), list(answer.items))
     names, others = symbols(reference), symbols(answer)
     mine, theirs = sorted(names - others), sorted(others - names)
-    indexed = sorted(name for name in names & others if _CONSTANTS.fullmatch(name) and "_" in name)
+    indexed = sorted(name for name in names & others if CONSTANT.fullmatch(name) and "_" in name)
     if len(indexed) == 2 and not mine and not theirs:
         mine = theirs = indexed  # C_1 and C_2 are as good as C_2 and C_1.
     if len(mine) != len(theirs) or not 0 < len(mine) <= 2 or isinstance(reference, Symbol):
         return False
-    constants = all(map(_CONSTANTS.fullmatch, mine)) and all(map(_ANY_CONSTANT.fullmatch, theirs))
+    constants = all(map(CONSTANT.fullmatch, mine)) and all(map(_ANY_CONSTANT.fullmatch, theirs))
     constants = constants and names > {*mine} and all(map(_VARIABLE.fullmatch, names - {*mine}))
     if not constants and not _are_parameters({*mine, *theirs}, reference, declared):
         return False
     for order in itertools.permutations(mine):
-        renamed = answer
-        for old, new in zip(theirs, order, strict=True):
-            renamed = substituted(renamed, old, Symbol(f"new {new}"))
-        for new in order:
-            renamed = substituted(renamed, f"new {new}", Symbol(new))
+        renamed = substituted(answer, dict(zip(theirs, map(Symbol, order), strict=True)))
         if comparison.same(reference, renamed):
             return True
     return False
@@ -102,30 +92,25 @@ def _items_renamed(comparison: Comparison, items: list[Node], others: list[Node]
     """Whether two lists of families are the same in any order; each family may name its parameter differently."""
     if len(items) != len(others) or len(items) > MAX_FAMILIES:
         return False
-    rest = list(others)
-    for item in items:
-        _, value = without_label(comparison, item)
-        for index, other in enumerate(rest):
-            _, candidate = without_label(comparison, other)
-            if comparison.same(item, other) or _renamed(comparison, value, candidate, declared=True):
-                del rest[index]
-                break
-        else:
-            return False
-    return True
+
+    def same(item: Node, other: Node) -> bool:
+        value, candidate = (without_label(comparison, node)[1] for node in (item, other))
+        return comparison.same(item, other) or _renamed(comparison, value, candidate, declared=True)
+
+    return paired(items, others, same)
 
 
 def _are_parameters(names: set[str], node: Node, declared: bool) -> bool:
-    if all(_CONSTANTS.fullmatch(name) for name in names):
+    if all(CONSTANT.fullmatch(name) for name in names):
         return True
     if declared or (names <= _ALONG_A_LINE and isinstance(node, Bracketed)):
         return True
-    return names <= _INTEGERS and any(isinstance(part, Constant) and part.name == "pi" for part in walk(node))
+    return names <= _INTEGERS and Constant("pi") in walk(node)
 
 
 def _same_progressions(comparison: Comparison, reference: Node, answer: Node, declared: bool) -> bool:
     congruence = isinstance(reference, Congruence) or isinstance(answer, Congruence)
-    if not (declared or congruence or any(isinstance(p, Constant) and p.name == "pi" for p in walk(reference))):
+    if not (declared or congruence or Constant("pi") in walk(reference)):
         return False
     left, right = _progressions(comparison, reference), _progressions(comparison, answer)
     if not left or not right:
@@ -136,30 +121,29 @@ def _same_progressions(comparison: Comparison, reference: Node, answer: Node, de
         return False
 
 
-def _progressions(comparison: Comparison, node: Node) -> list[_Progression] | None:
+def _progressions(comparison: Comparison, node: Node) -> list[Progression] | None:
     """The progressions in a list of expressions with one integer parameter; None if one is not a progression."""
     if isinstance(node, Congruence):
-        return [_Progression(node.residue, node.modulus)]
+        return [(node.modulus, node.residue)]
     items = [without_label(comparison, item)[1] for item in values(node)]
     names = set().union(*map(symbols, items))
     if len(names) != 1 or not names <= _INTEGERS:
         return None
     (name,) = names
-    progressions: list[_Progression] = []
+    progressions: list[Progression] = []
     for value in items:
         line = first_degree(value, name) if symbols(value) == {name} else None
-        if line is None or not numeric.constant(line[0]):
+        if line is None or not real_value(line[0]):
             return None
-        step, start = line
-        progressions.append(_Progression(start, step))
+        progressions.append(line)
     return progressions
 
 
-def _same_residues(comparison: Comparison, left: list[_Progression], right: list[_Progression]) -> bool:
+def _same_residues(comparison: Comparison, left: list[Progression], right: list[Progression]) -> bool:
     """Whether both are the same numbers modulo a common period. Floats propose matches, ``same_value`` decides."""
-    unit = left[0].step
-    size = numeric.constant(unit)
-    periods = [_ratio(comparison, progression.step, unit, size) for progression in [*left, *right]]
+    unit = left[0][0]
+    size = real_value(unit)
+    periods = [_ratio(comparison, step, unit, size) for step, _ in [*left, *right]]
     if size is None or any(period is None for period in periods):
         return False
     known = [abs(period) for period in periods if period is not None]
@@ -174,7 +158,7 @@ def _same_residues(comparison: Comparison, left: list[_Progression], right: list
 
 def _ratio(comparison: Comparison, step: Node, unit: Node, size: float | None) -> Fraction | None:
     """The ratio of ``step`` to ``unit`` if it is rational; else None."""
-    value = numeric.constant(step)
+    value = real_value(step)
     if value is None or not size:
         return None
     ratio = Fraction(value / size).limit_denominator(1000)
@@ -186,13 +170,13 @@ def _common_multiple(periods: list[Fraction]) -> Fraction:
     return Fraction(math.lcm(*(int(period * below) for period in periods)), below)
 
 
-def _residues(progressions: list[_Progression], periods: list[Fraction], common: Fraction) -> list[Node] | None:
+def _residues(progressions: list[Progression], periods: list[Fraction], common: Fraction) -> list[Node] | None:
     counts = [int(common / period) for period in periods]
     if sum(counts) > MAX_RESIDUES:
         return None
     return [
-        Sum((progression.start, Product((Number(Fraction(index)), progression.step))))
-        for progression, count in zip(progressions, counts, strict=True)
+        Sum((start, Product((Number(Fraction(index)), step))))
+        for (step, start), count in zip(progressions, counts, strict=True)
         for index in range(count)
     ]
 
@@ -202,7 +186,7 @@ def _covers(comparison: Comparison, left: list[Node], right: list[Node], period:
 
 
 def _congruent(comparison: Comparison, a: Node, b: Node, period: Node) -> bool:
-    x, y, size = numeric.constant(a), numeric.constant(b), numeric.constant(period)
+    x, y, size = real_value(a), real_value(b), real_value(period)
     if x is None or y is None or not size:
         return False
     times = round((x - y) / size)

@@ -14,6 +14,7 @@ from math_reward.grader.notation.syntax import (
     Relation,
     Symbol,
     Text,
+    substituted,
     symbols,
 )
 from math_reward.grader.rules.comparison import Comparison
@@ -26,11 +27,6 @@ _FUNCTION_LETTERS = frozenset("fghFGHPQRW")
 
 class Contradiction(ValueError):
     """An answer says two different things at once: ``41 = 42``."""
-
-
-def has_label(reference: Node, answer: Node) -> bool:
-    """Whether one of them may have a label."""
-    return isinstance(reference, Relation) or isinstance(answer, Relation)
 
 
 def same_but_for_labels(comparison: Comparison, reference: Node, answer: Node) -> bool:
@@ -199,7 +195,7 @@ def with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
         if not letters or base != other or index == old:
             return value
         # a_n and a_k: an n in the value of a_k is a different variable.
-        return renamed(renamed(value, Symbol(f"other {index}"), Symbol(index)), Symbol(index), Symbol(old))
+        return substituted(value, {index: Symbol(f"other {index}"), old: Symbol(index)})
     if isinstance(reference, Call) and isinstance(answer, Call) and len(reference.arguments) == len(answer.arguments):
         for new, was in zip(reference.arguments, answer.arguments, strict=True):
             value = renamed(value, new, was)

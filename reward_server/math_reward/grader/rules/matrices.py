@@ -8,10 +8,6 @@ from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.labels import in_order_of_names, labels_of
 
 
-def has_matrix(reference: Node, answer: Node) -> bool:
-    return isinstance(reference, Matrix) or isinstance(answer, Matrix)
-
-
 def same_matrix(comparison: Comparison, reference: Node, answer: Node) -> bool:
     """Matrices are the same entry by entry; a row or a column is a tuple."""
     reference, answer = _from_rows(reference), _from_rows(answer)

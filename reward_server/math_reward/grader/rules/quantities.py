@@ -116,11 +116,8 @@ def _letter(name: str) -> str:
 
 def _is_long(*sides: Quantity) -> bool:
     """Whether one of them has a unit of more than one letter, such as m/s or kilopascal, so it is no variable."""
-    return any(len(side.unit.split("^")[0]) > 1 and not _is_one_letter(side.unit) for side in sides)
-
-
-def _is_one_letter(unit: str) -> bool:
-    return any(one_unit(letter) == unit.partition("^")[0] for letter in "AmgsNJWVCFTKHhdLl")
+    of_one_letter = {one_unit(letter) for letter in "AmgsNJWVCFTKHhdLl"}
+    return any(len(name) > 1 and name not in of_one_letter for name in (side.unit.partition("^")[0] for side in sides))
 
 
 def _radians(node: Node) -> Node:

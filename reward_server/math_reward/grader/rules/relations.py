@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from math_reward.grader.errors import Undefined
 from math_reward.grader.mathematics import corners, numeric
 from math_reward.grader.mathematics.linear import first_degree
@@ -12,14 +14,13 @@ from math_reward.grader.notation.syntax import (
     Call,
     ClockTime,
     Congruence,
-    Negative,
     Node,
     Product,
     Quotient,
     Ratio,
     Relation,
-    Sum,
     Symbol,
+    difference,
     substituted,
     symbols,
     walk,
@@ -27,16 +28,11 @@ from math_reward.grader.notation.syntax import (
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.trees import as_variables
 from math_reward.grader.verdict import Stage
+from math_reward.grader.words.vocabulary import INEQUALITIES, MIRRORED
 
-_INEQUALITIES = ("<", "<=", ">", ">=", "!=")
-_FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 _SYMMETRIC = ("parallel", "perp", "~")
 _HUGE = 1e7
 MAX_SOLVED = 6
-
-
-def has_relation(reference: Node, answer: Node) -> bool:
-    return isinstance(reference, Relation) or isinstance(answer, Relation)
 
 
 def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool:
@@ -51,24 +47,25 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
     if len(reference.operators) != 1 or len(answer.operators) != 1:
         if reference.operators == answer.operators:
             return comparison.same_in_order(reference.operands, answer.operands)
-        flipped = tuple(_FLIPPED.get(operator, operator) for operator in reversed(answer.operators))
+        flipped = tuple(MIRRORED.get(operator, operator) for operator in reversed(answer.operators))
         return reference.operators == flipped and comparison.same_in_order(reference.operands, answer.operands[::-1])
     operator, other = reference.operators[0], answer.operators[0]
     operands, others = reference.operands, answer.operands
     if operator != other:
-        if _FLIPPED.get(operator) != other:
+        if MIRRORED.get(operator) != other:
             return False
         others = (others[1], others[0])
-    if operator not in ("=", *_INEQUALITIES):
+    if operator not in ("=", *INEQUALITIES):
         turned = operator in _SYMMETRIC and comparison.same_in_order(operands, others[::-1])
         return turned or comparison.same_in_order(operands, others)
-    operands, others = _with_variables(operands, others)
+    plain = as_variables(*operands, *others)  # A call of an unknown function such as f'(x) is a variable.
+    operands, others = plain[: len(operands)], plain[len(operands) :]
     if symbols(Relation(("=",), operands)) != symbols(Relation(("=",), others)):
         return False  # A variable that only one of them names is free in the other.
     comparison.reached(Stage.NUMERIC)
     try:
-        left = Sum((operands[0], Negative(operands[1])))
-        right = Sum((others[0], Negative(others[1])))
+        left = difference(*operands)
+        right = difference(*others)
         verdict = numeric.proportional(left, right, positive=operator not in ("=", "!="))
     except Unknown:
         return comparison.same_in_order(operands, others)
@@ -78,12 +75,6 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
         return bool(verdict)
     mine, other_equation = Relation(("=",), operands), Relation(("=",), others)
     return _solves(other_equation, mine) or _solves(mine, other_equation) or _same_solved(left, right)
-
-
-def _with_variables(operands: tuple[Node, ...], others: tuple[Node, ...]) -> tuple[tuple[Node, ...], tuple[Node, ...]]:
-    """Both sides with a variable for every call of an unknown function such as f'(x)."""
-    plain = as_variables(*operands, *others)
-    return plain[: len(operands)], plain[len(operands) :]
 
 
 def _same_solved(left: Node, right: Node) -> bool:
@@ -102,7 +93,7 @@ def _same_solved(left: Node, right: Node) -> bool:
         except Unknown:
             return False
         return not any(
-            _vanishes(constant, point)
+            _size_at(constant, point) < 1e-9
             for factor, constant in ((slope, rest), (other_slope, other_rest))
             for point in corners.zeros(factor)
         )
@@ -117,11 +108,12 @@ def _linear_in(left: Node, name: str) -> tuple[Node, Node] | None:
     return None if line is None or numeric.same_function(line[0], ZERO) else line
 
 
-def _vanishes(node: Node, point: dict[str, float]) -> bool:
+def _size_at(node: Node, point: dict[str, float]) -> float:
+    """How large ``node`` is at a point; infinite if it has no value there."""
     try:
-        return bool(abs(numeric.evaluate(node, {**dict.fromkeys(symbols(node), 0.917), **point})) < 1e-9)
+        return abs(numeric.evaluate(node, {**dict.fromkeys(symbols(node), 0.917), **point}))
     except (Undefined, OverflowError):
-        return False
+        return math.inf
 
 
 def _is_solution(equation: Relation, value: Node) -> bool:
@@ -143,28 +135,17 @@ def _solves(solution: Relation, equation: Relation) -> bool:
     variable, value = solution.operands
     if not isinstance(variable, Symbol) or variable.name in symbols(value) or variable.name not in symbols(equation):
         return False
-    left = Sum((equation.operands[0], Negative(equation.operands[1])))
+    left = difference(*equation.operands)
     line = _linear_in(left, variable.name)
     try:
-        if line is None or not numeric.same_function(substituted(left, variable.name, value), ZERO):
+        if line is None or not numeric.same_function(substituted(left, {variable.name: value}), ZERO):
             return False
     except Unknown:
         return False
-    return not any(_has_value(value, point) for point in corners.zeros(line[0]))
-
-
-def _has_value(node: Node, point: dict[str, float]) -> bool:
-    try:
-        return bool(abs(numeric.evaluate(node, point)) < _HUGE)
-    except (Undefined, OverflowError):
-        return False
+    return not any(_size_at(value, point) < _HUGE for point in corners.zeros(line[0]))
 
 
 # ── congruences ──
-
-
-def has_congruence(reference: Node, answer: Node) -> bool:
-    return isinstance(reference, Congruence) or isinstance(answer, Congruence)
 
 
 def same_congruence(comparison: Comparison, reference: Node, answer: Node) -> bool:
@@ -186,10 +167,6 @@ def same_congruence(comparison: Comparison, reference: Node, answer: Node) -> bo
 
 
 # ── ratios ──
-
-
-def has_ratio(reference: Node, answer: Node) -> bool:
-    return isinstance(reference, (ClockTime, Ratio)) or isinstance(answer, (ClockTime, Ratio))
 
 
 def same_ratio(comparison: Comparison, reference: Node, answer: Node) -> bool:

@@ -4,16 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from math_reward.grader.mathematics import numeric
+from math_reward.grader.mathematics.evaluation import real_value
 from math_reward.grader.notation.exact import exact
-from math_reward.grader.notation.syntax import (
-    Negative,
-    Node,
-    Number,
-    Power,
-    Product,
-    Quantity,
-)
+from math_reward.grader.notation.syntax import Negative, Node, Number, Power, Product, Quantity
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.trees import is_integer, split
 
@@ -40,7 +33,7 @@ def close(
     if step and within(comparison, reference, answer, step / 2):
         return True
     if options.rel_tol > 0:
-        value = left if left is not None else numeric.constant(reference)
+        value = left if left is not None else real_value(reference)
         if value is not None:
             return within(comparison, reference, answer, abs(Fraction(value)) * Fraction(options.rel_tol))
     return False
@@ -57,7 +50,7 @@ def within(comparison: Comparison, left: Node, right: Node, distance: Fraction) 
     a, b = exact(left), exact(right)
     if a is not None and b is not None:
         return abs(a - b) <= distance
-    x, y = numeric.constant(left), numeric.constant(right)
+    x, y = real_value(left), real_value(right)
     return x is not None and y is not None and abs(x - y) <= distance * Fraction(1_000_001, 1_000_000)
 
 

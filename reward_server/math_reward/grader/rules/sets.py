@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
-from math_reward.grader.mathematics.real_sets import is_set_like, real_set, same_sets
-from math_reward.grader.notation.exact import exact
+from math_reward.grader.mathematics.real_sets import first_whole, real_set, same_sets
 from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
@@ -23,10 +21,6 @@ from math_reward.grader.rules.expressions import same_expression
 from math_reward.grader.rules.relations import same_relation
 from math_reward.grader.rules.trees import MAX_ITEMS, renamed
 from math_reward.grader.verdict import Stage
-
-
-def has_set(reference: Node, answer: Node) -> bool:
-    return is_set_like(reference) or is_set_like(answer)
 
 
 def same_set(comparison: Comparison, reference: Node, answer: Node) -> bool:
@@ -76,20 +70,13 @@ def _written_out(node: SetBuilder) -> list[Collection]:
     for least in (0, 1) if reals.domain == "naturals" else (None,):
         numbers: list[int] = []
         for low, high in reals.intervals:
-            first = -math.inf if low.node is None else _first_whole(low.node, low.closed, up=True)
-            last = math.inf if high.node is None else _first_whole(high.node, high.closed, up=False)
+            first, last = first_whole(low, up=True), first_whole(high, up=False)
+            first = least if low.node is None else first
+            if first is None or last is None:
+                return []
             first = first if least is None else max(first, least)
             if not 0 <= last - first < MAX_ITEMS:
                 return []
-            numbers += range(int(first), int(last) + 1)
+            numbers += range(first, last + 1)
         lists.append(Collection("set", tuple(Number(Fraction(number)) for number in numbers)))
     return lists
-
-
-def _first_whole(end: Node, closed: bool, *, up: bool) -> float:
-    """The first whole number inside an end of an interval; infinite if the end is not rational."""
-    value = exact(end)
-    if value is None:
-        return math.inf if up else -math.inf
-    whole = math.ceil(value) if up else math.floor(value)
-    return whole if whole != value or closed else whole + (1 if up else -1)

@@ -15,6 +15,7 @@ from math_reward.grader.notation.syntax import (
     Relation,
     Sum,
     Symbol,
+    difference,
     symbols,
 )
 from math_reward.grader.rules.collections import same_collection
@@ -56,18 +57,16 @@ def _equations(node: Node) -> list[Relation] | None:
 
 def _rows(node: Node, names: list[str]) -> list[list[Fraction]] | None:
     """The augmented matrix of a system, or of its solution as a point with coordinates in the order of the names."""
-    if isinstance(node, Bracketed) and _equations(Collection("list", node.items)) is None:
-        if len(node.items) != len(names) or (node.left, node.right) != ("(", ")"):
-            return None
-        pairs: list[tuple[Node, Node]] = [(Symbol(name), item) for name, item in zip(names, node.items, strict=True)]
+    equations = _equations(Collection("list", node.items) if isinstance(node, Bracketed) else node)
+    if equations is not None:
+        pairs: list[tuple[Node, ...]] = [equation.operands for equation in equations]
+    elif isinstance(node, Bracketed) and len(node.items) == len(names) and (node.left, node.right) == ("(", ")"):
+        pairs = [(Symbol(name), item) for name, item in zip(names, node.items, strict=True)]
     else:
-        equations = _equations(Collection("list", node.items) if isinstance(node, Bracketed) else node)
-        if equations is None:
-            return None
-        pairs = [(equation.operands[0], equation.operands[1]) for equation in equations]
+        return None
     rows: list[list[Fraction]] = []
     for left, right in pairs:
-        form = _linear(Sum((left, Negative(right))))
+        form = _linear(difference(left, right))
         if form is None or not form.keys() - {""} <= set(names):
             return None
         rows.append([form.get(name, Fraction(0)) for name in names] + [form.get("", Fraction(0))])

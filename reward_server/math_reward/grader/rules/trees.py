@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from math_reward.grader.errors import TooComplex
-from math_reward.grader.mathematics.evaluation import is_known
 from math_reward.grader.notation.syntax import (
     Bracketed,
     Call,
@@ -23,10 +23,12 @@ from math_reward.grader.notation.syntax import (
     Relation,
     Sum,
     Symbol,
+    difference,
     rebuilt,
     substituted,
     walk,
 )
+from math_reward.grader.words.functions import known
 
 MAX_ITEMS = 64
 """How many items, other than plain numbers, a list may have to be compared in any order."""
@@ -68,7 +70,7 @@ def values(node: Node) -> list[Node]:
     if isinstance(node, PlusMinus):
         if node.left is None:
             return [node.right, Negative(node.right)]
-        return [Sum((node.left, node.right)), Sum((node.left, Negative(node.right)))]
+        return [Sum((node.left, node.right)), difference(node.left, node.right)]
     if not isinstance(node, Collection):
         return [node]
     listed: list[Node] = []
@@ -82,10 +84,21 @@ def values(node: Node) -> list[Node]:
     return listed
 
 
+def paired(items: Sequence[Node], others: Sequence[Node], same: Callable[[Node, Node], bool]) -> bool:
+    """Whether each item has a partner of its own among the others, in any order."""
+    rest = list(others)
+    for item in items:
+        partner = next((index for index, other in enumerate(rest) if same(item, other)), None)
+        if partner is None:
+            return False
+        del rest[partner]
+    return True
+
+
 def renamed(node: Node, new: Node, old: Node) -> Node:
     if not isinstance(old, Symbol) or not isinstance(new, Symbol) or new == old:
         return node
-    return substituted(node, old.name, new)
+    return substituted(node, {old.name: new})
 
 
 def parts(node: Node) -> tuple[Node, ...]:
@@ -103,7 +116,7 @@ def as_variables(*nodes: Node) -> tuple[Node, ...]:
     names: list[Call] = []
 
     def change(part: Node) -> Node | None:
-        if not isinstance(part, Call) or is_known(part.function):
+        if not isinstance(part, Call) or known(part.function).value is not None:
             return None
         if part not in names:
             names.append(part)

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from math_reward.grader.notation.syntax import (
-    Constant,
-    Node,
-    Product,
-    Symbol,
-    Text,
-)
+from math_reward.grader.notation.syntax import Constant, Node, Product, Symbol, Text
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.verdict import Stage
 
@@ -20,10 +14,6 @@ def words_of(node: Node) -> str | None:
     if isinstance(node, Product) and all(isinstance(factor, (Symbol, Constant)) for factor in node.factors):
         return "".join(factor.name for factor in node.factors if isinstance(factor, (Symbol, Constant))).lower()
     return node.name if isinstance(node, Symbol) else None
-
-
-def has_words(reference: Node, answer: Node) -> bool:
-    return isinstance(reference, Text) or isinstance(answer, Text)
 
 
 def same_words(comparison: Comparison, reference: Node, answer: Node) -> bool:

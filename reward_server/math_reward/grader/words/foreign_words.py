@@ -20,22 +20,17 @@ _CIRCLED = re.compile("[①-⑳](?:[、,，和与]?[①-⑳]){0,19}")
 _CIRCLED_DIGIT = re.compile("[①-⑳]")
 
 _PHRASES = {
-    "无解": r"\text{no solution}",
-    "方程无解": r"\text{no solution}",
-    "无实数解": r"\text{no real solution}",
-    "空集": r"\emptyset",
-    "全体实数": r"\mathbb{R}",
-    "一切实数": r"\mathbb{R}",
-    "任意实数": r"\mathbb{R}",
-    "不存在": r"\text{does not exist}",
-    "正无穷": r"+\infty",
-    "负无穷": r"-\infty",
-    "해가 없다": r"\text{no solution}",
-    "해가 없습니다": r"\text{no solution}",
-    "해 없음": r"\text{no solution}",
-    "解なし": r"\text{no solution}",
-    "нет решений": r"\text{no solution}",
-    "нет корней": r"\text{no solution}",
+    phrase: meaning
+    for meaning, phrases in {
+        r"\text{no solution}": "无解/方程无解/해가 없다/해가 없습니다/해 없음/解なし/нет решений/нет корней",
+        r"\text{no real solution}": "无实数解",
+        r"\emptyset": "空集",
+        r"\mathbb{R}": "全体实数/一切实数/任意实数",
+        r"\text{does not exist}": "不存在",
+        r"+\infty": "正无穷",
+        r"-\infty": "负无穷",
+    }.items()
+    for phrase in phrases.split("/")
 }
 # Between two formulas, and not between two words.
 _JOINT = re.compile(

@@ -173,10 +173,6 @@ def _of_integers(function: Callable[..., int]) -> Callable[..., Fraction | None]
     return rule
 
 
-def _exact_sqrt(value: Fraction) -> Fraction | None:
-    return exact_root(value, 2) if value >= 0 else None
-
-
 def _exact_nth_root(value: Fraction, index: Fraction) -> Fraction | None:
     return exact_root(value, index.numerator) if index.denominator == 1 and 2 <= index <= 64 else None
 
@@ -218,7 +214,9 @@ FUNCTIONS = {
     "exp": Function("exp", _elementary("exp"), None, "exp", r"\exp x"),
     "log": Function("ln log", _log, None, "log", "1/x", breaks="branch", arguments=(1, 2)),
     "log10": Function("lg"),
-    "sqrt": Function("sqrt", _elementary("sqrt"), _exact_sqrt, "sqrt", r"1/(2\sqrt{x})", breaks="corner"),
+    "sqrt": Function(
+        "sqrt", _elementary("sqrt"), lambda x: exact_root(x, 2), "sqrt", r"1/(2\sqrt{x})", breaks="corner"
+    ),
     "root": Function("", _root, _exact_nth_root, "root", breaks="corner"),
     "abs": Function("abs", lambda field, x: abs(x), abs, "Abs", "x/|x|", breaks="corner"),
     "floor": Function("floor", _rounded(math.floor), lambda x: Fraction(math.floor(x)), "floor", breaks="step"),

@@ -124,9 +124,15 @@ _PREFIXES = {
 
 _METRIC = {name: unit for name, unit in _TABLE.items() if unit.symbol}
 _SYMBOLS = {unit.symbol: name for name, unit in _METRIC.items()}
-for _name, _unit in _METRIC.items():
-    for _prefix, (_letter, _power) in _PREFIXES.items():
+_PREFIXED_WORDS = dict[str, str]()
+"""A word for a unit with a prefix, in lower case, to its name: ``kilometres``, ``kilometer``."""
+_PREFIXED = dict[str, tuple[str, int]]()
+"""The name of a unit with a prefix to the unit, and the prefix's power of ten."""
+for _prefix, (_letter, _power) in _PREFIXES.items():
+    for _name, _unit in _METRIC.items():
         _SYMBOLS.setdefault(_letter + _unit.symbol, _prefix + _name)
+        _PREFIXED[_prefix + _name] = (_name, _power)
+        _PREFIXED_WORDS |= dict.fromkeys([_prefix + word for word in _unit.spellings.split()], _prefix + _name)
 # What people mean by letters that could also be a prefix and a unit.
 _SYMBOLS |= {
     "min": "minute", "h": "hour", "d": "day", "ft": "foot", "l": "liter", "ml": "milliliter", "Ohm": "ohm",
@@ -178,15 +184,7 @@ def _named(part: str) -> str:
 
 def one_unit(word: str) -> str:
     """The name of one unit; a word that is not a unit stays as it is, in lower case."""
-    return _SYMBOLS.get(word) or UNITS.get(word.lower()) or _prefixed(word.lower()) or word.lower()
-
-
-def _prefixed(word: str) -> str | None:
-    """``kilometer`` for ``kilometres``."""
-    for prefix in _PREFIXES:
-        if word.startswith(prefix) and UNITS.get(word[len(prefix) :]) in _METRIC:
-            return prefix + UNITS[word[len(prefix) :]]
-    return None
+    return _SYMBOLS.get(word) or UNITS.get(word.lower()) or _PREFIXED_WORDS.get(word.lower()) or word.lower()
 
 
 def is_unit(word: str) -> bool:
@@ -224,10 +222,10 @@ def _measure_of(name: str) -> Measure | None:
         count, _, other = unit.definition.partition(" ")
         base = measure(other)
         return None if base is None else Measure(Fraction(count) * base.size, base.dimension)
-    for prefix, (_, power) in _PREFIXES.items():
-        if name.startswith(prefix) and name[len(prefix) :] in _METRIC:
-            base = _measure_of(name[len(prefix) :])
-            return None if base is None else Measure(base.size * Fraction(10) ** power, base.dimension)
+    if name in _PREFIXED:
+        base_name, power = _PREFIXED[name]
+        base = _measure_of(base_name)
+        return None if base is None else Measure(base.size * Fraction(10) ** power, base.dimension)
     return None
 
 

@@ -12,6 +12,10 @@ RELATIONS = {
     "parallel": "parallel", "perp": "perp", "mapsto": "to",
 }  # fmt: skip
 
+MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+"""An inequality, and the same one read from the right."""
+INEQUALITIES = frozenset([*MIRRORED, "!="])
+
 SET_OPERATIONS = {"cup": "union", "cap": "intersection", "setminus": "difference"}
 
 PHRASES = {
