@@ -464,6 +464,7 @@ class Rollouts:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, args: SimpleNamespace, batches: list[list[dict[str, Any]]]):
         self.asked: list[int] = []
         self.generator = generator(args)
+        self.generator.prompts_dataloader = []
         self.batches = iter(batches)
         monkeypatch.setattr(SamplesGenerator, "_generate_vllm", lambda generator, **kwargs: self.generate(**kwargs))
 
@@ -473,10 +474,10 @@ class Rollouts:
         samples = [self.generator._process_response_into_experience(r, **kwargs) for r in batch]
         return samples, num_prompts, False
 
-    def run(self, num_prompts: int) -> tuple[list[Experience], int, bool]:
-        return self.generator._generate_vllm(
-            dataloader_iter=None, num_prompts=num_prompts, dynamic_filtering=False, max_len=64
-        )
+    def run(self, num_prompts: int) -> tuple[list[Experience], int]:
+        self.generator.args.rollout.batch_size = num_prompts
+        samples, _, consumed, _ = self.generator.generate_samples(max_len=64)
+        return samples, consumed
 
 
 def failed(prompt: str) -> list[dict[str, Any]]:
@@ -493,7 +494,7 @@ def test_a_group_that_lost_a_reward_is_dropped_and_another_prompt_takes_its_plac
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rollouts = Rollouts(monkeypatch, arguments(), [whole("a") + failed("b") + whole("c"), failed("d"), whole("e")])
-    samples, consumed, _ = rollouts.run(3)
+    samples, consumed = rollouts.run(3)
     assert [sample.prompts[0] for sample in samples] == ["a"] * G + ["c"] * G + ["e"] * G
     assert rollouts.asked == [3, 1, 1]
     assert consumed == 5, "every prompt that was drawn is accounted for"
@@ -504,7 +505,7 @@ def test_a_group_that_lost_a_reward_is_dropped_and_another_prompt_takes_its_plac
 
 def test_training_goes_on_with_a_smaller_batch_when_replacements_fail_too(monkeypatch: pytest.MonkeyPatch) -> None:
     rollouts = Rollouts(monkeypatch, arguments(), [whole("a") + failed("b"), failed("c"), failed("d"), failed("e")])
-    samples, consumed, _ = rollouts.run(2)
+    samples, consumed = rollouts.run(2)
     assert [sample.prompts[0] for sample in samples] == ["a"] * G
     assert consumed == 5
 
