@@ -47,7 +47,7 @@ def save_rollouts(path: Path, most: int, batch: WholeBatch, decode: Callable[[li
                     "label": experience.labels[i],
                     "correct": None if correct is None else bool(correct[row]),
                     "guide": False,
-                    **{name: bool(values[row]) for name, values in batch.told.items()},
+                    **{name: bool(values[row]) for name, values in batch.saved_marks.items()},
                     "tokens": [text_of(token) for token in tokens],
                     "entropy": _significant(batch.entropy[row][mask]),
                     "shaped_reward": None if shaped_rewards is None else _significant(shaped_rewards[row][mask]),

@@ -66,19 +66,19 @@ class GuidedBatch(Transformation):
     def before_advantages(self, batch: WholeBatch) -> None:
         """Read the `MARKS`. Metrics are of the policy's own responses in the first batch, or in the second if the
         first has none."""
-        marks = {name: torch.zeros_like(batch.rewards) for name in MARKS}
+        marks = torch.zeros(len(MARKS), len(batch.rewards))
         for experience, rows in zip(batch.experiences, batch.order, strict=True):
-            for name in MARKS:
-                # The share stays in ``info``: the loss may need it, and OpenRLHF logs its mean.
-                take = experience.info.__getitem__ if name == MARKS[3] else experience.info.pop
-                marks[name][rows] = take(name)
-        group, second, filler, guide = marks.values()
+            for mark, name in zip(marks, MARKS, strict=True):
+                mark[rows] = experience.info[name]
+            for name in MARKS[:-1]:  # the loss may need the last, the guide's share, and OpenRLHF logs its mean
+                del experience.info[name]
+        group, second, filler, guide = marks
         batch.group = group.long()
         self._second, self._filler, self._guide = second > 0, filler > 0, guide > 0
         batch.mask &= ~self._filler[:, None]
         own = ~self._guide & ~self._filler
         batch.counted = own & ~self._second if (own & ~self._second).any() else own
-        batch.grouped, batch.told = ~self._filler, {"guide": self._guide}
+        batch.grouped, batch.saved_marks = ~self._filler, {"guide": self._guide}
 
     def before_updates(self, batch: WholeBatch) -> None:
         """The guide's log-probabilities replace the old ones on its tokens, and the advantages get the factors of both
