@@ -153,7 +153,7 @@ def test_before_every_step_the_loss_is_told_which_responses_are_the_guides(monke
     monkeypatch.setattr(ActorPPOTrainer, "training_step", training_step)
     trainer = object.__new__(PolicyTrainer)
     trainer.actor_loss_fn = ShapedGuideLoss(PolicyLoss(**CLIP), GAMMA)
-    trainer.entropy_bonus = None
+    trainer.update_parts = []
     ones, share = torch.ones(3, 4), torch.tensor([0.0, 1.0, 1.0])
     items = split_experience_batch(Experience(sequences=ones, attention_mask=ones, info={"guide/share": share}))
     for rows in ([0, 1], [2], [0]):  # as the replay buffer batches them
