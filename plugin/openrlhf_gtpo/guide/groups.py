@@ -12,7 +12,6 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ray.vllm_engine import batch_vllm_engine_call
 
 from openrlhf_gtpo.guide.sources import Source
-from openrlhf_gtpo.guide.updates import whole_updates
 from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.settings import GuideSettings
 
@@ -220,7 +219,7 @@ class Guide:
         A filler is a response cut after its first token. Its advantage is 0, and our metrics leave it out. OpenRLHF's
         own means over the trained responses include it, and so do KL and entropy terms of the loss, with one token.
         """
-        missing = -len(samples) % whole_updates(self.args)
+        missing = -len(samples) % self.args.plugin.whole_updates
         self.tally.fillers = missing
         if not missing:
             return []
