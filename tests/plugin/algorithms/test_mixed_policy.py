@@ -1,8 +1,6 @@
 """Mixed-policy DAPO's mathematics: worked example, the objective by loops against OpenRLHF's own loss, properties."""
 
-import importlib.util
 import math
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,9 +12,7 @@ from openrlhf.models.loss import PolicyLoss
 from openrlhf_gtpo.algorithms.mixed_policy import batch_factors, guide_statistics, shaped_log_ratio
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 
-_spec = importlib.util.spec_from_file_location("naive_mixed_policy", Path(__file__).with_name("naive_mixed_policy.py"))
-naive = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(naive)
+from . import naive_mixed_policy as naive
 
 F64 = torch.float64
 LOW, HIGH = 0.2, 0.28
