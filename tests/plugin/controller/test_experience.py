@@ -157,22 +157,34 @@ def rollout(seed: int = 0, groups: int = 6) -> list[dict[str, Any]]:
     return found
 
 
+class Step:
+    """Responses through OpenRLHF's splitting and our maker, up to the policy's updates."""
+
+    def __init__(
+        self,
+        args: SimpleNamespace,
+        responses: list[dict[str, Any]],
+        actor_logprob: float = -0.5,
+        decoded: list[int] | None = None,
+        step: int = 0,
+    ) -> None:
+        self.generator, self.maker = generator(args), maker(args, decoded)
+        self.maker.step = step
+        samples = [self.generator._process_response_into_experience(r, max_len=64) for r in responses]
+        self.experiences = self.maker.split_rollout_samples(samples)
+        for experience in self.experiences:
+            experience.action_log_probs = torch.full(experience.action_mask.shape, actor_logprob)
+            experience.kl = torch.zeros(experience.action_mask.shape)
+        self.experiences = self.maker.compute_advantages_and_returns(self.experiences)
+        self.metrics = self.maker.metrics
+
+
 def advantages_by_response(
-    args: SimpleNamespace,
-    responses: list[dict[str, Any]],
-    actor_logprob: float = -0.5,
-    decoded: list[int] | None = None,
+    args: SimpleNamespace, responses: list[dict[str, Any]], **options: Any
 ) -> list[torch.Tensor]:
-    """Through OpenRLHF's splitting and our maker: each response's advantages on its own tokens, in rollout order."""
-    generate, make = generator(args), maker(args, decoded)
-    samples = [generate._process_response_into_experience(r, max_len=64) for r in responses]
-    experiences = make.split_rollout_samples(samples)
-    for experience in experiences:
-        experience.action_log_probs = torch.full(experience.action_mask.shape, actor_logprob)
-        experience.kl = torch.zeros(experience.action_mask.shape)
-    experiences = make.compute_advantages_and_returns(experiences)
+    """Each response's advantages on its own tokens, in rollout order; ``options`` as for `Step`."""
     found: dict[int, torch.Tensor] = {}
-    for experience in experiences:
+    for experience in Step(args, responses, **options).experiences:
         assert experience.advantages.shape == experience.action_mask.shape
         assert experience.returns is None, "a critic alone reads them, and there is none"
         assert not {"entropy", "logprob"} & set(experience.info), "per-token tensors would break the actor's logging"
@@ -181,6 +193,13 @@ def advantages_by_response(
         for i, row in enumerate(experience.index):
             found[row] = experience.advantages[i][experience.action_mask[i].bool()]
     return [found[row] for row in range(len(responses))]
+
+
+def assert_close(found: list[torch.Tensor], expected: torch.Tensor) -> None:
+    """Each response's advantages are those of its row: (N, T) beginning with its tokens, or (N,) one for all."""
+    for row, values in enumerate(found):
+        wanted = expected[row].expand_as(values) if expected.dim() == 1 else expected[row][: len(values)]
+        assert torch.allclose(values, wanted, atol=1e-5), (row, values)
 
 
 def dense(responses: list[dict[str, Any]]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -210,8 +229,7 @@ def test_advantages_are_those_of_whole_groups_whatever_the_micro_batches(estimat
     expected = {"gtpo": gtpo, "grpo_s": grpo_s}[estimator](entropy, mask, correct, group).advantages
     found = advantages_by_response(arguments(estimator, **SPLITS[split]), responses)
     assert any(values.abs().sum() > 0 for values in found)
-    for row, values in enumerate(found):
-        assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5), (row, values)
+    assert_close(found, expected)
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -219,67 +237,38 @@ def test_group_norm_is_left_to_openrlhf(split: str) -> None:
     responses = rollout()
     found = advantages_by_response(arguments("group_norm", **SPLITS[split]), responses)
     scores = torch.tensor([r["scores"] for r in responses]).view(-1, G)
-    expected = ((scores - scores.mean(-1, keepdim=True)) / (scores.std(-1, keepdim=True) + 1e-9)).flatten()
-    for row, values in enumerate(found):
-        assert torch.allclose(values, expected[row].expand_as(values), atol=1e-5)
+    assert_close(found, ((scores - scores.mean(-1, keepdim=True)) / (scores.std(-1, keepdim=True) + 1e-9)).flatten())
 
 
-def test_the_overlong_penalty_moves_advantages_but_not_the_partition() -> None:
+PENALISED = [
+    # 12 tokens of 12 allowed, 8 expected: the whole buffer is exceeded, so the whole factor is subtracted.
+    ({"reward__overlong_buffer_len": 4.0, "reward__overlong_penalty_factor": 1.5}, [12, 4, 4, 4], 2, [-1.5, 0, 0, 0]),
+    # The first and third are truncated. A reward of 1 is halved, which subtracts 0.5; half of 0 is 0.
+    ({"reward__stop_properly_penalty_coef": 0.5}, [4, 4, 4, 4], 2, [-0.5, 0, 0, 0]),
+    # Easy: L = max((2 + 10) / 2, 14 / 3) = 6 over the correct responses; (10 - 6) / 12 is taken off the longest.
+    ({"shaping__grop": True}, [2, 2, 10, 12], 3, [0, 0, -1 / 3, 0]),
+]
+
+
+@pytest.mark.parametrize(("changes", "lengths", "correct", "penalty"), PENALISED)
+def test_a_length_penalty_moves_advantages_but_not_the_partition(
+    changes: dict[str, Any], lengths: list[int], correct: int, penalty: list[float]
+) -> None:
     """A correct response that is penalised below 0 stays among the correct ones: its tokens keep their positive
     share."""
-    responses = [
-        response("p", 3, [0.5] * 12, 1.0),
-        response("p", 3, [0.5] * 4, 1.0),
-        response("p", 3, [0.5] * 4, 0.0),
-        response("p", 3, [0.5] * 4, 0.0),
-    ]
-    args = arguments(reward__overlong_buffer_len=4.0, reward__overlong_penalty_factor=1.5)
-    found = advantages_by_response(args, responses)
-    entropy, mask = dense(responses)
-    correct, group = torch.tensor([True, True, False, False]), torch.zeros(4, dtype=torch.long)
-    # 12 tokens of 12 allowed, 8 expected: the whole buffer is exceeded, so the whole factor is subtracted.
-    penalty = torch.tensor([-1.5, 0.0, 0.0, 0.0])
-    expected = gtpo(entropy, mask, correct, group, penalty=penalty).advantages
-    for row, values in enumerate(found):
-        assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5)
+    responses = [response("p", 3, [0.5] * n, float(i < correct), truncated=i % 2 == 0) for i, n in enumerate(lengths)]
+    found = advantages_by_response(arguments(**changes), responses)
+    is_correct, group = torch.arange(4) < correct, torch.zeros(4, dtype=torch.long)
+    assert_close(found, gtpo(*dense(responses), is_correct, group, penalty=torch.tensor(penalty)).advantages)
     plain = advantages_by_response(arguments(), responses)
-    assert (found[0] < plain[0]).all()
-
-
-def test_a_truncated_response_is_penalised_as_openrlhf_does_it() -> None:
-    responses = [
-        response("p", 3, [0.5] * 4, 1.0, truncated=True),
-        response("p", 3, [0.5] * 4, 1.0),
-        response("p", 3, [0.5] * 4, 0.0, truncated=True),
-        response("p", 3, [0.5] * 4, 0.0),
-    ]
-    found = advantages_by_response(arguments(reward__stop_properly_penalty_coef=0.5), responses)
-    entropy, mask = dense(responses)
-    correct, group = torch.tensor([True, True, False, False]), torch.zeros(4, dtype=torch.long)
-    # A reward of 1 is halved, which subtracts 0.5; half of 0 is 0.
-    expected = gtpo(entropy, mask, correct, group, penalty=torch.tensor([-0.5, 0.0, 0.0, 0.0])).advantages
-    for row, values in enumerate(found):
-        assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5)
-
-
-def test_group_relative_overlong_punishment_enters_the_shaped_rewards() -> None:
-    responses = [response("p", 3, [0.5] * n, 1.0) for n in (2, 2, 10)] + [response("p", 3, [0.5] * 12, 0.0)]
-    found = advantages_by_response(arguments(shaping__grop=True), responses)
-    entropy, mask = dense(responses)
-    correct, group = torch.tensor([True, True, True, False]), torch.zeros(4, dtype=torch.long)
-    # Easy: L = max((2 + 10) / 2, 14 / 3) = 6 over the correct responses; (10 - 6) / 12 is taken off the longest.
-    expected = gtpo(entropy, mask, correct, group, penalty=torch.tensor([0.0, 0.0, -1 / 3, 0.0])).advantages
-    for row, values in enumerate(found):
-        assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5)
+    assert all((found[i] < plain[i]).all() for i, taken in enumerate(penalty) if taken)
 
 
 def test_group_relative_overlong_punishment_reaches_openrlhfs_own_estimators() -> None:
     responses = [response("p", 3, [0.5] * n, 1.0) for n in (2, 2, 10)] + [response("p", 3, [0.5] * 12, 0.0)]
     found = advantages_by_response(arguments("group_norm", shaping__grop=True), responses)
     rewards = torch.tensor([1.0, 1.0, 2 / 3, 0.0])
-    expected = (rewards - rewards.mean()) / (rewards.std() + 1e-9)
-    for row, values in enumerate(found):
-        assert torch.allclose(values, expected[row].expand_as(values), atol=1e-5)
+    assert_close(found, (rewards - rewards.mean()) / (rewards.std() + 1e-9))
 
 
 @pytest.mark.parametrize("estimator", ["gtpo", "group_norm"])
@@ -298,41 +287,25 @@ def test_only_the_tokens_of_highest_entropy_in_the_whole_batch_learn(estimator: 
 
 
 def test_metrics_tell_the_classes_apart_and_count_uninformative_groups() -> None:
-    args, responses = arguments(), rollout()
-    make, generate = maker(args), generator(args)
-    samples = [generate._process_response_into_experience(r, max_len=64) for r in responses]
-    experiences = make.split_rollout_samples(samples)
-    for experience in experiences:
-        experience.action_log_probs = torch.full(experience.action_mask.shape, -0.75)
-    make.compute_advantages_and_returns(experiences)
+    responses = rollout()
+    step = Step(arguments(), responses, actor_logprob=-0.75)
+    metrics = step.metrics
     entropy, mask = dense(responses)
     correct = torch.tensor([r["scores"] == 1 for r in responses])
     right = mask.bool() & correct[:, None]
-    assert make.metrics["entropy/correct_token_mean"] == pytest.approx(entropy[right].mean().item(), abs=1e-6)
+    assert metrics["entropy/correct_token_mean"] == pytest.approx(entropy[right].mean().item(), abs=1e-6)
     per_response = [row[on].mean().item() for row, on in zip(entropy, mask.bool(), strict=True) if on.any()]
-    assert make.metrics["entropy/response_mean"] == pytest.approx(sum(per_response) / len(per_response), abs=1e-6)
-    assert make.metrics["entropy/token_q50"] == pytest.approx(entropy[mask.bool()].quantile(0.5).item(), abs=1e-6)
-    assert make.metrics["shaped_reward/wrong_max"] <= -1.0 <= 1.0 <= make.metrics["shaped_reward/correct_min"]
-    assert make.metrics["mismatch/logprob_gap"] == pytest.approx(0.25)
+    assert metrics["entropy/response_mean"] == pytest.approx(sum(per_response) / len(per_response), abs=1e-6)
+    assert metrics["entropy/token_q50"] == pytest.approx(entropy[mask.bool()].quantile(0.5).item(), abs=1e-6)
+    assert metrics["shaped_reward/wrong_max"] <= -1.0 <= 1.0 <= metrics["shaped_reward/correct_min"]
+    assert metrics["mismatch/logprob_gap"] == pytest.approx(0.25)
     # Groups 0..5 have 0, 1, 2, 3, 4, 0 correct responses of 4.
-    assert make.metrics["groups/all_wrong_share"] == pytest.approx(2 / 6)
-    assert make.metrics["groups/all_correct_share"] == pytest.approx(1 / 6)
-    assert make.metrics["groups/uninformative_share"] == pytest.approx(3 / 6)
-    assert make.metrics["rollout/pass_rate"] == pytest.approx(10 / 24)
-    assert generate.tally.metrics()["reward/wait_seconds_mean"] == pytest.approx(0.25)
-    assert generate.tally.metrics()["reward/wait_after_generation"] == pytest.approx(0.25)
-
-
-def measured(args: SimpleNamespace) -> tuple[dict[str, float], list[Experience]]:
-    """The metrics of a rollout batch, and its micro-batches."""
-    make, generate = maker(args), generator(args)
-    samples = [generate._process_response_into_experience(r, max_len=64) for r in rollout()]
-    experiences = make.split_rollout_samples(samples)
-    for experience in experiences:
-        experience.action_log_probs = torch.full(experience.action_mask.shape, -0.75)
-        experience.kl = torch.zeros(experience.action_mask.shape)
-    experiences = make.compute_advantages_and_returns(experiences)
-    return make.metrics, experiences
+    assert metrics["groups/all_wrong_share"] == pytest.approx(2 / 6)
+    assert metrics["groups/all_correct_share"] == pytest.approx(1 / 6)
+    assert metrics["groups/uninformative_share"] == pytest.approx(3 / 6)
+    assert metrics["rollout/pass_rate"] == pytest.approx(10 / 24)
+    assert step.generator.metrics()["reward/wait_seconds_mean"] == pytest.approx(0.25)
+    assert step.generator.metrics()["reward/wait_after_generation"] == pytest.approx(0.25)
 
 
 def with_rivals(estimator: str, **changes: Any) -> SimpleNamespace:
@@ -354,7 +327,7 @@ def with_rivals(estimator: str, **changes: Any) -> SimpleNamespace:
     ],
 )
 def test_a_rivals_own_metrics_are_logged_and_described(estimator: str, names: set[str]) -> None:
-    found, _ = measured(with_rivals(estimator, shaping__weights="shuffled"))
+    found = Step(with_rivals(estimator, shaping__weights="shuffled"), rollout()).metrics
     assert names <= set(found)
     for name in names:
         entry = describe(name)
@@ -370,9 +343,9 @@ def test_a_rivals_own_metrics_are_logged_and_described(estimator: str, names: se
     ],
 )
 def test_the_whole_batchs_numbers_go_to_the_loss_with_every_response(estimator: str, names: set[str]) -> None:
-    _, experiences = measured(with_rivals(estimator, rollout__micro_batch_size=3))
+    step = Step(with_rivals(estimator, rollout__micro_batch_size=3), rollout())
     for name in names:
-        values = torch.cat([experience.info[name] for experience in experiences])
+        values = torch.cat([experience.info[name] for experience in step.experiences])
         assert values.shape == (24,)
         assert values.unique().numel() == 1
         assert describe(name) is not None
@@ -381,12 +354,7 @@ def test_the_whole_batchs_numbers_go_to_the_loss_with_every_response(estimator: 
 def test_a_shuffle_is_another_one_at_each_step_and_the_same_when_the_step_is_repeated() -> None:
     def advantages(step: int, seed: int = 42) -> torch.Tensor:
         args = arguments(shaping__weights="shuffled", train__seed=seed, rollout__micro_batch_size=24)
-        make, generate = maker(args), generator(args)
-        make.step = step
-        samples = [generate._process_response_into_experience(r, max_len=64) for r in rollout()]
-        (experience,) = make.split_rollout_samples(samples)
-        experience.action_log_probs = torch.full(experience.action_mask.shape, -0.5)
-        (experience,) = make.compute_advantages_and_returns([experience])
+        (experience,) = Step(args, rollout(), step=step).experiences
         return experience.advantages
 
     assert torch.equal(advantages(3), advantages(3))
@@ -395,8 +363,8 @@ def test_a_shuffle_is_another_one_at_each_step_and_the_same_when_the_step_is_rep
 
 
 def test_openrlhfs_own_gspo_has_our_metrics() -> None:
-    plain, _ = measured(arguments("group_norm"))
-    gspo, _ = measured(arguments("group_norm", actor__policy_loss_type="gspo"))
+    plain = Step(arguments("group_norm"), rollout()).metrics
+    gspo = Step(arguments("group_norm", actor__policy_loss_type="gspo"), rollout()).metrics
     timeless = {name: value for name, value in gspo.items() if name != "shaping/seconds"}
     assert timeless == {name: value for name, value in plain.items() if name != "shaping/seconds"}
     assert {"entropy/token_mean", "advantage/correct_mean", "rollout/pass_rate"} <= set(gspo)
