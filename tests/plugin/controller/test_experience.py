@@ -13,7 +13,6 @@ from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 from openrlhf_gtpo.batch.whole_batch import NotBinary
 from openrlhf_gtpo.controller.experience import ExperienceMaker, PolicyBroken, ShapingFailed
 from openrlhf_gtpo.controller.generator import Generator, GroupBroken, RewardsFailed
-from openrlhf_gtpo.controller.schedule import updates
 from openrlhf_gtpo.glossary.entries import describe
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 
@@ -561,16 +560,6 @@ def test_max_steps_ends_training_after_so_many_batches(monkeypatch: pytest.Monke
 def test_the_steps_before_a_resumption_count_for_max_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert batches(monkeypatch, arguments(train__max_steps=3), first=2) == [(4, True)]
     assert batches(monkeypatch, arguments(train__max_steps=3), first=3) == [(0, True)]
-
-
-@pytest.mark.parametrize(
-    ("most", "expected"),
-    # 100 updates are possible; 5 steps of 8 prompts x 4 responses in updates of 16 for 2 epochs are 20.
-    [(None, 100), (5, 20), (1000, 100)],
-)
-def test_the_learning_rate_is_laid_out_over_the_steps_that_will_be_made(most: int | None, expected: int) -> None:
-    args = arguments(train__max_steps=most, train__batch_size=16, train__max_epochs=2, rollout__batch_size=8)
-    assert updates(args, 100) == expected
 
 
 def test_a_service_that_refuses_whatever_it_is_asked_stops_the_run_before_groups_are_lost() -> None:

@@ -132,10 +132,6 @@ def test_openrlhfs_script_imports_the_function_that_starts_both(
     assert len(create.seen) == 2
 
 
-def test_the_real_function_has_the_arguments_that_are_changed() -> None:
-    assert {"num_engines", "tensor_parallel_size", "pretrain", "seed"} <= set(SIGNATURE.parameters)
-
-
 def test_engines_without_the_entropy_hook_are_no_guide(monkeypatch: pytest.MonkeyPatch) -> None:
     without_ray(monkeypatch)
     asked: list[Any] = []

@@ -25,18 +25,6 @@ def test_a_text_or_a_list_of_texts_is_read_and_blank_lines_are_not(tmp_path: Pat
     assert read_solutions(write(tmp_path, *rows), "q") == [("1+1?", ["It is 2."]), ("2+2?", ["It is 4.", "4"])]
 
 
-@pytest.mark.parametrize("character", ["\u2028", "\u0085"])
-def test_only_a_newline_ends_a_line(tmp_path: Path, character: str) -> None:
-    row = {"q": "1+1?", "solution": f"It is{character}2."}
-    assert read_solutions(write(tmp_path, row), "q") == [("1+1?", [row["solution"]])]
-
-
-def test_lines_may_end_as_on_windows(tmp_path: Path) -> None:
-    path = tmp_path / "solutions.jsonl"
-    path.write_bytes(b'{"q": "1", "solution": "2"}\r\n\r\n{"q": "3", "solution": "4"}\r\n')
-    assert read_solutions(str(path), "q") == [("1", ["2"]), ("3", ["4"])]
-
-
 GOOD = {"q": "1+1?", "solution": "2"}
 
 

@@ -160,12 +160,6 @@ def test_an_extreme_log_ratio_is_held_at_twenty():
     assert gradient.isfinite().all()
 
 
-def test_without_a_mask_every_column_counts():
-    log_probs, old, advantages, mask = batch_of([[1.5, 0.9], [0.5, 0.7]], [2.0, -1.0])
-    loss = SequenceRatioLoss(**CLIP)
-    assert torch.equal(loss(log_probs, old, advantages)[0], loss(log_probs, old, advantages, mask)[0])
-
-
 def test_everything_behind_the_clip_ratio_is_openrlhfs():
     arguments = random_batch(9)
     ours, theirs = SequenceRatioLoss(**CLIP)(*arguments), PolicyLoss(**CLIP)(*arguments)

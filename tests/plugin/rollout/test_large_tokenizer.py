@@ -20,6 +20,7 @@ from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource
 from openrlhf_gtpo.settings import RolloutSettings
 
 from ...fake_reward_server import FakeRewardServer, finds
+from ...small_models import small_qwen2
 from ..guide.tables import G, guided
 from .test_actor import OPENRLHFS_ENGINE
 
@@ -58,19 +59,7 @@ def tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture
 def model(tokenizer: Any, tmp_path: Path) -> Path:
     """A random model with a row for each token."""
-    import torch
-    from transformers import Qwen2Config, Qwen2ForCausalLM
-
-    config = Qwen2Config(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=1,
-        num_key_value_heads=1,
-        max_position_embeddings=128,
-    )
-    Qwen2ForCausalLM(config).to(torch.float32).save_pretrained(tmp_path / "model")
+    small_qwen2(vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=1).save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     return tmp_path / "model"
 
