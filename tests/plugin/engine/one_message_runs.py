@@ -298,8 +298,7 @@ def main() -> None:
     if part == "in one process":
         found = in_one_process(model)
     else:
-        found = {"vllm": asyncio.run(in_two_processes(model, {}))}
-        found["one message"] = asyncio.run(in_two_processes(model, one_message.switch_on()))
+        found = asyncio.run(in_two_processes(model, one_message.switch_on()))
     Path(answer).write_text(json.dumps(found), encoding="utf-8")
 
 
