@@ -148,4 +148,4 @@ def test_engines_without_the_entropy_hook_are_no_guide(monkeypatch: pytest.Monke
     batch.connect("tokenizer", [])
     assert asked == ["openrlhf_gtpo_guide_0", "openrlhf_gtpo_guide_1"]
     assert checked == [["a report"]] * 2
-    assert batch.guide.source.samples == 3  # type: ignore[attr-defined]
+    assert batch.source.samples == 3  # type: ignore[attr-defined]

@@ -256,7 +256,7 @@ def plain(args: SimpleNamespace, groups: Sequence[list[Any]]) -> tuple[list[Expe
     samples = [generate._process_response_into_experience(one, max_len=MAX_LEN) for group in groups for one in group]
     responses = {one["label"]: one for group in groups for one in group}
     if args.plugin.guide is not None:
-        samples = guide_in(generate).join(samples, [], None)
+        samples = guide_in(generate).after_generation(samples, [], None)
     make = maker(args)
     experiences = make.split_rollout_samples(samples)
     for experience in experiences:

@@ -15,7 +15,6 @@ from openrlhf_gtpo.controller.trainers import GeneratorMixin
 from openrlhf_gtpo.cpu.engines import CpuRolloutActor
 from openrlhf_gtpo.cpu.environment import cpu_environment
 from openrlhf_gtpo.guide.batch import GuidedBatch
-from openrlhf_gtpo.guide.groups import Guide
 from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource
 from openrlhf_gtpo.settings import RolloutSettings
 
@@ -92,7 +91,7 @@ def test_the_rollout_actor_unpickles_it_once_for_policy_and_guide_and_no_reward_
             sent = generator.tokenizer
             solutions = SolutionSource({f"Problem {i}: 1+1?": ["It is 2."] for i in range(PROMPTS)}, [engine], 1, sent)
             guided_batch = next(one for one in generator.transformations if isinstance(one, GuidedBatch))
-            guided_batch.guide = Guide(args.plugin.guide, ModelSource([engine], 2, sent), args)
+            guided_batch.source = ModelSource([engine], 2, sent)
             samples, *_ = generator.generate_samples(max_len=64, max_new_tokens=12)
             assert len(samples) == PROMPTS * (G + 2)
             assert generator.tally.failed_responses == generator.tally.dropped_groups == 0
