@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
 from openrlhf_gtpo.batch.whole_batch import NotBinary
 from openrlhf_gtpo.controller.experience import ExperienceMaker, PolicyBroken, ShapingFailed
-from openrlhf_gtpo.controller.generator import Generator, GroupBroken, RewardsFailed
+from openrlhf_gtpo.controller.generator import Generator
 from openrlhf_gtpo.glossary.entries import describe
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 
@@ -420,150 +419,3 @@ def test_an_impossible_entropy_stops_training_with_a_sentence() -> None:
 def test_log_probabilities_that_are_no_numbers_stop_training_before_the_weights_are_spoiled(estimator: str) -> None:
     with pytest.raises(PolicyBroken, match="log-probabilities of step 0's responses are NaN"):
         advantages_by_response(arguments(estimator), rollout(), actor_logprob=float("nan"))
-
-
-# ── groups that lost a reward ──
-
-
-class Rollouts:
-    """Stands in for the vLLM engines: OpenRLHF's `_generate_vllm` asks Ray for responses, which are these."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, args: SimpleNamespace, batches: list[list[dict[str, Any]]]):
-        self.asked: list[int] = []
-        self.generator = generator(args)
-        self.generator.prompts_dataloader = []
-        self.batches = iter(batches)
-        monkeypatch.setattr(SamplesGenerator, "_generate_vllm", lambda generator, **kwargs: self.generate(**kwargs))
-
-    def generate(self, dataloader_iter: Any, num_prompts: int, dynamic_filtering: Any, **kwargs: Any) -> Any:
-        self.asked.append(num_prompts)
-        batch = next(self.batches)
-        samples = [self.generator._process_response_into_experience(r, **kwargs) for r in batch]
-        return samples, num_prompts, False
-
-    def run(self, num_prompts: int) -> tuple[list[Experience], int]:
-        self.generator.args.rollout.batch_size = num_prompts
-        samples, _, consumed, _ = self.generator.generate_samples(max_len=64)
-        return samples, consumed
-
-
-def failed(prompt: str) -> list[dict[str, Any]]:
-    group = [response(prompt, 3, [0.5] * 4, 1.0) for _ in range(G)]
-    group[2].update(reward=None, scores=None, reward_error="http://127.0.0.1:1 is gone.")
-    return group
-
-
-def whole(prompt: str) -> list[dict[str, Any]]:
-    return [response(prompt, 3, [0.5] * 4, 1.0) for _ in range(G)]
-
-
-def test_a_group_that_lost_a_reward_is_dropped_and_another_prompt_takes_its_place(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rollouts = Rollouts(monkeypatch, arguments(), [whole("a") + failed("b") + whole("c"), failed("d"), whole("e")])
-    samples, consumed = rollouts.run(3)
-    assert [sample.prompts[0] for sample in samples] == ["a"] * G + ["c"] * G + ["e"] * G
-    assert rollouts.asked == [3, 1, 1]
-    assert consumed == 5, "every prompt that was drawn is accounted for"
-    assert rollouts.generator.tally.metrics()["reward/dropped_groups"] == 2
-    assert rollouts.generator.tally.metrics()["reward/failed_responses"] == 2
-    assert all(sample.rewards is not None for sample in samples)
-
-
-def test_training_goes_on_with_a_smaller_batch_when_replacements_fail_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    rollouts = Rollouts(monkeypatch, arguments(), [whole("a") + failed("b"), failed("c"), failed("d"), failed("e")])
-    samples, consumed = rollouts.run(2)
-    assert [sample.prompts[0] for sample in samples] == ["a"] * G
-    assert consumed == 5
-
-
-def test_a_smaller_batch_still_fills_whole_optimiser_updates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of three groups that are left, an update of two takes two: a rest would shift gradient accumulation for good."""
-    batches = [whole("a") + whole("b") + whole("c") + failed("d"), failed("e"), failed("f"), failed("g")]
-    rollouts = Rollouts(monkeypatch, arguments(train__batch_size=2 * G), batches)
-    samples, *_ = rollouts.run(4)
-    assert [sample.prompts[0] for sample in samples] == ["a"] * G + ["b"] * G
-    assert rollouts.generator.tally.metrics()["reward/dropped_groups"] == 5, "four failed and one was left over"
-
-
-@pytest.mark.parametrize("remote_url", [["http://127.0.0.1:1"], None])
-def test_the_last_batch_of_a_data_set_fills_whole_optimiser_updates_too(
-    monkeypatch: pytest.MonkeyPatch, remote_url: list[str] | None
-) -> None:
-    """Dynamic filtering had no prompt left to replace the fourth: two ranks would get two groups and one."""
-    args = arguments(train__batch_size=2 * G, reward__remote_url=remote_url)
-    rollouts = Rollouts(monkeypatch, args, [whole("a") + whole("b") + whole("c")])
-    samples, *_ = rollouts.run(4)
-    assert [sample.prompts[0] for sample in samples] == ["a"] * G + ["b"] * G
-
-
-def test_training_stops_with_one_sentence_when_a_whole_rollout_batch_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    rollouts = Rollouts(monkeypatch, arguments(), [failed("a") + failed("b")])
-    with pytest.raises(RewardsFailed, match=r"whole rollout batch \(8 responses\).*http://127.0.0.1:1 is gone\."):
-        rollouts.run(2)
-
-
-def test_on_failure_stop_stops_at_the_first_reward_that_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    rollouts = Rollouts(monkeypatch, arguments(reward__on_failure="stop"), [whole("a") + failed("b")])
-    with pytest.raises(RewardsFailed, match=r"--reward.on_failure is stop: http://127.0.0.1:1 is gone\."):
-        rollouts.run(2)
-
-
-def test_an_evaluation_has_no_prompts_to_spare(monkeypatch: pytest.MonkeyPatch) -> None:
-    args = arguments(vllm=SimpleNamespace(enable_sleep=False), rollout__batch_size=2)
-    rollouts = Rollouts(monkeypatch, args, [whole("a") + failed("b")])
-    rollouts.generator.eval_dataloader = [0]
-    monkeypatch.setattr(
-        SamplesGenerator,
-        "_generate_vllm",
-        lambda generator, **kwargs: (*rollouts.generate(**kwargs)[:2], True),
-    )
-    samples = rollouts.generator.generate_eval_samples(max_len=64)
-    assert [sample.prompts[0] for sample in samples] == ["a"] * G
-    assert rollouts.asked == [2]
-
-
-def test_responses_of_different_prompts_are_never_taken_for_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    mixed = whole("a")[:3] + whole("b")[:1]
-    with pytest.raises(GroupBroken, match="are not 4 responses to one prompt"):
-        Rollouts(monkeypatch, arguments(), [mixed]).run(1)
-
-
-def test_a_log_that_only_some_responses_have_is_left_out_instead_of_crashing(monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = whole("a")
-    batch[1]["extra_logs"] = {"format": 1.0}
-    samples, *_ = Rollouts(monkeypatch, arguments(), [batch]).run(1)
-    assert all("format" not in sample.info for sample in samples)
-    Experience.concat_experiences(samples, 0)
-
-
-def batches(monkeypatch: pytest.MonkeyPatch, args: SimpleNamespace, first: int = 0) -> list[tuple[int, bool]]:
-    """What OpenRLHF's loop is told until it is told that the prompts are used up; there are ten batches of them."""
-    made = iter(range(10))
-    four = [SimpleNamespace(info={})] * 4
-    monkeypatch.setattr(SamplesGenerator, "generate_samples", lambda self: (four, None, 1, next(made) == 9))
-    generate = generator(args)
-    generate._sample_buffer = []
-    generate.steps = first
-    told = []
-    while not told or not told[-1][1]:
-        samples, _, _, exhausted = generate.generate_samples()
-        told.append((len(samples), exhausted))
-    assert generate.generate_samples() == ([], None, 0, True), "and so for every later episode"
-    return told
-
-
-def test_max_steps_ends_training_after_so_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert batches(monkeypatch, arguments(train__max_steps=3)) == [(4, False), (4, False), (4, True)]
-
-
-def test_the_steps_before_a_resumption_count_for_max_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert batches(monkeypatch, arguments(train__max_steps=3), first=2) == [(4, True)]
-    assert batches(monkeypatch, arguments(train__max_steps=3), first=3) == [(0, True)]
-
-
-def test_a_service_that_refuses_whatever_it_is_asked_stops_the_run_before_groups_are_lost() -> None:
-    refused = response("p", 2, [0.5, 0.5], None, error="The reward server refused the request with HTTP 401.")
-    refused["reward_refused"] = True
-    with pytest.raises(RewardsFailed, match="so training stops: The reward server refused the request with HTTP 401"):
-        generator(arguments())._process_response_into_experience(refused, max_len=64)
