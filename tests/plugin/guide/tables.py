@@ -138,7 +138,7 @@ def guide_in(generate: Any) -> GuidedBatch:
 
 
 def joined(args: SimpleNamespace, groups: Sequence[list[Any]], guide: dict[str, Any]) -> tuple[list[Experience], Any]:
-    """The rollout batch of these groups, with what a guide says to their prompts."""
+    """The rollout batch of these groups, with what a guide says to their prompts, and the guide, if there is one."""
     generate = generator(args, TableSource(guide))
     samples = []
     for group in groups:
@@ -146,6 +146,8 @@ def joined(args: SimpleNamespace, groups: Sequence[list[Any]], guide: dict[str, 
         scores = [one["scores"] for one in group]
         if not args.algo.dynamic_filtering_enable or 0 < sum(scores) < len(scores):
             samples += own
+    if args.plugin.guide is None:
+        return samples, None
     found = guide_in(generate).after_generation(samples, [], lambda one: generate._experience_of(one, max_len=MAX_LEN))
     return found, guide_in(generate)
 
