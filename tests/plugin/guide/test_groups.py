@@ -142,10 +142,9 @@ def test_a_group_of_the_policy_that_lost_a_reward_is_not_asked_for() -> None:
 
 
 def test_an_evaluation_asks_no_guide() -> None:
-    generate = generator(guided(), TableSource({}))
-    generate._evaluating = True
-    for one in said("a", MIXED):
-        generate._process_response_into_experience(one, max_len=MAX_LEN)
+    generate = generator(guided(), TableSource({}), [Engine({"a": said("a", MIXED)})])
+    generate.eval_dataloader = [(None, ["a"], ["7"], [None])]
+    assert len(generate.generate_eval_samples(max_len=MAX_LEN)) == G
     assert guide_in(generate).source.asked == []
 
 
