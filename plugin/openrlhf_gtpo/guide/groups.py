@@ -223,7 +223,7 @@ class Guide(Transformation):
         # A filler counts as one token, so it has to come from a response with tokens, if there is one.
         spoken = [sample for sample in samples if sample.action_mask.any()] or samples
         beginning = min((_beginning(sample) for sample in spoken), key=lambda sample: sample.total_length.item())
-        return [_marked(_copy(beginning), groups, False, False, filler=True) for _ in range(missing)]
+        return [_marked(dataclasses.replace(beginning), groups, False, False, filler=True) for _ in range(missing)]
 
 
 def _marked(sample: Experience, group: int, second: bool, guide: bool, filler: bool = False) -> Experience:
@@ -251,7 +251,3 @@ def _beginning(sample: Experience) -> Experience:
         response_length=torch.ones_like(sample.response_length),
         total_length=torch.full_like(sample.total_length, columns + 1),
     )
-
-
-def _copy(sample: Experience) -> Experience:
-    return dataclasses.replace(sample, info=dict(sample.info))
