@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from openrlhf_gtpo.checks.files import check_guide
-from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
+from openrlhf_gtpo.guide.vocabulary import vocabulary_fault
 from openrlhf_gtpo.settings import Settings
 
 
@@ -46,12 +46,12 @@ def test_a_model_that_is_not_on_this_machine_is_not_fetched_for_this(saved: Call
 
 def test_a_guide_that_ends_its_responses_otherwise_is_refused(saved: Callable[..., str]) -> None:
     policy, guide = saved("policy"), saved("guide")
-    assert ending_fault(policy, guide) is None
+    assert vocabulary_fault(policy, guide) is None
     config = Path(guide) / "tokenizer_config.json"
     settings = json.loads(config.read_text())
     ours, settings["eos_token"] = settings["eos_token"], "<user>"
     config.write_text(json.dumps(settings))
-    sentence = ending_fault(policy, guide)
+    sentence = vocabulary_fault(policy, guide)
     assert sentence is not None
     assert f"ends its responses with '<user>', but the policy with {ours!r}" in sentence
     flags = {"actor.model_name_or_path": policy, "guide.model": guide, "guide.solutions": None}
