@@ -64,7 +64,7 @@ POSITIONAL = (2, 1, "org/policy", 42, False, True, True, 2048, "the policy's pla
 NAMED = {"logprobs_mode": "processed_logprobs", "remote_rm_url": "http://127.0.0.1:1"}
 
 
-def test_the_guides_engines_differ_in_model_number_gpus_and_seed_alone(started: list[Any]) -> None:
+def test_the_guides_engines_differ_in_name_model_number_gpus_and_seed_alone(started: list[Any]) -> None:
     create, mine = Calls(), vllm_engine.RolloutRayActor
     found = with_guide_engines(create, GUIDE)(*POSITIONAL, **NAMED)
     assert found == ["engine 1", "engine 2"], "OpenRLHF is given the policy's"
@@ -77,10 +77,6 @@ def test_the_guides_engines_differ_in_model_number_gpus_and_seed_alone(started: 
     assert guide["shared_pg"] == "the policy's placement group"
     assert engines._kept == ["engine 3", "engine 4", "engine 5"], "or Ray would end them"
     assert vllm_engine.RolloutRayActor is mine
-
-
-def test_the_guides_engines_have_names_and_the_policys_have_none(started: list[Any]) -> None:
-    with_guide_engines(Calls(), GUIDE)(*POSITIONAL)
     names = [options.get("name") for options, _ in started]
     assert names == [None, None, *(f"openrlhf_gtpo_guide_{i}" for i in range(3))]
     assert [arguments["model"] for _, arguments in started] == ["org/policy"] * 2 + ["org/guide"] * 3

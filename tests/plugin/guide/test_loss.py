@@ -1,5 +1,6 @@
 """LUFFY's shaped ratio on the guide's tokens, around OpenRLHF's own loss and GRPO-S's, against a plain loop."""
 
+import functools
 from collections.abc import Callable
 from math import exp, fsum
 from typing import Any
@@ -14,6 +15,8 @@ from openrlhf_gtpo.guide.loss import ShapedGuideLoss
 from openrlhf_gtpo.policy.actor import PolicyTrainer
 from openrlhf_gtpo.policy.covariance_loss import KLCovLoss
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
+
+from ..algorithms.naive_mixed_policy import clipped_objective
 
 F64 = torch.float64
 LOW, HIGH, GAMMA = 0.2, 0.28, 0.1
@@ -50,8 +53,7 @@ def ratios(log_probs: torch.Tensor, old: torch.Tensor) -> list[list[float]]:
     return found
 
 
-def clipped(ratio: float, advantage: float) -> float:
-    return min(ratio * advantage, min(max(ratio, 1 - LOW), 1 + HIGH) * advantage)
+clipped = functools.partial(clipped_objective, low=LOW, high=HIGH)
 
 
 def by_token(found: list[list[float]]) -> float:
