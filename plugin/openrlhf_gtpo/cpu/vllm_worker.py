@@ -48,7 +48,7 @@ class CpuWorkerExtension(EntropyWorkerExtension):
         if "weights" in self._asleep:  # type: ignore[attr-defined]
             raise RuntimeError("The policy's weights were sent while the engine's weights sleep.")
         opened: list[tuple[str, torch.Tensor]] = []
-        model = SimpleNamespace(load_weights=opened.extend)
+        model = SimpleNamespace(load_weights=lambda weights: opened.extend(weights))  # by this argument's name
         worker = SimpleNamespace(
             device=torch.device("cuda", 0),
             model_config=self.model_config,  # type: ignore[attr-defined]
