@@ -58,7 +58,8 @@ def tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture
 def model(tokenizer: Any, tmp_path: Path) -> Path:
     """A random model with a row for each token."""
-    small_qwen2(vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=1).save_pretrained(tmp_path / "model")
+    small = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1}
+    small_qwen2(vocab_size=len(tokenizer), **small).save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     return tmp_path / "model"
 
