@@ -138,6 +138,25 @@ class Settings:
         )
 
     @property
+    def whole_updates(self) -> int:
+        """The number of responses that has to divide a batch, so that it fills optimiser updates of
+        ``--train.batch_size`` and gives every rank the same number of micro-batches."""
+        flags = self.flags
+        ranks = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
+        ranks //= flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"]
+        return math.lcm(flags["train.batch_size"], flags["rollout.micro_batch_size"] * ranks)
+
+    @property
+    def responses_a_step(self) -> int:
+        """Responses that a step trains on, without a guide's second batch, whose size is not known in advance."""
+        guide, prompts = self.guide, self.flags["rollout.batch_size"]
+        responses = prompts * self.flags["rollout.n_samples_per_prompt"]
+        if guide is None or not guide.mixes:
+            return responses
+        responses += prompts * guide.samples
+        return responses + -responses % self.whole_updates
+
+    @property
     def metrics_path(self) -> Path:
         """Where metrics.jsonl goes."""
         return Path(self.flags["logger.metrics_path"] or Path(self.flags["ckpt.output_dir"]) / "metrics.jsonl")

@@ -128,7 +128,7 @@ def _shaped(
     rewards, advantages = torch.zeros_like(entropy), torch.zeros_like(entropy)  # (N, U)
     informative = torch.zeros_like(correct)  # (N,)
     for rows in _groups(group):
-        right, wrong = rows[(correct & has_units)[rows]], rows[(~correct & has_units)[rows]]
+        right, wrong = rows[correct[rows] & has_units[rows]], rows[~correct[rows] & has_units[rows]]
         informative[rows] = bool(len(right) and len(wrong))
         h, inverse = entropy[right].clamp(min=_ZERO_ENTROPY), 1 / entropy[wrong].clamp(min=SMALLEST_ENTROPY)
         rewards[right] = alpha1 + alpha2 * _shares(h, on[right])  # Eq. 3; Eq. 9 for responses
@@ -137,7 +137,7 @@ def _shaped(
         rewards += penalty.detach()[:, None]
     rewards = torch.where(on, rewards, 0.0)
     for rows in _groups(group if scope == "group" else torch.zeros_like(group)):
-        right, wrong = rows[(correct & informative)[rows]], rows[(~correct & informative)[rows]]
+        right, wrong = rows[correct[rows] & informative[rows]], rows[~correct[rows] & informative[rows]]
         for own, other in ((right, wrong), (wrong, right)):
             others = on[other].sum() if over == "group" else 0  # they are members with a reward of 0
             advantages[own] = _normalised(rewards[own], on[own], others, eps)

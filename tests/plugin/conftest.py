@@ -41,9 +41,9 @@ def tokenizer(characters: Any) -> Any:
     return copy.deepcopy(characters)
 
 
-@pytest.fixture(scope="session")
-def characters() -> Any:
-    """A prompt of n ASCII characters has n + 3 tokens: <user>, <end> and <assistant>.
+def characters_and(*words: str, **special: str) -> Any:
+    """A tokenizer whose tokens are characters, and these words. A prompt of n ASCII characters has n + 3 tokens:
+    <user>, <end> and <assistant>.
 
     Byte-level, because for the architecture of the tiny model transformers loads no other kind from a folder.
     """
@@ -55,7 +55,13 @@ def characters() -> Any:
     found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     found.decoder = decoders.ByteLevel()
     found.add_special_tokens(["<end>", "<user>", "<assistant>"])  # 256, 257 and 258
-    return PreTrainedTokenizerFast(tokenizer_object=found, eos_token="<end>", chat_template=TEMPLATE)
+    found.add_tokens(list(words))
+    return PreTrainedTokenizerFast(tokenizer_object=found, eos_token="<end>", chat_template=TEMPLATE, **special)
+
+
+@pytest.fixture(scope="session")
+def characters() -> Any:
+    return characters_and()
 
 
 @pytest.fixture

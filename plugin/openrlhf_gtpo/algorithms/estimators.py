@@ -104,16 +104,8 @@ def gtpo(rollouts: Rollouts, **options: Any) -> Estimate:
 
 
 def grpo_s(rollouts: Rollouts, **options: Any) -> Estimate:
-    """GRPO-S: responses share their class's reward by their mean entropy (arXiv 2508.04349, Eq. 8 and 9).
-
-    Args:
-        rollouts: the batch.
-        options: of `openrlhf_gtpo.shaping.grpo_s`; ``weights`` says what stands for the entropies
-            (`openrlhf_gtpo.algorithms.weights`).
-
-    Raises:
-        ValueError: an entropy is negative or no number, or an option is out of its bounds.
-    """
+    """GRPO-S: responses share a class's reward by their mean entropy (arXiv 2508.04349, Eq. 8 and 9); as `gtpo`, with
+    the options of `openrlhf_gtpo.shaping.grpo_s`."""
     return _shaped(shaping.grpo_s, rollouts, per_response=True, **options)
 
 

@@ -19,14 +19,7 @@ def forking_tokens(entropy: torch.Tensor, mask: torch.Tensor, share: float) -> t
 
     Returns:
         (N, T) bool, False off the mask; at least one token is kept where there are any.
-
-    Raises:
-        ValueError: the shapes disagree, or share is out of bounds.
     """
-    if entropy.shape != mask.shape:
-        raise ValueError(f"entropy is {tuple(entropy.shape)}, but mask is {tuple(mask.shape)}")
-    if not 0 < share <= 1:
-        raise ValueError(f"share is {share}, but must be above 0 and at most 1")
     on = mask.bool()
     values = entropy[on]
     if not values.numel():

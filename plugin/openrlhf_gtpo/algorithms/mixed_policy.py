@@ -31,15 +31,9 @@ from typing import Literal
 import torch
 import torch.nn.functional as F
 
-from openrlhf_gtpo.algorithms.arguments import check_tensor
 from openrlhf_gtpo.algorithms.statistics import spread
 
-__all__ = [
-    "batch_factors",
-    "clip_share",
-    "guide_statistics",
-    "shaped_log_ratio",
-]
+__all__ = ["batch_factors", "guide_statistics", "shaped_log_ratio"]
 
 LOG_RATIO_BOUND = 20.0
 """Log ratios are clamped to +-20, as OpenRLHF's token-level loss does, so that their exponential stays finite."""
@@ -62,16 +56,7 @@ def batch_factors(mask: torch.Tensor, second: torch.Tensor, *, weight: float, un
 
     Returns:
         (N,) float32; 1 for a response without tokens. Exactly 1 everywhere if the second batch has no units.
-
-    Raises:
-        ValueError: an argument has the wrong shape, type or value.
     """
-    check_tensor("mask", mask, "any", "N", "T")
-    check_tensor("second", second, "bool", len(mask))
-    if not (math.isfinite(weight) and weight >= 0):
-        raise ValueError(f"weight must be a finite number of at least 0, got {weight}")
-    if unit not in ("token", "response"):
-        raise ValueError(f'unit must be "token" or "response", got {unit!r}')
     length = mask.bool().sum(dim=1)  # (N,)
     units = length if unit == "token" else (length > 0).long()
     n2 = int(units[second].sum())
@@ -100,48 +85,8 @@ def shaped_log_ratio(log_ratio: torch.Tensor, gamma: float) -> torch.Tensor:
 
     Returns:
         A tensor of log_ratio's shape and dtype; below 0, or 0 where the ratio is so large that f(r) rounds to 1.
-
-    Raises:
-        ValueError: log_ratio is not floating point, or gamma is not a finite number above 0.
     """
-    check_tensor("log_ratio", log_ratio, "float", *log_ratio.shape)
-    if not (math.isfinite(gamma) and gamma > 0):
-        raise ValueError(f"gamma must be a finite number above 0, got {gamma}")
     return F.logsigmoid(log_ratio - math.log(gamma))
-
-
-def clip_share(
-    log_ratio: torch.Tensor, advantages: torch.Tensor, mask: torch.Tensor, *, low: float, high: float
-) -> float:
-    """The share of tokens whose gradient PPO's clip removes.
-
-    These have a ratio above 1 + high and a positive advantage, or a ratio below 1 - low and a negative advantage.
-    PPO's dual clip is not counted.
-
-    Args:
-        log_ratio: (N, T) float, log of the policy's probability over the probability under which it was sampled.
-        advantages: (N, T) float.
-        mask: (N, T) bool or 0/1, 1 on the tokens that count; values off it are ignored.
-        low: at least 0.
-        high: at least 0.
-
-    Returns:
-        The share, from 0 to 1; 0 without tokens.
-
-    Raises:
-        ValueError: the shapes disagree, or low or high is out of bounds.
-    """
-    _check_tokens(mask, log_ratio=log_ratio, advantages=advantages)
-    _check_clip(low=low, high=high)
-    on = mask.bool()
-    if not on.any():
-        return 0.0
-    return _clip_share(log_ratio.detach()[on].exp(), advantages[on], low, high)
-
-
-def _clip_share(ratio: torch.Tensor, advantage: torch.Tensor, low: float, high: float) -> float:
-    clipped = ((ratio > 1 + high) & (advantage > 0)) | ((ratio < 1 - low) & (advantage < 0))
-    return clipped.double().mean().item()
 
 
 def guide_statistics(
@@ -167,40 +112,26 @@ def guide_statistics(
         Metric name -> value; empty without tokens. With r = pi_theta / pi_phi and log r clamped to +-20:
 
         * ``guide/ratio_mean``, ``guide/ratio_q10``, ``guide/ratio_q50``, ``guide/ratio_q90``: mean and quantiles of r
-        * ``guide/clip_share``: see `clip_share`
+        * ``guide/clip_share``: share of tokens whose gradient PPO's clip removes, for a ratio above 1 + high and a
+          positive advantage or one below 1 - low and a negative advantage; the dual clip is not counted
         * ``guide/kl``: nats a token, the mean of (r - 1) - log r: Schulman's k3, an estimate of KL(pi_phi || pi_theta)
           from samples of pi_phi that is never negative
         * ``guide/logprob_mean``: nats, of pi_phi
-
-    Raises:
-        ValueError: the shapes disagree, or a clip is out of bounds.
     """
-    _check_tokens(mask, policy_log_probs=policy_log_probs, guide_log_probs=guide_log_probs, advantages=advantages)
-    _check_clip(clip_low=clip_low, clip_high=clip_high)
     on = mask.bool()
     if not on.any():
         return {}
     guide = guide_log_probs.detach()[on].double()  # (tokens,)
     log_ratio = (policy_log_probs.detach()[on].double() - guide).clamp(-LOG_RATIO_BOUND, LOG_RATIO_BOUND)
     ratio = log_ratio.exp()
+    advantage = advantages[on]
+    clipped = ((ratio > 1 + clip_high) & (advantage > 0)) | ((ratio < 1 - clip_low) & (advantage < 0))
     # Near a ratio of 1, expm1 keeps the digits that r - 1 would lose. The clamp removes rounding below 0.
     k3 = (log_ratio.expm1() - log_ratio).clamp(min=0)
     metrics = {
-        "guide/clip_share": _clip_share(ratio, advantages[on], clip_low, clip_high),
+        "guide/clip_share": clipped.double().mean().item(),
         "guide/kl": k3.mean().item(),
         "guide/logprob_mean": guide.mean().item(),
     }
     spread(metrics, "guide/ratio_", ratio)
     return metrics
-
-
-def _check_tokens(mask: torch.Tensor, **values: torch.Tensor) -> None:
-    check_tensor("mask", mask, "any", "N", "T")
-    for name, tensor in values.items():
-        check_tensor(name, tensor, "float", *mask.shape)
-
-
-def _check_clip(**bounds: float) -> None:
-    for name, value in bounds.items():
-        if not value >= 0:
-            raise ValueError(f"{name} must be at least 0, got {value}")

@@ -36,10 +36,8 @@ def pass_at_k(n: int, c: int, k: int) -> float:
     return 1.0 - math.comb(n - c, k) / math.comb(n, k)
 
 
-def bootstrap(
-    values: Sequence[float], weights: Sequence[float] | None = None, *, level: float = 0.95, seed: int = 0
-) -> MeanAndInterval:
-    """The mean of one value per prompt, with its percentile bootstrap interval.
+def bootstrap(values: Sequence[float], weights: Sequence[float] | None = None) -> MeanAndInterval:
+    """The mean of one value per prompt, with its 95 % percentile bootstrap interval, which never depends on chance.
 
     Prompts are resampled, not responses: responses to one prompt are not independent, and another benchmark would have
     other prompts.
@@ -47,8 +45,6 @@ def bootstrap(
     Args:
         values: one number per prompt.
         weights: of the values, above 0; by default all equal.
-        level: confidence, between 0 and 1.
-        seed: of the resampling; the same values and seed give the same interval.
 
     Raises:
         ValueError: there are no values.
@@ -58,14 +54,10 @@ def bootstrap(
     n = len(values)
     weights = [1.0] * n if weights is None else weights
     pairs = [(value * weight, weight) for value, weight in zip(values, weights, strict=True)]
-    source = random.Random(seed)
+    source = random.Random(0)
     means = sorted(_mean(source.choices(pairs, k=n)) for _ in range(RESAMPLES))
-    tail = (1 - level) / 2
-    return MeanAndInterval(
-        _mean(pairs),
-        means[math.floor(tail * (RESAMPLES - 1))],
-        means[math.ceil((1 - tail) * (RESAMPLES - 1))],
-    )
+    low, high = math.floor(0.025 * (RESAMPLES - 1)), math.ceil(0.975 * (RESAMPLES - 1))
+    return MeanAndInterval(_mean(pairs), means[low], means[high])
 
 
 def _mean(pairs: Sequence[tuple[float, float]]) -> float:

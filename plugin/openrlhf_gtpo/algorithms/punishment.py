@@ -12,9 +12,7 @@ EASY_SHARE = 0.75
 paper's gamma_1, for which it gives no value."""
 
 
-def overlong_punishment(
-    length: torch.Tensor, correct: torch.Tensor, group: torch.Tensor, *, easy_share: float = EASY_SHARE
-) -> torch.Tensor:
+def overlong_punishment(length: torch.Tensor, correct: torch.Tensor, group: torch.Tensor) -> torch.Tensor:
     """A penalty, added to the reward, for each response that is long compared with the others of its group.
 
     With L = max((shortest + longest) / 2, mean length), a response of up to L tokens loses nothing, one of 2 L or more
@@ -28,34 +26,20 @@ def overlong_punishment(
         length: (N,) tokens of each response.
         correct: (N,) bool.
         group: (N,) int, which prompt each response answers, in any order.
-        easy_share: above 1/2, at most 1.
 
     Returns:
         (N,) float in [-1/2, 0].
-
-    Raises:
-        ValueError: the shapes disagree, or easy_share is out of bounds.
     """
-    if length.ndim != 1 or length.shape != correct.shape or length.shape != group.shape:
-        raise ValueError(
-            f"length, correct and group must be (N,) alike, but are {tuple(length.shape)}, {tuple(correct.shape)} "
-            f"and {tuple(group.shape)}"
-        )
-    if not 0.5 < easy_share <= 1:
-        raise ValueError(f"easy_share is {easy_share}, but must be above 1/2 and at most 1")
-    if not len(length):
-        return length.new_zeros(0, dtype=torch.float32)
-    correct = correct.bool()
     rows = group.unique(return_inverse=True)[1]
     length = length.to(torch.float64)
     size = per_group(torch.ones_like(length), rows)
     right = per_group(correct.to(length.dtype), rows)
-    is_easy = right >= easy_share * size
-    is_hard = right <= (1 - easy_share) * size
+    is_easy = right >= EASY_SHARE * size
+    is_hard = right <= (1 - EASY_SHARE) * size
 
     limit = torch.where(is_easy, _limit(length, rows, correct), _limit(length, rows, torch.ones_like(correct)))[rows]
     mostly_right = is_easy | (right > size - right)
-    punished = (correct == mostly_right[rows]) & ~(is_hard & ~is_easy)[rows]
+    punished = (correct == mostly_right[rows]) & ~is_hard[rows]
     punishment = -((length - limit) / (2 * limit.clamp(min=1))).clamp(0, 0.5)
     return torch.where(punished, punishment, 0.0).float()
 

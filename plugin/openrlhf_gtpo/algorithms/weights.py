@@ -25,17 +25,8 @@ def in_place_of_entropy(
 ) -> torch.Tensor:
     """What GTPO or GRPO-S takes for the entropies.
 
-    ======== ====================================================================================================
-    entropy   the entropies H
-    shuffled  the same H, permuted among the tokens of one position, group and class (GRPO-S: the mean entropies,
-              among the responses of one group and class); so each sum of the formulas stays what it was
-    uniform   1 everywhere
-    surprisal minus the log-probability of the sampled token
-    inverse   1/H, so that correct tokens weigh 1/H and wrong ones H
-    ======== ====================================================================================================
-
     Args:
-        weights: one of the names above.
+        weights: ``entropy``, ``shuffled``, ``uniform``, ``surprisal`` or ``inverse``; docs/algorithms.md defines each.
         entropy: (N, T) nats; values off the mask are ignored.
         logprob: (N, T) of the sampled tokens, in nats; values off the mask are ignored.
         mask: (N, T), 1 on response tokens.

@@ -45,9 +45,9 @@ class WholeBatch:
     """(N,) bool, the responses that metrics are of; None for all."""
     grouped: torch.Tensor | None = None
     """(N,) bool, the responses that belong to a group; None for all."""
-    told: dict[str, torch.Tensor] = field(default_factory=dict)
-    """What a saved response says of itself beside the rest: name -> (N,) bool."""
-    advantages: torch.Tensor = field(default_factory=lambda: torch.zeros(0))  # (N, T), once an estimator made them
+    saved_marks: dict[str, torch.Tensor] = field(default_factory=dict)
+    """What rollouts.jsonl notes of each response besides: name -> (N,) bool."""
+    advantages: torch.Tensor = field(init=False)  # (N, T), once an estimator made them
     shaped_rewards: torch.Tensor | None = None
     """(N, T), where the estimator shapes rewards token by token."""
     metrics: dict[str, float] = field(default_factory=dict)

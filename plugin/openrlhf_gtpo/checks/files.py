@@ -14,7 +14,7 @@ from openrlhf_gtpo.data.named_files import data_faults, is_offline, model_fault,
 from openrlhf_gtpo.driver.model_size import positions_of, too_few_positions
 from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions
-from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
+from openrlhf_gtpo.guide.vocabulary import vocabulary_fault
 from openrlhf_gtpo.settings import Settings
 
 NAME, TEMPLATE = "files", "chat template"
@@ -132,7 +132,7 @@ def check_guide(settings: Settings) -> list[Finding]:
     model, solutions = settings.flags["guide.model"], settings.flags["guide.solutions"]
     if model:
         policy = str(settings.flags["actor.model_name_or_path"])
-        sentence = vocabulary_fault(policy, model) or ending_fault(policy, model)
+        sentence = vocabulary_fault(policy, model)
         return [fault("guide", sentence)] if sentence else []
     if solutions:
         try:

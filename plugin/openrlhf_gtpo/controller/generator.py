@@ -162,7 +162,7 @@ class Generator(SamplesGenerator):
             )
         if not self._evaluating and len(samples) < num_prompts * group_size:
             samples = self._whole_updates(samples, group_size)
-        return self._same_logs(samples), consumed, exhausted
+        return samples, consumed, exhausted
 
     def _generated(
         self, dataloader_iter: Any, num_prompts: int, dynamic_filtering: Any, **kwargs: Any

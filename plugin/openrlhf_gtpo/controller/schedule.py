@@ -4,8 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from openrlhf_gtpo.guide.updates import whole_updates
-
 __all__ = ["Schedule", "schedule", "updates"]
 
 
@@ -28,7 +26,7 @@ def updates(args: Any, possible: float) -> float:
         args: OpenRLHF's nested ``args``.
         possible: OpenRLHF's number of updates, from the number of prompts; infinity where that is not known.
     """
-    responses = _responses(args)
+    responses = args.plugin.responses_a_step
     own = args.rollout.batch_size * args.rollout.n_samples_per_prompt
     if math.isfinite(possible):
         possible = possible * responses // own
@@ -68,13 +66,3 @@ def schedule(args: Any) -> Schedule | None:
     steps = args.plugin.max_steps
     last_updates = {step: max(1, total * step // steps) for step in sorted({1, (steps + 1) // 2, steps})}
     return Schedule(total, warmup, {step: rate * factors[0](last - 1) for step, last in last_updates.items()})
-
-
-def _responses(args: Any) -> int:
-    """Responses of a step, without a guide's second batch, whose size is not known in advance."""
-    guide = args.plugin.guide
-    responses = args.rollout.batch_size * args.rollout.n_samples_per_prompt
-    if guide and guide.mixes:
-        responses += args.rollout.batch_size * guide.samples
-        responses += -responses % whole_updates(args)
-    return responses

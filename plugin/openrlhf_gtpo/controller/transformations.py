@@ -9,8 +9,7 @@ from openrlhf_gtpo.algorithms.punishment import overlong_punishment
 from openrlhf_gtpo.batch.transformation import Transformation
 from openrlhf_gtpo.batch.whole_batch import WholeBatch
 from openrlhf_gtpo.controller.metrics import rollout_metrics
-from openrlhf_gtpo.controller.rollouts_file import rollouts_path
-from openrlhf_gtpo.controller.saved_rollouts import save_rollouts
+from openrlhf_gtpo.controller.saved_rollouts import SavedRollouts
 from openrlhf_gtpo.guide.batch import GuidedBatch
 
 __all__ = ["transformations"]
@@ -85,14 +84,3 @@ class Measured(Transformation):
             rollout_logprob=batch.rollout_logprob[own],
             actor_logprob=batch.actor_logprob[own],
         )
-
-
-class SavedRollouts(Transformation):
-    """Changes nothing: some groups of each step, written token by token."""
-
-    def __init__(self, args: Any, tokenizer: Any) -> None:
-        self.path, self.groups = rollouts_path(args.plugin), args.plugin.groups_saved
-        self.tokenizer = tokenizer
-
-    def before_updates(self, batch: WholeBatch) -> None:
-        save_rollouts(self.path, self.groups, batch, self.tokenizer.decode)

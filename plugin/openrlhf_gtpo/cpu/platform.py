@@ -101,8 +101,8 @@ def chosen_precision(wanted: str) -> tuple[str, str]:
 
 
 def adjusted(settings: Settings) -> tuple[Settings, list[str]]:
-    """The settings with values for a CPU where those of the command line need a GPU, and one line for each flag that
-    is told."""
+    """The settings with values for a CPU where those of the command line need a GPU, and one line for each flag
+    that a user has to know of."""
     flags = settings.flags
     # With packing OpenRLHF would overwrite this; the actors compute attention in plain torch in any case.
     attention = {} if flags["ds.packing_samples"] else {"ds.attn_implementation": "eager"}

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
-from openrlhf_gtpo.cpu import ipc
+from openrlhf_gtpo.cpu import weight_sync
 from openrlhf_gtpo.cpu.precision import to_torch_dtype
 from openrlhf_gtpo.cpu.sleep import told
-from openrlhf_gtpo.cpu.weights import StoreGroup
 
 __all__ = ["install"]
 
@@ -31,6 +30,7 @@ def install() -> None:
     import openrlhf.utils.deepspeed.deepspeed as deepspeed_strategy
     import openrlhf.utils.utils as openrlhf_utils
     import torch
+    import torch.multiprocessing.reductions
 
     if getattr(ppo_actor, "_on_cpu", False):
         return
@@ -38,10 +38,9 @@ def install() -> None:
     torch.cuda.current_device = lambda: device  # type: ignore[assignment,return-value]
     for name in ("set_device", "synchronize", "empty_cache", "current_stream"):
         setattr(torch.cuda, name, lambda *args, **kwargs: None)
-    ppo_actor.stateless_init_process_group = lambda host, port, rank, world_size, device: StoreGroup(
-        host, port, rank, world_size
-    )
-    ipc.install_sender()
+    torch.cuda.get_device_properties = weight_sync.properties  # type: ignore[assignment]
+    torch.multiprocessing.reductions.reduce_tensor = weight_sync.handle
+    ppo_actor.stateless_init_process_group = weight_sync.StoreGroup
     ppo_actor.offload_deepspeed_states = told("policy", "sleeps", _whatever_adam(ppo_actor.offload_deepspeed_states))
     ppo_actor.reload_deepspeed_states = told("policy", "is awake", ppo_actor.reload_deepspeed_states)
     # OpenRLHF has bf16 and fp16 only. Without either setting DeepSpeed computes in float32.

@@ -7,9 +7,8 @@ import torch
 from openrlhf.trainer.ray.vllm_worker_wrap import WorkerWrap
 from vllm.v1.worker.cpu_worker import CPUWorker
 
-from openrlhf_gtpo.cpu import ipc
 from openrlhf_gtpo.cpu.sleep import install_engine_sleep
-from openrlhf_gtpo.cpu.weights import StoreGroup
+from openrlhf_gtpo.cpu.weight_sync import StoreGroup, received
 from openrlhf_gtpo.vllm_worker import EntropyWorkerExtension
 
 install_engine_sleep(CPUWorker)  # vLLM refuses an extension that overrides a method of its worker
@@ -45,20 +44,19 @@ class CpuWorkerExtension(EntropyWorkerExtension):
     def update_weight_cuda_ipc(
         self, name: str, dtype: torch.dtype, shape: Any, ipc_handles: Any = None, empty_cache: bool = False
     ) -> None:
-        """Receive one parameter from the policy on the same GPU. OpenRLHF's own method opens the handle, which
-        ``cpu/ipc.py`` describes."""
+        """Receive one parameter from the policy on the same GPU. OpenRLHF's own method opens the handle."""
         if "weights" in self._asleep:  # type: ignore[attr-defined]
             raise RuntimeError("The policy's weights were sent while the engine's weights sleep.")
-        received: list[tuple[str, torch.Tensor]] = []
-        model = SimpleNamespace(load_weights=lambda weights: received.extend(weights))
+        opened: list[tuple[str, torch.Tensor]] = []
+        model = SimpleNamespace(load_weights=lambda weights: opened.extend(weights))  # by this argument's name
         worker = SimpleNamespace(
             device=torch.device("cuda", 0),
             model_config=self.model_config,  # type: ignore[attr-defined]
             model_runner=SimpleNamespace(model=model),
         )
-        with ipc.received(ipc_handles):
+        with received(ipc_handles):
             WorkerWrap.update_weight_cuda_ipc(worker, name, dtype, shape, ipc_handles, empty_cache)
-        self._take(received, last=empty_cache)
+        self._take(opened, last=empty_cache)
 
     def _take(self, weights: list[tuple[str, torch.Tensor]], last: bool) -> None:
         """Keep the parameters, and load all of them after the last."""

@@ -45,21 +45,16 @@ def install() -> None:
     Raises:
         EntropyHookError: the hook does not fit the samplers of this vLLM.
     """
-    try:
-        _hook_v1()
-    except (ImportError, AttributeError) as error:
-        raise EntropyHookError(
-            f"The entropy hook does not fit the sampler of vLLM {version_found()} ({error}): {INSTALL_TESTED}."
-        ) from error
-    try:
-        _hook_v2()
-    except ImportError:
-        # Without Triton the V2 sampler cannot be imported, so no engine uses it; is_hooked() checks the one in use.
-        return
-    except AttributeError as error:
-        raise EntropyHookError(
-            f"The entropy hook does not fit the V2 sampler of vLLM {version_found()} ({error}): {INSTALL_TESTED}."
-        ) from error
+    for name, hook in (("sampler", _hook_v1), ("V2 sampler", _hook_v2)):
+        try:
+            hook()
+        except (ImportError, AttributeError) as error:
+            # Without Triton V2's sampler cannot be imported, so no engine uses it; is_hooked() checks the one in use.
+            if hook is _hook_v2 and isinstance(error, ImportError):
+                return
+            raise EntropyHookError(
+                f"The entropy hook does not fit the {name} of vLLM {version_found()} ({error}): {INSTALL_TESTED}."
+            ) from error
 
 
 def is_hooked(sampler: object) -> bool:

@@ -1,84 +1,55 @@
 """Runs in the controller: a guide's part in each rollout batch."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import ray
 import torch
-from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.algorithms.mixed_policy import batch_factors, guide_statistics
 from openrlhf_gtpo.algorithms.table import ESTIMATORS
-from openrlhf_gtpo.batch.transformation import Transformation
 from openrlhf_gtpo.batch.whole_batch import WholeBatch
 from openrlhf_gtpo.guide.engines import guide_engines
 from openrlhf_gtpo.guide.groups import MARKS, Guide
 from openrlhf_gtpo.guide.solutions import solutions_by_prompt
-from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource, Source
+from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource
 from openrlhf_gtpo.vllm_entropy import check_hook
 
 __all__ = ["GuidedBatch"]
 
 
-class GuidedBatch(Transformation):
+class GuidedBatch(Guide):
     """Groups with a guide's responses; then a batch with which OpenRLHF's loss is the one of
-    `openrlhf_gtpo.algorithms.mixed_policy`.
-
-    Attributes:
-        guide: once it is connected.
-    """
-
-    changes_groups = True
-    guide: Guide
-
-    def __init__(self, args: Any) -> None:
-        self.args = args
-        self.settings = args.plugin.guide
+    `openrlhf_gtpo.algorithms.mixed_policy`."""
 
     def connect(self, tokenizer: Any, engines: Sequence[Any]) -> None:
         """Wait for the guide's engines, and check their entropy hook."""
         settings = self.settings
-        source: Source
         if settings.model:
             own = guide_engines(settings)
             for reports in ray.get([engine.entropy_hook_report.remote() for engine in own]):
                 check_hook(reports)
-            source = ModelSource(own, settings.samples, tokenizer)
+            self.source = ModelSource(own, settings.samples, tokenizer)
         else:
             solutions = solutions_by_prompt(str(settings.solutions), self.args, tokenizer.value)
-            source = SolutionSource(solutions, list(engines), settings.samples, tokenizer)
-        self.guide = Guide(settings, source, self.args)
-
-    def see(self, experience: Experience, generate_kwargs: Mapping[str, Any]) -> None:
-        self.guide.see(experience, dict(generate_kwargs))
-
-    def after_generation(
-        self,
-        samples: list[Experience],
-        waiting: Sequence[Experience],
-        experience_of: Callable[[dict[str, Any]], Experience],
-    ) -> list[Experience]:
-        return self.guide.join(samples, list(waiting), experience_of)
-
-    def metrics(self) -> dict[str, float]:
-        return self.guide.tally.metrics()
+            self.source = SolutionSource(solutions, list(engines), settings.samples, tokenizer)
 
     def before_advantages(self, batch: WholeBatch) -> None:
         """Read the `MARKS`. Metrics are of the policy's own responses in the first batch, or in the second if the
         first has none."""
-        marks = {name: torch.zeros_like(batch.rewards) for name in MARKS}
+        marks = torch.zeros(len(MARKS), len(batch.rewards))
         for experience, rows in zip(batch.experiences, batch.order, strict=True):
-            for name in MARKS:
-                # The share stays in ``info``: the loss may need it, and OpenRLHF logs its mean.
-                take = experience.info.__getitem__ if name == MARKS[3] else experience.info.pop
-                marks[name][rows] = take(name)
-        group, second, filler, guide = marks.values()
+            for mark, name in zip(marks, MARKS, strict=True):
+                mark[rows] = experience.info[name]
+            for name in MARKS[:-1]:  # the loss may need the last, the guide's share, and OpenRLHF logs its mean
+                del experience.info[name]
+        group, second, filler, guide = marks
         batch.group = group.long()
         self._second, self._filler, self._guide = second > 0, filler > 0, guide > 0
         batch.mask &= ~self._filler[:, None]
         own = ~self._guide & ~self._filler
         batch.counted = own & ~self._second if (own & ~self._second).any() else own
-        batch.grouped, batch.told = ~self._filler, {"guide": self._guide}
+        batch.grouped, batch.saved_marks = ~self._filler, {"guide": self._guide}
 
     def before_updates(self, batch: WholeBatch) -> None:
         """The guide's log-probabilities replace the old ones on its tokens, and the advantages get the factors of both
@@ -111,5 +82,5 @@ class GuidedBatch(Transformation):
         return (
             (estimator is not None and estimator.per_response)
             or actor.policy_loss_type == "gspo"
-            or getattr(actor, "loss_agg_mode", "token-mean") != "token-mean"
+            or actor.loss_agg_mode != "token-mean"
         )

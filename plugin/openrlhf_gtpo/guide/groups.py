@@ -2,8 +2,8 @@
 
 import dataclasses
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ray
@@ -11,19 +11,20 @@ import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ray.vllm_engine import batch_vllm_engine_call
 
+from openrlhf_gtpo.batch.transformation import Transformation
 from openrlhf_gtpo.guide.sources import Source
-from openrlhf_gtpo.guide.updates import whole_updates
 from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.settings import GuideSettings
 
 __all__ = ["MARKS", "Guide", "GuideTally"]
 
 PROMPT = "_guide_prompt"
-"""Entry of `Guide.see` in ``info`` of the policy's responses until `Guide.join`, (1,) int: the index of the prompt."""
+"""Entry of `Guide.see` in ``info`` of the policy's responses until `Guide.after_generation`, (1,) int: the index of
+the prompt."""
 
 MARKS = ("guide/group", "guide/second_batch", "guide/filler", "guide/share")
-"""Entries that `Guide.join` adds to ``info`` of every response, (1,) float: the number of its group; 1 in the second
-batch; 1 for a filler; 1 for a response of the guide."""
+"""Entries that `Guide.after_generation` adds to ``info`` of every response, (1,) float: the number of its group; 1 in
+the second batch; 1 for a filler; 1 for a response of the guide."""
 
 
 @dataclass
@@ -67,43 +68,40 @@ class _Asked:
     """A Ray reference; None if the guide was not asked yet, or has no answer."""
 
 
-@dataclass
-class Guide:
+class Guide(Transformation):
     """Asks a guide for responses, one rollout batch after the other.
 
-    For each batch, `see` gets every response of the policy as it arrives, then `join` gets those that are left, once.
-    In between OpenRLHF may drop whole groups, change their order and keep some for later batches: `see` numbers the
-    prompts and writes each response's number into its ``info``, by which `join` finds what the guide was asked.
+    For each batch, `see` gets every response of the policy as it arrives, then `after_generation` gets those that are
+    left, once. In between OpenRLHF may drop whole groups, change their order and keep some for later batches: `see`
+    numbers the prompts and writes each response's number into its ``info``, by which the answer to it is found.
 
     Attributes:
         settings: the flags ``--guide.*``.
-        source: gives the responses.
-        args: OpenRLHF's nested arguments.
-        tally: of the batch that was joined last.
+        source: gives the responses, once it is connected.
+        tally: of the batch that was generated last.
     """
 
-    settings: GuideSettings
+    changes_groups = True
     source: Source
-    args: Any
-    tally: GuideTally = field(default_factory=GuideTally)
 
-    def __post_init__(self) -> None:
+    def __init__(self, args: Any) -> None:
+        """
+        Args:
+            args: OpenRLHF's nested ``args``.
+        """
+        self.args = args
+        self.settings: GuideSettings = args.plugin.guide
+        self.tally = GuideTally()
         self._open: list[Experience] = []
         self._prompts = 0  # seen so far
         self._asked: dict[int, _Asked] = {}  # by the index of the prompt
-        self._generate_kwargs: dict[str, Any] = {}
+        self._generate_kwargs: Mapping[str, Any] = {}
         # An engine that shares a GPU sleeps while the policy's are awake, so it is asked afterwards.
         self._at_once = not self.args.vllm.enable_sleep
 
-    def see(self, experience: Experience, generate_kwargs: dict[str, Any]) -> None:
-        """Take a response of the policy. The guide is asked as soon as a group is complete, so that it generates while
-        the policy does.
-
-        Args:
-            experience: the response. Those to one prompt come one after the other, as OpenRLHF processes them. Its
-                ``index`` has the place of its prompt, which gives the guide its seed and groups their order.
-            generate_kwargs: OpenRLHF's, for the guide's generation.
-        """
+    def see(self, experience: Experience, generate_kwargs: Mapping[str, Any]) -> None:
+        """The guide is asked as soon as a group is complete, so that it generates while the policy does. A response's
+        ``index`` has the place of its prompt, which gives the guide its seed and groups their order."""
         index = self._prompts
         experience.info[PROMPT] = torch.tensor([index])
         self._open.append(experience)
@@ -128,18 +126,13 @@ class Guide:
         low, high = self.args.algo.dynamic_filtering_range
         return self.args.algo.dynamic_filtering_enable and not low < sum(scores) / len(scores) < high
 
-    def join(
+    def after_generation(
         self,
         samples: list[Experience],
-        waiting: list[Experience],
+        waiting: Sequence[Experience],
         experience_of: Callable[[dict[str, Any]], Experience],
     ) -> list[Experience]:
         """The rollout batch with the guide's responses: groups of the first batch, groups of the second, fillers.
-
-        Args:
-            samples: the policy's responses of this step, group after group, all of which `see` had.
-            waiting: the policy's responses that are kept for later steps.
-            experience_of: turns a rollout actor's response into an Experience.
 
         Returns:
             Responses with `MARKS`, in a number that fills optimiser updates on every rank; empty if there are none.
@@ -174,6 +167,9 @@ class Guide:
         ]
         self.tally.wait_seconds = time.monotonic() - begin
         return responses + self._fillers(responses, len(joined))
+
+    def metrics(self) -> dict[str, float]:
+        return self.tally.metrics()
 
     def _ask_after_the_policy(self) -> None:
         """If engines sleep: wake the guide's, get all answers, and put them to sleep again."""
@@ -220,14 +216,14 @@ class Guide:
         A filler is a response cut after its first token. Its advantage is 0, and our metrics leave it out. OpenRLHF's
         own means over the trained responses include it, and so do KL and entropy terms of the loss, with one token.
         """
-        missing = -len(samples) % whole_updates(self.args)
+        missing = -len(samples) % self.args.plugin.whole_updates
         self.tally.fillers = missing
         if not missing:
             return []
         # A filler counts as one token, so it has to come from a response with tokens, if there is one.
         spoken = [sample for sample in samples if sample.action_mask.any()] or samples
         beginning = min((_beginning(sample) for sample in spoken), key=lambda sample: sample.total_length.item())
-        return [_marked(_copy(beginning), groups, False, False, filler=True) for _ in range(missing)]
+        return [_marked(dataclasses.replace(beginning), groups, False, False, filler=True) for _ in range(missing)]
 
 
 def _marked(sample: Experience, group: int, second: bool, guide: bool, filler: bool = False) -> Experience:
@@ -255,7 +251,3 @@ def _beginning(sample: Experience) -> Experience:
         response_length=torch.ones_like(sample.response_length),
         total_length=torch.full_like(sample.total_length, columns + 1),
     )
-
-
-def _copy(sample: Experience) -> Experience:
-    return dataclasses.replace(sample, info=dict(sample.info))

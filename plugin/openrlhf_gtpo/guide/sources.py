@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from openrlhf.trainer.ppo_utils.experience import Experience
@@ -15,7 +16,7 @@ class Source(Protocol):
     engines: list[Any]
     """The source's own engines, which sleep if the policy's do."""
 
-    def ask(self, sample: Experience, generate_kwargs: dict[str, Any], seed: int) -> Any:
+    def ask(self, sample: Experience, generate_kwargs: Mapping[str, Any], seed: int) -> Any:
         """A Ray reference to responses in the form of a rollout actor's, or None if there is no answer.
 
         Args:
@@ -38,7 +39,7 @@ class ModelSource:
         self.tokenizer = tokenizer
         self._turn = itertools.cycle(engines)
 
-    def ask(self, sample: Experience, generate_kwargs: dict[str, Any], seed: int) -> Any:
+    def ask(self, sample: Experience, generate_kwargs: Mapping[str, Any], seed: int) -> Any:
         from vllm import SamplingParams
 
         parameters = SamplingParams(
@@ -74,7 +75,7 @@ class SolutionSource:
         self.tokenizer = tokenizer
         self._turn = itertools.cycle(graders)
 
-    def ask(self, sample: Experience, generate_kwargs: dict[str, Any], seed: int) -> Any:
+    def ask(self, sample: Experience, generate_kwargs: Mapping[str, Any], seed: int) -> Any:
         texts = self.solutions.get(sample.prompts[0])
         if not texts:
             return None

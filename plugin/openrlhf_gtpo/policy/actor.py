@@ -1,7 +1,5 @@
-"""Runs in the training actors (DeepSpeed). The policy's actor checks the engines' entropy hook, and sets the
-objective of the chosen estimator or the shaped ratio of a guide's tokens.
-
-GTPO uses OpenRLHF's token-level loss unchanged.
+"""Runs in the training actors (DeepSpeed). The policy's actor checks the engines' entropy hook, and trains on the
+objective that `openrlhf_gtpo.policy.objective` gives for the run.
 """
 
 from types import SimpleNamespace
@@ -15,11 +13,9 @@ import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.algorithms.partition import balanced_partition
-from openrlhf_gtpo.algorithms.table import ESTIMATORS
-from openrlhf_gtpo.guide.loss import ShapedGuideLoss
 from openrlhf_gtpo.openrlhf_internals import plain_class
-from openrlhf_gtpo.policy.entropy_bonus import STATE, EntropyBonus, controller_of
 from openrlhf_gtpo.policy.lora import gathers_merged, has_adapters, plain_names
+from openrlhf_gtpo.policy.objective import loss_of, update_parts
 from openrlhf_gtpo.policy.ports import LowPort
 from openrlhf_gtpo.policy.rotary import PreciseActor
 from openrlhf_gtpo.vllm_entropy import check_hook
@@ -38,7 +34,7 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
     """
 
     actor: Any
-    entropy_bonus: EntropyBonus | None
+    actor_loss_fn: torch.nn.Module
 
     def __init__(
         self, strategy: Any, actor: Any, *args: Any, vllm_engines: list[Any] | None = None, **kwargs: Any
@@ -47,18 +43,18 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
             for reports in ray.get([engine.entropy_hook_report.remote() for engine in vllm_engines]):
                 check_hook(reports)
         super().__init__(strategy, actor, *args, vllm_engines=vllm_engines, **kwargs)
-        controller = controller_of(self.args)
-        self.entropy_bonus = None if controller is None else EntropyBonus(controller, strategy, actor)
+        self.actor_loss_fn = loss_of(self.args, self.actor_loss_fn)
+        self.update_parts = update_parts(strategy, actor)
 
     def training_step(self, experience: Experience, kl_ctl: float, step: int, *args: Any, **kwargs: Any) -> Any:
         """As OpenRLHF's; shows the micro-batch to a loss that has to see more of it than its arguments."""
         if see := getattr(self.actor_loss_fn, "see", None):
             see(experience)
-        if self.entropy_bonus is not None:
-            self.entropy_bonus.begin(self.args, experience.info)
+        for part in self.update_parts:
+            part.begin(experience)
         status = super().training_step(experience, kl_ctl, step, *args, **kwargs)
-        if self.entropy_bonus is not None:
-            self.entropy_bonus.end(experience.action_mask, updated=self._updates_after(step))
+        for part in self.update_parts:
+            part.end(experience, updated=self._updates_after(step))
         return status
 
     def _updates_after(self, step: int) -> bool:
@@ -89,32 +85,23 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
 
 
 class PolicyActor(LowPort, plain_class(ppo_actor.PolicyModelActor)):  # type: ignore[misc]
-    """OpenRLHF's policy actor with our trainer and the objective of the chosen estimator."""
+    """OpenRLHF's policy actor with our trainer."""
 
     def init_model_from_pretrained(self, strategy: Any, *args: Any, **kwargs: Any) -> Any:
-        """As OpenRLHF's; then sets the estimator's loss and the guide's ratio shaping, where they are chosen."""
+        """As OpenRLHF's, with our trainer, whose parts continue where the checkpoint was taken."""
         ppo_actor.ActorPPOTrainer = PolicyTrainer  # OpenRLHF's method creates the trainer by this name
         result = super().init_model_from_pretrained(strategy, *args, **kwargs)
-        guide = strategy.args.plugin.guide
-        estimator = ESTIMATORS.get(strategy.args.algo.advantage.estimator)
-        loss = None if estimator is None else estimator.load_loss()
-        if estimator is not None and loss is not None:
-            options = strategy.args.plugin.options(estimator.loss_flags)
-            self.trainer.actor_loss_fn = loss.like(self.trainer.actor_loss_fn, **options)
-        if guide is not None and guide.ratio_shaping:
-            self.trainer.actor_loss_fn = ShapedGuideLoss(self.trainer.actor_loss_fn, guide.ratio_shaping)
-        if self.trainer.entropy_bonus is not None and STATE in self.checkpoint_states:
-            self.trainer.entropy_bonus.controller.restore(self.checkpoint_states[STATE])
+        for part in self.trainer.update_parts:
+            if part.name in self.checkpoint_states:
+                part.controller.restore(self.checkpoint_states[part.name])
         return result
 
     def save_checkpoint(
         self, tag: str, client_states: dict[str, Any] | None = None, *args: Any, **kwargs: Any
     ) -> None:
-        """As OpenRLHF's; with the state of the entropy bonus's controller, which is the same on every rank."""
-        bonus = self.trainer.entropy_bonus
-        if bonus is not None:
-            client_states = {**(client_states or {}), STATE: bonus.controller.state()}
-        super().save_checkpoint(tag, client_states, *args, **kwargs)
+        """As OpenRLHF's; with the states of the trainer's parts, which are the same on every rank."""
+        states = {part.name: part.controller.state() for part in self.trainer.update_parts}
+        super().save_checkpoint(tag, {**(client_states or {}), **states}, *args, **kwargs)
 
 
 class ReferenceActor(LowPort, plain_class(launcher.ReferenceModelActor)):  # type: ignore[misc]

@@ -4,19 +4,11 @@ each optimiser update and all ranks, and sets the weight that OpenRLHF's own ent
 from typing import Any
 
 import torch
+from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.algorithms.entropy_bonus import EntropyController
 
-__all__ = ["STATE", "EntropyBonus", "controller_of"]
-
-STATE = "entropy_bonus"
-"""The key of the controller's state in a checkpoint."""
-
-
-def controller_of(args: Any) -> EntropyController | None:
-    """From OpenRLHF's nested ``args``; None without ``--actor.entropy_target``."""
-    bonus = args.plugin.entropy_bonus
-    return None if bonus is None else EntropyController(**bonus)
+__all__ = ["EntropyBonus"]
 
 
 class EntropyBonus:
@@ -24,9 +16,12 @@ class EntropyBonus:
 
     Args:
         controller: whose weight is applied.
-        strategy: OpenRLHF's, which sums over ranks.
+        strategy: OpenRLHF's, which sums over ranks. The coefficient in its ``args`` is changed.
         actor: OpenRLHF's Actor, whose outputs are read.
     """
+
+    name = "entropy_bonus"
+    """The key of the controller's state in a checkpoint."""
 
     def __init__(self, controller: EntropyController, strategy: Any, actor: torch.nn.Module) -> None:
         self.controller = controller
@@ -39,24 +34,20 @@ class EntropyBonus:
         # Without return_output, as for old log-probabilities, the Actor returns a tensor.
         self._output = output[1].entropy.detach() if isinstance(output, tuple) else None
 
-    def begin(self, args: Any, info: dict[str, Any]) -> None:
-        """Before a micro-batch: set OpenRLHF's coefficient, and log it.
+    def begin(self, experience: Experience) -> None:
+        """Before a micro-batch: set OpenRLHF's coefficient, and log it."""
+        self._strategy.args.actor.entropy_coef = self.controller.applied
+        experience.info["entropy_bonus/coefficient"] = torch.tensor(self.controller.applied)
 
-        Args:
-            args: OpenRLHF's nested ones of this process, changed in place.
-            info: of the micro-batch.
-        """
-        args.actor.entropy_coef = self.controller.applied
-        info["entropy_bonus/coefficient"] = torch.tensor(self.controller.applied)
-
-    def end(self, action_mask: torch.Tensor, *, updated: bool) -> None:
+    def end(self, experience: Experience, *, updated: bool) -> None:
         """After a micro-batch.
 
         Args:
-            action_mask: (B, A), 1 on response tokens.
+            experience: the micro-batch, whose ``action_mask`` is (B, A).
             updated: whether an optimiser update took place after it, on all ranks alike.
         """
         assert self._output is not None, "the actor was called with return_output"
+        action_mask = experience.action_mask
         entropy = self._output[:, -action_mask.shape[1] :]
         self._sum += torch.where(action_mask.bool(), entropy, 0.0).sum().item()
         self._tokens += action_mask.sum().item()

@@ -17,10 +17,7 @@ Loss = TypeVar("Loss", bound="LikeAnother")
 
 
 class LikeAnother(PolicyLoss):
-    """OpenRLHF's loss, which can be built from another one.
-
-    A loss may have a method ``see(experience)``, which gets each micro-batch just before the loss is called with it.
-    """
+    """OpenRLHF's loss, which can be built from another one."""
 
     @classmethod
     def like(cls: type[Loss], loss: PolicyLoss, **options: Any) -> Loss:

@@ -1,18 +1,10 @@
 """The rivals a second time, from their papers' equations, with loops over plain numbers. Shares no code with
 openrlhf_gtpo.algorithms. Every function takes nested lists."""
 
-from math import exp, fsum, sqrt
+from math import exp, fsum
 
-
-def grpo(reward, group):
-    """(r - mean) / std of the group, with the sample's standard deviation; 0 where all are equal."""
-    found = []
-    for r, g in zip(reward, group, strict=True):
-        own = [x for x, other in zip(reward, group, strict=True) if other == g]
-        mean = fsum(own) / len(own)
-        std = sqrt(fsum((x - mean) ** 2 for x in own) / (len(own) - 1)) if len(own) > 1 else 0.0
-        found.append((r - mean) / (std + 1e-9) if std > 1e-9 else 0.0)
-    return found
+from .naive_mixed_policy import clipped_objective
+from .naive_mixed_policy import naive_group_norm as grpo
 
 
 def entropy_advantage(entropy, mask, reward, group, alpha, kappa):
@@ -50,10 +42,8 @@ def covariances(logprob, mask, reward, group):
 
 def clipped_loss(new, old, advantages, mask, low, high):
     """PPO's token-level objective, negated, the mean over tokens."""
-    terms = []
-    for n, o, a, keep in zip(new, old, advantages, mask, strict=True):
-        for x, y, z, m in zip(n, o, a, keep, strict=True):
-            if m:
-                ratio = exp(x - y)
-                terms.append(-min(ratio * z, min(max(ratio, 1 - low), 1 + high) * z))
+    tokens = (
+        token for rows in zip(new, old, advantages, mask, strict=True) for token in zip(*rows, strict=True) if token[3]
+    )
+    terms = [-clipped_objective(exp(x - y), advantage, low, high) for x, y, advantage, _ in tokens]
     return fsum(terms) / len(terms)

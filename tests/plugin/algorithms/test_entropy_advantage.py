@@ -49,13 +49,6 @@ def test_no_advantage_changes_its_sign_or_gains_more_than_its_bound(
     assert (found - plain <= plain.abs() / kappa + 1e-6).all()
 
 
-@moderate
-@given(batch=batches())
-def test_without_weight_it_is_grpo(batch: Rollouts) -> None:
-    found = entropy_advantage(batch, alpha=0.0, kappa=2.0).advantages
-    torch.testing.assert_close(found, group_norm(batch).advantages.to(found.dtype))
-
-
 def test_groups_without_contrast_stay_without_advantage() -> None:
     found = entropy_advantage(rollouts([[3.0], [2.0]], [True, True]), alpha=0.4, kappa=2.0)
     assert (found.advantages == 0).all()

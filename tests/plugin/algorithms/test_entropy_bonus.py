@@ -42,12 +42,3 @@ def test_a_restored_controller_goes_on_as_if_nothing_had_happened(before: list[f
         through.update(value)
         second.update(value)
     assert second == through
-
-
-def test_it_holds_a_policy_at_its_target() -> None:
-    """A policy that loses entropy by itself and gains what the bonus gives it stays near the target."""
-    controller, entropy = EntropyController(target=0.4), 0.8
-    for _ in range(400):
-        entropy += 2 * controller.applied - 0.02
-        controller.update(entropy)
-    assert 0.2 < entropy < 0.6

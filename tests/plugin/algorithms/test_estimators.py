@@ -15,7 +15,7 @@ from openrlhf_gtpo.checks.flags import faults
 from openrlhf_gtpo.driver import command_line
 from openrlhf_gtpo.settings import Settings
 
-from ..controller.test_experience import advantages_by_response, arguments, dense, rollout
+from ..controller.test_experience import advantages_by_response, arguments, assert_close, dense, rollout
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "less_from_success.py"
 
@@ -71,8 +71,7 @@ def test_the_documented_estimator_joins_parser_controller_and_metrics(example: s
         Rollouts(entropy, entropy, mask.bool(), None, group, scores, torch.zeros_like(scores))
     ).advantages
     expected = torch.where(plain < 0, plain, 0.25 * plain)
-    for row, values in enumerate(found):
-        assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5)
+    assert_close(found, expected)
 
 
 def test_the_documented_estimators_flags_are_parsed_and_its_name_is_accepted(example: str) -> None:

@@ -1,6 +1,5 @@
 """Which tokens are forking tokens."""
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,14 +37,3 @@ def test_no_dropped_token_has_more_entropy_than_a_kept_one(values: list[float], 
     assert int(kept.sum()) == max(1, round(share * len(values)))
     if not kept.all():
         assert entropy[kept].min() > entropy[~kept].max()
-
-
-@pytest.mark.parametrize("share", [0.0, -0.1, 1.1])
-def test_a_share_out_of_bounds_is_refused(share: float) -> None:
-    with pytest.raises(ValueError, match=r"share is .* but must be above 0"):
-        forking_tokens(torch.ones(1, 1), torch.ones(1, 1), share)
-
-
-def test_shapes_that_disagree_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"entropy is \(1, 2\), but mask is \(1, 3\)"):
-        forking_tokens(torch.ones(1, 2), torch.ones(1, 3), 0.5)

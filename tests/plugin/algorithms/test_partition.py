@@ -18,10 +18,6 @@ def test_long_sequences_get_short_ones_beside_them() -> None:
     assert sorted(balanced_partition([8, 1, 7, 2, 6, 3], 3)) == [[0, 1], [2, 3], [4, 5]]
 
 
-def test_a_long_sequence_stays_alone() -> None:
-    assert sorted(balanced_partition([100, 10, 10, 10, 10], 2)) == [[0], [1, 2, 3, 4]]
-
-
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=40), st.data())
 def test_every_sequence_has_one_place_and_no_part_is_empty(lengths: list[int], data: st.DataObject) -> None:
     parts = data.draw(st.integers(1, len(lengths)))

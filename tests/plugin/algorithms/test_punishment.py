@@ -5,25 +5,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openrlhf_gtpo.algorithms.punishment import overlong_punishment
+from openrlhf_gtpo.algorithms.punishment import EASY_SHARE, overlong_punishment
 
 
-def punish(length: list[int], correct: list[int], group: list[int] | None = None, **kwargs: float) -> list[float]:
-    return overlong_punishment(
-        torch.tensor(length), torch.tensor(correct).bool(), torch.tensor(group or [0] * len(length)), **kwargs
-    ).tolist()
+def punish(length: list[int], correct: list[int], group: list[int] | None = None) -> list[float]:
+    groups = torch.tensor(group or [0] * len(length))
+    return overlong_punishment(torch.tensor(length), torch.tensor(correct).bool(), groups).tolist()
 
 
 def test_in_an_easy_group_long_correct_responses_are_punished() -> None:
     # Correct lengths 100, 100, 400: L = max(250, 200) = 250; (400 - 250) / 500 = 0.3. The wrong one is left alone.
     assert punish([100, 100, 400, 900], [1, 1, 1, 0]) == pytest.approx([0, 0, -0.3, 0])
-
-
-def test_nobody_loses_more_than_one_half() -> None:
-    # Lengths 10 six times and 200: L = max(105, 37.1) = 105; (200 - 105) / 210 = 0.4524.
-    assert punish([10] * 6 + [200], [1] * 7) == pytest.approx([0] * 6 + [-95 / 210])
-    # Easy by three correct of 1, 1 and 7: L = max(4, 3) = 4. A response of 2 L would need more than the longest.
-    assert min(punish([1, 1, 7], [1, 1, 1])) == pytest.approx(-3 / 8)
 
 
 def test_in_a_hard_group_nobody_is_punished() -> None:
@@ -41,22 +33,16 @@ def test_where_both_classes_are_of_one_size_the_wrong_ones_are_punished() -> Non
     assert punish([100, 500, 500, 100], [1, 1, 0, 0]) == pytest.approx([0, 0, -200 / 600, 0])
 
 
-def test_the_share_from_which_a_group_is_easy_can_be_chosen() -> None:
-    # Two of three are correct: mixed at 3/4 (L = 500 over all), easy at 0.6 (L = 200 over the correct).
-    assert punish([100, 300, 900], [1, 1, 0]) == pytest.approx([0, 0, 0])
-    assert punish([100, 300, 900], [1, 1, 0], easy_share=0.6) == pytest.approx([0, -100 / 400, 0])
-
-
-def naive(length: list[int], correct: list[bool], group: list[int], easy: float) -> list[float]:
+def naive(length: list[int], correct: list[bool], group: list[int]) -> list[float]:
     result = [0.0] * len(length)
     for g in set(group):
         members = [i for i in range(len(length)) if group[i] == g]
         right = [i for i in members if correct[i]]
         wrong = [i for i in members if not correct[i]]
         share = len(right) / len(members)
-        if share >= easy:
+        if share >= EASY_SHARE:
             counted, punished = right, right
-        elif share <= 1 - easy:
+        elif share <= 1 - EASY_SHARE:
             continue
         else:
             counted, punished = members, right if len(right) > len(wrong) else wrong
@@ -70,26 +56,11 @@ def naive(length: list[int], correct: list[bool], group: list[int], easy: float)
     return result
 
 
-@given(
-    st.lists(st.tuples(st.integers(1, 4000), st.booleans(), st.integers(-3, 3)), min_size=1, max_size=60),
-    st.sampled_from([0.6, 0.75, 1.0]),
-)
-def test_it_agrees_with_a_loop_over_groups_in_any_order(rows: list[tuple[int, bool, int]], easy: float) -> None:
+@given(st.lists(st.tuples(st.integers(1, 4000), st.booleans(), st.integers(-3, 3)), min_size=1, max_size=60))
+def test_it_agrees_with_a_loop_over_groups_in_any_order(rows: list[tuple[int, bool, int]]) -> None:
     length, correct, group = map(list, zip(*rows, strict=True))
-    assert punish(length, correct, group, easy_share=easy) == pytest.approx(naive(length, correct, group, easy))
+    assert punish(length, correct, group) == pytest.approx(naive(length, correct, group))
 
 
-def test_an_empty_batch_and_empty_responses_break_nothing() -> None:
-    assert punish([], [], []) == []
+def test_empty_responses_break_nothing() -> None:
     assert punish([0, 0], [1, 1]) == [0, 0]
-
-
-@pytest.mark.parametrize("easy", [0.5, 1.01, -1])
-def test_a_share_out_of_bounds_is_refused(easy: float) -> None:
-    with pytest.raises(ValueError, match=r"easy_share is .* but must be above 1/2"):
-        punish([1], [1], easy_share=easy)
-
-
-def test_shapes_that_disagree_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"must be \(N,\) alike"):
-        punish([1, 2], [1])

@@ -6,14 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
 from openrlhf_gtpo.batch.whole_batch import NotBinary
 from openrlhf_gtpo.controller.experience import ExperienceMaker, PolicyBroken, ShapingFailed
-from openrlhf_gtpo.controller.generator import Generator, GroupBroken, RewardsFailed
-from openrlhf_gtpo.controller.schedule import updates
+from openrlhf_gtpo.controller.generator import Generator
 from openrlhf_gtpo.glossary.entries import describe
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 
@@ -157,22 +155,34 @@ def rollout(seed: int = 0, groups: int = 6) -> list[dict[str, Any]]:
     return found
 
 
+class Step:
+    """Responses through OpenRLHF's splitting and our maker, up to the policy's updates."""
+
+    def __init__(
+        self,
+        args: SimpleNamespace,
+        responses: list[dict[str, Any]],
+        actor_logprob: float = -0.5,
+        decoded: list[int] | None = None,
+        step: int = 0,
+    ) -> None:
+        self.generator, self.maker = generator(args), maker(args, decoded)
+        self.maker.step = step
+        samples = [self.generator._process_response_into_experience(r, max_len=64) for r in responses]
+        self.experiences = self.maker.split_rollout_samples(samples)
+        for experience in self.experiences:
+            experience.action_log_probs = torch.full(experience.action_mask.shape, actor_logprob)
+            experience.kl = torch.zeros(experience.action_mask.shape)
+        self.experiences = self.maker.compute_advantages_and_returns(self.experiences)
+        self.metrics = self.maker.metrics
+
+
 def advantages_by_response(
-    args: SimpleNamespace,
-    responses: list[dict[str, Any]],
-    actor_logprob: float = -0.5,
-    decoded: list[int] | None = None,
+    args: SimpleNamespace, responses: list[dict[str, Any]], **options: Any
 ) -> list[torch.Tensor]:
-    """Through OpenRLHF's splitting and our maker: each response's advantages on its own tokens, in rollout order."""
-    generate, make = generator(args), maker(args, decoded)
-    samples = [generate._process_response_into_experience(r, max_len=64) for r in responses]
-    experiences = make.split_rollout_samples(samples)
-    for experience in experiences:
-        experience.action_log_probs = torch.full(experience.action_mask.shape, actor_logprob)
-        experience.kl = torch.zeros(experience.action_mask.shape)
-    experiences = make.compute_advantages_and_returns(experiences)
+    """Each response's advantages on its own tokens, in rollout order; ``options`` as for `Step`."""
     found: dict[int, torch.Tensor] = {}
-    for experience in experiences:
+    for experience in Step(args, responses, **options).experiences:
         assert experience.advantages.shape == experience.action_mask.shape
         assert experience.returns is None, "a critic alone reads them, and there is none"
         assert not {"entropy", "logprob"} & set(experience.info), "per-token tensors would break the actor's logging"
@@ -181,6 +191,13 @@ def advantages_by_response(
         for i, row in enumerate(experience.index):
             found[row] = experience.advantages[i][experience.action_mask[i].bool()]
     return [found[row] for row in range(len(responses))]
+
+
+def assert_close(found: list[torch.Tensor], expected: torch.Tensor) -> None:
+    """Each response's advantages are those of its row: (N, T) beginning with its tokens, or (N,) one for all."""
+    for row, values in enumerate(found):
+        wanted = expected[row].expand_as(values) if expected.dim() == 1 else expected[row][: len(values)]
+        assert torch.allclose(values, wanted, atol=1e-5), (row, values)
 
 
 def dense(responses: list[dict[str, Any]]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -210,8 +227,7 @@ def test_advantages_are_those_of_whole_groups_whatever_the_micro_batches(estimat
     expected = {"gtpo": gtpo, "grpo_s": grpo_s}[estimator](entropy, mask, correct, group).advantages
     found = advantages_by_response(arguments(estimator, **SPLITS[split]), responses)
     assert any(values.abs().sum() > 0 for values in found)
-    for row, values in enumerate(found):
-        assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5), (row, values)
+    assert_close(found, expected)
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -219,67 +235,38 @@ def test_group_norm_is_left_to_openrlhf(split: str) -> None:
     responses = rollout()
     found = advantages_by_response(arguments("group_norm", **SPLITS[split]), responses)
     scores = torch.tensor([r["scores"] for r in responses]).view(-1, G)
-    expected = ((scores - scores.mean(-1, keepdim=True)) / (scores.std(-1, keepdim=True) + 1e-9)).flatten()
-    for row, values in enumerate(found):
-        assert torch.allclose(values, expected[row].expand_as(values), atol=1e-5)
+    assert_close(found, ((scores - scores.mean(-1, keepdim=True)) / (scores.std(-1, keepdim=True) + 1e-9)).flatten())
 
 
-def test_the_overlong_penalty_moves_advantages_but_not_the_partition() -> None:
+PENALISED = [
+    # 12 tokens of 12 allowed, 8 expected: the whole buffer is exceeded, so the whole factor is subtracted.
+    ({"reward__overlong_buffer_len": 4.0, "reward__overlong_penalty_factor": 1.5}, [12, 4, 4, 4], 2, [-1.5, 0, 0, 0]),
+    # The first and third are truncated. A reward of 1 is halved, which subtracts 0.5; half of 0 is 0.
+    ({"reward__stop_properly_penalty_coef": 0.5}, [4, 4, 4, 4], 2, [-0.5, 0, 0, 0]),
+    # Easy: L = max((2 + 10) / 2, 14 / 3) = 6 over the correct responses; (10 - 6) / 12 is taken off the longest.
+    ({"shaping__grop": True}, [2, 2, 10, 12], 3, [0, 0, -1 / 3, 0]),
+]
+
+
+@pytest.mark.parametrize(("changes", "lengths", "correct", "penalty"), PENALISED)
+def test_a_length_penalty_moves_advantages_but_not_the_partition(
+    changes: dict[str, Any], lengths: list[int], correct: int, penalty: list[float]
+) -> None:
     """A correct response that is penalised below 0 stays among the correct ones: its tokens keep their positive
     share."""
-    responses = [
-        response("p", 3, [0.5] * 12, 1.0),
-        response("p", 3, [0.5] * 4, 1.0),
-        response("p", 3, [0.5] * 4, 0.0),
-        response("p", 3, [0.5] * 4, 0.0),
-    ]
-    args = arguments(reward__overlong_buffer_len=4.0, reward__overlong_penalty_factor=1.5)
-    found = advantages_by_response(args, responses)
-    entropy, mask = dense(responses)
-    correct, group = torch.tensor([True, True, False, False]), torch.zeros(4, dtype=torch.long)
-    # 12 tokens of 12 allowed, 8 expected: the whole buffer is exceeded, so the whole factor is subtracted.
-    penalty = torch.tensor([-1.5, 0.0, 0.0, 0.0])
-    expected = gtpo(entropy, mask, correct, group, penalty=penalty).advantages
-    for row, values in enumerate(found):
-        assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5)
+    responses = [response("p", 3, [0.5] * n, float(i < correct), truncated=i % 2 == 0) for i, n in enumerate(lengths)]
+    found = advantages_by_response(arguments(**changes), responses)
+    is_correct, group = torch.arange(4) < correct, torch.zeros(4, dtype=torch.long)
+    assert_close(found, gtpo(*dense(responses), is_correct, group, penalty=torch.tensor(penalty)).advantages)
     plain = advantages_by_response(arguments(), responses)
-    assert (found[0] < plain[0]).all()
-
-
-def test_a_truncated_response_is_penalised_as_openrlhf_does_it() -> None:
-    responses = [
-        response("p", 3, [0.5] * 4, 1.0, truncated=True),
-        response("p", 3, [0.5] * 4, 1.0),
-        response("p", 3, [0.5] * 4, 0.0, truncated=True),
-        response("p", 3, [0.5] * 4, 0.0),
-    ]
-    found = advantages_by_response(arguments(reward__stop_properly_penalty_coef=0.5), responses)
-    entropy, mask = dense(responses)
-    correct, group = torch.tensor([True, True, False, False]), torch.zeros(4, dtype=torch.long)
-    # A reward of 1 is halved, which subtracts 0.5; half of 0 is 0.
-    expected = gtpo(entropy, mask, correct, group, penalty=torch.tensor([-0.5, 0.0, 0.0, 0.0])).advantages
-    for row, values in enumerate(found):
-        assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5)
-
-
-def test_group_relative_overlong_punishment_enters_the_shaped_rewards() -> None:
-    responses = [response("p", 3, [0.5] * n, 1.0) for n in (2, 2, 10)] + [response("p", 3, [0.5] * 12, 0.0)]
-    found = advantages_by_response(arguments(shaping__grop=True), responses)
-    entropy, mask = dense(responses)
-    correct, group = torch.tensor([True, True, True, False]), torch.zeros(4, dtype=torch.long)
-    # Easy: L = max((2 + 10) / 2, 14 / 3) = 6 over the correct responses; (10 - 6) / 12 is taken off the longest.
-    expected = gtpo(entropy, mask, correct, group, penalty=torch.tensor([0.0, 0.0, -1 / 3, 0.0])).advantages
-    for row, values in enumerate(found):
-        assert torch.allclose(values, expected[row][mask[row].bool()], atol=1e-5)
+    assert all((found[i] < plain[i]).all() for i, taken in enumerate(penalty) if taken)
 
 
 def test_group_relative_overlong_punishment_reaches_openrlhfs_own_estimators() -> None:
     responses = [response("p", 3, [0.5] * n, 1.0) for n in (2, 2, 10)] + [response("p", 3, [0.5] * 12, 0.0)]
     found = advantages_by_response(arguments("group_norm", shaping__grop=True), responses)
     rewards = torch.tensor([1.0, 1.0, 2 / 3, 0.0])
-    expected = (rewards - rewards.mean()) / (rewards.std() + 1e-9)
-    for row, values in enumerate(found):
-        assert torch.allclose(values, expected[row].expand_as(values), atol=1e-5)
+    assert_close(found, (rewards - rewards.mean()) / (rewards.std() + 1e-9))
 
 
 @pytest.mark.parametrize("estimator", ["gtpo", "group_norm"])
@@ -298,41 +285,25 @@ def test_only_the_tokens_of_highest_entropy_in_the_whole_batch_learn(estimator: 
 
 
 def test_metrics_tell_the_classes_apart_and_count_uninformative_groups() -> None:
-    args, responses = arguments(), rollout()
-    make, generate = maker(args), generator(args)
-    samples = [generate._process_response_into_experience(r, max_len=64) for r in responses]
-    experiences = make.split_rollout_samples(samples)
-    for experience in experiences:
-        experience.action_log_probs = torch.full(experience.action_mask.shape, -0.75)
-    make.compute_advantages_and_returns(experiences)
+    responses = rollout()
+    step = Step(arguments(), responses, actor_logprob=-0.75)
+    metrics = step.metrics
     entropy, mask = dense(responses)
     correct = torch.tensor([r["scores"] == 1 for r in responses])
     right = mask.bool() & correct[:, None]
-    assert make.metrics["entropy/correct_token_mean"] == pytest.approx(entropy[right].mean().item(), abs=1e-6)
+    assert metrics["entropy/correct_token_mean"] == pytest.approx(entropy[right].mean().item(), abs=1e-6)
     per_response = [row[on].mean().item() for row, on in zip(entropy, mask.bool(), strict=True) if on.any()]
-    assert make.metrics["entropy/response_mean"] == pytest.approx(sum(per_response) / len(per_response), abs=1e-6)
-    assert make.metrics["entropy/token_q50"] == pytest.approx(entropy[mask.bool()].quantile(0.5).item(), abs=1e-6)
-    assert make.metrics["shaped_reward/wrong_max"] <= -1.0 <= 1.0 <= make.metrics["shaped_reward/correct_min"]
-    assert make.metrics["mismatch/logprob_gap"] == pytest.approx(0.25)
+    assert metrics["entropy/response_mean"] == pytest.approx(sum(per_response) / len(per_response), abs=1e-6)
+    assert metrics["entropy/token_q50"] == pytest.approx(entropy[mask.bool()].quantile(0.5).item(), abs=1e-6)
+    assert metrics["shaped_reward/wrong_max"] <= -1.0 <= 1.0 <= metrics["shaped_reward/correct_min"]
+    assert metrics["mismatch/logprob_gap"] == pytest.approx(0.25)
     # Groups 0..5 have 0, 1, 2, 3, 4, 0 correct responses of 4.
-    assert make.metrics["groups/all_wrong_share"] == pytest.approx(2 / 6)
-    assert make.metrics["groups/all_correct_share"] == pytest.approx(1 / 6)
-    assert make.metrics["groups/uninformative_share"] == pytest.approx(3 / 6)
-    assert make.metrics["rollout/pass_rate"] == pytest.approx(10 / 24)
-    assert generate.tally.metrics()["reward/wait_seconds_mean"] == pytest.approx(0.25)
-    assert generate.tally.metrics()["reward/wait_after_generation"] == pytest.approx(0.25)
-
-
-def measured(args: SimpleNamespace) -> tuple[dict[str, float], list[Experience]]:
-    """The metrics of a rollout batch, and its micro-batches."""
-    make, generate = maker(args), generator(args)
-    samples = [generate._process_response_into_experience(r, max_len=64) for r in rollout()]
-    experiences = make.split_rollout_samples(samples)
-    for experience in experiences:
-        experience.action_log_probs = torch.full(experience.action_mask.shape, -0.75)
-        experience.kl = torch.zeros(experience.action_mask.shape)
-    experiences = make.compute_advantages_and_returns(experiences)
-    return make.metrics, experiences
+    assert metrics["groups/all_wrong_share"] == pytest.approx(2 / 6)
+    assert metrics["groups/all_correct_share"] == pytest.approx(1 / 6)
+    assert metrics["groups/uninformative_share"] == pytest.approx(3 / 6)
+    assert metrics["rollout/pass_rate"] == pytest.approx(10 / 24)
+    assert step.generator.metrics()["reward/wait_seconds_mean"] == pytest.approx(0.25)
+    assert step.generator.metrics()["reward/wait_after_generation"] == pytest.approx(0.25)
 
 
 def with_rivals(estimator: str, **changes: Any) -> SimpleNamespace:
@@ -354,7 +325,7 @@ def with_rivals(estimator: str, **changes: Any) -> SimpleNamespace:
     ],
 )
 def test_a_rivals_own_metrics_are_logged_and_described(estimator: str, names: set[str]) -> None:
-    found, _ = measured(with_rivals(estimator, shaping__weights="shuffled"))
+    found = Step(with_rivals(estimator, shaping__weights="shuffled"), rollout()).metrics
     assert names <= set(found)
     for name in names:
         entry = describe(name)
@@ -370,9 +341,9 @@ def test_a_rivals_own_metrics_are_logged_and_described(estimator: str, names: se
     ],
 )
 def test_the_whole_batchs_numbers_go_to_the_loss_with_every_response(estimator: str, names: set[str]) -> None:
-    _, experiences = measured(with_rivals(estimator, rollout__micro_batch_size=3))
+    step = Step(with_rivals(estimator, rollout__micro_batch_size=3), rollout())
     for name in names:
-        values = torch.cat([experience.info[name] for experience in experiences])
+        values = torch.cat([experience.info[name] for experience in step.experiences])
         assert values.shape == (24,)
         assert values.unique().numel() == 1
         assert describe(name) is not None
@@ -381,12 +352,7 @@ def test_the_whole_batchs_numbers_go_to_the_loss_with_every_response(estimator: 
 def test_a_shuffle_is_another_one_at_each_step_and_the_same_when_the_step_is_repeated() -> None:
     def advantages(step: int, seed: int = 42) -> torch.Tensor:
         args = arguments(shaping__weights="shuffled", train__seed=seed, rollout__micro_batch_size=24)
-        make, generate = maker(args), generator(args)
-        make.step = step
-        samples = [generate._process_response_into_experience(r, max_len=64) for r in rollout()]
-        (experience,) = make.split_rollout_samples(samples)
-        experience.action_log_probs = torch.full(experience.action_mask.shape, -0.5)
-        (experience,) = make.compute_advantages_and_returns([experience])
+        (experience,) = Step(args, rollout(), step=step).experiences
         return experience.advantages
 
     assert torch.equal(advantages(3), advantages(3))
@@ -395,8 +361,8 @@ def test_a_shuffle_is_another_one_at_each_step_and_the_same_when_the_step_is_rep
 
 
 def test_openrlhfs_own_gspo_has_our_metrics() -> None:
-    plain, _ = measured(arguments("group_norm"))
-    gspo, _ = measured(arguments("group_norm", actor__policy_loss_type="gspo"))
+    plain = Step(arguments("group_norm"), rollout()).metrics
+    gspo = Step(arguments("group_norm", actor__policy_loss_type="gspo"), rollout()).metrics
     timeless = {name: value for name, value in gspo.items() if name != "shaping/seconds"}
     assert timeless == {name: value for name, value in plain.items() if name != "shaping/seconds"}
     assert {"entropy/token_mean", "advantage/correct_mean", "rollout/pass_rate"} <= set(gspo)
@@ -453,159 +419,3 @@ def test_an_impossible_entropy_stops_training_with_a_sentence() -> None:
 def test_log_probabilities_that_are_no_numbers_stop_training_before_the_weights_are_spoiled(estimator: str) -> None:
     with pytest.raises(PolicyBroken, match="log-probabilities of step 0's responses are NaN"):
         advantages_by_response(arguments(estimator), rollout(), actor_logprob=float("nan"))
-
-
-# ── groups that lost a reward ──
-
-
-class Rollouts:
-    """Stands in for the vLLM engines: OpenRLHF's `_generate_vllm` asks Ray for responses, which are these."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, args: SimpleNamespace, batches: list[list[dict[str, Any]]]):
-        self.asked: list[int] = []
-        self.generator = generator(args)
-        self.batches = iter(batches)
-        monkeypatch.setattr(SamplesGenerator, "_generate_vllm", lambda generator, **kwargs: self.generate(**kwargs))
-
-    def generate(self, dataloader_iter: Any, num_prompts: int, dynamic_filtering: Any, **kwargs: Any) -> Any:
-        self.asked.append(num_prompts)
-        batch = next(self.batches)
-        samples = [self.generator._process_response_into_experience(r, **kwargs) for r in batch]
-        return samples, num_prompts, False
-
-    def run(self, num_prompts: int) -> tuple[list[Experience], int, bool]:
-        return self.generator._generate_vllm(
-            dataloader_iter=None, num_prompts=num_prompts, dynamic_filtering=False, max_len=64
-        )
-
-
-def failed(prompt: str) -> list[dict[str, Any]]:
-    group = [response(prompt, 3, [0.5] * 4, 1.0) for _ in range(G)]
-    group[2].update(reward=None, scores=None, reward_error="http://127.0.0.1:1 is gone.")
-    return group
-
-
-def whole(prompt: str) -> list[dict[str, Any]]:
-    return [response(prompt, 3, [0.5] * 4, 1.0) for _ in range(G)]
-
-
-def test_a_group_that_lost_a_reward_is_dropped_and_another_prompt_takes_its_place(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    rollouts = Rollouts(monkeypatch, arguments(), [whole("a") + failed("b") + whole("c"), failed("d"), whole("e")])
-    samples, consumed, _ = rollouts.run(3)
-    assert [sample.prompts[0] for sample in samples] == ["a"] * G + ["c"] * G + ["e"] * G
-    assert rollouts.asked == [3, 1, 1]
-    assert consumed == 5, "every prompt that was drawn is accounted for"
-    assert rollouts.generator.tally.metrics()["reward/dropped_groups"] == 2
-    assert rollouts.generator.tally.metrics()["reward/failed_responses"] == 2
-    assert all(sample.rewards is not None for sample in samples)
-
-
-def test_training_goes_on_with_a_smaller_batch_when_replacements_fail_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    rollouts = Rollouts(monkeypatch, arguments(), [whole("a") + failed("b"), failed("c"), failed("d"), failed("e")])
-    samples, consumed, _ = rollouts.run(2)
-    assert [sample.prompts[0] for sample in samples] == ["a"] * G
-    assert consumed == 5
-
-
-def test_a_smaller_batch_still_fills_whole_optimiser_updates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of three groups that are left, an update of two takes two: a rest would shift gradient accumulation for good."""
-    batches = [whole("a") + whole("b") + whole("c") + failed("d"), failed("e"), failed("f"), failed("g")]
-    rollouts = Rollouts(monkeypatch, arguments(train__batch_size=2 * G), batches)
-    samples, *_ = rollouts.run(4)
-    assert [sample.prompts[0] for sample in samples] == ["a"] * G + ["b"] * G
-    assert rollouts.generator.tally.metrics()["reward/dropped_groups"] == 5, "four failed and one was left over"
-
-
-@pytest.mark.parametrize("remote_url", [["http://127.0.0.1:1"], None])
-def test_the_last_batch_of_a_data_set_fills_whole_optimiser_updates_too(
-    monkeypatch: pytest.MonkeyPatch, remote_url: list[str] | None
-) -> None:
-    """Dynamic filtering had no prompt left to replace the fourth: two ranks would get two groups and one."""
-    args = arguments(train__batch_size=2 * G, reward__remote_url=remote_url)
-    rollouts = Rollouts(monkeypatch, args, [whole("a") + whole("b") + whole("c")])
-    samples, *_ = rollouts.run(4)
-    assert [sample.prompts[0] for sample in samples] == ["a"] * G + ["b"] * G
-
-
-def test_training_stops_with_one_sentence_when_a_whole_rollout_batch_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    rollouts = Rollouts(monkeypatch, arguments(), [failed("a") + failed("b")])
-    with pytest.raises(RewardsFailed, match=r"whole rollout batch \(8 responses\).*http://127.0.0.1:1 is gone\."):
-        rollouts.run(2)
-
-
-def test_on_failure_stop_stops_at_the_first_reward_that_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    rollouts = Rollouts(monkeypatch, arguments(reward__on_failure="stop"), [whole("a") + failed("b")])
-    with pytest.raises(RewardsFailed, match=r"--reward.on_failure is stop: http://127.0.0.1:1 is gone\."):
-        rollouts.run(2)
-
-
-def test_an_evaluation_has_no_prompts_to_spare(monkeypatch: pytest.MonkeyPatch) -> None:
-    args = arguments(vllm=SimpleNamespace(enable_sleep=False), rollout__batch_size=2)
-    rollouts = Rollouts(monkeypatch, args, [whole("a") + failed("b")])
-    rollouts.generator.eval_dataloader = [0]
-    monkeypatch.setattr(
-        SamplesGenerator,
-        "_generate_vllm",
-        lambda generator, **kwargs: (*rollouts.generate(**kwargs)[:2], True),
-    )
-    samples = rollouts.generator.generate_eval_samples(max_len=64)
-    assert [sample.prompts[0] for sample in samples] == ["a"] * G
-    assert rollouts.asked == [2]
-
-
-def test_responses_of_different_prompts_are_never_taken_for_a_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    mixed = whole("a")[:3] + whole("b")[:1]
-    with pytest.raises(GroupBroken, match="are not 4 responses to one prompt"):
-        Rollouts(monkeypatch, arguments(), [mixed]).run(1)
-
-
-def test_a_log_that_only_some_responses_have_is_left_out_instead_of_crashing(monkeypatch: pytest.MonkeyPatch) -> None:
-    batch = whole("a")
-    batch[1]["extra_logs"] = {"format": 1.0}
-    samples, *_ = Rollouts(monkeypatch, arguments(), [batch]).run(1)
-    assert all("format" not in sample.info for sample in samples)
-    Experience.concat_experiences(samples, 0)
-
-
-def batches(monkeypatch: pytest.MonkeyPatch, args: SimpleNamespace, first: int = 0) -> list[tuple[int, bool]]:
-    """What OpenRLHF's loop is told until it is told that the prompts are used up; there are ten batches of them."""
-    made = iter(range(10))
-    four = [SimpleNamespace(info={})] * 4
-    monkeypatch.setattr(SamplesGenerator, "generate_samples", lambda self: (four, None, 1, next(made) == 9))
-    generate = generator(args)
-    generate._sample_buffer = []
-    generate.steps = first
-    told = []
-    while not told or not told[-1][1]:
-        samples, _, _, exhausted = generate.generate_samples()
-        told.append((len(samples), exhausted))
-    assert generate.generate_samples() == ([], None, 0, True), "and so for every later episode"
-    return told
-
-
-def test_max_steps_ends_training_after_so_many_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert batches(monkeypatch, arguments(train__max_steps=3)) == [(4, False), (4, False), (4, True)]
-
-
-def test_the_steps_before_a_resumption_count_for_max_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert batches(monkeypatch, arguments(train__max_steps=3), first=2) == [(4, True)]
-    assert batches(monkeypatch, arguments(train__max_steps=3), first=3) == [(0, True)]
-
-
-@pytest.mark.parametrize(
-    ("most", "expected"),
-    # 100 updates are possible; 5 steps of 8 prompts x 4 responses in updates of 16 for 2 epochs are 20.
-    [(None, 100), (5, 20), (1000, 100)],
-)
-def test_the_learning_rate_is_laid_out_over_the_steps_that_will_be_made(most: int | None, expected: int) -> None:
-    args = arguments(train__max_steps=most, train__batch_size=16, train__max_epochs=2, rollout__batch_size=8)
-    assert updates(args, 100) == expected
-
-
-def test_a_service_that_refuses_whatever_it_is_asked_stops_the_run_before_groups_are_lost() -> None:
-    refused = response("p", 2, [0.5, 0.5], None, error="The reward server refused the request with HTTP 401.")
-    refused["reward_refused"] = True
-    with pytest.raises(RewardsFailed, match="so training stops: The reward server refused the request with HTTP 401"):
-        generator(arguments())._process_response_into_experience(refused, max_len=64)

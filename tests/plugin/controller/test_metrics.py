@@ -102,20 +102,3 @@ def test_agree_with_loops(batch: dict[str, Any]) -> None:
     assert bool(of_groups) == (batch["correct"] is not None)
     for name, value in expected.items():
         assert found[name] == pytest.approx(value, abs=1e-5), name
-
-
-def test_tokens_that_learn_against_their_response_s_verdict_are_counted_among_their_class() -> None:
-    # Correct responses have tokens with 1, -1 and 0, of which one is below 0; wrong ones 1, 2, 0 and -3, of which two
-    # are above. What stands off the mask counts nowhere.
-    found = rollout_metrics(
-        entropy=torch.ones(4, 2),
-        mask=torch.tensor([[1, 1], [1, 0], [1, 1], [1, 1]]),
-        correct=torch.tensor([True, True, False, False]),
-        group=torch.tensor([0, 1, 0, 1]),
-        advantages=torch.tensor([[1.0, -1.0], [0.0, -9.0], [1.0, 2.0], [0.0, -3.0]]),
-        shaped_rewards=None,
-        rollout_logprob=torch.zeros(4, 2),
-        actor_logprob=torch.zeros(4, 2),
-    )
-    assert found["advantage/correct_negative_share"] == pytest.approx(1 / 3)
-    assert found["advantage/wrong_positive_share"] == 2 / 4

@@ -9,8 +9,8 @@ import torch
 from flash_attn.bert_padding import pad_input, unpad_input
 from hypothesis import given
 from hypothesis import strategies as st
-from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from ...small_models import small_qwen2
 from ..ranks import run
 
 SCRIPT = Path(__file__).with_name("packed_or_padded.py")
@@ -25,11 +25,8 @@ def computed(how: str, model: Path, folder: Path, ranks: int = 1) -> dict[str, A
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random Qwen2 with fewer key heads than heads, as the real ones have."""
-    torch.manual_seed(0)
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 2}
-    config = Qwen2Config(vocab_size=512, hidden_size=32, intermediate_size=64, initializer_range=0.3, **heads)
     folder = tmp_path_factory.mktemp("model")
-    Qwen2ForCausalLM(config).to(torch.float32).save_pretrained(folder)
+    small_qwen2(hidden_size=32, num_attention_heads=4).save_pretrained(folder)
     return folder
 
 

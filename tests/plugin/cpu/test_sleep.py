@@ -8,7 +8,7 @@ import pytest
 import torch
 from openrlhf.trainer.ray.vllm_worker_wrap import WorkerWrap
 
-from openrlhf_gtpo.cpu import ipc, rehearsal, sleep
+from openrlhf_gtpo.cpu import rehearsal, sleep, weight_sync
 
 
 class Worker:
@@ -65,7 +65,7 @@ def test_openrlhfs_own_method_gives_the_engine_the_weight_of_its_gpu(
     dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ):
     weights = {gpu: torch.randn(3, 5).to(dtype) for gpu in ("node1:0", "node2:0")}
-    handles = pickle.loads(pickle.dumps({gpu: ipc._handle(weight) for gpu, weight in weights.items()}))
+    handles = pickle.loads(pickle.dumps({gpu: weight_sync.handle(weight) for gpu, weight in weights.items()}))
     monkeypatch.setenv(sleep.NAME, "node2:0")
     monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
     received: list[tuple[str, torch.Tensor]] = []
@@ -75,7 +75,7 @@ def test_openrlhfs_own_method_gives_the_engine_the_weight_of_its_gpu(
         model_runner=SimpleNamespace(model=SimpleNamespace(load_weights=lambda weights: received.extend(weights))),
     )
 
-    with ipc.received(handles):
+    with weight_sync.received(handles):
         WorkerWrap.update_weight_cuda_ipc(worker, "a.weight", dtype, (3, 5), ipc_handles=handles)
 
     ((name, weight),) = received

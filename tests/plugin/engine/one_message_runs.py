@@ -1,4 +1,5 @@
-"""Runs real engines, vLLM's own and one that sends one message a request; test_one_message.py reads what they gave.
+"""Runs real engines that send one message a request, and vLLM's own beside them; test_one_message.py reads what they
+gave.
 
     python one_message_runs.py PART MODEL ANSWER
 
@@ -217,8 +218,8 @@ class Asked:
         return task
 
 
-async def in_two_processes(model: str, extra: dict[str, Any]) -> dict[str, Any]:
-    arguments = vllm.AsyncEngineArgs(model, disable_log_stats=False, **(ENGINE | extra))
+async def in_two_processes(model: str) -> dict[str, Any]:
+    arguments = vllm.AsyncEngineArgs(model, disable_log_stats=False, **(ENGINE | one_message.switch_on()))
     llm = vllm.AsyncLLMEngine.from_engine_args(arguments)
     asked, found = Asked(llm), {}
     vocabulary = llm.model_config.get_vocab_size()
@@ -226,19 +227,14 @@ async def in_two_processes(model: str, extra: dict[str, Any]) -> dict[str, Any]:
         # Every kind of output at once.
         kinds = [RequestOutputKind.FINAL_ONLY, RequestOutputKind.DELTA, RequestOutputKind.CUMULATIVE]
         several = await asyncio.gather(*(asked.all_outputs(kind.name, kind) for kind in kinds))
+        # Only a delta's outputs add up.
+        parts = [[one.outputs[0] for one in (seen if seen is several[1] else seen[-1:])] for seen in several]
         found["kinds"] = [
             {
-                "tokens": [*several[0][-1].outputs[0].token_ids],
-                "entropies": vllm_entropy.entropies(several[0][-1].outputs[0]),
-            },
-            {
-                "tokens": [token for output in several[1] for token in output.outputs[0].token_ids],
-                "entropies": [value for output in several[1] for value in vllm_entropy.entropies(output.outputs[0])],
-            },
-            {
-                "tokens": [*several[2][-1].outputs[0].token_ids],
-                "entropies": vllm_entropy.entropies(several[2][-1].outputs[0]),
-            },
+                "tokens": [token for part in kind for token in part.token_ids],
+                "entropies": [value for part in kind for value in vllm_entropy.entropies(part)],
+            }
+            for kind in parts
         ]
         found["messages"] = {kind.name: asked.messages[kind.name] for kind in kinds}
         whole = found["kinds"][0]
@@ -295,11 +291,7 @@ async def in_two_processes(model: str, extra: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     part, model, answer = sys.argv[1:]
-    if part == "in one process":
-        found = in_one_process(model)
-    else:
-        found = {"vllm": asyncio.run(in_two_processes(model, {}))}
-        found["one message"] = asyncio.run(in_two_processes(model, one_message.switch_on()))
+    found = in_one_process(model) if part == "in one process" else asyncio.run(in_two_processes(model))
     Path(answer).write_text(json.dumps(found), encoding="utf-8")
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -9,10 +10,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from vllm.logprobs import FlatLogprobs
 
+from openrlhf_gtpo.engine.one_message.front_end import ArrayLogprobs
 from openrlhf_gtpo.vllm_entropy import (
     STATISTICS,
     EntropyMissing,
@@ -248,87 +251,84 @@ def test_a_request_that_did_not_ask_is_told_how_to() -> None:
         entropies(SimpleNamespace(token_ids=[1], logprobs=None))
 
 
-@pytest.mark.parametrize(
-    "entries",
-    [{7: -0.1}, {7: -0.1, 3: -2.0}, {7: -0.1, 3: 1.0, 4: 1.0}],
-    ids=["only the sampled token", "a log-probability", "two others"],
-)
-def test_whatever_is_not_one_entropy_per_token_is_refused(entries: dict[int, float]) -> None:
-    logprobs = [{token: SimpleNamespace(logprob=value) for token, value in entries.items()}]
-    with pytest.raises(EntropyMissing, match="without entropies"):
-        entropies(SimpleNamespace(token_ids=[7], logprobs=logprobs))
+Entries = list[list[tuple[int, float]]]
+"""Of each token: its own id and log-probability, then those beside it."""
 
 
-def flat(*positions: dict[int, float]) -> FlatLogprobs:
+def as_objects(given: Entries) -> Any:
+    return [{token: SimpleNamespace(logprob=value) for token, value in entries} for entries in given]
+
+
+def flat(given: Entries) -> FlatLogprobs:
     """vLLM's own container, filled as vLLM fills it."""
     found = FlatLogprobs()
-    for entries in positions:
-        found.append_fast(list(entries), list(entries.values()), itertools.repeat(1), itertools.repeat(None))
+    for entries in given:
+        tokens, values = zip(*entries, strict=True)
+        found.append_fast(list(tokens), list(values), itertools.repeat(1), itertools.repeat(None))
     return found
 
 
-def test_flat_log_probabilities_are_read_like_others() -> None:
-    completion = SimpleNamespace(token_ids=[7, 0], logprobs=flat({7: -0.1, 0: 0.5}, {0: -0.2, 1: 0.75}))
-    assert entropies(completion) == [0.5, 0.75]
-    assert logprobs(completion) == [-0.1, -0.2]
+def at_once(given: Entries) -> ArrayLogprobs:
+    """As they come in one message."""
+    table = np.asarray(given).reshape(len(given), -1, 2)
+    return ArrayLogprobs(table[..., 0].astype(np.int64), table[..., 1], np.ones(len(given)))
+
+
+FORMS = pytest.mark.parametrize("form", [as_objects, flat, at_once])
+
+
+@FORMS
+def test_statistics_are_read_in_the_order_asked_for_whatever_holds_them(form: Any) -> None:
+    one = SimpleNamespace(token_ids=[7, 0], logprobs=form([[(7, -0.1), (0, 0.5)], [(0, -0.2), (1, 0.0)]]))
+    assert entropies(one) == [0.5, 0.0]
+    assert logprobs(one) == [-0.1, -0.2]
+    two = form([[(7, -0.1), (0, 0.5), (1, 0.25)], [(0, -0.2), (1, 0.75), (2, 0.125)]])
+    completion = SimpleNamespace(token_ids=[7, 0], logprobs=two)
+    found = statistics(completion, ["entropy", "collision_probability"])
+    assert found == {"entropy": [0.5, 0.75], "collision_probability": [0.25, 0.125]}
+    assert list(statistics(completion, ["min_entropy", "entropy"])) == ["min_entropy", "entropy"]
+    with pytest.raises(EntropyMissing, match=r"without min_entropy: .* \*\*engine_kwargs\(\['min_entropy'\]\)"):
+        statistics(completion, "min_entropy")
+
+
+NOT_ENTROPIES: dict[str, Entries] = {
+    "only the sampled tokens": [[(7, -0.1)], [(0, -0.2)]],
+    "a log-probability": [[(7, -0.1), (3, 1.0)], [(0, -0.2), (1, -1.0)]],
+    "two others": [[(7, -0.1), (3, 1.0), (4, 1.0)], [(0, -0.2), (1, 0.5), (2, 0.5)]],
+    "another token": [[(8, -0.1), (3, 0.5)], [(0, -0.2), (1, 0.5)]],
+    "too few": [[(7, -0.1), (3, 0.5)]],
+    # Without the hook the most likely token comes twice, and a probability of 1 has a log-probability of 0.
+    "the sampled token twice": [[(7, 0.0), (7, 0.0)], [(0, -0.2), (1, 0.5)]],
+}
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("form", "given"),
+    # vLLM's dictionaries are by token, one for each.
     [
-        flat({7: -0.1}, {0: -0.2}),
-        flat({7: -0.1, 3: -2.0}, {0: -0.2, 1: -1.0}),
-        flat({7: -0.1, 3: 1.0, 4: 1.0}, {0: -0.2, 1: 0.5, 2: 0.5}),
-        flat({8: -0.1, 3: 0.5}, {0: -0.2, 1: 0.5}),
-        flat({7: -0.1, 3: 0.5}),
+        (form, given)
+        for form in (as_objects, flat, at_once)
+        for given in NOT_ENTROPIES
+        if form is not as_objects or given not in ("another token", "too few")
     ],
-    ids=["only the sampled tokens", "log-probabilities", "two others", "another token", "too few"],
 )
-def test_flat_log_probabilities_without_one_entropy_per_token_are_refused(given: FlatLogprobs) -> None:
+def test_whatever_is_not_one_entropy_per_token_is_refused(form: Any, given: str) -> None:
     with pytest.raises(EntropyMissing, match="without entropies"):
-        entropies(SimpleNamespace(token_ids=[7, 0], logprobs=given))
+        entropies(SimpleNamespace(token_ids=[7, 0], logprobs=form(NOT_ENTROPIES[given])))
 
 
-@pytest.mark.parametrize("as_objects", [False, True])
-def test_logits_that_are_no_numbers_are_called_so_and_not_a_missing_hook(as_objects: bool) -> None:
-    positions = [{7: -0.1, 3: 0.5}, {0: float("nan"), 1: float("nan")}]
-    objects = [{t: SimpleNamespace(logprob=value) for t, value in entries.items()} for entries in positions]
-    given = objects if as_objects else flat(*positions)
-    with pytest.raises(EntropyMissing) as told:
+@FORMS
+def test_logits_that_are_no_numbers_are_called_so_and_not_a_missing_hook(form: Any) -> None:
+    given = form([[(7, -0.1), (3, 0.5)], [(0, math.nan), (1, math.nan)]])
+    with pytest.raises(EntropyMissing, match=r"^Token 2 of 2 has no entropy: vLLM sampled it from logits") as told:
         entropies(SimpleNamespace(token_ids=[7, 0], logprobs=given))
-    assert str(told.value).startswith("Token 2 of 2 has no entropy: vLLM sampled it from logits that are NaN or infin")
     assert "engine_kwargs" not in str(told.value)
-
-
-def test_the_most_likely_token_that_was_sampled_does_not_pass_for_an_entropy() -> None:
-    """Without the hook it comes twice, and a probability of 1 has a log-probability of 0."""
-    given = FlatLogprobs()
-    given.append_fast([7, 7], [0.0, 0.0], itertools.repeat(1), itertools.repeat(None))
-    with pytest.raises(EntropyMissing, match="without entropies"):
-        entropies(SimpleNamespace(token_ids=[7], logprobs=given))
-
-
-def test_several_statistics_are_read_in_the_order_asked_for_flat_or_not() -> None:
-    positions = [{7: -0.1, 0: 0.5, 1: 0.25}, {0: -0.2, 1: 0.75, 2: 0.125}]
-    objects = [{t: SimpleNamespace(logprob=value) for t, value in entries.items()} for entries in positions]
-    for given in (flat(*positions), objects):
-        completion = SimpleNamespace(token_ids=[7, 0], logprobs=given)
-        found = statistics(completion, ["entropy", "collision_probability"])
-        assert found == {"entropy": [0.5, 0.75], "collision_probability": [0.25, 0.125]}
-        assert list(statistics(completion, ["min_entropy", "entropy"])) == ["min_entropy", "entropy"]
-        with pytest.raises(EntropyMissing, match=r"without min_entropy: .* \*\*engine_kwargs\(\['min_entropy'\]\)"):
-            statistics(completion, "min_entropy")
 
 
 def test_a_response_without_tokens_has_no_statistics() -> None:
     for given in (FlatLogprobs(), []):
         completion = SimpleNamespace(token_ids=[], logprobs=given)
         assert statistics(completion, STATISTICS) == {name: [] for name in STATISTICS}
-
-
-def test_an_entropy_of_exactly_zero_is_an_entropy() -> None:
-    logprobs = [{7: SimpleNamespace(logprob=0.0), 0: SimpleNamespace(logprob=0.0)}]
-    assert entropies(SimpleNamespace(token_ids=[7], logprobs=logprobs)) == [0.0]
 
 
 def test_the_settings_are_those_that_the_documentation_names() -> None:

@@ -15,7 +15,7 @@ from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
 from openrlhf_gtpo.controller.generator import Generator
 from openrlhf_gtpo.guide.batch import GuidedBatch
-from openrlhf_gtpo.guide.groups import MARKS, Guide
+from openrlhf_gtpo.guide.groups import MARKS
 
 from ..controller.test_experience import arguments, response
 
@@ -127,18 +127,18 @@ def generator(args: SimpleNamespace, source: Any, engines: Sequence[Engine] = ()
     new = Generator.like(SamplesGenerator(SimpleNamespace(args=args), data, None, None, list(engines)))
     for transformation in new.transformations:
         if isinstance(transformation, GuidedBatch):
-            transformation.guide = Guide(args.plugin.guide, source, args)
+            transformation.source = source
     return new
 
 
-def guide_in(generate: Any) -> Guide:
+def guide_in(generate: Any) -> GuidedBatch:
     """The guide of a generator."""
-    (guided_batch,) = (one for one in generate.transformations if isinstance(one, GuidedBatch))
-    return guided_batch.guide
+    (guide,) = (one for one in generate.transformations if isinstance(one, GuidedBatch))
+    return guide
 
 
 def joined(args: SimpleNamespace, groups: Sequence[list[Any]], guide: dict[str, Any]) -> tuple[list[Experience], Any]:
-    """The rollout batch of these groups, with what a guide says to their prompts."""
+    """The rollout batch of these groups, with what a guide says to their prompts, and the guide, if there is one."""
     generate = generator(args, TableSource(guide))
     samples = []
     for group in groups:
@@ -146,7 +146,9 @@ def joined(args: SimpleNamespace, groups: Sequence[list[Any]], guide: dict[str, 
         scores = [one["scores"] for one in group]
         if not args.algo.dynamic_filtering_enable or 0 < sum(scores) < len(scores):
             samples += own
-    found = guide_in(generate).join(samples, [], lambda one: generate._experience_of(one, max_len=MAX_LEN))
+    if args.plugin.guide is None:
+        return samples, None
+    found = guide_in(generate).after_generation(samples, [], lambda one: generate._experience_of(one, max_len=MAX_LEN))
     return found, guide_in(generate)
 
 

@@ -142,10 +142,9 @@ def test_a_group_of_the_policy_that_lost_a_reward_is_not_asked_for() -> None:
 
 
 def test_an_evaluation_asks_no_guide() -> None:
-    generate = generator(guided(), TableSource({}))
-    generate._evaluating = True
-    for one in said("a", MIXED):
-        generate._process_response_into_experience(one, max_len=MAX_LEN)
+    generate = generator(guided(), TableSource({}), [Engine({"a": said("a", MIXED)})])
+    generate.eval_dataloader = [(None, ["a"], ["7"], [None])]
+    assert len(generate.generate_eval_samples(max_len=MAX_LEN)) == G
     assert guide_in(generate).source.asked == []
 
 
@@ -160,13 +159,13 @@ def test_groups_that_wait_for_a_later_step_keep_their_answers_until_then() -> No
         generate._process_response_into_experience(one, max_len=MAX_LEN)
         for one in said("a", MIXED) + said("b", WRONG) + said("c", MIXED)
     ]
-    now = guide_in(generate).join(own[:G], own[G:], experience_of)
+    now = guide_in(generate).after_generation(own[:G], own[G:], experience_of)
     assert {sample.prompts[0] for sample in now} == {"a"}
     assert guide_in(generate).tally.asked == 1
-    later = guide_in(generate).join(own[G:], [], experience_of)
+    later = guide_in(generate).after_generation(own[G:], [], experience_of)
     assert [(sample.prompts[0], marks(sample)[1]) for sample in later] == [("c", 0)] * (G + 1) + [("b", 1)] * (G + 1)
     assert guide_in(generate).source.asked == ["a", "b", "c"], "nobody is asked twice"
-    assert guide_in(generate).join([], [], experience_of) == [], "nothing is left over"
+    assert guide_in(generate).after_generation([], [], experience_of) == [], "nothing is left over"
 
 
 # ── engines that sleep ──
@@ -386,7 +385,10 @@ def test_however_openrlhf_drops_keeps_copies_and_reorders_groups_each_gets_the_a
     def experience_of(one: dict[str, Any]) -> Experience:
         return generate._experience_of(one, max_len=MAX_LEN)
 
-    batches = [guide_in(generate).join(now, later, experience_of), guide_in(generate).join(later, [], experience_of)]
+    batches = [
+        guide_in(generate).after_generation(now, later, experience_of),
+        guide_in(generate).after_generation(later, [], experience_of),
+    ]
 
     for fate, batch in zip(("now", "later"), batches, strict=True):
         found: dict[int, list[Experience]] = {}

@@ -1,5 +1,6 @@
 """LUFFY's shaped ratio on the guide's tokens, around OpenRLHF's own loss and GRPO-S's, against a plain loop."""
 
+import functools
 from collections.abc import Callable
 from math import exp, fsum
 from typing import Any
@@ -14,6 +15,8 @@ from openrlhf_gtpo.guide.loss import ShapedGuideLoss
 from openrlhf_gtpo.policy.actor import PolicyTrainer
 from openrlhf_gtpo.policy.covariance_loss import KLCovLoss
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
+
+from ..algorithms.naive_mixed_policy import clipped_objective
 
 F64 = torch.float64
 LOW, HIGH, GAMMA = 0.2, 0.28, 0.1
@@ -50,8 +53,7 @@ def ratios(log_probs: torch.Tensor, old: torch.Tensor) -> list[list[float]]:
     return found
 
 
-def clipped(ratio: float, advantage: float) -> float:
-    return min(ratio * advantage, min(max(ratio, 1 - LOW), 1 + HIGH) * advantage)
+clipped = functools.partial(clipped_objective, low=LOW, high=HIGH)
 
 
 def by_token(found: list[list[float]]) -> float:
@@ -153,7 +155,7 @@ def test_before_every_step_the_loss_is_told_which_responses_are_the_guides(monke
     monkeypatch.setattr(ActorPPOTrainer, "training_step", training_step)
     trainer = object.__new__(PolicyTrainer)
     trainer.actor_loss_fn = ShapedGuideLoss(PolicyLoss(**CLIP), GAMMA)
-    trainer.entropy_bonus = None
+    trainer.update_parts = []
     ones, share = torch.ones(3, 4), torch.tensor([0.0, 1.0, 1.0])
     items = split_experience_batch(Experience(sequences=ones, attention_mask=ones, info={"guide/share": share}))
     for rows in ([0, 1], [2], [0]):  # as the replay buffer batches them

@@ -22,7 +22,7 @@ from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 from ..algorithms.naive_mixed_policy import clipped_objective, naive_group_norm, naive_objective
 from ..controller.test_experience import maker, response
 from ..naive_shaping import naive_grpo_s, naive_gtpo
-from .tables import MAX_LEN, TableSource, generator, guide_in, guided, joined, marks, said, without_ray
+from .tables import guided, joined, marks, said, without_ray
 
 LOW, HIGH = 0.2, 0.28
 BOTH = ["all", "zero_reward"]
@@ -250,29 +250,15 @@ def test_a_response_without_tokens_is_counted_nowhere() -> None:
 # ── without responses of the guide ──
 
 
-def plain(args: SimpleNamespace, groups: Sequence[list[Any]]) -> tuple[list[Experience], ExperienceMaker]:
-    """As the run without a guide goes, whose generator joins nothing."""
-    generate = generator(args, TableSource({}))
-    samples = [generate._process_response_into_experience(one, max_len=MAX_LEN) for group in groups for one in group]
-    responses = {one["label"]: one for group in groups for one in group}
-    if args.plugin.guide is not None:
-        samples = guide_in(generate).join(samples, [], None)
-    make = maker(args)
-    experiences = make.split_rollout_samples(samples)
-    for experience in experiences:
-        experience.action_log_probs = placed(experience, responses, "old").float()
-        experience.kl = torch.zeros(experience.action_mask.shape)
-    return make.compute_advantages_and_returns(experiences), make
-
-
 @pytest.mark.parametrize("micro", [1, 3])
 @ESTIMATORS
 def test_without_responses_of_the_guide_it_is_bit_for_bit_the_run_without_one(estimator: str, micro: int) -> None:
     groups, _ = both_batches()
     kinds = {"estimator": estimator, "rollout__micro_batch_size": micro}
-    without, no_guide = plain(guided(model=None, **kinds), groups)
-    zero, zero_samples = plain(guided(guide__samples=0, **kinds), groups)
-    silent, silent_guide = plain(guided(**kinds), groups)
+    no_guide, no_samples, silent_guide = (
+        Batch(guided(**kinds, **changes), groups, {}) for changes in ({"model": None}, {"guide__samples": 0}, {})
+    )
+    without, zero, silent = (batch.experiences for batch in (no_guide, no_samples, silent_guide))
     assert not set(MARKS) & set(without[0].info) | set(MARKS) & set(zero[0].info)
     assert "guide/share" in silent[0].info, "a guide is there, but says nothing"
     assert any(experience.advantages.abs().sum() > 0 for experience in without)
@@ -289,10 +275,11 @@ def test_without_responses_of_the_guide_it_is_bit_for_bit_the_run_without_one(es
         torch.testing.assert_close(one.info["group_reward_std"], third.info["group_reward_std"])
         assert one.rollout_log_probs is third.rollout_log_probs is None
         assert set(third.info) - set(one.info) == {"guide/share"}
-    for make in (no_guide, zero_samples, silent_guide):
+    makers = [batch.maker for batch in (no_guide, no_samples, silent_guide)]
+    for make in makers:
         del make.metrics["shaping/seconds"]
-    assert no_guide.metrics == zero_samples.metrics == silent_guide.metrics
-    assert no_guide.counted(without) is without
+    assert makers[0].metrics == makers[1].metrics == makers[2].metrics
+    assert makers[0].counted(without) is without
 
 
 # ── what is told of a step ──

@@ -142,14 +142,6 @@ def test_the_settings_of_the_guide_are_those_of_the_flags(
     assert settings.guide == settings.nested().plugin.guide == expected
 
 
-def test_the_help_says_that_it_is_a_reconstruction(parser: argparse.ArgumentParser) -> None:
-    text = " ".join(parser.format_help().split())
-    ours = text[text.index("openrlhf-gtpo guide:") :]
-    assert "It is a reconstruction: the paper's printed objectives could not be obtained." in ours
-    for flag in ("model", "solutions", "samples", "when", "weight", "engines", "ratio_shaping"):
-        assert f"--guide.{flag} " in ours
-
-
 @pytest.mark.parametrize(
     ("flags", "warned"),
     [
@@ -202,6 +194,8 @@ def test_the_plan_says_what_the_guide_does(
     # 100 updates are possible with 4 responses to a prompt; 5 steps of 8 x 4 responses in updates of 16, 2 epochs: 20.
     [
         (["all"], 0, 5, 20),
+        (["all"], 0, None, 100),
+        (["all"], 0, 1000, 100),
         (["all"], 2, 5, 30),
         (["all"], 2, None, 150),
         (["zero_reward"], 2, 5, 20),

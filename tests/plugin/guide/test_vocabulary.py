@@ -4,11 +4,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from openrlhf_gtpo.checks.files import check_guide
-from openrlhf_gtpo.guide import vocabulary
-from openrlhf_gtpo.guide.vocabulary import ending_fault, vocabulary_fault
+from openrlhf_gtpo.guide.vocabulary import vocabulary_fault
 from openrlhf_gtpo.settings import Settings
 
 
@@ -18,11 +15,10 @@ def test_the_same_vocabulary_is_let_through(saved: Callable[..., str]) -> None:
 
 def test_one_token_more_is_told_by_its_name(saved: Callable[..., str]) -> None:
     policy, guide = saved("policy"), saved("guide", "hmm")
-    assert vocabulary_fault(policy, guide) == (
-        f"--guide.model {guide} has another vocabulary than {policy} (1 tokens differ, 'hmm' for one), so its tokens "
-        "mean something else to the policy: take a guide of the same family, or write its answers to a file for "
-        "--guide.solutions."
-    )
+    sentence = vocabulary_fault(policy, guide)
+    assert sentence is not None
+    for words in ("--guide.model", guide, policy, "(1 tokens differ, 'hmm' for one)", "--guide.solutions."):
+        assert words in sentence
     assert vocabulary_fault(guide, policy) is not None, "whichever has it"
 
 
@@ -43,21 +39,6 @@ def test_a_folder_without_a_tokenizer_is_told(saved: Callable[..., str], tmp_pat
     assert "\n" not in sentence
 
 
-def test_a_tokenizer_that_fails_without_a_word_is_told_by_the_errors_name(
-    saved: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    policy, guide = saved("policy"), saved("guide")
-
-    def fail(model: str) -> None:
-        raise NotImplementedError
-
-    monkeypatch.setattr(vocabulary, "load", fail)
-    assert vocabulary_fault(policy, guide) == (
-        f"--guide.model: the tokenizers cannot be compared: {policy} has no tokenizer that can be loaded "
-        "(NotImplementedError)."
-    )
-
-
 def test_a_model_that_is_not_on_this_machine_is_not_fetched_for_this(saved: Callable[..., str]) -> None:
     assert vocabulary_fault(saved("policy"), "org/guide-on-a-hub") is None
     assert vocabulary_fault("org/policy-on-a-hub", saved("guide")) is None
@@ -65,12 +46,12 @@ def test_a_model_that_is_not_on_this_machine_is_not_fetched_for_this(saved: Call
 
 def test_a_guide_that_ends_its_responses_otherwise_is_refused(saved: Callable[..., str]) -> None:
     policy, guide = saved("policy"), saved("guide")
-    assert ending_fault(policy, guide) is None
+    assert vocabulary_fault(policy, guide) is None
     config = Path(guide) / "tokenizer_config.json"
     settings = json.loads(config.read_text())
     ours, settings["eos_token"] = settings["eos_token"], "<user>"
     config.write_text(json.dumps(settings))
-    sentence = ending_fault(policy, guide)
+    sentence = vocabulary_fault(policy, guide)
     assert sentence is not None
     assert f"ends its responses with '<user>', but the policy with {ours!r}" in sentence
     flags = {"actor.model_name_or_path": policy, "guide.model": guide, "guide.solutions": None}

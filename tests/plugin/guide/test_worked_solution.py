@@ -45,12 +45,6 @@ async def test_it_looks_as_if_it_had_been_generated_with_certainty(graded: Any, 
     assert again["rollout_log_probs"] == [0.0] * 12
 
 
-async def test_a_wrong_one_is_no_more_right_for_being_written_down(graded: Any, tokenizer: Any) -> None:
-    executor, _ = graded
-    found = await executor.worked_solution(PROMPT, "2", "so 3", 64, tokenizer, False)
-    assert (found["reward"], found["scores"]) == (0.0, 0.0)
-
-
 @pytest.mark.parametrize(("room", "tokens", "truncated"), [(12, 12, False), (11, 11, True), (9, 9, True)])
 async def test_what_goes_beyond_the_longest_sequence_is_cut_off(
     graded: Any, tokenizer: Any, room: int, tokens: int, truncated: bool

@@ -6,7 +6,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from openrlhf.models.loss import PolicyLoss
 
 from openrlhf_gtpo.policy.covariance_loss import ClipCovLoss, CovarianceLoss, KLCovLoss
 
@@ -173,14 +172,3 @@ def test_micro_batches_and_ranks_add_up_to_the_whole_batch(make: Any) -> None:
         for rows in (slice(0, 3), slice(3, 6))
     ]
     torch.testing.assert_close(sum(halves) / 2, whole)
-
-
-@pytest.mark.parametrize(("name", "options"), [("clip_cov", {"bounds": [1.0, 5.0]}), ("kl_cov", {"coef": 1.0})])
-def test_the_table_makes_it_from_openrlhfs_loss(name: str, options: dict[str, Any]) -> None:
-    from openrlhf_gtpo.algorithms.table import ESTIMATORS
-
-    theirs = PolicyLoss(clip_eps_low=0.1, clip_eps_high=0.3, dual_clip=3.0, is_correction_level="token")
-    ours = ESTIMATORS[name].load_loss().like(theirs, **options)
-    assert isinstance(ours, CovarianceLoss)
-    assert (ours.clip_eps_low, ours.clip_eps_high, ours.dual_clip) == (0.1, 0.3, 3.0)
-    assert ours.is_correction_level == "token"

@@ -8,39 +8,23 @@ import deepspeed
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from transformers import Qwen2Config, Qwen2ForCausalLM
+from transformers import Qwen2ForCausalLM
 
 from openrlhf_gtpo.policy.lora import gathers_merged, plain_names
 
+from ...small_models import small_qwen2
 from ..ranks import run
 
-SMALL = Qwen2Config(
-    vocab_size=32,
-    hidden_size=16,
-    intermediate_size=32,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    num_key_value_heads=2,
-)
-LARGE = Qwen2Config(
-    vocab_size=64,
-    hidden_size=320,
-    intermediate_size=2048,
-    num_hidden_layers=1,
-    num_attention_heads=5,
-    num_key_value_heads=5,
-    tie_word_embeddings=False,
-)
+SMALL = {"vocab_size": 32, "hidden_size": 16, "intermediate_size": 32, "initializer_range": 0.02}
+LARGE = {"vocab_size": 64, "hidden_size": 320, "intermediate_size": 2048, "initializer_range": 0.02}
+LARGE |= {"num_hidden_layers": 1, "num_attention_heads": 5, "num_key_value_heads": 5}
 """Its weights have more than 100,000 numbers, which ZeRO-3 shards, and adapters of rank 8 have fewer; of those of rank
 64 some are sharded and some not."""
 
 
 def adapted() -> tuple[Qwen2ForCausalLM, torch.nn.Module]:
     """A bfloat16 model and the same one with adapters that do something."""
-    torch.manual_seed(0)
-    plain = Qwen2ForCausalLM(SMALL).to(torch.bfloat16)
-    model = Qwen2ForCausalLM(SMALL).to(torch.bfloat16)
-    model.load_state_dict(plain.state_dict())
+    plain, model = (small_qwen2(**SMALL).to(torch.bfloat16) for _ in range(2))
     peft = get_peft_model(model, LoraConfig(r=4, lora_alpha=8, target_modules="all-linear"))
     for name, parameter in peft.named_parameters():
         if "lora_B" in name:
@@ -107,8 +91,7 @@ def test_the_engine_gets_merged_weights_from_deepspeed_too(
     ranks: int, stage: int, lora_rank: int, tmp_path: Path
 ) -> None:
     """Under ZeRO-3 a parameter is empty until it is gathered: a merge before that changed nothing, without a word."""
-    torch.manual_seed(0)
-    Qwen2ForCausalLM(LARGE).save_pretrained(tmp_path)
+    small_qwen2(**LARGE).save_pretrained(tmp_path)
     told, *others = run(ranks, Path(__file__).with_name("lora_sync.py"), tmp_path, stage, lora_rank)
     assert told["names"]
     assert told["adapted"] == 7, "the linear layers of the model's one block"

@@ -40,12 +40,6 @@ def test_two_responses_give_the_loss_worked_out_by_hand():
     assert clip_ratio.item() == pytest.approx(0.5)
 
 
-def test_an_unchanged_policy_gives_the_plain_mean_of_the_advantages_and_clips_nothing():
-    loss, clip_ratio, *_ = SequenceRatioLoss(**CLIP)(*batch_of([[1.0], [1.0] * 4, [1.0] * 2], [0.5, -2.0, 0.9]))
-    assert loss.item() == pytest.approx((2.0 - 0.5 - 0.9) / 3, abs=1e-12)
-    assert clip_ratio.item() == 0
-
-
 def test_the_clip_is_decided_once_for_the_whole_response():
     # mean 1.15 is inside the range, though the first token alone would be clipped
     arguments = batch_of([[2.0, 0.3]], [1.0])
@@ -160,12 +154,6 @@ def test_an_extreme_log_ratio_is_held_at_twenty():
     assert gradient.isfinite().all()
 
 
-def test_without_a_mask_every_column_counts():
-    log_probs, old, advantages, mask = batch_of([[1.5, 0.9], [0.5, 0.7]], [2.0, -1.0])
-    loss = SequenceRatioLoss(**CLIP)
-    assert torch.equal(loss(log_probs, old, advantages)[0], loss(log_probs, old, advantages, mask)[0])
-
-
 def test_everything_behind_the_clip_ratio_is_openrlhfs():
     arguments = random_batch(9)
     ours, theirs = SequenceRatioLoss(**CLIP)(*arguments), PolicyLoss(**CLIP)(*arguments)
@@ -185,19 +173,17 @@ def test_like_takes_over_the_settings_of_a_loss():
     assert ours(*arguments)[0].item() == pytest.approx(-(1.4 - 0.9 - 2.0) / 3, abs=1e-12)
 
 
-def test_an_importance_sampling_correction_is_refused():
-    corrected = PolicyLoss(**CLIP, is_correction_level="token")
-    with pytest.raises(ValueError, match="importance-sampling correction"):
-        SequenceRatioLoss.like(corrected)
-    with pytest.raises(ValueError, match="importance-sampling correction"):
-        SequenceRatioLoss(**CLIP, is_correction_level="token")
-
-
-def test_gspos_ratio_is_refused():
-    with pytest.raises(ValueError, match='policy_loss_type is "gspo"'):
-        SequenceRatioLoss.like(PolicyLoss(**CLIP, policy_loss_type="gspo"))
-    with pytest.raises(ValueError, match='policy_loss_type is "gspo"'):
-        SequenceRatioLoss(**CLIP, policy_loss_type="gspo")
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"is_correction_level": "token"}, "importance-sampling correction"),
+        ({"policy_loss_type": "gspo"}, "--actor.policy_loss_type"),
+    ],
+)
+def test_what_is_defined_on_token_ratios_is_refused(setting, words):
+    for make in (lambda: SequenceRatioLoss.like(PolicyLoss(**CLIP, **setting)), lambda: SequenceRatioLoss(**setting)):
+        with pytest.raises(ValueError, match=words):
+            make()
 
 
 def test_openrlhfs_token_mean_is_gtpos_objective():

@@ -27,7 +27,6 @@ def test_where_every_port_may_be_an_outgoing_connections_openrlhfs_way_is_taken(
     everything = tmp_path / "ip_local_port_range"
     everything.write_text("1024\t65535\n")
     monkeypatch.setattr(ports, "EPHEMERAL", everything)
-    assert ports.free_low_port() is None
     assert PolicyActor._get_free_port() > 0
 
 

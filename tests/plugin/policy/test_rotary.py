@@ -4,27 +4,19 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import Qwen2Config, Qwen2ForCausalLM
+from transformers import Qwen2ForCausalLM
 
 from openrlhf_gtpo.policy.rotary import FrequenciesRounded, restore_frequencies
 
+from ...small_models import small_qwen2
 from ..ranks import run
 
 
 def model(**rope: object) -> Qwen2ForCausalLM:
-    torch.manual_seed(0)
-    config = Qwen2Config(
-        vocab_size=32,
-        hidden_size=64,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=4096,
-        rope_parameters={"rope_theta": 10000.0, **rope},
-        initializer_range=0.3,
+    rope_parameters = {"rope_theta": 10000.0, **rope}
+    return small_qwen2(
+        vocab_size=32, num_hidden_layers=1, max_position_embeddings=4096, rope_parameters=rope_parameters
     )
-    return Qwen2ForCausalLM(config)
 
 
 SCALED = {

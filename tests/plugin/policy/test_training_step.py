@@ -39,6 +39,7 @@ def trainer(loss: CovarianceLoss) -> tuple[PolicyTrainer, list[torch.Tensor]]:
         actor=actor, algo=SimpleNamespace(kl=kl), train=SimpleNamespace(dynamic_batch_enable=False)
     )
     new.strategy = SimpleNamespace(
+        args=new.args,
         ring_attn_group=None,
         accumulated_gradient=1,
         backward=lambda value, *rest: losses.append(value),
@@ -49,7 +50,7 @@ def trainer(loss: CovarianceLoss) -> tuple[PolicyTrainer, list[torch.Tensor]]:
     new.actor, new.actor_optim, new.ema_model, new.aux_loss = Policy(), None, None, False
     new.actor_scheduler = SimpleNamespace(get_last_lr=lambda: [0.0])
     new.actor_loss_fn = loss.like(PolicyLoss(), **vars(loss)["options"])
-    new.entropy_bonus = EntropyBonus(EntropyController(target=9.0, coefficient=0.25), new.strategy, new.actor)
+    new.update_parts = [EntropyBonus(EntropyController(target=9.0, coefficient=0.25), new.strategy, new.actor)]
     return new, losses
 
 

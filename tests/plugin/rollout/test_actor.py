@@ -5,7 +5,7 @@ The engine is a stand-in because it is not the subject here; tests/plugin/engine
 
 import math
 import pickle
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import vllm
+import vllm.envs
 from openrlhf.utils.agent import AgentInstanceBase, MultiTurnAgentExecutor, SingleTurnAgentExecutor
 from vllm import SamplingParams
 
@@ -251,63 +253,46 @@ def test_what_travels_to_the_controller_is_four_bytes_a_number() -> None:
         assert len(pickle.dumps(found, protocol=5)) < 4 * tokens + 500 < len(pickle.dumps(numbers)) / 2
 
 
-async def test_vllm_is_told_how_many_responses_it_gets_at_once(
-    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The engine's own constructor up to the engine: vLLM's real arguments, and what vLLM makes of them."""
-    import vllm
-
-    asked = []
-
-    class Engine:
-        async def is_sleeping(self) -> bool:
-            return False
-
-    def from_engine_args(args: Any) -> Engine:
-        asked.append(args.create_engine_config().scheduler_config.max_num_seqs)
-        return Engine()
-
-    monkeypatch.setattr(vllm.AsyncLLMEngine, "from_engine_args", from_engine_args)
-    monkeypatch.setenv("RAY_ADDRESS", "nowhere")  # else OpenRLHF looks for the cluster
-    for most in (None, 512):
-        actor: Any = object.__new__(RolloutActor)
-        settings = RolloutSettings(reward=None, worker_extension_cls="some.Class", max_num_seqs=most)
-        await actor.__init__(
-            model=str(tiny_model), num_gpus=0, bundle_indices=None, rollout=settings, **OPENRLHFS_ENGINE
-        )
-    assert asked == [128, 512]
-
-
-async def test_full_determinism_makes_a_gpus_engine_invariant_of_its_batches(
-    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As vLLM itself reads it, when the engine is made."""
-    import vllm
-    import vllm.envs
-
-    found = []
+async def started(model: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Any], Any], **changes: Any) -> Any:
+    """An actor's own constructor up to the engine: vLLM's real arguments, and what ``read`` makes of them."""
+    seen = []
 
     def from_engine_args(args: Any) -> Any:
-        found.append(vllm.envs.VLLM_BATCH_INVARIANT)
+        seen.append(read(args))
         raise InterruptedError
 
     monkeypatch.setattr(vllm.AsyncLLMEngine, "from_engine_args", from_engine_args)
     monkeypatch.setenv("RAY_ADDRESS", "nowhere")  # else OpenRLHF looks for the cluster
+    actor: Any = object.__new__(RolloutActor)
+    settings = {"rollout": RolloutSettings(None, "some.Class"), **OPENRLHFS_ENGINE, **changes}
+    with pytest.raises(InterruptedError):
+        await actor.__init__(model=str(model), num_gpus=0, bundle_indices=None, **settings)
+    return seen[0]
+
+
+@pytest.mark.parametrize(("most", "at_once"), [(None, 128), (512, 512)])
+async def test_vllm_is_told_how_many_responses_it_gets_at_once(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch, most: int | None, at_once: int
+) -> None:
+    def read(args: Any) -> int:
+        return args.create_engine_config().scheduler_config.max_num_seqs
+
+    rollout = RolloutSettings(None, "some.Class", max_num_seqs=most)
+    assert await started(tiny_model, monkeypatch, read, rollout=rollout) == at_once
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+async def test_full_determinism_makes_a_gpus_engine_invariant_of_its_batches(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch, chosen: bool
+) -> None:
+    """As vLLM itself reads it, when the engine is made."""
     monkeypatch.setenv("VLLM_ENABLE_V1_MULTIPROCESSING", "0")  # OpenRLHF sets it with the flag
-    for chosen in (False, True):
-        monkeypatch.setenv("VLLM_BATCH_INVARIANT", "")  # so that it is put back afterwards
-        monkeypatch.delenv("VLLM_BATCH_INVARIANT")
-        actor: Any = object.__new__(RolloutActor)
-        settings = RolloutSettings(reward=None, worker_extension_cls="some.Class")
-        with pytest.raises(InterruptedError):
-            await actor.__init__(
-                model=str(tiny_model),
-                num_gpus=0,
-                bundle_indices=None,
-                rollout=settings,
-                **{**OPENRLHFS_ENGINE, "full_determinism": chosen},
-            )
-    assert found == [False, True]
+    monkeypatch.setenv("VLLM_BATCH_INVARIANT", "")  # so that it is put back afterwards
+    monkeypatch.delenv("VLLM_BATCH_INVARIANT")
+    found = await started(
+        tiny_model, monkeypatch, lambda args: vllm.envs.VLLM_BATCH_INVARIANT, full_determinism=chosen
+    )
+    assert found is chosen
 
 
 async def test_each_response_of_a_group_and_each_turn_of_an_agent_has_a_seed_of_its_own() -> None:

@@ -15,11 +15,11 @@ from openrlhf_gtpo.controller.trainers import GeneratorMixin
 from openrlhf_gtpo.cpu.engines import CpuRolloutActor
 from openrlhf_gtpo.cpu.environment import cpu_environment
 from openrlhf_gtpo.guide.batch import GuidedBatch
-from openrlhf_gtpo.guide.groups import Guide
 from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource
 from openrlhf_gtpo.settings import RolloutSettings
 
 from ...fake_reward_server import FakeRewardServer, finds
+from ...small_models import small_qwen2
 from ..guide.tables import G, guided
 from .test_actor import OPENRLHFS_ENGINE
 
@@ -58,19 +58,8 @@ def tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 @pytest.fixture
 def model(tokenizer: Any, tmp_path: Path) -> Path:
     """A random model with a row for each token."""
-    import torch
-    from transformers import Qwen2Config, Qwen2ForCausalLM
-
-    config = Qwen2Config(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=1,
-        num_key_value_heads=1,
-        max_position_embeddings=128,
-    )
-    Qwen2ForCausalLM(config).to(torch.float32).save_pretrained(tmp_path / "model")
+    small = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 1, "num_key_value_heads": 1}
+    small_qwen2(vocab_size=len(tokenizer), **small).save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
     return tmp_path / "model"
 
@@ -103,7 +92,7 @@ def test_the_rollout_actor_unpickles_it_once_for_policy_and_guide_and_no_reward_
             sent = generator.tokenizer
             solutions = SolutionSource({f"Problem {i}: 1+1?": ["It is 2."] for i in range(PROMPTS)}, [engine], 1, sent)
             guided_batch = next(one for one in generator.transformations if isinstance(one, GuidedBatch))
-            guided_batch.guide = Guide(args.plugin.guide, ModelSource([engine], 2, sent), args)
+            guided_batch.source = ModelSource([engine], 2, sent)
             samples, *_ = generator.generate_samples(max_len=64, max_new_tokens=12)
             assert len(samples) == PROMPTS * (G + 2)
             assert generator.tally.failed_responses == generator.tally.dropped_groups == 0

@@ -1,13 +1,13 @@
 """Every internal of vLLM that `one_message` uses, checked before it is used. Read in 0.27 to 0.32."""
 
-import importlib
 import inspect
+import pkgutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from openrlhf_gtpo.engine.hook import version_found
 
-__all__ = ["misfit", "misfit_of"]
+__all__ = ["misfit"]
 
 _INTERNALS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "vllm.config.scheduler": {"SchedulerConfig.get_scheduler_cls": ["self"]},
@@ -74,52 +74,37 @@ _SLICED = "logprobs.slice_request(req_index, len(new_token_ids))"
 
 def misfit() -> str | None:
     """Why the installed vLLM does not fit, as a clause with its version, or None."""
-    why = misfit_of(importlib.import_module)
+    why = _first_difference()
     return None if why is None else f"vLLM {version_found()} differs from those that this was written for: {why}"
 
 
-def misfit_of(load: Any) -> str | None:
-    """The first thing that differs, or None.
-
-    Args:
-        load: as `importlib.import_module`.
-    """
+def _first_difference() -> str | None:
     for module, callables in _INTERNALS.items():
         for name, arguments in callables.items():
-            internal = _look_up(load, f"{module}.{name}")
+            internal = _look_up(f"{module}.{name}")
             if internal is None:
                 return f"there is no {module}.{name}"
             if arguments and [*inspect.signature(internal).parameters][: len(arguments)] != arguments:
                 return f"{module}.{name} does not take ({', '.join(arguments)})"
     for name, fields in _FIELDS.items():
-        has = _fields(_look_up(load, name))
+        has = _fields(_look_up(name))
         if not {*fields} <= has or (name.endswith("Logprobs") and {*fields} != has):
             return f"{name} has the fields {', '.join(sorted(has))}"
-    unknown = _fields(_look_up(load, "vllm.v1.engine.EngineCoreOutput")) - _OUTPUT
+    unknown = _fields(_look_up("vllm.v1.engine.EngineCoreOutput")) - _OUTPUT
     if unknown:
         return f"an output of the engine has {', '.join(sorted(unknown))}"
-    update = _look_up(load, "vllm.v1.core.sched.scheduler.Scheduler.update_from_output")
+    update = _look_up("vllm.v1.core.sched.scheduler.Scheduler.update_from_output")
     if inspect.getsource(update).count(_SLICED) != 1:
         return "Scheduler.update_from_output does not slice log-probabilities as it did"
     return None
 
 
-def _look_up(load: Any, name: str) -> Any:
+def _look_up(name: str) -> Any:
     """An object by its dotted name, or None."""
-    module = name
-    rest: list[str] = []
-    while True:
-        try:
-            internal = load(module)
-            break
-        except ImportError:
-            if "." not in module:
-                return None
-            module, _, last = module.rpartition(".")
-            rest.insert(0, last)
-    for part in rest:
-        internal = getattr(internal, part, None)
-    return internal
+    try:
+        return pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return None
 
 
 def _fields(cls: Any) -> set[str]:

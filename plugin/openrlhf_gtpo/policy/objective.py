@@ -1,0 +1,40 @@
+"""The objective of a run, by its settings: its loss, and what takes part in its optimiser updates."""
+
+from typing import Any
+
+import torch
+
+from openrlhf_gtpo.algorithms.entropy_bonus import EntropyController
+from openrlhf_gtpo.algorithms.table import ESTIMATORS
+from openrlhf_gtpo.guide.loss import ShapedGuideLoss
+from openrlhf_gtpo.policy.entropy_bonus import EntropyBonus
+
+__all__ = ["loss_of", "update_parts"]
+
+
+def loss_of(args: Any, openrlhfs: Any) -> torch.nn.Module:
+    """The estimator's loss, or OpenRLHF's own where it has none; with a guide's ratio shaping around it.
+
+    A loss may have a method ``see(experience)``, which gets each micro-batch just before the loss is called with it.
+
+    Args:
+        args: OpenRLHF's nested ``args``.
+        openrlhfs: OpenRLHF's PolicyLoss of this run.
+    """
+    settings, loss = args.plugin, openrlhfs
+    estimator = ESTIMATORS.get(settings.estimator)
+    if estimator is not None and (own := estimator.load_loss()) is not None:
+        loss = own.like(loss, **settings.options(estimator.loss_flags))
+    guide = settings.guide
+    return ShapedGuideLoss(loss, guide.ratio_shaping) if guide is not None and guide.ratio_shaping else loss
+
+
+def update_parts(strategy: Any, actor: torch.nn.Module) -> list[EntropyBonus]:
+    """What sees every micro-batch before and after it is trained on, and has a state in the checkpoints.
+
+    Args:
+        strategy: OpenRLHF's, with its ``args``.
+        actor: OpenRLHF's Actor in training.
+    """
+    bonus = strategy.args.plugin.entropy_bonus
+    return [] if bonus is None else [EntropyBonus(EntropyController(**bonus), strategy, actor)]

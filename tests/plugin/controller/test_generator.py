@@ -1,0 +1,122 @@
+"""Groups that lost a reward, whole updates, the number of steps: OpenRLHF's own generation over engines of tables."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from openrlhf.trainer.ppo_utils.experience import Experience
+
+from openrlhf_gtpo.controller.generator import Generator, GroupBroken, RewardsFailed
+
+from ..guide.tables import MAX_LEN, Engine, G, generator, guided, said, without_ray
+
+RIGHT, LOST = [1.0] * G, [1.0, 1.0, None, 1.0]
+
+
+@pytest.fixture(autouse=True)
+def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_ray(monkeypatch)
+
+
+def over(prompts: str, lost: str = "", answers: Any = None, **changes: Any) -> Generator:
+    """A generator over prompts of one letter each, of whose responses some lost a reward."""
+    told = {prompt: said(prompt, LOST if prompt in lost else RIGHT) for prompt in prompts}
+    changes = {"rollout__batch_size": len(prompts), **changes}
+    return generator(guided(model=None, **changes), None, [Engine(told | (answers or {}))], prompts)
+
+
+def drawn(generate: Generator) -> list[str]:
+    """The prompts that were asked, one after the other."""
+    return [arguments["prompt"] for arguments in generate.vllm_engines[0].arguments]
+
+
+def prompts_of(samples: Sequence[Experience]) -> str:
+    """Of each group."""
+    assert all(sample.rewards is not None for sample in samples)
+    groups = [{sample.prompts[0] for sample in samples[start : start + G]} for start in range(0, len(samples), G)]
+    return "".join(prompt for (prompt,) in groups)
+
+
+def test_a_group_that_lost_a_reward_is_dropped_and_another_prompt_takes_its_place() -> None:
+    generate = over("abcde", lost="bd", rollout__batch_size=3)
+    samples, _, consumed, _ = generate.generate_samples(max_len=MAX_LEN)
+    assert prompts_of(samples) == "ace"
+    assert drawn(generate) == [*"abcde"]
+    assert consumed == 5, "every prompt that was drawn is accounted for"
+    assert generate.metrics()["reward/dropped_groups"] == generate.metrics()["reward/failed_responses"] == 2
+
+
+@pytest.mark.parametrize(
+    ("prompts", "lost", "changes", "kept", "dropped"),
+    [
+        # Replacements fail too, three times.
+        ("abcdef", "bcde", {"rollout__batch_size": 2}, "a", 4),
+        # Of three groups that are left, an update of two takes two: a rest would shift gradient accumulation for good.
+        ("abcdefg", "defg", {"rollout__batch_size": 4, "train__batch_size": 2 * G}, "ab", 5),
+        # The prompts ran out: two ranks would get two groups and one.
+        ("abc", "", {"rollout__batch_size": 4, "train__batch_size": 2 * G}, "ab", 1),
+        ("abc", "", {"rollout__batch_size": 4, "train__batch_size": 2 * G, "reward__remote_url": None}, "ab", 1),
+    ],
+)
+def test_training_goes_on_with_a_smaller_batch_that_fills_whole_updates(
+    prompts: str, lost: str, changes: dict[str, Any], kept: str, dropped: int
+) -> None:
+    generate = over(prompts, lost, **changes)
+    samples, *_ = generate.generate_samples(max_len=MAX_LEN)
+    assert prompts_of(samples) == kept
+    assert generate.metrics()["reward/dropped_groups"] == dropped
+
+
+def refused(prompt: str) -> list[Any]:
+    return [{**one, "reward_refused": True} for one in said(prompt, [None] * G)]
+
+
+@pytest.mark.parametrize(
+    ("lost", "answers", "changes", "words"),
+    [
+        ("ab", {}, {}, r"whole rollout batch \(8 responses\).*http://127.0.0.1:1 is gone\."),
+        ("b", {}, {"reward__on_failure": "stop"}, r"--reward.on_failure is stop: http://127.0.0.1:1 is gone\."),
+        ("", {"b": refused("b")}, {}, "refuses every request, so training stops: http://127.0.0.1:1 is gone"),
+    ],
+    ids=["all rewards are lost", "one is lost and must not be", "the service refuses whatever it is asked"],
+)
+def test_training_stops_with_one_sentence(lost: str, answers: Any, changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(RewardsFailed, match=words):
+        over("ab", lost, answers, **changes).generate_samples(max_len=MAX_LEN)
+
+
+def test_an_evaluation_has_no_prompts_to_spare() -> None:
+    generate = over("ab", lost="b")
+    generate.eval_dataloader = [(None, [prompt], ["7"], [None]) for prompt in "ab"]
+    assert prompts_of(generate.generate_eval_samples(max_len=MAX_LEN)) == "a"
+    assert drawn(generate) == ["a", "b"]
+
+
+def test_responses_of_different_prompts_are_never_taken_for_a_group() -> None:
+    mixed = {"a": said("a", RIGHT)[:3] + said("b", RIGHT)[:1]}
+    with pytest.raises(GroupBroken, match="are not 4 responses to one prompt"):
+        over("a", answers=mixed).generate_samples(max_len=MAX_LEN)
+
+
+def test_a_log_that_only_some_responses_have_is_left_out_instead_of_crashing() -> None:
+    group = said("a", RIGHT)
+    group[1]["extra_logs"] = {"format": 1.0}
+    samples, *_ = over("a", answers={"a": group}).generate_samples(max_len=MAX_LEN)
+    assert all("format" not in sample.info for sample in samples)
+    Experience.concat_experiences(samples, 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "expected"), [(0, [(4, False), (4, False), (4, True)]), (2, [(4, True)]), (3, [(0, True)])]
+)
+def test_max_steps_ends_training_after_so_many_batches_those_before_a_resumption_included(
+    first: int, expected: list[tuple[int, bool]]
+) -> None:
+    generate = over("abcdefghij", rollout__batch_size=1, train__max_steps=3)
+    generate.steps = first
+    told: list[tuple[int, bool]] = []
+    while not told or not told[-1][1]:
+        samples, _, _, exhausted = generate.generate_samples(max_len=MAX_LEN)
+        told.append((len(samples), exhausted))
+    assert told == expected
+    assert generate.generate_samples(max_len=MAX_LEN) == ([], None, 0, True), "and so for every later episode"
