@@ -13,7 +13,9 @@ from openrlhf_gtpo.checks.isolated import ProbeFailed
 from ... import preloaded
 
 
-def test_the_installed_vllms_samplers_are_found_and_covered() -> None:
+@pytest.mark.engine
+def test_the_installed_vllms_samplers_are_found_and_covered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", preloaded.python())
     found = check_hook()
     assert found.state == "ok"
     assert found.sentence.startswith("It covers vllm.v1.sample.sampler.Sampler")

@@ -20,6 +20,8 @@ from openrlhf_gtpo.checks.packages import (
     pins,
 )
 
+from ... import preloaded
+
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
@@ -51,7 +53,9 @@ def test_this_machines_packages_fit() -> None:
     assert check_package("torch").sentence == f"It is {version('torch')}."
 
 
-def test_openrlhf_is_imported_and_its_internals_are_looked_at() -> None:
+@pytest.mark.engine
+def test_openrlhf_is_imported_and_its_internals_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", preloaded.python())
     found = check_openrlhf()
     assert (found.state, found.sentence) == (
         "ok",
