@@ -39,8 +39,8 @@ style() {
 # By default torch would use every core in each worker.
 export OMP_NUM_THREADS=1
 phase 1 "style and types" style
-phase 2 "fast tests, 2 at a time" \
-    .venv/bin/python -m pytest -q -rs -n 2 --dist loadscope -m "not engine"
+phase 2 "fast tests, 3 at a time: some wait, for a service or a clock" \
+    .venv/bin/python -m pytest -q -rs -n 3 --dist loadscope -m "not engine"
 [ -n "$fast" ] || phase 3 "engines and the real loop, 2 at a time (a policy is trained first: a minute without a line)" \
     .venv/bin/python -m pytest -v -rs -n 2 --dist loadfile --no-loadscope-reorder -m engine # tests/conftest.py orders
 exit $status
