@@ -9,19 +9,6 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-__all__ = [
-    "MAX_REFERENCES",
-    "Line",
-    "NoAnswer",
-    "NoRow",
-    "NotUTF8",
-    "check_encoding",
-    "label_text",
-    "lines_of",
-    "object_of",
-    "reference_of",
-]
-
 MAX_REFERENCES = 64
 """How many reference answers one item may have."""
 

@@ -6,8 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 
-__all__ = ["Tokens", "TokensRefused", "names_of", "tokens_of"]
-
 MAX_TOKENS = 100
 """How many there may be: each has time series of its own in the metrics."""
 

@@ -6,8 +6,6 @@ from typing import Literal
 
 import torch
 
-__all__ = ["check_options", "check_responses", "check_tensor", "entropies_on_tokens"]
-
 _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 

@@ -20,8 +20,6 @@ import torch
 
 from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts, group_norm
 
-__all__ = ["clip_cov", "covariance", "kl_cov"]
-
 
 def covariance(
     logprob: torch.Tensor,

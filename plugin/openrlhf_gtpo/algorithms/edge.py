@@ -8,8 +8,6 @@ from openrlhf_gtpo.algorithms.arguments import entropies_on_tokens
 from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts, group_norm
 from openrlhf_gtpo.algorithms.groups import per_group
 
-__all__ = ["SMALLEST_ENTROPY", "edge"]
-
 SMALLEST_ENTROPY = 1e-6
 """Nats. A response's mean entropy counts as at least this, so that the division stays finite."""
 

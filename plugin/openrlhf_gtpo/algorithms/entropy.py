@@ -18,8 +18,6 @@ import torch
 
 from openrlhf_gtpo.algorithms.distribution import ENTROPY, STATISTICS
 
-__all__ = ["token_entropy", "token_statistics"]
-
 BLOCK, WARPS = 16384, 16
 """Logits per block of a Triton program, and its warps: 32 logits a thread. Blocks are large because each costs a dozen
 float64 operations, which many GPUs do at a 64th of their float32 rate; warps are many because few rows would leave a

@@ -5,8 +5,6 @@ import torch
 from openrlhf_gtpo.algorithms.arguments import entropies_on_tokens
 from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts, group_norm
 
-__all__ = ["entropy_advantage"]
-
 
 def entropy_advantage(rollouts: Rollouts, alpha: float, kappa: float) -> Estimate:
     """A + min(alpha * H, |A| / kappa), with GRPO's advantage A and each token's entropy H in nats, without gradient.

@@ -4,8 +4,6 @@ all ranks."""
 
 from dataclasses import dataclass
 
-__all__ = ["EntropyController"]
-
 
 @dataclass
 class EntropyController:

@@ -10,8 +10,6 @@ from openrlhf_gtpo import shaping
 from openrlhf_gtpo.algorithms import group_norm as grpo
 from openrlhf_gtpo.algorithms.weights import correlation, in_place_of_entropy
 
-__all__ = ["Estimate", "Rollouts", "group_norm", "grpo_s", "gtpo"]
-
 
 @dataclass(frozen=True, eq=False)
 class Rollouts:

@@ -4,8 +4,6 @@ import torch
 
 from openrlhf_gtpo.algorithms.arguments import check_tensor
 
-__all__ = ["group_norm"]
-
 STD_EPS = 1e-9
 """Added to a group's standard deviation, as in OpenRLHF's group_norm."""
 

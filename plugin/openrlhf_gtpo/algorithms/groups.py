@@ -4,8 +4,6 @@ from typing import Literal
 
 import torch
 
-__all__ = ["per_group"]
-
 
 def per_group(
     values: torch.Tensor, group: torch.Tensor, reduce: Literal["sum", "mean", "amax", "amin"] = "sum"

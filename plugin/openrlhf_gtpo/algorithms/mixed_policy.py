@@ -33,8 +33,6 @@ import torch.nn.functional as F
 
 from openrlhf_gtpo.algorithms.statistics import spread
 
-__all__ = ["batch_factors", "guide_statistics", "shaped_log_ratio"]
-
 LOG_RATIO_BOUND = 20.0
 """Log ratios are clamped to +-20, as OpenRLHF's token-level loss does, so that their exponential stays finite."""
 

@@ -6,8 +6,6 @@ with sequences times micro-batches. Both ways here take n log n, and the better 
 import heapq
 from collections.abc import Sequence
 
-__all__ = ["balanced_partition"]
-
 _Part = tuple[int, list[int]]
 """Tokens, and the sequences that have them."""
 

@@ -5,8 +5,6 @@ import torch
 
 from openrlhf_gtpo.algorithms.groups import per_group
 
-__all__ = ["EASY_SHARE", "overlong_punishment"]
-
 EASY_SHARE = 0.75
 """A group is easy if at least this share of its responses is correct, and hard if at most one minus this share is. The
 paper's gamma_1, for which it gives no value."""

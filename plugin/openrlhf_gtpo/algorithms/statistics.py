@@ -4,8 +4,6 @@ import math
 
 import torch
 
-__all__ = ["spread"]
-
 QUANTILES = (0.1, 0.5, 0.9)
 # torch.quantile sorts, so of a larger batch only this many values, evenly spaced, are used.
 QUANTILE_SAMPLE = 1_000_000

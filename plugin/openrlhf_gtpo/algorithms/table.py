@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["AT_LEAST_ONE", "A_SHARE", "A_WEIGHT", "ESTIMATORS", "Estimator", "Flag", "estimator_flags", "flag", "ours"]
-
 
 @dataclass(frozen=True)
 class Flag:

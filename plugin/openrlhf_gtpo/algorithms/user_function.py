@@ -12,8 +12,6 @@ import torch
 
 from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts
 
-__all__ = ["ARGUMENTS", "FunctionUnusable", "function", "load", "parts", "try_out"]
-
 ARGUMENTS = ("entropy", "logprob", "mask", "correct", "reward", "group")
 """What the function is called with, by name; `Rollouts` describes each."""
 

@@ -6,8 +6,6 @@ tensor mathematics."""
 
 import torch
 
-__all__ = ["correlation", "in_place_of_entropy"]
-
 SMALLEST_ENTROPY = 1e-6
 """Nats. 1/H is that of an entropy of at least this, so that it stays finite."""
 

@@ -7,8 +7,6 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.batch.whole_batch import WholeBatch
 
-__all__ = ["Transformation"]
-
 
 class Transformation:
     """A change to every rollout batch of a run. A subclass has the methods for the places where it changes something.

@@ -11,8 +11,6 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.errors import UserError
 
-__all__ = ["NotBinary", "WholeBatch", "correctness", "whole_batch"]
-
 
 class NotBinary(UserError):
     """A score is neither that of a correct nor that of a wrong response."""

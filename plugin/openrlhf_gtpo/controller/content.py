@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["NotHashed", "data_hash", "file_hash", "order_hash", "order_of_prompts", "weights_hash"]
-
 CHUNK = 2**20
 """Bytes read at a time."""
 WEIGHTS = ("*.safetensors", "*model*.bin")

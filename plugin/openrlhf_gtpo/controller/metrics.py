@@ -16,8 +16,6 @@ from openrlhf_gtpo.algorithms.groups import per_group
 from openrlhf_gtpo.algorithms.statistics import spread
 from openrlhf_gtpo.controller.step_lines import keep_steps, steps_and_lines
 
-__all__ = ["MetricsFile", "progress_line", "rollout_metrics"]
-
 ROWS = 256
 """Responses at a time where a whole batch would be copied."""
 

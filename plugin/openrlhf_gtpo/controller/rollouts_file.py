@@ -6,8 +6,6 @@ from pathlib import Path
 from openrlhf_gtpo.controller.step_lines import keep_steps, steps_and_lines
 from openrlhf_gtpo.settings import Settings
 
-__all__ = ["MOST_BYTES", "expected", "rollouts_path", "thinned"]
-
 MOST_BYTES = 10**9
 """Above this size the file keeps only every second step, then every fourth, and so on."""
 BYTES_A_TOKEN = 42

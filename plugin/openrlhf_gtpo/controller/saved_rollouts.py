@@ -11,8 +11,6 @@ from openrlhf_gtpo.batch.transformation import Transformation
 from openrlhf_gtpo.batch.whole_batch import WholeBatch
 from openrlhf_gtpo.controller.rollouts_file import rollouts_path, thinned
 
-__all__ = ["SavedRollouts"]
-
 
 class SavedRollouts(Transformation):
     """Changes nothing: some groups of each step, written token by token."""

@@ -4,8 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Schedule", "schedule", "updates"]
-
 
 @dataclass(frozen=True)
 class Schedule:

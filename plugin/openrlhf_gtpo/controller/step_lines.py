@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-__all__ = ["keep_steps", "steps_and_lines"]
-
 _BEGINNING = re.compile(rb'\{"step": ?(\d+)[,}]')
 
 

@@ -12,8 +12,6 @@ from openrlhf_gtpo.controller.metrics import rollout_metrics
 from openrlhf_gtpo.controller.saved_rollouts import SavedRollouts
 from openrlhf_gtpo.guide.batch import GuidedBatch
 
-__all__ = ["transformations"]
-
 
 def transformations(args: Any, tokenizer: Any) -> list[Transformation]:
     """Those of a run: the first is the first to change a batch before an estimator sees it, and the last to change it

@@ -5,8 +5,6 @@ from typing import Any
 from openrlhf_gtpo.cpu.sleep import name_gpu
 from openrlhf_gtpo.rollout.actor import RolloutActor
 
-__all__ = ["CpuRolloutActor"]
-
 
 class CpuRolloutActor(RolloutActor):
     """The rollout actor with an engine that runs on a CPU."""

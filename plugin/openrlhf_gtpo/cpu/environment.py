@@ -5,8 +5,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["STUBS", "cpu_environment"]
-
 STUBS = Path(__file__).parent / "stubs"
 """Folder with replacements for flash-attn, for the Python path of a CPU run."""
 

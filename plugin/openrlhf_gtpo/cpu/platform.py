@@ -19,17 +19,6 @@ from openrlhf_gtpo.cpu.rehearsal import ONE_MACHINE
 from openrlhf_gtpo.driver.cluster import check_cluster, gpus_by_role, shares_gpus
 from openrlhf_gtpo.settings import Settings
 
-__all__ = [
-    "adjusted",
-    "chosen_precision",
-    "faults",
-    "prepare_process",
-    "sizes",
-    "start_ray",
-    "store_bytes",
-    "worker_python",
-]
-
 SMALLEST_STORE = 512 * 2**20
 STORE_BYTES_A_TOKEN = 256
 """Twice what a step sends for each token: sequences and masks, to two models, log-probabilities and advantages."""

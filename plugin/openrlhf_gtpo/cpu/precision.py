@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["has_native_bf16", "param_dtype", "to_torch_dtype", "vllm_dtype"]
 
 _VLLM_NAMES = {"bf16": "bfloat16", "fp32": "float32"}
 

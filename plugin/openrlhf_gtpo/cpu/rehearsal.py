@@ -16,8 +16,6 @@ from pathlib import Path
 
 from openrlhf_gtpo.errors import UserError
 
-__all__ = ["main", "placement"]
-
 ONE_MACHINE = "OPENRLHF_GTPO_ONE_MACHINE"
 """Environment variable, set if every node of the cluster of RAY_ADDRESS is on this machine."""
 

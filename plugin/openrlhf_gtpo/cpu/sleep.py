@@ -10,8 +10,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["gpu_id", "install_engine_sleep", "name_gpu", "told"]
-
 PARTS = ("weights", "kv_cache")
 GARBAGE = 1000.0
 """Value of the cache after a sleep. It is finite, since attention multiplies masked positions by 0."""

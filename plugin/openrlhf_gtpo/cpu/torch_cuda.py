@@ -11,8 +11,6 @@ from openrlhf_gtpo.cpu import weight_sync
 from openrlhf_gtpo.cpu.precision import to_torch_dtype
 from openrlhf_gtpo.cpu.sleep import told
 
-__all__ = ["install"]
-
 
 class CpuDevice(str):
     """The result of ``torch.cuda.current_device()``: ``cpu`` as a device, but 0 inside ``f"cuda:{...}"``."""

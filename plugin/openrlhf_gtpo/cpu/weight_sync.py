@@ -14,8 +14,6 @@ import torch
 
 from openrlhf_gtpo.cpu.sleep import gpu_id
 
-__all__ = ["StoreGroup", "handle", "properties", "received"]
-
 DEVICE_PLACE = 6
 """Position of the device's index, which OpenRLHF replaces, among the arguments of a handle."""
 

@@ -33,8 +33,6 @@ from typing import Any, NoReturn
 
 from openrlhf_gtpo.cpu import forked_python
 
-__all__ = ["PRELOADED", "Zygote"]
-
 PRELOADED = (
     "torch",
     "transformers",

@@ -27,8 +27,6 @@ from openrlhf_gtpo.algorithms.entropy import token_statistics
 from openrlhf_gtpo.engine.versions import INSTALL_TESTED
 from openrlhf_gtpo.errors import UserError
 
-__all__ = ["EntropyHookError", "install", "is_hooked", "statistics_of", "version_found", "wrap"]
-
 _MARK = "_openrlhf_gtpo_entropy"
 
 _asked: ContextVar[tuple[str, ...]] = ContextVar("_asked", default=())

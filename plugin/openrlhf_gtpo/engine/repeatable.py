@@ -11,8 +11,6 @@ import torch
 from openrlhf_gtpo.engine.hook import EntropyHookError, version_found, wrap
 from openrlhf_gtpo.engine.versions import INSTALL_TESTED
 
-__all__ = ["RewindableGenerator", "install"]
-
 ROWS = 8
 """The fewest rows that a linear layer is given. Kernels for a few rows add up in another order: in bfloat16 up to 4
 rows on CPUs with AMX, in float32 up to 3 on CPUs without AVX-512."""

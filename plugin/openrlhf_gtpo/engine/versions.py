@@ -1,7 +1,5 @@
 """The vLLM versions that the entropy hook was tested with, each with a real engine: docs/vllm_versions.md."""
 
-__all__ = ["FIRST", "INSTALL_TESTED", "LAST"]
-
 FIRST, LAST = "0.27", "0.32"
 
 INSTALL_TESTED = f"install a vLLM from {FIRST} to {LAST}, each of which was tested"

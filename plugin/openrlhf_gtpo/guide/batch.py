@@ -15,8 +15,6 @@ from openrlhf_gtpo.guide.solutions import solutions_by_prompt
 from openrlhf_gtpo.guide.sources import ModelSource, SolutionSource
 from openrlhf_gtpo.vllm_entropy import check_hook
 
-__all__ = ["GuidedBatch"]
-
 
 class GuidedBatch(Guide):
     """Groups with a guide's responses; then a batch with which OpenRLHF's loss is the one of

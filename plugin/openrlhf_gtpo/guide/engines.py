@@ -10,8 +10,6 @@ import ray
 
 from openrlhf_gtpo.settings import GuideSettings
 
-__all__ = ["guide_engines", "with_guide_engines"]
-
 NAME = "openrlhf_gtpo_guide"
 SEED_OFFSET = 10_000  # so that the guide samples other tokens than the policy even if both are the same model
 

@@ -16,8 +16,6 @@ from openrlhf_gtpo.guide.sources import Source
 from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.settings import GuideSettings
 
-__all__ = ["MARKS", "Guide", "GuideTally"]
-
 PROMPT = "_guide_prompt"
 """Entry of `Guide.see` in ``info`` of the policy's responses until `Guide.after_generation`, (1,) int: the index of
 the prompt."""

@@ -7,8 +7,6 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.algorithms.mixed_policy import shaped_log_ratio
 
-__all__ = ["ShapedGuideLoss"]
-
 
 class ShapedGuideLoss(torch.nn.Module):
     """Wraps a loss so that the guide's responses have f(r) = r / (r + gamma) in place of the ratio r.

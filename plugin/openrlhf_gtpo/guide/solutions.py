@@ -7,8 +7,6 @@ from math_reward.json_lines import NoRow, object_of
 from openrlhf_gtpo.data.json_lines import Unreadable, lines_of
 from openrlhf_gtpo.errors import UserError
 
-__all__ = ["SolutionsUnusable", "read_solutions", "solutions_by_prompt"]
-
 KEY = "solution"
 LINES_SHOWN = 3
 

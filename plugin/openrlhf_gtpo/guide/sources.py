@@ -7,8 +7,6 @@ from typing import Any, Protocol
 
 from openrlhf.trainer.ppo_utils.experience import Experience
 
-__all__ = ["ModelSource", "SolutionSource", "Source"]
-
 
 class Source(Protocol):
     """Answers the policy's prompts."""

@@ -6,8 +6,6 @@ from typing import Any
 from openrlhf_gtpo.data.tokenizer import load
 from openrlhf_gtpo.errors import reason
 
-__all__ = ["vocabulary_fault"]
-
 
 def vocabulary_fault(policy: str, guide: str) -> str | None:
     """One sentence if the two models' tokenizers differ in a token, or in the one that ends a response; None if they

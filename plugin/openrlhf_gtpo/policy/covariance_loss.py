@@ -13,8 +13,6 @@ from openrlhf_gtpo.algorithms.covariance import covariance
 from openrlhf_gtpo.algorithms.mixed_policy import LOG_RATIO_BOUND
 from openrlhf_gtpo.policy.loss import LikeAnother
 
-__all__ = ["ClipCovLoss", "CovarianceLoss", "KLCovLoss"]
-
 
 class CovarianceLoss(LikeAnother):
     """OpenRLHF's token-level loss, which knows each token's covariance.

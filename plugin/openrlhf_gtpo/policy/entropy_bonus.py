@@ -8,8 +8,6 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.algorithms.entropy_bonus import EntropyController
 
-__all__ = ["EntropyBonus"]
-
 
 class EntropyBonus:
     """One process's part: its micro-batches' entropies until an update is complete.

@@ -11,8 +11,6 @@ from openrlhf.models.loss import PolicyLoss
 
 from openrlhf_gtpo.algorithms.mixed_policy import LOG_RATIO_BOUND
 
-__all__ = ["LikeAnother", "SequenceRatioLoss"]
-
 Loss = TypeVar("Loss", bound="LikeAnother")
 
 

@@ -9,8 +9,6 @@ from openrlhf_gtpo.algorithms.table import ESTIMATORS
 from openrlhf_gtpo.guide.loss import ShapedGuideLoss
 from openrlhf_gtpo.policy.entropy_bonus import EntropyBonus
 
-__all__ = ["loss_of", "update_parts"]
-
 
 def loss_of(args: Any, openrlhfs: Any) -> torch.nn.Module:
     """The estimator's loss, or OpenRLHF's own where it has none; with a guide's ratio shaping around it.

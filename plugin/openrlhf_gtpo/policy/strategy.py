@@ -9,8 +9,6 @@ from openrlhf.utils.deepspeed.deepspeed import DeepspeedStrategy
 
 from openrlhf_gtpo.openrlhf_internals import rebuilt_as
 
-__all__ = ["Strategy", "with_few_words"]
-
 
 class Strategy(DeepspeedStrategy):
     """OpenRLHF's strategy, which prints texts but no objects. It is pickled to the actors."""

@@ -19,8 +19,6 @@ from math_reward.grader.rules.chains import contradiction
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 from math_reward.json_lines import NoAnswer, label_text
 
-__all__ = ["cache_info", "forget", "grade"]
-
 CACHED_VERDICTS = 16_384
 SHOWN_CHARACTERS = 200
 """How much of an answer a grade shows if the answer is too long."""

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["page"]
-
 
 def page(name: str, rows: int, counts: Mapping[str, int], differences: Sequence[dict[str, Any]], limit: int) -> str:
     """A document that needs no network and no server.

@@ -12,8 +12,6 @@ from math_reward.pool.item import Graded, Grader, Item
 from math_reward.pool.lane import NoWorkers
 from math_reward.pool.pool import HEAD_START_SECONDS, Pool, PoolClosed
 
-__all__ = ["Graded", "Item", "WorkerPool"]
-
 
 class WorkerPool:
     """A ``math_reward.pool.pool.Pool`` in a thread of its own, so that it can be used without ``await``.

@@ -18,8 +18,6 @@ from vllm.v1.engine.logprobs import LogprobsProcessor
 
 from openrlhf_gtpo.engine.one_message import SCHEDULER
 
-__all__ = ["ArrayLogprobs", "install"]
-
 logger = logging.getLogger(__name__)
 
 _MARK = "_openrlhf_gtpo_one_message"

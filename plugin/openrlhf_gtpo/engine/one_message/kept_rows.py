@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["KeptRequest", "StepRows"]
-
 BLOCK_BYTES = 2 * 2**20
 """Of a block: 256 steps of 256 requests with one log-probability beside the sampled token's."""
 

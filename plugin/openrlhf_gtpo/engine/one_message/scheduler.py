@@ -23,8 +23,6 @@ from vllm.v1.request import RequestStatus
 from openrlhf_gtpo.engine.one_message import vllm_internals
 from openrlhf_gtpo.engine.one_message.kept_rows import KeptRequest, StepRows
 
-__all__ = ["OneMessageScheduler", "scheduler_class", "wants_final_output_alone"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from openrlhf_gtpo.engine.hook import version_found
 
-__all__ = ["misfit"]
-
 _INTERNALS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "vllm.config.scheduler": {"SchedulerConfig.get_scheduler_cls": ["self"]},
     "vllm.v1.core.sched.async_scheduler": {"AsyncScheduler": []},

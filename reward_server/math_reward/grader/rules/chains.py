@@ -15,8 +15,6 @@ from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.parse import parse
 from math_reward.grader.words.number_words import number_in_words
 
-__all__ = ["contradiction"]
-
 WINDOW_CHARACTERS = 240
 """How much of the text on either side of an answer is looked at."""
 MAX_SIDES = 8
