@@ -111,7 +111,7 @@ class Difference:
 
 
 @dataclass
-class Comparison:
+class GradersCompared:
     """What was found in a file."""
 
     keys: Keys
@@ -168,7 +168,7 @@ def compare_file(
     options: Options,
     named: dict[str, str | None],
     output: str | None = None,
-) -> Comparison:
+) -> GradersCompared:
     """Grades every row with both graders, each in worker processes of its own that can be killed.
 
     Args:
@@ -180,7 +180,7 @@ def compare_file(
         FileRefused: a file cannot be read or written, or the first row lacks a field that is needed.
     """
     start = time.perf_counter()
-    comparison: Comparison | None = None
+    comparison: GradersCompared | None = None
     written = None
     with ExitStack() as stack:
         file = stack.enter_context(RowFile(path, options, named))
@@ -192,7 +192,7 @@ def compare_file(
         early: list[Fault] = []
         for row, graded in stack.enter_context(closing(graded_in_order(file, ours, theirs))):
             if comparison is None and file.keys is not None:
-                comparison = Comparison(file.keys)
+                comparison = GradersCompared(file.keys)
                 written = created(stack, output) if output is not None else None
             if isinstance(row, Fault):
                 early.append(row)
