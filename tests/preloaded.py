@@ -35,7 +35,9 @@ def _server() -> "subprocess.Popen[str]":
 def _answer() -> str:
     stdout = _server().stdout
     assert stdout is not None
-    return stdout.readline().strip()
+    answer = stdout.readline().strip()
+    assert answer, "The preloaded Python ended; its standard error says why."
+    return answer
 
 
 @functools.cache

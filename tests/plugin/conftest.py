@@ -5,6 +5,7 @@ import argparse
 import copy
 import json
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import pytest
 from openrlhf_gtpo.driver import command_line
 from openrlhf_gtpo.rewards.embedded import EmbeddedService, start_embedded_service
 from openrlhf_gtpo.settings import Settings
+
+from .. import preloaded
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +30,12 @@ def parser() -> argparse.ArgumentParser:
 def settings(parser: argparse.ArgumentParser) -> Callable[..., Settings]:
     """The settings of a command line: ``settings("--data.max_len", 96)``."""
     return lambda *flags: Settings(vars(parser.parse_args([str(word) for word in flags])))
+
+
+@pytest.fixture
+def preloaded_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Checks that run in a process of their own run in a fork of one that has imported everything."""
+    monkeypatch.setattr(sys, "executable", preloaded.python())
 
 
 TEMPLATE = (

@@ -1,6 +1,5 @@
 """The entropy hook: what is said of vLLM's samplers, and a real engine against a real forward pass."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,10 @@ from openrlhf_gtpo.checks import hook
 from openrlhf_gtpo.checks.hook import check_engine, check_hook
 from openrlhf_gtpo.checks.isolated import ProbeFailed
 
-from ... import preloaded
-
 
 @pytest.mark.engine
-def test_the_installed_vllms_samplers_are_found_and_covered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", preloaded.python())
+@pytest.mark.usefixtures("preloaded_checks")
+def test_the_installed_vllms_samplers_are_found_and_covered() -> None:
     found = check_hook()
     assert found.state == "ok"
     assert found.sentence.startswith("It covers vllm.v1.sample.sampler.Sampler")
@@ -65,8 +62,8 @@ def test_a_vllm_that_does_not_fit_is_a_fault(
 
 
 @pytest.mark.engine
-def test_a_real_engines_entropies_agree_with_a_forward_pass(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", preloaded.python())
+@pytest.mark.usefixtures("preloaded_checks")
+def test_a_real_engines_entropies_agree_with_a_forward_pass(policy: Path) -> None:
     found = check_engine(str(policy), "cpu", True)
     assert found.state == "ok", found.sentence
     assert found.sentence.startswith("The entropies of 32 tokens are ")
@@ -89,8 +86,8 @@ def test_entropies_that_disagree_are_a_fault(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.engine
-def test_an_engine_that_does_not_start_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", preloaded.python())
+@pytest.mark.usefixtures("preloaded_checks")
+def test_an_engine_that_does_not_start_is_a_fault(tmp_path: Path) -> None:
     found = check_engine(str(tmp_path), "cpu", True)
     assert found.state == "fault"
     assert found.sentence.startswith(f"An engine with {tmp_path} gave no entropies (")

@@ -20,8 +20,6 @@ from openrlhf_gtpo.checks.packages import (
     pins,
 )
 
-from ... import preloaded
-
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
@@ -54,8 +52,8 @@ def test_this_machines_packages_fit() -> None:
 
 
 @pytest.mark.engine
-def test_openrlhf_is_imported_and_its_internals_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", preloaded.python())
+@pytest.mark.usefixtures("preloaded_checks")
+def test_openrlhf_is_imported_and_its_internals_are_looked_at() -> None:
     found = check_openrlhf()
     assert (found.state, found.sentence) == (
         "ok",

@@ -18,8 +18,6 @@ from openrlhf_gtpo.doctor.examination import Announce, Question
 from openrlhf_gtpo.openrlhf_internals import OpenRLHFMismatch
 from openrlhf_gtpo.settings import Settings
 
-from ... import preloaded
-
 
 @pytest.mark.parametrize(
     ("flags", "words"),
@@ -43,15 +41,14 @@ def test_what_has_no_meaning_is_refused_in_one_sentence(
 
 
 @pytest.mark.engine
+@pytest.mark.usefixtures("preloaded_checks")
 def test_a_whole_examination_as_a_program_reads_it(
     policy: Path,
     written: Callable[..., Path],
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Everything but an engine and a cluster, on a data set with one fault of each kind that a model shows."""
-    monkeypatch.setattr(sys, "executable", preloaded.python())  # of the processes of the checks
     data = written(
         {"input": "6 * 7 ?", "label": "42"},
         {"input": "one " * 50, "label": "50"},
