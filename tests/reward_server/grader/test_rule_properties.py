@@ -3,6 +3,8 @@
 ``test_differential.py`` has families, congruences, sets of sets and 40 more kinds.
 """
 
+from fractions import Fraction
+
 import pytest
 import sympy
 from hypothesis import given, settings
@@ -69,3 +71,71 @@ def test_what_is_calculated_with_matrices_is_what_sympy_says(matrix: list[list[i
         assert not accepted(operation, written((value + sympy.eye(m.rows)).tolist())), operation
     assert accepted(rf"\det {text}", str(m.det()))
     assert accepted(rf"\operatorname{{tr}} {text}", str(m.trace()))
+
+
+# ── a float printed in full, however it is written ──
+
+CONSTANTS = {
+    r"\frac{1}{3}": "0.333333333333333333333333333333",
+    r"\sqrt{2}": "1.41421356237309504880168872421",
+    r"2\pi": "6.28318530717958647692528676656",
+    r"\log_2 3": "1.58496250072115618145373894395",
+    r"x=\frac{3}{7}": "0.428571428571428571428571428571",
+    r"100\sqrt{3}": "173.205080756887729352744634151",
+}
+"""References, and their values to thirty digits."""
+
+
+def spelled(digits: str, point: int, exponent: int, power: int | None, form: str) -> tuple[str, Fraction]:
+    """A decimal with these digits, its point after some of them, an exponent and a power of ten; and its value."""
+    text = f"{digits[:point]}.{digits[point:]}" + (f"e{exponent}" if exponent else "")
+    value = Fraction(text)
+    if power is None:
+        return text, value
+    return text + form.format(power), value * Fraction(10) ** power
+
+
+forms = st.sampled_from([r" \times 10^{{{}}}", r"\cdot10^{{{}}}", r" \cdot 10^{{{}}}"])
+exponents = st.integers(-30, 30)
+
+
+@given(
+    st.sampled_from(sorted(CONSTANTS)),
+    st.text("0123456789", min_size=10, max_size=13) | st.sampled_from(["1000000000", "10000000000", "5000000000"]),
+    st.integers(1, 9),
+    exponents,
+    st.none() | exponents,
+    forms,
+)
+@bounded
+def test_no_decimal_is_paid_that_is_not_the_constants_own_in_nine_digits(
+    reference: str, digits: str, point: int, exponent: int, power: int | None, form: str
+) -> None:
+    answer, value = spelled(digits, point, exponent, power, form)
+    right = Fraction(CONSTANTS[reference])
+    assert not grade(rf"\boxed{{{answer}}}", reference).correct or abs(value - right) < right / 10**9
+
+
+@given(st.sampled_from(sorted(CONSTANTS)), st.integers(1, 9), st.none() | exponents, exponents, forms)
+@bounded
+def test_a_constants_own_digits_are_paid_wherever_their_point_stands(
+    reference: str, point: int, power: int | None, exponent: int, form: str
+) -> None:
+    digits = CONSTANTS[reference].replace(".", "").lstrip("0")[:12]
+    size = len(str(int(float(CONSTANTS[reference])))) if float(CONSTANTS[reference]) >= 1 else 0
+    rest = size - point  # the power of ten that the point leaves to the exponent and to the factor
+    answer, _ = spelled(
+        digits, point, rest if power is None else exponent, None if power is None else rest - exponent, form
+    )
+    assert grade(rf"\boxed{{{answer}}}", reference).correct, answer
+
+
+@given(st.integers(100, 999), st.integers(-8, 8), st.integers(1, 2000), st.integers(-2, 2))
+@bounded
+def test_a_fraction_is_paid_for_a_reference_in_e_notation_only_if_that_is_its_rounding(
+    digits: int, exponent: int, below: int, off: int
+) -> None:
+    reference = f"{digits / 100:.2f}e{exponent}"
+    fraction = Fraction(round(Fraction(reference) * below) + off, below)
+    if grade(rf"\boxed{{\frac{{{fraction.numerator}}}{{{fraction.denominator}}}}}", reference).correct:
+        assert abs(fraction - Fraction(reference)) <= Fraction(10) ** (exponent - 2) / 2

@@ -79,6 +79,6 @@ def in_lowest_terms(node: Node) -> bool:
     above, below = node.numerator, node.denominator
     if isinstance(above, Negative):
         above = above.operand
-    if not isinstance(above, Number) or not isinstance(below, Number) or above.places or below.places:
+    if not isinstance(above, Number) or not isinstance(below, Number) or (above.places, below.places) != (None, None):
         return False
     return below.value > 1 and Fraction(above.value, below.value).denominator == below.value

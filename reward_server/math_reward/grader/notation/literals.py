@@ -77,13 +77,14 @@ def clock_time(match: re.Match[str]) -> Node:
 def number_literal(literal: str) -> Number:
     if literal.isdigit():
         return Number(Fraction(int(literal)))
-    mantissa = literal.lower().partition("e")[0]
+    mantissa, _, exponent = literal.lower().partition("e")
     if "." not in mantissa:
         return Number(Fraction(literal))
     whole, _, decimals = mantissa.partition(".")
     if not decimals:
         return Number(Fraction(literal))
-    return Number(Fraction(literal), len(decimals), len((whole + decimals).lstrip("0")))
+    places = len(decimals) - int(exponent or 0)
+    return Number(Fraction(literal), places, len((whole + decimals).lstrip("0")))
 
 
 def repeating_decimal(literal: str, repeating: str) -> Number:

@@ -68,11 +68,16 @@ def rounds_to(comparison: Comparison, value: Node, rounded: Node) -> bool:
 
 
 def rounding(node: Node, least: int = ROUNDED_DIGITS) -> Fraction | None:
-    """The value of one unit in the last place of a decimal; None for others, and with less than ``least`` digits."""
+    """The value of one unit in the last place of a decimal; None for others, and with less than ``least`` digits.
+
+    With d significant digits the unit is at most 10^(1 - d) of the value: the first of them is not 0, so the value has
+    at least 10^(d - 1) units; an exponent, a factor 10^k and a percent sign scale the value and its unit alike, and a
+    minus changes neither. So what agrees to one unit with a decimal of ten digits agrees in nine of the value's own.
+    """
     if isinstance(node, Number):
         if node.places is None or node.significant < least:
             return None
-        return Fraction(1, 10**node.places)
+        return Fraction(10) ** -node.places
     if isinstance(node, Negative):
         return rounding(node.operand, least)
     if isinstance(node, Quantity):
