@@ -11,40 +11,12 @@ from math_reward.grader.words.vocabulary import NO_LABELS
 
 NUMBERS = st.integers(3, 9_999)
 CHANGES = [
-    "dozens",
-    "hundreds",
-    "thousands",
-    "millions",
-    "lakh",
-    "crore",
-    "gross",
-    "score",
-    "pairs",
-    "couples",
-    "permille",
-    "ppm",
-    "doubled",
-    "tripled",
-    "halved",
-    "negative",
-    "bogus",
-    "fake",
-    "odd",
-    "imaginary",
-    "reciprocal",
-    "feet square",
-    "x",
-    "~i",
-    "pi",
-    "over 7",
-    "on top of 10",
-    "with 7",
-    "or more",
-    "for odd n",
-    "squared",
-    "percentile or 3",
-    "removed or 7",
-]
+    "dozens", "hundreds", "thousands", "millions", "lakh", "crore", "gross", "score", "pairs", "couples", "tens",
+    "trios", "permille", "ppm", "doubled", "tripled", "halved", "negative", "bogus", "fake", "odd", "imaginary",
+    "reciprocal", "feet square", "squared", "x", "~i", "pi", "over 7", "on top of 10", "with 7", "each 7", "as 7",
+    "per 7", "given 7",
+    "or more", "for odd n", "percentile or 3", "removed or 7",
+]  # fmt: skip
 LETTERS = st.lists(st.sampled_from("abcmnpquvxyz"), min_size=2, max_size=4, unique=True)
 
 

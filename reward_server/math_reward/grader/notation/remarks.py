@@ -44,9 +44,11 @@ def restricts(remark: Sequence[Token], before: Node) -> bool:
     has_number = any(token.kind == "number" or any(map(str.isdigit, token.value)) for token in remark)
     if _is_set(before):
         return bool(words & _KINDS) or has_number or bool(relations - {None, "="})
-    if symbols(before) or words & _EVERYWHERE:
+    if symbols(before):
         return False
-    return bool(words & _KINDS or relations & INEQUALITIES) or (has_number and relations == {None})
+    if has_number and relations == {None}:
+        return True  # 42 with 7
+    return not words & _EVERYWHERE and bool(words & _KINDS or relations & INEQUALITIES)
 
 
 def _is_set(node: Node) -> bool:

@@ -160,7 +160,7 @@ _NOT_A_THING = (
             "but", "maybe", "perhaps", "possibly", "because", "while", "is", "are", "was", "equals", "equal",
             "gross", "score", "pair", "pairs", "couple", "couples", "myriad", "teens", "permille", "ppm", "ppb",
             "doubled", "tripled", "halved", "quadrupled", "quadruple", "negated", "inverted", "reversed",
-            "incremented",
+            "incremented", "tens", "trio", "trios",
             "decremented", "increased", "decreased", "negative", "imaginary", "reciprocal", "inverse", "opposite",
             "bogus", "fake", "invalid", "mistaken", "unsure", "guess", "guessed", "approximately", "approx", "roughly",
             "nearly", "almost", "around", "odd", "oddly", "binary", "octal", "hex", "hexadecimal", "ish", "unlikely",
