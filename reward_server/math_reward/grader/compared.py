@@ -32,13 +32,20 @@ from math_reward.grader.rules import RULES
 from math_reward.grader.rules.collections import mentions
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.families import same_family
-from math_reward.grader.rules.labels import Contradiction
+from math_reward.grader.rules.labels import Contradiction, value_of_expression
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 
 _GROUPED = re.compile(r"\d,\d{3}(?!\d)")
+_GROUP_FROM_ZERO = re.compile(r",0\d\d")
+_PLAIN_LIST = re.compile(r"-?[\d.]+(?: ?, ?-?[\d.]+)+")
 _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
-_CHOICE = re.compile(r"(?:\\text\w*\s?\{)?\s?(?:\(([A-J])\)|([A-J])\s?[.):])[}\s]{1,4}(\S.*)")
+_CHOICE = re.compile(r"(?:\\(?:text|math)\w*\s?\{)?\s?(?:\(([A-J])\)|([A-J])\s?[.):])[}\s]{1,4}(\S.*)")
+# What follows the letter is what the choice says: no other letter, and nothing about the letter.
 _ANOTHER_CHOICE = re.compile(r"\bor\b|\([A-J]\)")
+_ABOUT_THE_LETTER = re.compile(
+    r"^[,.;:&/|]|\b(?!A [a-z]{2})[A-J]\b"
+    r"|\b(?:is|was|not|no|never|wrong|incorrect|false|unlikely|maybe|perhaps|guess)\b"
+)
 # An answer without one of these leaves no operation undone, so its tree need not be searched.
 _OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d")
 MAX_POINTS = 4
@@ -133,6 +140,7 @@ def _by_trees(reference: Reference, answer: Answer, comparison: Comparison) -> G
         or _is_choice(comparison, reference, answer)
         or same_family(comparison, expected, tree, (reference.normal, answer.normal), declared=bool(ranges or domains))
         or _same_otherwise(comparison, reference, answer, tree)
+        or _same_named_value(comparison, expected, tree)
     ):
         verdict = Verdict.CORRECT
     elif mentions(comparison, expected, tree):
@@ -192,11 +200,26 @@ def _is_choice(comparison: Comparison, reference: Reference, answer: Answer) -> 
         return False
     expected = reference.reading.tree
     if isinstance(expected, Symbol):
-        return expected.name == (choice[1] or choice[2])
+        return expected.name == (choice[1] or choice[2]) and _ABOUT_THE_LETTER.search(choice[3]) is None
     try:
         return comparison.same(expected, parse(choice[3]))
     except (NotMathematics, TooComplex, Undefined, Contradiction):
         return False
+
+
+def _is_list(text: str) -> bool:
+    """Whether a number with commas may be a list: ``100,200``, and not ``10,000``."""
+    return _GROUPED.search(text) is not None and _GROUP_FROM_ZERO.search(text) is None
+
+
+def _same_named_value(comparison: Comparison, expected: Node, tree: Node) -> bool:
+    """Whether the answer says of what the reference is the value: ``m + n = 10``, ``A(3, -2)``."""
+    if isinstance(tree, Product) and isinstance(expected, Bracketed) and len(tree.factors) == 2:
+        name, point = tree.factors
+        is_point = isinstance(name, Symbol) and name.name.isupper() and type(point) is Bracketed
+        return is_point and not symbols(expected) and comparison.same_value(expected, point)
+    value = value_of_expression(comparison, expected, tree)
+    return value is not None and comparison.same_value(expected, value)
 
 
 def _same_otherwise(comparison: Comparison, reference: Reference, answer: Answer, tree: Node) -> bool:
@@ -217,9 +240,9 @@ def _same_otherwise(comparison: Comparison, reference: Reference, answer: Answer
             other = parse(f"{said[1]}.{said[2]}")
         elif decimal and type(other) is Number and type(tree) is Collection and other.places == len(decimal[2]):
             tree = parse(f"{decimal[1]}.{decimal[2]}")
-        elif type(tree) is Collection and _GROUPED.search(reference.text):
+        elif type(tree) is Collection and _is_list(reference.text) and _PLAIN_LIST.fullmatch(answer.normal):
             other = parse(reference.text, thousands=False)
-        elif type(other) is Collection and _GROUPED.search(answer.normal):
+        elif type(other) is Collection and _is_list(answer.normal):
             tree = parse(answer.text, thousands=False)
         else:
             return False

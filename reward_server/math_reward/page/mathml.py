@@ -223,10 +223,10 @@ def _negative(node: Negative) -> Drawn:
 
 
 def _plus_minus(node: PlusMinus) -> Drawn:
-    right = _shown(node.right, _PRODUCT)
+    sign, right = "∓" if node.turned else "±", _shown(node.right, _PRODUCT)
     if node.left is None:
-        return _SUM, _row(_sign("±"), right)
-    return _SUM, _row(_shown(node.left, _SUM), _operator("±"), right)
+        return _SUM, _row(_sign(sign), right)
+    return _SUM, _row(_shown(node.left, _SUM), _operator(sign), right)
 
 
 def _call(node: Call) -> Drawn:

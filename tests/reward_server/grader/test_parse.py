@@ -51,7 +51,7 @@ TREES: list[tuple[str, Node]] = [
     ("1,234", N(1234)),
     ("1 234", N(1234)),
     ("1{,}234", N(1234)),
-    ("1.5e3", Number(Fraction(1500), places=1, significant=2)),
+    ("1.5e3", Number(Fraction(1500), places=-2, significant=2)),
     (r"0.1\overline{6}", N("1/6")),
     ("1 1/2", N("3/2")),
     (r"2\frac{1}{3}", N("7/3")),
@@ -127,7 +127,7 @@ TREES: list[tuple[str, Node]] = [
     ("(x)", x),
     (r"\begin{pmatrix} 1 & x \\ 2 & y \end{pmatrix}", Matrix(((N(1), x), (N(2), y)))),
     ("1:2", Ratio((N(1), N(2)))),
-    ("3:20 PM", ClockTime(15 * 3600 + 20 * 60)),
+    ("3:20 PM", ClockTime(15 * 3600 + 20 * 60, has_half=True)),
     ("3:20", ClockTime(3 * 3600 + 20 * 60, Ratio((N(3), N(20))))),
     # Relations and sets.
     ("x = 2", Relation(("=",), (x, N(2)))),

@@ -63,9 +63,11 @@ _CLAUSE = re.compile(
 _BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])")
 # "It is not 42", "42 is wrong": the text denies the number.
 _DENIED_BEFORE = re.compile(
-    r"(?:\bnot|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly|\b(?:might|could|may|can) be|\bor|\bone of"
+    r"(?:\bnot|\bunsure|\bguess(?:ing)?|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly"
+    r"|\b(?:might|could|may|can) be|\bor"
+    r"|\bone of"
     r"|\beither|\bbetween|\b(?:less|more|fewer|greater|smaller|larger|other|higher|lower) than"
-    r"|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s{1,9}(?:[\w.]{1,20},?\s{1,9}){0,2}[$\\(]{0,3}$",
+    r"|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s{1,9}(?:[\w.]{1,20},?\s{1,9}){0,2}[$\\( ]{0,4}$",
     re.IGNORECASE,
 )
 _DENIED_IN_CHINESE = re.compile(

@@ -25,7 +25,7 @@ from math_reward.grader.notation.syntax import (
 )
 from math_reward.grader.notation.tokenise import Token
 from math_reward.grader.words.functions import SPELLED
-from math_reward.grader.words.units import PLAIN_UNITS
+from math_reward.grader.words.units import PLAIN_UNITS, is_unit
 from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, RELATIONS, SET_OPERATIONS
 
 _VARIANTS = {"hat", "bar", "vec", "tilde", "overrightarrow", "overleftarrow", "widehat", "overline", "dot", "ddot"}
@@ -37,6 +37,7 @@ _NO_FACTOR = {
     "pod",
     "choose", "begin", "end", "right", "left",
 }  # fmt: skip
+_SCALES = {"C": "celsius", "F": "fahrenheit"}
 _UNIT_LETTERS = frozenset("mgshlLNJW")
 
 
@@ -56,7 +57,7 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
                 self.advance()
                 if self.is_command("circ") or self._group_is("circ"):
                     self._skip_group()
-                    node = Quantity(node, "degree")
+                    node = Quantity(node, self._degree())
                     continue
                 if self._is_ordinal():
                     self._skip_group()
@@ -83,7 +84,12 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
                 node = self._based(node)
             elif kind == "command" and self.top.value == "circ":
                 self.advance()
-                node = Quantity(node, "degree")
+                node = Quantity(node, self._degree())
+            elif (
+                kind == "_" and isinstance(node, Call) and node.function.startswith("apply ") and self._group_is_name()
+            ):
+                self.advance()
+                node = Call(f"{node.function}_{self._index()}", node.arguments)  # f(x)_{\max}
             else:
                 return node
         raise TooComplex(f"it is nested more than {MAX_NESTING} deep")
@@ -96,6 +102,19 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
         if self.top.kind != "(" or not isinstance(function, Symbol):
             return primed
         return Call("prime", (primed, *self._items()))
+
+    def _degree(self) -> str:
+        """The unit of what has a degree sign: ``25^\\circ C`` is a temperature."""
+        scale = _SCALES.get(self.top.value.strip()) if self.top.kind in ("text", "word") else None
+        if scale is None or self.peek().kind in ("(", "_", "^"):
+            return "degree"
+        self.advance()
+        return scale
+
+    def _group_is_name(self) -> bool:
+        """Whether ``_{\\max}`` is next."""
+        following = self.peek(2) if self.peek().kind == "{" else self.peek()
+        return following.value.strip() in ("max", "min")
 
     def _group_is(self, command: str) -> bool:
         return self.top.kind == "{" and self.peek().value == command and self.peek(2).kind == "}"
@@ -262,17 +281,20 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
             )
         if kind == "text":
             # A letter in another font may be a variable; with a space, or after a number, one of these is a unit.
+            value = token.value.strip()
             if self.before().kind == "number" and token.value in _UNIT_LETTERS:
                 return False
-            if token.value in SPELLED:
+            if token.value in SPELLED or value in ("i", "e", "pi"):
                 return True
-            return len(token.value) == 1 and not token.spaced and token.value.isalpha()
+            if len(value) != 1 or not value.isalpha():
+                return False
+            return (len(token.value) == 1 and not token.spaced) or (value.isascii() and not is_unit(value))
         if kind == "command":
             value = token.value
             return not (value in RELATIONS or value in SET_OPERATIONS or value in _NO_FACTOR)
         if kind == "|":
             return not self.bar_ends
-        if kind == "(" and token.spaced and self._opens_membership():
+        if kind == "(" and ((token.spaced and self._opens_membership()) or self.opens_unit()):
             return False
         return kind in ("(", "[", "{", "\\{", "begin")
 

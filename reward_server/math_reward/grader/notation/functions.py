@@ -102,6 +102,9 @@ class FunctionParser(Grammar):
         except NotMathematics:
             inside = None
         if isinstance(inside, Bracketed) and len(inside.items) == 2 and (inside.left, inside.right) == ("(", ")"):
+            if any(isinstance(item, Negative) for item in inside.items):
+                self.reset(start)
+                return None  # The point P(3, -2).
             n, k = (item.value if isinstance(item, Number) else None for item in inside.items)
             if n is None or k is None or (n >= k and n.denominator == k.denominator == 1):
                 return arrangements(letter, *inside.items)

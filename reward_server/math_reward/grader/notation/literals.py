@@ -25,20 +25,21 @@ from math_reward.grader.words.vocabulary import PHRASES
 
 CLOCK = re.compile(r"\s*(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?|(?= ?[AaPp]\.? ?[Mm]))\s*(?:([AaPp])\.?\s*[Mm]\.?)?\s*")
 TEXT_COMMAND = re.compile(r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|emph|operatorname|bold|underline)\s*(?=\{)")
+_WORD = re.compile(r"(?<![^\W\d_])(?!(?:and|or)\b)[^\W\d_]{2}")
 _ARTICLE = re.compile(r"^(?:[Aa]n?|[Tt]he) (?=[A-Za-z]{2})")
 _DIVISION = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+")
 
 
 def words(text: str) -> str:
     r"""A normalised text as words: without ``\text{}``, braces, outer brackets and quotation marks, and in lower case
-    unless it is a single letter.
+    unless they are single letters.
     """
     text = unwrapped(text)
     text = " ".join(text.replace("\\", "").split()).strip(" .,;:!?'\"")
     if text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()
     text = _ARTICLE.sub("", text)
-    return text if len(text) == 1 else text.lower()
+    return text.lower() if _WORD.search(text) else text
 
 
 def unwrapped(text: str) -> str:
@@ -69,9 +70,9 @@ def clock_time(match: re.Match[str]) -> Node:
     ratio = None
     if half:
         hour = hour % 12 + (12 if half in "pP" else 0)
-    elif seconds is None:
+    elif seconds is None and hour and int(minutes):
         ratio = Ratio((Number(Fraction(hour)), Number(Fraction(int(minutes)))))
-    return ClockTime(hour * 3600 + int(minutes or 0) * 60 + int(seconds or 0), ratio)
+    return ClockTime(hour * 3600 + int(minutes or 0) * 60 + int(seconds or 0), ratio, half is not None)
 
 
 def number_literal(literal: str) -> Number:

@@ -11,13 +11,26 @@ from math_reward.grader.notation.grammar import Grammar
 from math_reward.grader.notation.syntax import Node, Number, Product, Quantity
 from math_reward.grader.notation.tokenise import Token
 from math_reward.grader.words.number_words import MULTIPLIERS
-from math_reward.grader.words.units import UNITS, is_thing, is_unit, measure, unit_name
+from math_reward.grader.words.units import (
+    BEFORE_NUMBERS,
+    POWERS,
+    UNITS,
+    is_thing,
+    is_unit,
+    measure,
+    one_unit,
+    unit_name,
+)
 from math_reward.grader.words.vocabulary import NEGATIONS, QUALIFIERS
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _POWER = re.compile(r"\^\{?-?\d{1,2}\}?")
 _ALSO_UNITS = ("min", "sec", "in", "rad", "h", "s")
-_CURRENCIES = ("\\$", "$", "€", "£", "¥")
+_CURRENCIES = ("\\$", "$", "€", "£", "¥", "₹", "¢")
+_RELATION = re.compile(r"^-|[<>=+!~?]")
+_TEMPERATURES = {"degree celsius": "celsius", "degree fahrenheit": "fahrenheit", "degree coulomb": "celsius",
+                 "degree farad": "fahrenheit"}  # fmt: skip
+"""What the names of a degree and its scale name together; C and F alone are coulomb and farad."""
 
 
 class MeasureParser(Grammar):
@@ -27,8 +40,12 @@ class MeasureParser(Grammar):
 
     def _measured(self) -> Node:
         """A value, with its unit if it has one."""
-        if self.top.kind in _CURRENCIES:
-            unit = UNITS[self.advance().kind.removeprefix("\\")]
+        if self.top.kind in _CURRENCIES or self._is_currency():
+            token = self.advance()
+            unit = one_unit(
+                token.value.strip(" .") if token.kind in ("text", "word") else token.kind.removeprefix("\\")
+            )
+            self.accept(".")
             value = Quantity(self._times_a_million(self._ratio()), unit)
             if self.top.kind in ("text", "word") and UNITS.get(self.top.value.strip().lower()) == unit:
                 self.advance()
@@ -51,6 +68,12 @@ class MeasureParser(Grammar):
             return Quantity(node.value, f"{node.unit} {named}")
         return Quantity(node, named)
 
+    def _is_currency(self) -> bool:
+        """Whether the name of a currency and its amount are next."""
+        token = self.top
+        named = token.kind in ("text", "word") and token.value.strip(" .").lower() in BEFORE_NUMBERS
+        return named and "number" in (self.peek().kind, self.peek(2).kind if self.peek().kind == "." else "")
+
     def _times_a_million(self, node: Node) -> Node:
         """``node`` times the number words that follow it: 5 million, 3 hundred thousand."""
         while self.top.kind in ("text", "word"):
@@ -72,8 +95,15 @@ class MeasureParser(Grammar):
                 if parts and self._multiplies_a_unit():
                     self.advance()
                     continue
+                if not parts and self.opens_unit():  # 7 (cm)
+                    self.advance()
+                    parts.append(unit_name(self.advance().value.strip()))
+                    self.advance()
                 break
             raw = self.top.value.strip(" .,;()")
+            if raw.lower() in POWERS and self.peek().kind in ("text", "word"):
+                self.advance()
+                raw = f"{raw} {self.top.value.strip(' .,;()')}"
             words = _WORD.findall(raw.lower())
             if self.is_word("and") or self.is_word("or"):
                 break
@@ -85,8 +115,13 @@ class MeasureParser(Grammar):
             if raw in ("th", "st", "nd", "rd"):
                 self.advance()
                 continue
-            says_more = any(c.isdigit() for c in _POWER.sub("", raw)) or NEGATIONS.intersection(words)
-            if says_more or (measure(unit_name(raw)) is None and not is_thing(words)):
+            one_letter = len(raw) == 1 and raw.isascii()
+            says_more = (
+                any(c.isdigit() for c in _POWER.sub("", raw))
+                or bool(NEGATIONS.intersection(words))
+                or _RELATION.search(raw) is not None
+            )
+            if says_more or (measure(unit_name(raw)) is None and (one_letter or not is_thing(words))):
                 raise NotMathematics("the words after the number say more than a unit")
             unit = unit_name(raw)
             self.advance()
@@ -104,7 +139,8 @@ class MeasureParser(Grammar):
             return None
         if not is_thing(" ".join(parts).split()):
             raise NotMathematics("the words after the number say more than a unit")
-        return " ".join(parts).replace(" / ", "/").replace(" per ", "/")
+        unit = " ".join(parts).replace(" / ", "/").replace(" per ", "/")
+        return _TEMPERATURES.get(unit, unit)
 
     def _letters_of_a_unit(self, before: Node) -> str | None:
         """The unit of ``120 min``: a word with another meaning too is a unit after a number, at the end."""

@@ -144,6 +144,8 @@ class NameParser(Grammar):
             return self._function(SPELLED[value])
         if len(value) == 1 and value.isalpha():
             return self._symbol(value)
+        if value == "pi":
+            return Constant(value)
         before = self.before(2).kind
         if before in (",", ";", "{", "&", "(", "=", "\\{", "text"):
             parts = [value]

@@ -89,7 +89,7 @@ _HTML_POWER = re.compile(r"<su([pb])>(.{0,40}?)</su\1>")
 # Commands that only move or resize: \left( is (, \! is nothing, \, is a space.
 _LAYOUT = re.compile(
     r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|hfill|nonumber"
-    r"|notag|rm|bf|it|boldsymbol|hline|centering|mathord|mathrel|mathbin|mathopen|mathclose)(?![a-zA-Z])"
+    r"|tiny|small|normalsize|[lL]arge|LARGE|[hH]uge|notag|rm|bf|it|boldsymbol|hline|centering|mathord|mathrel|mathbin|mathopen|mathclose)(?![a-zA-Z])"
 )
 # \left\{ \begin{array}{ll} ... \end{array} \right. is how many editors write cases.
 _CASES = re.compile(
@@ -161,6 +161,12 @@ _COMMAND = re.compile(r"\\([a-zA-Z]+)")
 _SYMBOL_COMMANDS = {"<", ">", "{", "}", "[", "]", ":", "|", ",", "i", "j", "€", "£"}
 
 _COLOURED = re.compile(r"\\(?:text)?color ?\{[a-zA-Z]{1,20}\} ?\{([^{}]*)\}")
+_COLOUR = re.compile(r"\\color ?\{[a-zA-Z]{1,20}\}")
+# All of an answer in one font: \text{42 apples}. Words alone are left to `parse.py`.
+_ALL_IN_TEXT = re.compile(
+    r"\\(?:text(?:bf|it|rm|sf|tt|normal)?|math(?:rm|bf|it|sf)|mbox) ?"
+    r"\{((?=[^0-9]*[0-9])(?:[^{}]|(?<=[\^_])\{[^{}]*\})*)\}"
+)
 _APPROXIMATELY = re.compile(r"^\s*\\approx(?![a-zA-Z])")
 _DOLLARS = re.compile(r"\$(.*)\$", re.DOTALL)
 _DELIMITED = (
@@ -211,6 +217,9 @@ def normalise(text: str) -> str:
         text = _SPACE.sub(" ", text)
         text = _COMMAND.sub(_command, text)
         text = _COLOURED.sub(r"{\1}", text)
+        text = _COLOUR.sub("", text)
+        if (all_of_it := _ALL_IN_TEXT.fullmatch(text.strip())) is not None:
+            text = all_of_it[1]
         text = _APPROXIMATELY.sub("", text)
     elif "~" in text:
         text = text.replace("~", " ")

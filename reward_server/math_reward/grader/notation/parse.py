@@ -16,7 +16,8 @@ from math_reward.grader.notation.atoms import AtomParser
 from math_reward.grader.notation.literals import CLOCK, TEXT_COMMAND, clock_time, spoken, unwrapped, words
 from math_reward.grader.notation.measured import MeasureParser
 from math_reward.grader.notation.normalise import normalise
-from math_reward.grader.notation.parts import labelled, numbered
+from math_reward.grader.notation.parts import labelled, names_another, numbered
+from math_reward.grader.notation.remarks import restricts
 from math_reward.grader.notation.stream import END
 from math_reward.grader.notation.sums import SumParser
 from math_reward.grader.notation.syntax import (
@@ -34,9 +35,16 @@ from math_reward.grader.notation.syntax import (
     Text,
     symbols,
 )
-from math_reward.grader.notation.tokenise import MAX_DIGITS, tokenise
+from math_reward.grader.notation.tokenise import MAX_DIGITS, Token, tokenise
 from math_reward.grader.words.functions import SPELLED
-from math_reward.grader.words.vocabulary import INEQUALITIES, LEADING, NEGATIONS, QUALIFIERS, RELATIONS
+from math_reward.grader.words.vocabulary import (
+    INEQUALITIES,
+    LEADING,
+    NEGATIONS,
+    NO_LABELS,
+    QUALIFIERS,
+    RELATIONS,
+)
 
 MAX_CHARACTERS = 2_000
 
@@ -48,6 +56,10 @@ _APPROXIMATION = re.compile(
 )
 # "l: 3x + 4y - 5 = 0" names the line.
 _NAMED_CURVE = re.compile(r"(?:[lLCEG]|\\odot ?[A-Z])(?:_\{?\d\}?)? ?: ?(?=[^=]{0,80}[xy][^=]{0,80}=)")
+_NAMED_CHOICE = re.compile(r"\s?(?:[Oo]ption|[Cc]hoice|(?:[Cc]orrect )?[Aa]nswer)\s?:?\s?\(?([A-J])\)?[\s.]?")
+# The words left of "=" or before a colon: \text{Area of ABC} = 42.
+_LABEL = re.compile(r"[^\W\d_](?:[^\W\d_]|[ '.,()-])*(?P<end>[:=]?)")
+_ANOTHER_VALUE = re.compile(r"\b(?:square|cube)s? (?:root|of)\b|\bat (?:least|most)\b")
 _STATEMENT = re.compile(
     r"(?P<subject>(?:\\text ?\{)?[A-Za-z][A-Za-z' ]{3,120}) (?:is|are|equals|be) ?\}? ?(?P<value>[^A-Za-z].{0,300})$"
 )
@@ -75,12 +87,16 @@ def parse_normalised(text: str, *, thousands: bool = True) -> Node:
         raise NotMathematics("it is empty")
     if text.isdecimal() and len(text) <= MAX_DIGITS:
         return Number(Fraction(int(text)))  # Most references are integers and need no parser.
-    if (":" in text or text[-1] in "mM." or "m}" in text) and (clock := CLOCK.fullmatch(unwrapped(text))):
+    if (":" in text or text[-1] in "mM." or "m}" in text or "M}" in text) and (
+        clock := CLOCK.fullmatch(unwrapped(text))
+    ):
         return clock_time(clock)
     if text == "DNE":
         return Text("undefined")
     if ":" in text and (named := _NAMED_CURVE.match(text)):
         text = text[named.end() :]
+    if ("ption" in text or "hoice" in text) and (choice := _NAMED_CHOICE.fullmatch(unwrapped(text))):
+        return Symbol(choice[1])
     if text in RELATIONS or (text[0] == "\\" and text[1:] in RELATIONS):
         return Text(RELATIONS[text.removeprefix("\\")])  # The sign itself is the answer.
     if text[0] == "(" and (answers := numbered(text)):
@@ -121,9 +137,17 @@ def _without_words_around(text: str) -> str | None:
     if about:
         return f"{text[: about.start()]} \\approx {about['number']}"
     statement = _STATEMENT.match(text)
-    if statement is None or NEGATIONS.intersection(_WORD.findall(statement["subject"].lower())):
+    if statement is None or _names_another_value(statement["subject"]):
         return None
     return statement["value"]
+
+
+def _names_another_value(words: str) -> bool:
+    """Whether words before a value name something else than the answer: "half the area", "the wrong answer"."""
+    words = words.lower()
+    if not words.isascii() and names_another(words):
+        return True
+    return not NO_LABELS.isdisjoint(_WORD.findall(words)) or _ANOTHER_VALUE.search(words) is not None
 
 
 class Parser(MeasureParser, SumParser, AtomParser):
@@ -145,10 +169,11 @@ class Parser(MeasureParser, SumParser, AtomParser):
         while self.top.kind in ("text", "word", ":"):
             content = _WORD.findall(self.top.value.lower())
             single = self.top.kind == "word" and (len(self.top.value) == 1 or self.top.value in SPELLED)
-            if single or not all(word in LEADING for word in content) or self.peek().kind in ("^", "_"):
+            unread = not content and any(character.isalpha() for character in self.top.value)
+            if single or unread or not all(word in LEADING for word in content) or self.peek().kind in ("^", "_"):
                 break
             self.advance()
-        if self.top is END:
+        if self.top is END or self.top.kind == "=":
             self.reset(start)
 
     def _answer(self) -> Node:
@@ -204,15 +229,39 @@ class Parser(MeasureParser, SumParser, AtomParser):
         if first[0] in ("if", "unless", "provided") and not symbols(before):
             raise NotMathematics("a number has a condition, so it is not always the answer")
         depth = 0
+        remark: list[Token] = []
         while self.top is not END and not (depth == 0 and self.at_separator()):
             if NEGATIONS.intersection(_WORD.findall(self.top.value.lower())):
                 raise NotMathematics("a remark after the formula takes it back")
             depth += (self.top.kind in ("(", "[", "{", "\\{")) - (self.top.kind in (")", "]", "}", "\\}"))
-            self.advance()
+            remark.append(self.advance())
+        if restricts(remark, before):
+            raise NotMathematics("a remark after the formula restricts it")
+
+    def _label(self) -> Text | None:
+        r"""The words left of ``\text{Area} = 42``, with the "="; of ``\text{Vertex: }(3, 2)``, with the colon."""
+        start = self.mark()
+        said: list[str] = []
+        while self.top.kind in ("text", "word") and (label := _LABEL.fullmatch(self.top.value.strip())) is not None:
+            said.append(self.advance().value)
+            if label["end"]:
+                break
+        words = " ".join(said).strip(" :=")
+        ends = bool(said) and label is not None and label["end"] != ""
+        is_label = len(words) > 1 and words not in SPELLED
+        if is_label and (self.accept("=") or self.accept(":") or ends) and not _names_another_value(words):
+            return Text(words.lower())
+        self.reset(start)
+        return None
 
     def _relation(self) -> Node:
-        operands = [self._measured()]
+        operands: list[Node] = []
         operators: list[str] = []
+        is_word = self.top.kind == "text" or (self.top.kind == "word" and len(self.top.value) > 3)
+        if is_word and (label := self._label()) is not None:
+            operands.append(label)
+            operators.append("=")
+        operands.append(self._measured())
         while True:
             kind = self.top.kind
             name = RELATIONS.get(self.top.value if kind in ("command", "word") else kind)

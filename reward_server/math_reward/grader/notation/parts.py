@@ -15,12 +15,24 @@ _NUMBER = re.compile(r"(?:^|(?<=[\s;,.。}$]))\( ?([1-9a-h]|[ivIV]{1,4}) ?\) ?[:
 _DIVISION = re.compile(r"[,;，；。]")
 _LABELLED = re.compile(
     rf"(?:\\text ?\{{ ?)?(?P<label>[{IDEOGRAPH}][{IDEOGRAPH}A-Za-z]{{0,11}}) ?(?:\}} ?)?"
-    rf"(?P<is>为|是|等于|[:=]|(?:\\text ?\{{ ?(?:为|是|等于) ?\}}))? ?(?P<value>[^{IDEOGRAPH}]{{1,300}})$"
+    r"(?P<is>为|是|等于|[:=]|(?:\\text ?\{ ?(?:为|是|等于) ?\}))? ?"
+    rf"(?P<value>[^{IDEOGRAPH}]{{1,300}}(?:\\text ?\{{ ?[{IDEOGRAPH}]{{1,4}} ?\}})?)$"
 )
 _COPULA = re.compile("(?:分别)?(?:等于|为|是)$")
 # "more than", "not", "about", "or": with these the value is not the answer.
-_NO_LABEL = re.compile("[不非未没无约或超至]|[大小多少高低]于|可能|以[上下内外]|左右|[最更][多少]$")
+_NUMERAL = "一二两三四五六七八九十百千万"
+_NO_LABEL = re.compile(
+    "[不非未没无约或超至错误假伪否负]|[大小多少高低]于|可能|以[上下内外]|左右|[最更][多少]$|另一|其他|其它"
+    # The value of something else: half, double, the square, the answer and one.
+    rf"|半(?!径|圆|轴|球|长|短|年|月|天|焦|周)|倍(?!数)|平方|立方|倒数|相反数|[加减乘除][以上去掉]?[{_NUMERAL}]"
+    "|反过来|翻[倍番]|阶乘|开方|开根"
+)
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+
+
+def names_another(label: str) -> bool:
+    """Whether Chinese words before a value name something else than the answer, or doubt it."""
+    return _NO_LABEL.search(label) is not None
 
 
 def numbered(text: str) -> list[str] | None:
@@ -46,7 +58,7 @@ def labelled(text: str) -> list[tuple[str, str]] | None:
         match = _LABELLED.fullmatch(part)
         if match is not None:
             label = _COPULA.sub("", match["label"])
-            if not label or _NO_LABEL.search(label):
+            if not label or names_another(label):
                 return None
             named.append((label, match["value"].strip()))
         elif re.search(f"[{IDEOGRAPH}]", part) or not part:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.notation.tokenise import Token
+from math_reward.grader.words.units import PLAIN_UNITS
 
 Read = TypeVar("Read")
 """What a rule reads: a node, or several."""
@@ -100,6 +101,11 @@ class TokenStream:
         following = self.peek()
         kinds = ("(", "[", "\\{", "{", "number set", "command")
         return following.kind in kinds or following.value in ("Z", "N", "Q", "R", "C")
+
+    def opens_unit(self) -> bool:
+        """Whether a unit in brackets is next: ``(cm)``."""
+        is_name = self.top.kind == "(" and self.peek().kind in ("text", "word") and self.peek(2).kind == ")"
+        return is_name and self.peek().value.strip().lower() in PLAIN_UNITS
 
     def at_differential(self) -> bool:
         """Whether the dx of an integral is next."""

@@ -50,8 +50,8 @@ class SumParser(Grammar):
     def _sum(self) -> Node:
         terms: list[Node] = []
         sign = self._sign()
-        if sign == "±":
-            node: Node = PlusMinus(None, self._product())
+        if sign in ("±", "∓"):
+            node: Node = PlusMinus(None, self._product(), sign == "∓")
         else:
             node = self._product()
             if sign == "-":
@@ -65,10 +65,10 @@ class SumParser(Grammar):
                 if sign == "-":
                     node = negated(node)
             elif self.is_command("pm", "mp"):
-                self.advance()
+                turned = self.advance().value == "mp"
                 left = node if not terms else Sum((*terms, node))
                 terms = []
-                node = PlusMinus(left, self._product())
+                node = PlusMinus(left, self._product(), turned)
             else:
                 break
         if not terms:
@@ -80,22 +80,22 @@ class SumParser(Grammar):
         return Sum((*terms, node))
 
     def _sign(self) -> str:
-        """The next signs as one: "", "-" or "±"."""
+        """The next signs as one: "", "-", "±" or "∓"."""
         negative = False
-        plus_minus = False
+        plus_minus = ""
         count = 0
         while True:
             if self.top.kind == "-":
                 negative = not negative
             elif self.is_command("pm", "mp"):
-                plus_minus = True
+                plus_minus = "∓" if self.top.value == "mp" else "±"
             elif self.top.kind != "+":
                 break
             count += 1
             if count > MAX_NESTING:
                 raise TooComplex(f"it has more than {MAX_NESTING} signs in a row")
             self.advance()
-        return "±" if plus_minus else "-" if negative else ""
+        return plus_minus or ("-" if negative else "")
 
     def _signed_product(self) -> Node:
         negative = self.accept("-")

@@ -19,8 +19,8 @@ class Number:
 
     value: Fraction
     places: int | None = None
-    """Where the last digit of a decimal stands: 2 for ``0.05``, 4 for ``0.05e-2``, -1 for ``1.5e2``; None for an integer
-    literal."""
+    """Where the last digit of a decimal stands: 2 for ``0.05``, 4 for ``0.05e-2``, -1 for ``1.5e2``; None for an
+    integer literal."""
     significant: int = 0
     """Significant digits of a decimal as written: 3 for ``0.0458``."""
 
@@ -82,6 +82,8 @@ class PlusMinus:
 
     left: Node | None
     right: Node
+    turned: bool = False
+    r"""Whether it is ``\mp``, whose sign is the opposite of every ``\pm``."""
 
 
 @dataclass(slots=True)
@@ -188,6 +190,8 @@ class ClockTime:
 
     seconds: int
     as_ratio: Ratio | None = None
+    has_half: bool = False
+    """Whether it says which half of the day it is: AM or PM."""
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ _TOKEN = re.compile(
     | \\(?P<command>[a-zA-Z]+)
     | \\(?P<escaped>[{}$%&_\#|])
     | (?P<word>[a-zA-Z]+)
-    | (?P<sign>\*\*|<=|>=|!=|==|~=|:=|->|[-+*/^_=<>(){}\[\]|,;:!%&'"$€£¥.?])
+    | (?P<sign>\*\*|<=|>=|!=|==|~=|:=|->|[-+*/^_=<>(){}\[\]|,;:!%&'"$€£¥₹¢.?])
     | (?P<finish>\Z)
     )""",
     re.VERBOSE,
@@ -42,7 +42,8 @@ _TOKEN = re.compile(
 _THOUSANDS = re.compile(r"(?!0)\d{1,3}(?:,\d{3})+(?!\d|,\d)(?:\.\d+)?")
 
 _JOINT = re.compile(r"\s*([^\s,][^,]{0,80}?)\s+(and|or)\s*$")
-_NUMBER_ALONE = re.compile(r"\s*[-+]?\d[\d.,]*\s*")
+# Numbers and signs; a comma, a full stop or brackets with nothing in them are layout.
+_SIGNS_ALONE = re.compile(r"(?=.*[-+*/^<>=!%$€£¥₹¢\d]|.*\.\.)(?:[^a-zA-Z\\\u0080-\uffff]|\\[$%])+", re.DOTALL)
 
 # The argument of these commands is words, or letters in another font.
 _WORDS = {
@@ -63,12 +64,12 @@ def tokenise(text: str, *, thousands: bool = True) -> list[Token]:
         NotMathematics: a character that no answer has, or a brace that is never closed.
     """
     tokens: list[Token] = []
-    position, end, depth = 0, len(text), 0
+    position, end, depth, gap = 0, len(text), 0, False
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None:
             raise NotMathematics(f"the character {text[position:].lstrip()[0]!r} has no meaning there")
-        kind, spaced, position = match.lastgroup, match.end(1) > position, match.end()
+        kind, spaced, position, gap = match.lastgroup, gap or match.end(1) > position, match.end(), False
         value = match[kind]  # type: ignore[index]
         if kind == "sign":
             depth += (value in "([{") - (value in ")]}")
@@ -86,9 +87,11 @@ def tokenise(text: str, *, thousands: bool = True) -> list[Token]:
         elif kind == "command" and value in _WORDS:
             kind = "number set" if value == "mathbb" else "text"
             value, position = _argument(text, position)
-            if _NUMBER_ALONE.fullmatch(value):  # \text{42}
+            if not value.strip():
+                gap = True
+                continue
+            if _SIGNS_ALONE.fullmatch(value):  # \text{42}, \text{-}
                 tokens += tokenise(value.strip())
-                spaced = False
                 continue
             if joint := _JOINT.match(value):  # \text{ goats and }
                 tokens += [Token("text", part, spaced) for part in joint.groups() if part]

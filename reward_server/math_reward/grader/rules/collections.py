@@ -37,7 +37,7 @@ def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bo
         if isinstance(other, Collection):
             if len(other.items) == 1:
                 return _in_order(comparison, reference, answer, other, other.items[0])
-            if other.kind != "list":
+            if other.kind != "list" or is_interval(tuple_):
                 return False
             names = labels_of(comparison, list(other.items))
             items = list(other.items) if names is None else in_order_of_names(names, list(other.items))
@@ -50,6 +50,11 @@ def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bo
         return True  # AC, and A and C
     inner = values(collection)
     return len(inner) == 1 and _in_order(comparison, reference, answer, collection, inner[0])
+
+
+def is_interval(node: Bracketed) -> bool:
+    """Whether its brackets matter: ``[1, 5]`` and ``[1, 5)``, and not ``(1, 5)``, may only be intervals."""
+    return len(node.items) == 2 and (node.left, node.right) != ("(", ")")
 
 
 def _as_list(comparison: Comparison, node: Node) -> Node:
@@ -85,6 +90,8 @@ def _same_lists(comparison: Comparison, reference: Collection, answer: Collectio
         named = dict(zip(others, right, strict=True))
         return comparison.same_in_order(left, [named[name] for name in names])
     if others is not None:
+        if any(map(_is_set, left)):
+            return False
         return comparison.same_in_order(left, in_order_of_names(others, right))
     if names is not None and "set" not in (reference.kind, answer.kind):
         return comparison.same_in_order(in_order_of_names(names, left), right)

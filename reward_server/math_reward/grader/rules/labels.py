@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from math_reward.grader.mathematics.linear import first_degree
 from math_reward.grader.notation.syntax import (
+    EXPRESSIONS,
     Bracketed,
     Call,
     Collection,
@@ -16,6 +18,7 @@ from math_reward.grader.notation.syntax import (
     Text,
     substituted,
     symbols,
+    walk,
 )
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.rounding import rounds_to
@@ -35,6 +38,8 @@ def same_but_for_labels(comparison: Comparison, reference: Node, answer: Node) -
     are_equations = all(isinstance(node, Relation) and node.operators == ("=",) for node in equations)
     reference_label, reference = without_label(comparison, reference)
     answer_label, answer = without_label(comparison, answer)
+    if reference_label is not None and _says_nothing(equations[1]):
+        return False
     if isinstance(reference, Relation) != isinstance(answer, Relation) and are_equations:
         return comparison.same_value(*equations)  # y = x/2 + 2 is 2y = x + 4
     if reference_label is not None and answer_label is not None:
@@ -49,6 +54,11 @@ def same_but_for_labels(comparison: Comparison, reference: Node, answer: Node) -
     if not are_equations or not symbols(reference) or reference_label == answer_label:
         return False
     return comparison.same_value(*equations)  # PV = nRT, solved for P
+
+
+def _says_nothing(node: Node) -> bool:
+    """Whether it is ``0 = 0``."""
+    return isinstance(node, Relation) and all(operand == node.operands[0] for operand in node.operands[1:])
 
 
 def without_label(comparison: Comparison, node: Node) -> tuple[Node | None, Node]:
@@ -77,16 +87,40 @@ def without_label(comparison: Comparison, node: Node) -> tuple[Node | None, Node
     return label, _value_of_chain(comparison, operands, operators)
 
 
+def value_of_expression(comparison: Comparison, reference: Node, answer: Node) -> Node | None:
+    """The 10 of ``m + n = 10``, where the reference is a value: the left side says of what. None if it is no such
+    equation, or one that is left to be solved: of first degree in its only variable, as ``2x = 10``.
+    """
+    if not isinstance(answer, Relation) or symbols(reference) or isinstance(reference, (Relation, Text)):
+        return None
+    if set(answer.operators) - {"=", "~"}:
+        return None
+    named, *values = answer.operands
+    names = symbols(named)
+    if not names or any(symbols(value) for value in values):
+        return None
+    if len(names) == 1 and isinstance(named, EXPRESSIONS) and first_degree(named, *names) is not None:
+        return None
+    return _value_of_chain(comparison, values, list(answer.operators[1:]))
+
+
 def _value_of_chain(comparison: Comparison, operands: list[Node], operators: list[str]) -> Node:
     exact_part = operands[: operators.index("~") + 1] if "~" in operators else operands
     value = exact_part[-1]
     for step in exact_part[:-1]:
+        if not symbols(value) and _has_unknown(step):
+            continue  # f(2) = f(1) + 1 = 3
         if not comparison.same_value(value, step):
             raise Contradiction("it equates two different things")
     for rounded in operands[len(exact_part) :]:
         if not rounds_to(comparison, value, rounded):
             raise Contradiction("its approximation is of another value")
     return value
+
+
+def _has_unknown(node: Node) -> bool:
+    """Whether it has a value of a function that is not known: f(1)."""
+    return any(isinstance(part, Call) and part.function.startswith("apply ") for part in walk(node))
 
 
 def _is_label(node: Node) -> bool:
@@ -103,6 +137,8 @@ def _is_label(node: Node) -> bool:
             or node.function.startswith("apply ")
             or (node.function == "prime" and _is_label(node.arguments[0]))
         )
+    if isinstance(node, Text):
+        return True
     if isinstance(node, Bracketed):
         return (node.left, node.right) == ("(", ")") and all(_is_label(i) or _is_applied(i) for i in node.items)
     if isinstance(node, Quotient):
@@ -131,6 +167,8 @@ def label_name(label: Node) -> str:
     """The name in a label, as text: ``f`` for f(x), ``AB`` for AB and for BA."""
     if isinstance(label, Symbol):
         return label.name
+    if isinstance(label, Text):
+        return label.text
     if isinstance(label, Call):
         if label.function.startswith("apply "):
             inside = label.arguments[0]

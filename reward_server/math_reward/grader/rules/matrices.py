@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import Bracketed, Call, Collection, Matrix, Node
+from math_reward.grader.rules.collections import is_interval
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.labels import in_order_of_names, labels_of
 
@@ -16,6 +17,8 @@ def same_matrix(comparison: Comparison, reference: Node, answer: Node) -> bool:
             return False
         return all(map(comparison.same_in_order, reference.rows, answer.rows))
     if isinstance(reference, Call) and not _is_column(reference):
+        return False
+    if isinstance(reference, Bracketed) and is_interval(reference):
         return False
     left, right = _vector(comparison, reference), _vector(comparison, answer)
     return left is not None and right is not None and comparison.same_in_order(left, right)

@@ -23,11 +23,17 @@ from math_reward.grader.rules.trees import split
 from math_reward.grader.verdict import Stage
 from math_reward.grader.words.units import measure, one_unit, same_thing
 
+_SAME_SIGN = ({"¥", "yen"}, {"¥", "yuan"}, {"degree", "celsius"}, {"degree", "fahrenheit"})
+"""Units that are written with the same sign."""
+_CERTAIN = [measure(unit) for unit in ("meter", "meter/second", "meter/second^2", "ohm")]
+"""What letters measure that stand for a unit even where the reference has none: 42 m; 5 g may be five times g."""
+
 
 def has_quantity(reference: Node, answer: Node) -> bool:
     if isinstance(reference, Quantity) or isinstance(answer, Quantity):
         return True
-    return _with_letters(reference) is not None and _with_letters(answer) is not None
+    letters = _with_letters(answer)
+    return letters is not None and (not symbols(reference) or _with_letters(reference) is not None)
 
 
 def _with_letters(node: Node) -> Quantity | None:
@@ -44,6 +50,8 @@ def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool
         if same_expression(comparison, reference, answer):
             return True
         mine, other_side = _with_letters(reference), _with_letters(answer)
+        if mine is None and other_side is not None and not symbols(reference):
+            return measure(other_side.unit) in _CERTAIN and comparison.same_value(reference, other_side.value)
         if mine is None or other_side is None or mine.unit == other_side.unit or not _is_long(mine, other_side):
             return False
         reference, answer = mine, other_side
@@ -52,7 +60,7 @@ def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool
     value, unit = split(reference)
     other, other_unit = split(answer)
     if unit and other_unit:
-        if unit == other_unit:
+        if unit == other_unit or {unit, other_unit} in _SAME_SIGN:
             return comparison.same_value(value, other)
         if {unit, other_unit} == {"degree", "radian"}:
             return same_expression(comparison, _radians(reference), _radians(answer))

@@ -172,7 +172,7 @@ def same_congruence(comparison: Comparison, reference: Node, answer: Node) -> bo
 def same_ratio(comparison: Comparison, reference: Node, answer: Node) -> bool:
     """Whether two ratios are proportional: 2:4 is 1:2, and 3:1 is 3. Ratios of zeros only are never the same."""
     if isinstance(reference, ClockTime) and isinstance(answer, ClockTime):
-        return reference.seconds == answer.seconds
+        return reference.seconds == answer.seconds or _has_either_half(reference, answer)
     left, right = _terms(reference), _terms(answer)
     if len(left) != len(right) or len(left) < 2:
         if sorted((len(left), len(right))) != [1, 2]:
@@ -186,6 +186,12 @@ def same_ratio(comparison: Comparison, reference: Node, answer: Node) -> bool:
         comparison.same_value(Product((left[pivot], b)), Product((a, right[pivot])))
         for a, b in zip(left, right, strict=True)
     )
+
+
+def _has_either_half(reference: ClockTime, answer: ClockTime) -> bool:
+    """Whether the answer says of which half of the day a time such as 6:00 is, and the reference does not."""
+    unsaid = answer.has_half and not reference.has_half and 3600 <= reference.seconds < 13 * 3600
+    return unsaid and (reference.seconds - answer.seconds) % (12 * 3600) == 0
 
 
 def _terms(node: Node) -> tuple[Node, ...]:

@@ -23,7 +23,6 @@ from math_reward.grader.notation.syntax import (
     Relation,
     Sum,
     Symbol,
-    difference,
     rebuilt,
     substituted,
     walk,
@@ -45,34 +44,34 @@ def has_sign(node: Node) -> bool:
     return any(isinstance(part, PlusMinus) for part in walk(node))
 
 
+def _has_minus_plus(node: Node) -> bool:
+    return any(isinstance(part, PlusMinus) and part.turned for part in walk(node))
+
+
 def signed(node: Node, sign: int) -> Node:
-    r"""``node`` with the same sign for every ``\pm``."""
+    r"""``node`` with the same sign for every ``\pm``, and the opposite one for every ``\mp``."""
 
     def change(part: Node) -> Node | None:
         if not isinstance(part, PlusMinus):
             return None
         right = signed(part.right, sign)
-        right = right if sign > 0 else Negative(right)
+        right = right if (sign > 0) != part.turned else Negative(right)
         return right if part.left is None else Sum((signed(part.left, sign), right))
 
     return rebuilt(node, change)
 
 
 def values(node: Node) -> list[Node]:
-    r"""The values of a list, with two for each ``a \pm b``; the entries of a tuple have independent signs."""
-    if isinstance(node, Bracketed) and has_sign(node):
+    r"""The values of a list, with two for each ``a \pm b``; the entries of a tuple have independent signs, unless
+    there is a ``\mp``.
+    """
+    if isinstance(node, Bracketed) and has_sign(node) and not _has_minus_plus(node):
         choices = [values(item) if has_sign(item) else [item] for item in node.items]
         if math.prod(map(len, choices)) > MAX_ITEMS:
             raise TooComplex(f"its signs give more than {MAX_ITEMS} tuples")
         return [Bracketed(node.left, node.right, items) for items in itertools.product(*choices)]
-    if not isinstance(node, (PlusMinus, Collection)) and has_sign(node):
-        return [signed(node, 1), signed(node, -1)]
-    if isinstance(node, PlusMinus):
-        if node.left is None:
-            return [node.right, Negative(node.right)]
-        return [Sum((node.left, node.right)), difference(node.left, node.right)]
     if not isinstance(node, Collection):
-        return [node]
+        return [signed(node, 1), signed(node, -1)] if has_sign(node) else [node]
     listed: list[Node] = []
     for item in node.items:
         if isinstance(item, Relation) and isinstance(item.operands[-1], PlusMinus) and item.operators == ("=",):

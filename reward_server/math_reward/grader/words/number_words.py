@@ -9,14 +9,17 @@ SMALL = [
 ]  # fmt: skip
 TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 VALUES = {word: value for value, word in enumerate(SMALL)} | {word: 20 + 10 * i for i, word in enumerate(TENS)}
-MULTIPLIERS = {
+_MULTIPLES = {
     "dozen": 12,
     "hundred": 100,
     "thousand": 1_000,
+    "lakh": 10**5,
     "million": 10**6,
+    "crore": 10**7,
     "billion": 10**9,
     "trillion": 10**12,
 }
+MULTIPLIERS = _MULTIPLES | {f"{word}s": value for word, value in _MULTIPLES.items()}
 """A word to the factor for the number before it: 5 million."""
 _PARTS = {
     word: value

@@ -8,6 +8,10 @@ from typing import NamedTuple
 from math_reward.grader.words.number_words import WORDS
 from math_reward.grader.words.vocabulary import NEGATIONS
 
+_CHANGES = re.compile(
+    "[半倍错误假非约或超负]|至[少多]|左右|以[上下内外]|[加减乘除][一二两三四五六七八九十]|的平方|的立方"
+)
+"""Chinese words that change the number before them."""
 MAX_WORDS = 5
 """How many words the name of a counted thing may have."""
 
@@ -32,10 +36,13 @@ _TABLE = {
     "percent": Unit("percent pct percentage %", OWN),
     "dollar": Unit("dollar dollars usd $ bucks", "100 cent"),
     "cent": Unit("cent cents ¢", OWN),
+    "rupee": Unit("rupee rupees ₹ rs rs. inr", OWN),
     "euro": Unit("euro euros eur €", OWN),
     "pound sterling": Unit("£ gbp", OWN),
-    "yen": Unit("¥ yen yuan", OWN),
-    "meter": Unit("m meter meters metre metres", OWN, "m"),
+    "yen": Unit("yen jpy", OWN),
+    "yuan": Unit("yuan rmb cny", OWN),
+    "¥": Unit("¥", OWN),
+    "meter": Unit("meter meters metre metres", OWN, "m"),
     "centimeter": Unit("cm centimeter centimeters centimetre centimetres"),
     "millimeter": Unit("mm millimeter millimeters millimetre millimetres"),
     "kilometer": Unit("km kilometer kilometers kilometre kilometres"),
@@ -44,20 +51,20 @@ _TABLE = {
     "foot": Unit("ft foot feet", "0.3048 meter"),
     "yard": Unit("yd yard yards", "0.9144 meter"),
     "mile": Unit("mi mile miles", "1609.344 meter"),
-    "second": Unit("s sec secs second seconds", OWN, "s"),
+    "second": Unit("sec secs second seconds", OWN, "s"),
     "minute": Unit("min mins minute minutes", "60 second"),
-    "hour": Unit("h hr hrs hour hours", "3600 second"),
+    "hour": Unit("hr hrs hour hours", "3600 second"),
     "day": Unit("day days", "86400 second"),
     "week": Unit("week weeks", "604800 second"),
     "month": Unit("month months", OWN),
     "year": Unit("yr yrs year years", "12 month"),
-    "gram": Unit("g gram grams", OWN, "g"),
+    "gram": Unit("gram grams", OWN, "g"),
     "kilogram": Unit("kg kilogram kilograms kgs"),
     "milligram": Unit("mg milligram milligrams"),
     "ton": Unit("ton tons tonne tonnes", "1000000 gram"),
     "pound": Unit("lb lbs pound pounds", "453.59237 gram"),
     "ounce": Unit("oz ounce ounces", "28.349523125 gram"),
-    "liter": Unit("l liter liters litre litres", "dm^3", "L"),
+    "liter": Unit("liter liters litre litres", "dm^3", "L"),
     "milliliter": Unit("ml milliliter milliliters millilitre millilitres"),
     "gallon": Unit("gallon gallons gal", "16 cup"),
     "quart": Unit("quart quarts", "4 cup"),
@@ -65,9 +72,9 @@ _TABLE = {
     "cup": Unit("cup cups", OWN),
     "mile/hour": Unit("mph"),
     "kilometer/hour": Unit("kph kmph"),
-    "joule": Unit("j joule joules", "kg m^2 s^-2", "J"),
-    "newton": Unit("n newton newtons", "kg m s^-2", "N"),
-    "watt": Unit("w watt watts", "kg m^2 s^-3", "W"),
+    "joule": Unit("joule joules", "kg m^2 s^-2", "J"),
+    "newton": Unit("newton newtons", "kg m s^-2", "N"),
+    "watt": Unit("watt watts", "kg m^2 s^-3", "W"),
     "volt": Unit("volt volts", "kg m^2 s^-3 A^-1", "V"),
     "ampere": Unit("ampere amperes amp amps", OWN, "A"),
     "ohm": Unit("ohm ohms", "kg m^2 s^-3 A^-2", "Ω"),
@@ -78,8 +85,6 @@ _TABLE = {
     "mole": Unit("mole moles mol", OWN, "mol"),
     "calorie": Unit("calorie calories", "4.184 joule"),
     "unit": Unit("unit units", OWN),
-    "square": Unit("sq square", "1"),
-    "cubic": Unit("cubic", "1"),
     "farad": Unit("", "kg^-1 m^-2 s^4 A^2", "F"),
     "tesla": Unit("", "kg s^-2 A^-1", "T"),
     "weber": Unit("", "kg m^2 s^-2 A^-1", "Wb"),
@@ -96,15 +101,16 @@ _TABLE = {
     "atmosphere": Unit("", "101325 pascal"),
     "celsius": Unit("", OWN),
     "fahrenheit": Unit("", OWN),
-    "rupee": Unit("", OWN),
     "won": Unit("", OWN),
     "ruble": Unit("", OWN),
     "peso": Unit("", OWN),
 }
 UNITS = {word: name for name, unit in _TABLE.items() for word in unit.spellings.split()}
 """A word in lower case to its unit."""
+BEFORE_NUMBERS = frozenset(["rs", "inr", "usd", "eur", "gbp", "rmb", "cny", "jpy"])
+"""Currencies that are written before the number: Rs. 42."""
 
-PLAIN_UNITS = {word for word in UNITS if len(word) > 1 and word not in {"in", "min", "deg", "sec", "rad"}}
+PLAIN_UNITS = {"sq", *(word for word in UNITS if len(word) > 1)} - {"in", "min", "deg", "sec", "rad", "rs"}
 r"""Words that are units even without ``\text``, where letters such as m, s and g are variables."""
 
 
@@ -140,6 +146,7 @@ _SYMBOLS |= {
     "ha": "hectare", "Nm": "newton meter",
 }  # fmt: skip
 
+POWERS = {"square": "^2", "sq": "^2", "sq.": "^2", "cubic": "^3", "cu": "^3", "cu.": "^3"}
 _FACTORS = re.compile(r"(?P<slash>/)?\s*(?P<name>[^\s/^*·]+)(?:\^\{?(?P<power>-?\d{1,2})\}?)?\s*[*·]?\s*")
 _STOP_WORDS = frozenset(["of", "the", "a", "an", "different", "possible", "distinct", "total", "in", "all"])
 _NOT_A_THING = (
@@ -151,6 +158,14 @@ _NOT_A_THING = (
             "more", "less", "fewer", "than", "greater", "smaller", "least", "most", "about", "up", "infinity",
             "double", "twice", "triple", "mod", "modulo", "point", "repeating", "root", "power", "base", "between",
             "but", "maybe", "perhaps", "possibly", "because", "while", "is", "are", "was", "equals", "equal",
+            "gross", "score", "pair", "pairs", "couple", "couples", "myriad", "teens", "permille", "ppm", "ppb",
+            "doubled", "tripled", "halved", "quadrupled", "quadruple", "negated", "inverted", "reversed",
+            "incremented", "tens", "trio", "trios",
+            "decremented", "increased", "decreased", "negative", "imaginary", "reciprocal", "inverse", "opposite",
+            "bogus", "fake", "invalid", "mistaken", "unsure", "guess", "guessed", "approximately", "approx", "roughly",
+            "nearly", "almost", "around", "odd", "oddly", "binary", "octal", "hex", "hexadecimal", "ish", "unlikely",
+            "other", "another", "else", "otherwise", "instead", "unless", "shy", "short", "off", "lower", "higher",
+            "larger", "extra", "added", "subtracted", "removed", "complement", "log", "exponent", "she", "he", "has",
         ]
     )
 )  # fmt: skip
@@ -162,28 +177,28 @@ def unit_name(raw: str) -> str:
     """
     text = raw.replace("\\cdot", " ").replace("\\times", " ").replace(" per ", "/")
     text = text.replace("²", "^2").replace("³", "^3")
-    return "/".join(_powered(part) for part in text.split("/"))
-
-
-def _powered(part: str) -> str:
-    tokens = part.split()
-    for prefix, exponent in (("square", "^2"), ("sq", "^2"), ("sq.", "^2"), ("cubic", "^3")):
-        if len(tokens) == 2 and tokens[0].lower() == prefix:
-            return _named(tokens[1]) + exponent
-    return _named(part)
+    return "/".join(map(_named, text.split("/")))
 
 
 def _named(part: str) -> str:
     """A product of units by their names."""
-    names = []
-    for word in part.replace("*", " ").replace("·", " ").split():
+    names: list[str] = []
+    power = ""
+    words = part.replace("*", " ").replace("·", " ").split()
+    for place, word in enumerate(words):
+        if word.lower() in POWERS and place + 1 < len(words):
+            power = POWERS[word.lower()]
+            continue
         name, caret, exponent = word.partition("^")
-        names.append(one_unit(name.rstrip(".")) + caret + exponent.strip("{}"))
+        names.append(one_unit(name.rstrip(".")) + (caret + exponent.strip("{}") or power))
+        power = ""
     return " ".join(names)
 
 
 def one_unit(word: str) -> str:
     """The name of one unit; a word that is not a unit stays as it is, in lower case."""
+    if len(word) == 1 and word.isascii() and word.isalpha():
+        return _SYMBOLS.get(word, word)  # N is newton, and n a number.
     return _SYMBOLS.get(word) or UNITS.get(word.lower()) or _PREFIXED_WORDS.get(word.lower()) or word.lower()
 
 
@@ -234,7 +249,9 @@ def _measure_of(name: str) -> Measure | None:
 
 def is_thing(words: list[str]) -> bool:
     """Whether the words after a number can name a counted thing, and say nothing else about the number."""
-    return len(words) <= MAX_WORDS and not _NOT_A_THING.intersection(words)
+    if not words or words[-1] in POWERS or len(words) > MAX_WORDS:
+        return False  # "5 feet square" is no 5 feet.
+    return not _NOT_A_THING.intersection(words) and not _CHANGES.search("".join(words))
 
 
 def same_thing(unit: str, other: str) -> bool:

@@ -32,10 +32,10 @@ BIG_OPERATORS = {"sum", "prod", "int", "iint", "iiint", "oint", "lim", "limsup",
 LEADING = frozenset(
     [
         "a", "about", "all", "also", "an", "answer", "answered", "answers", "approximately", "are", "be",
-        "choice", "correct", "equal", "equals", "exactly", "final", "find", "get", "has", "have", "he", "her",
-        "here", "his", "i", "in", "is", "it", "its", "just", "let", "of", "on", "only", "option",
-        "our", "possible", "result", "same", "she", "simplest", "simply", "so", "solution",
-        "solutions", "sum", "that", "the", "them", "then", "there", "therefore", "these", "they", "this", "thus",
+        "choice", "correct", "equal", "equals", "exactly", "final", "find", "get", "have",
+        "here", "in", "is", "it", "its", "just", "let", "of", "on", "only", "option",
+        "our", "possible", "result", "same", "simplest", "simply", "so", "solution",
+        "solutions", "that", "the", "them", "then", "there", "therefore", "these", "they", "this", "thus",
         "to", "total", "value", "values", "was", "we", "which", "will", "with", "yes",
     ]
 )  # fmt: skip
@@ -52,3 +52,16 @@ NEGATIONS = frozenset(
         "except", "excluding",
     ]
 )  # fmt: skip
+
+NO_LABELS = NEGATIONS | frozenset(
+    [
+        "half", "halves", "twice", "thrice", "double", "doubled", "doubles", "triple", "tripled", "halved", "squared",
+        "cubed", "reciprocal", "inverse", "opposite", "negated", "negative", "minus", "plus", "over", "divided",
+        "multiplied", "added", "subtracted", "increased", "decreased", "modulo", "more", "less", "fewer", "than",
+        "about",
+        "almost", "nearly", "another", "fake", "bogus", "guess", "guessed", "maybe", "perhaps", "possibly", "unlikely",
+        "unsure", "invalid", "mistaken", "bad", "instead", "or", "either", "if", "unless", "but", "factorial",
+        "complement",
+    ]
+)  # fmt: skip
+"""Words with which a name before a value is the name of something else than the answer: "half the area"."""
