@@ -19,8 +19,8 @@ class Number:
 
     value: Fraction
     places: int | None = None
-    """Where the last digit of a decimal stands: 2 for ``0.05``, 4 for ``0.05e-2``, -1 for ``1.5e2``; None for an integer
-    literal."""
+    """Where the last digit of a decimal stands: 2 for ``0.05``, 4 for ``0.05e-2``, -1 for ``1.5e2``; None for an
+    integer literal."""
     significant: int = 0
     """Significant digits of a decimal as written: 3 for ``0.0458``."""
 
