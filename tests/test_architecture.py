@@ -111,7 +111,7 @@ GRADER = Rules(
         ["mathematics"],
         ["rules"],
         ["reading"],
-        ["compared"],
+        ["compared", "restated"],
         ["grading"],
         ["__init__"],
     ],

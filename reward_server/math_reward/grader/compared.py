@@ -8,7 +8,7 @@ from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
 from math_reward.grader.mathematics.propositions import equivalent, proposition
 from math_reward.grader.mathematics.undone import in_lowest_terms, undone
 from math_reward.grader.notation.calendar_dates import date, same_date
-from math_reward.grader.notation.declarations import compatible
+from math_reward.grader.notation.declarations import compatible, declared
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.names import SHORT_WORDS
 from math_reward.grader.notation.normalise import compact
@@ -52,14 +52,19 @@ MAX_POINTS = 4
 """Capitals that may be the names of points: ABCD is not abcd."""
 
 
-def compared(reference: Reference, answer: Answer, options: Options) -> Grade:
-    """Whether the two are the same, and what decided it. The reference has no fault."""
+def compared(
+    reference: Reference, answer: Answer, options: Options, parameters: frozenset[str] = frozenset()
+) -> Grade:
+    """Whether the two are the same, and what decided it. The reference has no fault.
+
+    ``parameters`` are the letters of the reference that the prompt makes arbitrary.
+    """
     comparison = Comparison(options, RULES)
     try:
         return (
             _by_text(reference, answer, comparison)
             or _by_form(reference, answer, comparison)
-            or _by_trees(reference, answer, comparison)
+            or _by_trees(reference, answer, comparison, parameters)
         )
     except TooComplex as error:
         return _graded(reference, answer, Verdict.TOO_COMPLEX, None, f"The answer was not calculated: {error}.")
@@ -125,7 +130,7 @@ def _by_form(reference: Reference, answer: Answer, comparison: Comparison) -> Gr
     return _graded(reference, answer, Verdict.UNEVALUATED, Stage.STRUCTURE, detail)
 
 
-def _by_trees(reference: Reference, answer: Answer, comparison: Comparison) -> Grade:
+def _by_trees(reference: Reference, answer: Answer, comparison: Comparison, parameters: frozenset[str]) -> Grade:
     (expected, ranges), (tree, domains) = reference.reading, answer.reading
     tree = _with_i(expected, tree)
     same_word = _as_one_word(answer.normal, reference.normal)
@@ -138,7 +143,14 @@ def _by_trees(reference: Reference, answer: Answer, comparison: Comparison) -> G
     if (
         comparison.same(expected, tree)
         or _is_choice(comparison, reference, answer)
-        or same_family(comparison, expected, tree, (reference.normal, answer.normal), declared=bool(ranges or domains))
+        or same_family(
+            comparison,
+            expected,
+            tree,
+            ranges | declared(reference.normal),
+            domains | declared(answer.normal),
+            parameters,
+        )
         or _same_otherwise(comparison, reference, answer, tree)
         or _same_named_value(comparison, expected, tree)
     ):

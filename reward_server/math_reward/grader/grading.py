@@ -2,30 +2,23 @@
 
 import contextlib
 import dataclasses
-import itertools
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 
 from math_reward.grader.compared import compared
-from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
 from math_reward.grader.extraction.statement import Statement, final_answer
-from math_reward.grader.mathematics.undone import is_operation
-from math_reward.grader.notation.normalise import normalise
-from math_reward.grader.notation.parse import MAX_CHARACTERS, parse_normalised
+from math_reward.grader.notation.parse import MAX_CHARACTERS
 from math_reward.grader.reading import Answer, Reference
+from math_reward.grader.restated import PROMPT_CHARACTERS, restates
 from math_reward.grader.rules.chains import contradiction
+from math_reward.grader.rules.families import asked_for
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 from math_reward.json_lines import NoAnswer, label_text
 
 CACHED_VERDICTS = 16_384
 SHOWN_CHARACTERS = 200
 """How much of an answer a grade shows if the answer is too long."""
-PROMPT_CHARACTERS = 20_000
-"""How much of a prompt's end is searched for the answer."""
-_WHITE = re.compile(r"\s+")
-_OPERATORS = tuple("=<>+-*/^_([{\\,0123456789.")
 
 
 def grade(
@@ -83,8 +76,8 @@ def forget() -> None:
 
 
 @lru_cache(maxsize=CACHED_VERDICTS)
-def _compared(reference: str, answer: str, options: Options) -> Grade:
-    return compared(Reference.read(reference), Answer.read(answer), options)
+def _compared(reference: str, answer: str, options: Options, parameters: frozenset[str] = frozenset()) -> Grade:
+    return compared(Reference.read(reference), Answer.read(answer), options, parameters)
 
 
 def _grade(completion: str, references: list[str], prompt: str | None, options: Options) -> Grade:
@@ -111,8 +104,11 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
     best: Grade | None = None
     for reference in usable:
         graded = _compared(reference.given, said.text, options)
+        if not graded.correct and prompt is not None and not reference.is_integer:
+            parameters = asked_for(reference.reading.tree, prompt[-PROMPT_CHARACTERS:])
+            graded = _compared(reference.given, said.text, options, parameters) if parameters else graded
         if graded.correct:
-            if prompt is None or not _restates(Answer.read(said.text), reference, prompt):
+            if prompt is None or not restates(Answer.read(said.text), reference, prompt):
                 return graded
             detail = "The answer repeats an operation of the prompt and does not calculate it."
             graded = dataclasses.replace(graded, verdict=Verdict.RESTATED, detail=detail)
@@ -138,20 +134,3 @@ def _refused(said: Statement, reference: str) -> Grade | None:
 
 def _shown(answer: str) -> str:
     return answer if len(answer) <= MAX_CHARACTERS else answer[:SHOWN_CHARACTERS]
-
-
-def _restates(answer: Answer, reference: Reference, prompt: str) -> bool:
-    """Whether a correct answer copies an operation from the prompt that the reference does not have."""
-    text = _WHITE.sub("", answer.normal)
-    if len(text) < 3 or text == _WHITE.sub("", reference.normal):
-        return False
-    question = _WHITE.sub("", normalise(prompt[-PROMPT_CHARACTERS:]))
-    places = [copy.start() for copy in itertools.islice(re.finditer(re.escape(text), question), 20)]
-    whole = any(
-        question[place - 1 : place] not in _OPERATORS and question[place + len(text) :][:1] not in _OPERATORS
-        for place in places
-    )
-    try:
-        return whole and is_operation(parse_normalised(answer.normal))
-    except (NotMathematics, TooComplex):
-        return False

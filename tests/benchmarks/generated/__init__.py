@@ -56,7 +56,12 @@ KINDS: dict[str, Kind] = {
     "antiderivative": Kind(functions.power, same_tree, functions.write_antiderivative, functions.change_power),
     "general solution": Kind(functions.power, same_tree, functions.write_general_solution, functions.change_power),
     "listed family": Kind(families.listed, families.listed_value, families.write_listed, families.change_listed),
-    "progression": Kind(families.progression, same_tree, families.write_progression, families.change_progression),
+    "progression": Kind(families.progression, families.progression_value, families.write_progression, families.change_progression),
+    "sequence": Kind(families.sequence, same_tree, families.write_sequence, families.change_sequence),
+    "formula of pi": Kind(families.formula_of_pi, same_tree, families.write_formula_of_pi, families.change_formula_of_pi),
+    "formula": Kind(families.formula, same_tree, families.write_formula, families.change_formula),
+    "given constant": Kind(families.given_constant, same_tree, families.write_given_constant, lambda t, s: (t[0], t[1] + s.choice([-3, 1, 5]))),
+    "whole numbers": Kind(functions.whole, same_tree, functions.write_whole, functions.change_whole),
     "proposition": Kind(families.proposition, families.truth_table, families.write_proposition, families.change_proposition),
     "numbered parts": Kind(gatherings.several, same_tree, gatherings.write_parts, gatherings.change_tuple),
     "duration": Kind(measured.duration, lambda tree: 60 * tree[0] + tree[1], measured.write_duration, measured.change_duration),
@@ -64,7 +69,9 @@ KINDS: dict[str, Kind] = {
 }  # fmt: skip
 
 # Of these only a reference may leave something to be done; it is the first writing.
-REFERENCE_FIRST = frozenset(["sum", "system", "derivative", "antiderivative", "general solution"])
+REFERENCE_FIRST = frozenset(
+    ["sum", "system", "derivative", "antiderivative", "general solution", "formula", "whole numbers"]
+)
 
 
 def pairs(seed: int, kinds: list[str] | None = None) -> Iterator[Pair]:

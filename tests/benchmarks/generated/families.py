@@ -51,7 +51,7 @@ def write_congruence(tree: tuple[int, int]) -> list[str]:
     residue, modulus = tree
     return [
         rf"x \equiv {residue} \pmod{{{modulus}}}", rf"{residue + modulus} \pmod{{{modulus}}}",
-        rf"x \equiv {residue} \ (\text{{mod }} {modulus})", f"{modulus}k + {residue}", f"x ≡ {residue} (mod {modulus})",
+        rf"x \equiv {residue} \ (\text{{mod }} {modulus})", rf"{modulus}k + {residue}, k \in \mathbb{{Z}}", f"x ≡ {residue} (mod {modulus})",
     ]  # fmt: skip
 
 
@@ -116,6 +116,12 @@ def progression(source: random.Random) -> tuple[int, int, str]:
     return source.randint(2, 9), source.randint(0, 9), source.choice(["N", "Z"])
 
 
+def progression_value(tree: tuple[int, int, str]) -> Hashable:
+    """All integers k may be shifted, natural ones may not."""
+    a, b, domain = tree
+    return (a, b % a, domain) if domain == "Z" else tree
+
+
 def write_progression(tree: tuple[int, int, str]) -> list[str]:
     a, b, domain = tree
     return [
@@ -126,7 +132,86 @@ def write_progression(tree: tuple[int, int, str]) -> list[str]:
 
 def change_progression(tree: tuple[int, int, str], source: random.Random) -> tuple[int, int, str]:
     a, b, domain = tree
-    return source.choice([(a + 1, b, domain), (a, b + 1, domain), (a, b, "N" if domain == "Z" else "Z")])
+    return source.choice(
+        [(a + 1, b, domain), (a, b + 1, domain), (a, b + a, domain), (a, b, "N" if domain == "Z" else "Z")]
+    )
+
+
+# ── formulas with letters that are given: no family, whatever an answer says of them ──
+
+
+def sequence(source: random.Random) -> tuple[int, int]:
+    return source.choice([-1, 1]) * source.randint(2, 9), source.randint(-20, 20)
+
+
+def write_sequence(tree: tuple[int, int]) -> list[str]:
+    step, start = tree
+    form = f"{step}n {start:+d}" if start else f"{step}n"
+    return [
+        f"a_n = {form}", form, rf"a_n = {form}, n \in \mathbb{{N}}^*", rf"a_n = {form} \ (n \in \mathbb{{N}}^*)",
+        rf"a_n = {start} + ({step})n",
+    ]  # fmt: skip
+
+
+def change_sequence(tree: tuple[int, int], source: random.Random) -> tuple[int, int]:
+    step, start = tree
+    return source.choice([(step, start + step), (step, start - step), (-step, start), (step, start + 1)])
+
+
+def formula_of_pi(source: random.Random) -> tuple[int, int, int, str]:
+    """``a pi (r + b)^power`` with a letter that is given."""
+    return source.choice([-2, -1, 1, 2, 4]), source.randint(0, 3), source.choice([1, 1, 2]), source.choice("rstpql")
+
+
+def write_formula_of_pi(tree: tuple[int, int, int, str]) -> list[str]:
+    a, b, power, letter = tree
+    inner = f"({letter} + {b})" if b else letter
+    raised = f"{inner}^{power}" if power > 1 else inner
+    forms = [rf"{a}\pi {raised}", rf"S = {a}\pi {raised}", rf"{raised} \cdot {a} \pi", rf"{2 * a}\pi {raised} / 2"]
+    return [*forms, rf"{a}\pi {letter} + {a * b}\pi"] if power == 1 and b else forms
+
+
+def change_formula_of_pi(tree: tuple[int, int, int, str], source: random.Random) -> tuple[int, int, int, str]:
+    a, b, power, letter = tree
+    other = source.choice([name for name in "rstpqlkn" if name != letter])
+    return source.choice(
+        [(-a, b, power, letter), (a, b + 1, power, letter), (a, b, 3 - power, letter), (a, b, power, other)]
+    )
+
+
+def formula(source: random.Random) -> tuple[str, str, str]:
+    return source.choice(["quotient", "difference", "power"]), *source.sample("abvwrs", 2)
+
+
+def write_formula(tree: tuple[str, str, str]) -> list[str]:
+    shape, a, b = tree
+    own = {
+        "quotient": [rf"\frac{{{a}}}{{{b}}}", f"{a}/{b}"],
+        "difference": [f"{a}-{b}", f"-{b}+{a}"],
+        "power": [f"{a}^2+{b}", f"{b}+{a}^2"],
+    }[shape]
+    said = [
+        rf"{own[0]}, {a} \in \mathbb{{R}}",
+        rf"{own[1]} \text{{ for some }} {b}",
+        rf"{own[0]} \text{{ for some constant }} {a}",
+    ]
+    return [*own, *said]
+
+
+def change_formula(tree: tuple[str, str, str], source: random.Random) -> tuple[str, str, str]:
+    shape, a, b = tree
+    other = source.choice([name for name in "cdtuk" if name not in (a, b)])
+    return source.choice([(shape, b, a), (shape, other, b), (shape, a, other), (shape, other, a)])
+
+
+def given_constant(source: random.Random) -> tuple[int, int]:
+    return source.randint(1, 4), source.randint(-4, 4)
+
+
+def write_given_constant(tree: tuple[int, int]) -> list[str]:
+    slope, add = tree
+    form = f"{slope}x + c {add:+d}" if add else f"{slope}x + c"
+    return [form, f"y = {form}", f"c + {slope}x" + (f" {add:+d}" if add else "")]
 
 
 # ── propositions: (connective, left, right), ("not", inner) or a letter ──

@@ -119,3 +119,29 @@ def write_general_solution(tree: tuple[int, int]) -> list[str]:
         f"y = Ce^{{{a}x}} + {n}", f"y = Ae^{{{a}x}} + {n}", f"{n} + Ce^{{{a}x}}", f"y = {n} + ke^{{{a}x}}",
         rf"y = C \cdot \exp({a}x) + {n}",
     ]  # fmt: skip
+
+
+_WHOLE = {
+    "factorial": ["{n}!", r"{n} \cdot ({n}-1)!"],
+    "binomial": [r"\binom{{2{n}}}{{{n}}}", r"\frac{{(2{n})!}}{{({n}!)^2}}"],
+    "sign": ["(-1)^n {n}", "{n} (-1)^{{n+2}}"],
+    "power": ["2^{{{n}}} + (-1)^n", r"(-1)^n + 2 \cdot 2^{{{n}-1}}"],
+}
+
+
+def whole(source: random.Random) -> tuple[str, int]:
+    """A formula in whole numbers, and up to which n it holds; 0: it always does."""
+    return source.choice(list(_WHOLE)), 0
+
+
+def write_whole(tree: tuple[str, int]) -> list[str]:
+    name, last = tree
+    n = rf"\min(n, {last})" if last else "n"
+    return [form.format(n=n) for form in _WHOLE[name]]
+
+
+def change_whole(tree: tuple[str, int], source: random.Random) -> tuple[str, int]:
+    name, _ = tree
+    return source.choice(
+        [(name, source.randint(3, 700)), (source.choice([other for other in _WHOLE if other != name]), 0)]
+    )

@@ -6,7 +6,8 @@ Two expressions that agree at ordinary points may differ behind a corner: ``x + 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from math_reward.grader.mathematics.evaluation import real_value
 from math_reward.grader.notation.syntax import Call, Negative, Node, Number, Power, difference, symbols, walk
@@ -15,8 +16,12 @@ from math_reward.grader.words.functions import known
 MAX_POINTS = 48
 MAX_CORNERS = 12
 
+LARGEST_WHOLE = 1_000
+_FAR_NUMBERS = (97.0, 360.0)
 _SCALES = (-4.1e5, -731.77, -41.3, 38.9, 1213.1, 7.7e5)
 _GRID = sorted(sign * 1.37 * 2.0**power for power in range(-8, 34, 2) for sign in (-1, 1))
+
+_FINE_GRID = sorted({*_GRID, *(0.37 * step + 0.011 for step in range(-40, 41))})
 
 
 def has_steps(node: Node) -> bool:
@@ -60,6 +65,44 @@ def points(left: Node, right: Node, names: Sequence[str]) -> list[dict[str, floa
     return samples
 
 
+def whole_points(left: Node, right: Node, names: Sequence[str]) -> list[dict[str, float]]:
+    """Whole numbers on both sides of the corners of both expressions, and far away; none without branches."""
+    if not (has_branches(left) or has_branches(right)):
+        return []
+    switches = list(itertools.islice(itertools.chain(_switches(left), _switches(right)), MAX_CORNERS))
+    samples: list[dict[str, float]] = []
+    for index, name in enumerate(names[:3]):
+        still = {other: 2.0 + place for place, other in enumerate(names) if place != index}
+        places = {*_FAR_NUMBERS}
+        for root in (root for switch in switches for root in _roots(switch, name, still)):
+            places |= {float(math.floor(root) + step) for step in (-1, 0, 1, 2)}
+        samples += [{**still, name: place} for place in sorted(places) if 0 < place <= LARGEST_WHOLE][:MAX_POINTS]
+    return samples
+
+
+def unseen_branch(node: Node, points: Sequence[Mapping[str, float]]) -> bool:
+    """Whether a branch of ``node`` is taken at none of the points, so that they say nothing about it.
+
+    Of ``max`` and ``min`` each argument has to be the largest or the least somewhere, and a floor has to jump.
+    """
+    for part in walk(node):
+        if not isinstance(part, Call) or not symbols(part):
+            continue
+        if part.function in ("max", "min"):
+            choose = max if part.function == "max" else min
+            taken: set[int] = set()
+            for point in points:
+                sides = [real_value(argument, point) for argument in part.arguments]
+                if None not in sides:
+                    best = choose(side for side in sides if side is not None)
+                    taken |= {index for index, side in enumerate(sides) if side == best}
+            if len(taken) < len(part.arguments):
+                return True
+        elif known(part.function).breaks == "step" and len({real_value(part, point) for point in points} - {None}) < 2:
+            return True
+    return False
+
+
 def _switches(node: Node) -> Iterator[Node]:
     """The expressions that change their sign at a corner."""
     for part in walk(node):
@@ -95,15 +138,40 @@ def _bisected(node: Node, name: str, still: dict[str, float], low: float, high: 
     return (low + high) / 2
 
 
+def _touches(node: Node, name: str, still: dict[str, float]) -> Iterator[float]:
+    """Where an expression comes closest to zero between two points of a grid, and may touch it."""
+
+    def size(place: float) -> float:
+        value = real_value(node, {**still, name: place})
+        return math.inf if value is None else abs(value)
+
+    if name not in symbols(node):
+        return
+    sizes = [(place, size(place)) for place in _FINE_GRID]
+    for (low, left), (_, middle), (high, right) in zip(sizes, sizes[1:], sizes[2:], strict=False):
+        if middle <= left and middle <= right and math.isfinite(middle):
+            yield _lowest(size, low, high)
+
+
+def _lowest(size: Callable[[float], float], low: float, high: float) -> float:
+    for _ in range(80):
+        third = (high - low) / 3
+        if size(low + third) <= size(high - third):
+            high -= third
+        else:
+            low += third
+    return (low + high) / 2
+
+
 def zeros(node: Node) -> Iterator[dict[str, float]]:
-    """Points where an expression changes its sign or is zero. One variable moves at a time."""
+    """Points where an expression changes its sign or touches zero, as a square does. One variable moves at a time."""
     names = sorted(symbols(node))
     values = {real_value(node, dict.fromkeys(names, place)) for place in (0.31, -1.7, 2.9)}
     if len(values) == 1 and None not in values:
         return  # It is a constant.
     for name in names[:3]:
         still = {other: 0.731 + 0.37 * place for place, other in enumerate(names) if other != name}
-        for root in (*_roots(node, name, still), 0.0):
+        for root in (*_roots(node, name, still), *_touches(node, name, still), 0.0):
             point = {**still, name: root}
             if abs(real_value(node, point) or 0.0) < 1e-9:
                 yield point

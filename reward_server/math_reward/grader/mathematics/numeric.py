@@ -72,7 +72,30 @@ def same_function(left: Node, right: Node) -> bool | None:
         return None
     if not all(_same(left, right, *at, to_many_digits=index < 2) for index, at in enumerate(points)):
         return False
-    return whole_numbers or all(_same_there(left, right, point) for point in corners.points(left, right, names))
+    if not whole_numbers:
+        return all(_same_there(left, right, point) for point in corners.points(left, right, names))
+    return _same_further_on(left, right, [point for point, _ in points], names)
+
+
+def _same_further_on(left: Node, right: Node, points: list[dict[str, float]], names: Sequence[str]) -> bool:
+    """Whether two expressions in whole numbers, which agree at some small ones, agree at larger ones too.
+
+    A branch that no point takes is not compared, so there must be none: ``min(n, 9)!`` is n! up to 9.
+    """
+    for point in _at(names, _larger_numbers(len(names))) + corners.whole_points(left, right, names):
+        try:
+            evaluate(left, point)
+        except Undefined:
+            continue
+        except OverflowError:
+            pass  # Too big for floating point, but not for many digits.
+        try:
+            if not _same(left, right, point):
+                return False
+        except TooComplex:
+            continue
+        points.append(point)
+    return not corners.unseen_branch(right, points)
 
 
 def _same_there(left: Node, right: Node, point: Mapping[str, float]) -> bool:
@@ -235,6 +258,14 @@ def _points(variables: int, whole_numbers: bool) -> Sequence[tuple[float, ...]]:
         return [tuple(float(source.randint(1, 9)) for _ in range(variables)) for _ in range(POINTS)]
     ranges = [(0.08, 0.93)] * 4 + [(1.07, 4.1)] * 4 + [(-3.3, 3.3)] * 4
     return [tuple(round(source.uniform(*bounds), 6) for _ in range(variables)) for bounds in ranges]
+
+
+@lru_cache(maxsize=32)
+def _larger_numbers(variables: int) -> Sequence[tuple[float, ...]]:
+    """Seeded whole numbers above 9. The first variables are the larger ones or the smaller: n over k has n above k."""
+    source = random.Random(20_250_806 + variables)
+    rows = [tuple(sorted(float(source.randint(10, last)) for _ in range(variables))) for last in (20, 20, 60)]
+    return [*rows, *(row[::-1] for row in rows if variables > 1)]
 
 
 @lru_cache(maxsize=32)

@@ -4,15 +4,17 @@ r"""Brings sets of real numbers into one form: ``x > 2``, ``(2, \infty)``, ``\{x
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from math_reward.grader.errors import TooComplex
+from math_reward.grader.errors import TooComplex, Undefined
 from math_reward.grader.mathematics import corners
 from math_reward.grader.mathematics.evaluation import real_value
 from math_reward.grader.mathematics.linear import first_degree
+from math_reward.grader.mathematics.numeric import Unknown, same_constant
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
     ZERO,
@@ -50,6 +52,8 @@ Interval = tuple[End, End]
 Intervals = list[Interval]
 """In order, disjoint, and not touching each other."""
 
+_CLOSE = 1e-9
+"""Ends that differ by less, absolutely or relatively, are compared exactly."""
 _EVERYTHING: Interval = (End(-math.inf, False), End(math.inf, False))
 
 
@@ -84,7 +88,14 @@ class RealSet:
 
 
 def real_set(node: Node) -> RealSet | None:
-    """``node`` as a set of reals; None if it is not one or its ends are not known."""
+    """``node`` as a set of reals; None if it is not one, or its ends are not known or have no known order."""
+    try:
+        return _real_set(node)
+    except _NotOrdered:
+        return None
+
+
+def _real_set(node: Node) -> RealSet | None:
     if isinstance(node, SetBuilder):
         return _built(node)
     if isinstance(node, Collection) and node.kind == "list":
@@ -182,6 +193,42 @@ def intervals(node: Node) -> Intervals | None:
     """A set of reals without a domain of its own, as intervals; None if it is not one or its ends are not known."""
     parts = _intervals(node)
     return None if parts is None else _merged(parts)
+
+
+class _NotOrdered(ValueError):
+    """Two different ends are so close that floating point does not say which is the larger."""
+
+
+def _aligned(parts: Intervals) -> Intervals:
+    """The intervals, with one float for all ends that are the same number, whatever their trees.
+
+    Raises:
+        _NotOrdered: two ends are close and not the same.
+    """
+    ends = sorted((end for part in parts for end in part if end.node is not None), key=lambda end: end.value)
+    moved: dict[float, float] = {}
+    for before, end in itertools.pairwise(ends):
+        if end.value - before.value > _CLOSE * max(1.0, abs(end.value)) or before.node == end.node:
+            continue
+        assert before.node is not None
+        assert end.node is not None
+        if not _same_end(before.node, end.node):
+            raise _NotOrdered
+        moved[end.value] = moved.get(before.value, before.value)
+    if all(new == old for old, new in moved.items()):
+        return parts
+    return [(_moved(low, moved), _moved(high, moved)) for low, high in parts]
+
+
+def _moved(end: End, moved: dict[float, float]) -> End:
+    return replace(end, value=moved[end.value]) if end.value in moved else end
+
+
+def _same_end(left: Node, right: Node) -> bool:
+    try:
+        return same_constant(left, right)
+    except (Unknown, Undefined, TooComplex):
+        return False
 
 
 def _intervals(node: Node) -> Intervals | None:
@@ -344,6 +391,8 @@ def _operation(node: SetOperation) -> Intervals | None:
 
 def _intersection(left: Intervals, right: Intervals) -> Intervals:
     result: Intervals = []
+    both = _aligned([*left, *right])
+    left, right = both[: len(left)], both[len(left) :]
     for a_low, a_high in left:
         for b_low, b_high in right:
             low = max(a_low, b_low, key=lambda end: (end.value, not end.closed))
@@ -367,7 +416,7 @@ def _complement(parts: Intervals) -> Intervals:
 
 def _merged(parts: Intervals) -> Intervals:
     result: Intervals = []
-    for low, high in sorted(parts, key=lambda part: (part[0].value, not part[0].closed)):
+    for low, high in sorted(_aligned(parts), key=lambda part: (part[0].value, not part[0].closed)):
         if result:
             last_low, last = result[-1]
             if low.value < last.value or (low.value == last.value and (low.closed or last.closed)):

@@ -7,6 +7,7 @@ from fractions import Fraction
 from math_reward.grader.notation.syntax import (
     BigOperator,
     Call,
+    Collection,
     Matrix,
     Negative,
     Node,
@@ -16,20 +17,27 @@ from math_reward.grader.notation.syntax import (
     Quotient,
     Relation,
     Sum,
+    Symbol,
+    symbols,
     walk,
 )
 
-_MATRIX_FUNCTIONS = {"det", "tr"}
+_OF_A_MATRIX = frozenset(["det", "tr", "abs"])
+"""Functions of a matrix; a determinant may stand in bars."""
+_MARKS = frozenset(["abs", "prime", "overline", "bar", "hat", "vec", "overrightarrow"])
+"""What may stand around a name."""
 
 
 def undone(node: Node) -> set[str]:
     """The kinds of operations in ``node`` that a final answer must not leave undone: ``sum``, ``int``, ``matrix`` ...
 
-    The last part of a calculation ``a = b = c`` is the answer. Factorials, binomials, powers, roots, logarithms and
-    trigonometry of constants are closed forms.
+    The last part of a calculation ``a = b = c`` is the answer, and its name may stand on either side: ``a = b = x``.
+    Factorials, binomials, powers, roots, logarithms and trigonometry of constants are closed forms.
     """
+    if isinstance(node, Collection) and node.kind != "set":
+        return set().union(*map(undone, node.items))
     if isinstance(node, Relation) and set(node.operators) <= {"=", "~"}:
-        node = node.operands[-1]
+        return set().union(*map(undone, results(node)))
     kinds: set[str] = set()
     parts = list(walk(node))
     if not any(isinstance(part, (BigOperator, Matrix, Call)) for part in parts):
@@ -40,19 +48,41 @@ def undone(node: Node) -> set[str]:
         elif isinstance(part, Call):
             if part.function == "derivative by":
                 kinds.add("derivative")
-            elif part.function in _MATRIX_FUNCTIONS and _has_matrix(part):
+            elif part.function in _OF_A_MATRIX and _has_matrix(part.arguments):
                 kinds.add("matrix")
         elif isinstance(part, (Sum, Product)):
             operands = part.terms if isinstance(part, Sum) else part.factors
-            if sum(map(_has_matrix, operands)) > 1:
+            if sum(_has_matrix((operand,)) for operand in operands) > 1:
                 kinds.add("matrix")
-        elif isinstance(part, Power) and _has_matrix(part.base):
+        elif isinstance(part, Power) and _has_matrix((part.base,)):
             kinds.add("matrix")
     return kinds
 
 
-def _has_matrix(node: Node) -> bool:
-    return any(isinstance(part, Matrix) for part in walk(node))
+def results(node: Relation) -> tuple[Node, ...]:
+    """The sides of a chain of equations that say its result: the last that is no name; of ``a - x = 0`` both."""
+    sides = list(node.operands)
+    while len(sides) > 1 and _is_name(sides[-1]):
+        sides.pop()
+    is_equation = symbols(sides[0]) - symbols(sides[-1]) and not _is_name(sides[0])
+    return tuple(sides) if is_equation and len(sides) == 2 else (sides[-1],)
+
+
+def _is_name(node: Node) -> bool:
+    """Whether ``node`` names a value: ``S``, ``S_{10}``, ``f(10)``, ``AB``, ``|AB|``."""
+    if isinstance(node, Product):
+        return all(map(_is_name, node.factors))
+    if isinstance(node, Call):
+        return node.function.startswith("apply ") or (node.function in _MARKS and all(map(_is_name, node.arguments)))
+    return isinstance(node, Symbol)
+
+
+def _has_matrix(nodes: tuple[Node, ...]) -> bool:
+    return any(
+        isinstance(part, Matrix) or (isinstance(part, Call) and part.function == "diag")
+        for node in nodes
+        for part in walk(node)
+    )
 
 
 def is_operation(node: Node) -> bool:

@@ -48,9 +48,12 @@ _INSIDE = (
     re.compile(rf" ?\( ?{_RANGES[0]} ?\)"),
     re.compile(rf" ?, ?{_RANGES[0]}(?= ?(?:,|;|\\text ?\{{ ?,? ?or|or ))"),
 )
+_ANYWHERE = tuple(re.compile(rf"(?<![a-zA-Z\\]){form}(?![a-zA-Z])") for form in (_RANGES[0], *_RANGES[4:]))
+_NO_KIND = re.compile(rf"\bfor (?:some|any|all|every|each|arbitrary) (?P<names>{_NAMES})(?![a-zA-Z])")
+_TEXT_BRACES = re.compile(r"(?:\\text\w* ?\{|\}| )+")
 # A text without one of these declares nothing.
 _HINT = re.compile(
-    r"\\in(?![a-z])|integer|real|natural|constant|complex|[i-np] ?= ?-?\d{1,3} ?,|\\[lg]e(?![a-z])|<=|>="
+    r"\\in(?![a-z])|integer|real|natural|constant|complex|\bfor |[i-np] ?= ?-?\d{1,3} ?,|\\[lg]e(?![a-z])|<=|>="
 )
 _KINDS = {"real": "reals", "integer": "integers", "natural": "naturals", "complex": "complexes", "constant": "reals",
           "positive integer": "from 1", "non-negative integer": "from 0", "nonnegative integer": "from 0"}  # fmt: skip
@@ -77,15 +80,30 @@ def read(normal: str) -> Reading:
     return Reading(parse_normalised(normal), {})
 
 
+def declared(normal: str) -> dict[str, Domain]:
+    """Every name to which a text gives a range, wherever this stands; an empty one if it does not say which."""
+    if not _HINT.search(normal):
+        return {}
+    text = _TEXT_BRACES.sub(" ", normal)
+    names: dict[str, Domain] = {}
+    for match in _NO_KIND.finditer(text):
+        names |= dict.fromkeys((name.strip() for name in match["names"].split(",")), "")
+    for pattern in _ANYWHERE:
+        for match in pattern.finditer(text):
+            names |= _domains_of(match)
+    return names
+
+
 def compatible(left: dict[str, Domain], right: dict[str, Domain]) -> bool:
     """Whether the ranges of both agree; a range that only one side gives does not count."""
     if not left or not right:
         return True
     known = [(left, right), (right, left)]
-    return all(any(_same_domain(domain, other) for other in b.values()) for a, b in known for domain in a.values())
+    return all(any(same_domain(domain, other) for other in b.values()) for a, b in known for domain in a.values())
 
 
-def _same_domain(left: Domain, right: Domain) -> bool:
+def same_domain(left: Domain, right: Domain) -> bool:
+    """Whether two ranges agree; the natural numbers may begin at 0 or at 1."""
     return left == right or ("naturals" in (left, right) and {left, right} <= _FROM_ZERO_OR_ONE)
 
 

@@ -3,12 +3,14 @@ r"""Compares expressions with an arbitrary constant, such as ``\ln|x| + C`` and 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 
 from math_reward.grader.errors import Undefined
 from math_reward.grader.mathematics import numeric
 from math_reward.grader.mathematics.calculus import NoDerivative, derivative, integrand
 from math_reward.grader.mathematics.numeric import Unknown
+from math_reward.grader.notation.declarations import Domain
 from math_reward.grader.notation.syntax import (
     ZERO,
     BigOperator,
@@ -26,6 +28,9 @@ from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.verdict import Stage
 
 CONSTANT = re.compile(r"[CcK](?:_\d)?")
+OF_INTEGRATION = re.compile(r"C(?:_\d)?")
+"""Names of constants that are arbitrary wherever they are a term; c and K may be given, as in the line y = x + c."""
+_CONTINUOUS = ("", "reals", "complexes")
 _VARIABLE = re.compile(r"[p-z]|\\(?:theta|phi|tau)")
 _PLACES = (Fraction(1, 2), Fraction(2), Fraction(5), Fraction(-3, 2))
 
@@ -40,7 +45,7 @@ def same_integral(comparison: Comparison, reference: Node, answer: Node) -> bool
     integral = integrand(reference)
     assert integral is not None
     under, name = integral
-    if _constant_of(answer) is None or any(isinstance(part, Quantity) for part in walk(answer)):
+    if constant_of(answer) is None or any(isinstance(part, Quantity) for part in walk(answer)):
         return False
     try:
         return numeric.same_function(under, derivative(answer, name)) is True
@@ -48,10 +53,18 @@ def same_integral(comparison: Comparison, reference: Node, answer: Node) -> bool
         return False
 
 
-def same_up_to_constant(reference: Node, answer: Node) -> bool:
-    """Whether both have an arbitrary constant as a term, and the rest of both differs only by a constant."""
-    mine, theirs = _constant_of(reference), _constant_of(answer)
-    if mine is None or theirs is None:
+def same_up_to_constant(
+    reference: Node, answer: Node, free: Mapping[str, Domain], domains: Mapping[str, Domain]
+) -> bool:
+    """Whether both have an arbitrary constant as a term, and the rest of both differs only by a constant.
+
+    The reference's is arbitrary if it is a C or among ``free``, the parameters with their ranges; ``domains`` are the
+    ranges in the answer.
+    """
+    mine, theirs = constant_of(reference), constant_of(answer)
+    if mine is None or theirs is None or domains.get(theirs, "") not in _CONTINUOUS:
+        return False
+    if free.get(mine, "" if OF_INTEGRATION.fullmatch(mine) else None) not in _CONTINUOUS:
         return False
     left, right = substituted(reference, {mine: ZERO}), substituted(answer, {theirs: ZERO})
     names = symbols(left)
@@ -71,7 +84,7 @@ def same_up_to_constant(reference: Node, answer: Node) -> bool:
     return False
 
 
-def _constant_of(node: Node) -> str | None:
+def constant_of(node: Node) -> str | None:
     """The only arbitrary constant of ``node``, if it is a term; else None."""
     names = [name for name in symbols(node) if CONSTANT.fullmatch(name)]
     if len(names) != 1:

@@ -1,5 +1,10 @@
 r"""Compares families with a parameter: ``k\pi`` is ``n\pi``, ``x^2 + C`` is ``x^2 + c``, and a union of progressions
 is the same however it is divided.
+
+Only the reference makes a family: it declares the parameter (``4k + 1, k \in \mathbb{Z}``), it counts multiples of pi
+as solutions in trigonometry are written (``\frac{\pi}{6} + 2k\pi``), it gives a point of a line
+(``(x, y) = (1 + 2t, 3 - t)``), it has a constant of integration C, or the prompt asks for all solutions and does not
+know the letter. What the answer declares makes no family.
 """
 
 from __future__ import annotations
@@ -7,10 +12,13 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from math_reward.grader.mathematics.evaluation import Unknown, real_value
 from math_reward.grader.mathematics.linear import first_degree
+from math_reward.grader.notation.declarations import Domain, same_domain
+from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
@@ -20,6 +28,8 @@ from math_reward.grader.notation.syntax import (
     Number,
     Product,
     Relation,
+    SetBuilder,
+    SetOperation,
     Sum,
     Symbol,
     substituted,
@@ -27,49 +37,142 @@ from math_reward.grader.notation.syntax import (
     walk,
 )
 from math_reward.grader.rules.comparison import Comparison
-from math_reward.grader.rules.constants import CONSTANT, same_up_to_constant
-from math_reward.grader.rules.labels import without_label
+from math_reward.grader.rules.constants import CONSTANT, OF_INTEGRATION, constant_of, same_up_to_constant
+from math_reward.grader.rules.labels import clash, label_name, without_label
 from math_reward.grader.rules.trees import paired, values
 
 MAX_RESIDUES = 64
 MAX_FAMILIES = 8
 
 _INTEGERS = frozenset(["k", "n", "m", "l", "j", "p", "q", "r", "s", "t", "\\ell"])
-_ALONG_A_LINE = frozenset(["s", "t", "u", "\\lambda", "\\mu"])
+_MULTIPLES = frozenset("knm")
+"""The letters that count multiples of pi without being declared."""
 _ANY_CONSTANT = re.compile(r"[A-DKMa-dkm](?:_\d)?")
-_VARIABLE = re.compile(r"[a-z]|[CK]_\d|\\\\(?:theta|phi|tau|alpha|omega|lambda)")
-_DECLARED = re.compile(
-    r"\\in ?\\mathbb|\\in ?[ZNRQ]\b|\b(?:integers?|for (?:some|any|all|every)|arbitrary|constants?|real numbers?)\b"
+_VARIABLE = re.compile(r"[tuxyz]|[CK]_\d|\\(?:theta|phi|tau)")
+_PARAMETER = re.compile(r"[A-DKa-dj-nst](?:_\d)?|\\(?:alpha|beta|lambda|mu|ell)")
+_ASKS_FOR_ALL = re.compile(
+    r"\\int(?![a-z])|\b(?:antiderivative|indefinite integral|integrate|differential equation)"
+    r"|\bgeneral (?:solution|form)"
+    r"|\ball (?:\w+ ){0,3}(?:solution|function|root|value|number|integer|pair|triple|polynomial|sequence|angle)s"
+    r"|\b(?:solve|family of)\b|通解|不定积分|原函数|微分方程|所有|全部",
+    re.IGNORECASE,
 )
-
+_UNKNOWN_RANGE = ""
 
 Progression = tuple[Node, Node]
 """A step and a start: ``start + step * k`` for all integers k."""
 
 
-def same_family(
-    comparison: Comparison, reference: Node, answer: Node, texts: tuple[str, str], *, declared: bool
-) -> bool:
-    """Whether both are the same family, up to the parameter's name and, if it is an integer, its shift.
-
-    ``texts`` are both sides as they were written. A name counts as a parameter if one of them says so, if it counts
-    multiples of pi, or if both have an arbitrary constant. ``declared``: the ranges are known and agree.
-    """
-    if not all(symbols(side) or isinstance(side, (Congruence, Relation)) for side in (reference, answer)):
-        return False
-    declared = declared or any(_DECLARED.search(text) for text in texts)
-    _, reference = without_label(comparison, reference)
-    _, answer = without_label(comparison, answer)
-    return (
-        _renamed(comparison, reference, answer, declared)
-        or _same_progressions(comparison, reference, answer, declared)
-        or same_up_to_constant(reference, answer)
+def asked_for(reference: Node, prompt: str) -> frozenset[str]:
+    """The parameters of a reference: ``prompt`` asks for all solutions and does not name them."""
+    names = {name for name in symbols(reference) if _PARAMETER.fullmatch(name)}
+    if not names or not _ASKS_FOR_ALL.search(prompt):
+        return frozenset()
+    return frozenset(
+        name for name in names if not re.search(rf"(?<![A-Za-z\\]){re.escape(name[0])}(?![A-Za-z])", prompt)
     )
 
 
-def _renamed(comparison: Comparison, reference: Node, answer: Node, declared: bool) -> bool:
-    if declared and isinstance(reference, Collection) and isinstance(answer, Collection):
-        return _items_renamed(comparison, list(reference.items), list(answer.items))
+def same_family(
+    comparison: Comparison,
+    reference: Node,
+    answer: Node,
+    ranges: Mapping[str, Domain],
+    domains: Mapping[str, Domain],
+    asked: frozenset[str],
+) -> bool:
+    """Whether both are the same family, up to the names of parameters and, if one is any integer, a shift.
+
+    ``ranges`` are what the reference declares, ``domains`` what the answer does; ``asked`` is of ``asked_for``.
+    """
+    if not all(symbols(side) or isinstance(side, (Congruence, Relation)) for side in (reference, answer)):
+        return False
+    label, reference = without_label(comparison, reference)
+    other, answer = without_label(comparison, answer)
+    if label is not None and other is not None and clash(label, other):
+        return False
+    free: dict[str, Domain] = dict.fromkeys(asked, _UNKNOWN_RANGE)
+    multiples = _counts_multiples_of_pi(comparison, reference)
+    if multiples is not None:
+        free[multiples] = "integers"
+    elif label is not None and (parameter := _along_a_line(label, reference)) is not None:
+        free[parameter] = _UNKNOWN_RANGE
+    free |= ranges
+    free = {name: domain for name, domain in free.items() if not _names(label, name)}
+    return (
+        _renamed(comparison, reference, answer, free, domains)
+        or _same_progressions(comparison, reference, answer, free, domains)
+        or same_up_to_constant(reference, answer, free, domains)
+    )
+
+
+def _names(label: Node | None, name: str) -> bool:
+    """Whether a label has the letter: a_n and f(n) have the n, which counts terms and is no parameter."""
+    if label is None:
+        return False
+    return name in symbols(label) or name in re.findall(r"\\?[a-zA-Z]+", label_name(label))
+
+
+def _counts_multiples_of_pi(comparison: Comparison, node: Node) -> str | None:
+    r"""The letter k of ``\frac{\pi}{6} + 2k\pi``, alone, in a list or at the ends of an interval; else None.
+
+    The product ``(n - 2)\pi`` is no family: as one it would be written ``n\pi``.
+    """
+    names = symbols(node) & _MULTIPLES
+    if len(names) != 1 or Constant("pi") not in walk(node):
+        return None
+    (name,) = names
+    alone = not isinstance(node, (Bracketed, SetOperation, SetBuilder, Relation))
+    for part in _expressions(node):
+        if name not in symbols(part):
+            continue
+        line = first_degree(part, name) if symbols(part) == {name} else None
+        if line is None or _ratio(comparison, line[0], Constant("pi"), math.pi) is None:
+            return None
+        step, start = real_value(line[0]), real_value(line[1])
+        if not step or start is None:
+            return None
+        steps = start / step
+        if alone and not isinstance(part, Sum) and round(steps) and abs(steps - round(steps)) < 1e-9:
+            return None
+    return name
+
+
+def _along_a_line(label: Node, node: Node) -> str | None:
+    """The t of ``(x, y) = (1 + 2t, 3 - t)``, the only letter beside the names of the coordinates; else None."""
+    if not isinstance(label, Bracketed) or not isinstance(node, Bracketed) or len(symbols(node)) != 1:
+        return None
+    (name,) = symbols(node)
+    moving = [item for item in node.items if name in symbols(item)]
+    is_line = len(moving) > 1 and all(first_degree(item, name) is not None for item in moving)
+    return name if is_line else None
+
+
+def _expressions(node: Node) -> Iterator[Node]:
+    """The single expressions in a list, an interval, a union or a relation."""
+    for value in values(node):
+        inner: tuple[Node, ...] = ()
+        if isinstance(value, (Relation, SetOperation)):
+            inner = value.operands
+        elif isinstance(value, (Bracketed, Collection)):
+            inner = value.items
+        elif isinstance(value, SetBuilder):
+            inner = (value.condition,)
+        else:
+            yield value
+        for part in inner:
+            yield from _expressions(part)
+
+
+def _renamed(
+    comparison: Comparison,
+    reference: Node,
+    answer: Node,
+    free: Mapping[str, Domain],
+    domains: Mapping[str, Domain],
+) -> bool:
+    if free and isinstance(reference, Collection) and isinstance(answer, Collection):
+        return _items_renamed(comparison, list(reference.items), list(answer.items), free, domains)
     names, others = symbols(reference), symbols(answer)
     mine, theirs = sorted(names - others), sorted(others - names)
     indexed = sorted(name for name in names & others if CONSTANT.fullmatch(name) and "_" in name)
@@ -77,42 +180,71 @@ def _renamed(comparison: Comparison, reference: Node, answer: Node, declared: bo
         mine = theirs = indexed  # C_1 and C_2 are as good as C_2 and C_1.
     if len(mine) != len(theirs) or not 0 < len(mine) <= 2 or isinstance(reference, Symbol):
         return False
-    constants = all(map(CONSTANT.fullmatch, mine)) and all(map(_ANY_CONSTANT.fullmatch, theirs))
-    constants = constants and names > {*mine} and all(map(_VARIABLE.fullmatch, names - {*mine}))
-    if not constants and not _are_parameters({*mine, *theirs}, reference, declared):
+    are_free = free.keys() >= {*mine} and ({*theirs}.isdisjoint(domains) or domains.keys() >= {*theirs})
+    if not are_free and not _are_constants(reference, mine, theirs):
         return False
     for order in itertools.permutations(mine):
+        if not all(_may_be(free, domains, *pair) for pair in zip(order, theirs, strict=True)):
+            continue
         renamed = substituted(answer, dict(zip(theirs, map(Symbol, order), strict=True)))
         if comparison.same(reference, renamed):
             return True
     return False
 
 
-def _items_renamed(comparison: Comparison, items: list[Node], others: list[Node]) -> bool:
+def _may_be(free: Mapping[str, Domain], domains: Mapping[str, Domain], name: str, other: str) -> bool:
+    """Whether the ranges of two parameters agree; one that is not known agrees with any."""
+    left, right = free.get(name, _UNKNOWN_RANGE), domains.get(other, _UNKNOWN_RANGE)
+    return _UNKNOWN_RANGE in (left, right) or same_domain(left, right)
+
+
+def _are_constants(reference: Node, mine: list[str], theirs: list[str]) -> bool:
+    """Whether ``mine`` are constants of integration: C as a term or a factor, or c and K as a term."""
+    names = symbols(reference)
+    if not names > {*mine} or not all(map(_ANY_CONSTANT.fullmatch, theirs)):
+        return False
+    if all(map(CONSTANT.fullmatch, (*mine, *theirs))) and constant_of(reference) == mine[0]:
+        return True
+    if not all(map(OF_INTEGRATION.fullmatch, mine)) or not all(map(_VARIABLE.fullmatch, names - {*mine})):
+        return False
+    parts = list(_expressions(reference))
+    return all(first_degree(part, name) is not None for name in mine for part in parts if name in symbols(part))
+
+
+def _items_renamed(
+    comparison: Comparison,
+    items: list[Node],
+    others: list[Node],
+    free: Mapping[str, Domain],
+    domains: Mapping[str, Domain],
+) -> bool:
     """Whether two lists of families are the same in any order; each family may name its parameter differently."""
     if len(items) != len(others) or len(items) > MAX_FAMILIES:
         return False
 
     def same(item: Node, other: Node) -> bool:
-        value, candidate = (without_label(comparison, node)[1] for node in (item, other))
-        return comparison.same(item, other) or _renamed(comparison, value, candidate, declared=True)
+        if comparison.same(item, other):
+            return True
+        (label, value), (second, candidate) = (without_label(comparison, node) for node in (item, other))
+        if label is not None and second is not None and clash(label, second):
+            return False
+        return _renamed(comparison, value, candidate, free, domains)
 
     return paired(items, others, same)
 
 
-def _are_parameters(names: set[str], node: Node, declared: bool) -> bool:
-    if all(CONSTANT.fullmatch(name) for name in names):
-        return True
-    if declared or (names <= _ALONG_A_LINE and isinstance(node, Bracketed)):
-        return True
-    return names <= _INTEGERS and Constant("pi") in walk(node)
-
-
-def _same_progressions(comparison: Comparison, reference: Node, answer: Node, declared: bool) -> bool:
-    congruence = isinstance(reference, Congruence) or isinstance(answer, Congruence)
-    if not (declared or congruence or Constant("pi") in walk(reference)):
+def _same_progressions(
+    comparison: Comparison,
+    reference: Node,
+    answer: Node,
+    free: Mapping[str, Domain],
+    domains: Mapping[str, Domain],
+) -> bool:
+    counted = {name for name, domain in free.items() if domain == "integers"}
+    if not counted and not isinstance(reference, Congruence):
         return False
-    left, right = _progressions(comparison, reference), _progressions(comparison, answer)
+    other = {*(_INTEGERS - domains.keys()), *(name for name, domain in domains.items() if domain == "integers")}
+    left, right = _progressions(comparison, reference, counted), _progressions(comparison, answer, other)
     if not left or not right:
         return False
     try:
@@ -121,18 +253,19 @@ def _same_progressions(comparison: Comparison, reference: Node, answer: Node, de
         return False
 
 
-def _progressions(comparison: Comparison, node: Node) -> list[Progression] | None:
+def _progressions(comparison: Comparison, node: Node, letters: set[str]) -> list[Progression] | None:
     """The progressions in a list of expressions with one integer parameter; None if one is not a progression."""
     if isinstance(node, Congruence):
-        return [(node.modulus, node.residue)]
-    items = [without_label(comparison, item)[1] for item in values(node)]
-    names = set().union(*map(symbols, items))
-    if len(names) != 1 or not names <= _INTEGERS:
+        modulus = exact(node.modulus)
+        return None if modulus is None or modulus < 2 else [(node.modulus, node.residue)]
+    labelled = [without_label(comparison, item) for item in values(node)]
+    names = set().union(*(symbols(value) for _, value in labelled))
+    if len(names) != 1 or not names <= letters:
         return None
     (name,) = names
     progressions: list[Progression] = []
-    for value in items:
-        line = first_degree(value, name) if symbols(value) == {name} else None
+    for label, value in labelled:
+        line = first_degree(value, name) if symbols(value) == {name} and not _names(label, name) else None
         if line is None or not real_value(line[0]):
             return None
         progressions.append(line)

@@ -88,15 +88,18 @@ def _whole(function: Callable[..., int]) -> Callable[..., Value]:
 
 def _rounded(function: Callable[[Any], int]) -> Callable[..., Value]:
     def rule(field: Any, value: Value) -> Value:
-        if not field.is_real(value):
-            undefined()
-        return field.number(Fraction(function(field.real(value))))
+        return field.number(Fraction(function(_real(field, value))))
 
     return rule
 
 
+def _real(field: Any, value: Value) -> Value:
+    """``value`` if it is real: what orders numbers, or takes remainders, has no value at others."""
+    return field.real(value) if field.is_real(value) else undefined()
+
+
 def _extreme(function: Callable[..., Any]) -> Callable[..., Value]:
-    return lambda field, *values: function(field.real(value) for value in values)
+    return lambda field, *values: function([_real(field, value) for value in values])
 
 
 def _double_factorial(field: Any, value: Value) -> Value:
@@ -121,7 +124,8 @@ def _argument(field: Any, value: Value) -> Value:
 
 
 def _sign(field: Any, value: Value) -> Value:
-    return field.number(Fraction((field.real(value) > 0) - (field.real(value) < 0)))
+    real = _real(field, value)
+    return field.number(Fraction((real > 0) - (real < 0)))
 
 
 # ── exact values ──
@@ -230,7 +234,7 @@ FUNCTIONS = {
         "lcm", _whole(math.lcm), _of_integers(math.lcm), "lcm", breaks="step", is_whole=True, arguments=(1, 99)
     ),
     "mod": Function(
-        "", lambda field, a, b: field.real(a) % field.real(b), _remainder, "Mod", breaks="step", is_whole=True
+        "", lambda field, a, b: _real(field, a) % _real(field, b), _remainder, "Mod", breaks="step", is_whole=True
     ),
     "factorial": Function(
         "", lambda field, x: field.factorial(x), _of_naturals(math.factorial), "factorial", is_whole=True
