@@ -104,7 +104,7 @@ SERVICE = Rules(
 GRADER = Rules(
     SERVICE.folder / "grader",
     layers=[
-        ["verdict", "errors"],
+        ["verdict", "errors", "memory"],
         ["words"],
         ["extraction"],
         ["notation"],

@@ -82,7 +82,7 @@ def object_of(content: bytes) -> dict[str, Any]:
         NoRow: the line is not one.
     """
     try:
-        row = json.loads(content.decode("utf-8-sig"))
+        row = json.loads(content.decode("utf-8-sig"), parse_float=float_of)
     except UnicodeDecodeError:
         raise NoRow("It is not UTF-8 text.", "is not UTF-8") from None
     except json.JSONDecodeError as error:
@@ -94,6 +94,12 @@ def object_of(content: bytes) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise NoRow("It is not a JSON object, such as {...}.")
     return row
+
+
+def float_of(text: str) -> float | str:
+    """A number as JSON writes it: text where a float has no room for it, such as 1e999."""
+    value = float(text)
+    return value if math.isfinite(value) else text
 
 
 def label_text(label: Any) -> str:
@@ -115,7 +121,8 @@ def label_text(label: Any) -> str:
 def reference_of(value: Any) -> str | tuple[str, ...]:
     """The reference of a request's item, or of a row: text, a number, or a list of these, of which any one may match.
 
-    Null is a missing reference, and so is NaN: they are graded ``bad_reference``, and the other items as usual.
+    Null is a missing reference, and so are NaN and infinity, which may be anything that overflowed: they are graded
+    ``bad_reference``, and the other items as usual.
 
     Raises:
         NoAnswer: it is none of these, or too long a list.
@@ -123,7 +130,7 @@ def reference_of(value: Any) -> str | tuple[str, ...]:
     if value is None or value == []:
         return ""
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
+        return "nan" if math.isnan(value) else ""
     if isinstance(value, list):
         if len(value) > MAX_REFERENCES:
             raise NoAnswer(f"at most {MAX_REFERENCES} reference answers can be given")

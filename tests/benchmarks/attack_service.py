@@ -1,6 +1,6 @@
 """Attacks a reward service of its own and prints what each attack did to it.
 
-    python tests/benchmarks/attack_service.py                              # this code, in under three minutes
+    python tests/benchmarks/attack_service.py                              # this code, in under five minutes
     python tests/benchmarks/attack_service.py --before ../older-checkout   # the older code too, beside it
     python tests/benchmarks/attack_service.py --exactness 20000            # no attack may change a verdict: four runs
 
@@ -22,6 +22,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.error
@@ -49,24 +50,45 @@ SLOW_SUM = "+".join(rf"\sum_{{k=1}}^{{1900}}\frac{{{{}}}}{{k^{power}}}" for powe
 # The service
 
 
-class Service:
-    """``math-reward serve`` of a checkout, on a free port."""
+class NotStarted(Exception):
+    """A service ended before it listened: a sentence, its exit code, how many tracebacks it wrote."""
 
-    def __init__(self, checkout: Path, *options: str, **environment: str) -> None:
+
+class Service:
+    """``math-reward serve`` of a checkout, on a free port. ``ulimit``: a limit of the shell that starts it.
+
+    Raises:
+        NotStarted: it ended before it listened.
+    """
+
+    def __init__(self, checkout: Path, *options: str, ulimit: str = "-c 0", **environment: str) -> None:
+        self.checkout = checkout
         clean = {name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")}
         clean["PYTHONPATH"] = str(checkout / "reward_server")
+        command = [sys.executable, "-m", "math_reward", "serve", "--port", "0", "--exit-on-stdin-close", *options]
+        self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115 (it ends with the service)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "math_reward", "serve", "--port", "0", "--exit-on-stdin-close", *options],
+            ["bash", "-c", f'ulimit {ulimit} && exec "$@"', "-", *command],
             env=clean | environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._said,
             text=True,
         )
         assert self._process.stdout is not None
-        self.target: Target = target_of(self._process.stdout.readline().rpartition(" ")[2].strip(), None)
+        first = self._process.stdout.readline()
+        if not first:
+            code = self._process.wait()
+            raise NotStarted(f"exit code {code}, {self.tracebacks} tracebacks", code, self.tracebacks)
+        self.target: Target = target_of(first.rpartition(" ")[2].strip(), None)
         self.own = psutil.Process(self._process.pid)
         wait_until_ready(self.target)
+
+    @property
+    def tracebacks(self) -> int:
+        """How many it has written to standard error."""
+        self._said.seek(0)
+        return self._said.read().count("Traceback (most recent call last)")
 
     @property
     def fork_server(self) -> psutil.Process:
@@ -265,6 +287,13 @@ def doors(service: Service) -> Outcome:
     open_ = []
     if ask(service.target, "/v1/recent", headers={"Host": "evil.example"})[0] == 200:
         open_.append("rebinding")
+    address = (service.target.host, service.target.port)
+    with socket.create_connection(address, timeout=20) as connection:
+        connection.sendall(
+            b"GET /v1/recent HTTP/1.1\r\nHost: evil.example\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        )
+        if connection.recv(4096).startswith(b"HTTP/1.1 200 "):
+            open_.append("two Host headers")
     if ask(service.target, "/docs")[0] == 200:
         open_.append("CDN script")
     return Outcome(f"open: {', '.join(open_) or 'none'}", not open_)
@@ -301,6 +330,103 @@ def fork_server_kills(service: Service) -> Outcome:
     return _under(service, 3000, Killer(service, 5, 1.0, fork_server=True))
 
 
+def neighbours(service: Service) -> Outcome:
+    """130 slow items in one request; how long do another client's two ordinary items take, again and again?"""
+    hard = [slow_right_item() for _ in range(130)]
+    hostile = threading.Thread(target=grade, args=(service.target, *hard), daemon=True)
+    hostile.start()
+    time.sleep(0.5)
+    slowest = 0.0
+    kept = True
+    for _ in range(2):
+        start = time.perf_counter()
+        kept = kept and grade(service.target, right_item(), right_item()) == ["correct"] * 2
+        slowest = max(slowest, time.perf_counter() - start)
+    return Outcome(f"two items wait {slowest:.1f} s at most", kept and slowest < 3)
+
+
+def unread_answers(service: Service) -> Outcome:
+    """50 connections post a reference of 15.5 MB and read nothing; what is left of them after 40 s?"""
+    body = json.dumps({"items": [{"completion": "1", "reference": "7" * 15_500_000}]}).encode()
+    head = (
+        f"POST /v1/grade HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    )
+    sockets = []
+
+    def post() -> None:
+        connection = socket.create_connection((service.target.host, service.target.port), timeout=20)
+        sockets.append(connection)
+        with contextlib.suppress(OSError):  # It may be refused while it sends.
+            connection.sendall(head.encode() + b"\r\n\r\n" + body)
+
+    _in_threads([post] * 50)
+    time.sleep(40)
+    left = len([c for c in service.own.net_connections() if c.status in ("ESTABLISHED", "CLOSE_WAIT")])
+    for connection in sockets:
+        connection.close()
+    return Outcome(f"{left} left after 40 s", left < 5, 2 * 64.0)
+
+
+def long_references(service: Service) -> Outcome:
+    """600 different references of 900 kB; how large does a worker become?"""
+    before = max(worker.memory_info().rss for worker in service.workers)
+    for begin in range(0, 600, 15):
+        items = [{"completion": r"\boxed{1}", "reference": f"{begin + i} " + "7" * 900_000} for i in range(15)]
+        grade(service.target, *items)
+    grown = (max(worker.memory_info().rss for worker in service.workers) - before) / MEBIBYTE
+    return Outcome(f"a worker grows by {grown:.0f} MiB", grown < 150)
+
+
+def few_files(service: Service) -> Outcome:
+    """`ulimit -n 64`: 100 connections with half a head for ten seconds; is a health check answered meanwhile?"""
+    small = Service(service.checkout, "--workers", "2", ulimit="-n 64")
+    try:
+        sockets = [socket.create_connection((small.target.host, small.target.port)) for _ in range(100)]
+        for connection in sockets:
+            with contextlib.suppress(OSError):
+                connection.sendall(b"GET / HTTP/1.1\r\n")
+        limit = time.perf_counter() + 10
+        answers: Counter[int] = Counter()
+        while time.perf_counter() < limit:
+            answers[ask(small.target, "/healthz")[0]] += 1
+            time.sleep(0.1)
+        verdicts = grade(small.target, right_item())
+        for connection in sockets:
+            connection.close()
+        healthy = answers[200] / answers.total()
+        text = (
+            f"{small.tracebacks} tracebacks, {100 * healthy:.0f} % of health checks answered, {verdicts or ['none']}"
+        )
+        return Outcome(text, not small.tracebacks and healthy > 0.95 and verdicts == ["correct"])
+    finally:
+        small.stop()
+
+
+def small_files(service: Service) -> Outcome:
+    """`ulimit -f 40` with two processes that answer HTTP."""
+    try:
+        two = Service(service.checkout, "--workers", "2", "--http-processes", "2", ulimit="-f 40")
+    except NotStarted as end:
+        text, code, tracebacks = end.args
+        return Outcome(text, code == 2 and not tracebacks)
+    verdicts = grade(two.target, right_item())
+    two.stop()
+    return Outcome(f"{verdicts or ['none']}", verdicts == ["correct"])
+
+
+def odd_numbers(service: Service) -> Outcome:
+    """1e999 and infinity as references, in a short body and 1e999 in a long one, beside a right item."""
+    right = json.dumps(right_item())
+    said = []
+    for number, room in (("1e999", 0), ("1e999", MEBIBYTE), ("Infinity", 0), ("-Infinity", 0)):
+        odd = f'{{"completion": "7", "reference": {number}}}'
+        status, content = ask(service.target, "/v1/grade", f'{{"items": [{odd}, {right}]{" " * room}}}'.encode())
+        results = json.loads(content)["results"] if status == 200 else []
+        said.append("/".join(result["verdict"] for result in results) or str(status))
+    kept = ["bad_reference/correct"] * 4
+    return Outcome(", ".join(said), said == kept)
+
+
 EMPTY_ITEMS = b'{"items": [' + b"{}," * (16 * MEBIBYTE // 3 - 8) + b"{}]}"
 REFERENCES = b'{"items": [{"completion": "1", "reference": [' + b"1," * (8 * MEBIBYTE - 64) + b"1]}]}"
 
@@ -316,6 +442,12 @@ ATTACKS: dict[str, Callable[[Service], Outcome]] = {
     "kills of workers": worker_kills,
     "kills of the fork server": fork_server_kills,
     "60 slow items, client hangs up": hang_up,
+    "130 slow items, another client": neighbours,
+    "50 unread answers of 15.5 MB": unread_answers,
+    "600 references of 900 kB": long_references,
+    "ulimit -n 64, 100 half-open connections": few_files,
+    "ulimit -f 40, two processes": small_files,
+    "1e999 and Infinity as references": odd_numbers,
     "white space, $, \\boxed{ up to 1 MB": white_space,
     "2 MB of empty items": _post("/v1/grade", b'{"items": [' + b"{}," * 700_000 + b"{}]}", {422}),
     "16 MB of empty items": _post("/v1/grade", EMPTY_ITEMS, {422}),

@@ -20,15 +20,17 @@ HERE = Path(__file__).parent
 class LiveServer:
     """``math-reward serve`` as a child process. Closing its standard input stops it, should a test fail half-way.
 
-    With ``stub=True`` its grader also obeys commands, see ``stub_graders.obey_or_grade``.
+    With ``stub=True`` its grader also obeys commands, see ``stub_graders.obey_or_grade``. ``ulimit``: a limit of the
+    shell that starts it.
     """
 
-    def __init__(self, *options: str, stub: bool = False, **environment: str) -> None:
+    def __init__(self, *options: str, stub: bool = False, ulimit: str | None = None, **environment: str) -> None:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")}
         program = [str(HERE / "stub_service.py")] if stub else ["-m", "math_reward"]
+        shell = [] if ulimit is None else ["bash", "-c", f'ulimit {ulimit} && exec "$@"', "-"]
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by stop)
         self.process = subprocess.Popen(
-            [sys.executable, *program, "serve", "--port", "0", "--exit-on-stdin-close", *options],
+            [*shell, sys.executable, *program, "serve", "--port", "0", "--exit-on-stdin-close", *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -117,8 +119,8 @@ def serve() -> Iterator[Callable[..., LiveServer]]:
     """Starts live servers and stops them after the module's last test."""
     servers: list[LiveServer] = []
 
-    def start(*options: str, stub: bool = False, **environment: str) -> LiveServer:
-        servers.append(LiveServer(*options, stub=stub, **environment))
+    def start(*options: str, stub: bool = False, ulimit: str | None = None, **environment: str) -> LiveServer:
+        servers.append(LiveServer(*options, stub=stub, ulimit=ulimit, **environment))
         return servers[-1]
 
     yield start

@@ -10,6 +10,9 @@ from typing import NoReturn
 
 from math_reward.grader import Grade, Options, Verdict, grade
 
+HOARD: list[bytes] = []
+"""What items have left behind in this worker."""
+
 
 def obey(completion: str, reference: str, prompt: str | None, options: Options) -> Grade:
     """``completion`` is a command, ``reference`` a file to which every call adds a line with its process id."""
@@ -31,6 +34,10 @@ def obey(completion: str, reference: str, prompt: str | None, options: Options) 
             bytearray(16 * 2**30)
         except MemoryError:
             return Grade(Verdict.TOO_COMPLEX, None, reference)
+    elif completion == "hoard":
+        HOARD.append(b"x" * (600 * 2**20))
+    elif completion == "need room" and HOARD:
+        return Grade(Verdict.TOO_COMPLEX, None, reference)
     elif completion.startswith("be killed "):  # so many times
         if len(Path(reference).read_text().splitlines()) <= int(completion.removeprefix("be killed ")):
             os.kill(os.getpid(), signal.SIGKILL)

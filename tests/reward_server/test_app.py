@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from math_reward.app import create_app
 from math_reward.grader import Verdict
 from math_reward.http import requests
-from math_reward.http.bodies import PYTHONS_BYTES
+from math_reward.http.bodies import AT_ONCE_BYTES, PYTHONS_BYTES
 from math_reward.http.readiness import FRESH_SECONDS, KNOWN
 from math_reward.http.schemas import GradeResponse, RewardResponse
 from math_reward.pool.pool import Pool
@@ -322,8 +322,9 @@ def test_a_body_that_is_no_json_is_refused(ask: httpx.Client, body: bytes, names
 # A reference that Python's json writes, and how its item is graded.
 PYTHONS = [
     (b"NaN", "bad_reference"),
-    (b"-Infinity", "wrong"),
-    (b"1e999", "wrong"),
+    (b"Infinity", "bad_reference"),
+    (b"-Infinity", "bad_reference"),
+    (b"1e999", "bad_reference"),
     (b'"\\ud83d"', "bad_reference"),
     (b'["7", NaN]', "correct"),
 ]
@@ -349,6 +350,27 @@ def test_what_python_writes_and_json_has_not_costs_no_other_item_its_grade(
     answer = post("/get_reward", body).json()
     assert answer["extra_logs"][f"verdict_{verdict}"][0] == 1
     assert answer["rewards"][1] == 1
+
+
+@pytest.mark.parametrize("room", [0, AT_ONCE_BYTES, PYTHONS_BYTES])
+def test_a_number_that_is_too_large_for_a_float_costs_no_other_reference_its_grade(ask: httpx.Client, room: int):
+    items = b'{"completion": "\\\\boxed{1e999}", "reference": 1e999}, {"completion": "%b7", "reference": [1e999, 7]}'
+    body = b'{"items": [' + items % (b" " * room) + b"]}"
+
+    response = ask.post("/v1/grade", content=body, headers={"Content-Type": "application/json"})
+
+    first, second = response.json()["results"]
+    assert first["reference"] == "1e999"
+    assert (first["verdict"], second["verdict"]) == ("bad_reference", "correct")
+
+
+def test_an_option_is_no_number_that_is_too_large_for_a_float(ask: httpx.Client):
+    body = b'{"items": [{"completion": "1", "reference": "1", "options": {"rel_tol": 1e999}}]}'
+
+    response = ask.post("/v1/grade", content=body, headers={"Content-Type": "application/json"})
+
+    assert response.status_code == 422
+    assert_is_one_sentence(response.json()["detail"], "Item 0, field 'options.rel_tol': ")
 
 
 @pytest.mark.parametrize("odd", [b"NaN", b'"\\ud83d"'])

@@ -19,6 +19,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from math_reward.client.errors import ERROR_OF, Cause, Refused, Unavailable
+from math_reward.json_lines import reference_of
 from math_reward.nearest import no_such
 
 HINTS = {
@@ -287,10 +288,10 @@ def _column(values: Any, name: str, n: int) -> list[Any]:
 
 
 def _sent(reference: Any) -> Any:
-    """A reference for JSON, which has no NaN and no infinity: they become texts."""
+    """A reference for JSON, which has no NaN and no infinity: they become texts that are no reference."""
     if isinstance(reference, list | tuple):
         return [_sent(one) for one in reference]
-    return str(reference) if isinstance(reference, float) and not math.isfinite(reference) else reference
+    return reference_of(reference) if isinstance(reference, float) and not math.isfinite(reference) else reference
 
 
 def body(protocol: Protocol, items: Sequence[Item], shared_prompts: bool) -> bytes:

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 WITHOUT_FLAG = ("address", "from_containers", "token", "token_file")
 """Settings of compose, and secrets, which a command line would show."""
 
+LEAST_CONNECTIONS = 9
+"""The service does not start with room for fewer connections."""
+
+METRICS_FILE_BYTES = 2**20
+"""Several processes count in files that begin with 64 KiB and grow with the names of tokens."""
+
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Adds the command's arguments."""
@@ -56,6 +62,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Runs the service; returns when it has stopped."""
+    from math_reward.http.event_loop.connections import room_for_connections
     from math_reward.http.event_loop.listener import listen, url_of
     from math_reward.http.event_loop.tls import CertificateRefused, certificate_of
     from math_reward.settings import SettingsError, load_settings
@@ -79,6 +86,16 @@ def run(arguments: argparse.Namespace) -> None:
         reason = os.strerror(error.errno or 0)
         refuse(f"Cannot listen on {settings.host} port {settings.port}: {reason}. Choose another --host or --port.")
     _allow_many_connections()
+    workers = -(-settings.workers // settings.http_processes)
+    room = room_for_connections(workers)
+    if room < LEAST_CONNECTIONS:
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        refuse(
+            f"A process may have {files} open files, and one with {workers} grading processes needs "
+            f"{files - room + LEAST_CONNECTIONS}: raise the limit (ulimit -n), or lower --workers."
+        )
+    if settings.http_processes > 1:
+        _allow_files_of_metrics()
     print(_shown(settings), file=sys.stderr, flush=True)
     stdin = 0 if arguments.exit_on_stdin_close else None
     url = url_of(listener, tls=settings.certfile is not None)
@@ -113,3 +130,18 @@ def _allow_many_connections() -> None:
     wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _allow_files_of_metrics() -> None:
+    """Raises the soft limit on the size of files to the hard one, and refuses to start where that is too low: a
+    process would end at its first count.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if soft == resource.RLIM_INFINITY or soft >= METRICS_FILE_BYTES:
+        return
+    if hard != resource.RLIM_INFINITY and hard < METRICS_FILE_BYTES:
+        refuse(
+            f"Several processes count in files of up to {METRICS_FILE_BYTES:,} bytes, and {hard:,} are allowed: "
+            "raise the limit (ulimit -f), or use --http-processes 1."
+        )
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))

@@ -1,18 +1,20 @@
 """One process that serves: uvicorn with the service's limits, draining and garbage collection."""
 
 import asyncio
+import errno
 import signal
 import socket
 import sys
 import time
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
 from math_reward.app import create_app
 from math_reward.commands.owner import at_end_of
-from math_reward.http.event_loop.connections import WaitingConnections
+from math_reward.http.event_loop.connections import WaitingConnections, room_for_connections
 from math_reward.http.event_loop.gc_schedule import GCSchedule
 from math_reward.http.event_loop.http_protocol import protocol_of
 from math_reward.http.event_loop.listener import BACKLOG
@@ -27,6 +29,9 @@ KEEP_ALIVE_SECONDS = 75
 
 ANSWER_SECONDS = 1
 """How long the service, when it stops, has to answer the requests that it could not finish; then it closes them."""
+
+FILES_LACK_SECONDS = 60.0
+"""How often the service says that it cannot accept connections, since too many files are open."""
 
 ACCEPTED_AT_ONCE = 16
 """Connections accepted in one round of the event loop. asyncio takes this number from the ``backlog`` it is given."""
@@ -46,7 +51,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, settings: Settings, listener: socket.socket, ready: Callable[[], None]) -> None:
         self._lifecycle = Lifecycle()
-        self._waiting = WaitingConnections()
+        self._waiting = WaitingConnections(room_for_connections(settings.workers))
         self._tokens = Tokens(settings.tokens)
         self._certificate = certificate_of(settings)
         protocol: type[asyncio.Protocol] = protocol_of(self._waiting)
@@ -77,6 +82,7 @@ class Server(uvicorn.Server):
         self._ready = ready
         self._drain_until = float("inf")
         self._said_that_it_drains = False
+        self._said_that_files_lack = float("-inf")
 
     def serve_until_told(self, stdin: int | None = None) -> bool:
         """Serves; returns whether it could start.
@@ -95,6 +101,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         self._listener.listen(BACKLOG)
+        asyncio.get_running_loop().set_exception_handler(self._unhandled)
         self._gc_schedule = GCSchedule()
         if self._settings.reads_files:  # Else SIGHUP ends the service, as it ends any command.
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._read_again)
@@ -119,6 +126,16 @@ class Server(uvicorn.Server):
             self._lifecycle.give_up()
         overdue = time.monotonic() > self._drain_until + ANSWER_SECONDS
         return await super().on_tick(counter) or self._lifecycle.drained or overdue
+
+    def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Says in a line a minute that a connection could not be accepted; asyncio would write many tracebacks."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+        elif time.monotonic() - self._said_that_files_lack > FILES_LACK_SECONDS:
+            self._said_that_files_lack = time.monotonic()
+            said = "Connections wait, since too many files are open: raise the limit on open files (ulimit -n)."
+            print(f"math-reward: {said}", file=sys.stderr, flush=True)
 
     def _read_again(self) -> None:
         """Handles SIGHUP: what cannot be used changes nothing."""

@@ -3,13 +3,13 @@
 import contextlib
 import dataclasses
 from collections.abc import Sequence
-from functools import lru_cache
 
 from math_reward.grader.compared import compared
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
 from math_reward.grader.extraction.statement import Statement, final_answer
+from math_reward.grader.memory import Memory
 from math_reward.grader.notation.parse import MAX_CHARACTERS
-from math_reward.grader.reading import Answer, Reference
+from math_reward.grader.reading import ANSWERS, REFERENCES, Answer, Reference
 from math_reward.grader.restated import PROMPT_CHARACTERS, restates
 from math_reward.grader.rules.chains import contradiction
 from math_reward.grader.rules.families import asked_for
@@ -17,6 +17,7 @@ from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 from math_reward.json_lines import NoAnswer, label_text
 
 CACHED_VERDICTS = 16_384
+CACHED_VERDICT_BYTES = 64 * 2**20
 SHOWN_CHARACTERS = 200
 """How much of an answer a grade shows if the answer is too long."""
 
@@ -36,8 +37,8 @@ def grade(
         prompt: cut off the completion first; where it cannot be found the verdict is ``prompt_not_found``.
         options: where the answer may stand, and how close two numbers must be.
 
-    Never raises because of what the texts contain. Takes milliseconds, but an expression that only SymPy can decide
-    may take long: ``math_reward.pool.worker_pool`` sets a deadline.
+    Never raises because of what the texts contain. Takes milliseconds, but has no deadline: an expression that only
+    SymPy can decide may take minutes, and a hostile one for ever. ``math_reward.pool.grader.Grader`` has one.
     """
     references = _texts(reference)
     first = references[0] if references else ""
@@ -65,19 +66,25 @@ def _texts(reference: object) -> list[str]:
 
 def cache_info() -> dict[str, tuple[int, int]]:
     """Hits and misses of the caches of verdicts and of references that were read, since this process started."""
-    caches = {"verdict": _compared, "reference": Reference.read}
-    return {name: (cache.cache_info().hits, cache.cache_info().misses) for name, cache in caches.items()}
+    return {name: cache.info() for name, cache in (("verdict", _verdicts), ("reference", REFERENCES))}
 
 
 def forget() -> None:
     """Empties the caches, as before the first item."""
-    for cache in (_compared, Reference.read, Answer.read):
-        cache.cache_clear()
+    for cache in (_verdicts, REFERENCES, ANSWERS):
+        cache.clear()
 
 
-@lru_cache(maxsize=CACHED_VERDICTS)
-def _compared(reference: str, answer: str, options: Options, parameters: frozenset[str] = frozenset()) -> Grade:
-    return compared(Reference.read(reference), Answer.read(answer), options, parameters)
+_verdicts: Memory[Grade] = Memory(CACHED_VERDICTS, CACHED_VERDICT_BYTES)
+
+
+def _compared(reference: Reference, answer: str, options: Options, parameters: frozenset[str] = frozenset()) -> Grade:
+    return _verdicts.get(
+        (reference.given, answer, options, parameters),
+        lambda: compared(reference, Answer.read(answer), options, parameters),
+        reference.given,
+        answer,
+    )
 
 
 def _grade(completion: str, references: list[str], prompt: str | None, options: Options) -> Grade:
@@ -103,10 +110,10 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
         return refused
     best: Grade | None = None
     for reference in usable:
-        graded = _compared(reference.given, said.text, options)
+        graded = _compared(reference, said.text, options)
         if not graded.correct and prompt is not None and not reference.is_integer:
             parameters = asked_for(reference.reading.tree, prompt[-PROMPT_CHARACTERS:])
-            graded = _compared(reference.given, said.text, options, parameters) if parameters else graded
+            graded = _compared(reference, said.text, options, parameters) if parameters else graded
         if graded.correct:
             if prompt is None or not restates(Answer.read(said.text), reference, prompt):
                 return graded

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.extraction.statement import final_answer, last_boxed
 from math_reward.grader.mathematics.calculus import differentiated
 from math_reward.grader.mathematics.propositions import Proposition, proposition
+from math_reward.grader.memory import Memory
 from math_reward.grader.notation import declarations
 from math_reward.grader.notation.calendar_dates import Date, date
 from math_reward.grader.notation.normalise import compact, normalise
@@ -18,8 +18,10 @@ from math_reward.grader.notation.texts import Wording, wording
 from math_reward.grader.rules.chains import contradiction
 
 CACHED_REFERENCES = 8_192
+CACHED_REFERENCE_BYTES = 64 * 2**20
 CACHED_ANSWERS = 16
 """An answer is asked for by each of its references and, if it is right, by the prompt."""
+CACHED_ANSWER_BYTES = 32 * 2**20
 
 _PROSE_REFERENCE = 80
 """A reference of more characters that says "answer is" is a solution, whose answer is looked for."""
@@ -42,10 +44,9 @@ class Answer:
         self._reading: declarations.Reading | None = None
 
     @staticmethod
-    @lru_cache(maxsize=CACHED_ANSWERS)
     def read(text: str) -> Answer:
         """The answer that is written in ``text``."""
-        return Answer(text)
+        return ANSWERS.get(text, lambda: Answer(text), text)
 
     @property
     def normal(self) -> str:
@@ -85,10 +86,9 @@ class Reference(Answer):
         """``normal`` without white space that cannot matter."""
 
     @staticmethod
-    @lru_cache(maxsize=CACHED_REFERENCES)
     def read(text: str) -> Reference:
         """The reference that is written in ``text``, a solution or ``\\boxed{...}`` too."""
-        return Reference(text)
+        return REFERENCES.get(text, lambda: Reference(text), text)
 
     def _read(self) -> str | None:
         if not self.text.strip():
@@ -116,6 +116,10 @@ class Reference(Answer):
         if " " in normal and normal[:1].isalpha() and "\\" not in normal:
             self.wording = wording(normal)  # A sentence, although it can be parsed.
         return None
+
+
+ANSWERS: Memory[Answer] = Memory(CACHED_ANSWERS, CACHED_ANSWER_BYTES)
+REFERENCES: Memory[Reference] = Memory(CACHED_REFERENCES, CACHED_REFERENCE_BYTES)
 
 
 def _answer_in(given: str) -> str:

@@ -9,6 +9,7 @@ import asyncio
 import json
 import re
 import types
+from collections.abc import Callable
 from typing import Annotated, Any, Generic, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -18,6 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from math_reward.grader import Mode
 from math_reward.http.requests import Body, GradeOptions, RequestItem, Unusable
+from math_reward.json_lines import float_of
 from math_reward.nearest import no_such, sentence
 
 AT_ONCE_BYTES = 65_536
@@ -109,12 +111,11 @@ class BodyReader(Generic[Model]):
             body: Model = await self._type.read(content, "")
             return body
         except msgspec.DecodeError as fault:
-            is_json = isinstance(fault, msgspec.ValidationError) and "out of range" not in str(fault)
-            if is_json or len(content) > PYTHONS_BYTES:
+            if isinstance(fault, msgspec.ValidationError) or len(content) > PYTHONS_BYTES:
                 raise
             # OpenRLHF's own client writes a missing label as NaN, and would give up training at a refusal.
             try:
-                return msgspec.convert(json.loads(content.decode()), self._model)
+                return msgspec.convert(_pythons(content), self._model)
             except msgspec.ValidationError:
                 raise
             except (ValueError, RecursionError):
@@ -154,6 +155,7 @@ class _Type:
     """One type of a struct's tree: decoded at once where that is short, else part by part."""
 
     def __init__(self, kind: Any, max_items: int) -> None:
+        self._kind = kind
         self._at_once = msgspec.json.Decoder(kind)
         self._array: _Array | None = None
         self._object: _Object | None = None
@@ -173,7 +175,17 @@ class _Type:
                 return await self._array.read(content, path)
             if first == b"{" and self._object is not None:
                 return await self._object.read(content, path)
-        return _decoded(self._at_once, content, path)
+        try:
+            return _placed(lambda: self._at_once.decode(content), path)
+        except msgspec.ValidationError as fault:
+            if "out of range" not in str(fault) or len(content) > AT_ONCE_BYTES:
+                raise
+            # A number for which a float has no room, such as 1e999: a reference may be one.
+            try:
+                value = _pythons(content)
+            except ValueError:
+                raise fault from None
+            return _placed(lambda: msgspec.convert(value, self._kind), path)
 
 
 class _Array:
@@ -223,7 +235,7 @@ class _Object:
         self._outline = msgspec.json.Decoder(outline)
 
     async def read(self, content: Any, path: str) -> Struct:
-        parts = msgspec.structs.asdict(_decoded(self._outline, content, path))
+        parts = msgspec.structs.asdict(_placed(lambda: self._outline.decode(content), path))
         return self._model(
             **{
                 name: await self._parts[name].read(part, f"{path}.{name}")
@@ -233,9 +245,15 @@ class _Object:
         )
 
 
-def _decoded(decoder: "msgspec.json.Decoder[Any]", content: Any, path: str) -> Any:
+def _pythons(content: Any) -> Any:
+    """What Python's ``json`` reads in it; a number for which a float has no room stays text."""
+    return json.loads(bytes(content).decode(), parse_float=float_of)
+
+
+def _placed(decode: Callable[[], Any], path: str) -> Any:
+    """What is decoded; ``path`` is its place in the body, which a fault then names."""
     try:
-        return decoder.decode(content)
+        return decode()
     except msgspec.ValidationError as fault:
         said, inner = _PLACED.fullmatch(str(fault)).groups("")  # type: ignore[union-attr]
         raise msgspec.ValidationError(f"{said} - at `${path}{inner}`") from None

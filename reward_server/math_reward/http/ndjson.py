@@ -9,10 +9,10 @@ LINE_LIMITS = "math_reward.line_limits"
 """The scope's ``LineLimits``, through which the route reads the lines."""
 
 CONNECTION = "math_reward.connection"
-"""The scope's connection, with ``close`` and ``abort``. Only the server of ``math-reward serve`` sets it."""
+"""The scope's connection, with ``close``, ``abort`` and ``unsent``. Only ``math-reward serve`` sets it."""
 
 OUTCOME = "math_reward.outcome"
-"""The status that metrics and access log have in place of the one that was sent first: how the stream ended."""
+"""The status that metrics and access log have in place of the one that was sent first: how the answer ended."""
 
 
 def is_stream(scope: Scope) -> bool:

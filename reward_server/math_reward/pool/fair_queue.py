@@ -3,10 +3,14 @@
 The batches of a stream of rows share their turns: together they get what one batch gets.
 """
 
+import itertools
 from collections import OrderedDict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from math_reward.pool.batch import Batch, Entry
+from math_reward.pool.batch import Batch, Entry, Turn
+
+LOOKED_AT = 16
+"""How many turns are looked at for an entry that shares a worker."""
 
 
 class FairQueue:
@@ -15,7 +19,7 @@ class FairQueue:
     def __init__(self) -> None:
         self._first: deque[Entry] = deque()
         """These come before all batches' turns."""
-        self._turns: OrderedDict[object, deque[Entry]] = OrderedDict()
+        self._turns: OrderedDict[Turn, deque[Entry]] = OrderedDict()
         self._length = 0
 
     def __len__(self) -> int:
@@ -31,20 +35,39 @@ class FairQueue:
         for entry in wanted:
             self._turns.setdefault(entry.batch.turn, deque()).append(entry)
 
-    def pop(self) -> Entry:
-        """Removes and returns the next entry. Raises IndexError if there is none."""
-        if not self._length:
-            raise IndexError("nothing waits")
+    def put_back(self, entries: Sequence[Entry]) -> None:
+        """Adds entries that were popped in this order as if they had not been: each keeps its turn and comes before
+        no other's. Leaves out those that nobody waits for.
+        """
+        for entry in reversed(entries):
+            if entry.batch.wanted:
+                self._length += 1
+                self._turns.setdefault(entry.batch.turn, deque()).appendleft(entry)
+                self._turns.move_to_end(entry.batch.turn, last=False)
+
+    def peek(self, *, alone: bool = True) -> Entry | None:
+        """The next entry, or without ``alone`` the next that shares a worker, of few turns; None if there is none.
+        Those that are passed over keep their turns.
+        """
+        for entry in itertools.islice(
+            itertools.chain(self._first, (one[0] for one in self._turns.values())), LOOKED_AT
+        ):
+            if alone or not entry.batch.turn.alone:
+                return entry
+        return None
+
+    def take(self, entry: Entry) -> None:
+        """Removes an entry that ``peek`` has returned: its turn is over."""
         self._length -= 1
-        if self._first:
-            return self._first.popleft()
-        turn, entries = next(iter(self._turns.items()))
-        entry = entries.popleft()
-        if entries:
+        if entry in self._first:
+            self._first.remove(entry)
+            return
+        turn = entry.batch.turn
+        self._turns[turn].popleft()
+        if self._turns[turn]:
             self._turns.move_to_end(turn)
         else:
             del self._turns[turn]
-        return entry
 
     def drop(self, batch: Batch) -> None:
         """Removes all entries of a batch."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from math_reward.grader import Grade, Options
 
-Grader = Callable[[str, "str | Sequence[str]", "str | None", Options], Grade]
+GradeFunction = Callable[[str, "str | Sequence[str]", "str | None", Options], Grade]
 """``(completion, reference, prompt, options) -> Grade``, importable by name in another process."""
 
 
@@ -37,6 +37,8 @@ class Graded:
     grade: Grade
     seconds: float
     """Time in the worker, without the queue."""
+    cpu_seconds: float = 0.0
+    """CPU time of the worker; not shown to clients."""
 
     def as_dict(self) -> dict[str, Any]:
         """The result as JSON: the same in every answer of ``/v1/grade`` and in every file."""

@@ -2,8 +2,8 @@
 
 import asyncio
 import math
-from collections import deque
-from typing import Any
+from collections import Counter, deque
+from collections.abc import Sequence
 
 from math_reward.pool.batch import Entry
 from math_reward.pool.fair_queue import FairQueue
@@ -65,7 +65,9 @@ class Lane:
         retired = worker in self._retired
         entries = self._retired[worker] if retired else self.in_flight[worker]
         for graded in grades:
-            entries.popleft().finish(graded)
+            entry = entries.popleft()
+            entry.batch.turn.took(graded.cpu_seconds)
+            entry.finish(graded)
         if not entries:
             worker.idle()
             if retired:
@@ -75,6 +77,14 @@ class Lane:
     def put(self, entries: list[Entry], *, first: bool = False) -> None:
         """Queues entries at the end or, with ``first``, before all others."""
         self.queue.put(entries, first=first)
+        self._after_put()
+
+    def put_back(self, entries: Sequence[Entry]) -> None:
+        """Queues entries again that a worker got and did not begin with; they keep their turns."""
+        self.queue.put_back(entries)
+        self._after_put()
+
+    def _after_put(self) -> None:
         if self._down is not None:
             self.give_up(self._down)
         self.dispatch()
@@ -95,11 +105,17 @@ class Lane:
     def _dispatch(self) -> None:
         """Hands out waiting items to the workers that have room, the emptiest first."""
         self._dispatching = False
-        while self.queue and self.in_flight:
-            worker, entries = min(self.in_flight.items(), key=_length)
+        full: set[WorkerProcess] = set()
+        while self.queue and len(full) < len(self.in_flight):
+            worker, entries = min(
+                (pair for pair in self.in_flight.items() if pair[0] not in full), key=lambda pair: len(pair[1])
+            )
             if len(entries) > self._low_water:
                 break
-            chunk = self._chunk()
+            chunk = self._chunk(entries)
+            if not chunk:
+                full.add(worker)
+                continue
             entries.extend(chunk)
             worker.send([entry.item for entry in chunk])
         if self.queue:
@@ -111,17 +127,24 @@ class Lane:
             self._waiting.clear()
             await self._waiting.wait()
 
-    def _chunk(self) -> list[Entry]:
+    def _chunk(self, held: deque[Entry]) -> list[Entry]:
+        """The next items for a worker that holds some already; none if these forbid it."""
+        first = self.queue.peek()
+        if held and (held[-1].batch.turn.alone or first is None or first.batch.turn.alone):
+            return []
         # Chunks are small when few items wait, so that every worker gets some.
         size = min(self._chunk_items, math.ceil(len(self.queue) / (2 * len(self.in_flight))))
         chunk: list[Entry] = []
         characters = 0
-        while self.queue and len(chunk) < size and characters < CHUNK_CHARACTERS:
-            entry = self.queue.pop()
+        of_turn = Counter(entry.batch.turn for entry in held)
+        while len(chunk) < size and characters < CHUNK_CHARACTERS:
+            entry = self.queue.peek(alone=not (held or chunk))
+            if entry is None or of_turn[entry.batch.turn] >= entry.batch.turn.at_once:
+                break
+            self.queue.take(entry)
             chunk.append(entry)
+            of_turn[entry.batch.turn] += 1
             characters += len(entry.item.completion)
+            if entry.batch.turn.alone:
+                break
         return chunk
-
-
-def _length(worker_and_entries: tuple[Any, deque[Entry]]) -> int:
-    return len(worker_and_entries[1])

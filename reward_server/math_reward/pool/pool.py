@@ -5,8 +5,9 @@ graded in worker processes, in two lanes:
 
 * The fast lane has one worker per core. A worker gets chunks of items, the next chunk before it has finished the last,
   and each item may use HEAD_START_SECONDS of CPU time. An item that needs more costs its worker, and moves to the slow
-  lane; the items behind it go back to the front of the queue. A fork server, which has the grader loaded, starts a new
-  worker at once. So one slow item holds up the others for a head start at most.
+  lane; the items behind it keep their turns. A fork server, which has the grader loaded, starts a new worker at once.
+  After a slow item the next ones of its request get a worker for themselves, one at a time. So one slow item holds up
+  the others for a head start at most, and many of one request do so in its turns only.
 * The slow lane has as many workers. Each grades one item at a time, which may use its whole deadline.
 
 In both lanes the requests take turns, item by item, and the items of a request that nobody waits for are dropped.
@@ -31,11 +32,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from math_reward.grader import Grade, Verdict, grade
-from math_reward.pool.batch import Batch, Entry
-from math_reward.pool.item import Graded, Grader, Item
+from math_reward.pool.batch import Batch, Entry, Turn
+from math_reward.pool.item import Graded, GradeFunction, Item
 from math_reward.pool.lane import Lane
-from math_reward.pool.worker import Caches, Limits
-from math_reward.pool.worker_process import UNKNOWN_ENDING, CannotStart, WorkerProcess
+from math_reward.pool.worker import FULL, Caches, Limits
+from math_reward.pool.worker_process import UNKNOWN_ENDING, CannotStart, WorkerProcess, ending_of
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ HEAD_START_SECONDS = 0.05
 """CPU time that an item may use in the fast lane; a hundred ordinary items together use less."""
 
 CHUNK_ITEMS = 64
-"""The most items that a worker of the fast lane gets at once."""
+"""The most items that a worker of the fast lane gets at once; of one request fewer, see ``Turn``."""
 
 LOW_WATER_ITEMS = 16
 """A worker of the fast lane gets its next chunk when it has no more items than this left."""
@@ -57,10 +58,11 @@ REMEMBERED_ITEMS = 4096
 CLOCK_SECONDS_PER_CPU_SECOND = 30.0
 """A worker is given up if its item has not had its CPU time after this many times as many seconds of the clock."""
 
-TRIES = {"crash": 2, "held_up": 2, "killed": 10}
+TRIES = {"crash": 2, "held_up": 2, "full": 10, "killed": 10}
 """After how many lost workers an item becomes an ``error``, by the way in which they ended.
 
 ``crash``: the worker ended by itself, most likely because of the item. ``held_up``: it got next to no CPU time.
+``full``: items before had left it no room.
 ``killed``: somebody killed it, or nobody knows why it ended. It may have been the kernel, because of the item's
 memory; but somebody who kills workers one after the other must not turn a right answer into an error.
 """
@@ -121,7 +123,7 @@ class Pool:
         self,
         workers: int,
         deadline: float,
-        grader: Grader = grade,
+        grader: GradeFunction = grade,
         max_queued: int | None = None,
         clock_seconds: float | None = None,
         head_start: float = HEAD_START_SECONDS,
@@ -198,7 +200,7 @@ class Pool:
         items: Iterable[Item],
         *,
         first: bool = False,
-        turn: object | None = None,
+        turn: Turn | None = None,
         each: Callable[[int, Graded], None] | None = None,
     ) -> list[Graded]:
         """Grades items, in order; with ``first`` before all that wait. If it is cancelled, its waiting items are
@@ -298,7 +300,9 @@ class Pool:
         seconds = worker.seconds_on_item
         entries = lane.leave(worker)
         culprit = entries.popleft() if entries else None
-        lane.put(list(entries), first=True)
+        if culprit is not None:
+            culprit.batch.turn.took(math.inf)
+        lane.put_back(entries)
         await asyncio.wait([worker.ended])
         ending = worker.ended.result()
         self._workers.discard(worker)
@@ -324,6 +328,10 @@ class Pool:
             self.counters.restarts["held_up"] += 1
             why = f"its worker got too little CPU time in {self._clock_seconds:g} s"
             self._try_again(entry, "held_up", why, seconds)
+        elif ending == ending_of(FULL):
+            if not worker.worn_out.done():
+                self.counters.restarts["recycled"] += 1
+            self._try_again(entry, "full", "its worker had no room left", seconds)
         else:
             self.counters.restarts["unknown" if ending is UNKNOWN_ENDING else "crash"] += 1
             how = "killed" if ending in (signal.SIGKILL.name, UNKNOWN_ENDING) else "crash"

@@ -9,7 +9,7 @@ whose signals nothing here handles, so that they end the process:
 
 Frames on the socket: four bytes with the length, big-endian, then a pickle. To the worker: ``list[Item]``. From the
 worker: one ``Ready``, then a ``Graded`` for each item, in order and at once, and a ``Caches`` after the last item of
-each list.
+each list; once a ``Full``, if it has become larger than it should.
 """
 
 import pickle
@@ -19,17 +19,25 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from math_reward.grader import cache_info
+from math_reward.grader import Verdict, cache_info
 from math_reward.grader.extraction.prompt import with_prompt
-from math_reward.pool.item import Graded, Grader, Item
+from math_reward.pool.item import Graded, GradeFunction, Item
 
 LENGTH = struct.Struct("!I")
 
 MEMORY_BYTES = 4 * 2**30
 """The address space of a worker: a power that is too large raises MemoryError there, before the OOM killer acts."""
+
+FULL_BYTES = 512 * 2**20
+"""A worker that has grown by more than this since it was ready is replaced. Its memories are bounded, those of SymPy
+and of the allocator less so, and the items after it should find as much room as the first one did."""
+
+FULL = 81
+"""The exit code of a worker that was full and had no room for an item, which another worker can grade."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +63,18 @@ class Caches:
     misses: dict[str, int]
 
 
+@dataclass(frozen=True)
+class Full:
+    """The worker should be replaced, see FULL_BYTES; it goes on until it is."""
+
+
 def frame(message: Any) -> bytes:
     """A message in the form that is sent over the socket."""
     content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     return LENGTH.pack(len(content)) + content
 
 
-def work(channel: socket.socket, grader: Grader, limits: Limits) -> None:
+def work(channel: socket.socket, grader: GradeFunction, limits: Limits) -> None:
     """Grades items until the socket is closed; the main function of the process."""
     signal.signal(
         signal.SIGINT, signal.SIG_IGN
@@ -76,9 +89,18 @@ def work(channel: socket.socket, grader: Grader, limits: Limits) -> None:
         with channel, channel.makefile("rb") as incoming:
             channel.sendall(frame(Ready()))
             before = cache_info()
+            is_full = _fullness()
+            said = False
             while header := incoming.read(LENGTH.size):
                 for item in pickle.loads(incoming.read(*LENGTH.unpack(header))):
-                    channel.sendall(frame(_grade(grader, item, limits)))
+                    was_full = is_full()
+                    graded = _grade(grader, item, limits)
+                    if was_full and graded.grade.verdict is Verdict.TOO_COMPLEX:
+                        sys.exit(FULL)
+                    channel.sendall(frame(graded))
+                if is_full() and not said:
+                    channel.sendall(frame(Full()))
+                    said = True
                 after = cache_info()
                 channel.sendall(frame(_difference(before, after)))
                 before = after
@@ -86,13 +108,24 @@ def work(channel: socket.socket, grader: Grader, limits: Limits) -> None:
         return  # The server has ended or has closed the pool.
 
 
-def _grade(grader: Grader, item: Item, limits: Limits) -> Graded:
-    start = time.perf_counter()
+def _grade(grader: GradeFunction, item: Item, limits: Limits) -> Graded:
+    start, cpu_start = time.perf_counter(), time.process_time()
     _set_timers(limits.cpu_seconds, limits.clock_seconds)
     completion = with_prompt(item.completion, item.prompt) if item.prompt_may_be_absent else item.completion
     result = grader(completion, item.reference, item.prompt, item.options)
     _set_timers(0, 0)
-    return Graded(result, time.perf_counter() - start)
+    return Graded(result, time.perf_counter() - start, time.process_time() - cpu_start)
+
+
+def _fullness() -> Callable[[], bool]:
+    """Tells whether the process has ever been larger than now by FULL_BYTES."""
+    unit = 1024 if sys.platform == "linux" else 1
+
+    def peak() -> int:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+    limit = peak() + FULL_BYTES
+    return lambda: peak() > limit
 
 
 def _difference(before: dict[str, tuple[int, int]], after: dict[str, tuple[int, int]]) -> Caches:

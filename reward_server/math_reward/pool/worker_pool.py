@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from math_reward.grader import grade
-from math_reward.pool.item import Graded, Grader, Item
+from math_reward.pool.item import Graded, GradeFunction, Item
 from math_reward.pool.lane import NoWorkers
 from math_reward.pool.pool import HEAD_START_SECONDS, Pool, PoolClosed
 
@@ -27,7 +27,7 @@ class WorkerPool:
     """
 
     def __init__(
-        self, workers: int, deadline: float, grader: Grader = grade, head_start: float = HEAD_START_SECONDS
+        self, workers: int, deadline: float, grader: GradeFunction = grade, head_start: float = HEAD_START_SECONDS
     ) -> None:
         self._new_pool = lambda: Pool(workers, deadline, grader, head_start=head_start)
         self._loop = asyncio.new_event_loop()

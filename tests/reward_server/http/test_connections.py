@@ -1,10 +1,15 @@
 """Connections that send no request, or one whose head has no end."""
 
+import contextlib
 import http.client
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 
 from math_reward.http.event_loop import connections
@@ -130,3 +135,38 @@ def test_a_connection_that_has_had_its_answers_can_be_used_again(server: Any):
     connection.close()
 
     assert len(sockets) == 1
+
+
+def test_with_few_open_files_the_service_goes_on_and_says_little(serve: Callable[..., Any]):
+    small = serve("--workers", "1", ulimit="-n 64").when_ready()
+    clients = [socket.create_connection(("127.0.0.1", small.port), timeout=60) for _ in range(100)]
+    try:
+        for client in clients:
+            with contextlib.suppress(OSError):  # It may be closed already.
+                client.sendall(GET)
+        time.sleep(1)  # They are accepted, and all but a few closed again.
+        verdicts = set()
+        for _ in range(20):
+            body = {"items": [{"completion": "4", "reference": "4"}]}
+            answer = httpx.post(f"{small.url}/v1/grade", json=body, timeout=60)
+            verdicts.add(answer.json()["results"][0]["verdict"])
+    finally:
+        for client in clients:
+            client.close()
+
+    assert verdicts == {"correct"}
+    assert not [line for line in small.log() if "Traceback" in line]
+    assert len(small.log()) < 10
+
+
+def test_with_too_few_it_does_not_start_and_says_how_many_it_needs():
+    command = [sys.executable, "-m", "math_reward", "serve", "--port", "0", "--workers", "8"]
+    ended = subprocess.run(
+        ["bash", "-c", 'ulimit -n 64 && exec "$@"', "-", *command], capture_output=True, text=True, timeout=120
+    )
+
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1].endswith(
+        "A process may have 64 open files, and one with 8 grading processes needs 81: raise the limit (ulimit -n), or "
+        "lower --workers."
+    )

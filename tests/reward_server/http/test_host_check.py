@@ -1,5 +1,6 @@
 """A service without a token answers to no name that a page of another site can have."""
 
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -45,3 +46,19 @@ def test_a_rebound_name_reads_nothing_where_there_is_no_token(serve: Callable[..
     assert status(open_server, f"127.0.0.1:{open_server.port}") in (200, 422)
     # The token is what another site's page does not have.
     assert status(guarded_server, "evil.example", Authorization=f"Bearer {TOKEN}") in (200, 422)
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/v1/recent"), ("POST", "/v1/grade"), ("GET", "/healthz")])
+@pytest.mark.parametrize("environment", [{}, {"MATH_REWARD_TOKEN": TOKEN}], ids=["open", "guarded"])
+def test_two_host_headers_are_refused(serve: Callable[..., Any], method: str, path: str, environment: dict[str, str]):
+    server = serve("--workers", "1", **environment)
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: evil.example\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+    )
+
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:  # httpx sends no such head.
+        client.sendall(head.encode())
+        answer = b"".join(iter(lambda: client.recv(4096), b""))
+
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.endswith(b'{"detail":"The request has more than one Host header: send one."}')

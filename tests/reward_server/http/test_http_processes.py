@@ -222,3 +222,21 @@ def test_every_process_gets_workers_and_as_many_as_the_others_or_one_more(worker
     assert len(dealt) == processes
     assert sum(dealt) == workers
     assert 1 <= min(dealt) <= max(dealt) <= min(dealt) + 1
+
+
+def test_where_files_may_not_be_large_enough_to_count_in_it_does_not_start_and_says_why():
+    command = [sys.executable, "-m", "math_reward", "serve", "--port", "0", "--http-processes", "2", "--workers", "2"]
+    ended = subprocess.run(
+        ["bash", "-c", 'ulimit -f 100 && exec "$@"', "-", *command], capture_output=True, text=True, timeout=120
+    )
+
+    assert ended.returncode == 2
+    assert "raise the limit (ulimit -f), or use --http-processes 1." in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_soft_limit_on_the_size_of_files_is_raised(serve: Callable[..., Any]):
+    server = serve("--http-processes", "2", "--workers", "2", ulimit="-S -f 100").when_ready()
+
+    assert grade(server) == "correct"
+    assert sample(server, "math_reward_items_total") == 1

@@ -15,6 +15,7 @@ import pytest
 
 import math_reward.pool.pool
 from math_reward.grader import Mode, Options, Verdict
+from math_reward.pool.batch import AT_ONCE
 from math_reward.pool.item import Graded, Item
 from math_reward.pool.lane import NoWorkers
 from math_reward.pool.pool import Pool, PoolClosed, QueueFull
@@ -244,6 +245,23 @@ async def test_a_worker_has_only_so_much_memory(stub_graders: ModuleType, tmp_pa
     assert verdicts(results) == [Verdict.TOO_COMPLEX]
 
 
+@pytest.mark.parametrize("together", [True, False])
+async def test_a_worker_that_others_have_filled_is_replaced_before_it_says_that_an_item_is_too_complex(
+    stub_graders: ModuleType, tmp_path: Path, together: bool
+):
+    calls = str(tmp_path / "calls")
+    items = [Item(command, calls) for command in ("hoard", "ok", "need room")]
+    # All of it in the fast lane.
+    async with Pool(1, deadline=20, grader=stub_graders.obey, head_start=20) as pool:
+        if together:
+            results = await pool.grade(items)
+        else:
+            results = [one for item in items for one in await pool.grade([item])]
+
+    assert verdicts(results) == [Verdict.CORRECT] * 3
+    assert set(pool.counters.restarts) == {"recycled"}
+
+
 async def test_an_urgent_item_overtakes_the_queue(stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor):
     calls = tmp_path / "calls"
     async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
@@ -390,6 +408,42 @@ async def test_slow_items_of_one_request_do_not_come_before_those_of_another(stu
         greedy.cancel()
     # Twelve had a head start at most; few of them had more before the other's turn came.
     assert len(calls_of(many)) < 12 + 6
+
+
+async def test_what_is_left_of_a_lost_chunk_comes_before_nobody(
+    stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
+):
+    """A hundred slow items of one request, and then two ordinary ones of another: they wait for few of the hundred."""
+    many, other = str(tmp_path / "many"), str(tmp_path / "other")
+    async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
+        greedy = asyncio.ensure_future(pool.grade([Item("take long", many)] * 100))
+        await until(wait_for, lambda: pool.counters.restarts["head_start"] >= 2)
+        before = pool.counters.restarts["head_start"]
+        modest = await pool.grade([Item("ok", other)] * 2)
+        waited_for = pool.counters.restarts["head_start"] - before
+        greedy.cancel()
+
+    assert verdicts(modest) == [Verdict.CORRECT] * 2
+    assert waited_for <= 4
+
+
+async def test_after_a_slow_item_the_next_of_its_request_are_handed_out_one_by_one(
+    stub_graders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    chunks: list[int] = []
+    send = WorkerProcess.send
+    monkeypatch.setattr(
+        WorkerProcess, "send", lambda worker, items: (chunks.append(len(items)), send(worker, items))[1]
+    )
+
+    async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
+        greedy = asyncio.ensure_future(pool.grade([Item("take long", str(tmp_path / "calls"))] * 30))
+        while pool.counters.restarts["head_start"] < 4:
+            await asyncio.sleep(0.01)
+        greedy.cancel()
+
+    assert chunks[0] == AT_ONCE
+    assert set(chunks[1:]) == {1}
 
 
 async def test_an_item_travels_whole(stub_graders: ModuleType):

@@ -12,7 +12,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from math_reward.http.event_loop.connections import WaitingConnections
-from math_reward.http.ndjson import CONNECTION, is_stream
+from math_reward.http.ndjson import CONNECTION
 
 MAX_HEAD_BYTES = 32_768
 """How long the request line and the headers may be, together. httptools has no limit, and the token is checked only
@@ -28,17 +28,22 @@ def protocol_of(waiting: WaitingConnections) -> type[HttpToolsProtocol]:
         _head_ended = False
         """Whether a head has ended in the bytes that came last."""
         _refused = False
+        _lost = False
         below: Any = None
         """The TCP transport, where there is TLS between it and ``transport``."""
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
+            if len(self.connections) > waiting.most_open:
+                transport.abort()
+                return
             waiting.expects_head(self, self.loop.time())
 
         def connection_lost(self, exc: Exception | None) -> None:
             """Breaks the reference cycle of the transport, since OpenRLHF's client opens a connection for each
             request.
             """
+            self._lost = True
             waiting.leaves(self)
             (vars(self)["scope"] or {}).pop(CONNECTION, None)
             transport = self.transport
@@ -48,6 +53,11 @@ def protocol_of(waiting: WaitingConnections) -> type[HttpToolsProtocol]:
                     # Later, because the transport still needs it when this returns.
                     self.loop.call_soon(vars(one).pop, "_read_ready_cb", None)
             self.below = None
+
+        @property
+        def unsent(self) -> int:
+            """Bytes that were written and that the kernel has not taken, since the client does not read."""
+            return 0 if self._lost else (self.below or self.transport).get_write_buffer_size()
 
         def close(self) -> None:
             """Closes the connection when what was written has been sent."""
@@ -82,8 +92,7 @@ def protocol_of(waiting: WaitingConnections) -> type[HttpToolsProtocol]:
             self._head_bytes = None
             waiting.leaves(self)
             super().on_headers_complete()
-            if is_stream(vars(self)["scope"]):
-                vars(self)["scope"][CONNECTION] = self
+            vars(self)["scope"][CONNECTION] = self
 
         def on_body(self, body: bytes) -> None:
             if not self._refused:

@@ -10,6 +10,7 @@ from math_reward.http.middleware.host_check import is_own_name
 from math_reward.http.middleware.line_limits import LineLimits
 from math_reward.http.middleware.pending_bytes import PendingBytes
 from math_reward.http.middleware.request_throttle import RequestThrottle
+from math_reward.http.middleware.unread_answers import as_it_is_read
 from math_reward.http.ndjson import LINE_LIMITS, is_stream
 from math_reward.settings import Settings
 from math_reward.tokens import Tokens
@@ -24,6 +25,8 @@ WRONG_HOST = (
     "add this name to MATH_REWARD_ALLOWED_HOSTS, or set MATH_REWARD_TOKEN."
 )
 
+SEVERAL_HOSTS = "The request has more than one Host header: send one."
+
 PROTECTED_PATHS = frozenset({"/v1/recent"})
 """Paths that are checked for every method, since they show what others sent."""
 
@@ -34,7 +37,8 @@ _CLOSE = {"Connection": "close"}  # The rest of the body may still come, and nob
 
 
 class AuthAndLimits:
-    """ASGI middleware that checks each POST and each request for one of ``PROTECTED_PATHS``.
+    """ASGI middleware that limits how long an answer may stay unread, and checks each POST and each request for one of
+    ``PROTECTED_PATHS``.
 
     Such a request needs the token or, if no token is set, a Host header that no page of another site can send. It is
     refused while the service drains, and if its body is too long or too slow. Then it waits for its turn.
@@ -42,7 +46,7 @@ class AuthAndLimits:
     A stream of rows has these limits for each line, see ``LineLimits`` and ``math_reward.http.routes.stream``.
 
     The bodies of all requests under way have a limit together. A body counts as it arrives, until its request is
-    answered: a client that only announces a large body takes no room from others.
+    answered: a client that only announces a large body takes no room from others. So do answers until they are read.
 
     This is middleware and not a dependency of the routes, because FastAPI parses the body before it asks a dependency.
     """
@@ -58,14 +62,19 @@ class AuthAndLimits:
         self._throttle = RequestThrottle()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not (scope["method"] == "POST" or scope["path"] in PROTECTED_PATHS):
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        refusal = _refusal_of_hosts(scope)
+        checked = scope["method"] == "POST" or scope["path"] in PROTECTED_PATHS
         headers = dict(scope["headers"])
-        refusal = self._refusal(scope, headers)
-        if refusal is not None:
-            await refusal(scope, receive, send)
+        if refusal is None and checked:
+            refusal = self._refusal(scope, headers)
+        if refusal is not None or not checked:
+            # What anybody may ask for takes no room from others; it is short.
+            await (refusal or self._app)(scope, receive, as_it_is_read(scope, send, None, self._body_seconds))
             return
+        send = as_it_is_read(scope, send, self._pending, self._body_seconds)
         body = _Body()
         lines = LineLimits(receive, self._body_seconds, self._pending)
         self._lifecycle.in_flight += 1
@@ -127,6 +136,13 @@ class AuthAndLimits:
             return message
 
         return receive_within_limits
+
+
+def _refusal_of_hosts(scope: Scope) -> JSONResponse | None:
+    """Of a request with two Host headers: a proxy in front of the service may have believed the other one."""
+    if sum(name == b"host" for name, _ in scope["headers"]) > 1:
+        return JSONResponse({"detail": SEVERAL_HOSTS}, status_code=400, headers=_CLOSE)
+    return None
 
 
 class _Body:

@@ -33,6 +33,7 @@ from math_reward.http.recent import Recent
 from math_reward.http.requests import GradeItem, GradeOptions, Unusable
 from math_reward.http.routes.pool_refusals import pool_refusals
 from math_reward.nearest import no_such, sentence
+from math_reward.pool.batch import Turn
 from math_reward.pool.item import DEFAULT_OPTIONS, Graded, Item
 from math_reward.pool.pool import Pool, QueueFull
 from math_reward.settings import Settings
@@ -147,6 +148,7 @@ class _Stream:
         self._pool = pool
         self._metrics = metrics
         self._recent = recent
+        self._turn = Turn()
         self._under_way: deque[_Line] = deque()
         self._bytes = 0
         self._to_send: list[tuple[_Line, Item]] = []
@@ -279,7 +281,7 @@ class _Stream:
 
         while True:
             try:
-                await self._pool.grade([item for _, item in window], turn=self, each=each)
+                await self._pool.grade([item for _, item in window], turn=self._turn, each=each)
                 return
             except QueueFull as full:
                 await asyncio.sleep(min(full.retry_after, FULL_QUEUE_SECONDS))

@@ -1,0 +1,48 @@
+"""``grade`` with a deadline."""
+
+import pytest
+
+from math_reward.grader import Options, Verdict, grade
+from math_reward.pool.grader import Grader
+
+ENDLESS = r"\int_0^1 \ln(1+7x^3)\cos(x^2)\,dx"
+
+
+@pytest.fixture(scope="module")
+def grader():
+    with Grader(deadline=0.5) as grader:
+        yield grader
+
+
+def test_an_answer_that_takes_too_long_is_a_timeout_and_the_next_one_is_graded(grader: Grader):
+    late = grader.grade(rf"\boxed{{{ENDLESS}}}", ENDLESS.replace("x", "y") + "+1")
+
+    assert late.verdict is Verdict.TIMEOUT
+    assert late.detail == "Grading did not end within 0.5 s of CPU time."
+    assert grader.grade(r"\boxed{\frac{84}{2}}", "42").correct
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (r"\boxed{0.5}", "1/2"),
+        ("It is 4.", 4),
+        (r"\boxed{7}", ["6", 7.0]),
+        (r"\boxed{7}", ("6", "7")),
+        ("What is 2+2? It is 4.", "4", "What is 2+2?"),
+        ("It is 4.", "4", "What is 2+2?"),
+        (r"\boxed{3.1}", "3", None, Options(rel_tol=0.1)),
+        (r"\boxed{1}", float("nan")),
+        (r"\boxed{1}", None),
+    ],
+)
+def test_its_grades_are_those_of_the_library(grader: Grader, arguments: tuple):
+    graded, known = grader.grade(*arguments), grade(*arguments)
+
+    assert (graded.verdict, graded.answer, graded.stage) == (known.verdict, known.answer, known.stage)
+
+
+@pytest.mark.parametrize("deadline", [0, -1, float("nan"), 1e9])
+def test_a_deadline_is_a_number_of_seconds(deadline: float):
+    with pytest.raises(ValueError, match=r"^deadline: input should be "):
+        Grader(deadline=deadline)
