@@ -29,6 +29,7 @@ POINTS = 12
 NEEDED_POINTS = 3
 
 _COARSE = 1e-6
+_OF_COMPLEX_NUMBERS = frozenset(["conj", "overline", "bar", "re", "im", "arg"])
 
 
 def same_constant(left: Node, right: Node) -> bool:
@@ -58,7 +59,9 @@ def same_function(left: Node, right: Node) -> bool | None:
         return False
     real: list[tuple[dict[str, float], Value]] = []
     complex_: list[tuple[dict[str, float], Value]] = []
-    for point in _at(names, _points(len(names), whole_numbers)):
+    # What tells a complex number from its conjugate is not seen at real points: \bar z is not z.
+    numbers = _complex_points(len(names)) if _has_conjugate(left, right) else _points(len(names), whole_numbers)
+    for point in _at(names, numbers):
         try:
             value = evaluate(left, point)
         except Undefined:
@@ -75,6 +78,14 @@ def same_function(left: Node, right: Node) -> bool | None:
     if not whole_numbers:
         return all(_same_there(left, right, point) for point in corners.points(left, right, names))
     return _same_further_on(left, right, [point for point, _ in points], names)
+
+
+def _has_conjugate(*sides: Node) -> bool:
+    return any(
+        isinstance(part, Call) and part.function in _OF_COMPLEX_NUMBERS and symbols(part)
+        for side in sides
+        for part in walk(side)
+    )
 
 
 def _same_further_on(left: Node, right: Node, points: list[dict[str, float]], names: Sequence[str]) -> bool:

@@ -21,7 +21,7 @@ from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.expressions import same_expression
 from math_reward.grader.rules.trees import split
 from math_reward.grader.verdict import Stage
-from math_reward.grader.words.units import measure, one_unit, same_thing
+from math_reward.grader.words.units import is_countable, measure, one_unit, same_thing
 
 _SAME_SIGN = ({"¥", "yen"}, {"¥", "yuan"}, {"degree", "celsius"}, {"degree", "fahrenheit"})
 """Units that are written with the same sign."""
@@ -71,6 +71,8 @@ def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool
         elif size is None and other_size is None and same_thing(unit, other_unit):
             return comparison.same_value(value, other)
         comparison.reached(Stage.STRUCTURE)
+        return False
+    if other_unit and not is_countable(other_unit, one=value == Number(Fraction(1))):
         return False
     if comparison.same_value(value, other):
         return True
