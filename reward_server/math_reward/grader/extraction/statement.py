@@ -86,7 +86,8 @@ _SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\n\n|[!?
 _PROSE_WORD = re.compile(r"(?<!\\)(?<![a-zA-Z])[^\W\d_]{2,}")
 _LATEX_WORD = re.compile(r"\\[a-zA-Z]+|(?<=\\begin\{)\w+|(?<=\\end\{)\w+|\\(?:text|mathrm|operatorname)\s?\{[^{}]*\}")
 _VALUE_FIRST = re.compile(r"[\w$\\(){}\[\]+\-−.,/^√π%° ]{0,80}$")
-_OPERATOR_AT_END = re.compile(r"[-+*/^=<>(,\[]\s?$")
+# A comma after a word divides no list: "Therefore, $x = 1$".
+_OPERATOR_AT_END = re.compile(r"(?:[-+*/^=<>(\[]|(?<![a-zA-Z]{2}),)\s?$")
 _OPERATOR_AT_BEGIN = re.compile(r"\s?[-+*/^=<>)\]]")
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")
@@ -204,7 +205,7 @@ def _value_at_end(text: str) -> str | None:
     if last is not None and _is_denied(text, last):
         return None
     if formula is not None and (number is None or number.start() < formula.end()):
-        if _OPERATOR_AT_END.search(text[max(0, formula.start() - 2) : formula.start()]) or _OPERATOR_AT_BEGIN.match(
+        if _OPERATOR_AT_END.search(text[max(0, formula.start() - 4) : formula.start()]) or _OPERATOR_AT_BEGIN.match(
             text, formula.end()
         ):
             return None  # The formula is part of a larger expression.
