@@ -98,6 +98,7 @@ _COUNTED = re.compile(
 )
 _NUMBER_WORDS = re.compile(r"(?:\bis|\bare|\bequals|=)\s+([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$", re.IGNORECASE)
 _FENCE = re.compile(r"```\w{0,12}")
+_REASON = re.compile(r"(?<=[\w)\]}$%]),? (?:since|because)\b")
 # "15, not 16": the second number is denied.
 _CONTRAST = re.compile(r",? (?:and )?not \$?-?[\d.]{1,12}\$?[.!\s]{0,3}$")
 _TRUTH = re.compile(
@@ -118,6 +119,9 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
     """
     text = completion.rpartition("</think>")[2].partition("<think>")[0]  # A thought that never ends has no answer.
     text = before_next_turn(text[-SCANNED_CHARACTERS:])
+    tag = last_match(_TAG, text, max(0, len(text) - TAIL_CHARACTERS)) if mode is Mode.LENIENT else None
+    if tag is not None and tag[1].strip() and not BOX.search(text, tag.end()) and "begin_of_box" not in text:
+        text = tag[1].strip()  # What stands last counts; a box in it is the answer.
     boxed = last_boxes(text)
     if boxed is not None:
         return boxed if boxed.text else None
@@ -125,8 +129,6 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
         return None
     text = _FENCE.sub("\n", text) if "```" in text else text
     text = EMPHASIS.sub(r"\1", _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:])
-    tag = last_match(_TAG, text)
-    text = tag[1].strip() if tag else text
     answer = _in_prose(text)
     if not answer:
         return None
@@ -265,6 +267,7 @@ def _stated(rest: str) -> str | None:
     if end and end[0].startswith("?"):
         return None
     sentence = (rest[: end.start()] if end else rest).strip().strip("*").strip()
+    sentence = _REASON.split(sentence, maxsplit=1)[0]
     sentence = ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip()
     if len(sentence) > 200 or (len(_IDEOGRAPHS.findall(sentence)) > 6 and _NUMBER.search(rest)):
         return None  # An explanation follows, and its last value counts.
