@@ -15,9 +15,10 @@ from math_reward.grader.extraction.special_tokens import EMPHASIS, SPECIAL_TOKEN
 from math_reward.grader.extraction.values_at_end import whole_of
 from math_reward.grader.verdict import Mode
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
-from math_reward.grader.words.functions import SPELLED
+from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES
 from math_reward.grader.words.number_words import number_in_words
 from math_reward.grader.words.units import UNITS
+from math_reward.grader.words.vocabulary import GREEK
 
 SCANNED_CHARACTERS = 100_000
 """How much of a completion's end is searched for a box."""
@@ -108,7 +109,9 @@ _TRUTH = re.compile(
 )
 _CHOICE_AND_VALUE = re.compile(r"\(?[A-J]\) ?(?:[^A-Za-z]{1,60}|\$[^$]{1,60}\$)")
 _CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if)\s?$", re.IGNORECASE)
-_MATHEMATICS = frozenset([*SPELLED, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "Rational", "Interval"])
+_MATHEMATICS = frozenset(
+    [*SPELLED, *SYMPY_NAMES, *GREEK, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "mu", "nu"]
+)
 
 
 def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None:
