@@ -8,6 +8,7 @@ from __future__ import annotations
 import cmath
 import math
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -18,6 +19,9 @@ from math_reward.grader.mathematics import corners
 from math_reward.grader.mathematics.evaluation import FLOATS, Digits, Unknown, Value, digits_field, evaluate
 from math_reward.grader.notation.syntax import Call, Negative, Node, Power, symbols, walk
 from math_reward.grader.words.functions import known
+
+_COUNTS = re.compile("[a-dh-sA-Z]|integer ")
+"""The letters that count: (-1)^n has only whole n, (-1)^x may have any x."""
 
 DIGITS = 100
 """Enough unless a number on the way is above 10^20 or below 10^-20; then as many more digits as it needs."""
@@ -294,6 +298,8 @@ def _needs_whole_numbers(node: Node) -> bool:
     for part in walk(node):
         if isinstance(part, Call) and known(part.function).is_whole and symbols(part):
             return True
-        if isinstance(part, Power) and isinstance(part.base, Negative) and symbols(part.exponent):
-            return True
+        if isinstance(part, Power) and isinstance(part.base, Negative):
+            names = symbols(part.exponent)
+            if names and all(map(_COUNTS.match, names)):
+                return True
     return False

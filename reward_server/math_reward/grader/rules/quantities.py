@@ -52,7 +52,7 @@ def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool
         mine, other_side = _with_letters(reference), _with_letters(answer)
         if mine is None and other_side is not None and not symbols(reference):
             return measure(other_side.unit) in _CERTAIN and comparison.same_value(reference, other_side.value)
-        if mine is None or other_side is None or mine.unit == other_side.unit or not _is_long(mine, other_side):
+        if mine is None or other_side is None or not _is_long(mine, other_side):
             return False
         reference, answer = mine, other_side
     if isinstance(reference, Quantity) != isinstance(answer, Quantity):

@@ -138,6 +138,8 @@ for _prefix, (_letter, _power) in _PREFIXES.items():
     for _name, _unit in _METRIC.items():
         _SYMBOLS.setdefault(_letter + _unit.symbol, _prefix + _name)
         _PREFIXED[_prefix + _name] = (_name, _power)
+        if _prefix == "micro":
+            _SYMBOLS.setdefault("u" + _unit.symbol, _prefix + _name)
         _PREFIXED_WORDS |= dict.fromkeys([_prefix + word for word in _unit.spellings.split()], _prefix + _name)
 # What people mean by letters that could also be a prefix and a unit.
 _SYMBOLS |= {
