@@ -8,7 +8,7 @@ from math_reward.grader.asked_form import missing_form
 from math_reward.grader.compared import compared
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
-from math_reward.grader.extraction.statement import Statement, final_answer
+from math_reward.grader.extraction.statement import Statement, final_answer, is_denied
 from math_reward.grader.memory import Memory
 from math_reward.grader.notation.parse import MAX_CHARACTERS
 from math_reward.grader.reading import ANSWERS, REFERENCES, Answer, Reference
@@ -143,6 +143,9 @@ def _refused(said: Statement, reference: str) -> Grade | None:
     if false:
         detail = "The answer contradicts itself: it equates two different things."
         return Grade(Verdict.AMBIGUOUS, _shown(false), reference, detail, Stage.EXACT)
+    if is_denied(said):
+        detail = "The words next to the box deny the answer in it."
+        return Grade(Verdict.AMBIGUOUS, _shown(said.text), reference, detail, Stage.STRING)
     if said.alternatives:
         detail = "The completion offers several boxes as alternatives."
         return Grade(Verdict.AMBIGUOUS, _shown(said.text), reference, detail, Stage.STRING)
