@@ -187,6 +187,8 @@ def same_ratio(comparison: Comparison, reference: Node, answer: Node) -> bool:
     """Whether two ratios are proportional: 2:4 is 1:2, and 3:1 is 3. Ratios of zeros only are never the same."""
     if isinstance(reference, ClockTime) and isinstance(answer, ClockTime):
         return reference.seconds == answer.seconds or _has_either_half(reference, answer)
+    if isinstance(reference, ClockTime) and math.gcd(reference.seconds // 3600, reference.seconds // 60 % 60) > 1:
+        return False  # A ratio would be in lowest terms.
     left, right = _terms(reference), _terms(answer)
     if len(left) != len(right) or len(left) < 2:
         one = left[0] if len(left) == 1 else right[0] if len(right) == 1 else None
