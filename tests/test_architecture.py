@@ -111,7 +111,7 @@ GRADER = Rules(
         ["mathematics"],
         ["rules"],
         ["reading"],
-        ["compared", "restated"],
+        ["compared", "restated", "asked_form"],
         ["grading"],
         ["__init__"],
     ],

@@ -15,9 +15,10 @@ from math_reward.grader.extraction.special_tokens import EMPHASIS, SPECIAL_TOKEN
 from math_reward.grader.extraction.values_at_end import whole_of
 from math_reward.grader.verdict import Mode
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
-from math_reward.grader.words.functions import SPELLED
+from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES
 from math_reward.grader.words.number_words import number_in_words
 from math_reward.grader.words.units import UNITS
+from math_reward.grader.words.vocabulary import GREEK
 
 SCANNED_CHARACTERS = 100_000
 """How much of a completion's end is searched for a box."""
@@ -86,7 +87,8 @@ _SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\n\n|[!?
 _PROSE_WORD = re.compile(r"(?<!\\)(?<![a-zA-Z])[^\W\d_]{2,}")
 _LATEX_WORD = re.compile(r"\\[a-zA-Z]+|(?<=\\begin\{)\w+|(?<=\\end\{)\w+|\\(?:text|mathrm|operatorname)\s?\{[^{}]*\}")
 _VALUE_FIRST = re.compile(r"[\w$\\(){}\[\]+\-−.,/^√π%° ]{0,80}$")
-_OPERATOR_AT_END = re.compile(r"[-+*/^=<>(,\[]\s?$")
+# A comma after a word divides no list: "Therefore, $x = 1$".
+_OPERATOR_AT_END = re.compile(r"(?:[-+*/^=<>(\[]|(?<![a-zA-Z]{2}),)\s?$")
 _OPERATOR_AT_BEGIN = re.compile(r"\s?[-+*/^=<>)\]]")
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")
@@ -97,6 +99,7 @@ _COUNTED = re.compile(
 )
 _NUMBER_WORDS = re.compile(r"(?:\bis|\bare|\bequals|=)\s+([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$", re.IGNORECASE)
 _FENCE = re.compile(r"```\w{0,12}")
+_REASON = re.compile(r"(?<=[\w)\]}$%]),? (?:since|because)\b")
 # "15, not 16": the second number is denied.
 _CONTRAST = re.compile(r",? (?:and )?not \$?-?[\d.]{1,12}\$?[.!\s]{0,3}$")
 _TRUTH = re.compile(
@@ -106,7 +109,9 @@ _TRUTH = re.compile(
 )
 _CHOICE_AND_VALUE = re.compile(r"\(?[A-J]\) ?(?:[^A-Za-z]{1,60}|\$[^$]{1,60}\$)")
 _CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if)\s?$", re.IGNORECASE)
-_MATHEMATICS = frozenset([*SPELLED, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "Rational", "Interval"])
+_MATHEMATICS = frozenset(
+    [*SPELLED, *SYMPY_NAMES, *GREEK, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "mu", "nu"]
+)
 
 
 def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None:
@@ -117,6 +122,9 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
     """
     text = completion.rpartition("</think>")[2].partition("<think>")[0]  # A thought that never ends has no answer.
     text = before_next_turn(text[-SCANNED_CHARACTERS:])
+    tag = last_match(_TAG, text, max(0, len(text) - TAIL_CHARACTERS)) if mode is Mode.LENIENT else None
+    if tag is not None and tag[1].strip() and not BOX.search(text, tag.end()) and "begin_of_box" not in text:
+        text = tag[1].strip()  # What stands last counts; a box in it is the answer.
     boxed = last_boxes(text)
     if boxed is not None:
         return boxed if boxed.text else None
@@ -124,8 +132,6 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
         return None
     text = _FENCE.sub("\n", text) if "```" in text else text
     text = EMPHASIS.sub(r"\1", _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:])
-    tag = last_match(_TAG, text)
-    text = tag[1].strip() if tag else text
     answer = _in_prose(text)
     if not answer:
         return None
@@ -204,7 +210,7 @@ def _value_at_end(text: str) -> str | None:
     if last is not None and _is_denied(text, last):
         return None
     if formula is not None and (number is None or number.start() < formula.end()):
-        if _OPERATOR_AT_END.search(text[max(0, formula.start() - 2) : formula.start()]) or _OPERATOR_AT_BEGIN.match(
+        if _OPERATOR_AT_END.search(text[max(0, formula.start() - 4) : formula.start()]) or _OPERATOR_AT_BEGIN.match(
             text, formula.end()
         ):
             return None  # The formula is part of a larger expression.
@@ -264,6 +270,7 @@ def _stated(rest: str) -> str | None:
     if end and end[0].startswith("?"):
         return None
     sentence = (rest[: end.start()] if end else rest).strip().strip("*").strip()
+    sentence = _REASON.split(sentence, maxsplit=1)[0]
     sentence = ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip()
     if len(sentence) > 200 or (len(_IDEOGRAPHS.findall(sentence)) > 6 and _NUMBER.search(rest)):
         return None  # An explanation follows, and its last value counts.

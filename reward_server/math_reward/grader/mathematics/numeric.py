@@ -8,6 +8,7 @@ from __future__ import annotations
 import cmath
 import math
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -19,6 +20,9 @@ from math_reward.grader.mathematics.evaluation import FLOATS, Digits, Unknown, V
 from math_reward.grader.notation.syntax import Call, Negative, Node, Power, symbols, walk
 from math_reward.grader.words.functions import known
 
+_COUNTS = re.compile("[a-dh-sA-Z]|integer ")
+"""The letters that count: (-1)^n has only whole n, (-1)^x may have any x."""
+
 DIGITS = 100
 """Enough unless a number on the way is above 10^20 or below 10^-20; then as many more digits as it needs."""
 
@@ -29,6 +33,7 @@ POINTS = 12
 NEEDED_POINTS = 3
 
 _COARSE = 1e-6
+_OF_COMPLEX_NUMBERS = frozenset(["conj", "overline", "bar", "re", "im", "arg"])
 
 
 def same_constant(left: Node, right: Node) -> bool:
@@ -58,7 +63,9 @@ def same_function(left: Node, right: Node) -> bool | None:
         return False
     real: list[tuple[dict[str, float], Value]] = []
     complex_: list[tuple[dict[str, float], Value]] = []
-    for point in _at(names, _points(len(names), whole_numbers)):
+    # What tells a complex number from its conjugate is not seen at real points: \bar z is not z.
+    numbers = _complex_points(len(names)) if _has_conjugate(left, right) else _points(len(names), whole_numbers)
+    for point in _at(names, numbers):
         try:
             value = evaluate(left, point)
         except Undefined:
@@ -75,6 +82,14 @@ def same_function(left: Node, right: Node) -> bool | None:
     if not whole_numbers:
         return all(_same_there(left, right, point) for point in corners.points(left, right, names))
     return _same_further_on(left, right, [point for point, _ in points], names)
+
+
+def _has_conjugate(*sides: Node) -> bool:
+    return any(
+        isinstance(part, Call) and part.function in _OF_COMPLEX_NUMBERS and symbols(part)
+        for side in sides
+        for part in walk(side)
+    )
 
 
 def _same_further_on(left: Node, right: Node, points: list[dict[str, float]], names: Sequence[str]) -> bool:
@@ -283,6 +298,8 @@ def _needs_whole_numbers(node: Node) -> bool:
     for part in walk(node):
         if isinstance(part, Call) and known(part.function).is_whole and symbols(part):
             return True
-        if isinstance(part, Power) and isinstance(part.base, Negative) and symbols(part.exponent):
-            return True
+        if isinstance(part, Power) and isinstance(part.base, Negative):
+            names = symbols(part.exponent)
+            if names and all(map(_COUNTS.match, names)):
+                return True
     return False

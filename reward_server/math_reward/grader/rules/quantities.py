@@ -21,7 +21,7 @@ from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.expressions import same_expression
 from math_reward.grader.rules.trees import split
 from math_reward.grader.verdict import Stage
-from math_reward.grader.words.units import measure, one_unit, same_thing
+from math_reward.grader.words.units import is_countable, measure, one_unit, same_thing
 
 _SAME_SIGN = ({"¥", "yen"}, {"¥", "yuan"}, {"degree", "celsius"}, {"degree", "fahrenheit"})
 """Units that are written with the same sign."""
@@ -52,7 +52,7 @@ def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool
         mine, other_side = _with_letters(reference), _with_letters(answer)
         if mine is None and other_side is not None and not symbols(reference):
             return measure(other_side.unit) in _CERTAIN and comparison.same_value(reference, other_side.value)
-        if mine is None or other_side is None or mine.unit == other_side.unit or not _is_long(mine, other_side):
+        if mine is None or other_side is None or not _is_long(mine, other_side):
             return False
         reference, answer = mine, other_side
     if isinstance(reference, Quantity) != isinstance(answer, Quantity):
@@ -71,6 +71,8 @@ def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool
         elif size is None and other_size is None and same_thing(unit, other_unit):
             return comparison.same_value(value, other)
         comparison.reached(Stage.STRUCTURE)
+        return False
+    if other_unit and not is_countable(other_unit, one=value == Number(Fraction(1))):
         return False
     if comparison.same_value(value, other):
         return True
