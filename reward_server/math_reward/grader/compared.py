@@ -31,6 +31,7 @@ from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.families import same_family
 from math_reward.grader.rules.labels import Contradiction, value_of_expression
 from math_reward.grader.rules.letters import letters_agreed
+from math_reward.grader.rules.relations import is_remainder
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 
 _GROUPED = re.compile(r"\d,\d{3}(?!\d)")
@@ -154,6 +155,7 @@ def _by_trees(reference: Reference, answer: Answer, comparison: Comparison, para
         )
         or _same_otherwise(comparison, reference, answer, tree)
         or _same_named_value(comparison, expected, tree)
+        or is_remainder(expected, tree)
     ):
         verdict = Verdict.CORRECT
     elif mentions(comparison, expected, tree):

@@ -59,6 +59,11 @@ def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool
         reference, answer = _as_quantity(reference, answer), _as_quantity(answer, reference)
     value, unit = split(reference)
     other, other_unit = split(answer)
+    if isinstance(value, Quantity) or isinstance(other, Quantity):
+        return reference == answer  # 30 %° is no angle.
+    letters = None if other_unit or not unit or symbols(value) else _with_letters(other)
+    if letters is not None and not unit.startswith(letters.unit):
+        return False  # 10 m/s are 10 m/s north, and 5 m are not 5 ways.
     if unit and other_unit:
         if unit == other_unit or {unit, other_unit} in _SAME_SIGN:
             return comparison.same_value(value, other)
