@@ -40,7 +40,7 @@ def _verl() -> str:
 VERSIONS: dict[str, Callable[[], str]] = {
     OURS: lambda: "this commit",  # a test grades the rows again
     MATH_VERIFY: lambda: importlib.metadata.version("math-verify"),
-    "verl math_verify": _verl,
+    "verl math_verify": lambda: f"{_verl()}, with Math-Verify {importlib.metadata.version('math-verify')}",
     "OpenRLHF math_utils": lambda: importlib.metadata.version("openrlhf"),
     "verl prime_math": _verl,
     "verl math_reward": _verl,
@@ -174,7 +174,8 @@ pull requests, with the verdicts of six graders today, and who we think is right
 
 The rows are complaints, hence chosen against the graders that people use most, and some are fixed since. So this is
 no accuracy on ordinary data; [the grader's page](grader.md#measured) has that. Each row was labelled before our grader
-was run on it. Ours is wrong in {missed} rows: they stay here and say so.
+was run on it, but some pairs were known when our rules were written: they stand in Math-Verify's own tests. Ours is
+wrong in {missed} rows: they stay here and say so.
 
 A row is a pair of the thread, or of the test that a pull request adds; where a thread names one expression, it is
 graded against itself. An answer is graded in a box, a completion as it stands. **Bold** is a verdict that we think is
