@@ -69,7 +69,9 @@ def compared(
             or _by_trees(reference, answer, comparison, parameters)
         )
         why = undecided(reference, answer, options) if graded.verdict is Verdict.WRONG else None
-        return graded if why is None else dataclasses.replace(graded, stage=Stage.UNDECIDED, detail=graded.detail or why)
+        return (
+            graded if why is None else dataclasses.replace(graded, stage=Stage.UNDECIDED, detail=graded.detail or why)
+        )
     except TooComplex as error:
         return _graded(reference, answer, Verdict.TOO_COMPLEX, None, f"The answer was not calculated: {error}.")
     except Undefined as error:

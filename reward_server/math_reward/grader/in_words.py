@@ -1,9 +1,10 @@
 """Whether a wrong answer is one that mathematics decided, or one where words alone were compared.
 
 An answer is *undecided* if it or the reference has words that the grader knows by their letters alone, and the two
-would be the same if those words meant what stands in their place on the other side. A text that cannot be parsed is one
-such word. Words that take a number back or restrict it ("not 42", "42 if n is odd") are known, and so are yes, no, true,
-false, odd, even, "undefined" and the letters of choices.
+would be the same if those words meant what stands in their place on the other side.
+
+A text with words that cannot be parsed is one such word. Words that take a number back or restrict it ("not 42", "42
+if n is odd") are known, and so are yes, no, true, false, odd, even, "undefined" and the letters of choices.
 """
 
 from __future__ import annotations

@@ -84,7 +84,9 @@ class Comparison:
         if reference == answer:
             self.reached(Stage.STRUCTURE)
             return True
-        if self._words_may_agree and any(isinstance(side, Text) and not is_known(side) for side in (reference, answer)):
+        if self._words_may_agree and any(
+            isinstance(side, Text) and not is_known(side) for side in (reference, answer)
+        ):
             return True
         reference, answer = calculated(reference), calculated(answer)
         for rule in self._rules:

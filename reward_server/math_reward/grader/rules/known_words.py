@@ -19,4 +19,6 @@ def is_known(node: Text) -> bool:
 def restricts_a_number(text: str) -> bool:
     """Whether words take a number back or restrict it: ``not 42``, ``less than 42``, ``42 if n is odd``."""
     said = wording(text)
-    return said is not None and any(character.isdigit() for character in text) and not _RESTRICTS.isdisjoint(said.words)
+    return (
+        said is not None and any(character.isdigit() for character in text) and not _RESTRICTS.isdisjoint(said.words)
+    )
