@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import httpx
 
 from math_reward.grader.memory import Memory
-from math_reward.judge.question import MAX_CHARACTERS, Unusable, request, says_yes
+from math_reward.judge.question import MAX_CHARACTERS, Unusable, bounded, request, says_yes
 from math_reward.judge_settings import KEY_VARIABLE, JudgeSettings
 
 ATTEMPTS = 4
@@ -81,6 +81,7 @@ class Judge:
         Raises:
             JudgeFailed: there is no usable answer to one of the two.
         """
+        question = None if question is None else bounded(question)
         texts = [self.settings.model, question, reference, answer]
         key = hashlib.sha256(json.dumps(texts).encode()).digest()
         known = self._known.info().hits

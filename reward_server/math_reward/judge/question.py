@@ -45,10 +45,20 @@ class Unusable(ValueError):
     """A reply that says neither yes nor no; the message ends a sentence that begins with "The judge"."""
 
 
+def bounded(question: str) -> str:
+    """As much of a question as a judge is shown."""
+    if len(question) <= QUESTION_CHARACTERS:
+        return question
+    half = QUESTION_CHARACTERS // 2
+    return f"{question[:half]} ... {question[-half:]}"
+
+
 def quoted(text: str) -> str:
     """The text as a JSON string on one line, which shows what is in it and holds no special token."""
     literal = json.dumps(text, ensure_ascii=False)
     literal = _SPECIAL.sub(lambda match: f"\\u{ord(match[0]):04x}", literal)
+    if literal.isprintable():
+        return literal
     return "".join(_escaped(c) if unicodedata.category(c) in _UNSEEN else c for c in literal)
 
 
@@ -58,7 +68,7 @@ def _escaped(character: str) -> str:
 
 def messages(question: str | None, first: str, second: str) -> list[dict[str, str]]:
     """The chat that asks whether two answers are the same; without a question, about the answers alone."""
-    lines = [] if question is None else [f"Question: {quoted(_bounded(question))}"]
+    lines = [] if question is None else [f"Question: {quoted(question)}"]
     lines += [f"First answer: {quoted(first)}", f"Second answer: {quoted(second)}"]
     lines.append("Do both answers give the same result? Reply yes or no.")
     return [{"role": "system", "content": INSTRUCTION}, {"role": "user", "content": "\n".join(lines)}]
@@ -111,10 +121,3 @@ def _probability(logprob: object) -> float:
         return math.exp(logprob)
     except OverflowError:  # a number below all floats
         return 0.0
-
-
-def _bounded(question: str) -> str:
-    if len(question) <= QUESTION_CHARACTERS:
-        return question
-    half = QUESTION_CHARACTERS // 2
-    return f"{question[:half]} ... {question[-half:]}"

@@ -219,6 +219,9 @@ def test_when_the_service_stops_it_does_not_wait_for_the_judge(
         service = serve(*flags, "--judge", server.url).when_ready()
         answer = threads.submit(results, service, IN_WORDS)
         wait_for(lambda: bool(server.posts))
+        with Client(service.url) as another:  # whom nobody makes wait for the judge
+            assert another.grade(r"\boxed{4}", "4").seconds < 1
+        assert not answer.done()
         service.process.terminate()
         with pytest.raises(AssertionError, match="stop"):
             answer.result()

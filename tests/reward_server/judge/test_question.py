@@ -19,6 +19,7 @@ from math_reward.judge.question import (
     MAX_CHARACTERS,
     QUESTION_CHARACTERS,
     Unusable,
+    bounded,
     messages,
     quoted,
     says_yes,
@@ -80,7 +81,7 @@ def test_mathematics_and_words_of_all_languages_stay_readable():
 
 def test_a_long_question_is_shown_by_its_ends():
     question = "a" * 30_000 + "What is the end?"
-    shown = json.loads(messages(question, "1", "2")[1]["content"].split("\n")[0].partition(": ")[2])
+    shown = json.loads(messages(bounded(question), "1", "2")[1]["content"].split("\n")[0].partition(": ")[2])
     assert len(shown) == QUESTION_CHARACTERS + len(" ... ")
     assert shown.endswith("What is the end?")
     assert shown.startswith("aaa")
@@ -88,7 +89,7 @@ def test_a_long_question_is_shown_by_its_ends():
 
 def test_no_request_is_longer_than_its_bounds():
     longest = "\U000e0041" * max(MAX_CHARACTERS, QUESTION_CHARACTERS)
-    shown = messages(longest * 9, longest[:MAX_CHARACTERS], longest[:MAX_CHARACTERS])[1]["content"]
+    shown = messages(bounded(longest * 9), longest[:MAX_CHARACTERS], longest[:MAX_CHARACTERS])[1]["content"]
     assert len(shown) < 12 * (QUESTION_CHARACTERS + 2 * MAX_CHARACTERS) + 500
 
 
