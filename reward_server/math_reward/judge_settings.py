@@ -59,7 +59,7 @@ def judge_of(url: str | None, model: str | None, key: str | None, **limits: Any)
     Raises:
         JudgeRefused: there is a URL without a model, or a model without a URL, or a value cannot be used.
     """
-    if url is None and model is None:
+    if not url and not model:
         return None
     if not url or not model:
         raise JudgeRefused("A judge needs both: --judge URL and --judge-model NAME.")

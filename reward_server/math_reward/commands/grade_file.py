@@ -16,7 +16,7 @@ from math_reward.commands.output import created
 from math_reward.commands.row_file import RowFile
 from math_reward.commands.rows import Fault, Keys, Labels, Row
 from math_reward.commands.windows import graded_in_order
-from math_reward.grader.verdict import Options
+from math_reward.grader.verdict import Options, Verdict
 from math_reward.pool.item import Graded
 from math_reward.pool.pool import Pool
 from math_reward.pool.worker_pool import WorkerPool
@@ -48,6 +48,8 @@ class Report:
     stages: "Counter[str]" = field(default_factory=Counter)
     undecided: "Counter[bool | None]" = field(default_factory=Counter)
     """Rows that mathematics does not decide, by their label; a judge may have decided them."""
+    errors: "Counter[str]" = field(default_factory=Counter)
+    """Why rows got no verdict: the grader or the judge failed."""
     bad_references: list[Fault] = field(default_factory=list)
     bad_lines: list[Fault] = field(default_factory=list)
     labels: Labels = field(default_factory=Labels)
@@ -70,6 +72,8 @@ class Report:
         self.verdicts[verdict.value] += 1
         if grade.stage is not None:
             self.stages[grade.stage.value] += 1
+        if verdict is Verdict.ERROR:
+            self.errors[grade.detail or "Nobody knows why."] += 1
         if grade.undecided:
             self.undecided[row.label] += 1
         if self.keys.is_bad_reference(verdict):
@@ -89,6 +93,7 @@ class Report:
             "rows_per_second": round(self.rows_per_second, 1),
             "verdicts": dict(self.verdicts.most_common()),
             "stages": dict(self.stages.most_common()),
+            "errors": dict(self.errors.most_common()),
             "undecided": self.undecided.total(),
             "undecided_labelled_correct": self.undecided[True],
             "labelled": self.labels.rows,
@@ -110,6 +115,8 @@ class Report:
             yield from _table("verdicts", self.verdicts, self.rows)
             yield from _table("decided by", self.stages, self.rows)
             yield from self._undecided()
+            for why, rows in self.errors.most_common(LISTED):
+                yield f"no verdict   {rows:,} rows: {why}"
         yield from self.labels.report("accuracy    ", LISTED)
         if self.keys.completion is not None:
             slowest = (f"line {line} {1000 * seconds:.1f} ms ({verdict})" for seconds, line, verdict in self.slowest)

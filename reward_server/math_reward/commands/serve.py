@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> None:
         settings = load_settings(**flags)
     except SettingsError as error:
         refuse(str(error))
-    if settings.judge is not None:
+    if settings.asks_judge is not None:
         needs_httpx()
     try:
         certificate_of(settings)

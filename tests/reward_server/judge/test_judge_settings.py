@@ -46,7 +46,7 @@ def test_what_cannot_be_used_is_refused_in_a_sentence_without_secrets(settings: 
 
 
 def test_a_judge_has_a_url_and_a_model_or_there_is_none():
-    assert judge_of(None, None, "key") is None
+    assert judge_of(None, None, "key") is judge_of("", "", None) is None  # compose passes on what was left empty
     for url, model in (("http://host", None), (None, "m"), ("", "m")):
         with pytest.raises(JudgeRefused, match="both"):
             judge_of(url, model, None)

@@ -211,6 +211,22 @@ def test_metrics_count_what_was_judged_and_the_log_does_not_show_the_key(judged:
     assert "sk-hidden" not in log
 
 
+def test_several_processes_for_http_ask_the_judge_too_and_count_together(
+    serve: Callable[..., LiveServer], obedient: FakeRewardServer
+):
+    flags = ("--workers", "2", "--http-processes", "2", "--judge", obedient.url, "--judge-model", "tiny")
+    service = serve(*flags).when_ready()
+    for _ in range(4):
+        assert results(service, IN_WORDS)[0]["verdict"] == "correct (judged)"
+    found = re.search(
+        r'^math_reward_items_total{stage="judge",verdict="correct \(judged\)"} (\S+)',
+        service.client.get("/metrics").text,
+        re.M,
+    )
+    assert found
+    assert float(found[1]) == 4
+
+
 def test_when_the_service_stops_it_does_not_wait_for_the_judge(
     serve: Callable[..., LiveServer], wait_for: Callable[[Callable[[], bool]], None]
 ):
@@ -276,6 +292,15 @@ def test_a_file_is_judged(in_process: Callable[..., Any], rows: str, obedient: F
     counts = {"correct (judged)": 1, "wrong (judged)": 1, "wrong": 1, "correct": 1}
     assert (code, report["verdicts"], report["accuracy"]) == (0, counts, 1.0)
     assert (report["stages"]["judge"], report["undecided"]) == (2, 2)
+
+
+def test_a_file_says_why_the_judge_gave_no_verdict(in_process: Callable[..., Any], rows: str):
+    with judge(Answer(403, body={})) as server:
+        flags = ("--judge", server.url, "--judge-model", "tiny", "--workers", "1")
+        code, text, _ = in_process("grade", *flags, "--file", rows)
+    assert code == 0  # as for every row whose reference can be used
+    assert "no verdict   2 rows: The judge answered HTTP 403: set MATH_REWARD_JUDGE_KEY to its key." in text
+    assert re.search(r"error +2 +50\.0%", text)
 
 
 def test_a_single_completion_is_judged_too(in_process: Callable[..., Any], obedient: FakeRewardServer):
