@@ -114,7 +114,7 @@ GRADER = Rules(
         ["rules"],
         ["reading"],
         ["in_words"],
-        ["compared", "restated"],
+        ["compared", "restated", "asked_form"],
         ["grading"],
         ["__init__"],
     ],

@@ -117,6 +117,11 @@ def verl_prime_math() -> Grader:
     return lambda reference, completion: bool(score(completion, reference)[0])
 
 
+def verl_math_reward() -> Grader:
+    score = _verl("math_reward").compute_score
+    return lambda reference, completion: score(completion, reference) > 0
+
+
 def verl_math_dapo() -> Grader:
     score = _verl("math_dapo").compute_score
     return lambda reference, completion: bool(score(completion, reference)["acc"])
@@ -128,6 +133,7 @@ GRADERS: dict[str, Callable[[], Grader]] = {
     "OpenRLHF math_utils": openrlhf,
     "verl math_verify": verl_math_verify,
     "verl prime_math": verl_prime_math,
+    "verl math_reward": verl_math_reward,
     "verl math_dapo": verl_math_dapo,
 }
 
@@ -236,7 +242,7 @@ def read(path: Path | None) -> list[Row]:
 
 
 @contextlib.contextmanager
-def _verl_installed() -> Iterator[str | None]:
+def verl_installed() -> Iterator[str | None]:
     """Installs verl without what it needs; gives why that is impossible, or None."""
     with tempfile.TemporaryDirectory() as directory:
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", directory, "verl"]
@@ -318,7 +324,7 @@ def main() -> int:
         print(_undecided(arguments.rows or [None]))
         return 0
     missed: list[str] = []
-    with _verl_installed() as problem:
+    with verl_installed() as problem:
         if problem:
             print(f"verl is left out, because it could not be installed: {problem}")
         for path in arguments.rows or [None]:

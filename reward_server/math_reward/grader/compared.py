@@ -18,15 +18,12 @@ from math_reward.grader.notation.parse import parse
 from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
-    Constant,
     Node,
     Number,
     Product,
     Symbol,
     Text,
-    substituted,
     symbols,
-    walk,
 )
 from math_reward.grader.notation.texts import wording
 from math_reward.grader.reading import Answer, Reference
@@ -35,6 +32,8 @@ from math_reward.grader.rules.collections import mentions
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.families import same_family
 from math_reward.grader.rules.labels import Contradiction, value_of_expression
+from math_reward.grader.rules.letters import letters_agreed
+from math_reward.grader.rules.relations import is_remainder
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 
 _GROUPED = re.compile(r"\d,\d{3}(?!\d)")
@@ -50,6 +49,8 @@ _ABOUT_THE_LETTER = re.compile(
 )
 # An answer without one of these leaves no operation undone, so its tree need not be searched.
 _OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d")
+# The segment AB, or "not A and B".
+_SEGMENT = re.compile(r"\\overline ?\{ ?[A-Z] ?[A-Z] ?\}")
 MAX_POINTS = 4
 """Capitals that may be the names of points: ABCD is not abcd."""
 
@@ -104,7 +105,8 @@ def _by_text(reference: Reference, answer: Answer, comparison: Comparison) -> Gr
         return _graded(reference, answer, Verdict.NO_ANSWER, None, "The box is empty.")
     if reference.proposition is not None:
         said = proposition(answer.text)
-        return graded(said is not None and equivalent(reference.proposition, said), Stage.STRUCTURE)
+        if not _SEGMENT.fullmatch(reference.normal) or (said is not None and said.compound):
+            return graded(said is not None and equivalent(reference.proposition, said), Stage.STRUCTURE)
     if reference.day is not None:
         day = date(answer.text)
         return graded(day is not None and same_date(reference.day, day), Stage.STRUCTURE)
@@ -138,7 +140,7 @@ def _by_form(reference: Reference, answer: Answer, comparison: Comparison) -> Gr
 
 def _by_trees(reference: Reference, answer: Answer, comparison: Comparison, parameters: frozenset[str]) -> Grade:
     (expected, ranges), (tree, domains) = reference.reading, answer.reading
-    tree = _with_i(expected, tree)
+    expected, tree = letters_agreed(expected, tree, reference.normal, answer.normal)
     same_word = _as_one_word(answer.normal, reference.normal)
     if same_word is not None and all(isinstance(side, (Product, Text)) for side in (tree, expected)):
         return _graded(reference, answer, Verdict.CORRECT if same_word else Verdict.WRONG, Stage.STRING)
@@ -159,6 +161,7 @@ def _by_trees(reference: Reference, answer: Answer, comparison: Comparison, para
         )
         or _same_otherwise(comparison, reference, answer, tree)
         or _same_named_value(comparison, expected, tree)
+        or is_remainder(expected, tree)
     ):
         verdict = Verdict.CORRECT
     elif mentions(comparison, expected, tree):
@@ -179,13 +182,6 @@ def _same_words(comparison: Comparison, reference: Reference, answer: Answer) ->
         )
     except (NotMathematics, TooComplex, Undefined, Contradiction):
         return False
-
-
-def _with_i(expected: Node, answer: Node) -> Node:
-    """The answer with i for j, as engineers write ``3 + 4j``, if the reference has an i and no j."""
-    if "j" not in symbols(answer) or "j" in symbols(expected):
-        return answer
-    return substituted(answer, {"j": Constant("i")}) if Constant("i") in walk(expected) else answer
 
 
 def _as_one_word(answer: str, expected: str) -> bool | None:

@@ -27,7 +27,8 @@ class Verdict(str, Enum):
     """The completion offers several answers or contradicts itself. It is not rewarded even if one of them is right."""
 
     RESTATED = "restated"
-    """The answer repeats an operation of the prompt without calculating it: it restates the question."""
+    """The answer repeats an operation of the prompt without calculating it, or lacks the form that the prompt asks
+    for: it restates the question."""
 
     UNEVALUATED = "unevaluated"
     """The answer leaves a sum, a product, an integral, a limit, a derivative or a matrix operation undone that the

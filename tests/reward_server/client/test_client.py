@@ -85,7 +85,7 @@ def test_what_python_writes_and_json_has_not_becomes_text() -> None:
         client.grade("4", ["4", float("-inf")])
     assert [post.items for post in server.posts] == [
         [{"completion": "4\ufffd \U0001f600", "reference": "nan"}],
-        [{"completion": "4", "reference": ["4", "-inf"]}],
+        [{"completion": "4", "reference": ["4", ""]}],
     ]
 
 
@@ -243,4 +243,4 @@ print(sorted({name.partition(".")[0] for name in sys.modules} & {"fastapi", "sta
 print(sorted(name for name in sys.modules if name.startswith("math_reward.") and "client" not in name))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=280)
-    assert done.stdout.splitlines() == ["[]", "['math_reward.nearest']"], done.stderr
+    assert done.stdout.splitlines() == ["[]", "['math_reward.json_lines', 'math_reward.nearest']"], done.stderr

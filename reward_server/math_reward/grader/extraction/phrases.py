@@ -121,7 +121,7 @@ def last_match(pattern: re.Pattern[str], text: str, start: int = 0, end: int | N
 
 
 FILLER = re.compile(
-    r"(?:[\s*:：(]|\b(?:definitely|clearly|simply|just|therefore|thus|exactly|approximately|about|equal\ to|indeed"
+    r"(?:[\s*:：]|\b(?:definitely|clearly|simply|just|therefore|thus|exactly|approximately|about|equal\ to|indeed"
     r"|option|choice|for\ sure|donc|also|daher)\b)*",
     re.IGNORECASE,
 )

@@ -15,9 +15,10 @@ from math_reward.grader.extraction.special_tokens import EMPHASIS, SPECIAL_TOKEN
 from math_reward.grader.extraction.values_at_end import whole_of
 from math_reward.grader.verdict import Mode
 from math_reward.grader.words.chinese_numbers import UNITS_AFTER_DIGITS
-from math_reward.grader.words.functions import SPELLED
+from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES
 from math_reward.grader.words.number_words import number_in_words
 from math_reward.grader.words.units import UNITS
+from math_reward.grader.words.vocabulary import GREEK
 
 SCANNED_CHARACTERS = 100_000
 """How much of a completion's end is searched for a box."""
@@ -70,6 +71,27 @@ _DENIED_BEFORE = re.compile(
     r"|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s{1,9}(?:[\w.]{1,20},?\s{1,9}){0,2}[$\\( ]{0,4}$",
     re.IGNORECASE,
 )
+_BOX_DENIED_BEFORE = re.compile(
+    r"(?:\b(?:is|are|was|be|equals?) (?:not|never)|n't(?: be)?|\bcannot be|不是|不等于|≠|\\neq?)[\s$\\(]{0,4}$",
+    re.IGNORECASE,
+)
+_BOX_DENIED_AFTER = re.compile(
+    r"[\s$\\)]{0,4}(?:(?:is|was) (?:not (?:the |a )?(?:correct |right |final )?(?:answer|solution|correct|right)"
+    r"|wrong\b|incorrect\b|false\b)|不对|不正确|是错)",
+    re.IGNORECASE,
+)
+# "The square root of 42", "42 squared": the text says another value.
+_CHANGED_BEFORE = re.compile(
+    r"(?:\b(?:but|except|twice|double|triple|half|negative)(?: of)?|!="
+    r"|\b(?:opposite|reciprocal|inverse|negation|root|square|cube|factorial|logarithm|multiple|factor|power|third|quarter"
+    r"|complement) of)\s{1,3}[$\\( ]{0,4}$",
+    re.IGNORECASE,
+)
+_CHANGED_AFTER = re.compile(
+    r"[$\\) ]{0,4}(?:squared|cubed|factorial|doubled|tripled|halved|inverted|to the (?:power|\d{1,3}(?:st|nd|rd|th))"
+    r"|modulo|mod|plus|minus|divided by|multiplied by)\b",
+    re.IGNORECASE,
+)
 _DENIED_IN_CHINESE = re.compile(
     r"(?:不(?:是|等于|为|到|超过|足|可能是)|[大小多少]于|超过|可能是|至[少多]|最[少多]|或者?是?)\s?$"
 )
@@ -80,13 +102,15 @@ _CHOICE = re.compile(
     r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|option|choice|answer)\s*:?\s*)\(?(?P<letter>[A-J])\)?\s*(?:[.)]|$|because\b|since\b)",
 )
 _LETTER_FIRST = re.compile(r"\(?(?P<letter>[A-J])\)?(?:[.,:)]|$)(?:\s|$)")
+_ANOTHER_LETTER = re.compile(r"\b(?:maybe|perhaps|possibly)(?: be| it is)? \(?[A-J]\b")
 _LETTER_ALONE = re.compile(r"\**\(?(?P<letter>[A-J])\)?\**[.)]?\**")
 _YES_OR_NO = re.compile(r"(?P<word>yes|no|true|false)\b(?:[.,!:;]|$)", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\n\n|[!?。](?=\s|$)|。")
 _PROSE_WORD = re.compile(r"(?<!\\)(?<![a-zA-Z])[^\W\d_]{2,}")
 _LATEX_WORD = re.compile(r"\\[a-zA-Z]+|(?<=\\begin\{)\w+|(?<=\\end\{)\w+|\\(?:text|mathrm|operatorname)\s?\{[^{}]*\}")
 _VALUE_FIRST = re.compile(r"[\w$\\(){}\[\]+\-−.,/^√π%° ]{0,80}$")
-_OPERATOR_AT_END = re.compile(r"[-+*/^=<>(,\[]\s?$")
+# A comma after a word divides no list: "Therefore, $x = 1$".
+_OPERATOR_AT_END = re.compile(r"(?:[-+*/^=<>(\[]|(?<![a-zA-Z]{2}),)\s?$")
 _OPERATOR_AT_BEGIN = re.compile(r"\s?[-+*/^=<>)\]]")
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")
@@ -97,6 +121,7 @@ _COUNTED = re.compile(
 )
 _NUMBER_WORDS = re.compile(r"(?:\bis|\bare|\bequals|=)\s+([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$", re.IGNORECASE)
 _FENCE = re.compile(r"```\w{0,12}")
+_REASON = re.compile(r"(?<=[\w)\]}$%]),? (?:since|because)\b")
 # "15, not 16": the second number is denied.
 _CONTRAST = re.compile(r",? (?:and )?not \$?-?[\d.]{1,12}\$?[.!\s]{0,3}$")
 _TRUTH = re.compile(
@@ -106,7 +131,9 @@ _TRUTH = re.compile(
 )
 _CHOICE_AND_VALUE = re.compile(r"\(?[A-J]\) ?(?:[^A-Za-z]{1,60}|\$[^$]{1,60}\$)")
 _CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if)\s?$", re.IGNORECASE)
-_MATHEMATICS = frozenset([*SPELLED, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "Rational", "Interval"])
+_MATHEMATICS = frozenset(
+    [*SPELLED, *SYMPY_NAMES, *GREEK, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "mu", "nu"]
+)
 
 
 def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None:
@@ -117,6 +144,9 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
     """
     text = completion.rpartition("</think>")[2].partition("<think>")[0]  # A thought that never ends has no answer.
     text = before_next_turn(text[-SCANNED_CHARACTERS:])
+    tag = last_match(_TAG, text, max(0, len(text) - TAIL_CHARACTERS)) if mode is Mode.LENIENT else None
+    if tag is not None and tag[1].strip() and not BOX.search(text, tag.end()) and "begin_of_box" not in text:
+        text = tag[1].strip()  # What stands last counts; a box in it is the answer.
     boxed = last_boxes(text)
     if boxed is not None:
         return boxed if boxed.text else None
@@ -124,13 +154,18 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
         return None
     text = _FENCE.sub("\n", text) if "```" in text else text
     text = EMPHASIS.sub(r"\1", _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:])
-    tag = last_match(_TAG, text)
-    text = tag[1].strip() if tag else text
     answer = _in_prose(text)
     if not answer:
         return None
     before, _, after = text.rpartition(answer)
     return Statement(answer, boxed=False, before=before, after=after)
+
+
+def is_denied(said: Statement) -> bool:
+    """Whether the words next to a box deny it: "It is not 42", "42 is wrong"."""
+    return said.boxed and (
+        _BOX_DENIED_BEFORE.search(said.before[-40:]) is not None or _BOX_DENIED_AFTER.match(said.after) is not None
+    )
 
 
 def last_boxed(text: str) -> str | None:
@@ -178,6 +213,9 @@ def _choice(text: str) -> str | None:
         "\n" not in text.strip()
         and len(text) <= 120
         and (choice := _LETTER_FIRST.match(text) or _YES_OR_NO.match(text))
+        and not _DENIED_AFTER.match(text, choice.end(1))
+        and not _ANOTHER_LETTER.search(text, choice.end(1))
+        and f" {chr(ord(choice[1][0]) + 1)}. " not in text[choice.end(1) :]  # A list of the choices.
     ):
         return choice[1]
     return None
@@ -204,7 +242,7 @@ def _value_at_end(text: str) -> str | None:
     if last is not None and _is_denied(text, last):
         return None
     if formula is not None and (number is None or number.start() < formula.end()):
-        if _OPERATOR_AT_END.search(text[max(0, formula.start() - 2) : formula.start()]) or _OPERATOR_AT_BEGIN.match(
+        if _OPERATOR_AT_END.search(text[max(0, formula.start() - 4) : formula.start()]) or _OPERATOR_AT_BEGIN.match(
             text, formula.end()
         ):
             return None  # The formula is part of a larger expression.
@@ -221,10 +259,12 @@ def _is_denied(text: str, value: re.Match[str]) -> bool:
     """Whether the text around a value denies or doubts it: "not 42", "more than 42", "42?", "42 is wrong"."""
     before = text[max(0, value.start() - 40) : value.start()].rstrip()
     return (
-        text[value.end() : value.end() + 1] == "?"
+        text[value.end() : value.end() + 1] in ("?", "吗")
         or _DENIED_IN_CHINESE.search(before[-8:]) is not None
         or _DENIED_BEFORE.search(before + " ") is not None
         or _DENIED_AFTER.match(text, value.end()) is not None
+        or _CHANGED_BEFORE.search(before + " ") is not None
+        or _CHANGED_AFTER.match(text, value.end()) is not None
     )
 
 
@@ -264,6 +304,7 @@ def _stated(rest: str) -> str | None:
     if end and end[0].startswith("?"):
         return None
     sentence = (rest[: end.start()] if end else rest).strip().strip("*").strip()
+    sentence = _REASON.split(sentence, maxsplit=1)[0]
     sentence = ENDING.sub("", sentence.split("\n", 1)[0].strip()).strip()
     if len(sentence) > 200 or (len(_IDEOGRAPHS.findall(sentence)) > 6 and _NUMBER.search(rest)):
         return None  # An explanation follows, and its last value counts.
@@ -285,7 +326,7 @@ def _stated(rest: str) -> str | None:
     if re.match(r"\(?[A-J]\)?,? (?:or|and)\b", sentence):
         return sentence
     if letter and (sentence.startswith("(") or re.match(r"[A-J](?:[,:.)]| [a-z])", sentence)):
-        return letter[1]
+        return None if _ANOTHER_LETTER.search(sentence, letter.end(1)) else letter[1]
     inner = last_match(_FORMULA, sentence)
     if inner is not None:
         words = _PROSE_WORD.findall(sentence[inner.end() :])

@@ -19,6 +19,8 @@ _TOKEN = re.compile(
     r"|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<after>[!%°²³])|(?P<comma>[,;])|(?P<money>\\?[$€£])|(?P<space>\s+)|(?P<other>.)",
     re.DOTALL,
 )
+# open_file(1) and print(42): a call of an unknown function is not its argument.
+_CALLED = re.compile(r"[a-zA-Z_]{2}$")
 _OPERANDS = ("number", "letter", "function", "close", "after")
 
 
@@ -44,9 +46,10 @@ def whole_of(text: str, start: int, end: int) -> str | None:
     low, high = _balanced(tokens, low, high)
     while low >= 0 and (wider := _with_arguments(text, tokens, low, high)) != (low, high):
         low, high = _balanced(tokens, *wider)
-    if low < 0:
+    first = min(tokens[low].start, start) if low >= 0 else 0
+    if low < 0 or (text[first] in "([" and _CALLED.search(text, max(0, first - 2), first)):
         return None
-    return text[min(tokens[low].start, start) : max(tokens[high].end, end)]
+    return text[first : max(tokens[high].end, end)]
 
 
 def _kind(tokens: list[_Token], place: int) -> str:

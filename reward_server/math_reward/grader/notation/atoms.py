@@ -26,7 +26,7 @@ from math_reward.grader.notation.syntax import (
 from math_reward.grader.notation.tokenise import Token
 from math_reward.grader.words.functions import SPELLED
 from math_reward.grader.words.units import PLAIN_UNITS, is_unit
-from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, RELATIONS, SET_OPERATIONS
+from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, GREEK, RELATIONS, SET_OPERATIONS
 
 _VARIANTS = {"hat", "bar", "vec", "tilde", "overrightarrow", "overleftarrow", "widehat", "overline", "dot", "ddot"}
 _NO_LETTERS = frozenset(
@@ -276,9 +276,11 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
                 return not (self.names_a_set() or self.before().kind == "number")
             if value in ("min", "sec") and self.before().kind == "number":
                 return self.peek().kind in ("(", "_", "\\{")  # 120 min
-            return not (
-                value in _NO_LETTERS or value.lower() in PLAIN_UNITS or (len(value) > 3 and not function_prefix(value))
-            )
+            if value in _NO_LETTERS:
+                return len(value) == 2 and self.multiplies_letters()
+            if value.lower() in PLAIN_UNITS:
+                return self._multiplies_a_force(value)
+            return value in GREEK or len(value) <= 3 or function_prefix(value) is not None
         if kind == "text":
             # A letter in another font may be a variable; with a space, or after a number, one of these is a unit.
             value = token.value.strip()
@@ -297,6 +299,15 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
         if kind == "(" and ((token.spaced and self._opens_membership()) or self.opens_unit()):
             return False
         return kind in ("(", "[", "{", "\\{", "begin")
+
+    def _multiplies_a_force(self, unit: str) -> bool:
+        r"""Whether the "mg" of ``\mu mg`` and ``2mg\sin\theta`` is m times g, and no unit."""
+        before, after = self.before(), self.peek()
+        if len(unit) != 2 or not unit.islower():
+            return False
+        is_letter = before.kind == "command" and before.value in GREEK | {"mu", "nu"}
+        calls = after.kind == "command" and after.value in SPELLED
+        return is_letter or calls or (unit == "mg" and after.kind == "(" and not after.spaced)
 
     def _opens_membership(self) -> bool:
         r"""True before ``(k \in \mathbb{Z})``."""

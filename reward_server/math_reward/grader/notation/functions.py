@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 from math_reward.grader.errors import NotMathematics
@@ -10,6 +11,7 @@ from math_reward.grader.notation.literals import product_of
 from math_reward.grader.notation.syntax import (
     Bracketed,
     Call,
+    Collection,
     Constant,
     Negative,
     Node,
@@ -17,13 +19,20 @@ from math_reward.grader.notation.syntax import (
     Power,
     Product,
     Quotient,
+    Relation,
+    SetOperation,
     Symbol,
 )
-from math_reward.grader.words.functions import SPELLED, known
+from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES, known
 from math_reward.grader.words.vocabulary import BIG_OPERATORS
 
 ARRANGEMENTS = ("C", "A", "P")
 _FUNCTIONS = {*SPELLED, *BIG_OPERATORS}
+_OF_TWO: dict[str, Callable[[Node, Node], Node]] = {
+    "fraction": Quotient,
+    "power": Power,
+    "=": lambda left, right: Relation(("=",), (left, right)),
+}
 _DIFFERENTIALS = (Symbol("d"), Symbol("\\partial"))
 
 
@@ -139,10 +148,43 @@ class FunctionParser(Grammar):
         node: Node = Call(name, arguments)
         return node if power is None else Power(node, power)
 
+    def _sympy_call(self, name: str) -> Node:
+        """What SymPy prints as a call: ``Abs(x)``, ``Rational(3, 4)``, ``Interval.open(0, 1)``."""
+        open_ends = ""
+        if self.accept("."):
+            open_ends = self.advance().value
+        items = self._items()
+        made = SYMPY_NAMES[name]
+        if made == "interval" and len(items) == 2:
+            low, high = items
+            left = open_ends in ("open", "Lopen") or low == Negative(Constant("infinity"))
+            right = open_ends in ("open", "Ropen") or high == Constant("infinity")
+            return Bracketed("(" if left else "[", ")" if right else "]", items)
+        if made in ("union", "intersection"):
+            return SetOperation(made, items)
+        if made == "set":
+            return Collection("set", items)
+        if made == "tuple":
+            return Bracketed("(", ")", items)
+        if made == "number":
+            if self.top.kind != "/" or not isinstance(items[0], Number):
+                raise NotMathematics("S is a letter")
+            return items[0]  # S(1)/3
+        if made == "cbrt" and len(items) == 1:
+            return Call("root", (*items, Number(Fraction(3))))
+        if len(items) == 2 and made in ("fraction", "=", "power"):
+            return _OF_TWO[made](*items)
+        least, most = (2, 2) if made in ("root", "mod") else known(made).arguments
+        if not least <= len(items) <= most:
+            raise NotMathematics(f"{name} does not take {len(items)} arguments")
+        return Call(made, items)
+
     def _arguments(self) -> tuple[Node, ...]:
         """``(x, y)``, or the factors up to the next sign, function or bracket: ``\\sin 2x \\cos y``."""
         if self.top.kind == "(":
             return self.below(self._items)
+        if self.top.kind == "\\{" and isinstance(chosen_from := self._set(), Collection):
+            return chosen_from.items  # \max\{a, b\}
         factors = [self._signed_power()]
         while self._starts_factor():
             token = self.top

@@ -44,8 +44,10 @@ class Grammar(TokenStream):
     _scripts: Callable[..., dict[str, Node]]
     """The arguments of ``_`` and ``^``, by these signs, of those that are allowed."""
     _brackets: Callable[[], Node]
+    _set: Callable[[], Node]
     _items: Callable[[], tuple[Node, ...]]
     _braces: Callable[..., Node]
     _function: Callable[[str], Node]
+    _sympy_call: Callable[[str], Node]
     _arrangement: Callable[[str], Node | None]
     _called_arrangement: Callable[[str], Node | None]

@@ -20,13 +20,19 @@ from math_reward.grader.notation.syntax import (
     Symbol,
     Text,
 )
-from math_reward.grader.words.number_words import number_in_words
+from math_reward.grader.words.number_words import WORDS, number_in_words
 from math_reward.grader.words.vocabulary import PHRASES
 
 CLOCK = re.compile(r"\s*(\d{1,2})(?::([0-5]\d)(?::([0-5]\d))?|(?= ?[AaPp]\.? ?[Mm]))\s*(?:([AaPp])\.?\s*[Mm]\.?)?\s*")
 TEXT_COMMAND = re.compile(r"\\(?:text\w*|mbox|hbox|mathrm|mathbf|mathit|emph|operatorname|bold|underline)\s*(?=\{)")
 _WORD = re.compile(r"(?<![^\W\d_])(?!(?:and|or)\b)[^\W\d_]{2}")
-_ARTICLE = re.compile(r"^(?:[Aa]n?|[Tt]he) (?=[A-Za-z]{2})")
+_ARTICLE = re.compile(rf"^(?:[Aa]n? (?!(?:{'|'.join(WORDS)})\b)|[Tt]he )(?=[A-Za-z]{{2}})")
+_TRUTHS = ("yes", "no", "true", "false")
+# "Yes, it is", "no, it is not": a clause that says the same; not "yes, no" and not "yes, it is not".
+_AFTER_A_TRUTH = re.compile(
+    r"(?:no|false)\s?[,;] (?:it|they|he|she|we|there|that|this) [a-z]+(?:n't| not)"
+    r"|(?:yes|true)\s?[,;] (?:it|they|he|she|we|there|that|this) (?:is|are|does|do|can|will|was|were|has|have|exists?)"
+)
 _DIVISION = re.compile(r"\s*[,;]\s*(?:and\s+)?|\s+and\s+")
 
 
@@ -35,7 +41,7 @@ def words(text: str) -> str:
     unless they are single letters.
     """
     text = unwrapped(text)
-    text = " ".join(text.replace("\\", "").split()).strip(" .,;:!?'\"")
+    text = " ".join(text.replace("\\", "").split()).lstrip(" .,;:'\"").rstrip(" .,;:!?'\"")  # !A is not A.
     if text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()
     text = _ARTICLE.sub("", text)
@@ -49,6 +55,10 @@ def unwrapped(text: str) -> str:
 def spoken(plain: str) -> Node:
     """Words as a ``Text``, or as a list of them where commas or "and" divide them."""
     parts = [part for part in _DIVISION.split(plain) if part]
+    if len(parts) > 1 and number_in_words(plain) is not None:  # one hundred and five
+        return _letters(plain)
+    if len(parts) > 1 and parts[0] in _TRUTHS and _AFTER_A_TRUTH.fullmatch(plain):
+        return Text(parts[0])
     if len(parts) > 1:
         return Collection("list", tuple(_letters(part) for part in parts))
     return _letters(plain)

@@ -105,7 +105,7 @@ class MeasureParser(Grammar):
                 self.advance()
                 raw = f"{raw} {self.top.value.strip(' .,;()')}"
             words = _WORD.findall(raw.lower())
-            if self.is_word("and") or self.is_word("or"):
+            if self.is_word("and", "or") or (raw == "in" and self.names_a_set()):
                 break
             if not raw:
                 self.advance()

@@ -9,10 +9,12 @@ from math_reward.grader.notation.literals import spoken, words
 from math_reward.grader.notation.stream import END
 from math_reward.grader.notation.syntax import Call, Constant, Node, Symbol, Text
 from math_reward.grader.notation.tokenise import Token
-from math_reward.grader.words.functions import SPELLED
-from math_reward.grader.words.vocabulary import CONSTANTS
+from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES
+from math_reward.grader.words.vocabulary import CONSTANTS, GREEK
 
 _NAMED_FUNCTIONS = {"\\zeta": "zeta", "\\Gamma": "gamma"}
+_SHORT_GREEK = ("mu", "nu")
+"""Letters of Greek that may be two of Latin: one only beside a ``*``, which also divides ``m*u``."""
 SHORT_WORDS = frozenset(
     [
         "yes", "no", "odd", "all", "any", "one", "two", "six", "ten", "the", "of", "is", "it", "to", "by",
@@ -41,11 +43,20 @@ class NameParser(Grammar):
             return self._brackets()
         if value in ("pi", "infty", "infinity", "inf", "oo", "Infinity"):
             return Constant(CONSTANTS[value.lower()])
+        if self.top.kind in ("(", ".") and not self.top.spaced and value in SYMPY_NAMES:
+            start = self.mark()
+            try:
+                return self._sympy_call(value)
+            except NotMathematics:
+                self.reset(start)
+        if value in GREEK or (value in _SHORT_GREEK and "*" in (self.top.kind, self.before(2).kind)):
+            return self._symbol("\\" + value)
         prefix = function_prefix(value)
         if prefix:
             self.replace(Token("word", prefix, token.spaced), Token("word", value[len(prefix) :], False))
             return self._word()
-        if len(value) > 3 or value in SHORT_WORDS or (value.lower() in SHORT_WORDS and not value.isupper()):
+        is_word = value in SHORT_WORDS or (value.lower() in SHORT_WORDS and not value.isupper())
+        if len(value) > 3 or (is_word and not (len(value) == 2 and self.multiplies_letters(1))):
             raise NotMathematics(f"{value!r} is a word")
         if len(value) == 1:
             return self._symbol(value)
@@ -160,6 +171,6 @@ class NameParser(Grammar):
 def function_prefix(word: str) -> str | None:
     """The ``sin`` of ``sinx``: people forget the space."""
     for name in _SPLITTABLE:
-        if word.startswith(name) and len(word) - len(name) in (1, 2):
+        if word.startswith(name) and (len(word) - len(name) in (1, 2) or word[len(name) :] in GREEK):
             return name
     return None

@@ -23,10 +23,12 @@ _NAMED = (
 _SIGNS = {html5[f"{name};"]: rf"\{name} " for name in _NAMED.split()} | {
     sign: meaning
     for meaning, signs in {
-        "-": "−–—‒",
-        r" \times ": "×",
-        r" \cdot ": "·⋅∙",
-        "/": "÷⁄∕",
+        "-": "−–—‒➖",
+        "+": "➕",
+        r" \times ": "×✕✖⨯⨉",
+        r" \cdot ": "·⋅∙•",
+        "/": "÷⁄∕➗",
+        "*": "∗⁎＊",
         r"\exists ": "∃",
         r"\triangle ": "△",
         r"\sqrt ": "√",
@@ -115,6 +117,8 @@ _NOTHING = re.compile(r"(?<!\\)\\!|(?<=\\\\)\[[^\[\]]{0,12}(?:pt|ex|em|mm|cm)\]|
 _SPACE = re.compile(
     r"(?<!\\)\\[,;:> ]|\\q?quad|\\(?:thin|med|thick|en|hair)?space(?![a-zA-Z])|\\hspace\*?\{[^{}]*\}|~"
 )
+# 25\,{}^\circ C
+_NO_BASE = re.compile(r"(?:\\[,;:! ]|~)? ?\{\} ?(?=\^ ?\{? ?\\(?:circ|degree)(?![a-zA-Z]))")
 _COMMANDS = {
     command: meaning
     for meaning, commands in {
@@ -212,6 +216,8 @@ def normalise(text: str) -> str:
         if len(_UNIT_VECTOR.findall(text)) > 0 and _NOT_I_ALONE.search(text):
             text = _UNIT_VECTOR.sub(r"\\hat{\1}", text)
         text = _LAYOUT.sub(" ", text)
+        if "{}" in text:
+            text = _NO_BASE.sub("", text)
         text = _GROUPING.sub(",", text)
         text = _NOTHING.sub("", text)
         text = _SPACE.sub(" ", text)

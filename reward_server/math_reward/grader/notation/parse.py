@@ -7,6 +7,7 @@ names a function. Nothing that it reads is ever executed.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from fractions import Fraction
@@ -112,9 +113,13 @@ def parse_normalised(text: str, *, thousands: bool = True) -> Node:
         plain = words(text)
         formula = TEXT_COMMAND.sub("", text)
         breaks_off = "\\" in formula or formula.count("{") != formula.count("}")
-        if plain and _PROSE.fullmatch(plain) and not breaks_off:
-            return spoken(plain)
         rest = _without_words_around(text)
+        if plain and _PROSE.fullmatch(plain) and not breaks_off:
+            if rest is None or not rest[:1].isdigit():
+                return spoken(plain)
+            with contextlib.suppress(NotMathematics):
+                return Parser(tokenise(rest, thousands=thousands)).whole()  # the area is 7
+            return spoken(plain)
         if rest is None:
             raise
         return Parser(tokenise(rest, thousands=thousands)).whole()
@@ -171,6 +176,8 @@ class Parser(MeasureParser, SumParser, AtomParser):
             single = self.top.kind == "word" and (len(self.top.value) == 1 or self.top.value in SPELLED)
             unread = not content and any(character.isalpha() for character in self.top.value)
             if single or unread or not all(word in LEADING for word in content) or self.peek().kind in ("^", "_"):
+                break
+            if len(self.top.value) == 2 and self.multiplies_letters():
                 break
             self.advance()
         if self.top is END or self.top.kind == "=":
@@ -246,9 +253,18 @@ class Parser(MeasureParser, SumParser, AtomParser):
             said.append(self.advance().value)
             if label["end"]:
                 break
+        if len(said) == 1 and label and not label["end"] and self.top.kind == "(" and not self.top.spaced:
+            try:
+                said = [f"{said[0].strip()}({self._raw_brackets()})"]  # \operatorname{Var}(X) = 5
+            except NotMathematics:
+                self.reset(start)
+                return None
+            if self.top.kind != "=":
+                self.reset(start)
+                return None
         words = " ".join(said).strip(" :=")
         ends = bool(said) and label is not None and label["end"] != ""
-        is_label = len(words) > 1 and words not in SPELLED
+        is_label = len(words) > 1 and words.partition("(")[0] not in SPELLED
         if is_label and (self.accept("=") or self.accept(":") or ends) and not _names_another_value(words):
             return Text(words.lower())
         self.reset(start)
@@ -258,6 +274,7 @@ class Parser(MeasureParser, SumParser, AtomParser):
         operands: list[Node] = []
         operators: list[str] = []
         is_word = self.top.kind == "text" or (self.top.kind == "word" and len(self.top.value) > 3)
+        is_word = is_word or (self.peek().kind == "(" and self.top.value in ("Var", "Cov"))
         if is_word and (label := self._label()) is not None:
             operands.append(label)
             operators.append("=")

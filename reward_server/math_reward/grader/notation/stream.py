@@ -14,6 +14,7 @@ Read = TypeVar("Read")
 
 MAX_NESTING = 60
 
+_OPERATORS = ("+", "-", "*", "/", "^", "=", "<", ">", "<=", ">=")
 _AND = ("and", "et", "und")
 
 END = Token("end of text", "", False)
@@ -106,6 +107,18 @@ class TokenStream:
         """Whether a unit in brackets is next: ``(cm)``."""
         is_name = self.top.kind == "(" and self.peek().kind in ("text", "word") and self.peek(2).kind == ")"
         return is_name and self.peek().value.strip().lower() in PLAIN_UNITS
+
+    def multiplies_letters(self, read: int = 0) -> bool:
+        r"""Whether a short word is a product of letters, as the "by" of ``\frac{c-by}{a}``: what stands on either side
+        is a formula. ``read`` is 1 if the word has been read already.
+        """
+        word, before, after = self.peek(-read), self.before(1 + read), self.peek(1 - read)
+        left = before.kind in _OPERATORS or (before.kind == "number" and not word.spaced)
+        right = after.kind in _OPERATORS or (after.kind in ("^", "_", "(", "command") and not after.spaced)
+        left_ends = before is START or before.kind in ("{", "(", "[", ",")
+        right_ends = after is END or after.kind in ("}", ")", "]", ",")
+        in_braces = before.kind == "{" and after.kind == "}" and self._position - read > 1
+        return in_braces or (left and (right or right_ends)) or (left_ends and right)
 
     def at_differential(self) -> bool:
         """Whether the dx of an integral is next."""

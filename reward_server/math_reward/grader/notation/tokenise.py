@@ -41,10 +41,14 @@ _TOKEN = re.compile(
 )
 _THOUSANDS = re.compile(r"(?!0)\d{1,3}(?:,\d{3})+(?!\d|,\d)(?:\.\d+)?")
 
+_HEXADECIMAL = re.compile(r"\s*[0-9A-F]{2,}\s*")
 _JOINT = re.compile(r"\s*([^\s,][^,]{0,80}?)\s+(and|or)\s*$")
 # Numbers and signs; a comma, a full stop or brackets with nothing in them are layout.
 _SIGNS_ALONE = re.compile(r"(?=.*[-+*/^<>=!%$€£¥₹¢\d]|.*\.\.)(?:[^a-zA-Z\\\u0080-\uffff]|\\[$%])+", re.DOTALL)
 
+_ARGUMENTS = ("frac", "sqrt", "^")
+_SYMBOLS = {"mu": "µ", "Omega": "Ω"}
+_IN_A_UNIT = re.compile(r"\\(mu|Omega)(?![a-zA-Z]) ?")
 # The argument of these commands is words, or letters in another font.
 _WORDS = {
     "text", "textbf", "textit", "textrm", "textsf", "texttt", "textnormal", "mbox", "hbox",
@@ -57,28 +61,34 @@ def tokenise(text: str, *, thousands: bool = True) -> list[Token]:
     """The tokens of a normalised text.
 
     Args:
-        thousands: ``1,000`` outside brackets is one number; inside brackets, and without this, it is a list.
+        thousands: ``1,200`` outside brackets or in a fraction is one number; else, and without this, it is a list.
 
     Raises:
         TooComplex: too many tokens or digits.
         NotMathematics: a character that no answer has, or a brace that is never closed.
     """
     tokens: list[Token] = []
-    position, end, depth, gap = 0, len(text), 0, False
+    position, end, gap = 0, len(text), False
+    groups: list[str] = []
+    """What each open bracket holds: the argument of ``frac``, ``sqrt`` or ``^``, or with ``""`` perhaps a list."""
+    closed = ""
     while position < end:
         match = _TOKEN.match(text, position)
         if match is None:
             raise NotMathematics(f"the character {text[position:].lstrip()[0]!r} has no meaning there")
         kind, spaced, position, gap = match.lastgroup, gap or match.end(1) > position, match.end(), False
         value = match[kind]  # type: ignore[index]
-        if kind == "sign":
-            depth += (value in "([{") - (value in ")]}")
-            kind = value
-        elif kind == "escaped":
-            depth += (value == "{") - (value == "}")
-            kind = "\\" + value
+        if kind == "sign" or kind == "escaped":
+            if value in "([{":
+                before = tokens[-1].value if tokens and kind == "sign" and value == "{" else ""
+                second = before == "}" and closed == "frac"
+                groups.append("frac below" if second else before if before in _ARGUMENTS else "")
+            elif value in ")]}" and groups:
+                closed = groups.pop()
+            kind = value if kind == "sign" else "\\" + value
         elif kind == "number":
-            if thousands and depth == 0 and (grouped := _THOUSANDS.match(text, match.start("number"))):
+            grouped = _THOUSANDS.match(text, match.start("number")) if thousands else None
+            if grouped and (not groups or groups[-1] or ",0" in grouped[0]):  # (1,000 + 1) is no tuple.
                 value, position = grouped[0].replace(",", ""), grouped.end()
             else:
                 value = value.replace("{,}", "").replace(" ", "")
@@ -87,10 +97,14 @@ def tokenise(text: str, *, thousands: bool = True) -> list[Token]:
         elif kind == "command" and value in _WORDS:
             kind = "number set" if value == "mathbb" else "text"
             value, position = _argument(text, position)
+            if "\\" in value:
+                value = _IN_A_UNIT.sub(lambda command: _SYMBOLS[command[1]], value)  # \mathrm{\mu m}
             if not value.strip():
                 gap = True
                 continue
-            if _SIGNS_ALONE.fullmatch(value):  # \text{42}, \text{-}
+            if _SIGNS_ALONE.fullmatch(value) or (  # \text{42}, \text{-}
+                text.startswith("_", position) and _HEXADECIMAL.fullmatch(value)  # \text{2A}_{16}
+            ):
                 tokens += tokenise(value.strip())
                 continue
             if joint := _JOINT.match(value):  # \text{ goats and }

@@ -8,6 +8,7 @@ from math_reward.grader.notation.syntax import (
     Bracketed,
     Call,
     Collection,
+    Constant,
     Node,
     Number,
     Product,
@@ -22,7 +23,6 @@ from math_reward.grader.notation.syntax import (
 )
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.rounding import rounds_to
-from math_reward.grader.rules.trees import renamed
 from math_reward.grader.verdict import Stage
 
 _FUNCTION_LETTERS = frozenset("fghFGHPQRW")
@@ -76,6 +76,8 @@ def without_label(comparison: Comparison, node: Node) -> tuple[Node | None, Node
     if len(operands) == 2 and isinstance(operands[1], Symbol) and not symbols(operands[0]):
         operands.reverse()
     label = None
+    if (letter := _constant_as_label(operands)) is not None:
+        operands[0] = letter
     while len(operands) > 1 and _is_label(operands[0]) and operators[0] in ("=", "~"):
         label = label or operands[0]
         operands.pop(0)
@@ -84,7 +86,15 @@ def without_label(comparison: Comparison, node: Node) -> tuple[Node | None, Node
         return label, operands[0]
     if label is None and any(symbols(operand) for operand in operands):
         return None, node
-    return label, _value_of_chain(comparison, operands, operators)
+    return label, _value_of_chain(comparison, operands, operators, label)
+
+
+def _constant_as_label(operands: list[Node]) -> Symbol | None:
+    r"""The letter of ``e = \frac{3}{5}``, an eccentricity, and of ``i = 2``: no number where it alone gets a value."""
+    first = operands[0]
+    if not isinstance(first, Constant) or first.name not in ("e", "i"):
+        return None
+    return None if any(first in walk(operand) for operand in operands[1:]) else Symbol(first.name)
 
 
 def value_of_expression(comparison: Comparison, reference: Node, answer: Node) -> Node | None:
@@ -97,19 +107,20 @@ def value_of_expression(comparison: Comparison, reference: Node, answer: Node) -
         return None
     named, *values = answer.operands
     names = symbols(named)
-    if not names or any(symbols(value) for value in values):
+    if not names or symbols(values[-1]):
         return None
     if len(names) == 1 and isinstance(named, EXPRESSIONS) and first_degree(named, *names) is not None:
         return None
-    return _value_of_chain(comparison, values, list(answer.operators[1:]))
+    return _value_of_chain(comparison, values, list(answer.operators[1:]), named)
 
 
-def _value_of_chain(comparison: Comparison, operands: list[Node], operators: list[str]) -> Node:
+def _value_of_chain(comparison: Comparison, operands: list[Node], operators: list[str], label: Node | None) -> Node:
+    """The last value of a chain, the others being equal to it: all but formulas in letters that it does not have."""
     exact_part = operands[: operators.index("~") + 1] if "~" in operators else operands
     value = exact_part[-1]
     for step in exact_part[:-1]:
-        if not symbols(value) and _has_unknown(step):
-            continue  # f(2) = f(1) + 1 = 3
+        if _is_formula(step, value, label):
+            continue  # f(2) = f(1) + 1 = 3, A = ab = 6
         if not comparison.same_value(value, step):
             raise Contradiction("it equates two different things")
     for rounded in operands[len(exact_part) :]:
@@ -118,9 +129,13 @@ def _value_of_chain(comparison: Comparison, operands: list[Node], operators: lis
     return value
 
 
-def _has_unknown(node: Node) -> bool:
-    """Whether it has a value of a function that is not known: f(1)."""
-    return any(isinstance(part, Call) and part.function.startswith("apply ") for part in walk(node))
+def _is_formula(step: Node, value: Node, label: Node | None) -> bool:
+    """Whether a step has letters or unknown functions that the value does not have, and not the label itself."""
+    unknown = any(isinstance(part, Call) and part.function.startswith("apply ") for part in walk(step))
+    if unknown and not symbols(value):
+        return True
+    is_itself = label is not None and label in walk(step)
+    return bool(symbols(step) - symbols(value)) and not is_itself
 
 
 def _is_label(node: Node) -> bool:
@@ -190,8 +205,11 @@ def clash(reference: Node, answer: Node) -> bool:
     if _order(reference) != _order(answer):
         return True  # f(x) and f'(x)
     if type(reference) is not type(answer):
-        return False
+        names = {Symbol, Product} == {type(reference), type(answer)}  # F = ma is not FF = ma; A may be the angle A.
+        return names and not any(Symbol("\\angle") in walk(label) for label in (reference, answer))
     name, other = label_name(reference), label_name(answer)
+    if isinstance(reference, Call) and isinstance(answer, Call) and _of_different_things(reference, answer):
+        return True
     if name == other:
         return False
     if isinstance(reference, Call) and {name, other} - _FUNCTION_LETTERS:
@@ -200,6 +218,16 @@ def clash(reference: Node, answer: Node) -> bool:
     if _base(name) == _base(other) and index and other_index and (_is_compound(index) or _is_compound(other_index)):
         return True  # a_{n+1} and a_n
     return _base(name) != _base(other) or _base(name) in (name, other)
+
+
+def _of_different_things(reference: Call, answer: Call) -> bool:
+    """Whether two labels apply a function to different things: f(2) and f(3), f(f(x)) and f(x)."""
+    if not (reference.function.startswith("apply ") and len(reference.arguments) == len(answer.arguments) == 1):
+        return False
+    thing, other = reference.arguments[0], answer.arguments[0]
+    if isinstance(thing, Number) and isinstance(other, Number):
+        return thing.value != other.value
+    return thing != other and (isinstance(thing, Call) or isinstance(other, Call))
 
 
 def _is_compound(index: str) -> bool:
@@ -235,8 +263,11 @@ def with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
         # a_n and a_k: an n in the value of a_k is a different variable.
         return substituted(value, {index: Symbol(f"other {index}"), old: Symbol(index)})
     if isinstance(reference, Call) and isinstance(answer, Call) and len(reference.arguments) == len(answer.arguments):
-        for new, was in zip(reference.arguments, answer.arguments, strict=True):
-            value = renamed(value, new, was)
+        pairs = zip(reference.arguments, answer.arguments, strict=True)
+        renamed = {was.name: new for new, was in pairs if isinstance(new, Symbol) and isinstance(was, Symbol)}
+        # f(x) and f(t): an x in the value of f(t) is a different variable.
+        others = {new.name: Symbol(f"other {new.name}") for new in renamed.values()}
+        return substituted(value, others | renamed)
     return value
 
 

@@ -267,6 +267,16 @@ SPELLED = {spelling: name for name, function in FUNCTIONS.items() for spelling i
 """A function's name as written, with or without a backslash, to its name in the tree."""
 
 
+SYMPY_NAMES = {
+    function.sympy: name for name, function in FUNCTIONS.items() if function.sympy and name not in ("re", "im")
+} | {
+    "binomial": "binom", "cbrt": "cbrt", "Rational": "fraction", "S": "number", "Eq": "=", "Interval": "interval",
+    "FiniteSet": "set", "Union": "union", "Intersection": "intersection", "Tuple": "tuple", "conjugate": "conj",
+    "sign": "sgn", "Pow": "power",
+}  # fmt: skip
+"""A name that SymPy calls, as in references, to the function's name or to what it makes."""
+
+
 def known(name: str) -> Function:
     """What is known of a function; nothing of one that is not in the table."""
     return FUNCTIONS.get(name, _UNKNOWN)

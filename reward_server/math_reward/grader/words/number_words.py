@@ -52,12 +52,17 @@ def number_in_words(text: str) -> Fraction | None:
     if words[0] in ("minus", "negative"):
         rest = number_in_words(" ".join(words[1:]))
         return None if rest is None or words[1] in ("minus", "negative") else -rest
-    if len(words) > 3 and words[-3:-1] == ["and", "a"] and words[-1] in _PARTS:
-        whole = _whole(words[:-3])
-        return None if whole is None else whole + Fraction(1, _PARTS[words[-1]])
+    if len(words) > 2 and "and" in words and words[-1] in _PARTS:
+        place = len(words) - 1 - words[::-1].index("and")
+        whole, part = _whole(words[:place]), number_in_words(" ".join(words[place + 1 :]))
+        return None if whole is None or part is None or part >= 1 else whole + part
+    if words == ["half"]:
+        return Fraction(1, 2)
     if len(words) > 1 and words[-1] in _PARTS:
-        above = 1 if words[:-1] == ["a"] else _whole(words[:-1])
+        above = 1 if words[:-1] in (["a"], ["an"]) else _whole(words[:-1])
         return None if above is None else Fraction(above, _PARTS[words[-1]])
+    if words[0] == "a" and words[1:] and words[1] in MULTIPLIERS:
+        words = ["one", *words[1:]]
     whole = _whole(words)
     return None if whole is None else Fraction(whole)
 

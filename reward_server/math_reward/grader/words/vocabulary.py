@@ -5,6 +5,15 @@ CONSTANTS = {
     "emptyset": "emptyset", "R": "reals", "Z": "integers", "N": "naturals", "Q": "rationals", "C": "complexes",
 }  # fmt: skip
 
+GREEK = frozenset(
+    [
+        "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "rho",
+        "sigma", "tau", "upsilon", "phi", "chi", "psi", "omega", "Gamma", "Delta", "Theta", "Lambda", "Sigma", "Phi",
+        "Psi", "Omega",
+    ]
+)  # fmt: skip
+"""The names of letters that are written without a backslash too."""
+
 RELATIONS = {
     "=": "=", "==": "=", ":=": "=", "<": "<", ">": ">", "<=": "<=", ">=": ">=", "!=": "!=", "~=": "~",
     "le": "<=", "ge": ">=", "ne": "!=", "approx": "~", "in": "in", "equiv": "=", "sim": "~", "cong": "~",
