@@ -1,11 +1,15 @@
 """Which wrong answers are undecided: those where words alone differ. No verdict and no reward depends on it."""
 
+import re
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from math_reward.grader import Grade, Stage, Verdict, grade
 
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "judge.md"
 UNDECIDED = [
     ("Evelyn", "Carla"),
     ("Evelyn", r"\text{Carla}"),
@@ -80,6 +84,18 @@ def test_of_several_references_each_that_words_leave_open_is_named():
     )
     assert grade(r"\boxed{3}", ["4", "Evelyn"]).undecided == ("Evelyn",)
     assert grade(r"\boxed{4}", ["Evelyn", "4"]).verdict is Verdict.CORRECT
+
+
+ROWS = re.findall(r"^\| `(.+?)` \| `(.+?)` \| (undecided|decided): ", PAGE.read_text("utf-8"), re.M)
+
+
+@pytest.mark.parametrize(("reference", "answer", "said"), ROWS)
+def test_an_example_of_the_page_is_as_it_says(reference: str, answer: str, said: str):
+    assert ("undecided" if graded(reference, answer).undecided else "decided") == said
+
+
+def test_the_page_has_examples_of_both():
+    assert {said for _, _, said in ROWS} == {"undecided", "decided"}
 
 
 # Values that are made here, each with its own idea of what it is: a number, a formula in x, or a word.
