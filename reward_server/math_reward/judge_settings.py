@@ -8,7 +8,8 @@ from urllib.parse import urlsplit, urlunsplit
 KEY_VARIABLE = "MATH_REWARD_JUDGE_KEY"
 """The environment variable with the endpoint's API key, which a command line would show."""
 
-DEADLINE = 30.0
+DEADLINE = 20.0
+"""Less than a client waits for its answer."""
 CONCURRENCY = 32
 MAX_CONCURRENCY = 4096
 MAX_DEADLINE = 3600

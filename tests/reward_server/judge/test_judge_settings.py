@@ -52,5 +52,5 @@ def test_a_judge_has_a_url_and_a_model_or_there_is_none():
             judge_of(url, model, None)
     judge = judge_of("http://host", "m", "", deadline=None, concurrency=5)
     assert judge is not None
-    assert (judge.key, judge.deadline, judge.concurrency) == (None, 30.0, 5)
+    assert (judge.key, judge.deadline, judge.concurrency) == (None, 20.0, 5)
     assert "key" not in repr(JudgeSettings("http://host", "m", key="key"))
