@@ -76,9 +76,10 @@ PLUGIN = Rules(
 SERVICE = Rules(
     ROOT / "reward_server" / "math_reward",
     layers=[
-        ["__init__", "limits", "tokens", "nearest", "json_lines"],
+        ["__init__", "limits", "judge_settings", "tokens", "nearest", "json_lines"],
         ["settings", "grader", "client"],
         ["pool", "page"],
+        ["judge"],
         ["http"],
         ["app", "adapters"],
         ["commands"],
@@ -86,9 +87,10 @@ SERVICE = Rules(
     ],
     never={
         "*": ["torch", "openrlhf_gtpo", "openrlhf", "vllm", "transformers", "deepspeed", "ray"],
-        "grader": ["fastapi", "starlette", "uvicorn", "pydantic", "asyncio", "multiprocessing", "threading"],
-        "pool": ["fastapi", "starlette", "uvicorn", "pydantic"],
-        "page": ["fastapi", "starlette", "uvicorn", "pydantic"],
+        "grader": ["fastapi", "starlette", "uvicorn", "pydantic", "httpx", "asyncio", "multiprocessing", "threading"],
+        "pool": ["fastapi", "starlette", "uvicorn", "pydantic", "httpx"],
+        "page": ["fastapi", "starlette", "uvicorn", "pydantic", "httpx"],
+        "judge": ["fastapi", "starlette", "uvicorn", "pydantic"],
         "client": ["fastapi", "starlette", "uvicorn", "pydantic", "sympy"],
         "adapters": ["fastapi", "starlette", "uvicorn"],
     },
@@ -111,6 +113,7 @@ GRADER = Rules(
         ["mathematics"],
         ["rules"],
         ["reading"],
+        ["in_words"],
         ["compared", "restated", "asked_form"],
         ["grading"],
         ["__init__"],
