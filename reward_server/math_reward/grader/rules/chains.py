@@ -56,21 +56,7 @@ _LEFT = re.compile(
 )
 # What a text must end with if _LINK or _LEFT is to match: to see that it does not is much quicker than to search.
 _DRESSED = " \t\n\r\f\v$*_`'\"“([&,;\\"
-_LINKS = (
-    "=",
-    "≈",
-    "\\approx",
-    "\\simeq",
-    "\\doteq",
-    "is",
-    "are",
-    "equals",
-    "makes",
-    "equal to",
-    "same as",
-    *"是为",
-    "等于",
-)
+_LINKS = (*r"= ≈ \approx \simeq \doteq is are equals makes 等于 是 为".split(), "equal to", "same as")
 _DRESS_COMMANDS = ("\\left", "\\quad", "\\displaystyle")
 _AFTER_SIDE = " \t\n\r\f\v$*_`'\""
 _SIDE_COMMANDS = ("frac", "sqrt", "times", "cdot", "div", "left", "right", "pi")
