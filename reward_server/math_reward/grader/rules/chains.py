@@ -56,7 +56,8 @@ _LEFT = re.compile(
 )
 # What a text must end with if _LINK or _LEFT is to match: to see that it does not is much quicker than to search.
 _DRESSED = " \t\n\r\f\v$*_`'\"“([&,;\\"
-_LINKS = (*r"= ≈ \approx \simeq \doteq is are equals makes 等于 是 为".split(), "equal to", "same as")
+_VERBS = ("is", "are", "equals", "makes", "equal to", "same as", "等于", "是", "为")
+_LINKS = ("=", "≈", "\\approx", "\\simeq", "\\doteq", *_VERBS)
 _DRESS_COMMANDS = ("\\left", "\\quad", "\\displaystyle")
 _AFTER_SIDE = " \t\n\r\f\v$*_`'\""
 _SIDE_COMMANDS = ("frac", "sqrt", "times", "cdot", "div", "left", "right", "pi")
@@ -128,8 +129,8 @@ def _link_at_end(text: str) -> re.Match[str] | None:
 
 def _left_of(text: str, *, is_verb: bool) -> tuple[int, _Side] | None:
     """Where the side before a sign begins, and its number; None if it is not a number, or only a part of a side."""
-    side = text.rstrip(_AFTER_SIDE)
-    match = None if side[-1:].isalpha() and not side.endswith(_SIDE_COMMANDS) else _LEFT.search(text)
+    bare = text.rstrip(_AFTER_SIDE)
+    match = None if bare[-1:].isalpha() and not bare.endswith(_SIDE_COMMANDS) else _LEFT.search(text)
     while match is not None:
         joint = match["joint"] or ""
         in_a_list = joint and _IN_A_LIST.search(text, 0, match.start()) is not None
