@@ -1,13 +1,13 @@
-r"""Looks for false accepts among all answers that are known: mutants of references, and every answer for every reference.
+r"""Looks for false accepts among all answers that are known: mutants of references, and answers to other references.
 
     python tests/benchmarks/known_answers.py mutants [--pairs 100000] [--seed 1] [--show 40]
     python tests/benchmarks/known_answers.py crossed [--pairs 500000] [--seed 1] [--show 40]
 
 A mutant is a reference in which one thing is changed (``generated/known.py``); the cross product has the known answers
 with the references of others, all of them or ``--pairs`` that are drawn. Each answer stands in a box. What is paid has
-to be shown to be equal: by labelled rows that connect the two, by a calculation of its own (``generated/independent.py``)
-or by a person (``generated/judged.jsonl``, with a reason). The rest is printed with the rule that decided; the last
-line says how many they are. Exit code 0 where there is none, else 1.
+to be shown to be equal: by labelled rows that connect the two, by a calculation of its own (``generated/independent.py``) or by a
+person (``generated/judged.jsonl``). The rest is printed with the rule that decided; the last line says how many they
+are. Exit code 0 where there is none, else 1.
 """
 
 from __future__ import annotations

@@ -61,7 +61,8 @@ def _rows() -> Iterator[tuple[str, str, bool]]:
             if reference is None:
                 continue
             reference = str(reference).rpartition("####")[2].strip()
-            completion = row.get("completion") or rf"\boxed{{{row['answer'] if 'reference' in row else reference}}}"
+            answer = row["answer"] if "reference" in row and "completion" not in row else reference
+            completion = row.get("completion") or rf"\boxed{{{answer}}}"
             label = row.get("label", row.get("expected", row.get("verdict", "correct") == "correct"))
             yield reference, str(completion), bool(label) and not row.get("missed")
 
@@ -99,10 +100,14 @@ _RELATIONS = {
 }  # fmt: skip
 _BRACKETS = {"(": "[", "[": "(", ")": "]", "]": ")", r"\{": "(", r"\}": ")", "|": "("}
 _UNITS = {
-    "cm": "m", "km": "m", "m": "cm", "kg": "g", "g": "kg", "s": "h", "h": "min", "hours": "minutes", "minutes": "seconds",
-    "meters": "feet", "feet": "inches", "inches": "feet", "dollars": "cents", "cents": "dollars", "days": "weeks",
+    "cm": "m", "km": "m", "m": "cm", "kg": "g", "g": "kg", "s": "h", "h": "min", "hours": "minutes", "minutes": "seconds", "meters": "feet", "feet": "inches", "inches": "feet", "dollars": "cents", "cents": "dollars", "days": "weeks",
     "years": "months", "mathbb": "mathbf", "units": "square", "AM": "PM", "PM": "AM", "percent": "permille",
 }  # fmt: skip
+
+_RANGES = [
+    r", k\in\mathbb{Z}", r", n\in\mathbb{N}", r" \pmod 7", ", x>0", r" \text{ for all } n", r", n\ge 2",
+    r", k\in\mathbb{R}", r" \cup \{1\}", r" \text{ for } x \ne 1", ", 0",
+]  # fmt: skip
 
 Mutation = Callable[[list[str], random.Random], list[str] | None]
 
@@ -190,9 +195,7 @@ MUTATIONS: dict[str, Mutation] = {
     "letter renamed": _renamed,
     "exponent moved": _moved_exponent,
     "part dropped": _without_a_part,
-    "range": lambda tokens, source: [*tokens, source.choice(
-        [r", k\in\mathbb{Z}", r", n\in\mathbb{N}", r" \pmod 7", ", x>0", r" \text{ for all } n", r", n\ge 2", r", k\in\mathbb{R}"]
-    )],
+    "range": lambda tokens, source: [*tokens, source.choice(_RANGES)],
 }  # fmt: skip
 
 

@@ -33,7 +33,8 @@ def wording(normal: str) -> Wording | None:
     between: list[str] = [""]
     position = 0
     for match in _WORD.finditer(_COMMAND.sub(lambda m: "\0" * len(m[0]), text)):
-        between[-1] = _bare(text[position : match.start()])
+        before = text[position : match.start()]
+        between[-1] = before if before.endswith("!") else _bare(before)  # !A is not A.
         words.append(match[0].lower())
         between.append("")
         position = match.end()
