@@ -4,6 +4,9 @@ The known ones are those of the tests (golden verdicts, own rows, unpaid answers
 checkout, the labelled rows and the benchmarks of ``shared/data``.
 """
 
+# Tables of notations are lists of texts.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import gzip
@@ -29,11 +32,11 @@ class Known(NamedTuple):
     """Texts that rows labelled as right connect have the same number."""
 
 
-def known() -> Known:
+def known(shared: Path = SHARED) -> Known:
     references: set[str] = set()
     answers: set[str] = set()
     same: list[tuple[str, str]] = []
-    for reference, completion, label in _rows():
+    for reference, completion, label in _rows(shared):
         if len(reference) > MAX_CHARACTERS:
             continue
         references.add(reference)
@@ -46,9 +49,9 @@ def known() -> Known:
     return Known(sorted(references), sorted(answers | references), _classes(same))
 
 
-def _rows() -> Iterator[tuple[str, str, bool]]:
+def _rows(shared: Path) -> Iterator[tuple[str, str, bool]]:
     """A reference, a completion and whether the reference is its answer."""
-    for path in [*sorted(TESTS.glob("*.jsonl")), *sorted(SHARED.glob("*.jsonl"))]:
+    for path in [*sorted(TESTS.glob("*.jsonl")), *sorted(shared.glob("*.jsonl"))]:
         for row in _lines(path):
             if "references" in row:
                 pairs = row.get("right", [])
