@@ -62,7 +62,8 @@ def _constant(source: random.Random) -> tuple[str, iv.mpf, Fraction | None]:
             value,
         )
     text, known = source.choice([
-        (rf"\sqrt{{{n}}}", iv.sqrt(iv.mpf(n))), (r"\pi", iv.pi), (rf"\ln {n}", iv.log(iv.mpf(n))), (r"\pi^2", iv.pi**2),
+        (rf"\sqrt{{{n}}}", iv.sqrt(iv.mpf(n))), (r"\pi", iv.pi), (rf"\ln {n}", iv.log(iv.mpf(n))),
+        (r"\pi^2", iv.pi**2),
         (rf"\frac{{\pi}}{{{below}}}", iv.pi / below), (rf"e^{{{n}}}", iv.exp(iv.mpf(n))),
     ])  # fmt: skip
     return text, known, None
