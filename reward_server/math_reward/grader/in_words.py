@@ -21,7 +21,7 @@ from math_reward.grader.notation.texts import wording
 from math_reward.grader.reading import Answer, Reference
 from math_reward.grader.rules import RULES
 from math_reward.grader.rules.comparison import Comparison
-from math_reward.grader.rules.known_words import is_known
+from math_reward.grader.rules.known_words import is_open
 from math_reward.grader.rules.labels import Contradiction
 from math_reward.grader.verdict import Options
 
@@ -67,4 +67,4 @@ def _stands_among_words(reference: Reference, answer: Answer) -> bool:
 
 
 def _in_words(tree: Node) -> bool:
-    return any(isinstance(node, Text) and not is_known(node) for node in walk(tree))
+    return any(map(is_open, walk(tree)))

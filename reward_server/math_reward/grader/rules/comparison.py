@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from math_reward.grader.mathematics.matrices import calculated
-from math_reward.grader.notation.syntax import Node, Text
-from math_reward.grader.rules.known_words import is_known
+from math_reward.grader.notation.syntax import Node
+from math_reward.grader.rules.known_words import is_open
 from math_reward.grader.verdict import Options, Stage
 
 _ORDER = (Stage.STRING, Stage.EXACT, Stage.STRUCTURE, Stage.NUMERIC, Stage.SYMPY)
@@ -84,9 +84,7 @@ class Comparison:
         if reference == answer:
             self.reached(Stage.STRUCTURE)
             return True
-        if self._words_may_agree and any(
-            isinstance(side, Text) and not is_known(side) for side in (reference, answer)
-        ):
+        if self._words_may_agree and (is_open(reference) or is_open(answer)):
             return True
         reference, answer = calculated(reference), calculated(answer)
         for rule in self._rules:

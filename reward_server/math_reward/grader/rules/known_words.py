@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from math_reward.grader.notation.syntax import Text
+from math_reward.grader.notation.syntax import Node, Symbol, Text
 from math_reward.grader.notation.texts import wording
 
 _KNOWN = frozenset(["yes", "no", "true", "false", "odd", "even", "undefined"])
 
 
-def is_known(node: Text) -> bool:
-    """Whether it is yes, no, true, false, odd, even or "undefined", or no word at all, such as a sign."""
-    return node.text in _KNOWN or wording(node.text) is None
+def is_open(node: Node) -> bool:
+    """Whether it is a word other than yes, no, true, false, odd, even and "undefined". One Chinese sign is a word."""
+    if isinstance(node, Symbol):
+        return "\u3400" <= node.name[0] <= "\u9fff"
+    return isinstance(node, Text) and node.text not in _KNOWN and wording(node.text) is not None
