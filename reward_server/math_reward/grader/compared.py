@@ -45,7 +45,7 @@ _ABOUT_THE_LETTER = re.compile(
     r"|\b(?:is|was|not|no|never|wrong|incorrect|false|unlikely|maybe|perhaps|guess)\b"
 )
 # An answer without one of these leaves no operation undone, so its tree need not be searched.
-_OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d")
+_OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d", re.IGNORECASE)
 # The segment AB, or "not A and B".
 _SEGMENT = re.compile(r"\\overline ?\{ ?[A-Z] ?[A-Z] ?\}")
 MAX_POINTS = 4

@@ -24,8 +24,8 @@ from math_reward.grader.notation.syntax import (
     Symbol,
 )
 from math_reward.grader.notation.tokenise import Token
-from math_reward.grader.words.functions import SPELLED
-from math_reward.grader.words.units import PLAIN_UNITS, is_unit
+from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES
+from math_reward.grader.words.units import CERTAIN_SYMBOLS, PLAIN_UNITS, is_unit
 from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, GREEK, RELATIONS, SET_OPERATIONS
 
 _VARIANTS = {"hat", "bar", "vec", "tilde", "overrightarrow", "overleftarrow", "widehat", "overline", "dot", "ddot"}
@@ -278,13 +278,18 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
                 return self.peek().kind in ("(", "_", "\\{")  # 120 min
             if value in _NO_LETTERS:
                 return len(value) == 2 and self.multiplies_letters()
+            if value in CERTAIN_SYMBOLS and self.before().kind == "number":
+                return False
             if value.lower() in PLAIN_UNITS:
                 return self._multiplies_a_force(value)
+            calls = value in SPELLED or value in SYMPY_NAMES
+            if calls and self.peek().kind == "(" and not self.peek().spaced:
+                return True
             return value in GREEK or len(value) <= 3 or function_prefix(value) is not None
         if kind == "text":
             # A letter in another font may be a variable; with a space, or after a number, one of these is a unit.
             value = token.value.strip()
-            if self.before().kind == "number" and token.value in _UNIT_LETTERS:
+            if self.before().kind == "number" and (token.value in _UNIT_LETTERS or value in ("min", "sec")):
                 return False
             if token.value in SPELLED or value in ("i", "e", "pi"):
                 return True

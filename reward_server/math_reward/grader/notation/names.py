@@ -14,7 +14,7 @@ from math_reward.grader.words.vocabulary import CONSTANTS, GREEK
 
 _NAMED_FUNCTIONS = {"\\zeta": "zeta", "\\Gamma": "gamma"}
 _SHORT_GREEK = ("mu", "nu")
-"""Letters of Greek that may be two of Latin: one only beside a ``*``, which also divides ``m*u``."""
+"""Letters of Greek that may be two of Latin: one only where the answer has a ``*``, which also divides ``m*u``."""
 SHORT_WORDS = frozenset(
     [
         "yes", "no", "odd", "all", "any", "one", "two", "six", "ten", "the", "of", "is", "it", "to", "by",
@@ -49,7 +49,7 @@ class NameParser(Grammar):
                 return self._sympy_call(value)
             except NotMathematics:
                 self.reset(start)
-        if value in GREEK or (value in _SHORT_GREEK and "*" in (self.top.kind, self.before(2).kind)):
+        if value in GREEK or (value in _SHORT_GREEK and self.has("*")):
             return self._symbol("\\" + value)
         prefix = function_prefix(value)
         if prefix:
@@ -71,6 +71,9 @@ class NameParser(Grammar):
                 return chosen
         if self.top.kind == "_":
             self.advance()
+            if name == "k" and self.top.kind == "word" and self.top.value.startswith("B") and len(self.top.value) > 1:
+                token = self.advance()  # k_BT
+                self.replace(Token("word", "B", False), Token("word", token.value[1:], False))
             return Symbol(f"{name}_{self._index()}")
         if name in _NAMED_FUNCTIONS and self.top.kind == "(":
             return Call(_NAMED_FUNCTIONS[name], self._items())

@@ -102,6 +102,8 @@ _CASES = re.compile(
 )
 # ]a, b[ leaves both ends out.
 _OPEN_ENDS = re.compile(r"([\[\]])([^\[\](),;]{1,60})([,;])([^\[\](),;]{1,60})([\[\]])")
+# (-inf, 2) U (3, inf)
+_UNION = re.compile(r"([(\[][^()\[\]]{1,60},[^()\[\]]{1,60}[)\]]) ?U ?(?=[(\[][^()\[\]]{1,60},)")
 _UNIT_VECTOR = re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?([ijk])(?: ?\})?(?![a-zA-Z])")
 # \\mathbf{i} alone may be the imaginary unit.
 _NOT_I_ALONE = re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?[jk](?![a-zA-Z])")
@@ -183,7 +185,7 @@ _DELIMITED = (
 _INNER_MATHS = re.compile(r"(?<!\\)\$|\\[()]")
 _WHITE = re.compile(r"\s+")
 
-_PLAIN = re.compile(r"(?!\s*\*\*)[0-9a-zA-Z+*/=()\-., ]*")
+_PLAIN = re.compile(r"(?!\s*\*\*)(?!.*\)\s*U)[0-9a-zA-Z+*/=()\-., ]*")
 
 
 def normalise(text: str) -> str:
@@ -208,6 +210,10 @@ def normalise(text: str) -> str:
         text = _REPEATED_BACKSLASH.sub(r"\\", text)
     if "<su" in text:
         text = _HTML_POWER.sub(lambda m: ("^" if m[1] == "p" else "_") + "{" + m[2] + "}", text)
+    if "U" in text:
+        text = _UNION.sub(r"\1 \\cup ", text)
+    if text[:1] == "<" and text[-1:] == ">" and "," in text:
+        text = rf"\langle {text[1:-1]} \rangle"
     if "[" in text or "]" in text:
         text = _OPEN_ENDS.sub(_with_round_brackets, text)
     if "\\" in text:
