@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
 from math_reward.grader.mathematics.propositions import equivalent, proposition
 from math_reward.grader.mathematics.undone import in_lowest_terms, undone
 from math_reward.grader.notation.calendar_dates import date, same_date
-from math_reward.grader.notation.declarations import compatible, declared
+from math_reward.grader.notation.declarations import WHOLE_NUMBERS, Domain, compatible, declared
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.names import SHORT_WORDS
 from math_reward.grader.notation.normalise import compact
@@ -21,6 +22,7 @@ from math_reward.grader.notation.syntax import (
     Product,
     Symbol,
     Text,
+    substituted,
     symbols,
 )
 from math_reward.grader.notation.texts import wording
@@ -142,7 +144,7 @@ def _by_trees(reference: Reference, answer: Answer, comparison: Comparison, para
         return _graded(reference, answer, Verdict.WRONG, Stage.STRUCTURE, detail)
     verdict, detail = Verdict.WRONG, ""
     if (
-        comparison.same(expected, tree)
+        comparison.same(*_with_whole_numbers(ranges, expected, tree))
         or _is_choice(comparison, reference, answer)
         or same_family(
             comparison,
@@ -174,6 +176,12 @@ def _same_words(comparison: Comparison, reference: Reference, answer: Answer) ->
         )
     except (NotMathematics, TooComplex, Undefined, Contradiction):
         return False
+
+
+def _with_whole_numbers(ranges: Mapping[str, Domain], *sides: Node) -> list[Node]:
+    """The sides with names that count for the letters that the reference declares whole: (-1)^x has a value then."""
+    whole = {name: Symbol(f"integer {name}") for name, domain in ranges.items() if domain in WHOLE_NUMBERS}
+    return [substituted(side, whole) if whole else side for side in sides]
 
 
 def _as_one_word(answer: str, expected: str) -> bool | None:

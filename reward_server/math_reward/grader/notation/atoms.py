@@ -289,7 +289,8 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
         if kind == "text":
             # A letter in another font may be a variable; with a space, or after a number, one of these is a unit.
             value = token.value.strip()
-            if self.before().kind == "number" and (token.value in _UNIT_LETTERS or value in ("min", "sec")):
+            is_unit_word = value in ("min", "sec") and self.peek().kind != "("
+            if self.before().kind == "number" and (token.value in _UNIT_LETTERS or is_unit_word):
                 return False
             if token.value in SPELLED or value in ("i", "e", "pi"):
                 return True

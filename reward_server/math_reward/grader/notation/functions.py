@@ -60,7 +60,7 @@ def _with_bound(name: str, body: Node, bound: Node, limit: Node | None = None, *
     """``Sum(k, (k, 1, 3))``, ``Integral(x, x)``, ``Derivative(y, x)`` and ``Limit(1/x, x, oo)``."""
     variable, *ends = bound.items if isinstance(bound, Bracketed) else (bound,)
     if name == "derivative":
-        return Call(name, (body, variable, *ends))
+        return Product((Call("derivative by", (variable, *ends)), body))
     if name == "lim" and limit is not None:
         return BigOperator(name, Relation(("to",), (variable, limit)), None, body)
     low, high = ends if len(ends) == 2 else (None, None)

@@ -97,7 +97,7 @@ _TABLE = {
     "watthour": Unit("", "3600 joule"),
     "kilowatthour": Unit("", "3600000 joule"),
     "megawatthour": Unit("", "3600000000 joule"),
-    "bar": Unit("bars", "Mg cm^-1 s^-2", "bar"),
+    "bar": Unit("", "Mg cm^-1 s^-2", "bar"),
     "atmosphere": Unit("", "101325 pascal"),
     "celsius": Unit("", OWN),
     "fahrenheit": Unit("", OWN),
@@ -116,26 +116,10 @@ r"""Words that are units even without ``\text``, where letters such as m, s and 
 
 CERTAIN_SYMBOLS = frozenset(
     [
-        "Hz",
-        "kHz",
-        "MHz",
-        "GHz",
-        "THz",
-        "kPa",
-        "MPa",
-        "GPa",
-        "hPa",
-        "kJ",
-        "kN",
-        "kW",
-        "kWh",
-        "keV",
-        "MeV",
-        "GeV",
+        "Hz", "kHz", "MHz", "GHz", "THz", "kPa", "MPa", "GPa", "hPa", "kJ", "kN", "kW", "kWh", "keV", "MeV", "GeV",
         "mL",
-        "dB",
     ]
-)
+)  # fmt: skip
 """Symbols that are units after a number even without ``\\text``: nobody multiplies H by z."""
 
 
