@@ -20,6 +20,7 @@ from math_reward.grader.notation.syntax import (
     Node,
     Number,
     Product,
+    Relation,
     Symbol,
     Text,
     substituted,
@@ -39,7 +40,7 @@ _GROUPED = re.compile(r"\d,\d{3}(?!\d)")
 _GROUP_FROM_ZERO = re.compile(r",0\d\d")
 _PLAIN_LIST = re.compile(r"-?[\d.]+(?: ?, ?-?[\d.]+)+")
 _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
-_CHOICE = re.compile(r"(?:\\(?:text|math)\w*\s?\{)?\s?(?:\(([A-J])\)|([A-J])\s?[.):])[}\s]{1,4}(\S.*)")
+_CHOICE = re.compile(r"(?:\\(?:text|math)\w*\s?\{)?\s?(?:\(\s?([A-J])\s?\)|([A-J])\s?[.):])[}\s]{1,4}(\S.*)")
 # What follows the letter is what the choice says: no other letter, and nothing about the letter.
 _ANOTHER_CHOICE = re.compile(r"\bor\b|\([A-J]\)")
 _ABOUT_THE_LETTER = re.compile(
@@ -232,6 +233,9 @@ def _same_named_value(comparison: Comparison, expected: Node, tree: Node) -> boo
         name, point = tree.factors
         is_point = isinstance(name, Symbol) and name.name.isupper() and type(point) is Bracketed
         return is_point and not symbols(expected) and comparison.same_value(expected, point)
+    if symbols(expected) and isinstance(tree, Relation) and not isinstance(expected, Relation):
+        # (x + 1)^2 = x^2 + 2x + 1
+        return set(tree.operators) == {"="} and all(comparison.same_value(expected, side) for side in tree.operands)
     value = value_of_expression(comparison, expected, tree)
     return value is not None and comparison.same_value(expected, value)
 

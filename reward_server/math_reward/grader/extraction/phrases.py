@@ -18,7 +18,7 @@ class Phrase(NamedTuple):
 
 
 # A verb or a colon must follow the noun.
-_IS = r"(?:is|are|:|：|=|would\ be|must\ be|should\ be)"
+_IS = r"(?:is|are|:|：|=|(?:would|must|should)(?:\ then)?\ be)"
 PHRASES = (
     Phrase(
         "English", "answer solution result option choice",

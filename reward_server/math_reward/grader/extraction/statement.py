@@ -111,7 +111,7 @@ _TRUTH = re.compile(
 _CHOICE_AND_VALUE = re.compile(r"\(?[A-J]\) ?(?:[^A-Za-z]{1,60}|\$[^$]{1,60}\$)")
 _CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if)\s?$", re.IGNORECASE)
 _MATHEMATICS = frozenset(
-    [*SPELLED, *SYMPY_NAMES, *GREEK, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "mu", "nu"]
+    {*SPELLED, *SYMPY_NAMES, *GREEK, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "mu", "nu"} - {"mod"}
 )
 
 

@@ -66,6 +66,13 @@ def _left(tokens: list[_Token], low: int) -> int:
             low = place
         elif kind == "operator":
             before = _skip(tokens, place - 1, -1)
+            number = _skip(tokens, before - 1, -1)
+            if (
+                tokens[place].end == tokens[low].start
+                and _kind(tokens, before) == "word"
+                and _kind(tokens, number) == "number"
+            ):
+                return number  # 16 cm^2
             if _kind(tokens, before) not in _OPERANDS:
                 # A sign; it is the number's own.
                 return place if tokens[place].end == tokens[low].start else low

@@ -6,7 +6,7 @@ from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.notation.functions import FunctionParser, as_derivative
 from math_reward.grader.notation.groups import GroupParser
 from math_reward.grader.notation.literals import negated, number_literal
-from math_reward.grader.notation.names import NameParser, function_prefix
+from math_reward.grader.notation.names import NameParser, function_prefix, function_suffix
 from math_reward.grader.notation.numbers import ORDINALS, NumberParser
 from math_reward.grader.notation.stream import END, MAX_NESTING
 from math_reward.grader.notation.syntax import (
@@ -282,7 +282,7 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
                 return False
             if value.lower() in PLAIN_UNITS:
                 return self._multiplies_a_force(value)
-            calls = value in SPELLED or value in SYMPY_NAMES
+            calls = value in SPELLED or value in SYMPY_NAMES or function_suffix(value) is not None
             if calls and self.peek().kind == "(" and not self.peek().spaced:
                 return True
             return value in GREEK or len(value) <= 3 or function_prefix(value) is not None

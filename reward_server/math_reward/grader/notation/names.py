@@ -55,6 +55,10 @@ class NameParser(Grammar):
         if prefix:
             self.replace(Token("word", prefix, token.spaced), Token("word", value[len(prefix) :], False))
             return self._word()
+        if (suffix := function_suffix(value)) and self.top.kind == "(":  # xsin(x)
+            parts = [*value.removesuffix(suffix), suffix]
+            self.replace(*[Token("word", part, token.spaced and not index) for index, part in enumerate(parts)])
+            return self._word()
         is_word = value in SHORT_WORDS or (value.lower() in SHORT_WORDS and not value.isupper())
         if len(value) > 3 or (is_word and not (len(value) == 2 and self.multiplies_letters(1))):
             raise NotMathematics(f"{value!r} is a word")
@@ -169,6 +173,11 @@ class NameParser(Grammar):
             if plain and (self.at_separator() or self.at_closing() or self.is_word("or")):
                 return spoken(plain)
         raise NotMathematics(f"the words {value!r} stand where a number or a variable should")
+
+
+def function_suffix(word: str) -> str | None:
+    """The ``sin`` of ``xsin``."""
+    return next((name for name in _SPLITTABLE if word.endswith(name) and len(word) - len(name) in (1, 2)), None)
 
 
 def function_prefix(word: str) -> str | None:

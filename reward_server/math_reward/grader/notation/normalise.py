@@ -104,6 +104,10 @@ _CASES = re.compile(
 _OPEN_ENDS = re.compile(r"([\[\]])([^\[\](),;]{1,60})([,;])([^\[\](),;]{1,60})([\[\]])")
 # (-inf, 2) U (3, inf)
 _UNION = re.compile(r"([(\[][^()\[\]]{1,60},[^()\[\]]{1,60}[)\]]) ?U ?(?=[(\[][^()\[\]]{1,60},)")
+# log10(x), as code has it
+_LOG_OF_BASE = re.compile(r"(?<![a-zA-Z\\])log(2|10)\(")
+# 5C2
+_CHOSEN = re.compile(r"(?<![\w.{}])(\d{1,3})([CP])(\d{1,3})(?![\w.^}])")
 _UNIT_VECTOR = re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?([ijk])(?: ?\})?(?![a-zA-Z])")
 # \\mathbf{i} alone may be the imaginary unit.
 _NOT_I_ALONE = re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?[jk](?![a-zA-Z])")
@@ -166,7 +170,7 @@ _COMMANDS = {
 _COMMAND = re.compile(r"\\([a-zA-Z]+)")
 _SYMBOL_COMMANDS = {"<", ">", "{", "}", "[", "]", ":", "|", ",", "i", "j", "€", "£"}
 
-_COLOURED = re.compile(r"\\(?:text)?color ?\{[a-zA-Z]{1,20}\} ?\{([^{}]*)\}")
+_COLOURED = re.compile(r"\\(?:text)?color ?\{[a-zA-Z]{1,20}\} ?\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
 _COLOUR = re.compile(r"\\color ?\{[a-zA-Z]{1,20}\}")
 # All of an answer in one font: \text{42 apples}. Words alone are left to `parse.py`.
 _ALL_IN_TEXT = re.compile(
@@ -200,6 +204,10 @@ def normalise(text: str) -> str:
         text = _OUT_OF.sub(r"\\frac{\1}{\2}", text)
     if "=" in text:
         text = _PLAIN_INDEX.sub(r"\1_\2", text.removeprefix("="))
+    if "log" in text:
+        text = _LOG_OF_BASE.sub(r"\\log_{\1}(", text)
+    if "C" in text or "P" in text:
+        text = _CHOSEN.sub(r"\2(\1,\3)", text)
     if _PLAIN.fullmatch(text):
         return _trimmed(text)
     text = _trimmed(_DECODED.sub(lambda match: _DECODED_TO[match[0]], text))
@@ -230,7 +238,7 @@ def normalise(text: str) -> str:
         text = _COMMAND.sub(_command, text)
         text = _COLOURED.sub(r"{\1}", text)
         text = _COLOUR.sub("", text)
-        if (all_of_it := _ALL_IN_TEXT.fullmatch(text.strip())) is not None:
+        if (all_of_it := _ALL_IN_TEXT.fullmatch(_trimmed(text.rstrip("\\ ")))) is not None:
             text = all_of_it[1]
         text = _APPROXIMATELY.sub("", text)
     elif "~" in text:

@@ -253,7 +253,7 @@ class Parser(MeasureParser, SumParser, AtomParser):
             said.append(self.advance().value)
             if label["end"]:
                 break
-        if len(said) == 1 and label and not label["end"] and self.top.kind == "(" and not self.top.spaced:
+        if len(said) == 1 and label and not label["end"] and self.top.kind == "(":
             try:
                 said = [f"{said[0].strip()}({self._raw_brackets()})"]  # \operatorname{Var}(X) = 5
             except NotMathematics:

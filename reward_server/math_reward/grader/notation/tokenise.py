@@ -41,6 +41,7 @@ _TOKEN = re.compile(
 )
 _THOUSANDS = re.compile(r"(?!0)\d{1,3}(?:,\d{3})+(?!\d|,\d)(?:\.\d+)?")
 
+_FORMULA_INSIDE = re.compile(r"\\(?:frac|sqrt|pi|infty|times|cdot|circ|pm)(?![a-zA-Z])")
 _HEXADECIMAL = re.compile(r"\s*[0-9A-F]{2,}\s*")
 _JOINT = re.compile(r"\s*([^\s,][^,]{0,80}?)\s+(and|or)\s*$")
 # Numbers and signs; a comma, a full stop or brackets with nothing in them are layout.
@@ -106,6 +107,9 @@ def tokenise(text: str, *, thousands: bool = True) -> list[Token]:
                 text.startswith("_", position) and _HEXADECIMAL.fullmatch(value)  # \text{2A}_{16}
             ):
                 tokens += tokenise(value.strip())
+                continue
+            if _FORMULA_INSIDE.search(value):  # \mathbf{\frac{1}{2}}
+                tokens += tokenise(value.strip(), thousands=thousands)
                 continue
             if joint := _JOINT.match(value):  # \text{ goats and }
                 tokens += [Token("text", part, spaced) for part in joint.groups() if part]

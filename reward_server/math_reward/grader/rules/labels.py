@@ -213,6 +213,8 @@ def clash(reference: Node, answer: Node) -> bool:
         return True
     if name == other:
         return False
+    if name.endswith("^-1") != other.endswith("^-1"):
+        return True  # f and its inverse
     if isinstance(reference, Call) and {name, other} - _FUNCTION_LETTERS:
         return "(" in name and "(" in other  # P(A|B) and P(B|A)
     index, other_index = name.partition("_")[2], other.partition("_")[2]
