@@ -307,13 +307,15 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
         return kind in ("(", "[", "{", "\\{", "begin")
 
     def _multiplies_a_force(self, unit: str) -> bool:
-        r"""Whether the "mg" of ``\mu mg`` and ``2mg\sin\theta`` is m times g, and no unit."""
+        r"""Whether the "mg" of ``\mu mg``, ``2mg + kx`` and ``2mg\sin\theta`` is m times g, and no unit."""
         before, after = self.before(), self.peek()
         if len(unit) != 2 or not unit.islower():
             return False
         is_letter = before.kind == "command" and before.value in GREEK | {"mu", "nu"}
         calls = after.kind == "command" and after.value in SPELLED
-        return is_letter or calls or (unit == "mg" and after.kind == "(" and not after.spaced)
+        return (
+            is_letter or calls or after.kind in ("+", "-") or (unit == "mg" and after.kind == "(" and not after.spaced)
+        )
 
     def _opens_membership(self) -> bool:
         r"""True before ``(k \in \mathbb{Z})``."""

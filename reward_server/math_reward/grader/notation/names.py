@@ -14,7 +14,7 @@ from math_reward.grader.words.vocabulary import CONSTANTS, GREEK
 
 _NAMED_FUNCTIONS = {"\\zeta": "zeta", "\\Gamma": "gamma"}
 _SHORT_GREEK = ("mu", "nu")
-"""Letters of Greek that may be two of Latin: one only where the answer has a ``*``, which also divides ``m*u``."""
+"""Letters of Greek that may be two of Latin: one only alone in brackets, or beside a ``*``, which divides ``m*u``."""
 SHORT_WORDS = frozenset(
     [
         "yes", "no", "odd", "all", "any", "one", "two", "six", "ten", "the", "of", "is", "it", "to", "by",
@@ -49,7 +49,8 @@ class NameParser(Grammar):
                 return self._sympy_call(value)
             except NotMathematics:
                 self.reset(start)
-        if value in GREEK or (value in _SHORT_GREEK and self.has("*")):
+        alone = self.before(2).kind == "(" and self.top.kind == ")"
+        if value in GREEK or (value in _SHORT_GREEK and (alone or self.has("*"))):
             return self._symbol("\\" + value)
         prefix = function_prefix(value)
         if prefix:
