@@ -23,6 +23,9 @@ from math_reward.grader.words.functions import known
 _COUNTS = re.compile("[a-dh-sA-Z]|integer ")
 """The letters that count: (-1)^n has only whole n, (-1)^x may have any x."""
 
+_OF_COMPLEX = frozenset(["conj", "overline", "bar", "re", "im"])
+"""With these a variable is complex: the conjugate of z is not z."""
+
 DIGITS = 100
 """Enough unless a number on the way is above 10^20 or below 10^-20; then as many more digits as it needs."""
 
@@ -76,9 +79,23 @@ def same_function(left: Node, right: Node) -> bool | None:
         return None
     if not all(_same(left, right, *at, to_many_digits=index < 2) for index, at in enumerate(points)):
         return False
+    if any(isinstance(part, Call) and part.function in _OF_COMPLEX for side in (left, right) for part in walk(side)):
+        if not all(_same_if_defined(left, right, point) for point in _at(names, _complex_points(len(names)))):
+            return False
     if not whole_numbers:
         return all(_same_there(left, right, point) for point in corners.points(left, right, names))
     return _same_further_on(left, right, [point for point, _ in points], names)
+
+
+def _same_if_defined(left: Node, right: Node, point: Mapping[str, Any]) -> bool:
+    """Like ``_same``, and true where ``left`` has no value."""
+    try:
+        evaluate(left, point)
+    except Undefined:
+        return True
+    except OverflowError:
+        pass
+    return _same(left, right, point)
 
 
 def _same_further_on(left: Node, right: Node, points: list[dict[str, float]], names: Sequence[str]) -> bool:

@@ -5,16 +5,19 @@ from __future__ import annotations
 from math_reward.grader.mathematics.linear import first_degree
 from math_reward.grader.notation.syntax import (
     EXPRESSIONS,
+    ZERO,
     Bracketed,
     Call,
     Collection,
     Constant,
     Node,
     Number,
+    Power,
     Product,
     Quotient,
     Ratio,
     Relation,
+    Sum,
     Symbol,
     Text,
     substituted,
@@ -99,7 +102,8 @@ def _constant_as_label(operands: list[Node]) -> Symbol | None:
 
 def value_of_expression(comparison: Comparison, reference: Node, answer: Node) -> Node | None:
     """The 10 of ``m + n = 10``, where the reference is a value: the left side says of what. None if it is no such
-    equation, or one that is left to be solved: of first degree in its only variable, as ``2x = 10``.
+    equation, or one that is left to be solved: of first degree in its only variable, as ``2x = 10``, or of the form
+    ``x^2 - 5x + 6 = 0``.
     """
     if not isinstance(answer, Relation) or symbols(reference) or isinstance(reference, (Relation, Text)):
         return None
@@ -109,8 +113,10 @@ def value_of_expression(comparison: Comparison, reference: Node, answer: Node) -
     names = symbols(named)
     if not names or symbols(values[-1]):
         return None
-    if len(names) == 1 and isinstance(named, EXPRESSIONS) and first_degree(named, *names) is not None:
-        return None
+    if len(names) == 1 and isinstance(named, EXPRESSIONS):
+        is_polynomial = isinstance(named, (Sum, Product, Power)) and not any(isinstance(p, Call) for p in walk(named))
+        if first_degree(named, *names) is not None or (is_polynomial and values[-1] == ZERO):
+            return None
     return _value_of_chain(comparison, values, list(answer.operators[1:]), named)
 
 
