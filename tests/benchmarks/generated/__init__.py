@@ -78,6 +78,9 @@ KINDS: dict[str, Kind] = {
     "SymPy's names": Kind(readings.sympy_name, same_tree, readings.write_sympy, readings.change_sympy),
     "Greek in ASCII": Kind(readings.greek, same_tree, readings.write_greek, readings.change_greek),
     "thousands in a fraction": Kind(lambda s: s.randint(1_000, 99_999), same_tree, readings.write_thousands, change_number),
+    "chain of equations": Kind(readings.chain, readings.chain_value, readings.write_chain, readings.change_chain),
+    "conjugates": Kind(lambda s: (s.randint(1, 9), s.choice([-3, -2, -1, 1, 2, 3])), same_tree, readings.write_conjugates, change_pair),
+    "power of -1": Kind(readings.signs_by_letter, readings.sign_value, readings.write_signs_by_letter, readings.change_signs_by_letter),
     "signs of Unicode": Kind(lambda s: (s.randint(2, 9), s.randint(1, 9)), same_tree, readings.write_signs, readings.change_signs),
 }  # fmt: skip
 
@@ -85,7 +88,7 @@ KINDS: dict[str, Kind] = {
 REFERENCE_FIRST = frozenset(
     [
         "sum", "system", "derivative", "antiderivative", "general solution", "formula", "whole numbers", "SymPy's names",
-        "expression and its value", "words around a value", "choice", "factor before brackets", "labelled point",
+        "expression and its value", "words around a value", "choice", "factor before brackets", "chain of equations", "power of -1", "labelled point",
     ]
 )  # fmt: skip
 

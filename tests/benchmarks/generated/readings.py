@@ -228,3 +228,62 @@ def write_signs(tree: tuple[int, int]) -> list[str]:
 def change_signs(tree: tuple[int, int], source: random.Random) -> tuple[int, int]:
     a, b = tree
     return source.choice([(a + 1, b), (a, b + 1), (b + a, a)])
+
+
+def chain(source: random.Random) -> tuple[int, int, int]:
+    """The value, a part of it and an error in a step."""
+    n = source.randint(20, 900)
+    return n, source.randint(2, n - 2), 0
+
+
+def chain_value(tree: tuple[int, int, int]) -> Hashable:
+    n, _, error = tree
+    return n if error == 0 else ("false", n)
+
+
+def write_chain(tree: tuple[int, int, int]) -> list[str]:
+    n, part, error = tree
+    step = f"{part} + {n - part + error}"
+    return [
+        str(n), f"x = {step} = {n}", f"A = lw = {step} = {n}", f"f(2) = f(1) + {part} = {step} = {n}", rf"\text{{Area}} = ab + c = {step} = {n}",
+        f"m + n = {step} = {n}", f"P(A) + P(B) = xy = {step} = {n}",
+    ]  # fmt: skip
+
+
+def change_chain(tree: tuple[int, int, int], source: random.Random) -> tuple[int, int, int]:
+    n, part, error = tree
+    return source.choice([(n + 1, part, error), (n, part, source.choice([-1, 1, 10])), (n + 2, part, -2)])
+
+
+def write_conjugates(tree: tuple[int, int]) -> list[str]:
+    a, b = tree
+    return [
+        rf"{a}z + ({b})\overline{{z}}", rf"({b})\bar z + {a}z", rf"({a + b})\operatorname{{Re}}(z) + ({a - b})i\operatorname{{Im}}(z)",
+        rf"({a + b})\operatorname{{Re}}(z) + {a}i\operatorname{{Im}}(z) - ({b})i\operatorname{{Im}}(z)",
+    ]  # fmt: skip
+
+
+def signs_by_letter(source: random.Random) -> tuple[str, int, bool]:
+    return source.choice("nkmxyt"), source.randint(2, 9), True
+
+
+def sign_value(tree: tuple[str, int, bool]) -> Hashable:
+    """A power of -1 is a cosine where its letter counts, and only there."""
+    letter, a, _ = tree
+    return (letter, a) if letter in "nkm" else tree
+
+
+def write_signs_by_letter(tree: tuple[str, int, bool]) -> list[str]:
+    letter, a, as_power = tree
+    power = [f"{a}(-1)^{{{letter}}}", rf"{a} \cdot (-1)^{letter}", f"-{a}(-1)^{{{letter}+1}}"]
+    cosine = [rf"{a}\cos(\pi {letter})", rf"{a} \cos({letter}\pi)", rf"\cos(\pi {letter}) \cdot {a}"]
+    if letter in "nkm":
+        return power + cosine
+    return power if as_power else cosine
+
+
+def change_signs_by_letter(tree: tuple[str, int, bool], source: random.Random) -> tuple[str, int, bool]:
+    letter, a, as_power = tree
+    return source.choice(
+        [(letter, a + 1, as_power), (letter, a, not as_power), (source.choice("nkmxyt"), a, as_power)]
+    )
