@@ -233,6 +233,8 @@ def _same_named_value(comparison: Comparison, expected: Node, tree: Node) -> boo
         name, point = tree.factors
         is_point = isinstance(name, Symbol) and name.name.isupper() and type(point) is Bracketed
         return is_point and not symbols(expected) and comparison.same_value(expected, point)
+    if isinstance(tree, Collection) and tree.kind == "or" and not isinstance(expected, Collection):
+        return all(comparison.same(expected, item) for item in tree.items)  # 1/4 or 0.25
     if symbols(expected) and isinstance(tree, Relation) and not isinstance(expected, Relation):
         # (x + 1)^2 = x^2 + 2x + 1
         return set(tree.operators) == {"="} and all(comparison.same_value(expected, side) for side in tree.operands)

@@ -46,6 +46,8 @@ def whole_of(text: str, start: int, end: int) -> str | None:
     low, high = _balanced(tokens, low, high)
     while low >= 0 and (wider := _with_arguments(text, tokens, low, high)) != (low, high):
         low, high = _balanced(tokens, *wider)
+    while low > 0 and tokens[low].kind == "open" and _kind(tokens, low - 1) == "function":
+        low = _left(tokens, low - 1)  # sqrt(13)
     first = min(tokens[low].start, start) if low >= 0 else 0
     if low < 0 or (text[first] in "([" and _CALLED.search(text, max(0, first - 2), first)):
         return None
@@ -79,6 +81,8 @@ def _left(tokens: list[_Token], low: int) -> int:
             low = _operand(tokens, before)
         elif kind == "function" or (kind in ("letter", "close", "after") and place == low - 1):
             low = _operand(tokens, place)
+        elif kind == "number" and place == low - 1 and tokens[low].kind in ("letter", "function", "open"):
+            low = place  # 2x
         else:
             return low
 

@@ -79,9 +79,10 @@ def same_function(left: Node, right: Node) -> bool | None:
         return None
     if not all(_same(left, right, *at, to_many_digits=index < 2) for index, at in enumerate(points)):
         return False
-    if any(isinstance(part, Call) and part.function in _OF_COMPLEX for side in (left, right) for part in walk(side)):
-        if not all(_same_if_defined(left, right, point) for point in _at(names, _complex_points(len(names)))):
-            return False
+    is_complex = any(isinstance(p, Call) and p.function in _OF_COMPLEX for side in (left, right) for p in walk(side))
+    there = _at(names, _complex_points(len(names))) if is_complex else []
+    if not all(_same_if_defined(left, right, point) for point in there):
+        return False
     if not whole_numbers:
         return all(_same_there(left, right, point) for point in corners.points(left, right, names))
     return _same_further_on(left, right, [point for point, _ in points], names)

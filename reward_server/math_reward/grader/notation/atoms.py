@@ -67,7 +67,7 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
                     node = self._applied(Call("prime", (node,)))
                     continue
                 node = Power(node, self._argument(exponent=True))
-            elif kind == "!" and self.peek().kind != "=":
+            elif kind == "!" and (self.peek().kind != "=" or self.peek().spaced):
                 self.advance()
                 double = self.accept("!")
                 node = Call("double factorial" if double else "factorial", (node,))
