@@ -1,7 +1,7 @@
 """The service as an ASGI application: its parts, put together."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 
 from fastapi import FastAPI
@@ -38,8 +38,13 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None, tokens: T
     """
     lifecycle = lifecycle or Lifecycle()
     tokens = tokens or Tokens(settings.tokens)
-    pool = Pool(settings.workers, settings.deadline, max_queued=settings.max_queued)
-    explainer = Pool(1, settings.deadline, grader=explain, max_queued=EXPLAINER_QUEUE)
+    new_pool: Callable[..., Pool] = Pool
+    if settings.asks_judge is not None:
+        from math_reward.judge.judged_pool import JudgedPool  # It needs httpx.
+
+        new_pool = JudgedPool.asking(settings.asks_judge)
+    pool = new_pool(settings.workers, settings.deadline, max_queued=settings.max_queued)
+    explainer = new_pool(1, settings.deadline, grader=explain, max_queued=EXPLAINER_QUEUE)
     lifecycle.give_up = pool.refuse
     metrics = Metrics(pool, lifecycle)
     recent = Recent()

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from math_reward.judge_settings import CONCURRENCY, JudgeRefused, JudgeSettings, judge_of
+from math_reward.judge_settings import DEADLINE as JUDGE_DEADLINE
 from math_reward.limits import DEADLINE, checked_deadline, checked_workers, usable_cores
 from math_reward.tokens import TokensRefused, tokens_of
 
@@ -68,6 +70,17 @@ class Settings(BaseSettings):
     keyfile: Path | None = Field(
         default=None, description="the PEM file with the certificate's key, unless --certfile has it too"
     )
+    judge: str | None = Field(
+        default=None,
+        description="the URL of an OpenAI-compatible endpoint with a model that is asked about answers in words, "
+        "which mathematics does not decide; its key is MATH_REWARD_JUDGE_KEY",
+    )
+    judge_model: str | None = Field(default=None, description="the name of the judge's model at its endpoint")
+    judge_deadline: float = Field(
+        default=JUDGE_DEADLINE, description="seconds that the judge may take for one item, with all attempts"
+    )
+    judge_concurrency: int = Field(default=CONCURRENCY, description="items that the judge is asked about at once")
+    judge_key: SecretStr | None = Field(default=None, description="the API key of the judge's endpoint")
     token: SecretStr | None = Field(default=None, description="what clients must send as 'Authorization: Bearer ...'")
     token_file: Path | None = Field(default=None, description="a file that holds the token, or names and tokens")
 
@@ -108,6 +121,21 @@ class Settings(BaseSettings):
                 "MATH_REWARD_TOKEN_FILE, or pass --insecure"
             )
         return self
+
+    @model_validator(mode="after")
+    def _check_the_judge(self) -> "Settings":
+        try:
+            _ = self.asks_judge
+        except JudgeRefused as error:
+            raise ValueError(str(error).rstrip(".")) from None
+        return self
+
+    @property
+    def asks_judge(self) -> JudgeSettings | None:
+        """The judge that is asked; None if there is none."""
+        key = None if self.judge_key is None else self.judge_key.get_secret_value()
+        limits = {"deadline": self.judge_deadline, "concurrency": self.judge_concurrency}
+        return judge_of(self.judge, self.judge_model, key, **limits)
 
     @property
     def _this_machine_alone_reaches_it(self) -> bool:

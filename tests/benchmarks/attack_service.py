@@ -352,19 +352,17 @@ def unread_answers(service: Service) -> Outcome:
         f"POST /v1/grade HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
     )
     sockets = []
-
-    def post() -> None:
+    for _ in range(50):  # One after the other: bodies that come together are refused, since they are too many.
         connection = socket.create_connection((service.target.host, service.target.port), timeout=20)
         sockets.append(connection)
         with contextlib.suppress(OSError):  # It may be refused while it sends.
             connection.sendall(head.encode() + b"\r\n\r\n" + body)
-
-    _in_threads([post] * 50)
+        time.sleep(0.2)
     time.sleep(40)
     left = len([c for c in service.own.net_connections() if c.status in ("ESTABLISHED", "CLOSE_WAIT")])
     for connection in sockets:
         connection.close()
-    return Outcome(f"{left} left after 40 s", left < 5, 2 * 64.0)
+    return Outcome(f"{left} left after 40 s", not left, 2 * 64.0)
 
 
 def long_references(service: Service) -> Outcome:

@@ -103,7 +103,7 @@ def test_the_image_has_no_root_no_torch_and_no_host_of_its_own():
     instructions = [line for line in DOCKERFILE.splitlines() if line and not line.startswith("#")]
 
     assert "USER 10001:10001" in instructions
-    assert '"./reward_server[server]"' in DOCKERFILE
+    assert '"./reward_server[server,client]"' in DOCKERFILE
     assert "torch" not in "\n".join(instructions)
     assert "index-url" not in DOCKERFILE
     assert "://" not in DOCKERFILE

@@ -7,12 +7,13 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
+from math_reward.commands.judge_options import needs_httpx
 from math_reward.commands.refusal import refuse
 
 if TYPE_CHECKING:
     from math_reward.settings import Settings
 
-WITHOUT_FLAG = ("address", "from_containers", "token", "token_file")
+WITHOUT_FLAG = ("address", "from_containers", "token", "token_file", "judge_key")
 """Settings of compose, and secrets, which a command line would show."""
 
 LEAST_CONNECTIONS = 9
@@ -74,6 +75,8 @@ def run(arguments: argparse.Namespace) -> None:
         settings = load_settings(**flags)
     except SettingsError as error:
         refuse(str(error))
+    if settings.asks_judge is not None:
+        needs_httpx()
     try:
         certificate_of(settings)
     except CertificateRefused as error:
@@ -119,7 +122,7 @@ def _shown(settings: "Settings") -> str:
     """The settings on one line, without the secrets."""
     from math_reward.tokens import names_of
 
-    shown = settings.model_dump(exclude={"token", "token_file"})
+    shown = settings.model_dump(exclude={"token", "token_file", "judge_key"})
     shown["token"] = names_of(settings.tokens)
     return "math-reward settings: " + " ".join(f"{name}={value}" for name, value in shown.items())
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 
 from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
+from math_reward.grader.in_words import undecided
 from math_reward.grader.mathematics.propositions import equivalent, proposition
 from math_reward.grader.mathematics.undone import in_lowest_terms, undone
 from math_reward.grader.notation.calendar_dates import date, same_date
@@ -34,6 +36,7 @@ from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.families import same_family
 from math_reward.grader.rules.labels import Contradiction, value_of_expression
 from math_reward.grader.rules.letters import letters_agreed
+from math_reward.grader.rules.relations import is_remainder
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 
 _GROUPED = re.compile(r"\d,\d{3}(?!\d)")
@@ -64,10 +67,14 @@ def compared(
     """
     comparison = Comparison(options, RULES)
     try:
-        return (
+        graded = (
             _by_text(reference, answer, comparison)
             or _by_form(reference, answer, comparison)
             or _by_trees(reference, answer, comparison, parameters)
+        )
+        why = undecided(reference, answer, options) if graded.verdict is Verdict.WRONG else None
+        return (
+            graded if why is None else dataclasses.replace(graded, stage=Stage.UNDECIDED, detail=graded.detail or why)
         )
     except TooComplex as error:
         return _graded(reference, answer, Verdict.TOO_COMPLEX, None, f"The answer was not calculated: {error}.")
@@ -157,6 +164,7 @@ def _by_trees(reference: Reference, answer: Answer, comparison: Comparison, para
         )
         or _same_otherwise(comparison, reference, answer, tree)
         or _same_named_value(comparison, expected, tree)
+        or is_remainder(expected, tree)
     ):
         verdict = Verdict.CORRECT
     elif mentions(comparison, expected, tree):

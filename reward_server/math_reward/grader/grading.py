@@ -4,9 +4,11 @@ import contextlib
 import dataclasses
 from collections.abc import Sequence
 
+from math_reward.grader.asked_form import missing_form
 from math_reward.grader.compared import compared
+from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
-from math_reward.grader.extraction.statement import Statement, final_answer
+from math_reward.grader.extraction.statement import Statement, final_answer, is_denied
 from math_reward.grader.memory import Memory
 from math_reward.grader.notation.parse import MAX_CHARACTERS
 from math_reward.grader.reading import ANSWERS, REFERENCES, Answer, Reference
@@ -109,19 +111,35 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
     if refused is not None:
         return refused
     best: Grade | None = None
+    undecided: list[Grade] = []
     for reference in usable:
         graded = _compared(reference, said.text, options)
         if not graded.correct and prompt is not None and not reference.is_integer:
             parameters = asked_for(reference.reading.tree, prompt[-PROMPT_CHARACTERS:])
             graded = _compared(reference, said.text, options, parameters) if parameters else graded
         if graded.correct:
-            if prompt is None or not restates(Answer.read(said.text), reference, prompt):
+            undone = None if prompt is None else _not_done(Answer.read(said.text), reference, prompt)
+            if undone is None:
                 return graded
-            detail = "The answer repeats an operation of the prompt and does not calculate it."
-            graded = dataclasses.replace(graded, verdict=Verdict.RESTATED, detail=detail)
+            graded = dataclasses.replace(graded, verdict=Verdict.RESTATED, detail=undone)
         best = best or graded
+        if graded.stage is Stage.UNDECIDED:
+            undecided.append(graded)
     assert best is not None
+    if undecided and best.verdict is Verdict.WRONG:
+        return dataclasses.replace(undecided[0], undecided=tuple(one.reference for one in undecided))
     return best
+
+
+def _not_done(answer: Answer, reference: Reference, prompt: str) -> str | None:
+    """What a correct answer leaves undone of what the prompt asks for, as a sentence; None if it does all."""
+    if restates(answer, reference, prompt):
+        return "The answer repeats an operation of the prompt and does not calculate it."
+    try:
+        form = missing_form(answer.reading.tree, reference.reading.tree, prompt)
+    except (NotMathematics, TooComplex):
+        return None  # Words, which are equal as they are.
+    return form and f"The prompt asks for another form, which the reference has: {form}."
 
 
 def _refused(said: Statement, reference: str) -> Grade | None:
@@ -130,6 +148,9 @@ def _refused(said: Statement, reference: str) -> Grade | None:
     if false:
         detail = "The answer contradicts itself: it equates two different things."
         return Grade(Verdict.AMBIGUOUS, _shown(false), reference, detail, Stage.EXACT)
+    if is_denied(said):
+        detail = "The words next to the box deny the answer in it."
+        return Grade(Verdict.AMBIGUOUS, _shown(said.text), reference, detail, Stage.STRING)
     if said.alternatives:
         detail = "The completion offers several boxes as alternatives."
         return Grade(Verdict.AMBIGUOUS, _shown(said.text), reference, detail, Stage.STRING)

@@ -55,6 +55,11 @@ class Memory(Generic[Made]):
             self._size_of_new += size
         return found
 
+    def forget(self, key: Hashable) -> None:
+        """Forgets what was made for the key, so that it is made again."""
+        self._new.pop(key, None)
+        self._old.pop(key, None)
+
     def info(self) -> CacheInfo:
         """Since the process started, or it was cleared."""
         return CacheInfo(self._hits, self._misses)

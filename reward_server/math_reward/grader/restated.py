@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterator
 from fractions import Fraction
 
 from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
-from math_reward.grader.mathematics.undone import is_operation, results
+from math_reward.grader.mathematics.undone import is_operation, result
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.normalise import normalise
 from math_reward.grader.notation.parse import parse
@@ -68,7 +68,7 @@ def restates(answer: Answer, reference: Reference, prompt: str) -> bool:
     if len(text) < 3 or text == _WHITE.sub("", reference.normal):
         return False
     try:
-        tree, expected = _result(answer.reading.tree), _result(reference.reading.tree)
+        tree, expected = result(answer.reading.tree), result(reference.reading.tree)
         said, asked = _form(tree), _form(expected)
         if said == asked:
             return False
@@ -91,11 +91,6 @@ def _stands_in(text: str, prompt: str) -> bool:
         question[place - 1 : place] not in _OPERATORS and question[place + len(text) :][:1] not in _OPERATORS
         for place in places
     )
-
-
-def _result(node: Node) -> Node:
-    """What an answer says: the last part of a calculation, without its name."""
-    return results(node)[-1] if isinstance(node, Relation) and {*node.operators} <= {"=", "~"} else node
 
 
 def _formulas(prompt: str) -> Iterator[Node]:

@@ -6,13 +6,19 @@ from typing import Any
 
 
 class Verdict(str, Enum):
-    """The outcome of grading one completion; only ``correct`` is rewarded."""
+    """The outcome of grading one completion; only ``correct`` is rewarded, and where a judge is asked its yes."""
 
     CORRECT = "correct"
     """The completion's final answer equals the reference answer."""
 
     WRONG = "wrong"
     """The final answer is not the reference answer."""
+
+    CORRECT_JUDGED = "correct (judged)"
+    """Mathematics does not decide, and a judge said twice that the two answers are the same."""
+
+    WRONG_JUDGED = "wrong (judged)"
+    """Mathematics does not decide, and a judge did not say twice that the two answers are the same."""
 
     NO_ANSWER = "no_answer"
     """No final answer could be found in the completion."""
@@ -21,7 +27,8 @@ class Verdict(str, Enum):
     """The completion offers several answers or contradicts itself. It is not rewarded even if one of them is right."""
 
     RESTATED = "restated"
-    """The answer repeats an operation of the prompt without calculating it: it restates the question."""
+    """The answer repeats an operation of the prompt without calculating it, or lacks the form that the prompt asks
+    for: it restates the question."""
 
     UNEVALUATED = "unevaluated"
     """The answer leaves a sum, a product, an integral, a limit, a derivative or a matrix operation undone that the
@@ -40,12 +47,17 @@ class Verdict(str, Enum):
     """Grading did not end within the deadline."""
 
     ERROR = "error"
-    """The grader itself failed; ``detail`` says how."""
+    """The grader itself failed, or the judge that was asked gave no answer; ``detail`` says how."""
 
     @property
     def is_judgement(self) -> bool:
         """Whether it says anything about the answer; if not, a reward of 0 would be the data's fault, or ours."""
         return self not in (Verdict.BAD_REFERENCE, Verdict.ERROR)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether a judge gave it; without one there is no such verdict."""
+        return self in (Verdict.CORRECT_JUDGED, Verdict.WRONG_JUDGED)
 
 
 class Stage(str, Enum):
@@ -65,6 +77,13 @@ class Stage(str, Enum):
 
     SYMPY = "sympy"
     """Asks SymPy about two expressions."""
+
+    UNDECIDED = "undecided"
+    """Words alone were compared: the two are not the same text, and mathematics does not decide whether they mean the
+    same."""
+
+    JUDGE = "judge"
+    """Asks a model what mathematics does not decide, if the service or the command has one to ask."""
 
 
 class Mode(str, Enum):
@@ -117,6 +136,8 @@ class Grade:
     """The sentence of the rule that decided; None if no trees were compared."""
     difference: tuple[Any, Any] | None = field(default=None, compare=False, repr=False)
     """The first parts of the two trees that differ, innermost; not sent to other processes."""
+    undecided: tuple[str, ...] = field(default=(), compare=False)
+    """The references, as they were given, for which the stage is ``undecided``. A judge is asked about these alone."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "difference": None}
@@ -135,7 +156,7 @@ class Grade:
 
     @property
     def correct(self) -> bool:
-        return self.verdict is Verdict.CORRECT
+        return self.verdict in (Verdict.CORRECT, Verdict.CORRECT_JUDGED)
 
     @property
     def reward(self) -> float:

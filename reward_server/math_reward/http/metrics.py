@@ -78,6 +78,7 @@ class Metrics:
         self._restarts = self._labelled("worker_restarts", "Worker processes replaced, by reason.", "reason")
         self._cache_hits = self._labelled("cache_hits", "Hits of the grader's caches.", "cache")
         self._cache_misses = self._labelled("cache_misses", "Misses of the grader's caches.", "cache")
+        self._questions = self._labelled("judge_questions", "Questions to the judge, by its answer.", "answer")
         self._seen = PoolCounters()
         self._reloaded = Gauge(
             "math_reward_last_reload_successful",
@@ -101,6 +102,8 @@ class Metrics:
             self._requests.labels(route, status)
         for verdict in (Verdict.BAD_REFERENCE, Verdict.ERROR, Verdict.TIMEOUT):
             self._items.labels(verdict.value, "none")
+        for answer in pool.counters.judge_questions:
+            self._questions.labels(answer)
         self._pool = pool
         self._lifecycle = lifecycle
 
@@ -151,6 +154,7 @@ class Metrics:
             (self._restarts, now.restarts, seen.restarts),
             (self._cache_hits, now.cache_hits, seen.cache_hits),
             (self._cache_misses, now.cache_misses, seen.cache_misses),
+            (self._questions, now.judge_questions, seen.judge_questions),
         ):
             for label, count in counts.items():
                 metric.labels(label).inc(count - before[label])

@@ -71,6 +71,27 @@ _DENIED_BEFORE = re.compile(
     r"|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s{1,9}(?:[\w.]{1,20},?\s{1,9}){0,2}[$\\( ]{0,4}$",
     re.IGNORECASE,
 )
+_BOX_DENIED_BEFORE = re.compile(
+    r"(?:\b(?:is|are|was|be|equals?) (?:not|never)|n't(?: be)?|\bcannot be|不是|不等于|≠|\\neq?)[\s$\\(]{0,4}$",
+    re.IGNORECASE,
+)
+_BOX_DENIED_AFTER = re.compile(
+    r"[\s$\\)]{0,4}(?:(?:is|was) (?:not (?:the |a )?(?:correct |right |final )?(?:answer|solution|correct|right)"
+    r"|wrong\b|incorrect\b|false\b)|不对|不正确|是错)",
+    re.IGNORECASE,
+)
+# "The square root of 42", "42 squared": the text says another value.
+_CHANGED_BEFORE = re.compile(
+    r"(?:\b(?:but|except|twice|double|triple|half|negative)(?: of)?|!="
+    r"|\b(?:opposite|reciprocal|inverse|negation|root|square|cube|factorial|logarithm|multiple|factor|power|third|quarter"
+    r"|complement) of)\s{1,3}[$\\( ]{0,4}$",
+    re.IGNORECASE,
+)
+_CHANGED_AFTER = re.compile(
+    r"[$\\) ]{0,4}(?:squared|cubed|factorial|doubled|tripled|halved|inverted|to the (?:power|\d{1,3}(?:st|nd|rd|th))"
+    r"|modulo|mod|plus|minus|divided by|multiplied by)\b",
+    re.IGNORECASE,
+)
 _DENIED_IN_CHINESE = re.compile(
     r"(?:不(?:是|等于|为|到|超过|足|可能是)|[大小多少]于|超过|可能是|至[少多]|最[少多]|或者?是?)\s?$"
 )
@@ -82,6 +103,7 @@ _CHOICE = re.compile(
     r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|option|choice|answer)\s*:?\s*)\(?(?P<letter>[A-J])\)?\s*(?:[.)]|$|because\b|since\b)",
 )
 _LETTER_FIRST = re.compile(r"\(?(?P<letter>[A-J])\)?(?:[.,:)]|$)(?:\s|$)")
+_ANOTHER_LETTER = re.compile(r"\b(?:maybe|perhaps|possibly)(?: be| it is)? \(?[A-J]\b")
 _LETTER_ALONE = re.compile(r"\**\(?(?P<letter>[A-J])\)?\**[.)]?\**")
 _YES_OR_NO = re.compile(r"(?P<word>yes|no|true|false)\b(?:[.,!:;]|$)", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\n\n|[!?。](?=\s|$)|。")
@@ -144,6 +166,13 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
     return Statement(answer, boxed=False, before=before, after=after)
 
 
+def is_denied(said: Statement) -> bool:
+    """Whether the words next to a box deny it: "It is not 42", "42 is wrong"."""
+    return said.boxed and (
+        _BOX_DENIED_BEFORE.search(said.before[-40:]) is not None or _BOX_DENIED_AFTER.match(said.after) is not None
+    )
+
+
 def last_boxed(text: str) -> str | None:
     """The content of the last boxes; None if no box is closed."""
     boxed = last_boxes(text[-SCANNED_CHARACTERS:])
@@ -189,6 +218,9 @@ def _choice(text: str) -> str | None:
         "\n" not in text.strip()
         and len(text) <= 120
         and (choice := _LETTER_FIRST.match(text) or _YES_OR_NO.match(text))
+        and not _DENIED_AFTER.match(text, choice.end(1))
+        and not _ANOTHER_LETTER.search(text, choice.end(1))
+        and f" {chr(ord(choice[1][0]) + 1)}. " not in text[choice.end(1) :]  # A list of the choices.
     ):
         return choice[1]
     return None
@@ -242,10 +274,12 @@ def _is_denied(text: str, value: re.Match[str]) -> bool:
     """Whether the text around a value denies or doubts it: "not 42", "more than 42", "42?", "42 is wrong"."""
     before = text[max(0, value.start() - 40) : value.start()].rstrip()
     return (
-        text[value.end() : value.end() + 1] == "?"
+        text[value.end() : value.end() + 1] in ("?", "吗")
         or _DENIED_IN_CHINESE.search(before[-8:]) is not None
         or _DENIED_BEFORE.search(before + " ") is not None
         or _DENIED_AFTER.match(text, value.end()) is not None
+        or _CHANGED_BEFORE.search(before + " ") is not None
+        or _CHANGED_AFTER.match(text, value.end()) is not None
     )
 
 
@@ -307,7 +341,7 @@ def _stated(rest: str) -> str | None:
     if re.match(r"\(?[A-J]\)?,? (?:or|and)\b", sentence):
         return sentence
     if letter and (sentence.startswith("(") or re.match(r"[A-J](?:[,:.)]| [a-z])", sentence)):
-        return letter[1]
+        return None if _ANOTHER_LETTER.search(sentence, letter.end(1)) else letter[1]
     inner = last_match(_FORMULA, sentence)
     if inner is not None:
         words = _PROSE_WORD.findall(sentence[inner.end() :])

@@ -10,13 +10,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from math_reward.grader.mathematics.evaluation import real_value
-from math_reward.grader.notation.syntax import Call, Negative, Node, Number, Power, difference, symbols, walk
+from math_reward.grader.notation.syntax import Call, Constant, Negative, Node, Number, Power, difference, symbols, walk
 from math_reward.grader.words.functions import known
 
 MAX_POINTS = 48
 MAX_CORNERS = 12
 
 LARGEST_WHOLE = 1_000
+_OF_COMPLEX_NUMBERS = frozenset(["conj", "overline", "bar", "re", "im", "arg", "Arg"])
 _FAR_NUMBERS = (97.0, 360.0)
 _SCALES = (-4.1e5, -731.77, -41.3, 38.9, 1213.1, 7.7e5)
 _GRID = sorted(sign * 1.37 * 2.0**power for power in range(-8, 34, 2) for sign in (-1, 1))
@@ -33,6 +34,19 @@ def has_branches(node: Node) -> bool:
     """Whether ``node`` has different formulas on different sides of some point."""
     return _breaks(node, "step", "corner", "branch") or any(
         isinstance(part, Power) and not _whole(part.exponent) and symbols(part.base) for part in walk(node)
+    )
+
+
+def has_conjugates(node: Node) -> bool:
+    """Whether a conjugate, a real part or the like of a letter is in ``node``: only at complex points is it another
+    value than the letter.
+    """
+    return any(
+        isinstance(part, Call)
+        and part.function in _OF_COMPLEX_NUMBERS
+        and symbols(part)
+        and Constant("i") not in walk(part)
+        for part in walk(node)
     )
 
 

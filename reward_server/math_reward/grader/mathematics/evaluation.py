@@ -139,7 +139,7 @@ class Digits:
         size = abs(self._mp.mag(base)) + 1
         if abs(exponent) * size > MAX_MAGNITUDE_BITS:
             raise TooComplex("a power in it is too big")
-        return self._mp.power(base, exponent)
+        return self._beside_one(self._mp.power(base, exponent), base, exponent)
 
     def function(self, name: str, value: Value) -> Value:
         if name == "exp" and abs(value) > MAX_MAGNITUDE_BITS:
@@ -152,8 +152,21 @@ class Digits:
 
     def root(self, value: Value, index: int) -> Value:
         if self.is_real(value) and self.real(value) < 0 and index % 2:
-            return -self._mp.root(-self.real(value), index)
-        return self._mp.root(value, index)
+            return -self.root(-self.real(value), index)
+        return self._beside_one(self._mp.root(value, index), value, index)
+
+    def _beside_one(self, value: Value, base: Value, exponent: Value) -> Value:
+        """``value``, a root or a power, with what it differs from one on record: a tower of roots comes close.
+
+        Raises:
+            TooComplex: it is not one, and these digits do not show it.
+        """
+        difference = value - 1
+        if difference:
+            self.seen(difference)
+        elif exponent and base != 1 and self.is_real(base) and self.real(base) > 0:
+            raise TooComplex("a root in it is too close to one")
+        return value
 
     def factorial(self, value: Value) -> Value:
         if abs(value) > 10_000:
@@ -165,6 +178,7 @@ class Digits:
             undefined()
         if abs(value) > 1_000:
             raise TooComplex("a number in it is too big")
+        self.spread = max(self.spread, 2.0 * float(abs(value)))  # 1 - zeta(300) is 2^-300.
         return self._mp.zeta(value)
 
     def is_real(self, value: Value) -> bool:

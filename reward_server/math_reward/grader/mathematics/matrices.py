@@ -72,7 +72,7 @@ def _unit_vectors(node: Node) -> Matrix | None:
     r"""``2\hat{i} + 3\hat{j}`` as a column; None for other nodes."""
     used = [part.arguments[0] for part in walk(node) if isinstance(part, Call) and part.function in _HATS]
     basis: list[Node] = [Constant("i"), Symbol("j"), Symbol("k")]
-    if not used or any(vector not in basis for vector in used):
+    if not used or any(vector not in basis for vector in used) or not _is_linear(node):
         return None
 
     def component(of: Node) -> Node:
@@ -84,6 +84,27 @@ def _unit_vectors(node: Node) -> Matrix | None:
         return rebuilt(node, change)
 
     return Matrix(tuple((component(of),) for of in basis[: 3 if basis[2] in used else 2]))
+
+
+def _is_linear(node: Node) -> bool:
+    """Whether each term is one unit vector times numbers: its square is no vector."""
+    match node:
+        case Call():
+            return node.function in _HATS
+        case Negative():
+            return _is_linear(node.operand)
+        case Sum():
+            return all(map(_is_linear, node.terms))
+        case Quotient():
+            return _is_linear(node.numerator) and not _has_hat(node.denominator)
+        case Product():
+            vectors = [factor for factor in node.factors if _has_hat(factor)]
+            return len(vectors) == 1 and _is_linear(vectors[0])
+    return False
+
+
+def _has_hat(node: Node) -> bool:
+    return any(isinstance(part, Call) and part.function in _HATS for part in walk(node))
 
 
 def _rows(node: Node) -> Rows | None:

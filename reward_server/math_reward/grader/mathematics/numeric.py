@@ -23,9 +23,6 @@ from math_reward.grader.words.functions import known
 _COUNTS = re.compile("[a-dh-sA-Z]|integer ")
 """The letters that count: (-1)^n has only whole n, (-1)^x may have any x."""
 
-_OF_COMPLEX = frozenset(["conj", "overline", "bar", "re", "im"])
-"""With these a variable is complex: the conjugate of z is not z."""
-
 DIGITS = 100
 """Enough unless a number on the way is above 10^20 or below 10^-20; then as many more digits as it needs."""
 
@@ -47,6 +44,21 @@ def same_constant(left: Node, right: Node) -> bool:
         TooComplex: a number is too big to compute.
     """
     return _same(left, right, {}) is True
+
+
+def are_near(left: Node, right: Node, distance: Fraction) -> bool:
+    """Whether two numbers are at most ``distance`` apart, to as many digits as ``same_constant`` compares.
+
+    Raises:
+        Undefined, TooComplex: as ``same_constant``.
+    """
+
+    def holds(field: Digits) -> bool:
+        a, b = evaluate(left, {}, field), evaluate(right, {}, field)
+        field.seen(field.number(distance))
+        return bool(abs(a - b) <= field.number(distance))
+
+    return _to_many_digits(holds)
 
 
 def same_function(left: Node, right: Node) -> bool | None:
@@ -79,24 +91,22 @@ def same_function(left: Node, right: Node) -> bool | None:
         return None
     if not all(_same(left, right, *at, to_many_digits=index < 2) for index, at in enumerate(points)):
         return False
-    is_complex = any(isinstance(p, Call) and p.function in _OF_COMPLEX for side in (left, right) for p in walk(side))
-    there = _at(names, _complex_points(len(names))) if is_complex else []
-    if not all(_same_if_defined(left, right, point) for point in there):
-        return False
+    if corners.has_conjugates(left) or corners.has_conjugates(right):
+        return _same_at_complex_points(left, right, names)
     if not whole_numbers:
         return all(_same_there(left, right, point) for point in corners.points(left, right, names))
     return _same_further_on(left, right, [point for point, _ in points], names)
 
 
-def _same_if_defined(left: Node, right: Node, point: Mapping[str, Any]) -> bool:
-    """Like ``_same``, and true where ``left`` has no value."""
-    try:
-        evaluate(left, point)
-    except Undefined:
-        return True
-    except OverflowError:
-        pass
-    return _same(left, right, point)
+def _same_at_complex_points(left: Node, right: Node, names: Sequence[str]) -> bool:
+    for point in _at(names, _complex_points(len(names))):
+        try:
+            evaluate(left, point)
+        except (Undefined, OverflowError):
+            continue
+        if not _same(left, right, point):
+            return False
+    return True
 
 
 def _same_further_on(left: Node, right: Node, points: list[dict[str, float]], names: Sequence[str]) -> bool:
@@ -152,7 +162,8 @@ def proportional(left: Node, right: Node, *, positive: bool) -> bool | None:
     names = sorted(symbols(left) | symbols(right))
     if corners.has_steps(left) != corners.has_steps(right):
         return False
-    branched = corners.has_branches(left) or corners.has_branches(right)
+    conjugates = corners.has_conjugates(left) or corners.has_conjugates(right)
+    branched = not conjugates and (corners.has_branches(left) or corners.has_branches(right))
     points: list[dict[str, Any]] = _at(names, _points(len(names), False))
     if branched:
         points += corners.points(left, right, names)
@@ -245,17 +256,21 @@ def _same_to_many_digits(left: Node, right: Node, point: Mapping[str, float]) ->
 
 def _equal_to_many_digits(sides: Callable[[Digits], tuple[Value, Value]]) -> bool:
     """Whether two values are equal to ``DIGITS`` digits, or to as many more as the numbers on the way need."""
+    return _to_many_digits(lambda field: _close(field, *sides(field)))
+
+
+def _to_many_digits(holds: Callable[[Digits], bool]) -> bool:
+    """Whether something holds with ``DIGITS`` digits, and with as many more as the numbers on the way need."""
     field = digits_field(DIGITS)
     field.spread = 0.0
-    if not _close(field, *sides(field)):
+    if not holds(field):
         return False
     needed = DIGITS + 0.7 * field.spread  # twice the digits of the largest number, or the smallest
     if needed <= 1.6 * DIGITS:
         return True
     if needed > MAX_DIGITS:
         raise TooComplex("a number in it is too big or too small")
-    field = digits_field(1 << math.ceil(math.log2(needed)))
-    return _close(field, *sides(field))
+    return holds(digits_field(1 << math.ceil(math.log2(needed))))
 
 
 def _close(field: Digits, a: Value, b: Value) -> bool:

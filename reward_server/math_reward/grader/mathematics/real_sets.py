@@ -103,8 +103,17 @@ def _real_set(node: Node) -> RealSet | None:
     parts = intervals(node)
     if parts is None:
         return None
-    names = symbols(node) if isinstance(node, (Relation, Collection)) else set()
-    return RealSet(parts, variable=names.pop() if len(names) == 1 else None)
+    names = _variables(node)
+    if len(names) > 1:
+        return None  # x < -1 or y > 4
+    return RealSet(parts, variable=names.pop() if names else None)
+
+
+def _variables(node: Node) -> set[str]:
+    """What an inequality, or several, bound: ``x``; y for f(x)."""
+    if isinstance(node, Relation):
+        return set().union(*(symbols(_as_variable(operand)) for operand in node.operands))
+    return set().union(*map(_variables, node.items)) if isinstance(node, Collection) else set()
 
 
 def _built(node: SetBuilder) -> RealSet | None:
@@ -303,8 +312,10 @@ def _relation(node: Relation) -> Intervals | None:
 
 
 def _as_variable(node: Node) -> Node:
-    """A variable in the place of f(x): 0 < f(x) < 1 bounds a value as 0 < y < 1 does."""
-    return Symbol(str(node)) if isinstance(node, Call) and node.function.startswith("apply ") else node
+    """A variable in the place of f(x): 0 < f(x) < 1 bounds a value as 0 < y < 1 does, and not x."""
+    if not isinstance(node, Call) or not node.function.startswith("apply "):
+        return node
+    return Symbol("y" if node.function == "apply f" else str(node))
 
 
 def _inequality(operator: str, left: Node, right: Node, names: set[str]) -> Intervals | None:

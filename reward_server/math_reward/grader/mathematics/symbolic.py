@@ -129,9 +129,14 @@ def _big_operator(node: BigOperator) -> Any:
         if node.lower is None or node.upper is None or node.name != "int":
             raise _NoEquivalent
         result = sympy.integrate(body, (variable, _build(node.lower), _build(node.upper)))
-    elif node.name == "lim" and isinstance(node.lower, Relation):
+    elif node.name == "lim" and isinstance(node.lower, Relation) and node.lower.operators == ("to",):
         result = sympy.limit(_build(node.body), variable, _build(node.lower.operands[-1]))
-    elif node.name in ("sum", "prod") and isinstance(node.lower, Relation) and node.upper is not None:
+    elif (
+        node.name in ("sum", "prod")
+        and isinstance(node.lower, Relation)
+        and node.lower.operators == ("=",)
+        and node.upper is not None
+    ):
         bounds = (variable, _build(node.lower.operands[-1]), _build(node.upper))
         calculate = sympy.summation if node.name == "sum" else sympy.product
         result = calculate(_build(node.body), bounds)

@@ -68,6 +68,11 @@ def results(node: Relation) -> tuple[Node, ...]:
     return tuple(sides) if is_equation and len(sides) == 2 else (sides[-1],)
 
 
+def result(node: Node) -> Node:
+    """What an answer says: the last part of a calculation, without its name."""
+    return results(node)[-1] if isinstance(node, Relation) and {*node.operators} <= {"=", "~"} else node
+
+
 def _is_name(node: Node) -> bool:
     """Whether ``node`` names a value: ``S``, ``S_{10}``, ``f(10)``, ``AB``, ``|AB|``."""
     if isinstance(node, Product):

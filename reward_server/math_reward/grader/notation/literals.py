@@ -41,7 +41,7 @@ def words(text: str) -> str:
     unless they are single letters.
     """
     text = unwrapped(text)
-    text = " ".join(text.replace("\\", "").split()).strip(" .,;:!?'\"")
+    text = " ".join(text.replace("\\", "").split()).lstrip(" .,;:'\"").rstrip(" .,;:!?'\"")  # !A is not A.
     if text.startswith("(") and text.endswith(")"):
         text = text[1:-1].strip()
     text = _ARTICLE.sub("", text)

@@ -47,4 +47,4 @@ def _bare(text: str) -> str:
     """Mathematics between words, without the punctuation around it; empty if there is only punctuation."""
     if not _NOISE.sub("", text).strip("{}"):
         return ""
-    return text.strip(" .,;:!?'\"{}。，、；：！？")
+    return text.lstrip(" .,;:'\"{}。，、；：").rstrip(" .,;:!?'\"{}。，、；：！？")  # !A is not A.

@@ -54,6 +54,13 @@ _LEFT = re.compile(
     + f"(?P<side>{_SIDE})"
     + r"[$*_`'\"]{0,4}\s{0,9}$"
 )
+# What a text must end with if _LINK or _LEFT is to match: to see that it does not is much quicker than to search.
+_DRESSED = " \t\n\r\f\v$*_`'\"“([&,;\\"
+_VERBS = ("is", "are", "equals", "makes", "equal to", "same as", "等于", "是", "为")
+_LINKS = ("=", "≈", "\\approx", "\\simeq", "\\doteq", *_VERBS)
+_DRESS_COMMANDS = ("\\left", "\\quad", "\\displaystyle")
+_AFTER_SIDE = " \t\n\r\f\v$*_`'\""
+_SIDE_COMMANDS = ("frac", "sqrt", "times", "cdot", "div", "left", "right", "pi")
 _WORDS_LEFT = re.compile(r"(?:^|[.!?,\n])\s{0,9}(?P<words>[a-z]{2,12}(?:[ -][a-z]{2,12}){0,7})\s{0,9}$", re.IGNORECASE)
 # "gcd of 84, 126" and "the sum of 40 and 2": a list goes on.
 _IN_A_LIST = re.compile(r"[\d)}%$]\s*$")
@@ -82,14 +89,12 @@ def contradiction(before: str, answer: str, after: str) -> str | None:
         answer: the answer as the completion has it.
         after: the text after it.
     """
-    right = None if _RELATION.search(answer) or _NO_EQUATION.match(after) else _side(answer)
-    if right is None:
-        return None
     before = _TIMES.sub(" × ", before[-WINDOW_CHARACTERS:])
-    rounded = _ROUNDING.search(before[-80:] + " " + after[:80]) is not None
+    context = before[-80:] + " " + after[:80]
     chain = before + answer
+    right: _Side | None = None
     for _ in range(MAX_SIDES):
-        link = _LINK.search(before)
+        link = _link_at_end(before)
         if link is None:
             return None
         rest = before[: link.start()]
@@ -97,6 +102,13 @@ def contradiction(before: str, answer: str, after: str) -> str | None:
         if left_side is None:
             return None
         start, left = left_side
+        if right is None:  # Only now, since few answers have a number left of them.
+            if _RELATION.search(answer) or _NO_EQUATION.match(after):
+                return None
+            right = _side(answer)
+            if right is None:
+                return None
+            rounded = _ROUNDING.search(context) is not None
         if "$" in left.text and _CENTS.match(after):
             return None
         if not _same(left, right, rounded or link["near"] is not None):
@@ -107,9 +119,18 @@ def contradiction(before: str, answer: str, after: str) -> str | None:
     return None
 
 
+def _link_at_end(text: str) -> re.Match[str] | None:
+    """The sign, and what dresses the number after it, that the text ends with."""
+    bare = text.rstrip(_DRESSED).lower()
+    if bare.endswith(_LINKS):
+        return _LINK.search(text, max(0, len(bare) - 24))  # The longest is shorter than that.
+    return _LINK.search(text) if bare.endswith(_DRESS_COMMANDS) else None
+
+
 def _left_of(text: str, *, is_verb: bool) -> tuple[int, _Side] | None:
     """Where the side before a sign begins, and its number; None if it is not a number, or only a part of a side."""
-    match = _LEFT.search(text)
+    bare = text.rstrip(_AFTER_SIDE)
+    match = None if bare[-1:].isalpha() and not bare.endswith(_SIDE_COMMANDS) else _LEFT.search(text)
     while match is not None:
         joint = match["joint"] or ""
         in_a_list = joint and _IN_A_LIST.search(text, 0, match.start()) is not None

@@ -17,7 +17,7 @@ from math_reward.grader.notation.syntax import (
     Symbol,
 )
 from math_reward.grader.rules.comparison import Comparison
-from math_reward.grader.rules.labels import in_order_of_names, labels_of
+from math_reward.grader.rules.labels import in_order_of_names, labels_of, without_label
 from math_reward.grader.rules.rounding import rounding
 from math_reward.grader.rules.trees import MAX_ITEMS, paired, values
 from math_reward.grader.verdict import Stage
@@ -37,7 +37,7 @@ def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bo
         if isinstance(other, Collection):
             if len(other.items) == 1:
                 return _in_order(comparison, reference, answer, other, other.items[0])
-            if other.kind != "list" or is_interval(tuple_):
+            if other.kind != "list" or is_interval(tuple_) or _names_one_thing(comparison, other):
                 return False
             names = labels_of(comparison, list(other.items))
             items = list(other.items) if names is None else in_order_of_names(names, list(other.items))
@@ -55,6 +55,12 @@ def same_collection(comparison: Comparison, reference: Node, answer: Node) -> bo
 def is_interval(node: Bracketed) -> bool:
     """Whether its brackets matter: ``[1, 5]`` and ``[1, 5)``, and not ``(1, 5)``, may only be intervals."""
     return len(node.items) == 2 and (node.left, node.right) != ("(", ")")
+
+
+def _names_one_thing(comparison: Comparison, node: Collection) -> bool:
+    """Whether it is several values of one name: ``x = 1, x = 2`` is no point."""
+    labels = [without_label(comparison, item)[0] for item in node.items]
+    return len(labels) > 1 and labels[0] is not None and all(label == labels[0] for label in labels)
 
 
 def _as_list(comparison: Comparison, node: Node) -> Node:
@@ -90,8 +96,8 @@ def _same_lists(comparison: Comparison, reference: Collection, answer: Collectio
         named = dict(zip(others, right, strict=True))
         return comparison.same_in_order(left, [named[name] for name in names])
     if others is not None:
-        if any(map(_is_set, left)):
-            return False
+        if reference.kind == "set" or any(map(_is_set, left)):
+            return False  # {1, 2} is not the point x = 1, y = 2.
         return comparison.same_in_order(left, in_order_of_names(others, right))
     if names is not None and "set" not in (reference.kind, answer.kind):
         return comparison.same_in_order(in_order_of_names(names, left), right)

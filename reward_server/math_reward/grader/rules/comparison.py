@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from math_reward.grader.mathematics.matrices import calculated
-from math_reward.grader.notation.syntax import Node
+from math_reward.grader.notation.syntax import Node, Text
+from math_reward.grader.rules.known_words import is_known
 from math_reward.grader.verdict import Options, Stage
 
 _ORDER = (Stage.STRING, Stage.EXACT, Stage.STRUCTURE, Stage.NUMERIC, Stage.SYMPY)
@@ -46,11 +47,13 @@ class Comparison:
 
     ``rules`` are tried in order; the first takes labels such as ``x =`` off and hands the values on. ``stage`` is the
     latest stage that was needed. ``rule`` is the rule that decided about the whole, and ``difference`` the first two
-    parts, innermost, that differ.
+    parts, innermost, that differ. With ``words_may_agree``, words that the grader does not know are the same as
+    whatever stands in their place on the other side.
     """
 
-    def __init__(self, options: Options, rules: Sequence[Rule]) -> None:
+    def __init__(self, options: Options, rules: Sequence[Rule], *, words_may_agree: bool = False) -> None:
         self.options = options
+        self._words_may_agree = words_may_agree
         self.stage = Stage.EXACT
         self.rule: Rule | None = None
         self.difference: tuple[Node, Node] | None = None
@@ -80,6 +83,10 @@ class Comparison:
         """Like ``same``, for values without labels."""
         if reference == answer:
             self.reached(Stage.STRUCTURE)
+            return True
+        if self._words_may_agree and any(
+            isinstance(side, Text) and not is_known(side) for side in (reference, answer)
+        ):
             return True
         reference, answer = calculated(reference), calculated(answer)
         for rule in self._rules:

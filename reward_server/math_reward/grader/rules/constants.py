@@ -30,7 +30,7 @@ from math_reward.grader.verdict import Stage
 CONSTANT = re.compile(r"[CcK](?:_\d)?")
 OF_INTEGRATION = re.compile(r"C(?:_\d)?")
 """Names of constants that are arbitrary wherever they are a term; c and K may be given, as in the line y = x + c."""
-_CONTINUOUS = ("", "reals", "complexes")
+CONTINUOUS = ("", "reals", "complexes")
 _VARIABLE = re.compile(r"[p-z]|\\(?:theta|phi|tau)")
 _PLACES = (Fraction(1, 2), Fraction(2), Fraction(5), Fraction(-3, 2))
 
@@ -62,9 +62,9 @@ def same_up_to_constant(
     ranges in the answer.
     """
     mine, theirs = constant_of(reference), constant_of(answer)
-    if mine is None or theirs is None or domains.get(theirs, "") not in _CONTINUOUS:
+    if mine is None or theirs is None or domains.get(theirs, "") not in CONTINUOUS:
         return False
-    if free.get(mine, "" if OF_INTEGRATION.fullmatch(mine) else None) not in _CONTINUOUS:
+    if free.get(mine, "" if OF_INTEGRATION.fullmatch(mine) else None) not in CONTINUOUS:
         return False
     left, right = substituted(reference, {mine: ZERO}), substituted(answer, {theirs: ZERO})
     names = symbols(left)

@@ -37,14 +37,15 @@ from math_reward.grader.notation.syntax import (
     walk,
 )
 from math_reward.grader.rules.comparison import Comparison
-from math_reward.grader.rules.constants import CONSTANT, OF_INTEGRATION, constant_of, same_up_to_constant
+from math_reward.grader.rules.constants import CONSTANT, CONTINUOUS, OF_INTEGRATION, constant_of, same_up_to_constant
 from math_reward.grader.rules.labels import clash, label_name, without_label
 from math_reward.grader.rules.trees import paired, values
 
 MAX_RESIDUES = 64
 MAX_FAMILIES = 8
 
-_INTEGERS = frozenset(["k", "n", "m", "l", "j", "p", "q", "r", "s", "t", "\\ell"])
+_COUNTING = frozenset(["k", "n", "m", "l", "j", "p", "q", "N", "\\ell"])
+"""The letters that may count without being declared: 2\\pi r is a circumference."""
 _MULTIPLES = frozenset("knm")
 """The letters that count multiples of pi without being declared."""
 _ANY_CONSTANT = re.compile(r"[A-DKMa-dkm](?:_\d)?")
@@ -89,6 +90,8 @@ def same_family(
         return False
     label, reference = without_label(comparison, reference)
     other, answer = without_label(comparison, answer)
+    if other is not None and any(_names(other, name) for name in symbols(answer) - symbols(reference)):
+        return False  # f(x) = 3x is a function of x, and no parameter.
     if label is not None and other is not None and clash(label, other):
         return False
     free: dict[str, Domain] = dict.fromkeys(asked, _UNKNOWN_RANGE)
@@ -180,7 +183,10 @@ def _renamed(
         mine = theirs = indexed  # C_1 and C_2 are as good as C_2 and C_1.
     if len(mine) != len(theirs) or not 0 < len(mine) <= 2 or isinstance(reference, Symbol):
         return False
-    are_free = free.keys() >= {*mine} and ({*theirs}.isdisjoint(domains) or domains.keys() >= {*theirs})
+    are_free = free.keys() >= {*mine} and (
+        domains.keys() >= {*theirs}
+        or ({*theirs}.isdisjoint(domains) and all(_may_count(free, *pair) for pair in itertools.product(mine, theirs)))
+    )
     if not are_free and not _are_constants(reference, mine, theirs):
         return False
     for order in itertools.permutations(mine):
@@ -190,6 +196,11 @@ def _renamed(
         if comparison.same(reference, renamed):
             return True
     return False
+
+
+def _may_count(free: Mapping[str, Domain], name: str, other: str) -> bool:
+    """Whether a letter without a range may stand for a parameter: a whole number is an n or a k, and no x or C."""
+    return free.get(name, _UNKNOWN_RANGE) in CONTINUOUS or other.partition("_")[0] in _COUNTING
 
 
 def _may_be(free: Mapping[str, Domain], domains: Mapping[str, Domain], name: str, other: str) -> bool:
@@ -203,9 +214,12 @@ def _are_constants(reference: Node, mine: list[str], theirs: list[str]) -> bool:
     names = symbols(reference)
     if not names > {*mine} or not all(map(_ANY_CONSTANT.fullmatch, theirs)):
         return False
-    if all(map(CONSTANT.fullmatch, (*mine, *theirs))) and constant_of(reference) == mine[0]:
+    are_of_integration = all(map(OF_INTEGRATION.fullmatch, mine))
+    if constant_of(reference) == mine[0] and all(
+        map((CONSTANT if are_of_integration else OF_INTEGRATION).fullmatch, theirs)
+    ):
         return True
-    if not all(map(OF_INTEGRATION.fullmatch, mine)) or not all(map(_VARIABLE.fullmatch, names - {*mine})):
+    if not are_of_integration or not all(map(_VARIABLE.fullmatch, names - {*mine})):
         return False
     parts = list(_expressions(reference))
     return all(first_degree(part, name) is not None for name in mine for part in parts if name in symbols(part))
@@ -243,7 +257,7 @@ def _same_progressions(
     counted = {name for name, domain in free.items() if domain == "integers"}
     if not counted and not isinstance(reference, Congruence):
         return False
-    other = {*(_INTEGERS - domains.keys()), *(name for name, domain in domains.items() if domain == "integers")}
+    other = {*(_COUNTING - domains.keys()), *(name for name, domain in domains.items() if domain == "integers")}
     left, right = _progressions(comparison, reference, counted), _progressions(comparison, answer, other)
     if not left or not right:
         return False

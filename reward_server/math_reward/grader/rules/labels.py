@@ -213,7 +213,8 @@ def clash(reference: Node, answer: Node) -> bool:
     if _order(reference) != _order(answer):
         return True  # f(x) and f'(x)
     if type(reference) is not type(answer):
-        return False
+        names = {Symbol, Product} == {type(reference), type(answer)}  # F = ma is not FF = ma; A may be the angle A.
+        return names and not any(Symbol("\\angle") in walk(label) for label in (reference, answer))
     name, other = label_name(reference), label_name(answer)
     if isinstance(reference, Call) and isinstance(answer, Call) and _of_different_things(reference, answer):
         return True

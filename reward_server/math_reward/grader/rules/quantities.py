@@ -21,7 +21,7 @@ from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.expressions import same_expression
 from math_reward.grader.rules.trees import split
 from math_reward.grader.verdict import Stage
-from math_reward.grader.words.units import measure, one_unit, same_thing
+from math_reward.grader.words.units import is_countable, measure, one_unit, same_thing
 
 _SAME_SIGN = ({"¥", "yen"}, {"¥", "yuan"}, {"degree", "celsius"}, {"degree", "fahrenheit"})
 """Units that are written with the same sign."""
@@ -59,6 +59,11 @@ def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool
         reference, answer = _as_quantity(reference, answer), _as_quantity(answer, reference)
     value, unit = split(reference)
     other, other_unit = split(answer)
+    if isinstance(value, Quantity) or isinstance(other, Quantity):
+        return reference == answer  # 30 %° is no angle.
+    letters = None if other_unit or not unit or symbols(value) else _with_letters(other)
+    if letters is not None and not unit.startswith(letters.unit):
+        return False  # 10 m/s are 10 m/s north, and 5 m are not 5 ways.
     if unit and other_unit:
         if unit == other_unit or {unit, other_unit} in _SAME_SIGN:
             return comparison.same_value(value, other)
@@ -71,6 +76,8 @@ def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool
         elif size is None and other_size is None and same_thing(unit, other_unit):
             return comparison.same_value(value, other)
         comparison.reached(Stage.STRUCTURE)
+        return False
+    if other_unit and not is_countable(other_unit, one=value == Number(Fraction(1))):
         return False
     if comparison.same_value(value, other):
         return True

@@ -15,7 +15,9 @@ from math_reward.grader.notation.syntax import (
     ClockTime,
     Congruence,
     Node,
+    Number,
     Product,
+    Quantity,
     Quotient,
     Ratio,
     Relation,
@@ -43,6 +45,8 @@ def same_relation(comparison: Comparison, reference: Node, answer: Node) -> bool
     if isinstance(reference, Relation) and not isinstance(answer, Relation):
         return _is_solution(reference, answer)
     if not isinstance(reference, Relation) or not isinstance(answer, Relation):
+        return False
+    if _has_modulus(reference) != _has_modulus(answer):
         return False
     if len(reference.operators) != 1 or len(answer.operators) != 1:
         if reference.operators == answer.operators:
@@ -150,20 +154,30 @@ def _solves(solution: Relation, equation: Relation) -> bool:
 
 def same_congruence(comparison: Comparison, reference: Node, answer: Node) -> bool:
     comparison.reached(Stage.EXACT)
-    if not isinstance(answer, Congruence):
-        return False  # The modulus is lost.
-    if not isinstance(reference, Congruence):
-        # 3 (mod 7) says 3 where the reference asks for the remainder.
-        value, modulus = exact(reference), exact(answer.modulus)
-        if value is None or modulus is None or modulus < 2 or not 0 <= value < modulus:
-            return False
-        return comparison.same_value(reference, answer.residue)
+    if not isinstance(reference, Congruence) or not isinstance(answer, Congruence):
+        return False  # The modulus is lost, or one too many.
     if not comparison.same_value(reference.modulus, answer.modulus):
         return False
     left, right, modulus = exact(reference.residue), exact(answer.residue), exact(reference.modulus)
     if left is None or right is None or modulus is None or modulus <= 0:
         return comparison.same_value(reference.residue, answer.residue)
     return ((left - right) / modulus).denominator == 1
+
+
+def is_remainder(reference: Node, answer: Node) -> bool:
+    """Whether the answer says 3 (mod 7) where the reference asks for the remainder, and is 3."""
+    if isinstance(answer, Relation) and answer.operators == ("=",) and isinstance(answer.operands[0], Symbol):
+        answer = answer.operands[1]
+    if not isinstance(reference, Number) or not isinstance(answer, Congruence):
+        return False
+    value, residue, modulus = reference.value, exact(answer.residue), exact(answer.modulus)
+    if modulus is None or modulus < 2 or value.denominator != 1:
+        return False
+    return value == residue and 0 <= value < modulus
+
+
+def _has_modulus(node: Relation) -> bool:
+    return any(isinstance(operand, Congruence) for operand in node.operands)
 
 
 # ── ratios ──
@@ -173,10 +187,13 @@ def same_ratio(comparison: Comparison, reference: Node, answer: Node) -> bool:
     """Whether two ratios are proportional: 2:4 is 1:2, and 3:1 is 3. Ratios of zeros only are never the same."""
     if isinstance(reference, ClockTime) and isinstance(answer, ClockTime):
         return reference.seconds == answer.seconds or _has_either_half(reference, answer)
+    if isinstance(reference, ClockTime) and math.gcd(reference.seconds // 3600, reference.seconds // 60 % 60) > 1:
+        return False  # A ratio would be in lowest terms.
     left, right = _terms(reference), _terms(answer)
     if len(left) != len(right) or len(left) < 2:
-        if sorted((len(left), len(right))) != [1, 2]:
-            return False
+        one = left[0] if len(left) == 1 else right[0] if len(right) == 1 else None
+        if one is None or {len(left), len(right)} != {1, 2} or (isinstance(one, Quantity) and one.unit != "percent"):
+            return False  # 2:1 is 2, and not 2 days.
         return comparison.same_value(_as_quotient(left), _as_quotient(right))
     zeros = [comparison.same_value(term, ZERO) for term in left]
     if zeros != [comparison.same_value(ZERO, term) for term in right] or all(zeros):

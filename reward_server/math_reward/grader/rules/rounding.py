@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from math_reward.grader.mathematics import numeric
 from math_reward.grader.mathematics.evaluation import real_value
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import Negative, Node, Number, Power, Product, Quantity
@@ -15,6 +16,9 @@ ROUNDED_DIGITS = 3
 
 FULL_DIGITS = 10
 """A decimal with this many significant digits, all of which agree, is a float printed in full, and not a guess."""
+
+_NOISE = Fraction(1, 10**9)
+"""More than the relative error of a value in floating point."""
 
 
 def close(
@@ -47,11 +51,17 @@ def _short(value: Fraction | None, step: Fraction) -> bool:
 
 
 def within(comparison: Comparison, left: Node, right: Node, distance: Fraction) -> bool:
+    """Whether two real numbers are at most ``distance`` apart: as rational numbers, or to a hundred digits.
+
+    Floating point only finds out, quickly, that they are not.
+    """
     a, b = exact(left), exact(right)
     if a is not None and b is not None:
         return abs(a - b) <= distance
     x, y = real_value(left), real_value(right)
-    return x is not None and y is not None and abs(x - y) <= distance * Fraction(1_000_001, 1_000_000)
+    if x is None or y is None or abs(x - y) > distance + _NOISE * Fraction(max(abs(x), abs(y))):
+        return False
+    return numeric.are_near(left, right, distance)
 
 
 def rounds_to(comparison: Comparison, value: Node, rounded: Node) -> bool:
@@ -81,7 +91,8 @@ def rounding(node: Node, least: int = ROUNDED_DIGITS) -> Fraction | None:
     if isinstance(node, Negative):
         return rounding(node.operand, least)
     if isinstance(node, Quantity):
-        return rounding(node.value, least)
+        step = rounding(node.value, least)
+        return step / 100 if step and node.unit == "percent" else step
     if isinstance(node, Product) and len(node.factors) == 2:
         step, factor = rounding(node.factors[0], least), node.factors[1]
         if step and isinstance(factor, Power) and exact(factor.base) == 10:

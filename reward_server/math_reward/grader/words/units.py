@@ -174,7 +174,7 @@ _NOT_A_THING = (
             "but", "maybe", "perhaps", "possibly", "because", "while", "is", "are", "was", "equals", "equal",
             "gross", "score", "pair", "pairs", "couple", "couples", "myriad", "teens", "permille", "ppm", "ppb",
             "doubled", "tripled", "halved", "quadrupled", "quadruple", "negated", "inverted", "reversed",
-            "incremented", "tens", "trio", "trios",
+            "incremented", "zillion", "gazillion", "bazillion", "multiple", "tens", "trio", "trios",
             "decremented", "increased", "decreased", "negative", "imaginary", "reciprocal", "inverse", "opposite",
             "bogus", "fake", "invalid", "mistaken", "unsure", "guess", "guessed", "approximately", "approx", "roughly",
             "nearly", "almost", "around", "odd", "oddly", "binary", "octal", "hex", "hexadecimal", "ish", "unlikely",
@@ -260,12 +260,37 @@ def _measure_of(name: str) -> Measure | None:
 
 # ── counted things ──
 
+_AFTER_THINGS = frozenset(["each", "left", "remaining", "altogether", "overall", "apiece", "clock", "o"])
+_PLURALS = frozenset(
+    [
+        "people", "children", "men", "women", "mice", "feet", "teeth", "geese", "oxen", "sheep", "fish", "deer",
+        "dice", "cattle", "police", "salmon", "bacteria", "data", "vertices", "matrices", "indices", "lice", "staff",
+        "pence", "buses", "am", "pm", "m", "a", "p",
+    ]
+)  # fmt: skip
+
 
 def is_thing(words: list[str]) -> bool:
     """Whether the words after a number can name a counted thing, and say nothing else about the number."""
     if not words or words[-1] in POWERS or len(words) > MAX_WORDS:
         return False  # "5 feet square" is no 5 feet.
     return not _NOT_A_THING.intersection(words) and not _CHANGES.search("".join(words))
+
+
+def is_countable(unit: str, one: bool) -> bool:
+    """Whether an answer may add ``unit`` to a number: a known unit, a word in the plural (apples, children), or with
+    ``one`` in the singular. In another word there may be a remark: too many, wrong, north.
+    """
+    words = [word for word in re.findall(r"[^\W\d_]+", unit) if word not in _STOP_WORDS | _AFTER_THINGS]
+    if measure(unit) is not None or not unit.isascii() or not words:
+        return True
+    return any(
+        measure(one_unit(word)) is not None
+        or word in _PLURALS
+        or (word.endswith("s") and not word.endswith(("ss", "us", "is", "ous")) and word[:-1] not in _NOT_A_THING)
+        or (one and len(word) > 2)
+        for word in words
+    )
 
 
 def same_thing(unit: str, other: str) -> bool:

@@ -134,7 +134,7 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
         graded = await grade(request, (await reward_requests.of_request(request)).to_grade())
         if on_no_judgement == "refuse":
             _refuse_what_is_no_judgement(graded)
-        return _json(json.dumps(reward_answer(graded)))
+        return _json(json.dumps(reward_answer(graded, with_judge=settings.asks_judge is not None)))
 
     return router
 

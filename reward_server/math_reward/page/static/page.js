@@ -14,6 +14,8 @@ const EXAMPLES = [
 const VERDICTS = {
   correct: ["correct", "✓", "Correct", "The answer equals the reference."],
   wrong: ["wrong", "✗", "Wrong", "The answer is not the reference."],
+  "correct (judged)": ["correct", "✓", "Correct (judged)", "Mathematics does not decide; a judge said yes."],
+  "wrong (judged)": ["wrong", "✗", "Wrong (judged)", "Mathematics does not decide; a judge did not say yes."],
   no_answer: ["wrong", "✗", "No answer", "No final answer was found in the completion."],
   ambiguous: ["wrong", "✗", "Ambiguous", "The completion offers several answers; guesses are not paid."],
   restated: ["wrong", "✗", "Restated", "The answer is the question itself, not calculated."],
@@ -31,6 +33,8 @@ const STAGES = {
   structure: "its form",
   numeric: "values at points",
   sympy: "SymPy",
+  undecided: "words, not mathematics",
+  judge: "a judge",
 };
 
 const REFRESH_MILLISECONDS = 3000;

@@ -1,0 +1,208 @@
+r"""Whether an answer that is equal has the form that the prompt asks for: a product after "Factor", no decimal after
+"as a fraction".
+
+A form is asked for only if the reference has it too, so a phrase that means something else asks for nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import NamedTuple
+
+from math_reward.grader.errors import TooComplex, Undefined
+from math_reward.grader.mathematics.undone import in_lowest_terms, result
+from math_reward.grader.notation.exact import exact
+from math_reward.grader.notation.syntax import (
+    Call,
+    Constant,
+    Negative,
+    Node,
+    Number,
+    Power,
+    Product,
+    Quantity,
+    Quotient,
+    Sum,
+    symbols,
+    walk,
+)
+from math_reward.grader.words.units import unit_name
+
+QUESTION_CHARACTERS = 500
+"""How much of a prompt's end is searched for a phrase: few-shot examples before it ask for other forms."""
+MAX_PRIME = 10**6
+
+
+class Form(NamedTuple):
+    """A form of an answer: its name, the phrases that ask for it, and whether a tree has it."""
+
+    name: str
+    phrases: str
+    has: Callable[[Node], bool]
+
+
+def missing_form(answer: Node, reference: Node, prompt: str) -> str | None:
+    """The name of a form that the prompt asks for, and the reference has and the answer has not; else None."""
+    try:
+        return _missing(result(answer), result(reference), prompt[-QUESTION_CHARACTERS:])
+    except (Undefined, TooComplex):
+        return None
+
+
+def _missing(said: Node, expected: Node, question: str) -> str | None:
+    for form, phrases in zip(FORMS, _PHRASES, strict=True):
+        if phrases.search(question) and form.has(expected) and not form.has(said):
+            return form.name
+    if _FACTOR.search(question) and 1 < _factors(expected) > _factors(said):
+        return "factored"
+    units, others = _units(expected), _units(said)
+    if others and others != units and any(unit_name(word) in units for word in _IN_UNITS.findall(question)):
+        return "in another unit"
+    return None
+
+
+def _units(node: Node) -> set[str]:
+    return {part.unit for part in walk(node) if isinstance(part, Quantity)}
+
+
+def _is_expanded(node: Node) -> bool:
+    """Whether nothing is left to be multiplied out."""
+    for part in walk(node):
+        if isinstance(part, Product) and any(isinstance(factor, Sum) for factor in part.factors):
+            return False
+        if isinstance(part, Power) and isinstance(part.base, Sum) and isinstance(part.exponent, Number):
+            return part.exponent.value.denominator != 1 or part.exponent.value < 2
+    return True
+
+
+def _factors(node: Node) -> int:
+    """How many factors with letters it has, with their multiplicity; one for a sum."""
+    match node:
+        case Negative():
+            return _factors(node.operand)
+        case Product():
+            return sum(map(_factors, node.factors))
+        case Quotient(denominator=Number()):
+            return _factors(node.numerator)
+        case Power(exponent=Number(value=Fraction(denominator=1) as times)) if 0 < times < 100:
+            return int(times) * _factors(node.base)
+    return int(bool(symbols(node)))
+
+
+def _is_prime_factorization(node: Node) -> bool:
+    factors = node.factors if isinstance(node, Product) else (node,)
+    bases = [factor.base if isinstance(factor, Power) else factor for factor in factors]
+    return all(isinstance(base, Number) and _is_prime(base.value) for base in bases)
+
+
+def _is_prime(value: Fraction) -> bool:
+    if value.denominator != 1 or not 1 < value < MAX_PRIME:
+        return False
+    return all(value.numerator % divisor for divisor in range(2, math.isqrt(value.numerator) + 1))
+
+
+def _is_decimal(node: Node) -> bool:
+    return isinstance(node, Number) and node.places is not None
+
+
+def _has_no(*is_such: Callable[[Node], bool]) -> Callable[[Node], bool]:
+    return lambda node: not any(such(part) for part in walk(node) for such in is_such)
+
+
+def _is_simple(node: Node) -> bool:
+    """Whether fractions are in lowest terms, roots without squares, and like terms together."""
+    for part in walk(node):
+        match part:
+            case Quotient(numerator=above, denominator=below):
+                if math.gcd(*_contents(above), *_contents(below)) > 1:
+                    return False
+            case Call(function="sqrt", arguments=(Number(value=value),)) if _has_square(value):
+                return False
+            case Sum() if _repeats(part.terms):
+                return False
+            case Product() if _repeats(tuple(part for part in part.factors if not isinstance(part, Sum))):
+                return False
+    return True
+
+
+def _has_square(value: Fraction) -> bool:
+    """Whether a root can be made smaller."""
+    roots = range(2, min(math.isqrt(value.numerator), 999) + 1)
+    return value.denominator > 1 or any(value.numerator % root**2 == 0 for root in roots)
+
+
+def _contents(node: Node) -> Iterator[int]:
+    """Whole numbers that divide a node, as it is written: 2 for ``2x`` and for ``2x+4``."""
+    match node:
+        case Number(value=Fraction(numerator=number, denominator=1)):
+            yield number
+        case Negative():
+            yield from _contents(node.operand)
+        case Product():
+            yield math.prod(math.gcd(*_contents(factor)) for factor in node.factors)
+        case Sum():
+            yield math.gcd(*(number for term in node.terms for number in _contents(term)))
+        case _:
+            yield 1
+
+
+def _repeats(parts: tuple[Node, ...]) -> bool:
+    """Whether two terms differ by a number only, or two factors are the same."""
+    kinds = Counter(map(_without_number, parts))
+    return max(kinds.values(), default=0) > 1
+
+
+def _without_number(node: Node) -> str:
+    if isinstance(node, Negative):
+        return _without_number(node.operand)
+    if isinstance(node, Product):
+        return "·".join(sorted(repr(factor) for factor in node.factors if exact(factor) is None))
+    return "" if exact(node) is not None else repr(node)
+
+
+def _is_calculated(node: Node) -> bool:
+    """Whether a rational number is in lowest terms."""
+    return exact(node) is None or in_lowest_terms(node)
+
+
+FORMS = (
+    Form("expanded", r"\bexpand(?:ed)?\b|\bmultiply out\b|展开", _is_expanded),
+    Form("in prime factors", r"\bprime factori[sz]ation\b|质因数", _is_prime_factorization),
+    Form(
+        "in radians",
+        r"\b(?:in|to|into) radians?\b|弧度",
+        _has_no(lambda part: isinstance(part, Quantity) and part.unit == "degree"),
+    ),
+    Form("in degrees", r"\b(?:in|to|into) degrees\b|度数|多少度", _has_no(lambda part: part == Constant("pi"))),
+    Form(
+        "a fraction",
+        r"\bas an? (?:\w+ ){0,2}fraction\b|\bas (?:\w+ )?fractions\b|用分数|化(?:成|为)(?:最简)?分数",
+        _has_no(_is_decimal, lambda part: isinstance(part, Quantity) and part.unit == "percent"),
+    ),
+    Form(
+        "a decimal",
+        r"\bas an? (?:\w+ )?decimal\b|用小数|化(?:成|为)小数",
+        _has_no(lambda part: isinstance(part, Quotient)),
+    ),
+    Form(
+        "simplified",
+        r"\bsimplify\b|\bsimplest (?:\w+ )?form\b|\blowest terms\b|化简|最简",
+        _is_simple,
+    ),
+    # Only a question of plain arithmetic: what a sum or a binomial is may well be said as a power.
+    Form(
+        "calculated",
+        r"(?:\b(?:evaluate|compute|calculate)|\bwhat is|计算)[:：]?(?: the value of)?\s*(?:\$|\\\()[\d\s+*/^{}().,-]"
+        r"(?:[\d\s+*/^{}().,-]|\\(?:cdot|times|div|frac|left|right)(?![a-z]))*(?:\$|\\\))",
+        _is_calculated,
+    ),
+)
+_PHRASES = tuple(re.compile(form.phrases, re.IGNORECASE) for form in FORMS)
+_FACTOR = re.compile(
+    r"\bfactor(?:i[sz]e)?\b(?! of\b| is\b)(?<!common factor)|\bfactored form\b|因式分解|分解因式", re.IGNORECASE
+)
+_IN_UNITS = re.compile(r"\b(?:in|to|into|many) ((?:square |cubic )?[a-z]{2,12})\b", re.IGNORECASE)
