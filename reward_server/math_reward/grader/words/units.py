@@ -260,7 +260,7 @@ def _measure_of(name: str) -> Measure | None:
 
 # ── counted things ──
 
-_AFTER_THINGS = frozenset(["each", "left", "remaining", "altogether", "overall", "apiece", "clock", "o"])
+_AFTER_THINGS = frozenset(["each", "left", "remaining", "altogether", "overall", "apiece", "clock", "o", "exactly"])
 _PLURALS = frozenset(
     [
         "people", "children", "men", "women", "mice", "feet", "teeth", "geese", "oxen", "sheep", "fish", "deer",
@@ -282,7 +282,8 @@ def is_countable(unit: str, one: bool) -> bool:
     ``one`` in the singular. In another word there may be a remark: too many, wrong, north.
     """
     words = [word for word in re.findall(r"[^\W\d_]+", unit) if word not in _STOP_WORDS | _AFTER_THINGS]
-    if measure(unit) is not None or not unit.isascii() or not words:
+    is_part = unit.startswith("of the ")  # 1/2 of the pie
+    if measure(unit) is not None or not unit.isascii() or not words or is_part:
         return True
     return any(
         measure(one_unit(word)) is not None
