@@ -96,7 +96,8 @@ _DENIED_IN_CHINESE = re.compile(
     r"(?:不(?:是|等于|为|到|超过|足|可能是)|[大小多少]于|超过|可能是|至[少多]|最[少多]|或者?是?)\s?$"
 )
 _DENIED_AFTER = re.compile(
-    r"[$\\) ]{0,6}(?:is|was|are|were|does|do)? ?(?:not\b|n't\b|wrong\b|incorrect\b|fails?\b|impossible\b|too )",
+    r"[$\\) ]{0,6}(?:is|was|are|were|does|do|be)?"
+    r" ?(?:(?:a |just a |my )guess\b|not\b|n't\b|wrong\b|incorrect\b|fails?\b|impossible\b|too )",
     re.IGNORECASE,
 )
 _CHOICE = re.compile(

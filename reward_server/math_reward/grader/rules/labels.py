@@ -17,7 +17,6 @@ from math_reward.grader.notation.syntax import (
     Quotient,
     Ratio,
     Relation,
-    Sum,
     Symbol,
     Text,
     substituted,
@@ -113,10 +112,10 @@ def value_of_expression(comparison: Comparison, reference: Node, answer: Node) -
     names = symbols(named)
     if not names or symbols(values[-1]):
         return None
-    if len(names) == 1 and isinstance(named, EXPRESSIONS):
-        is_polynomial = isinstance(named, (Sum, Product, Power)) and not any(isinstance(p, Call) for p in walk(named))
-        if first_degree(named, *names) is not None or (is_polynomial and values[-1] == ZERO):
-            return None
+    if len(names) == 1 and isinstance(named, EXPRESSIONS) and first_degree(named, *names) is not None:
+        return None
+    if values[-1] == ZERO and any(isinstance(part, (Power, Number)) for part in walk(named)):
+        return None
     return _value_of_chain(comparison, values, list(answer.operators[1:]), named)
 
 
