@@ -6,6 +6,8 @@ An answer is drawn as a tree whose value is known (a fraction, a surd, a union o
 in several notations. An accept is two writings of one tree, in a box or in a sentence in one of thirteen languages; a
 reject is a writing of a tree in which one thing has changed (a sign, a digit, a bracket, an element, an end, a branch,
 a unit's prefix) and whose value therefore differs: what is compared is the value of the trees, never their texts.
+"last place" are decimals beside a real number, told apart by interval arithmetic (``generated/last_place.py``); the
+last kinds are cheats of which each is wrong by construction (``generated/cheats.py``).
 
 Prints a table by kind, with 95 % Wilson intervals. Exit code 0 where false accepts are 0 and false rejects at most
 0.5 %, else 1.
@@ -18,7 +20,7 @@ import math
 import sys
 from collections import Counter, defaultdict
 
-from generated import KINDS, Pair, pairs
+from generated import NAMES, Pair, pairs
 
 from math_reward.grader import grade
 
@@ -40,7 +42,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pairs", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kinds", nargs="*", choices=list(KINDS))
+    parser.add_argument("--kinds", nargs="*", choices=NAMES)
     parser.add_argument("--show", type=int, default=5, help="misses to print of each kind")
     arguments = parser.parse_args()
 
@@ -48,10 +50,10 @@ def main() -> int:
     missed: dict[tuple[str, bool], list[Pair]] = defaultdict(list)
     for pair, _ in zip(pairs(arguments.seed, arguments.kinds), range(arguments.pairs), strict=False):
         asked[pair.kind, pair.same] += 1
-        if grade(pair.completion, pair.reference).correct != pair.same:
+        if grade(pair.completion, pair.reference, pair.prompt).correct != pair.same:
             missed[pair.kind, pair.same].append(pair)
     print("| kind | equal pairs | false rejects | unequal pairs | false accepts |\n|---|---|---|---|---|")
-    for name in arguments.kinds or KINDS:
+    for name in arguments.kinds or NAMES:
         rejects, accepts = len(missed[name, True]), len(missed[name, False])
         print(f"| {name} | {asked[name, True]:,} | {rejects:,} | {asked[name, False]:,} | {accepts:,} |")
     equal, unequal = (sum(n for (_, same), n in asked.items() if same is wanted) for wanted in (True, False))

@@ -1,13 +1,13 @@
-r"""Looks for false accepts among all answers that are known: mutants of references, and every answer for every reference.
+r"""Looks for false accepts among all answers that are known: mutants of references, and answers to other references.
 
     python tests/benchmarks/known_answers.py mutants [--pairs 100000] [--seed 1] [--show 40]
     python tests/benchmarks/known_answers.py crossed [--pairs 500000] [--seed 1] [--show 40]
 
 A mutant is a reference in which one thing is changed (``generated/known.py``); the cross product has the known answers
 with the references of others, all of them or ``--pairs`` that are drawn. Each answer stands in a box. What is paid has
-to be shown to be equal: by labelled rows that connect the two, by a calculation of its own (``generated/independent.py``)
-or by a person (``generated/judged.jsonl``, with a reason). The rest is printed with the rule that decided; the last
-line says how many they are. Exit code 0 where there is none, else 1.
+to be shown to be equal: by labelled rows that connect the two, by a calculation of its own
+(``generated/independent.py``) or by a person (``generated/judged.jsonl``). The rest is printed with the rule that
+decided; the last line says how many they are. Exit code 0 where there is none, else 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from generated.independent import shown_equal
-from generated.known import Known, known, mutants
+from generated.known import SHARED, Known, known, mutants
 
 from math_reward.grader import Grade, grade
 
@@ -45,9 +45,10 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=200_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--show", type=int, default=40)
+    parser.add_argument("--shared", type=Path, default=SHARED, help="a directory with labelled rows")
     arguments = parser.parse_args()
 
-    material = known()
+    material = known(arguments.shared)
     judged = {(row["reference"], row["answer"]) for row in map(json.loads, JUDGED.read_text("utf-8").splitlines())}
     drawn = mutants(material.references, arguments.seed) if arguments.what == "mutants" else None
     tried: Counter[str] = Counter()

@@ -13,11 +13,9 @@ from math_reward.grader.notation import declarations
 from math_reward.grader.notation.calendar_dates import Date, date
 from math_reward.grader.notation.normalise import compact, normalise
 from math_reward.grader.notation.parse import MAX_CHARACTERS
-from math_reward.grader.notation.syntax import Text
+from math_reward.grader.notation.syntax import Call, Relation, Text
 from math_reward.grader.notation.texts import Wording, wording
 from math_reward.grader.rules.chains import contradiction
-from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES
-from math_reward.grader.words.vocabulary import GREEK
 
 CACHED_REFERENCES = 8_192
 CACHED_REFERENCE_BYTES = 64 * 2**20
@@ -30,7 +28,6 @@ _PROSE_REFERENCE = 80
 _INTEGER = re.compile(r"-?\d{1,15}")
 # No sentence has these: an operator at its end, no letter at all, a command without its argument.
 _BROKEN = re.compile(r"[+*/^_=<>]\s*$|^[?!.\s]*$|\\(?:frac|sqrt|boxed|fbox)(?![a-zA-Z])")
-_MATHEMATICS = frozenset(name.lower() for name in (*SPELLED, *SYMPY_NAMES, *GREEK))
 _NO_REFERENCE = frozenset(["none", "null", "nan", "n/a", "na"])
 
 
@@ -116,9 +113,9 @@ class Reference(Answer):
                 return str(error)
             self._reading = declarations.Reading(Text(normal.lower()), {})
             return None
-        if " " in normal and normal[:1].isalpha() and "\\" not in normal:
-            said = wording(normal)  # A sentence, although it can be parsed; exp(x + y) is none.
-            self.wording = said if said is not None and not _MATHEMATICS.issuperset(said.words) else None
+        is_sentence = " " in normal and normal[:1].isalpha() and "\\" not in normal
+        if is_sentence and not isinstance(tree, (Call, Relation)):
+            self.wording = wording(normal)  # A sentence, although it can be parsed.
         return None
 
 

@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator
 from fractions import Fraction
 
-from generated import expressions, families, functions, gatherings, measured, numbers, readings
+from generated import cheats, expressions, families, functions, gatherings, last_place, measured, numbers, readings
 from generated.kind import Kind, Pair, change_number, change_pair, same_tree
 from generated.writings import said
 
@@ -93,12 +93,21 @@ REFERENCE_FIRST = frozenset(
 )  # fmt: skip
 
 
+NAMES = [*KINDS, "last place", *cheats.CHEATS]
+
+
 def pairs(seed: int, kinds: list[str] | None = None) -> Iterator[Pair]:
     """Pairs without end, every kind in turn, accepts and rejects in turn."""
     source = random.Random(seed)
-    names = kinds or list(KINDS)
+    names = kinds or NAMES
     while True:
         for name in names:
+            if name == "last place":
+                yield last_place.drawn(source)
+                continue
+            if name in cheats.CHEATS:
+                yield cheats.drawn(name, source)
+                continue
             kind = KINDS[name]
             tree = kind.draw(source)
             texts = kind.write(tree)

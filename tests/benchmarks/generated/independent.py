@@ -19,6 +19,7 @@ import mpmath
 from math_reward.grader.notation.declarations import declared
 from math_reward.grader.notation.syntax import (
     BasedNumber,
+    BigOperator,
     Bracketed,
     Call,
     ClockTime,
@@ -41,11 +42,14 @@ from math_reward.grader.notation.syntax import (
     Sum,
     Symbol,
     Text,
+    bound_by,
     substituted,
     symbols,
     walk,
 )
 from math_reward.grader.reading import Answer, Reference
+from math_reward.grader.rules.trees import signed
+from math_reward.grader.words.units import measure
 
 DIGITS = 50
 TOLERANCE = mpmath.mpf(10) ** -35
@@ -54,19 +58,16 @@ _DRESS = re.compile(
     r"\\(?:left|right|displaystyle|text|textbf|mathrm|mathbf|operatorname|quad|,|;|!|:| )(?![a-zA-Z])|[\s{}$.~]"
 )
 _SPELLED_ALIKE = {
-    "dfrac": "frac",
-    "tfrac": "frac",
-    "leq": "le",
-    "geq": "ge",
-    "neq": "ne",
-    "\\cdot": "*",
-    "\\times": "*",
-}
+    "dfrac": "frac", "tfrac": "frac", "leq": "le", "geq": "ge", "neq": "ne", "\\cdot": "*", "\\times": "*",
+    r"\text{ and }": ",", r"\text{ or }": "or",
+}  # fmt: skip
+_LETTER = re.compile(r"\\[a-zA-Z]+|(?<![a-zA-Z])[a-zA-Z](?![a-zA-Z])")
+_COUNTING = frozenset("knmljpqN")
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{
         name: getattr(mpmath, name)
-        for name in [
+        for name in (
             "sin",
             "cos",
             "tan",
@@ -81,7 +82,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
             "atan",
             "exp",
             "sqrt",
-        ]
+        )
     },
     "asinh": mpmath.asinh,
     "acosh": mpmath.acosh,
@@ -116,19 +117,41 @@ def shown_equal(reference: str, answer: str) -> str | None:
         return None
     if left == right:
         return "tree"
+    if _only_renamed(mine.normal, theirs.normal, left):
+        return "bound letter renamed"
     with mpmath.workdps(DIGITS):
         try:
             if _same(left, right):
                 return "value"
-            ranges, domains = (
-                mine.reading.domains | declared(mine.normal),
-                theirs.reading.domains | declared(theirs.normal),
-            )
+            ranges = mine.reading.domains | declared(mine.normal)
+            domains = theirs.reading.domains | declared(theirs.normal)
             if ranges and _same_families(left, right, set(ranges), set(domains)):
                 return "family"
         except (NoValue, ArithmeticError, ValueError, TypeError, mpmath.libmp.ComplexResult):
             return None
     return None
+
+
+def _only_renamed(reference: str, answer: str, tree: Node) -> bool:
+    """Whether the texts differ only in letters that the reference binds, renamed one to one."""
+    if _LETTER.sub("?", reference) != _LETTER.sub("?", answer):
+        return False
+    pairs = set(zip(_LETTER.findall(reference), _LETTER.findall(answer), strict=True))
+    if len({old for old, _ in pairs}) < len(pairs) or len({new for _, new in pairs}) < len(pairs):
+        return False
+    bound = {name for part in walk(tree) if isinstance(part, BigOperator) for name in bound_by(part)}
+    bound |= {
+        part.variable.name for part in walk(tree) if isinstance(part, SetBuilder) and isinstance(part.variable, Symbol)
+    }
+    bound |= set(re.findall(r"(?<![a-zA-Z\\])[a-zA-Z]'{0,2}(?:\^\{?-1\}?)?\(([a-z])\) ?=", reference))
+    bound |= set(re.findall(r"^[a-zA-Z]_\{?([a-z])\}? ?=", reference)) | set(
+        re.findall(r"\{ ?([a-z]) ?(?::|\||\\mid|\\in)", reference)
+    )
+    bound |= set(declared(reference)) if set(declared(answer)) else set()
+    changed = {(old, new) for old, new in pairs if old != new}
+    counted = r"\pi" in reference and all(old in "knm" and new in _COUNTING for old, new in changed)
+    constants = all(re.fullmatch("[CcK]", old) and re.fullmatch("[A-DKa-dkm]", new) for old, new in changed)
+    return counted or {old for old, _ in changed} <= bound or (constants and any(old == "C" for old, _ in changed))
 
 
 def _spelling(text: str) -> str:
@@ -264,7 +287,7 @@ def _same_scalars(left: Node, right: Node) -> bool:
     (a, unit), (b, other) = (
         (side.value, side.unit) if isinstance(side, Quantity) else (side, "") for side in (left, right)
     )
-    if unit and other and unit != other:
+    if unit and other and unit != other and not _same_things(unit, other):
         return False
     if _same_values(a, b):
         return True
@@ -282,6 +305,12 @@ def _same_scalars(left: Node, right: Node) -> bool:
             if rounded is b and number.significant >= 10 and abs(exact - y) <= step:
                 return True
     return False
+
+
+def _same_things(unit: str, other: str) -> bool:
+    """Whether two names of counted things share their words: candies, and lollipop candies."""
+    mine, theirs = (set(re.findall(r"[^\W\d_]+", name)) for name in (unit, other))
+    return measure(unit) is None and measure(other) is None and (mine <= theirs or theirs <= mine)
 
 
 def _unlabelled(node: Node) -> Node:
@@ -309,8 +338,6 @@ def _signs(node: Node) -> Iterator[Node]:
     elif not any(isinstance(part, PlusMinus) for part in walk(node)):
         yield node
     else:
-        from math_reward.grader.rules.trees import signed  # Two signs, as they are written.
-
         yield from (signed(node, 1), signed(node, -1))
 
 

@@ -32,6 +32,8 @@ class Pair(NamedTuple):
     reference: str
     completion: str
     same: bool
+    prompt: str | None = None
+    """The prompt with which the completion begins."""
 
 
 def latex(value: Fraction) -> str:

@@ -4,6 +4,9 @@ The known ones are those of the tests (golden verdicts, own rows, unpaid answers
 checkout, the labelled rows and the benchmarks of ``shared/data``.
 """
 
+# Tables of notations are lists of texts.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import gzip
@@ -29,11 +32,11 @@ class Known(NamedTuple):
     """Texts that rows labelled as right connect have the same number."""
 
 
-def known() -> Known:
+def known(shared: Path = SHARED) -> Known:
     references: set[str] = set()
     answers: set[str] = set()
     same: list[tuple[str, str]] = []
-    for reference, completion, label in _rows():
+    for reference, completion, label in _rows(shared):
         if len(reference) > MAX_CHARACTERS:
             continue
         references.add(reference)
@@ -46,9 +49,9 @@ def known() -> Known:
     return Known(sorted(references), sorted(answers | references), _classes(same))
 
 
-def _rows() -> Iterator[tuple[str, str, bool]]:
+def _rows(shared: Path) -> Iterator[tuple[str, str, bool]]:
     """A reference, a completion and whether the reference is its answer."""
-    for path in [*sorted(TESTS.glob("*.jsonl")), *sorted(SHARED.glob("*.jsonl"))]:
+    for path in [*sorted(TESTS.glob("*.jsonl")), *sorted(shared.glob("*.jsonl"))]:
         for row in _lines(path):
             if "references" in row:
                 pairs = row.get("right", [])
@@ -61,7 +64,8 @@ def _rows() -> Iterator[tuple[str, str, bool]]:
             if reference is None:
                 continue
             reference = str(reference).rpartition("####")[2].strip()
-            completion = row.get("completion") or rf"\boxed{{{row['answer'] if 'reference' in row else reference}}}"
+            answer = row["answer"] if "reference" in row and "completion" not in row else reference
+            completion = row.get("completion") or rf"\boxed{{{answer}}}"
             label = row.get("label", row.get("expected", row.get("verdict", "correct") == "correct"))
             yield reference, str(completion), bool(label) and not row.get("missed")
 
@@ -99,10 +103,14 @@ _RELATIONS = {
 }  # fmt: skip
 _BRACKETS = {"(": "[", "[": "(", ")": "]", "]": ")", r"\{": "(", r"\}": ")", "|": "("}
 _UNITS = {
-    "cm": "m", "km": "m", "m": "cm", "kg": "g", "g": "kg", "s": "h", "h": "min", "hours": "minutes", "minutes": "seconds",
-    "meters": "feet", "feet": "inches", "inches": "feet", "dollars": "cents", "cents": "dollars", "days": "weeks",
+    "cm": "m", "km": "m", "m": "cm", "kg": "g", "g": "kg", "s": "h", "h": "min", "hours": "minutes", "minutes": "seconds", "meters": "feet", "feet": "inches", "inches": "feet", "dollars": "cents", "cents": "dollars", "days": "weeks",
     "years": "months", "mathbb": "mathbf", "units": "square", "AM": "PM", "PM": "AM", "percent": "permille",
 }  # fmt: skip
+
+_RANGES = [
+    r", k\in\mathbb{Z}", r", n\in\mathbb{N}", r" \pmod 7", ", x>0", r" \text{ for all } n", r", n\ge 2",
+    r", k\in\mathbb{R}", r" \cup \{1\}", r" \text{ for } x \ne 1", ", 0",
+]  # fmt: skip
 
 Mutation = Callable[[list[str], random.Random], list[str] | None]
 
@@ -190,9 +198,7 @@ MUTATIONS: dict[str, Mutation] = {
     "letter renamed": _renamed,
     "exponent moved": _moved_exponent,
     "part dropped": _without_a_part,
-    "range": lambda tokens, source: [*tokens, source.choice(
-        [r", k\in\mathbb{Z}", r", n\in\mathbb{N}", r" \pmod 7", ", x>0", r" \text{ for all } n", r", n\ge 2", r", k\in\mathbb{R}"]
-    )],
+    "range": lambda tokens, source: [*tokens, source.choice(_RANGES)],
 }  # fmt: skip
 
 

@@ -193,6 +193,8 @@ def test_the_page_shows_and_lists_judged_verdicts(judged: LiveServer):
 
 
 def test_metrics_count_what_was_judged_and_the_log_does_not_show_the_key(judged: LiveServer):
+    results(judged, IN_WORDS, boxed("Carla", "Evelyn"), boxed("crash", "Evelyn"))
+    results(judged, IN_WORDS)
     metrics = judged.client.get("/metrics").text
     for series in (
         'math_reward_items_total{stage="judge",verdict="correct (judged)"}',

@@ -27,7 +27,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _POWER = re.compile(r"\^\{?-?\d{1,2}\}?")
 _ALSO_UNITS = ("min", "sec", "in", "rad", "h", "s")
 _CURRENCIES = ("\\$", "$", "€", "£", "¥", "₹", "¢")
-_RELATION = re.compile(r"^-|[<>=+!~?]")
+_RELATION = re.compile(r"^[-^]|[<>=+!~?]")
 _TEMPERATURES = {"degree celsius": "celsius", "degree fahrenheit": "fahrenheit", "degree coulomb": "celsius",
                  "degree farad": "fahrenheit"}  # fmt: skip
 """What the names of a degree and its scale name together; C and F alone are coulomb and farad."""

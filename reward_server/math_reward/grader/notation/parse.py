@@ -147,10 +147,14 @@ def _without_words_around(text: str) -> str | None:
     return statement["value"]
 
 
+_GLUED = re.compile(r"\b(?:half|minus|twice|double|wrong)\w|\w(?:squared|cubed|half|minus|thousand|not|never|wrong)\b")
+"""Such words without a space before or after them: ``halfF = ma``."""
+
+
 def _names_another_value(words: str) -> bool:
     """Whether words before a value name something else than the answer: "half the area", "the wrong answer"."""
     words = words.lower()
-    if not words.isascii() and names_another(words):
+    if (not words.isascii() and names_another(words)) or _GLUED.search(words):
         return True
     return not NO_LABELS.isdisjoint(_WORD.findall(words)) or _ANOTHER_VALUE.search(words) is not None
 

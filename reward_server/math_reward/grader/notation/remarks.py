@@ -45,7 +45,7 @@ def restricts(remark: Sequence[Token], before: Node) -> bool:
     if _is_set(before):
         return bool(words & _KINDS) or has_number or bool(relations - {None, "="})
     if symbols(before):
-        return False
+        return bool(relations & {"<", "<="}) and not relations & {">", ">=", "in"} and first != "where"
     if has_number and relations == {None}:
         return True  # 42 with 7
     return not words & _EVERYWHERE and bool(words & _KINDS or relations & INEQUALITIES)

@@ -33,7 +33,7 @@ def wording(normal: str) -> Wording | None:
     between: list[str] = [""]
     position = 0
     for match in _WORD.finditer(_COMMAND.sub(lambda m: "\0" * len(m[0]), text)):
-        between[-1] = _bare(text[position : match.start()])
+        between[-1] = _bare(text[position : match.start()], "")
         words.append(match[0].lower())
         between.append("")
         position = match.end()
@@ -43,8 +43,11 @@ def wording(normal: str) -> Wording | None:
     return Wording(tuple(words), tuple(between)) if words else None
 
 
-def _bare(text: str) -> str:
-    """Mathematics between words, without the punctuation around it; empty if there is only punctuation."""
-    if not _NOISE.sub("", text).strip("{}"):
+def _bare(text: str, ending: str = "!") -> str:
+    """Mathematics between words, without the punctuation around it; empty if there is only punctuation.
+
+    ``ending`` may stand after it: ``!A`` is not A, and ``n! divisible`` not n.
+    """
+    if not _NOISE.sub("", text).strip("{}") and (ending or not text.endswith("!")):
         return ""
-    return text.lstrip(" .,;:'\"{}。，、；：").rstrip(" .,;:!?'\"{}。，、；：！？")  # !A is not A.
+    return text.lstrip(" .,;:'\"{}。，、；：").rstrip(f" .,;:?'\"{{}}。，、；：！？{ending}")

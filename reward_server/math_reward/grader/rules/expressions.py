@@ -18,6 +18,7 @@ from math_reward.grader.notation.syntax import (
     Quotient,
     Sum,
     Symbol,
+    bound_by,
     symbols,
     walk,
 )
@@ -84,6 +85,8 @@ def _same_structure(comparison: Comparison, reference: Node, answer: Node) -> bo
         a, b = parts(reference), parts(answer)
         return same_items(comparison, a, b)
     if isinstance(reference, BigOperator) and isinstance(answer, BigOperator):
+        if "int" in reference.name and bound_by(reference) != bound_by(answer):
+            return False  # The differential of x^2 is not that of x.
         same_bounds = reference.lower == answer.lower and reference.upper == answer.upper
         return reference.name == answer.name and same_bounds and comparison.same_value(reference.body, answer.body)
     if isinstance(reference, Call) and isinstance(answer, Call):

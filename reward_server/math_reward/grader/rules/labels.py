@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from math_reward.grader.mathematics.linear import first_degree
+from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
     EXPRESSIONS,
-    ZERO,
     Bracketed,
     Call,
     Collection,
@@ -17,6 +17,7 @@ from math_reward.grader.notation.syntax import (
     Quotient,
     Ratio,
     Relation,
+    Sum,
     Symbol,
     Text,
     substituted,
@@ -25,6 +26,7 @@ from math_reward.grader.notation.syntax import (
 )
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.rounding import rounds_to
+from math_reward.grader.rules.trees import renamed
 from math_reward.grader.verdict import Stage
 
 _FUNCTION_LETTERS = frozenset("fghFGHPQRW")
@@ -75,6 +77,8 @@ def without_label(comparison: Comparison, node: Node) -> tuple[Node | None, Node
         return None, node
     operands = list(node.operands)
     operators = list(node.operators)
+    if len(operands) > 2 and all(isinstance(operand, Symbol) for operand in operands):
+        return None, node  # a = b = c
     if len(operands) == 2 and isinstance(operands[1], Symbol) and not symbols(operands[0]):
         operands.reverse()
     label = None
@@ -114,8 +118,11 @@ def value_of_expression(comparison: Comparison, reference: Node, answer: Node) -
         return None
     if len(names) == 1 and isinstance(named, EXPRESSIONS) and first_degree(named, *names) is not None:
         return None
-    if values[-1] == ZERO and any(isinstance(part, (Power, Number)) for part in walk(named)):
-        return None
+    if exact(values[-1]) == 0 and not isinstance(named, (Call, Symbol)):
+        factors = [factor for part in walk(named) if isinstance(part, Product) for factor in part.factors]
+        is_power = any(isinstance(part, Power) for part in walk(named))
+        if len(names) == 1 or is_power or any(isinstance(factor, Sum) for factor in factors):
+            return None  # (x - 1)(x - 2) = 0
     return _value_of_chain(comparison, values, list(answer.operators[1:]), named)
 
 
@@ -272,11 +279,7 @@ def with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
         # a_n and a_k: an n in the value of a_k is a different variable.
         return substituted(value, {index: Symbol(f"other {index}"), old: Symbol(index)})
     if isinstance(reference, Call) and isinstance(answer, Call) and len(reference.arguments) == len(answer.arguments):
-        pairs = zip(reference.arguments, answer.arguments, strict=True)
-        renamed = {was.name: new for new, was in pairs if isinstance(new, Symbol) and isinstance(was, Symbol)}
-        # f(x) and f(t): an x in the value of f(t) is a different variable.
-        others = {new.name: Symbol(f"other {new.name}") for new in renamed.values()}
-        return substituted(value, others | renamed)
+        return renamed(value, reference.arguments, answer.arguments)
     return value
 
 

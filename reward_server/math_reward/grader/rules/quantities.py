@@ -102,7 +102,7 @@ def _as_quantity(node: Node, other: Node) -> Node:
     factors = above.factors if isinstance(above, Product) else (above,)
     numbers = tuple(factor for factor in factors if not symbols(factor))
     letters = _units_of(tuple(factor for factor in factors if symbols(factor)))
-    if letters is None or below is None or not numbers:
+    if letters is None or below is None or not numbers or symbols(factors[0]):
         return node
     unit = letters + (f"/{below}" if below else "")
     return node if measure(unit) is None else Quantity(Product(numbers) if len(numbers) > 1 else numbers[0], unit)

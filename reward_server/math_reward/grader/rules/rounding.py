@@ -31,7 +31,7 @@ def close(
     if step and exact_answer and within(comparison, reference, answer, step / 2):
         return True
     step = rounding(answer, least=FULL_DIGITS)
-    if step and not is_integer(left) and rounding(reference) is None and within(comparison, reference, answer, step):
+    if step and rounding(reference) is None and not _ends(left, step) and within(comparison, reference, answer, step):
         return True
     step = rounding(answer) if options.allow_rounded else None
     if step and within(comparison, reference, answer, step / 2):
@@ -41,6 +41,11 @@ def close(
         if value is not None:
             return within(comparison, reference, answer, abs(Fraction(value)) * Fraction(options.rel_tol))
     return False
+
+
+def _ends(value: Fraction | None, step: Fraction) -> bool:
+    """Whether a value needs no rounding to a decimal with this step: half is 0.5000000000, and no 0.5000000001."""
+    return value is not None and (is_integer(value) or (value / step).denominator == 1)
 
 
 def _short(value: Fraction | None, step: Fraction) -> bool:

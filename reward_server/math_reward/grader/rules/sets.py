@@ -55,7 +55,7 @@ def _same_builders(comparison: Comparison, reference: SetBuilder, answer: SetBui
     mine, other = reference.variable, answer.variable
     if isinstance(mine, Symbol) != isinstance(other, Symbol):
         return False
-    condition = renamed(answer.condition, mine, other)
+    condition = renamed(answer.condition, [mine], [other])
     return (isinstance(mine, Symbol) or comparison.same(mine, other)) and comparison.same(
         reference.condition, condition
     )

@@ -94,10 +94,15 @@ def paired(items: Sequence[Node], others: Sequence[Node], same: Callable[[Node, 
     return True
 
 
-def renamed(node: Node, new: Node, old: Node) -> Node:
-    if not isinstance(old, Symbol) or not isinstance(new, Symbol) or new == old:
-        return node
-    return substituted(node, {old.name: new})
+def renamed(node: Node, new: Sequence[Node], old: Sequence[Node]) -> Node:
+    """``node`` with new letters in the place of old ones, all at once; what has a new name already is another."""
+    names: dict[str, Node] = {}
+    pairs = [
+        (a, b) for a, b in zip(new, old, strict=True) if isinstance(a, Symbol) and isinstance(b, Symbol) and a != b
+    ]
+    for letter, _ in pairs:
+        names[letter.name] = Symbol(f"other {letter.name}")
+    return substituted(node, names | {was.name: letter for letter, was in pairs}) if pairs else node
 
 
 def parts(node: Node) -> tuple[Node, ...]:

@@ -70,7 +70,7 @@ NO_LABELS = NEGATIONS | frozenset(
         "about",
         "almost", "nearly", "another", "fake", "bogus", "guess", "guessed", "maybe", "perhaps", "possibly", "unlikely",
         "unsure", "invalid", "mistaken", "bad", "instead", "or", "either", "if", "unless", "but", "factorial",
-        "complement",
+        "complement", "hundred", "hundreds", "thousand", "thousands", "million", "millions", "billion", "dozen",
     ]
 )  # fmt: skip
 """Words with which a name before a value is the name of something else than the answer: "half the area"."""
