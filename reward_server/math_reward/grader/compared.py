@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 
 from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
 from math_reward.grader.in_words import undecided
 from math_reward.grader.mathematics.propositions import equivalent, proposition
 from math_reward.grader.mathematics.undone import in_lowest_terms, undone
 from math_reward.grader.notation.calendar_dates import date, same_date
-from math_reward.grader.notation.declarations import compatible, declared
+from math_reward.grader.notation.declarations import WHOLE_NUMBERS, Domain, compatible, declared
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.names import SHORT_WORDS
 from math_reward.grader.notation.normalise import compact
@@ -21,8 +22,10 @@ from math_reward.grader.notation.syntax import (
     Node,
     Number,
     Product,
+    Relation,
     Symbol,
     Text,
+    substituted,
     symbols,
 )
 from math_reward.grader.notation.texts import wording
@@ -40,7 +43,7 @@ _GROUPED = re.compile(r"\d,\d{3}(?!\d)")
 _GROUP_FROM_ZERO = re.compile(r",0\d\d")
 _PLAIN_LIST = re.compile(r"-?[\d.]+(?: ?, ?-?[\d.]+)+")
 _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
-_CHOICE = re.compile(r"(?:\\(?:text|math)\w*\s?\{)?\s?(?:\(([A-J])\)|([A-J])\s?[.):])[}\s]{1,4}(\S.*)")
+_CHOICE = re.compile(r"(?:\\(?:text|math)\w*\s?\{)?\s?(?:\(\s?([A-J])\s?\)|([A-J])\s?[.):])[}\s]{1,4}(\S.*)")
 # What follows the letter is what the choice says: no other letter, and nothing about the letter.
 _ANOTHER_CHOICE = re.compile(r"\bor\b|\([A-J]\)")
 _ABOUT_THE_LETTER = re.compile(
@@ -48,7 +51,7 @@ _ABOUT_THE_LETTER = re.compile(
     r"|\b(?:is|was|not|no|never|wrong|incorrect|false|unlikely|maybe|perhaps|guess)\b"
 )
 # An answer without one of these leaves no operation undone, so its tree need not be searched.
-_OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d")
+_OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d", re.IGNORECASE)
 # The segment AB, or "not A and B".
 _SEGMENT = re.compile(r"\\overline ?\{ ?[A-Z] ?[A-Z] ?\}")
 MAX_POINTS = 4
@@ -149,7 +152,7 @@ def _by_trees(reference: Reference, answer: Answer, comparison: Comparison, para
         return _graded(reference, answer, Verdict.WRONG, Stage.STRUCTURE, detail)
     verdict, detail = Verdict.WRONG, ""
     if (
-        comparison.same(expected, tree)
+        comparison.same(*_with_whole_numbers(ranges, expected, tree))
         or _is_choice(comparison, reference, answer)
         or same_family(
             comparison,
@@ -182,6 +185,12 @@ def _same_words(comparison: Comparison, reference: Reference, answer: Answer) ->
         )
     except (NotMathematics, TooComplex, Undefined, Contradiction):
         return False
+
+
+def _with_whole_numbers(ranges: Mapping[str, Domain], *sides: Node) -> list[Node]:
+    """The sides with names that count for the letters that the reference declares whole: (-1)^x has a value then."""
+    whole = {name: Symbol(f"integer {name}") for name, domain in ranges.items() if domain in WHOLE_NUMBERS}
+    return [substituted(side, whole) if whole else side for side in sides]
 
 
 def _as_one_word(answer: str, expected: str) -> bool | None:
@@ -232,6 +241,11 @@ def _same_named_value(comparison: Comparison, expected: Node, tree: Node) -> boo
         name, point = tree.factors
         is_point = isinstance(name, Symbol) and name.name.isupper() and type(point) is Bracketed
         return is_point and not symbols(expected) and comparison.same_value(expected, point)
+    if isinstance(tree, Collection) and tree.kind == "or" and not isinstance(expected, Collection):
+        return all(comparison.same(expected, item) for item in tree.items)  # 1/4 or 0.25
+    if symbols(expected) and isinstance(tree, Relation) and not isinstance(expected, Relation):
+        # (x + 1)^2 = x^2 + 2x + 1
+        return set(tree.operators) == {"="} and all(comparison.same_value(expected, side) for side in tree.operands)
     value = value_of_expression(comparison, expected, tree)
     return value is not None and comparison.same_value(expected, value)
 

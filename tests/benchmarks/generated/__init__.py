@@ -9,7 +9,7 @@ import random
 from collections.abc import Iterator
 from fractions import Fraction
 
-from generated import cheats, expressions, families, functions, gatherings, last_place, measured, numbers
+from generated import cheats, expressions, families, functions, gatherings, last_place, measured, numbers, readings
 from generated.kind import Kind, Pair, change_number, change_pair, same_tree
 from generated.writings import said
 
@@ -66,12 +66,31 @@ KINDS: dict[str, Kind] = {
     "numbered parts": Kind(gatherings.several, same_tree, gatherings.write_parts, gatherings.change_tuple),
     "duration": Kind(measured.duration, lambda tree: 60 * tree[0] + tree[1], measured.write_duration, measured.change_duration),
     "date": Kind(measured.day, same_tree, measured.write_day, measured.change_day),
+    "expression and its value": Kind(lambda s: s.randint(12, 900), same_tree, readings.write_named_value, lambda n, s: n + s.choice([1, -1, 10 * n])),
+    "words around a value": Kind(lambda s: s.randint(12, 900), same_tree, readings.write_words_around, readings.change_words_around),
+    "choice": Kind(lambda s: s.choice(readings.LETTERS), same_tree, readings.write_choice, lambda t, s: s.choice(readings.LETTERS)),
+    "unit with a prefix": Kind(readings.resistance, readings.resistance_value, readings.write_resistance, readings.change_resistance),
+    "labelled point": Kind(lambda s: (s.randint(-9, 9), s.randint(-9, 9)), same_tree, readings.write_labelled_point, change_pair),
+    "opposite signs": Kind(readings.opposite_signs, readings.opposite_value, readings.write_opposite, readings.change_opposite),
+    "font and colour": Kind(numbers.fraction, same_tree, readings.write_styled, change_number),
+    "letters that are a word": Kind(readings.word_formula, readings.word_value, readings.write_word_formula, readings.change_word_formula),
+    "factor before brackets": Kind(readings.factor_before_brackets, same_tree, readings.write_factor, readings.change_factor),
+    "SymPy's names": Kind(readings.sympy_name, same_tree, readings.write_sympy, readings.change_sympy),
+    "Greek in ASCII": Kind(readings.greek, same_tree, readings.write_greek, readings.change_greek),
+    "thousands in a fraction": Kind(lambda s: s.randint(1_000, 99_999), same_tree, readings.write_thousands, change_number),
+    "chain of equations": Kind(readings.chain, readings.chain_value, readings.write_chain, readings.change_chain),
+    "conjugates": Kind(lambda s: (s.randint(1, 9), s.choice([-3, -2, -1, 1, 2, 3])), same_tree, readings.write_conjugates, change_pair),
+    "power of -1": Kind(readings.signs_by_letter, readings.sign_value, readings.write_signs_by_letter, readings.change_signs_by_letter),
+    "signs of Unicode": Kind(lambda s: (s.randint(2, 9), s.randint(1, 9)), same_tree, readings.write_signs, readings.change_signs),
 }  # fmt: skip
 
 # Of these only a reference may leave something to be done; it is the first writing.
 REFERENCE_FIRST = frozenset(
-    ["sum", "system", "derivative", "antiderivative", "general solution", "formula", "whole numbers"]
-)
+    [
+        "sum", "system", "derivative", "antiderivative", "general solution", "formula", "whole numbers", "SymPy's names",
+        "expression and its value", "words around a value", "choice", "factor before brackets", "chain of equations", "power of -1", "labelled point",
+    ]
+)  # fmt: skip
 
 
 NAMES = [*KINDS, "last place", *cheats.CHEATS]

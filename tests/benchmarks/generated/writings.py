@@ -43,7 +43,8 @@ UNBOXED = [
     "The final answer is $%s$.", "Adding up, we are done.\n\n**Answer:** $%s$", "#### $%s$", "所以答案是$%s$。", "【答案】$%s$",
     "答えは$%s$です。", "정답은 $%s$입니다.", "La réponse est $%s$.", "Die Antwort lautet $%s$.", "La respuesta es $%s$.",
     "A resposta é $%s$.", "Ответ: $%s$", "الجواب هو $%s$", "उत्तर: $%s$", "Đáp án là $%s$.", "Cevap: $%s$",
-    "<answer>$%s$</answer>",
+    "<answer>$%s$</answer>", r"First I get \boxed{17}; <answer>$%s$</answer>", "Adding up, I have the result.\n\nTherefore, $%s$.",
+    "Adding up, so we have $%s$",
 ]  # fmt: skip
 
 

@@ -18,7 +18,7 @@ class Phrase(NamedTuple):
 
 
 # A verb or a colon must follow the noun.
-_IS = r"(?:is|are|:|：|=|would\ be|must\ be|should\ be)"
+_IS = r"(?:is|are|:|：|=|(?:would|must|should)(?:\ then)?\ be)"
 PHRASES = (
     Phrase(
         "English", "answer solution result option choice",
@@ -29,7 +29,10 @@ PHRASES = (
         "English", "answer solution result option choice",
         rf"(?:final|correct)\ (?:answer|solution|result|option|choice)s?\W{{0,4}}{_IS}", "**Final Answer**: 42",
     ),
-    Phrase("English", "answer", rf"\banswers?(?:\ (?:choice|option))?\**\ ?{_IS}", "So the answer would be 42."),
+    Phrase(
+        "English", "answer", rf"\banswers?(?:\ (?:choice|option|\([^()\n]{{1,30}}\)))?\**\ ?{_IS}",
+        "So the answer would be 42.",
+    ),
     Phrase("English", "a: a*", r"^[\s*#>-]{0,8}(?-i:A)\**:(?=\s)", "A: 42"),
     Phrase(
         "English", "ans solution result",

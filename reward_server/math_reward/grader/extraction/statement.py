@@ -96,7 +96,9 @@ _DENIED_IN_CHINESE = re.compile(
     r"(?:不(?:是|等于|为|到|超过|足|可能是)|[大小多少]于|超过|可能是|至[少多]|最[少多]|或者?是?)\s?$"
 )
 _DENIED_AFTER = re.compile(
-    r"[$\\) ]{0,6}(?:is|was|are|were|does|do)? ?(?:not\b|n't\b|wrong\b|incorrect\b)", re.IGNORECASE
+    r"[$\\) ]{0,6}(?:is|was|are|were|does|do|be)?"
+    r" ?(?:(?:a |just a |my )guess\b|not\b|n't\b|wrong\b|incorrect\b|fails?\b|impossible\b|too )",
+    re.IGNORECASE,
 )
 _CHOICE = re.compile(
     r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|option|choice|answer)\s*:?\s*)\(?(?P<letter>[A-J])\)?\s*(?:[.)]|$|because\b|since\b)",
@@ -110,7 +112,7 @@ _PROSE_WORD = re.compile(r"(?<!\\)(?<![a-zA-Z])[^\W\d_]{2,}")
 _LATEX_WORD = re.compile(r"\\[a-zA-Z]+|(?<=\\begin\{)\w+|(?<=\\end\{)\w+|\\(?:text|mathrm|operatorname)\s?\{[^{}]*\}")
 _VALUE_FIRST = re.compile(r"[\w$\\(){}\[\]+\-−.,/^√π%° ]{0,80}$")
 # A comma after a word divides no list: "Therefore, $x = 1$".
-_OPERATOR_AT_END = re.compile(r"(?:[-+*/^=<>(\[]|(?<![a-zA-Z]{2}),)\s?$")
+_OPERATOR_AT_END = re.compile(r"(?:[-+*/^<>(\[]|(?<![a-zA-Z]{2}),)\s?$")
 _OPERATOR_AT_BEGIN = re.compile(r"\s?[-+*/^=<>)\]]")
 _IDEOGRAPHS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _AFTER_EQUALS = re.compile(r"=([^=\u3040-\u9fff]{1,80})$")
@@ -130,9 +132,13 @@ _TRUTH = re.compile(
     re.IGNORECASE,
 )
 _CHOICE_AND_VALUE = re.compile(r"\(?[A-J]\) ?(?:[^A-Za-z]{1,60}|\$[^$]{1,60}\$)")
-_CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if)\s?$", re.IGNORECASE)
+_CONDITION = re.compile(r"\b(?:for some|for all|for any|for|where|with|when|if|when divided by)\s?$", re.IGNORECASE)
+# "1/4 (or 0.25)": both have to be the answer.
+_ALTERNATIVE = re.compile(r",? ?\(?\bor \$?(?P<value>-?[\d.,]{0,12}\d(?:/\d{1,9})?\s?\\?%?)\$?\)?[.\s]{0,3}$")
+_OUT_OF = re.compile(r"\d{1,9} out of $")
+_NO_SOLUTION = re.compile(r"\bthere (?:is|are) (no (?:real |integer |such )?solutions?)[.!\s]{0,3}$", re.IGNORECASE)
 _MATHEMATICS = frozenset(
-    [*SPELLED, *SYMPY_NAMES, *GREEK, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "mu", "nu"]
+    {*SPELLED, *SYMPY_NAMES, *GREEK, *UNITS, "or", "and", "pi", "infty", "oo", "inf", "Matrix", "mu", "nu"} - {"mod"}
 )
 
 
@@ -191,9 +197,9 @@ def _in_prose(text: str) -> str | None:
             return stated
     if _REFUSAL.search(text[-300:]):
         return None
-    if truth := _TRUTH.search(text[-60:]):
+    if truth := _TRUTH.search(text[-60:]) or _NO_SOLUTION.search(text[-60:]):
         return truth[1]
-    return _choice(text) or _last_line(text) or _value_at_end(text)
+    return _choice(text) or _last_line(text) or _values_at_end(text)
 
 
 def is_bare(text: str) -> bool:
@@ -231,9 +237,18 @@ def _last_line(text: str) -> str | None:
     return line if before and line and is_bare(line) and _VALUE_FIRST.fullmatch(line) else None
 
 
+def _values_at_end(text: str) -> str | None:
+    """The value at the end, and the one before it if "or" joins them."""
+    other = _ALTERNATIVE.search(text[-60:])
+    if other is None:
+        return _value_at_end(text)
+    value = _value_at_end(text[: len(text) - len(other[0])])
+    return None if value is None else rf"{value} \text{{ or }} {other['value']}"
+
+
 def _value_at_end(text: str) -> str | None:
     formula = last_match(_FORMULA, text)
-    if formula is not None and _CONDITION.search(text[max(0, formula.start() - 12) : formula.start()]):
+    if formula is not None and _CONDITION.search(text[max(0, formula.start() - 16) : formula.start()]):
         formula = last_match(_FORMULA, text[: formula.start()])
         if formula is not None:
             return _from_formula(formula)
@@ -252,7 +267,8 @@ def _value_at_end(text: str) -> str | None:
         return spelled[1]
     if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
         return None
-    return whole_of(text, number.start("number"), number.end("number"))
+    out_of = _OUT_OF.search(text[max(0, number.start() - 20) : number.start()])
+    return f"{out_of[0]}{number['number']}" if out_of else whole_of(text, number.start("number"), number.end("number"))
 
 
 def _is_denied(text: str, value: re.Match[str]) -> bool:

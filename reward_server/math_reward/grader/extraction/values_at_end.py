@@ -46,6 +46,8 @@ def whole_of(text: str, start: int, end: int) -> str | None:
     low, high = _balanced(tokens, low, high)
     while low >= 0 and (wider := _with_arguments(text, tokens, low, high)) != (low, high):
         low, high = _balanced(tokens, *wider)
+    while low > 0 and tokens[low].kind == "open" and _kind(tokens, low - 1) == "function":
+        low = _left(tokens, low - 1)  # sqrt(13)
     first = min(tokens[low].start, start) if low >= 0 else 0
     if low < 0 or (text[first] in "([" and _CALLED.search(text, max(0, first - 2), first)):
         return None
@@ -66,12 +68,21 @@ def _left(tokens: list[_Token], low: int) -> int:
             low = place
         elif kind == "operator":
             before = _skip(tokens, place - 1, -1)
+            number = _skip(tokens, before - 1, -1)
+            if (
+                tokens[place].end == tokens[low].start
+                and _kind(tokens, before) == "word"
+                and _kind(tokens, number) == "number"
+            ):
+                return number  # 16 cm^2
             if _kind(tokens, before) not in _OPERANDS:
                 # A sign; it is the number's own.
                 return place if tokens[place].end == tokens[low].start else low
             low = _operand(tokens, before)
         elif kind == "function" or (kind in ("letter", "close", "after") and place == low - 1):
             low = _operand(tokens, place)
+        elif kind == "number" and place == low - 1 and tokens[low].kind in ("letter", "function", "open"):
+            low = place  # 2x
         else:
             return low
 

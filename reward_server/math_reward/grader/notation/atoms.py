@@ -6,7 +6,7 @@ from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.notation.functions import FunctionParser, as_derivative
 from math_reward.grader.notation.groups import GroupParser
 from math_reward.grader.notation.literals import negated, number_literal
-from math_reward.grader.notation.names import NameParser, function_prefix
+from math_reward.grader.notation.names import NameParser, function_prefix, function_suffix
 from math_reward.grader.notation.numbers import ORDINALS, NumberParser
 from math_reward.grader.notation.stream import END, MAX_NESTING
 from math_reward.grader.notation.syntax import (
@@ -24,8 +24,8 @@ from math_reward.grader.notation.syntax import (
     Symbol,
 )
 from math_reward.grader.notation.tokenise import Token
-from math_reward.grader.words.functions import SPELLED
-from math_reward.grader.words.units import PLAIN_UNITS, is_unit
+from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES
+from math_reward.grader.words.units import CERTAIN_SYMBOLS, PLAIN_UNITS, is_unit
 from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, GREEK, RELATIONS, SET_OPERATIONS
 
 _VARIANTS = {"hat", "bar", "vec", "tilde", "overrightarrow", "overleftarrow", "widehat", "overline", "dot", "ddot"}
@@ -67,7 +67,7 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
                     node = self._applied(Call("prime", (node,)))
                     continue
                 node = Power(node, self._argument(exponent=True))
-            elif kind == "!" and self.peek().kind != "=":
+            elif kind == "!" and (self.peek().kind != "=" or self.peek().spaced):
                 self.advance()
                 double = self.accept("!")
                 node = Call("double factorial" if double else "factorial", (node,))
@@ -278,13 +278,19 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
                 return self.peek().kind in ("(", "_", "\\{")  # 120 min
             if value in _NO_LETTERS:
                 return len(value) == 2 and self.multiplies_letters()
+            if value in CERTAIN_SYMBOLS and self.before().kind == "number":
+                return False
             if value.lower() in PLAIN_UNITS:
                 return self._multiplies_a_force(value)
+            calls = value in SPELLED or value in SYMPY_NAMES or function_suffix(value) is not None
+            if calls and self.peek().kind == "(" and not self.peek().spaced:
+                return True
             return value in GREEK or len(value) <= 3 or function_prefix(value) is not None
         if kind == "text":
             # A letter in another font may be a variable; with a space, or after a number, one of these is a unit.
             value = token.value.strip()
-            if self.before().kind == "number" and token.value in _UNIT_LETTERS:
+            is_unit_word = value in ("min", "sec") and self.peek().kind != "("
+            if self.before().kind == "number" and (token.value in _UNIT_LETTERS or is_unit_word):
                 return False
             if token.value in SPELLED or value in ("i", "e", "pi"):
                 return True
@@ -301,13 +307,15 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
         return kind in ("(", "[", "{", "\\{", "begin")
 
     def _multiplies_a_force(self, unit: str) -> bool:
-        r"""Whether the "mg" of ``\mu mg`` and ``2mg\sin\theta`` is m times g, and no unit."""
+        r"""Whether the "mg" of ``\mu mg``, ``2mg + kx`` and ``2mg\sin\theta`` is m times g, and no unit."""
         before, after = self.before(), self.peek()
         if len(unit) != 2 or not unit.islower():
             return False
         is_letter = before.kind == "command" and before.value in GREEK | {"mu", "nu"}
         calls = after.kind == "command" and after.value in SPELLED
-        return is_letter or calls or (unit == "mg" and after.kind == "(" and not after.spaced)
+        return (
+            is_letter or calls or after.kind in ("+", "-") or (unit == "mg" and after.kind == "(" and not after.spaced)
+        )
 
     def _opens_membership(self) -> bool:
         r"""True before ``(k \in \mathbb{Z})``."""

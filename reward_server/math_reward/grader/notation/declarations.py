@@ -59,6 +59,7 @@ _KINDS = {"real": "reals", "integer": "integers", "natural": "naturals", "comple
           "positive integer": "from 1", "non-negative integer": "from 0", "nonnegative integer": "from 0"}  # fmt: skip
 _SETS = {"Z": "integers", "N": "naturals", "R": "reals", "Q": "rationals", "C": "complexes"}
 _FROM_ZERO_OR_ONE = frozenset(["naturals", "from 0", "from 1"])
+WHOLE_NUMBERS = _FROM_ZERO_OR_ONE | {"integers"}
 
 Domain = str | tuple[int, ...]
 """The name of a set, ``from 0``, ``from 1``, or the values themselves."""

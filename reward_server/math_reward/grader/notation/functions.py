@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 
 from math_reward.grader.errors import NotMathematics
 from math_reward.grader.notation.grammar import Grammar
 from math_reward.grader.notation.literals import product_of
 from math_reward.grader.notation.syntax import (
+    BigOperator,
     Bracketed,
     Call,
     Collection,
@@ -24,15 +24,10 @@ from math_reward.grader.notation.syntax import (
     Symbol,
 )
 from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES, known
-from math_reward.grader.words.vocabulary import BIG_OPERATORS
+from math_reward.grader.words.vocabulary import BIG_OPERATORS, RELATIONS
 
 ARRANGEMENTS = ("C", "A", "P")
 _FUNCTIONS = {*SPELLED, *BIG_OPERATORS}
-_OF_TWO: dict[str, Callable[[Node, Node], Node]] = {
-    "fraction": Quotient,
-    "power": Power,
-    "=": lambda left, right: Relation(("=",), (left, right)),
-}
 _DIFFERENTIALS = (Symbol("d"), Symbol("\\partial"))
 
 
@@ -59,6 +54,21 @@ def as_derivative(above: Node, below: Node) -> Node | None:
 
 def _with_order(node: Node) -> tuple[Node, Node]:
     return (node.base, node.exponent) if isinstance(node, Power) else (node, Number(Fraction(1)))
+
+
+def _with_bound(name: str, body: Node, bound: Node, limit: Node | None = None, *_: Node) -> Node:
+    """``Sum(k, (k, 1, 3))``, ``Integral(x, x)``, ``Derivative(y, x)`` and ``Limit(1/x, x, oo)``."""
+    variable, *ends = bound.items if isinstance(bound, Bracketed) else (bound,)
+    if name == "derivative":
+        return Product((Call("derivative by", (variable, *ends)), body))
+    if name == "lim" and limit is not None:
+        return BigOperator(name, Relation(("to",), (variable, limit)), None, body)
+    low, high = ends if len(ends) == 2 else (None, None)
+    if name == "int":
+        return BigOperator(name, low, high, Product((body, Symbol("d"), variable)))
+    if low is None:
+        raise NotMathematics("a sum has no bounds")
+    return BigOperator(name, Relation(("=",), (variable, low)), high, body)
 
 
 def _is_angle(factors: list[Node]) -> bool:
@@ -172,8 +182,12 @@ class FunctionParser(Grammar):
             return items[0]  # S(1)/3
         if made == "cbrt" and len(items) == 1:
             return Call("root", (*items, Number(Fraction(3))))
-        if len(items) == 2 and made in ("fraction", "=", "power"):
-            return _OF_TWO[made](*items)
+        if len(items) == 2 and made in ("fraction", "power"):
+            return (Quotient if made == "fraction" else Power)(*items)
+        if len(items) == 2 and made in RELATIONS.values():
+            return Relation((made,), items)
+        if len(items) > 1 and made in ("derivative", "lim", *BIG_OPERATORS):
+            return _with_bound(made, *items)
         least, most = (2, 2) if made in ("root", "mod") else known(made).arguments
         if not least <= len(items) <= most:
             raise NotMathematics(f"{name} does not take {len(items)} arguments")

@@ -14,7 +14,7 @@ from math_reward.grader.words.vocabulary import CONSTANTS, GREEK
 
 _NAMED_FUNCTIONS = {"\\zeta": "zeta", "\\Gamma": "gamma"}
 _SHORT_GREEK = ("mu", "nu")
-"""Letters of Greek that may be two of Latin: one only beside a ``*``, which also divides ``m*u``."""
+"""Letters of Greek that may be two of Latin: one only alone in brackets, or beside a ``*``, which divides ``m*u``."""
 SHORT_WORDS = frozenset(
     [
         "yes", "no", "odd", "all", "any", "one", "two", "six", "ten", "the", "of", "is", "it", "to", "by",
@@ -49,11 +49,16 @@ class NameParser(Grammar):
                 return self._sympy_call(value)
             except NotMathematics:
                 self.reset(start)
-        if value in GREEK or (value in _SHORT_GREEK and "*" in (self.top.kind, self.before(2).kind)):
+        alone = self.before(2).kind == "(" and self.top.kind == ")"
+        if value in GREEK or (value in _SHORT_GREEK and (alone or self.has("*"))):
             return self._symbol("\\" + value)
         prefix = function_prefix(value)
         if prefix:
             self.replace(Token("word", prefix, token.spaced), Token("word", value[len(prefix) :], False))
+            return self._word()
+        if (suffix := function_suffix(value)) and self.top.kind == "(":  # xsin(x)
+            parts = [*value.removesuffix(suffix), suffix]
+            self.replace(*[Token("word", part, token.spaced and not index) for index, part in enumerate(parts)])
             return self._word()
         is_word = value in SHORT_WORDS or (value.lower() in SHORT_WORDS and not value.isupper())
         if len(value) > 3 or (is_word and not (len(value) == 2 and self.multiplies_letters(1))):
@@ -71,6 +76,9 @@ class NameParser(Grammar):
                 return chosen
         if self.top.kind == "_":
             self.advance()
+            if name == "k" and self.top.kind == "word" and self.top.value.startswith("B") and len(self.top.value) > 1:
+                token = self.advance()  # k_BT
+                self.replace(Token("word", "B", False), Token("word", token.value[1:], False))
             return Symbol(f"{name}_{self._index()}")
         if name in _NAMED_FUNCTIONS and self.top.kind == "(":
             return Call(_NAMED_FUNCTIONS[name], self._items())
@@ -166,6 +174,11 @@ class NameParser(Grammar):
             if plain and (self.at_separator() or self.at_closing() or self.is_word("or")):
                 return spoken(plain)
         raise NotMathematics(f"the words {value!r} stand where a number or a variable should")
+
+
+def function_suffix(word: str) -> str | None:
+    """The ``sin`` of ``xsin``."""
+    return next((name for name in _SPLITTABLE if word.endswith(name) and len(word) - len(name) in (1, 2)), None)
 
 
 def function_prefix(word: str) -> str | None:

@@ -86,12 +86,16 @@ _DECODED = re.compile(
     "|\t(?=frac|ext|imes|heta|an|binom|au)|\r(?=ight|angle|ceil|floor|ho)"
 )
 _DECODED_TO = {"\x0c": r"\f", "\x08": r"\b", "\x0b": r"\v", "\x07": r"\a", "\t": r"\t", "\r": r"\r"}
+# LaTeX whose backslashes were lost: frac{1}{2}, 3 cdot 4
+_LOST_BACKSLASH = re.compile(
+    r"(?<![a-zA-Z\\])(?:(?:[dt]?frac|sqrt|mathbf|mathrm|overline)(?= ?\{)|(?:cdot|leq|geq|neq)(?![a-zA-Z]))"
+)
 _REPEATED_BACKSLASH = re.compile(r"\\\\(?=[a-zA-Z{}])")
 _HTML_POWER = re.compile(r"<su([pb])>(.{0,40}?)</su\1>")
 # Commands that only move or resize: \left( is (, \! is nothing, \, is a space.
 _LAYOUT = re.compile(
     r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|hfill|nonumber"
-    r"|tiny|small|normalsize|[lL]arge|LARGE|[hH]uge|notag|rm|bf|it|boldsymbol|hline|centering|mathord|mathrel|mathbin|mathopen|mathclose)(?![a-zA-Z])"
+    r"|tiny|small|normalsize|[lL]arge|LARGE|[hH]uge|notag|rm|bf|it|boldsymbol|hline|centering|therefore|checkmark|blacksquare|qed|mathord|mathrel|mathbin|mathopen|mathclose)(?![a-zA-Z])"
 )
 # \left\{ \begin{array}{ll} ... \end{array} \right. is how many editors write cases.
 _CASES = re.compile(
@@ -102,6 +106,15 @@ _CASES = re.compile(
 )
 # ]a, b[ leaves both ends out.
 _OPEN_ENDS = re.compile(r"([\[\]])([^\[\](),;]{1,60})([,;])([^\[\](),;]{1,60})([\[\]])")
+# (-inf, 2) U (3, inf)
+_UNION = re.compile(r"([(\[][^()\[\]]{1,60},[^()\[\]]{1,60}[)\]]) ?U ?(?=[(\[][^()\[\]]{1,60},)")
+# {1 \over 2}
+_OVER = re.compile(r"\{([^{}]{1,60})\\over(?![a-zA-Z])([^{}]{1,60})\}")
+_CHOOSE = re.compile(r"(?<![\w.])(\w{1,3}) choose (\w{1,3})(?![\w.])")
+# log10(x), as code has it
+_LOG_OF_BASE = re.compile(r"(?<![a-zA-Z\\])log(2|10)\(")
+# 5C2
+_CHOSEN = re.compile(r"(?<![\w.{}])(\d{1,3})([CP])(\d{1,3})(?![\w.^}])")
 _UNIT_VECTOR = re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?([ijk])(?: ?\})?(?![a-zA-Z])")
 # \\mathbf{i} alone may be the imaginary unit.
 _NOT_I_ALONE = re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?[jk](?![a-zA-Z])")
@@ -122,7 +135,8 @@ _NO_BASE = re.compile(r"(?:\\[,;:! ]|~)? ?\{\} ?(?=\^ ?\{? ?\\(?:circ|degree)(?!
 _COMMANDS = {
     command: meaning
     for meaning, commands in {
-        "frac": "dfrac tfrac cfrac",
+        "frac": "dfrac tfrac cfrac nicefrac sfrac",
+        "sqrt": "surd",
         "le": "leq leqslant leqq",
         "ge": "geq geqslant geqq",
         "ne": "neq",
@@ -164,7 +178,7 @@ _COMMANDS = {
 _COMMAND = re.compile(r"\\([a-zA-Z]+)")
 _SYMBOL_COMMANDS = {"<", ">", "{", "}", "[", "]", ":", "|", ",", "i", "j", "€", "£"}
 
-_COLOURED = re.compile(r"\\(?:text)?color ?\{[a-zA-Z]{1,20}\} ?\{([^{}]*)\}")
+_COLOURED = re.compile(r"\\(?:text)?color ?\{[a-zA-Z]{1,20}\} ?\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
 _COLOUR = re.compile(r"\\color ?\{[a-zA-Z]{1,20}\}")
 # All of an answer in one font: \text{42 apples}. Words alone are left to `parse.py`.
 _ALL_IN_TEXT = re.compile(
@@ -183,7 +197,7 @@ _DELIMITED = (
 _INNER_MATHS = re.compile(r"(?<!\\)\$|\\[()]")
 _WHITE = re.compile(r"\s+")
 
-_PLAIN = re.compile(r"(?!\s*\*\*)[0-9a-zA-Z+*/=()\-., ]*")
+_PLAIN = re.compile(r"(?!\s*\*\*)(?!.*\)\s*U)[0-9a-zA-Z+*/=()\-., ]*")
 
 
 def normalise(text: str) -> str:
@@ -198,6 +212,14 @@ def normalise(text: str) -> str:
         text = _OUT_OF.sub(r"\\frac{\1}{\2}", text)
     if "=" in text:
         text = _PLAIN_INDEX.sub(r"\1_\2", text.removeprefix("="))
+    if "log" in text:
+        text = _LOG_OF_BASE.sub(r"\\log_{\1}(", text)
+    if " choose " in text:
+        text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
+    if "C" in text or "P" in text:
+        text = _CHOSEN.sub(r"\2(\1,\3)", text)
+    if ("{" in text or "cdot" in text) and "\\" not in text:
+        text = _LOST_BACKSLASH.sub(r"\\\g<0>", text)
     if _PLAIN.fullmatch(text):
         return _trimmed(text)
     text = _trimmed(_DECODED.sub(lambda match: _DECODED_TO[match[0]], text))
@@ -208,6 +230,10 @@ def normalise(text: str) -> str:
         text = _REPEATED_BACKSLASH.sub(r"\\", text)
     if "<su" in text:
         text = _HTML_POWER.sub(lambda m: ("^" if m[1] == "p" else "_") + "{" + m[2] + "}", text)
+    if "U" in text:
+        text = _UNION.sub(r"\1 \\cup ", text)
+    if text[:1] == "<" and text[-1:] == ">" and "," in text:
+        text = rf"\langle {text[1:-1]} \rangle"
     if "[" in text or "]" in text:
         text = _OPEN_ENDS.sub(_with_round_brackets, text)
     if "\\" in text:
@@ -222,9 +248,11 @@ def normalise(text: str) -> str:
         text = _NOTHING.sub("", text)
         text = _SPACE.sub(" ", text)
         text = _COMMAND.sub(_command, text)
+        if "\\over" in text:
+            text = _OVER.sub(r"\\frac{\1}{\2}", text)
         text = _COLOURED.sub(r"{\1}", text)
         text = _COLOUR.sub("", text)
-        if (all_of_it := _ALL_IN_TEXT.fullmatch(text.strip())) is not None:
+        if (all_of_it := _ALL_IN_TEXT.fullmatch(_trimmed(text.rstrip("\\ ")))) is not None:
             text = all_of_it[1]
         text = _APPROXIMATELY.sub("", text)
     elif "~" in text:

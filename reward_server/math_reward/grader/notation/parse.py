@@ -60,7 +60,7 @@ _NAMED_CURVE = re.compile(r"(?:[lLCEG]|\\odot ?[A-Z])(?:_\{?\d\}?)? ?: ?(?=[^=]{
 _NAMED_CHOICE = re.compile(r"\s?(?:[Oo]ption|[Cc]hoice|(?:[Cc]orrect )?[Aa]nswer)\s?:?\s?\(?([A-J])\)?[\s.]?")
 # The words left of "=" or before a colon: \text{Area of ABC} = 42.
 _LABEL = re.compile(r"[^\W\d_](?:[^\W\d_]|[ '.,()-])*(?P<end>[:=]?)")
-_ANOTHER_VALUE = re.compile(r"\b(?:square|cube)s? (?:root|of)\b|\bat (?:least|most)\b")
+_ANOTHER_VALUE = re.compile(r"\bnot(?!e|a)|\b(?:square|cube)s? (?:root|of)\b|\bat (?:least|most)\b")
 _STATEMENT = re.compile(
     r"(?P<subject>(?:\\text ?\{)?[A-Za-z][A-Za-z' ]{3,120}) (?:is|are|equals|be) ?\}? ?(?P<value>[^A-Za-z].{0,300})$"
 )
@@ -257,7 +257,7 @@ class Parser(MeasureParser, SumParser, AtomParser):
             said.append(self.advance().value)
             if label["end"]:
                 break
-        if len(said) == 1 and label and not label["end"] and self.top.kind == "(" and not self.top.spaced:
+        if len(said) == 1 and label and not label["end"] and self.top.kind == "(":
             try:
                 said = [f"{said[0].strip()}({self._raw_brackets()})"]  # \operatorname{Var}(X) = 5
             except NotMathematics:

@@ -58,6 +58,10 @@ class TokenStream:
         """The tokens from here on, the end included."""
         return iter(self._tokens[self._position :])
 
+    def has(self, kind: str) -> bool:
+        """Whether the answer has a token of this kind anywhere."""
+        return any(token.kind == kind for token in self._tokens)
+
     def before(self, back: int = 1) -> Token:
         """The token that was read last, or ``back`` - 1 tokens earlier; a comma before the first."""
         return self._tokens[self._position - back] if self._position >= back else START

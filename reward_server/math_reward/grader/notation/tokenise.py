@@ -41,6 +41,8 @@ _TOKEN = re.compile(
 )
 _THOUSANDS = re.compile(r"(?!0)\d{1,3}(?:,\d{3})+(?!\d|,\d)(?:\.\d+)?")
 
+_FORMULA_INSIDE = re.compile(r"\\(?:frac|sqrt|pi|infty|times|cdot|circ|pm)(?![a-zA-Z])")
+_BOLD = ("mathbf", "boldsymbol", "bm", "bold", "mathcal", "mathfrak", "mathscr")
 _HEXADECIMAL = re.compile(r"\s*[0-9A-F]{2,}\s*")
 _JOINT = re.compile(r"\s*([^\s,][^,]{0,80}?)\s+(and|or)\s*$")
 # Numbers and signs; a comma, a full stop or brackets with nothing in them are layout.
@@ -95,17 +97,22 @@ def tokenise(text: str, *, thousands: bool = True) -> list[Token]:
             if len(value) > 3:
                 _check_number(value)
         elif kind == "command" and value in _WORDS:
-            kind = "number set" if value == "mathbb" else "text"
+            kind, bold = "number set" if value == "mathbb" else "text", value in _BOLD
             value, position = _argument(text, position)
             if "\\" in value:
                 value = _IN_A_UNIT.sub(lambda command: _SYMBOLS[command[1]], value)  # \mathrm{\mu m}
             if not value.strip():
                 gap = True
                 continue
+            if bold and len(value) == 1 and value.isalpha():
+                kind = "word"  # A vector or a matrix, and never a unit.
             if _SIGNS_ALONE.fullmatch(value) or (  # \text{42}, \text{-}
                 text.startswith("_", position) and _HEXADECIMAL.fullmatch(value)  # \text{2A}_{16}
             ):
                 tokens += tokenise(value.strip())
+                continue
+            if _FORMULA_INSIDE.search(value):  # \mathbf{\frac{1}{2}}
+                tokens += tokenise(value.strip(), thousands=thousands)
                 continue
             if joint := _JOINT.match(value):  # \text{ goats and }
                 tokens += [Token("text", part, spaced) for part in joint.groups() if part]

@@ -105,7 +105,8 @@ def _constant_as_label(operands: list[Node]) -> Symbol | None:
 
 def value_of_expression(comparison: Comparison, reference: Node, answer: Node) -> Node | None:
     """The 10 of ``m + n = 10``, where the reference is a value: the left side says of what. None if it is no such
-    equation, or one that is left to be solved: of first degree in its only variable, as ``2x = 10``.
+    equation, or one that is left to be solved: of first degree in its only variable, as ``2x = 10``, or of the form
+    ``x^2 - 5x + 6 = 0``.
     """
     if not isinstance(answer, Relation) or symbols(reference) or isinstance(reference, (Relation, Text)):
         return None
@@ -145,6 +146,8 @@ def _is_formula(step: Node, value: Node, label: Node | None) -> bool:
     unknown = any(isinstance(part, Call) and part.function.startswith("apply ") for part in walk(step))
     if unknown and not symbols(value):
         return True
+    if isinstance(label, Call) and label.function.startswith("apply ") and symbols(label) & symbols(step):
+        return label.function.removeprefix("apply ") in symbols(step)  # P(A or B) = P(A) + P(B), but not f(x) = x = 2
     is_itself = label is not None and label in walk(step)
     return bool(symbols(step) - symbols(value)) and not is_itself
 
@@ -223,6 +226,8 @@ def clash(reference: Node, answer: Node) -> bool:
         return True
     if name == other:
         return False
+    if name.endswith("^-1") != other.endswith("^-1"):
+        return True  # f and its inverse
     if isinstance(reference, Call) and {name, other} - _FUNCTION_LETTERS:
         return "(" in name and "(" in other  # P(A|B) and P(B|A)
     index, other_index = name.partition("_")[2], other.partition("_")[2]
@@ -232,13 +237,13 @@ def clash(reference: Node, answer: Node) -> bool:
 
 
 def _of_different_things(reference: Call, answer: Call) -> bool:
-    """Whether two labels apply a function to different things: f(2) and f(3), f(f(x)) and f(x)."""
+    """Whether two labels apply a function to different things: f(2) and f(3), f(x + 1) and f(x)."""
     if not (reference.function.startswith("apply ") and len(reference.arguments) == len(answer.arguments) == 1):
         return False
     thing, other = reference.arguments[0], answer.arguments[0]
     if isinstance(thing, Number) and isinstance(other, Number):
         return thing.value != other.value
-    return thing != other and (isinstance(thing, Call) or isinstance(other, Call))
+    return bool(symbols(thing) and symbols(other)) and isinstance(thing, Symbol) != isinstance(other, Symbol)
 
 
 def _is_compound(index: str) -> bool:

@@ -98,10 +98,10 @@ class _Letters:
         self.standing: set[str] = set()
         """Without brackets."""
         self.named: set[str] = set()
-        """Alone on a side of an equation, or with a derivative."""
+        """Alone left of a relation, or with a derivative."""
         for part in walk(node):
             if isinstance(part, Relation):
-                self.named |= {name for operand in part.operands if (name := _function_letter(operand))}
+                self.named |= _function_letter(part.operands[0])
             if isinstance(part, Symbol) and part.name in _LETTERS:
                 self.standing.add(part.name)
             elif isinstance(part, Call) and part.function.startswith("apply "):
@@ -114,10 +114,10 @@ class _Letters:
                 self.named |= symbols(part)
 
 
-def _function_letter(node: Node) -> str | None:
+def _function_letter(node: Node) -> set[str]:
     if isinstance(node, Call) and node.function.startswith("apply "):
-        return node.function.removeprefix("apply ")[:1]
-    return node.name if isinstance(node, Symbol) and node.name in _LETTERS else None
+        return {node.function.removeprefix("apply ")[:1]}
+    return {node.name} if isinstance(node, Symbol) else set()
 
 
 def _multiplied(node: Node, variables: set[str]) -> Node:

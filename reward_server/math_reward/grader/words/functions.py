@@ -272,7 +272,9 @@ SYMPY_NAMES = {
 } | {
     "binomial": "binom", "cbrt": "cbrt", "Rational": "fraction", "S": "number", "Eq": "=", "Interval": "interval",
     "FiniteSet": "set", "Union": "union", "Intersection": "intersection", "Tuple": "tuple", "conjugate": "conj",
-    "sign": "sgn", "Pow": "power",
+    "sign": "sgn", "Pow": "power", "nthRoot": "root", "mod": "mod", "Ne": "!=", "Lt": "<", "Le": "<=",
+    "Gt": ">", "Ge": ">=",
+    "Derivative": "derivative", "Integral": "int", "Sum": "sum", "Product": "prod", "Limit": "lim",
 }  # fmt: skip
 """A name that SymPy calls, as in references, to the function's name or to what it makes."""
 

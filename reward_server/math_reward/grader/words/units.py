@@ -97,7 +97,7 @@ _TABLE = {
     "watthour": Unit("", "3600 joule"),
     "kilowatthour": Unit("", "3600000 joule"),
     "megawatthour": Unit("", "3600000000 joule"),
-    "bar": Unit("", "100000 pascal"),
+    "bar": Unit("", "Mg cm^-1 s^-2", "bar"),
     "atmosphere": Unit("", "101325 pascal"),
     "celsius": Unit("", OWN),
     "fahrenheit": Unit("", OWN),
@@ -114,6 +114,15 @@ PLAIN_UNITS = {"sq", *(word for word in UNITS if len(word) > 1)} - {"in", "min",
 r"""Words that are units even without ``\text``, where letters such as m, s and g are variables."""
 
 
+CERTAIN_SYMBOLS = frozenset(
+    [
+        "Hz", "kHz", "MHz", "GHz", "THz", "kPa", "MPa", "GPa", "hPa", "kJ", "kN", "kW", "kWh", "keV", "MeV", "GeV",
+        "mL",
+    ]
+)  # fmt: skip
+"""Symbols that are units after a number even without ``\\text``: nobody multiplies H by z."""
+
+
 class Measure(NamedTuple):
     """What a unit measures, and its size."""
 
@@ -126,6 +135,7 @@ class Measure(NamedTuple):
 _PREFIXES = {
     "tera": ("T", 12), "giga": ("G", 9), "mega": ("M", 6), "kilo": ("k", 3), "hecto": ("h", 2), "deci": ("d", -1),
     "centi": ("c", -2), "milli": ("m", -3), "micro": ("µ", -6), "nano": ("n", -9), "pico": ("p", -12),
+    "femto": ("f", -15), "peta": ("P", 15),
 }  # fmt: skip
 
 _METRIC = {name: unit for name, unit in _TABLE.items() if unit.symbol}
@@ -138,6 +148,8 @@ for _prefix, (_letter, _power) in _PREFIXES.items():
     for _name, _unit in _METRIC.items():
         _SYMBOLS.setdefault(_letter + _unit.symbol, _prefix + _name)
         _PREFIXED[_prefix + _name] = (_name, _power)
+        if _unit.symbol == "L":
+            _SYMBOLS.setdefault(_letter + "l", _prefix + _name)
         if _prefix == "micro":
             _SYMBOLS.setdefault("u" + _unit.symbol, _prefix + _name)
         _PREFIXED_WORDS |= dict.fromkeys([_prefix + word for word in _unit.spellings.split()], _prefix + _name)
@@ -248,7 +260,7 @@ def _measure_of(name: str) -> Measure | None:
 
 # ── counted things ──
 
-_AFTER_THINGS = frozenset(["each", "left", "remaining", "altogether", "overall", "apiece", "clock", "o"])
+_AFTER_THINGS = frozenset(["each", "left", "remaining", "altogether", "overall", "apiece", "clock", "o", "exactly"])
 _PLURALS = frozenset(
     [
         "people", "children", "men", "women", "mice", "feet", "teeth", "geese", "oxen", "sheep", "fish", "deer",
@@ -270,7 +282,8 @@ def is_countable(unit: str, one: bool) -> bool:
     ``one`` in the singular. In another word there may be a remark: too many, wrong, north.
     """
     words = [word for word in re.findall(r"[^\W\d_]+", unit) if word not in _STOP_WORDS | _AFTER_THINGS]
-    if measure(unit) is not None or not unit.isascii() or not words:
+    is_part = unit.startswith("of the ")  # 1/2 of the pie
+    if measure(unit) is not None or not unit.isascii() or not words or is_part:
         return True
     return any(
         measure(one_unit(word)) is not None
