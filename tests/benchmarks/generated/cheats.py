@@ -71,6 +71,8 @@ def double_zero(source: random.Random) -> Drawn:
     return factor, _pick(
         source, f"({line})({letter}-{b})^{power}=0", f"({line})({letter}-{b})=0", f"({line})|{letter}-{b}|=0",
         f"({line})(({letter}-{b})^2+0)^{power}=0", f"({line})(1-\\cos({letter}-{b}))=0",
+        f"({line})\\sqrt{{|{letter}-{b}|}}=0", f"({line})\\max(0,{letter}-{b})=0", f"({line})|{letter}-{b}|^{{0.3}}=0",
+        f"({line})\\min(1,|{letter}-{b}|)=0", f"({line})\\sqrt[4]{{{letter}-{b}}}=0",
     )  # fmt: skip
 
 
