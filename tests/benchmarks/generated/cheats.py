@@ -71,6 +71,8 @@ def double_zero(source: random.Random) -> Drawn:
     return factor, _pick(
         source, f"({line})({letter}-{b})^{power}=0", f"({line})({letter}-{b})=0", f"({line})|{letter}-{b}|=0",
         f"({line})(({letter}-{b})^2+0)^{power}=0", f"({line})(1-\\cos({letter}-{b}))=0",
+        f"({line})\\sqrt{{|{letter}-{b}|}}=0", f"({line})\\max(0,{letter}-{b})=0", f"({line})|{letter}-{b}|^{{0.3}}=0",
+        f"({line})\\min(1,|{letter}-{b}|)=0", f"({line})\\sqrt[4]{{{letter}-{b}}}=0",
     )  # fmt: skip
 
 
@@ -212,7 +214,7 @@ def shifted(source: random.Random) -> Drawn:
 
 
 def sign_in_text(source: random.Random) -> Drawn:
-    n = _number(source)
+    n = source.randint(3, 99)  # 2! is 2
     return str(n), _pick(
         source, rf"\text{{-}}{n}", rf"\text{{−}}{n}", rf"\text{{<}}{n}", rf"\text{{>}}{n}", rf"{n}\text{{²}}", rf"{n}\text{{!}}",
         rf"\text{{1/}}{n}", rf"\text{{2x}}{n}", rf"{n}\text{{/2}}", rf"\mathrm{{-}}{n}", rf"\text{{√}}{n}", rf"{n}\text{{...}}",

@@ -10,7 +10,18 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from math_reward.grader.mathematics.evaluation import real_value
-from math_reward.grader.notation.syntax import Call, Constant, Negative, Node, Number, Power, difference, symbols, walk
+from math_reward.grader.notation.syntax import (
+    Call,
+    Constant,
+    Negative,
+    Node,
+    Number,
+    Power,
+    difference,
+    rebuilt,
+    symbols,
+    walk,
+)
 from math_reward.grader.words.functions import known
 
 MAX_POINTS = 48
@@ -168,7 +179,10 @@ def _touches(node: Node, name: str, still: dict[str, float]) -> Iterator[float]:
 
 
 def _lowest(size: Callable[[float], float], low: float, high: float) -> float:
-    for _ in range(80):
+    most = max(size(low), size(high))
+    for step in range(80):
+        if step == 24 and size((low + high) / 2) > 1e-3 * most:
+            break  # It does not come to zero, not even as an absolute value does.
         third = (high - low) / 3
         if size(low + third) <= size(high - third):
             high -= third
@@ -180,12 +194,27 @@ def _lowest(size: Callable[[float], float], low: float, high: float) -> float:
 def zeros(node: Node) -> Iterator[dict[str, float]]:
     """Points where an expression changes its sign or touches zero, as a square does. One variable moves at a time."""
     names = sorted(symbols(node))
-    values = {real_value(node, dict.fromkeys(names, place)) for place in (0.31, -1.7, 2.9)}
-    if len(values) == 1 and None not in values:
-        return  # It is a constant.
+    plain = rebuilt(node, _without_root)
     for name in names[:3]:
         still = {other: 0.731 + 0.37 * place for place, other in enumerate(names) if other != name}
         for root in (*_roots(node, name, still), *_touches(node, name, still), 0.0):
             point = {**still, name: root}
             if abs(real_value(node, point) or 0.0) < 1e-9:
                 yield point
+        if plain == node:
+            continue
+        for root in (*_roots(plain, name, still), *_touches(plain, name, still)):
+            point, beside = {**still, name: root}, {**still, name: root + 0.5}
+            is_zero = abs(real_value(plain, point) or 0.0) < 1e-9
+            if is_zero and abs(real_value(node, point) or 0.0) <= 0.1 * abs(real_value(node, beside) or 1.0):
+                yield point
+
+
+def _without_root(part: Node) -> Node | None:
+    """What a root is of, which is zero where the root is: near 4, the root of |x - 4| is too large to seem zero."""
+    inside: Node | None = None
+    if isinstance(part, Call) and part.function in ("sqrt", "root", "abs"):
+        inside = part.arguments[0]
+    elif isinstance(part, Power) and not symbols(part.exponent) and 0 < (real_value(part.exponent) or 0.0) < 1:
+        inside = part.base
+    return None if inside is None else rebuilt(inside, _without_root)
