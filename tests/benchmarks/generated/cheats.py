@@ -212,7 +212,7 @@ def shifted(source: random.Random) -> Drawn:
 
 
 def sign_in_text(source: random.Random) -> Drawn:
-    n = _number(source)
+    n = _number(source) + 2  # 2! is 2.
     return str(n), _pick(
         source, rf"\text{{-}}{n}", rf"\text{{−}}{n}", rf"\text{{<}}{n}", rf"\text{{>}}{n}", rf"{n}\text{{²}}", rf"{n}\text{{!}}",
         rf"\text{{1/}}{n}", rf"\text{{2x}}{n}", rf"{n}\text{{/2}}", rf"\mathrm{{-}}{n}", rf"\text{{√}}{n}", rf"{n}\text{{...}}",
