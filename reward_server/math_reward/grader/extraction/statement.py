@@ -123,7 +123,7 @@ _COUNTED = re.compile(
 )
 _NUMBER_WORDS = re.compile(r"(?:\bis|\bare|\bequals|=)\s+([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$", re.IGNORECASE)
 _FENCE = re.compile(r"```\w{0,12}")
-_REASON = re.compile(r"(?<=[\w)\]}$%]),? (?:since|because)\b")
+_REASON = re.compile(r"(?<=[\w)\]}$%]),? (?:since|because|which)\b")
 # "15, not 16": the second number is denied.
 _CONTRAST = re.compile(r",? (?:and )?not \$?-?[\d.]{1,12}\$?[.!\s]{0,3}$")
 _TRUTH = re.compile(
@@ -191,7 +191,7 @@ def _in_prose(text: str) -> str | None:
     if phrase is None and is_bare(text):
         return text.rsplit("\n", 1)[-1].strip() if "\\begin" not in text else text
     if phrase is not None:
-        rest = text[FILLER.match(text, phrase.end()).end() :]  # type: ignore[union-attr]
+        rest = text[FILLER.match(text, phrase.end()).end() :].removeprefix("}")  # type: ignore[union-attr]
         stated = _stated(rest) if rest.strip() else None
         if stated:
             return stated

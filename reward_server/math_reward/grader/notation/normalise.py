@@ -107,7 +107,9 @@ _CASES = re.compile(
 # ]a, b[ leaves both ends out.
 _OPEN_ENDS = re.compile(r"([\[\]])([^\[\](),;]{1,60})([,;])([^\[\](),;]{1,60})([\[\]])")
 # (-inf, 2) U (3, inf)
-_UNION = re.compile(r"([(\[][^()\[\]]{1,60},[^()\[\]]{1,60}[)\]]) ?U ?(?=[(\[][^()\[\]]{1,60},)")
+_SET_IN_BRACES = re.compile(r"\\cup\s{0,9}\{([^{}\\]{1,80})\}")
+_INDEX = re.compile(r"(?<!\w)([A-Za-z])(\d)(?!\w)")
+_UNION = re.compile(r"([(\[][^()\[\]]{1,60},[^()\[\]]{1,60}[)\]]) ?U ?(?=[(\[][^()\[\]]{1,60},|\\?\{[^{}]{1,60}\})")
 # {1 \over 2}
 _OVER = re.compile(r"\{([^{}]{1,60})\\over(?![a-zA-Z])([^{}]{1,60})\}")
 _CHOOSE = re.compile(r"(?<![\w.])(\w{1,3}) choose (\w{1,3})(?![\w.])")
@@ -212,6 +214,8 @@ def normalise(text: str) -> str:
         text = _OUT_OF.sub(r"\\frac{\1}{\2}", text)
     if "=" in text:
         text = _PLAIN_INDEX.sub(r"\1_\2", text.removeprefix("="))
+    if "*" in text and "\\" not in text:
+        text = _INDEX.sub(r"\1_\2", text)  # a1*b1
     if "log" in text:
         text = _LOG_OF_BASE.sub(r"\\log_{\1}(", text)
     if " choose " in text:
@@ -231,7 +235,7 @@ def normalise(text: str) -> str:
     if "<su" in text:
         text = _HTML_POWER.sub(lambda m: ("^" if m[1] == "p" else "_") + "{" + m[2] + "}", text)
     if "U" in text:
-        text = _UNION.sub(r"\1 \\cup ", text)
+        text = _SET_IN_BRACES.sub(r"\\cup \\{\1\\}", _UNION.sub(r"\1 \\cup ", text))
     if text[:1] == "<" and text[-1:] == ">" and "," in text:
         text = rf"\langle {text[1:-1]} \rangle"
     if "[" in text or "]" in text:

@@ -49,7 +49,13 @@ class SumParser(Grammar):
 
     def _sum(self) -> Node:
         terms: list[Node] = []
-        sign = self._sign()
+        if {self.top.kind, self.peek().kind} == {"+", "-"}:  # +-7, as people type it
+            turned = self.top.kind == "-"
+            self.advance()
+            self.advance()
+            sign = "∓" if turned else "±"
+        else:
+            sign = self._sign()
         if sign in ("±", "∓"):
             node: Node = PlusMinus(None, self._product(), sign == "∓")
         else:

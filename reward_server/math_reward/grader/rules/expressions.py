@@ -15,6 +15,7 @@ from math_reward.grader.notation.syntax import (
     Node,
     Power,
     Product,
+    Quantity,
     Quotient,
     Sum,
     Symbol,
@@ -34,6 +35,7 @@ def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bo
         return False
     if (same := _same_angles(reference, answer)) is not None:
         return same
+    reference, answer = _without_degrees(reference, answer)
     left, right = exact(reference), exact(answer)
     if left is not None and right is not None:
         return left == right or close(comparison, reference, answer, left, right)
@@ -58,6 +60,26 @@ def same_expression(comparison: Comparison, reference: Node, answer: Node) -> bo
         comparison.reached(Stage.SYMPY)
         return symbolic.equal(reference, answer)
     return verdict
+
+
+def _without_degrees(reference: Node, answer: Node) -> tuple[Node, Node]:
+    r"""Both, without the signs of degrees if only one of two sums has them: ``180^\circ - 2x`` is ``180 - 2x``."""
+    if isinstance(reference, Sum) and isinstance(answer, Sum):
+        has, others = (any(map(_is_in_degrees, side.terms)) for side in (reference, answer))
+        if has != others:
+            return Sum(tuple(map(_bare, reference.terms))), Sum(tuple(map(_bare, answer.terms)))
+    return reference, answer
+
+
+def _is_in_degrees(node: Node) -> bool:
+    return _bare(node) is not node
+
+
+def _bare(node: Node) -> Node:
+    if isinstance(node, Negative):
+        bare = _bare(node.operand)
+        return node if bare is node.operand else Negative(bare)
+    return node.value if isinstance(node, Quantity) and node.unit == "degree" else node
 
 
 def _same_angles(reference: Node, answer: Node) -> bool | None:
