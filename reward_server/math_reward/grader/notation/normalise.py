@@ -108,7 +108,7 @@ _CASES = re.compile(
 _OPEN_ENDS = re.compile(r"([\[\]])([^\[\](),;]{1,60})([,;])([^\[\](),;]{1,60})([\[\]])")
 # (-inf, 2) U (3, inf)
 _SET_IN_BRACES = re.compile(r"\\cup\s{0,9}\{([^{}\\]{1,80})\}")
-_INDEX = re.compile(r"(?<!\w)([A-Za-z])(\d)(?!\w)")
+_INDEX = re.compile(r"(?<![\w\\])([A-Za-z])(\d)(?!\w)")
 _UNION = re.compile(r"([(\[][^()\[\]]{1,60},[^()\[\]]{1,60}[)\]]) ?U ?(?=[(\[][^()\[\]]{1,60},|\\?\{[^{}]{1,60}\})")
 # {1 \over 2}
 _OVER = re.compile(r"\{([^{}]{1,60})\\over(?![a-zA-Z])([^{}]{1,60})\}")
@@ -214,7 +214,7 @@ def normalise(text: str) -> str:
         text = _OUT_OF.sub(r"\\frac{\1}{\2}", text)
     if "=" in text:
         text = _PLAIN_INDEX.sub(r"\1_\2", text.removeprefix("="))
-    if "*" in text and "\\" not in text:
+    if "*" in text:
         text = _INDEX.sub(r"\1_\2", text)  # a1*b1
     if "log" in text:
         text = _LOG_OF_BASE.sub(r"\\log_{\1}(", text)

@@ -11,6 +11,7 @@ from math_reward.grader.notation.syntax import (
     EXPRESSIONS,
     BigOperator,
     Call,
+    Constant,
     Negative,
     Node,
     Power,
@@ -66,7 +67,7 @@ def _without_degrees(reference: Node, answer: Node) -> tuple[Node, Node]:
     r"""Both, without the signs of degrees if only one of two sums has them: ``180^\circ - 2x`` is ``180 - 2x``."""
     if isinstance(reference, Sum) and isinstance(answer, Sum):
         has, others = (any(map(_is_in_degrees, side.terms)) for side in (reference, answer))
-        if has != others:
+        if has != others and Constant("pi") not in walk(answer if has else reference):
             return Sum(tuple(map(_bare, reference.terms))), Sum(tuple(map(_bare, answer.terms)))
     return reference, answer
 
