@@ -91,9 +91,6 @@ flags=(
     --train.batch_size 128
     --train.micro_batch_size "$micro"
     --train.max_steps "$steps"
-    --train.num_episodes 100
-    --data.max_samples 1000000
-    --actor.adam.lr 1e-6
     --actor.gradient_checkpointing_enable
     --actor.num_nodes 1
     --actor.num_gpus_per_node 1

@@ -33,6 +33,7 @@ def prepare(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         "--data.prompt_dataset": "train.jsonl",
         "--data.label_key": "label",
         "--data.max_len": "128",
+        "--rollout.max_new_tokens": "40",
         "--ckpt.output_dir": "out",
     }
 
@@ -67,7 +68,7 @@ def test_a_plan_says_what_overrides_the_preset_and_with_what_weights_it_trains(
 ) -> None:
     prepare("--dry-run", shaping__alpha2="0.2")
     told = capsys.readouterr().out
-    assert re.search(r"^preset +gtpo, except --shaping.alpha2$", told, re.MULTILINE)
+    assert re.search(r"^preset +gtpo, except --shaping.alpha2, --data.max_len, --rollout.max_new_tokens$", told, re.MULTILINE)
     assert "gtpo, alpha1 1.0, alpha2 0.2, over group, scope group, weights entropy" in told
     assert re.search(r"^rewards +the built-in reward service$", told, re.MULTILINE)
 
@@ -192,7 +193,7 @@ def test_a_second_run_in_a_folder_ends_with_one_sentence_and_starts_nothing(prep
     assert prepared is not None
     flags = [
         f"--{name}={prepared.settings.flags[name]}"
-        for name in ("actor.model_name_or_path", "data.max_len", "ckpt.output_dir")
+        for name in ("actor.model_name_or_path", "data.max_len", "rollout.max_new_tokens", "ckpt.output_dir")
     ]
     flags += ["--device=cpu", "--preset=gtpo", "--data.prompt_dataset=train.jsonl", "--data.label_key=label"]
     with held(tmp_path / "out", "--ckpt.output_dir", print):

@@ -71,13 +71,13 @@ def _contradictions(settings: Settings) -> Iterator[str]:
             "out."
         )
     if flags["train.max_steps"] is not None and flags["train.async_enable"] and flags["ckpt.load_enable"]:
-        yield (
-            "--train.max_steps cannot count the earlier steps of an asynchronous run that is resumed: leave it out."
-        )
+        out = "take the preset's back by --no-train.max_steps" if settings.preset else "leave it out"
+        yield f"--train.max_steps cannot count the earlier steps of an asynchronous run that is resumed: {out}."
     if answer is not None and not 1 <= answer < longest:
+        both = f": --preset {settings.preset} has its paper's lengths, set both" if settings.preset else ""
         yield (
             f"--rollout.max_new_tokens is {answer}, but needs to be at least 1 and less than --data.max_len, "
-            f"{longest}, which has to hold the prompt too."
+            f"{longest}, which has to hold the prompt too{both}."
         )
     if flags["rollout.top_p"] < 1 and _corrects(settings):
         yield (
