@@ -3,7 +3,7 @@
 # train_dapo.sh call it. Run it on the head node, or from anywhere:
 #
 #   ray job submit --working-dir . -- bash launch/train_gtpo.sh
-#   SIZE=32b DATA=/data/dapo17k/train.jsonl bash launch/train_grpo_s.sh --logger.wandb.key KEY
+#   SIZE=32b DATA=/data/dapo17k/train.jsonl bash launch/train_grpo_s.sh --logger.wandb.enable
 #   bash launch/train_dapo.sh --dry-run        # checks the flags and prints the plan; starts nothing, needs no GPU
 #
 # PRESET  gtpo, grpo_s, dapo, dapo_forking or grpo
@@ -15,6 +15,8 @@
 # GPU_GB  memory of a GPU in GiB (80); with less, log-probabilities are computed for fewer responses at once
 # REWARD_URL   reward services, separated by commas; without it one is started, on a single node only
 # MATH_REWARD_TOKEN_FILE  file with their token, on the node where this runs; see launch/runtime_env.yaml
+# WANDB_API_KEY  key of --logger.wandb.enable, which `wandb login` can leave on every node instead. Ray's processes have
+#         the environment of `ray start`, so set it before that
 # OUT     folder for checkpoints and metrics that every node can reach (~/checkpoints/PRESET-SIZE). Not in a Ray job's
 #         working directory, which Ray deletes
 # PYTHON  interpreter with openrlhf-gtpo (python3)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from openrlhf_gtpo import train
+from openrlhf_gtpo.driver import command_line
 from openrlhf_gtpo.driver.run_lock import FILE, held
 from openrlhf_gtpo.errors import SettingsError
 
@@ -68,7 +69,9 @@ def test_a_plan_says_what_overrides_the_preset_and_with_what_weights_it_trains(
 ) -> None:
     prepare("--dry-run", shaping__alpha2="0.2")
     told = capsys.readouterr().out
-    assert re.search(r"^preset +gtpo, except --shaping.alpha2, --data.max_len, --rollout.max_new_tokens$", told, re.MULTILINE)
+    assert re.search(
+        r"^preset +gtpo, except --shaping.alpha2, --data.max_len, --rollout.max_new_tokens$", told, re.MULTILINE
+    )
     assert "gtpo, alpha1 1.0, alpha2 0.2, over group, scope group, weights entropy" in told
     assert re.search(r"^rewards +the built-in reward service$", told, re.MULTILINE)
 
@@ -213,6 +216,58 @@ def test_a_schedule_that_there_is_none_of_is_refused_with_the_nearest(prepare: P
     assert sentence.startswith("--actor.lr_scheduler is cosin, ")
     assert "did you mean cosine or " in sentence
     assert prepare("--actor.lr_scheduler", "constant") is not None
+
+
+WANDB = """
+import types
+api = types.SimpleNamespace(api_key={key!r})
+asked = []
+def __getattr__(name):
+    return lambda *args, **kwargs: asked.append((name, args, kwargs))
+"""
+"""In the place of the package, which this environment has not: what OpenRLHF's logger calls."""
+
+
+def test_wandb_takes_its_key_from_the_environment_and_never_from_a_flag(
+    prepare: Prepare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (sentence,) = refused(prepare, logger__wandb__key="0123456789")
+    assert sentence.startswith("--logger.wandb.key would be printed, ")
+    assert "0123456789" not in sentence
+    assert "WANDB_API_KEY" in sentence
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    (sentence,) = refused(prepare, "--logger.wandb.enable")
+    assert sentence.startswith("--logger.wandb.enable needs wandb, ")
+    monkeypatch.delitem(sys.modules, "wandb")
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("wandb.py").write_text(WANDB.format(key=None))
+    (sentence,) = refused(prepare, "--logger.wandb.enable")
+    assert sentence.startswith("--logger.wandb.enable finds no key: set WANDB_API_KEY, ")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    assert prepare("--logger.wandb.enable") is not None
+
+
+def test_openrlhfs_own_logger_then_neither_logs_in_nor_sends_a_key(
+    prepare: Prepare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from openrlhf.utils.logging_utils import WandbLogger
+
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "wandb", raising=False)
+    Path("wandb.py").write_text(WANDB.format(key="0123456789"))
+    prepared = prepare("--logger.wandb.enable", logger__wandb__project="gtpo")
+    assert prepared is not None
+    args = command_line.settled(prepared.settings)
+    assert args.logger.wandb.key, "OpenRLHF makes its logger where there is one"
+    WandbLogger(args)
+    asked = {name: kwargs for name, _, kwargs in sys.modules["wandb"].asked}
+    assert "login" not in asked
+    assert asked["init"]["project"] == "gtpo"
+    assert "0123456789" not in repr(asked)
+    without = prepare("--logger.wandb.project", "gtpo")
+    assert without is not None
+    assert not command_line.settled(without.settings).logger.wandb.key, "it is not on by itself"
 
 
 SHAPING = Path(__file__).resolve().parents[2] / "docs" / "examples" / "shaping_function.py"

@@ -30,8 +30,9 @@ def in_the_files(settings: Settings) -> Iterator[Finding]:
 
 
 def check_contents(settings: Settings) -> Iterator[Finding]:
-    """Faults of the schedules, of the shaping function and of the guide."""
+    """Faults of the schedules, of the shaping function, of wandb and of the guide."""
     yield from _check_schedules(settings)
+    yield from _check_wandb(settings)
     yield from _check_function(settings)
     yield from check_guide(settings)
 
@@ -111,6 +112,20 @@ def _check_schedules(settings: Settings) -> list[Finding]:
         for flag, name in others.items()
         if name not in known
     ]
+
+
+def _check_wandb(settings: Settings) -> list[Finding]:
+    """Whether wandb is there and has a key, by the question that OpenRLHF asks it when training starts."""
+    if not settings.flags["logger.wandb.enable"]:
+        return []
+    try:
+        import wandb
+    except ImportError as error:
+        return [fault(NAME, f"--logger.wandb.enable needs wandb, which cannot be imported ({error}): install it.")]
+    if os.environ.get("WANDB_MODE", "online") == "online" and not wandb.api.api_key:
+        sentence = "finds no key: set WANDB_API_KEY, run `wandb login`, or set WANDB_MODE=offline to keep the log here"
+        return [fault(NAME, f"--logger.wandb.enable {sentence}.")]
+    return []
 
 
 def _check_function(settings: Settings) -> list[Finding]:

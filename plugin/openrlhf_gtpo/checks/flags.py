@@ -73,6 +73,11 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     if flags["train.max_steps"] is not None and flags["train.async_enable"] and flags["ckpt.load_enable"]:
         out = "take the preset's back by --no-train.max_steps" if settings.preset else "leave it out"
         yield f"--train.max_steps cannot count the earlier steps of an asynchronous run that is resumed: {out}."
+    if flags["logger.wandb.key"]:
+        yield (
+            "--logger.wandb.key would be printed, and sent to wandb among the settings: put the key into WANDB_API_KEY, "
+            "or run `wandb login` once, and give --logger.wandb.enable in its place."
+        )
     if answer is not None and not 1 <= answer < longest:
         both = f": --preset {settings.preset} has its paper's lengths, set both" if settings.preset else ""
         yield (

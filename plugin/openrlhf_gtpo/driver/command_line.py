@@ -41,7 +41,7 @@ RENAMED = {
     "--save_path": "--ckpt.output_dir",
     "--bf16": "--ds.param_dtype",
     "--flash_attn": "--ds.attn_implementation",
-    "--use_wandb": "--logger.wandb.key",
+    "--use_wandb": "--logger.wandb.enable",
     "--async_train": "--train.async_enable",
 }
 """Flags of OpenRLHF before 0.11 that are unlike their new names."""

@@ -151,6 +151,11 @@ TRAINING = (
         default=8,
     ),
     flag(
+        "logger.wandb.enable",
+        "log to wandb too, with the key that WANDB_API_KEY has, or `wandb login` left on the machine",
+        action="store_true",
+    ),
+    flag(
         "logger.metrics_path",
         "file for the metrics, one JSON object per step (default: metrics.jsonl in --ckpt.output_dir)",
         type=str,
@@ -252,6 +257,8 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
             action.help = "precision of the weights; auto is bf16, but fp32 on a CPU without bf16 (default: auto)"
         if action.dest == "vllm.num_engines":
             action.help = "vLLM engines that generate, at least 1 (required; default on a CPU: 1)"
+        if action.dest == "logger.wandb.key":
+            action.help = "refused: --logger.wandb.enable takes the key from the environment"
         if action.dest.endswith(".num_gpus_per_node"):
             action.help = f"{action.help} (default: {action.default}; on a CPU 1 logical GPU)"
     group = parser.add_argument_group(

@@ -16,7 +16,7 @@ def markdown() -> str:
         "# Metrics",
         "",
         "What a run logs: to `metrics.jsonl` one line a step, to `evaluations.jsonl` one for each evaluation during "
-        "training (`eval_*`), and to tensorboard and wandb by the same names. `openrlhf-gtpo report` shows the ones "
+        "training (`eval_*`), and to tensorboard and wandb under `train/` and `eval/`. `openrlhf-gtpo report` shows the ones "
         "that a run has, with these descriptions.",
         "",
         "*A step* is one rollout batch and its updates. Means are over the policy's own responses; with a guide, "
