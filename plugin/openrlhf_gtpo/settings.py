@@ -14,12 +14,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from math_reward.client import Settings as ClientSettings
-from openrlhf_gtpo.algorithms.table import Flag
+from openrlhf_gtpo.algorithms.table import Flag, in_a_file
 from openrlhf_gtpo.openrlhf_internals import hierarchize
 
 WANDB_KEY = "(of the environment)"
-"""What OpenRLHF gets for the key of wandb, which it then takes from the environment or a login itself: it logs to wandb
-where there is a key among its flags, and sends the flags to wandb."""
+"""What OpenRLHF gets for the key of wandb, which it then takes from the environment or a login itself: it logs to
+wandb where there is a key among its flags, and sends the flags to wandb."""
 MOST_AT_ONCE = 1024
 """The default of ``--vllm.max_num_seqs`` is never higher: vLLM's own limit for batches on large GPUs."""
 
@@ -237,7 +237,8 @@ class Settings:
         changes = {name: os.path.abspath(self.flags[name]) for name in names if self.flags[name]}
         if self.flags["logger.wandb.enable"]:
             changes["logger.wandb.key"] = WANDB_KEY
-        if function := self.flags["shaping.function"]:
-            path, colon, name = function.rpartition(":")
-            changes["shaping.function"] = f"{os.path.abspath(path)}{colon}{name}"
+        for flag in ("shaping.function", "algo.advantage.estimator"):
+            if in_a_file(self.flags[flag] or ""):
+                path, colon, name = self.flags[flag].rpartition(":")
+                changes[flag] = f"{os.path.abspath(path)}{colon}{name}"
         return self.changed(changes)

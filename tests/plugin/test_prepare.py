@@ -6,12 +6,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from openrlhf_gtpo import train
+from openrlhf_gtpo.algorithms import user_file
+from openrlhf_gtpo.algorithms.table import ESTIMATORS
 from openrlhf_gtpo.driver import command_line
 from openrlhf_gtpo.driver.run_lock import FILE, held
 from openrlhf_gtpo.errors import SettingsError
@@ -268,6 +270,75 @@ def test_openrlhfs_own_logger_then_neither_logs_in_nor_sends_a_key(
     without = prepare("--logger.wandb.project", "gtpo")
     assert without is not None
     assert not command_line.settled(without.settings).logger.wandb.key, "it is not on by itself"
+
+
+EXAMPLE = REWARDS.with_name("less_from_success.py")
+
+
+@pytest.fixture
+def table() -> Iterator[None]:
+    """The table of estimators as before, since a file of one's own adds to it."""
+    before = dict(ESTIMATORS)
+    yield
+    ESTIMATORS.clear()
+    ESTIMATORS.update(before)
+    user_file.load.cache_clear()
+
+
+@pytest.mark.usefixtures("table")
+def test_an_estimator_of_ones_own_has_its_flags_its_plan_and_its_absolute_path(
+    prepare: Prepare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine.py").write_text(EXAMPLE.read_text())
+    named = {"preset": "grpo", "algo__advantage__estimator": "mine.py:less_from_success"}
+    assert prepare("--dry-run", **named, less_from_success__weight="0.2") is None
+    assert re.search(r"^estimator +mine\.py:less_from_success, weight 0\.2$", capsys.readouterr().out, re.MULTILINE)
+    (sentence,) = refused(prepare, **named, less_from_success__weight="2")
+    assert sentence == "--less_from_success.weight is 2.0, but needs to be from 0 to 1."
+    (sentence,) = refused(prepare, **named, rollout__n_samples_per_prompt="1")
+    assert sentence.startswith("--rollout.n_samples_per_prompt is 1, but Less from success compares ")
+    prepared = prepare(**named)
+    assert prepared is not None
+    assert prepared.settings.estimator == f"{Path('mine.py').absolute()}:less_from_success"
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (None, "mine.py does not exist: "),
+        ("import nothing_of_that_name", "mine.py cannot be imported: ModuleNotFoundError in line 1: "),
+        ("", 'mine.py adds no estimator mine: write ESTIMATORS["mine"] = Estimator(...) in it.'),
+        (
+            "ESTIMATORS['mine'] = len",
+            "mine.py is <class 'builtin_function_or_method'>, but a line is an Estimator of ",
+        ),
+        (
+            "ESTIMATORS['mine'] = Estimator('Mine', 'mine', f'{__name__}:nothing')",
+            "mine.py:mine failed: AttributeError: ",
+        ),
+        (
+            "def mine(rollouts):\n    return rollouts.reward\n"
+            "ESTIMATORS['mine'] = Estimator('Mine', 'mine', f'{__name__}:mine')",
+            "mine.py:mine returned <class 'torch.Tensor'>, but an estimator returns an Estimate",
+        ),
+        (
+            "def mine(rollouts):\n    return Estimate(rollouts.reward, rollouts.reward)\n"
+            "ESTIMATORS['mine'] = Estimator('Mine', 'mine', f'{__name__}:mine')",
+            "mine.py:mine returned torch.float32 of shape (32,), but advantages are a float tensor of shape ",
+        ),
+    ],
+)
+def test_an_estimator_of_ones_own_that_is_none_is_refused_in_one_sentence(
+    prepare: Prepare, body: str | None, words: str
+) -> None:
+    first = "from openrlhf_gtpo.algorithms.estimators import Estimate; "
+    first += "from openrlhf_gtpo.algorithms.table import ESTIMATORS, Estimator\n"
+    if body is not None:
+        Path("mine.py").write_text(body if body.startswith("import") else first + body)
+    (sentence,) = refused(prepare, preset="grpo", algo__advantage__estimator="mine.py:mine")
+    assert sentence.startswith("--algo.advantage.estimator: ")
+    assert words in sentence
 
 
 SHAPING = Path(__file__).resolve().parents[2] / "docs" / "examples" / "shaping_function.py"

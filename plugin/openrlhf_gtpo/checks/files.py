@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from math_reward.nearest import did_you_mean
+from openrlhf_gtpo.algorithms.table import in_a_file, line_of
+from openrlhf_gtpo.algorithms.user_file import FileUnusable
 from openrlhf_gtpo.checks.data import check_data
 from openrlhf_gtpo.checks.findings import Finding, fault, ok, skipped
 from openrlhf_gtpo.data import tokenizer
@@ -129,16 +131,21 @@ def _check_wandb(settings: Settings) -> list[Finding]:
 
 
 def _check_function(settings: Settings) -> list[Finding]:
-    """A --shaping.function that does not work on a small batch. Imports torch and runs the user's file only if there
-    is one."""
-    if settings.estimator != "function":
+    """A --shaping.function or an estimator of the user's own that does not work on a small batch. Imports torch and
+    runs the user's file only if there is one."""
+    name, group_size = settings.estimator, settings.flags["rollout.n_samples_per_prompt"]
+    if name != "function" and not in_a_file(name):
         return []
-    from openrlhf_gtpo.algorithms.user_function import FunctionUnusable, try_out
+    from openrlhf_gtpo.algorithms.user_function import try_estimator, try_out
 
+    flag = "--shaping.function" if name == "function" else "--algo.advantage.estimator"
     try:
-        try_out(settings.flags["shaping.function"], settings.flags["rollout.n_samples_per_prompt"])
-    except FunctionUnusable as error:
-        return [fault(NAME, f"--shaping.function: {error}.")]
+        if name == "function":
+            try_out(settings.flags["shaping.function"], group_size)
+        elif line := line_of(name):
+            try_estimator(name, line, settings.options(line.flags), group_size)
+    except FileUnusable as error:
+        return [fault(NAME, f"{flag}: {error}.")]
     return []
 
 

@@ -29,8 +29,8 @@ def one_sentence(error: BaseException, flags: Mapping[str, Any]) -> str | None:
         return f"A disk is full, so training stopped: free space where the run writes. {way_on(flags)}"
     if "wandb.errors" in str(error) and "AuthenticationError" in str(error):
         return (
-            "wandb has no key on the node where the trainer runs: set WANDB_API_KEY before `ray start`, or run `wandb login` "
-            "on every node."
+            "wandb has no key on the node where the trainer runs: set WANDB_API_KEY before `ray start`, or run `wandb "
+            "login` on every node."
         )
     died = _died(error)
     return None if died is None else f"{died} {way_on(flags)}"

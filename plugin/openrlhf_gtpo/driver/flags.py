@@ -252,6 +252,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         if action.dest == "algo.advantage.estimator":
             action.choices = [*(action.choices or []), *ours()]
             action.help = f"{action.help}, " + "; ".join(f"{name}: {ESTIMATORS[name].sentence}" for name in ours())
+            action.help += "; FILE.py:NAME: one of your own"
         if action.dest == "ds.param_dtype":
             action.choices, action.default = ["auto", *(action.choices or []), "fp32"], "auto"
             action.help = "precision of the weights; auto is bf16, but fp32 on a CPU without bf16 (default: auto)"

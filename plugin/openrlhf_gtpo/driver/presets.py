@@ -1,5 +1,5 @@
-"""``--preset NAME``: the flags of an algorithm, from one small file in ``presets/``, and those of the paper's run, which
-all presets share (``presets/_run.flags``).
+"""``--preset NAME``: the flags of an algorithm, from one small file in ``presets/``, and those of the paper's run,
+which all presets share (``presets/_run.flags``).
 
 Flags of the command line override the preset's: ``--preset dapo --actor.eps_clip_low_high 0.2 0.2`` has a symmetric
 clip. ``--no-algo.dynamic_filtering_enable`` removes a switch of the preset. ``--show`` prints both files and exits.
