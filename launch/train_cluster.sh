@@ -13,6 +13,7 @@
 # INPUT_KEY, LABEL_KEY  its columns (input, label)
 # NODES, GPUS  machines, and GPUs of each (1 and 8, or 8 and 8)
 # GPU_GB  memory of a GPU in GiB (80); with less, log-probabilities are computed for fewer responses at once
+# GPU_KIND  for the plan's hours on a machine without a GPU: H100 (default), H200, B200, A100, L40S or L4
 # REWARD_URL   reward services, separated by commas; without it one is started, on a single node only
 # MATH_REWARD_TOKEN_FILE  file with their token, on the node where this runs; see launch/runtime_env.yaml
 # WANDB_API_KEY  key of --logger.wandb.enable, which `wandb login` can leave on every node instead. Ray's processes have

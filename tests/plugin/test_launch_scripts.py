@@ -38,7 +38,19 @@ def data() -> str:
 
 
 def run(script: str, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    names = ["PRESET", "SIZE", "MODEL", "DATA", "INPUT_KEY", "LABEL_KEY", "NODES", "GPUS", "GPU_GB", "REWARD_URL"]
+    names = [
+        "PRESET",
+        "SIZE",
+        "MODEL",
+        "DATA",
+        "INPUT_KEY",
+        "LABEL_KEY",
+        "NODES",
+        "GPUS",
+        "GPU_GB",
+        "GPU_KIND",
+        "REWARD_URL",
+    ]
     names += ["OUT", "TASK", "STEPS"]
     kept = {name: value for name, value in os.environ.items() if name not in names}
     return subprocess.run(
@@ -73,6 +85,16 @@ def test_a_node_of_eight_gpus_trains_the_papers_7b_policy() -> None:
     assert told["generation"] == "8 engine(s) of 1 GPU(s)"
     assert told["at once"] == "256 responses in each engine", "2,048 on 8"
     assert told["policy"] == "Qwen/Qwen2.5-7B"
+
+
+def test_the_plan_has_the_hours_of_the_papers_run_and_its_cost() -> None:
+    """As docs/studies/entropy_gpu.md computes them for 208 steps with four evaluations: 9.4 likely."""
+    told = plan("train_gtpo.sh", "--price", "2.5")
+    assert told["hours"].startswith("9.4 likely, 4.0 to 29.8, for 210 steps on 8 x H100: 47% of it writing, ")
+    assert told["cost"] == "189 likely, 80 to 596, at 2.5 a GPU-hour"
+    result = run("train_gtpo.sh", "--dry-run", GPU_KIND="T800")
+    assert result.returncode == 2
+    assert "GPU_KIND is T800, but what is known is H100, H200, " in result.stderr
 
 
 @pytest.mark.parametrize("preset", ["gtpo", "grpo_s", "dapo"])

@@ -2,7 +2,8 @@
 
 To add an estimator, write a function (`openrlhf_gtpo.algorithms.edge` is a short one) and a line in `ESTIMATORS`; its
 flags, help and metrics follow from these. Both may be in a file of one's own, which ``FILE.py:NAME`` names;
-docs/extending.md shows one. The driver reads the table before it imports torch, so a line gives its function by name."""
+docs/extending.md shows one. The driver reads the table before it imports torch, so a line gives its function by
+name."""
 
 import importlib
 import math

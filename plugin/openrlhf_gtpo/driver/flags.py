@@ -49,6 +49,13 @@ DRIVER = (
         dest="dry_run",
         action="store_true",
     ),
+    flag(
+        "price",
+        "with --dry-run: what an hour of a GPU costs, in any currency, for the plan's estimate of the run's",
+        _above(0, "needs to be above 0"),
+        type=float,
+        metavar="PER_GPU_HOUR",
+    ),
 )
 
 OF_THE_BONUS = (  # defaults as TRL's

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from openrlhf_gtpo.algorithms.table import is_ours, line_of
 from openrlhf_gtpo.controller.rollouts_file import expected
 from openrlhf_gtpo.controller.schedule import schedule
-from openrlhf_gtpo.driver import memory
+from openrlhf_gtpo.driver import hours, memory
 from openrlhf_gtpo.driver.disk import CHECKPOINT_BYTES, checkpoint_bytes
 from openrlhf_gtpo.driver.model_size import model_named
 from openrlhf_gtpo.settings import Settings
@@ -138,13 +138,14 @@ def _prefill(settings: Settings) -> str:
 
 
 def _memory(settings: Settings) -> list[tuple[str, str]]:
-    """The memory that the run needs on this machine's GPUs, else on GPUs of GPU_GB, else of 80 GiB."""
+    """The memory that the run needs on this machine's GPUs, else on GPUs of GPU_GB, else of 80 GiB; and the hours."""
     flags = settings.flags
     model = model_named(str(flags["actor.model_name_or_path"]))
     if model is None:
         return [("memory", "not known: this machine has no config.json of the model, or the model is of another kind")]
     needed = memory.need(model, settings, memory.gpu_bytes())
-    return memory.rows(needed, settings) + [("warning", sentence) for sentence in memory.warnings(needed, settings)]
+    told = memory.rows(needed, settings) + [("warning", said) for said in memory.warnings(needed, settings)]
+    return told + hours.rows(model, settings)
 
 
 def _disk(settings: Settings) -> list[tuple[str, str]]:
