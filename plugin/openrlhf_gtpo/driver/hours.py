@@ -267,8 +267,8 @@ def kind() -> str | None:
 
 
 def inputs_of(model: Model, settings: Settings, on: Kind) -> Inputs:
-    """The inputs for a policy of any size: between 1.5B's and 7B's as a power of the size; below as 1.5B's; above, time
-    grows with it. Writing goes with the memory's bandwidth, and a response takes the same share of
+    """The inputs for a policy of any size: between 1.5B's and 7B's as a power of the size; below as 1.5B's; above,
+    time grows with it. Writing goes with the memory's bandwidth, and a response takes the same share of
     --rollout.max_new_tokens as in the study of 7B."""
     flags = settings.flags
     longest = flags["rollout.max_new_tokens"] or flags["data.max_len"]
@@ -333,8 +333,8 @@ def rows(model: Model, settings: Settings) -> list[tuple[str, str]]:
     told = [
         (
             "hours",
-            f"{likely:.1f} likely, {low:.1f} to {high:.1f}, for {steps:,} steps on {gpus} x {name}: {writing:.0%} of it "
-            f"writing, {learning:.0%} learning; computed, never measured as a whole",
+            f"{likely:.1f} likely, {low:.1f} to {high:.1f}, for {steps:,} steps on {gpus} x {name}: {writing:.0%} of "
+            f"it writing, {learning:.0%} learning; computed, never measured as a whole",
         ),
         (
             "",
