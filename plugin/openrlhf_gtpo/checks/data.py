@@ -173,8 +173,8 @@ def check_answers(settings: Settings) -> list[Finding]:
                 warning(
                     ANSWERS,
                     rf"{path}: none of {_shown(facts, rows)} prompts asks for \boxed{{}}, where the grader reads an "
-                    "answer most surely: `openrlhf-gtpo data prepare other --from FILE` writes prompts that do. Leave it "
-                    "as it is if the policy has learned how to answer.",
+                    "answer most surely: `openrlhf-gtpo data prepare other --from FILE` writes prompts that do. Leave "
+                    "it as it is if the policy has learned how to answer.",
                 )
             )
         elif rows:

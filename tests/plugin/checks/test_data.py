@@ -170,11 +170,11 @@ def test_a_prompt_with_two_labels_is_named(check: Check, written: Write) -> None
 def test_prompts_that_do_not_ask_for_a_boxed_answer_are_told(
     settings: Callable[..., Settings], written: Write, prompt: Any, state: str
 ) -> None:
-    flags = {"data.prompt_dataset": str(written({"input": prompt, "label": "2"})), "data.label_key": "label"}
-    (found,) = check_answers(settings(**flags))
+    flags = ["--data.prompt_dataset", written({"input": prompt, "label": "2"}), "--data.label_key", "label"]
+    (found,) = check_answers(settings(*flags))
     assert (found.name, found.state) == ("data: answers", state)
     assert ("openrlhf-gtpo data prepare other --from FILE" in found.sentence) == (state == "warning")
-    assert check_answers(settings(**flags, **{"reward.remote_url": "mine.py"})) == [], "who knows what it wants"
+    assert check_answers(settings(*flags, "--reward.remote_url", "mine.py")) == [], "who knows what it wants"
 
 
 def prompt(n: int) -> dict[str, str]:
