@@ -1,5 +1,5 @@
-"""``openrlhf-gtpo start [DATA]``: the commands for exactly this machine, from the data to the evaluation. Asks nothing,
-starts nothing. Type what it prints in the folder of a clone of this project, which has launch/."""
+"""``openrlhf-gtpo start [DATA]``: the commands for exactly this machine, from the data to the evaluation. It asks
+nothing and starts nothing. Type what it prints in the folder of a clone of this project, which has launch/."""
 
 import argparse
 import os
@@ -93,19 +93,22 @@ def _node(machine: Machine, data: Path | None) -> list[str]:
     variables = {"MODEL": policy, "DATA": prompts, "GPU_GB": str(machine.gib)}
     if gpus == 1:
         script = "launch/train_one_gpu.sh"
-        variables |= {"SIZE": size}
+        variables |= {"SIZE": size, "TASK": "math"}
     else:
         script = "launch/train_cluster.sh"
         variables |= {"GPUS": str(gpus)}
         if machine.gib < 46:  # the logits of 6,144 tokens
             extra = ("--rollout.micro_batch_size", "1", "--train.micro_batch_size", "1")
 
-    def train(preset: str, *more: str) -> str:
-        named = {**variables, "PRESET": preset, "OUT": f"runs/{preset}"}
-        words = [f"{name}={shlex.quote(value)}" for name, value in named.items()]
-        return " ".join([*words, "bash", script, *extra, *more])
+    def out(preset: str) -> str:
+        return f"~/checkpoints/{preset}-{size}"  # as the scripts' own
 
-    measure = "openrlhf-gtpo eval --data data/aime24.jsonl --n 32 --k 1,8,32 --out runs/gtpo/{} --model {}"
+    def train(preset: str, *more: str) -> str:
+        named = {**variables, "PRESET": preset}
+        words = [f"{name}={shlex.quote(value)}" for name, value in named.items()]
+        return " ".join([*words, f"OUT={out(preset)}", "bash", script, *extra, *more])
+
+    measure = f"openrlhf-gtpo eval --data data/aime24.jsonl --n 32 --k 1,8,32 --out {out('gtpo')}/"
     cached = f"{policy} is in the cache" if own else f"{policy} will be downloaded"
     unused = f"; {machine.gpus - gpus} stay unused, since a batch is shared evenly" if gpus < machine.gpus else ""
     return [
@@ -119,13 +122,13 @@ def _node(machine: Machine, data: Path | None) -> list[str]:
         "# 3. Train with GTPO; the same command with --ckpt.load_enable goes on after an interruption",
         train("gtpo"),
         "# 4. Watch it, in a second terminal: open the page that this names",
-        f"openrlhf-gtpo report runs/gtpo/model --watch {WATCH_SECONDS} --out runs/gtpo/report.html",
+        f"openrlhf-gtpo report {out('gtpo')} --watch {WATCH_SECONDS}",
         "# 5. Before and after, Mean@32 and Pass@k",
-        measure.format("before", policy),
-        measure.format("after", "runs/gtpo/model"),
+        f"{measure}before --model {policy}",
+        f"{measure}after --model {out('gtpo')}/model",
         "# 6. DAPO beside it, and both in one report",
         train("dapo"),
-        "openrlhf-gtpo report runs/gtpo/model runs/dapo/model --out runs/both.html",
+        f"openrlhf-gtpo report {out('gtpo')} {out('dapo')} --out runs/both.html",
     ]
 
 
