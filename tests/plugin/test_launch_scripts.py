@@ -5,6 +5,7 @@ import functools
 import math
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from openrlhf_gtpo.cpu.zygote import PRELOADED
+from openrlhf_gtpo.train import prepare
 
 from .zygote_driver import Driver
 
@@ -37,8 +39,20 @@ def data() -> str:
 
 
 def run(script: str, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    names = ["PRESET", "SIZE", "MODEL", "DATA", "INPUT_KEY", "LABEL_KEY", "NODES", "GPUS", "GPU_GB", "REWARD_URL"]
-    names += ["OUT", "TASK", "STEPS"]
+    names = [
+        "PRESET",
+        "SIZE",
+        "MODEL",
+        "DATA",
+        "INPUT_KEY",
+        "LABEL_KEY",
+        "NODES",
+        "GPUS",
+        "GPU_GB",
+        "GPU_KIND",
+        "REWARD_URL",
+    ]
+    names += ["GPU_KIND", "OUT", "TASK", "STEPS"]
     kept = {name: value for name, value in os.environ.items() if name not in names}
     return subprocess.run(
         ["bash", str(LAUNCH / script), *flags],
@@ -53,7 +67,11 @@ def run(script: str, *flags: str, **environment: str) -> subprocess.CompletedPro
 def plan(*args: str, **environment: str) -> dict[str, str]:
     result = run(*args, "--dry-run", **environment)
     assert result.returncode == 0, result.stderr[-2000:]
-    rows = (line.split("  ", 1) for line in result.stdout.splitlines() if "  " in line)
+    return as_rows(result.stdout)
+
+
+def as_rows(told: str) -> dict[str, str]:
+    rows = (line.split("  ", 1) for line in told.splitlines() if "  " in line)
     return {name.strip(): value.strip() for name, value in rows}
 
 
@@ -68,6 +86,34 @@ def test_a_node_of_eight_gpus_trains_the_papers_7b_policy() -> None:
     assert told["generation"] == "8 engine(s) of 1 GPU(s)"
     assert told["at once"] == "256 responses in each engine", "2,048 on 8"
     assert told["policy"] == "Qwen/Qwen2.5-7B"
+
+
+def test_the_plan_has_the_hours_of_the_papers_run_and_its_cost() -> None:
+    """As docs/studies/entropy_gpu.md computes them for 208 steps with four evaluations: 9.4 likely."""
+    told = plan("train_gtpo.sh", "--price", "2.5")
+    assert told["hours"].startswith("9.4 likely, 4.0 to 29.8, for 210 steps on 8 x H100: 47% of it writing, ")
+    assert told["cost"] == "188 likely, 81 to 596, at 2.5 a GPU-hour"
+    result = run("train_gtpo.sh", "--dry-run", GPU_KIND="T800")
+    assert result.returncode == 2
+    assert "GPU_KIND is T800, but what is known is H100, H200, " in result.stderr
+
+
+@pytest.mark.parametrize("preset", ["gtpo", "grpo_s", "dapo"])
+def test_the_preset_alone_plans_the_run_that_the_script_plans(
+    preset: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Prompts, updates, lengths, steps and learning rate; and what is learned."""
+    needed = {"actor.model_name_or_path": "Qwen/Qwen2.5-7B", "data.prompt_dataset": data(), "data.label_key": "label"}
+    needed |= {"vllm.num_engines": "8", "vllm.tensor_parallel_size": "1", "ckpt.output_dir": str(tmp_path)}
+    words = [word for name, value in needed.items() for word in (f"--{name}", value)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "0")
+        prepare(["--preset", preset, "--device", "gpu", "--dry-run", *words])
+    told = as_rows(capsys.readouterr().out)
+    script = plan(f"train_{preset}.sh")
+    for row in ("preset", "estimator", "clip", "KL", "besides", "rollout", "updates", "steps", "warm-up", "lengths"):
+        assert told[row] == script[row], row
+    assert told["learning rate"] == script["learning rate"]
 
 
 def test_the_plan_says_what_fits_and_a_smaller_gpu_takes_fewer_responses_at_once() -> None:
@@ -192,6 +238,30 @@ def test_what_cannot_be_is_refused_in_one_sentence_before_python_starts(
     assert result.returncode == 2
     assert sentence in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("script", ["train_gtpo.sh", "train_one_gpu.sh", "study.sh"])
+def test_a_script_finds_the_clones_python_or_says_what_to_type(script: str, tmp_path: Path) -> None:
+    shutil.copytree(LAUNCH, tmp_path / "launch")
+    other = tmp_path / "bin" / "python3"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    environment = {"PATH": f"{other.parent}:/usr/bin:/bin", "STUDY": "gpu", "GPU_GB": "80", "DATA": data()}
+    command = ["bash", str(tmp_path / "launch" / script), "--dry-run"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "python3 has no openrlhf-gtpo: run `bash launch/setup_gpu.sh` first" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+    found = tmp_path / ".venv" / "bin" / "python"
+    found.parent.mkdir(parents=True)
+    found.write_text('#!/bin/sh\necho "$0 $*"\n')
+    found.chmod(0o755)
+    environment["HOME"] = str(tmp_path)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert str(found) in done.stdout.splitlines()[-1]
 
 
 @pytest.mark.parametrize("script", ["train_gtpo.sh", "train_grpo_s.sh", "train_dapo.sh", "train_one_gpu.sh"])
