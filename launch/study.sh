@@ -7,7 +7,7 @@
 #   bash launch/study.sh --analyse docs/studies/entropy     # the tables and the picture, out of finished runs' records
 #
 # STUDY=gpu: the same arms and seeds with Qwen2.5-1.5B-Instruct or 7B on GPUs; `STUDY=gpu bash launch/study.sh --help` lists
-# its variables, `--dry-run` checks every command and `--hours` tells what it costs, and from which inputs.
+# its variables, `--dry-run` checks every command and `--hours` tells what it costs (docs/studies/entropy_gpu.md).
 #
 # You can interrupt it and run it again, on another day too: finished runs are kept. `--help` lists the flags.
 set -euo pipefail
