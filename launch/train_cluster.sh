@@ -3,7 +3,7 @@
 # train_dapo.sh call it. Run it on the head node, or from anywhere:
 #
 #   ray job submit --working-dir . -- bash launch/train_gtpo.sh
-#   SIZE=32b DATA=/data/dapo17k/train.jsonl bash launch/train_grpo_s.sh --logger.wandb.key KEY
+#   SIZE=32b DATA=/data/dapo17k/train.jsonl bash launch/train_grpo_s.sh --logger.wandb.enable
 #   bash launch/train_dapo.sh --dry-run        # checks the flags and prints the plan; starts nothing, needs no GPU
 #
 # PRESET  gtpo, grpo_s, dapo, dapo_forking or grpo
@@ -13,8 +13,11 @@
 # INPUT_KEY, LABEL_KEY  its columns (input, label)
 # NODES, GPUS  machines, and GPUs of each (1 and 8, or 8 and 8)
 # GPU_GB  memory of a GPU in GiB (80); with less, log-probabilities are computed for fewer responses at once
+# GPU_KIND  for the plan's hours on a machine without a GPU: H100 (default), H200, B200, A100, L40S or L4
 # REWARD_URL   reward services, separated by commas; without it one is started, on a single node only
 # MATH_REWARD_TOKEN_FILE  file with their token, on the node where this runs; see launch/runtime_env.yaml
+# WANDB_API_KEY  key of --logger.wandb.enable, which `wandb login` can leave on every node instead. Ray's processes have
+#         the environment of `ray start`, so set it before that
 # OUT     folder for checkpoints and metrics that every node can reach (~/checkpoints/PRESET-SIZE). Not in a Ray job's
 #         working directory, which Ray deletes
 # PYTHON  interpreter with openrlhf-gtpo (python3)
@@ -24,10 +27,9 @@
 #         raylets (2) with GPUS logical GPUs each (1); MODEL and DATA are those of the quickstart. With SIZE=32b (8 nodes
 #         of 8) it only prints where every actor would be placed
 #
-# Flags after the script's name are passed on and override the script's.
-#
-# The paper says "global batch 128, G = 16, about 210 steps". We take that as 128 prompts a step with 16 responses each,
-# in four optimiser updates of 512 responses; with a single update the ratio's clip would never act.
+# Flags after the script's name are passed on and override the script's. Prompts, updates, lengths, steps and learning
+# rate are the preset's, which is the paper's run (`openrlhf-gtpo train --preset gtpo --show`); here stands what fits it
+# to the machines.
 set -euo pipefail
 
 python=${PYTHON:-python3}
@@ -80,19 +82,8 @@ flags=(
     --data.input_key "${INPUT_KEY:-input}"
     --data.label_key "${LABEL_KEY:-label}"
     --data.apply_chat_template
-    --data.max_len 6144 # a prompt of 2,048 tokens and a response of 4,096
-    --rollout.max_new_tokens 4096
-    --rollout.temperature 1.0
-    --rollout.top_p 1.0
-    --rollout.batch_size 128
     --rollout.micro_batch_size "$forward"
-    --train.batch_size 512
     --train.micro_batch_size 2
-    --train.max_epochs 1
-    --train.max_steps 210   # the learning rate's schedule ends here, not after all episodes
-    --train.num_episodes 100 # enough prompts for all steps, however many dynamic filtering drops
-    --data.max_samples 1000000
-    --actor.adam.lr 1e-6
     --actor.gradient_checkpointing_enable
     --ds.zero_stage 3
     --actor.num_nodes "$nodes"
@@ -104,6 +95,7 @@ flags=(
     --ckpt.save_steps 20
     --ckpt.max_num 3
     --logger.logging_steps 1
+    --shaping.save_rollouts 2 # for the report's token view
     --device "$DEVICE"
 )
 # The same GPUs generate and train, in turn.

@@ -45,6 +45,7 @@ from typing import Any
 import entropy_study
 import gpu_hours
 import record
+from openrlhf_gtpo.driver.hours import INPUTS, PARAMETERS, Shape
 from runs import MOST_SEEDS, ROOT, Job, Runner, Study, check_folder, evaluation, exit_on_signals, summary
 
 PROGRAM = "launch/study.sh"
@@ -113,9 +114,9 @@ class GpuStudy(Study):
         places = {"data": str(self.data), "held_out": str(self.held_out)}
         return {"size": self.size, "model": self.model, "task": self.task, "steps": self.steps, **places}
 
-    def shape(self, parameters: int) -> gpu_hours.Shape:
+    def shape(self, parameters: int) -> Shape:
         design = self.design
-        return gpu_hours.Shape(
+        return Shape(
             parameters=parameters,
             gpus=self.gpus,
             steps=self.steps,
@@ -351,7 +352,7 @@ def costs(environment: Mapping[str, str]) -> str:
     if environment.get("SIZE"):
         studies = [study_of(environment)]
     else:
-        chosen = [{"SIZE": size, "TASK": task} for size, task in gpu_hours.INPUTS]
+        chosen = [{"SIZE": size, "TASK": task} for size, task in INPUTS]
         variables = [one | arms for one in chosen for arms in ({}, {"ARMS": primary})]
         studies = [study_of({**environment, **one}) for one in variables]
     rows, sources = [], {}
@@ -361,9 +362,9 @@ def costs(environment: Mapping[str, str]) -> str:
         which = named.get(",".join(study.arms), str(len(arms)))
         title = f"{study.size}, {study.task}, {study.steps} steps; {which} arms"
         filtering = [arm for arm in arms if arm.flags[1] in ("dapo", "dapo_forking")]
-        inputs = gpu_hours.INPUTS[study.size, study.task]
+        inputs = INPUTS[study.size, study.task]
         runs, filtered = (sum(map(study.seeds_of, some)) for some in (arms, filtering))
-        rows.append((title, study.shape(gpu_hours.PARAMETERS[study.size]), inputs, runs, filtered))
+        rows.append((title, study.shape(PARAMETERS[study.size]), inputs, runs, filtered))
         sources[f"{study.size}, {study.task}"] = inputs
     each = rows if environment.get("SIZE") else rows[::2]
     told = [gpu_hours.table(rows), "Parts of a run's likely wall time, without filtering:", gpu_hours.parts(each)]

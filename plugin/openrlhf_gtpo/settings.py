@@ -14,9 +14,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from math_reward.client import Settings as ClientSettings
-from openrlhf_gtpo.algorithms.table import Flag
+from openrlhf_gtpo.algorithms.table import Flag, in_a_file
 from openrlhf_gtpo.openrlhf_internals import hierarchize
 
+WANDB_KEY = "(of the environment)"
+"""What OpenRLHF gets for the key of wandb, which it then takes from the environment or a login itself: it logs to
+wandb where there is a key among its flags, and sends the flags to wandb."""
 MOST_AT_ONCE = 1024
 """The default of ``--vllm.max_num_seqs`` is never higher: vLLM's own limit for batches on large GPUs."""
 
@@ -225,13 +228,17 @@ class Settings:
             max_num_seqs=self.responses_at_once,
         )
 
-    def with_absolute_paths(self) -> "Settings":
-        """The paths that a run writes to, absolute: Ray's workers have another working directory than the driver."""
+    def for_every_process(self) -> "Settings":
+        """With absolute paths, since Ray's workers have another working directory than the driver, and with wandb
+        switched on in OpenRLHF's way."""
         names = ["ckpt.output_dir", "ckpt.path", "logger.metrics_path", "logger.tensorboard_dir", "guide.solutions"]
         if os.path.isdir(str(self.flags["guide.model"])):  # not a hub id
             names.append("guide.model")
         changes = {name: os.path.abspath(self.flags[name]) for name in names if self.flags[name]}
-        if function := self.flags["shaping.function"]:
-            path, colon, name = function.rpartition(":")
-            changes["shaping.function"] = f"{os.path.abspath(path)}{colon}{name}"
+        if self.flags["logger.wandb.enable"]:
+            changes["logger.wandb.key"] = WANDB_KEY
+        for flag in ("shaping.function", "algo.advantage.estimator"):
+            if in_a_file(self.flags[flag] or ""):
+                path, colon, name = self.flags[flag].rpartition(":")
+                changes[flag] = f"{os.path.abspath(path)}{colon}{name}"
         return self.changed(changes)

@@ -157,7 +157,7 @@ def prepare(arguments: Sequence[str]) -> Prepared | None:
     if client := settings.reward_client():
         for doubt in doubtful_services(client):
             _tell(f"warning: {doubt}")
-    return Prepared(settings.with_absolute_paths(), precision)
+    return Prepared(settings.for_every_process(), precision)
 
 
 def _refuse(findings: Sequence[Finding]) -> None:

@@ -18,7 +18,8 @@ import entropy_study  # noqa: E402
 import gpu_hours  # noqa: E402
 import gpu_study  # noqa: E402
 import record  # noqa: E402
-from gpu_hours import Input, Inputs, Shape  # noqa: E402
+from openrlhf_gtpo.driver import hours  # noqa: E402
+from openrlhf_gtpo.driver.hours import Input, Inputs, Shape  # noqa: E402
 from runs import Job  # noqa: E402
 
 PAGE = ROOT / "docs" / "studies" / "entropy_gpu.md"
@@ -48,7 +49,7 @@ def test_a_run_s_wall_time_by_hand() -> None:
     # A step writes 100 * 90 tokens at 2 * 1,000 a second, 4.5 s, and waits 200 * 0.01 = 2 s for the longest: 65 s.
     # It trains on 100 * 100 tokens: 8 * 1e9 * 1e4 = 8e13 operations at 2 * 989e12 / 2 a second, 0.0809 s: 0.809 s.
     # An evaluation writes 40 * 90 tokens in 1.8 s and waits 2 s: 15.2 s for four.
-    found = gpu_hours.seconds(SHAPE, BY_HAND, "likely")
+    found = hours.seconds(SHAPE, BY_HAND, "likely")
     assert found.generation == pytest.approx(65)
     assert found.training == pytest.approx(0.8089, abs=1e-4)
     assert (found.fixed, found.start) == (30, 60)
@@ -58,7 +59,7 @@ def test_a_run_s_wall_time_by_hand() -> None:
 
 def test_an_arm_that_filters_writes_more_and_trains_on_as_much() -> None:
     # 18,000 tokens a step take 9 s instead of 4.5.
-    plain, filtered = (gpu_hours.seconds(SHAPE, BY_HAND, "likely", filters) for filters in (False, True))
+    plain, filtered = (hours.seconds(SHAPE, BY_HAND, "likely", filters) for filters in (False, True))
     assert filtered == dataclasses.replace(plain, generation=pytest.approx(110))
 
 
@@ -78,13 +79,11 @@ def test_one_input_at_a_time_leaves_the_others_likely() -> None:
     assert "| fixed | 342 to 342 |" in told
 
 
-@pytest.mark.parametrize("inputs", gpu_hours.INPUTS.values(), ids=map(" ".join, gpu_hours.INPUTS))
+@pytest.mark.parametrize("inputs", hours.INPUTS.values(), ids=map(" ".join, hours.INPUTS))
 def test_every_input_goes_from_cheap_to_expensive_and_names_a_source(inputs: Inputs) -> None:
     for part in dataclasses.fields(inputs):
         one: Input = getattr(inputs, part.name)
-        cost = [
-            1 / one.at(case) if part.name in ("speed", "utilization") else one.at(case) for case in gpu_hours.CASES
-        ]
+        cost = [1 / one.at(case) if part.name in ("speed", "utilization") else one.at(case) for case in hours.CASES]
         assert cost == sorted(cost)
         assert one.kind in ("ours", "others", "computed", "assumed")
         assert one.source
@@ -93,11 +92,9 @@ def test_every_input_goes_from_cheap_to_expensive_and_names_a_source(inputs: Inp
 
 def test_the_arithmetic_meets_a_whole_loop_that_others_measured() -> None:
     """NeMo RL 0.4: GRPO of Llama 3.1 8B on 16 H100s, 2,048 responses a step, 1,060 tokens with the prompt, 97.7 s."""
-    inputs = dataclasses.replace(
-        gpu_hours.LARGE, length=fixed_input(910), prompt=fixed_input(150), start=fixed_input(0)
-    )
+    inputs = dataclasses.replace(hours.LARGE, length=fixed_input(910), prompt=fixed_input(150), start=fixed_input(0))
     shape = Shape(parameters=8_030_261_248, gpus=16, steps=1, responses=2048, longest=4096, evaluations=0, evaluated=0)
-    low, likely, high = (gpu_hours.seconds(shape, inputs, case).total for case in gpu_hours.CASES)
+    low, likely, high = (hours.seconds(shape, inputs, case).total for case in hours.CASES)
     assert low < 97.7 < high
     assert 97.7 / 1.25 < likely < 97.7 * 1.25
 
@@ -136,7 +133,7 @@ def flags_of(command: list[str]) -> dict[str, object]:
     return command_line.parse(presets.expand(command[3:]).arguments).flags
 
 
-@pytest.mark.parametrize(("size", "task"), gpu_hours.INPUTS)
+@pytest.mark.parametrize(("size", "task"), hours.INPUTS)
 def test_the_flags_of_every_arm_are_accepted_and_differ_in_the_arm_s_own_alone(
     size: str, task: str, tmp_path: Path
 ) -> None:

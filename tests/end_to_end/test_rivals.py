@@ -76,17 +76,27 @@ def test_the_bonus_rises_with_every_update_on_all_ranks_and_goes_on_after_a_resu
     [
         ("gtpo", ["--shaping.weights=shuffled"], "shaping/weight_entropy_correlation"),
         ("function", [f"--shaping.function={EXAMPLES / 'shaping_function.py'}:surprise"], "advantage/std"),
+        (
+            f"{EXAMPLES / 'less_from_success.py'}:less_from_success",
+            ["--less_from_success.weight=0.2"],
+            "less_from_success/negative_share",
+        ),
     ],
-    ids=["shuffled weights", "a function of ones own"],
+    ids=["shuffled weights", "a function of ones own", "an estimator of ones own"],
 )
-def test_a_control_and_a_function_of_ones_own_train(
+def test_a_control_a_function_and_an_estimator_of_ones_own_train(
     policy: Path, tmp_path: Path, estimator: str, flags: list[str], name: str
 ) -> None:
     run = train(policy, tmp_path, estimator, 2, *flags).check()
     check_steps(run)
     assert all(abs(line[name]) > 0 for line in run.metrics)
+    hashes = json.loads((tmp_path / "run.json").read_text())["sha256"]
     if estimator == "function":
-        recorded = json.loads((tmp_path / "run.json").read_text())["sha256"]["shaping.function"]
-        assert recorded == hashlib.sha256((EXAMPLES / "shaping_function.py").read_bytes()).hexdigest()
+        assert (
+            hashes["shaping.function"] == hashlib.sha256((EXAMPLES / "shaping_function.py").read_bytes()).hexdigest()
+        )
+    elif estimator != "gtpo":
+        file = EXAMPLES / "less_from_success.py"
+        assert hashes["algo.advantage.estimator"] == hashlib.sha256(file.read_bytes()).hexdigest()
     else:
         assert all(abs(line[name]) < 0.9 for line in run.metrics), "weights that follow entropy less than entropy does"

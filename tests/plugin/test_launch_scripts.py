@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from openrlhf_gtpo.cpu.zygote import PRELOADED
+from openrlhf_gtpo.train import prepare
 
 from .zygote_driver import Driver
 
@@ -37,8 +38,20 @@ def data() -> str:
 
 
 def run(script: str, *flags: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    names = ["PRESET", "SIZE", "MODEL", "DATA", "INPUT_KEY", "LABEL_KEY", "NODES", "GPUS", "GPU_GB", "REWARD_URL"]
-    names += ["OUT", "TASK", "STEPS"]
+    names = [
+        "PRESET",
+        "SIZE",
+        "MODEL",
+        "DATA",
+        "INPUT_KEY",
+        "LABEL_KEY",
+        "NODES",
+        "GPUS",
+        "GPU_GB",
+        "GPU_KIND",
+        "REWARD_URL",
+    ]
+    names += ["GPU_KIND", "OUT", "TASK", "STEPS"]
     kept = {name: value for name, value in os.environ.items() if name not in names}
     return subprocess.run(
         ["bash", str(LAUNCH / script), *flags],
@@ -53,7 +66,11 @@ def run(script: str, *flags: str, **environment: str) -> subprocess.CompletedPro
 def plan(*args: str, **environment: str) -> dict[str, str]:
     result = run(*args, "--dry-run", **environment)
     assert result.returncode == 0, result.stderr[-2000:]
-    rows = (line.split("  ", 1) for line in result.stdout.splitlines() if "  " in line)
+    return as_rows(result.stdout)
+
+
+def as_rows(told: str) -> dict[str, str]:
+    rows = (line.split("  ", 1) for line in told.splitlines() if "  " in line)
     return {name.strip(): value.strip() for name, value in rows}
 
 
@@ -68,6 +85,34 @@ def test_a_node_of_eight_gpus_trains_the_papers_7b_policy() -> None:
     assert told["generation"] == "8 engine(s) of 1 GPU(s)"
     assert told["at once"] == "256 responses in each engine", "2,048 on 8"
     assert told["policy"] == "Qwen/Qwen2.5-7B"
+
+
+def test_the_plan_has_the_hours_of_the_papers_run_and_its_cost() -> None:
+    """As docs/studies/entropy_gpu.md computes them for 208 steps with four evaluations: 9.4 likely."""
+    told = plan("train_gtpo.sh", "--price", "2.5")
+    assert told["hours"].startswith("9.4 likely, 4.0 to 29.8, for 210 steps on 8 x H100: 47% of it writing, ")
+    assert told["cost"] == "188 likely, 81 to 596, at 2.5 a GPU-hour"
+    result = run("train_gtpo.sh", "--dry-run", GPU_KIND="T800")
+    assert result.returncode == 2
+    assert "GPU_KIND is T800, but what is known is H100, H200, " in result.stderr
+
+
+@pytest.mark.parametrize("preset", ["gtpo", "grpo_s", "dapo"])
+def test_the_preset_alone_plans_the_run_that_the_script_plans(
+    preset: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Prompts, updates, lengths, steps and learning rate; and what is learned."""
+    needed = {"actor.model_name_or_path": "Qwen/Qwen2.5-7B", "data.prompt_dataset": data(), "data.label_key": "label"}
+    needed |= {"vllm.num_engines": "8", "vllm.tensor_parallel_size": "1", "ckpt.output_dir": str(tmp_path)}
+    words = [word for name, value in needed.items() for word in (f"--{name}", value)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", "0")
+        prepare(["--preset", preset, "--device", "gpu", "--dry-run", *words])
+    told = as_rows(capsys.readouterr().out)
+    script = plan(f"train_{preset}.sh")
+    for row in ("preset", "estimator", "clip", "KL", "besides", "rollout", "updates", "steps", "warm-up", "lengths"):
+        assert told[row] == script[row], row
+    assert told["learning rate"] == script["learning rate"]
 
 
 def test_the_plan_says_what_fits_and_a_smaller_gpu_takes_fewer_responses_at_once() -> None:

@@ -6,12 +6,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from openrlhf_gtpo import train
+from openrlhf_gtpo.algorithms import user_file
+from openrlhf_gtpo.algorithms.table import ESTIMATORS
+from openrlhf_gtpo.driver import command_line
 from openrlhf_gtpo.driver.run_lock import FILE, held
 from openrlhf_gtpo.errors import SettingsError
 
@@ -33,6 +36,7 @@ def prepare(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         "--data.prompt_dataset": "train.jsonl",
         "--data.label_key": "label",
         "--data.max_len": "128",
+        "--rollout.max_new_tokens": "40",
         "--ckpt.output_dir": "out",
     }
 
@@ -67,7 +71,9 @@ def test_a_plan_says_what_overrides_the_preset_and_with_what_weights_it_trains(
 ) -> None:
     prepare("--dry-run", shaping__alpha2="0.2")
     told = capsys.readouterr().out
-    assert re.search(r"^preset +gtpo, except --shaping.alpha2$", told, re.MULTILINE)
+    assert re.search(
+        r"^preset +gtpo, except --shaping.alpha2, --data.max_len, --rollout.max_new_tokens$", told, re.MULTILINE
+    )
     assert "gtpo, alpha1 1.0, alpha2 0.2, over group, scope group, weights entropy" in told
     assert re.search(r"^rewards +the built-in reward service$", told, re.MULTILINE)
 
@@ -192,7 +198,7 @@ def test_a_second_run_in_a_folder_ends_with_one_sentence_and_starts_nothing(prep
     assert prepared is not None
     flags = [
         f"--{name}={prepared.settings.flags[name]}"
-        for name in ("actor.model_name_or_path", "data.max_len", "ckpt.output_dir")
+        for name in ("actor.model_name_or_path", "data.max_len", "rollout.max_new_tokens", "ckpt.output_dir")
     ]
     flags += ["--device=cpu", "--preset=gtpo", "--data.prompt_dataset=train.jsonl", "--data.label_key=label"]
     with held(tmp_path / "out", "--ckpt.output_dir", print):
@@ -212,6 +218,127 @@ def test_a_schedule_that_there_is_none_of_is_refused_with_the_nearest(prepare: P
     assert sentence.startswith("--actor.lr_scheduler is cosin, ")
     assert "did you mean cosine or " in sentence
     assert prepare("--actor.lr_scheduler", "constant") is not None
+
+
+WANDB = """
+import types
+api = types.SimpleNamespace(api_key={key!r})
+asked = []
+def __getattr__(name):
+    return lambda *args, **kwargs: asked.append((name, args, kwargs))
+"""
+"""In the place of the package, which this environment has not: what OpenRLHF's logger calls."""
+
+
+def test_wandb_takes_its_key_from_the_environment_and_never_from_a_flag(
+    prepare: Prepare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (sentence,) = refused(prepare, logger__wandb__key="0123456789")
+    assert sentence.startswith("--logger.wandb.key would be printed, ")
+    assert "0123456789" not in sentence
+    assert "WANDB_API_KEY" in sentence
+    monkeypatch.setitem(sys.modules, "wandb", None)
+    (sentence,) = refused(prepare, "--logger.wandb.enable")
+    assert sentence.startswith("--logger.wandb.enable needs wandb, ")
+    monkeypatch.delitem(sys.modules, "wandb")
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+    Path("wandb.py").write_text(WANDB.format(key=None))
+    (sentence,) = refused(prepare, "--logger.wandb.enable")
+    assert sentence.startswith("--logger.wandb.enable finds no key: set WANDB_API_KEY, ")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    assert prepare("--logger.wandb.enable") is not None
+
+
+def test_openrlhfs_own_logger_then_neither_logs_in_nor_sends_a_key(
+    prepare: Prepare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from openrlhf.utils.logging_utils import WandbLogger
+
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "wandb", raising=False)
+    Path("wandb.py").write_text(WANDB.format(key="0123456789"))
+    prepared = prepare("--logger.wandb.enable", logger__wandb__project="gtpo")
+    assert prepared is not None
+    args = command_line.settled(prepared.settings)
+    assert args.logger.wandb.key, "OpenRLHF makes its logger where there is one"
+    WandbLogger(args)
+    asked = {name: kwargs for name, _, kwargs in sys.modules["wandb"].asked}
+    assert "login" not in asked
+    assert asked["init"]["project"] == "gtpo"
+    assert "0123456789" not in repr(asked)
+    without = prepare("--logger.wandb.project", "gtpo")
+    assert without is not None
+    assert not command_line.settled(without.settings).logger.wandb.key, "it is not on by itself"
+
+
+EXAMPLE = REWARDS.with_name("less_from_success.py")
+
+
+@pytest.fixture
+def table() -> Iterator[None]:
+    """The table of estimators as before, since a file of one's own adds to it."""
+    before = dict(ESTIMATORS)
+    yield
+    ESTIMATORS.clear()
+    ESTIMATORS.update(before)
+    user_file.load.cache_clear()
+
+
+@pytest.mark.usefixtures("table")
+def test_an_estimator_of_ones_own_has_its_flags_its_plan_and_its_absolute_path(
+    prepare: Prepare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine.py").write_text(EXAMPLE.read_text())
+    named = {"preset": "grpo", "algo__advantage__estimator": "mine.py:less_from_success"}
+    assert prepare("--dry-run", **named, less_from_success__weight="0.2") is None
+    assert re.search(r"^estimator +mine\.py:less_from_success, weight 0\.2$", capsys.readouterr().out, re.MULTILINE)
+    (sentence,) = refused(prepare, **named, less_from_success__weight="2")
+    assert sentence == "--less_from_success.weight is 2.0, but needs to be from 0 to 1."
+    (sentence,) = refused(prepare, **named, rollout__n_samples_per_prompt="1")
+    assert sentence.startswith("--rollout.n_samples_per_prompt is 1, but Less from success compares ")
+    prepared = prepare(**named)
+    assert prepared is not None
+    assert prepared.settings.estimator == f"{Path('mine.py').absolute()}:less_from_success"
+
+
+@pytest.mark.usefixtures("table")
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (None, "mine.py does not exist: "),
+        ("import nothing_of_that_name", "mine.py cannot be imported: ModuleNotFoundError in line 1: "),
+        ("", 'mine.py adds no estimator mine: write ESTIMATORS["mine"] = Estimator(...) in it.'),
+        (
+            "ESTIMATORS['mine'] = len",
+            "mine.py is <class 'builtin_function_or_method'>, but a line is an Estimator of ",
+        ),
+        (
+            "ESTIMATORS['mine'] = Estimator('Mine', 'mine', f'{__name__}:nothing')",
+            "mine.py:mine failed: AttributeError: ",
+        ),
+        (
+            "def mine(rollouts):\n    return rollouts.reward\n"
+            "ESTIMATORS['mine'] = Estimator('Mine', 'mine', f'{__name__}:mine')",
+            "mine.py:mine returned <class 'torch.Tensor'>, but an estimator returns an Estimate",
+        ),
+        (
+            "def mine(rollouts):\n    return Estimate(rollouts.reward, rollouts.reward)\n"
+            "ESTIMATORS['mine'] = Estimator('Mine', 'mine', f'{__name__}:mine')",
+            "mine.py:mine returned torch.float32 of shape (32,), but advantages are a float tensor of shape ",
+        ),
+    ],
+)
+def test_an_estimator_of_ones_own_that_is_none_is_refused_in_one_sentence(
+    prepare: Prepare, body: str | None, words: str
+) -> None:
+    first = "from openrlhf_gtpo.algorithms.estimators import Estimate; "
+    first += "from openrlhf_gtpo.algorithms.table import ESTIMATORS, Estimator\n"
+    if body is not None:
+        Path("mine.py").write_text(body if body.startswith("import") else first + body)
+    (sentence,) = refused(prepare, preset="grpo", algo__advantage__estimator="mine.py:mine")
+    assert sentence.startswith("--algo.advantage.estimator: ")
+    assert words in sentence
 
 
 SHAPING = Path(__file__).resolve().parents[2] / "docs" / "examples" / "shaping_function.py"

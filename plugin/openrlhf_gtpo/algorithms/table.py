@@ -1,14 +1,17 @@
 """The table of estimators: the values of ``--algo.advantage.estimator`` besides OpenRLHF's own.
 
 To add an estimator, write a function (`openrlhf_gtpo.algorithms.edge` is a short one) and a line in `ESTIMATORS`; its
-flags, help and metrics follow from these. docs/extending.md shows one. The driver reads the table before it imports
-torch, so a line gives its function by name."""
+flags, help and metrics follow from these. Both may be in a file of one's own, which ``FILE.py:NAME`` names;
+docs/extending.md shows one. The driver reads the table before it imports torch, so a line gives its function by
+name."""
 
 import importlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from openrlhf_gtpo.algorithms import user_file
 
 
 @dataclass(frozen=True)
@@ -281,3 +284,38 @@ def estimator_flags() -> list[Flag]:
 def ours() -> list[str]:
     """The names that OpenRLHF does not know."""
     return [name for name, estimator in ESTIMATORS.items() if not estimator.openrlhfs_own]
+
+
+def in_a_file(name: str) -> bool:
+    """Whether a value of the flag names an estimator in a file of one's own."""
+    return ".py:" in name or name.endswith(".py")
+
+
+def line_of(name: str) -> Estimator | None:
+    """The line of the estimator that the flag names, in the table or in a file of one's own, which is loaded once in
+    each process; None for one that OpenRLHF alone has.
+
+    Raises:
+        FileUnusable: the file cannot be imported, or adds no such line.
+    """
+    if not in_a_file(name):
+        return ESTIMATORS.get(name)
+    path, key = user_file.parts(name)
+    user_file.load(path)
+    line = ESTIMATORS.get(key)
+    if line is None:
+        raise user_file.FileUnusable(
+            f'{path} adds no estimator {key}: write ESTIMATORS["{key}"] = Estimator(...) in it'
+        )
+    if not isinstance(line, Estimator):
+        raise user_file.FileUnusable(
+            f'ESTIMATORS["{key}"] of {path} is {type(line)!r}, but a line is an Estimator of '
+            "openrlhf_gtpo.algorithms.table"
+        )
+    return line
+
+
+def is_ours(name: str) -> bool:
+    """Whether OpenRLHF does not know the estimator that the flag names."""
+    line = line_of(name)
+    return line is not None and not line.openrlhfs_own

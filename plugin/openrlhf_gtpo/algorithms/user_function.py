@@ -1,23 +1,20 @@
-"""``--shaping.function FILE.py:NAME``: a user's own function from rollouts to advantages."""
+"""A user's own function from rollouts to advantages (``--shaping.function FILE.py:NAME``), and what is tried before
+training of it and of a user's own estimator."""
 
 import functools
-import importlib.util
 import inspect
-import traceback
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 
+from openrlhf_gtpo.algorithms import user_file
 from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts
+from openrlhf_gtpo.algorithms.table import Estimator
+from openrlhf_gtpo.algorithms.user_file import FileUnusable, parts, told
 
 ARGUMENTS = ("entropy", "logprob", "mask", "correct", "reward", "group")
 """What the function is called with, by name; `Rollouts` describes each."""
-
-
-class FunctionUnusable(ValueError):
-    """The function cannot be loaded or does not return advantages; the sentence says why."""
 
 
 def function(rollouts: Rollouts, function: str | None) -> Estimate:
@@ -28,7 +25,7 @@ def function(rollouts: Rollouts, function: str | None) -> Estimate:
         function: ``FILE.py:NAME``.
 
     Raises:
-        FunctionUnusable: it cannot be loaded, raised an exception, or returned something else than finite advantages
+        FileUnusable: it cannot be loaded, raised an exception, or returned something else than finite advantages
             of shape (N, T).
     """
     assert function is not None
@@ -41,41 +38,19 @@ def load(place: str) -> Callable[..., Any]:
     """The function named ``FILE.py:NAME``.
 
     Raises:
-        FunctionUnusable: there is no such file or function, or it does not take the six arguments.
+        FileUnusable: there is no such file or function, or it does not take the six arguments.
     """
     path, name = parts(place)
-    if not path.is_file():
-        raise FunctionUnusable(f"{path} does not exist: name a Python file and a function in it, FILE.py:NAME")
-    spec = importlib.util.spec_from_file_location(f"openrlhf_gtpo_user_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise FunctionUnusable(f"{path} is no Python file: its name has to end in .py")
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise FunctionUnusable(f"{path} cannot be imported: {_told(error, path)}") from error
-    call = getattr(module, name, None)
+    call = getattr(user_file.load(path), name, None)
     if not callable(call):
-        raise FunctionUnusable(f"{path} has no function {name}: define one, or name another")
+        raise FileUnusable(f"{path} has no function {name}: define one, or name another")
     try:
         inspect.signature(call).bind(**dict.fromkeys(ARGUMENTS))
     except TypeError as error:
-        raise FunctionUnusable(
+        raise FileUnusable(
             f"{place} does not take the arguments {', '.join(ARGUMENTS)} by name ({error}): give it these six"
         ) from error
     return call
-
-
-def parts(place: str) -> tuple[Path, str]:
-    """File and name of ``FILE.py:NAME``.
-
-    Raises:
-        FunctionUnusable: one of them is missing.
-    """
-    path, _, name = place.rpartition(":")
-    if not (path and name.isidentifier()):
-        raise FunctionUnusable(f"{place} does not name a function: write FILE.py:NAME")
-    return Path(path).absolute(), name
 
 
 def try_out(place: str, group_size: int) -> None:
@@ -86,8 +61,36 @@ def try_out(place: str, group_size: int) -> None:
         group_size: G, responses per prompt.
 
     Raises:
-        FunctionUnusable: as for `function`.
+        FileUnusable: as for `function`.
     """
+    function(_small_batch(group_size), place)
+
+
+def try_estimator(place: str, estimator: Estimator, options: Mapping[str, Any], group_size: int) -> None:
+    """The same for an estimator of a user's own.
+
+    Args:
+        place: ``FILE.py:NAME``.
+        estimator: its line.
+        options: the values of its flags.
+        group_size: G, responses per prompt.
+
+    Raises:
+        FileUnusable: it or its loss cannot be loaded, it raised an exception, or returned something else than an
+            `Estimate` with finite advantages of shape (N, T).
+    """
+    rollouts, path = _small_batch(group_size), parts(place)[0]
+    try:
+        estimator.load_loss()
+        estimate = estimator.load()(rollouts, **options)
+    except Exception as error:
+        raise FileUnusable(f"{place} failed: {told(error, path)}") from error
+    if not isinstance(estimate, Estimate):
+        raise FileUnusable(f"{place} returned {type(estimate)!r}, but an estimator returns an Estimate")
+    _checked(estimate.advantages, place, rollouts)
+
+
+def _small_batch(group_size: int) -> Rollouts:
     n, width = 2 * group_size, 5
     draw = torch.Generator().manual_seed(0)
     length = torch.arange(n) % width + 1
@@ -95,8 +98,7 @@ def try_out(place: str, group_size: int) -> None:
     correct = torch.arange(n) % 2 == 0
     entropy = torch.rand(n, width, generator=draw) * mask
     group = torch.arange(n) // group_size
-    reward = correct.float()
-    function(Rollouts(entropy, -entropy, mask, correct, group, reward, torch.zeros(n)), place)
+    return Rollouts(entropy, -entropy, mask, correct, group, correct.float(), torch.zeros(n))
 
 
 def _called(call: Callable[..., Any], place: str, rollouts: Rollouts) -> torch.Tensor:
@@ -106,7 +108,12 @@ def _called(call: Callable[..., Any], place: str, rollouts: Rollouts) -> torch.T
     try:
         returned = call(**copies)
     except Exception as error:
-        raise FunctionUnusable(f"{place} failed: {_told(error, parts(place)[0])}") from error
+        raise FileUnusable(f"{place} failed: {told(error, parts(place)[0])}") from error
+    return _checked(returned, place, rollouts)
+
+
+def _checked(returned: Any, place: str, rollouts: Rollouts) -> torch.Tensor:
+    """(N, T) what was returned as advantages, 0 off the mask."""
     shape = tuple(rollouts.mask.shape)
     if not isinstance(returned, torch.Tensor) or tuple(returned.shape) != shape or not returned.is_floating_point():
         said = (
@@ -114,20 +121,12 @@ def _called(call: Callable[..., Any], place: str, rollouts: Rollouts) -> torch.T
             if isinstance(returned, torch.Tensor)
             else repr(type(returned))
         )
-        raise FunctionUnusable(f"{place} returned {said}, but advantages are a float tensor of shape (N, T), {shape}")
+        raise FileUnusable(f"{place} returned {said}, but advantages are a float tensor of shape (N, T), {shape}")
     advantages = torch.where(rollouts.mask, returned.detach(), 0.0).to(rollouts.entropy.dtype)
     if not advantages.isfinite().all():
         row, column = (~advantages.isfinite()).nonzero()[0].tolist()
-        raise FunctionUnusable(
+        raise FileUnusable(
             f"{place} returned {advantages[row, column].item()} for response {row}, column {column}, but advantages "
             "have to be finite on every response token"
         )
     return advantages
-
-
-def _told(error: Exception, path: Path) -> str:
-    """An exception in one line, with the last line of the user's file that it passed."""
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename) == path]
-    place = f" in line {lines[-1]}" if lines else ""
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}{place}: {text}" if text else f"{type(error).__name__}{place}"

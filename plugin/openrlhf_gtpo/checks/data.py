@@ -15,11 +15,12 @@ from openrlhf_gtpo.data.tokenizer import rendered
 from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.settings import Settings
 
-ROWS, LABELS, REPEATS, LENGTHS, REFERENCES = (
+ROWS, LABELS, REPEATS, LENGTHS, ANSWERS, REFERENCES = (
     "data: rows",
     "data: labels",
     "data: repeats",
     "data: lengths",
+    "data: answers",
     "data: references",
 )
 
@@ -155,6 +156,30 @@ def _check_lengths(
         f"{path}: the longest of {_shown(facts, rows)} prompts has {lengths[longest]:,} tokens (line {longest}), and "
         f"there is room for {most:,} ({room}).",
     )
+
+
+def check_answers(settings: Settings) -> list[Finding]:
+    r"""Whether prompts ask for the answer in \boxed{}, where the grader of a reward service reads it most surely."""
+    keys = settings.flags["data.input_key"], settings.flags["data.label_key"] or ""
+    findings = []
+    for path in _files(settings) if settings.rewards_are_embedded or settings.service_urls else []:
+        try:
+            facts = survey(path, *keys)
+        except Unreadable:  # of which the check of the rows tells
+            continue
+        rows = _sample(path, facts, *keys)
+        if rows and not any("boxed" in str(row.prompt) for row in rows):
+            findings.append(
+                warning(
+                    ANSWERS,
+                    rf"{path}: none of {_shown(facts, rows)} prompts asks for \boxed{{}}, where the grader reads an "
+                    "answer most surely: `openrlhf-gtpo data prepare other --from FILE` writes prompts that do. Leave "
+                    "it as it is if the policy has learned how to answer.",
+                )
+            )
+        elif rows:
+            findings.append(ok(ANSWERS, rf"{path}: prompts ask for the answer in \boxed{{}}."))
+    return findings
 
 
 def check_references(settings: Settings, service: ClientSettings) -> list[Finding]:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from math_reward.nearest import did_you_mean
+from openrlhf_gtpo.algorithms.table import in_a_file, line_of
+from openrlhf_gtpo.algorithms.user_file import FileUnusable
 from openrlhf_gtpo.checks.data import check_data
 from openrlhf_gtpo.checks.findings import Finding, fault, ok, skipped
 from openrlhf_gtpo.data import tokenizer
@@ -30,8 +32,9 @@ def in_the_files(settings: Settings) -> Iterator[Finding]:
 
 
 def check_contents(settings: Settings) -> Iterator[Finding]:
-    """Faults of the schedules, of the shaping function and of the guide."""
+    """Faults of the schedules, of the shaping function, of wandb and of the guide."""
     yield from _check_schedules(settings)
+    yield from _check_wandb(settings)
     yield from _check_function(settings)
     yield from check_guide(settings)
 
@@ -113,17 +116,36 @@ def _check_schedules(settings: Settings) -> list[Finding]:
     ]
 
 
-def _check_function(settings: Settings) -> list[Finding]:
-    """A --shaping.function that does not work on a small batch. Imports torch and runs the user's file only if there
-    is one."""
-    if settings.estimator != "function":
+def _check_wandb(settings: Settings) -> list[Finding]:
+    """Whether wandb is there and has a key, by the question that OpenRLHF asks it when training starts."""
+    if not settings.flags["logger.wandb.enable"]:
         return []
-    from openrlhf_gtpo.algorithms.user_function import FunctionUnusable, try_out
-
     try:
-        try_out(settings.flags["shaping.function"], settings.flags["rollout.n_samples_per_prompt"])
-    except FunctionUnusable as error:
-        return [fault(NAME, f"--shaping.function: {error}.")]
+        import wandb
+    except ImportError as error:
+        return [fault(NAME, f"--logger.wandb.enable needs wandb, which cannot be imported ({error}): install it.")]
+    if os.environ.get("WANDB_MODE", "online") == "online" and not wandb.api.api_key:
+        sentence = "finds no key: set WANDB_API_KEY, run `wandb login`, or set WANDB_MODE=offline to keep the log here"
+        return [fault(NAME, f"--logger.wandb.enable {sentence}.")]
+    return []
+
+
+def _check_function(settings: Settings) -> list[Finding]:
+    """A --shaping.function or an estimator of the user's own that does not work on a small batch. Imports torch and
+    runs the user's file only if there is one."""
+    name, group_size = settings.estimator, settings.flags["rollout.n_samples_per_prompt"]
+    if name != "function" and not in_a_file(name):
+        return []
+    from openrlhf_gtpo.algorithms.user_function import try_estimator, try_out
+
+    flag = "--shaping.function" if name == "function" else "--algo.advantage.estimator"
+    try:
+        if name == "function":
+            try_out(settings.flags["shaping.function"], group_size)
+        elif line := line_of(name):
+            try_estimator(name, line, settings.options(line.flags), group_size)
+    except FileUnusable as error:
+        return [fault(NAME, f"{flag}: {error}.")]
     return []
 
 

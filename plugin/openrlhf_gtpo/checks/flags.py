@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 
 from math_reward.client.settings import check_url, token_of_environment, trusted
-from openrlhf_gtpo.algorithms.table import ESTIMATORS, estimator_flags, ours
+from openrlhf_gtpo.algorithms.table import ESTIMATORS, estimator_flags, is_ours, line_of
 from openrlhf_gtpo.checks.findings import Finding, fault, warning
 from openrlhf_gtpo.driver.command_line import openrlhfs_refusal
 from openrlhf_gtpo.driver.cuda import architecture_fault
@@ -35,7 +35,7 @@ def faults(settings: Settings) -> list[str]:
     """One sentence for each fault of the flags, with the flag and the fix; empty if there is none."""
     rules = [_out_of_bounds, _contradictions, _of_the_entropy_bonus, _of_the_services, _of_the_batch]
     rules += [_of_the_placement, _without_effect, _of_the_guide]
-    if settings.estimator in ours():
+    if is_ours(settings.estimator):
         rules.append(_meaningless)
     return [sentence for rule in rules for sentence in rule(settings)]
 
@@ -71,13 +71,18 @@ def _contradictions(settings: Settings) -> Iterator[str]:
             "out."
         )
     if flags["train.max_steps"] is not None and flags["train.async_enable"] and flags["ckpt.load_enable"]:
+        out = "take the preset's back by --no-train.max_steps" if settings.preset else "leave it out"
+        yield f"--train.max_steps cannot count the earlier steps of an asynchronous run that is resumed: {out}."
+    if flags["logger.wandb.key"]:
         yield (
-            "--train.max_steps cannot count the earlier steps of an asynchronous run that is resumed: leave it out."
+            "--logger.wandb.key would be printed, and sent to wandb among the settings: put the key into "
+            "WANDB_API_KEY, or run `wandb login` once, and give --logger.wandb.enable in its place."
         )
     if answer is not None and not 1 <= answer < longest:
+        both = f": --preset {settings.preset} has its paper's lengths, set both" if settings.preset else ""
         yield (
             f"--rollout.max_new_tokens is {answer}, but needs to be at least 1 and less than --data.max_len, "
-            f"{longest}, which has to hold the prompt too."
+            f"{longest}, which has to hold the prompt too{both}."
         )
     if flags["rollout.top_p"] < 1 and _corrects(settings):
         yield (
@@ -95,7 +100,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
 def _without_effect(settings: Settings) -> Iterator[str]:
     """Flags of estimators that the chosen one does not read: a control, say, that would train without it."""
     name = settings.estimator
-    read = ESTIMATORS[name].all_flags if name in ESTIMATORS else ()
+    line = line_of(name)
+    read = line.all_flags if line else ()
     for flag in estimator_flags():
         value = settings.flags[flag.name]
         if flag not in read and value != flag.default:
@@ -214,7 +220,8 @@ MEANINGLESS = {
 def _meaningless(settings: Settings) -> Iterator[str]:
     """Options of OpenRLHF that mean nothing with our estimators. They are refused, not ignored."""
     flags, name = settings.flags, settings.estimator
-    estimator = ESTIMATORS[name]
+    estimator = line_of(name)
+    assert estimator is not None
     title, share, samples = estimator.title, flags["shaping.top_entropy_share"], flags["rollout.n_samples_per_prompt"]
     for flag, (default, said) in MEANINGLESS.items():
         if (tuple(flags[flag]) if isinstance(default, tuple) else flags[flag]) != default:
@@ -284,7 +291,7 @@ def _of_the_guide(settings: Settings) -> Iterator[str]:
     gpus = guide.engines * guide.tensor_parallel_size
     if guide.model and guide.solutions:
         yield "--guide.model and --guide.solutions are two guides: give one."
-    if estimator not in ESTIMATORS:
+    if line_of(estimator) is None:
         yield (
             f"--algo.advantage.estimator {estimator} cannot compute advantages over the policy's and the guide's "
             f"responses together: use one of {', '.join(ESTIMATORS)} with a guide."

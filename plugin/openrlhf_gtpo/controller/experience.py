@@ -8,7 +8,7 @@ from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker, a
 
 from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts
 from openrlhf_gtpo.algorithms.groups import per_group
-from openrlhf_gtpo.algorithms.table import ESTIMATORS, Estimator
+from openrlhf_gtpo.algorithms.table import Estimator, line_of
 from openrlhf_gtpo.batch.transformation import Transformation
 from openrlhf_gtpo.batch.whole_batch import NotBinary, WholeBatch, correctness, whole_batch
 from openrlhf_gtpo.controller.transformations import transformations
@@ -125,7 +125,7 @@ class ExperienceMaker(RemoteExperienceMaker):
 
     def _own_estimator(self) -> Estimator | None:
         """The line of our table; None for an estimator of OpenRLHF, such as its group_norm for groups of one size."""
-        estimator = ESTIMATORS.get(self.args.algo.advantage.estimator)
+        estimator = line_of(self.args.algo.advantage.estimator)
         changed = any(one.changes_groups for one in self.transformations)
         return None if estimator is None or (estimator.openrlhfs_own and not changed) else estimator
 

@@ -15,6 +15,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from openrlhf_gtpo.algorithms.table import in_a_file
+from openrlhf_gtpo.algorithms.user_file import parts
 from openrlhf_gtpo.controller.content import (
     NotHashed,
     data_hash,
@@ -110,10 +112,10 @@ def _contents(settings: Mapping[str, Any], loader: Any) -> dict[str, Callable[[]
             hashes[flag if len(names) == 1 else f"{flag} {place}"] = lambda name=name: data_hash(name)  # type: ignore[misc]
     if solutions := settings.get("guide.solutions"):
         hashes["guide.solutions"] = lambda: file_hash(Path(solutions))
-    if function := settings.get("shaping.function"):
-        from openrlhf_gtpo.algorithms.user_function import parts  # imports torch, which the driver does without
-
-        hashes["shaping.function"] = lambda: file_hash(parts(function)[0])
+    for flag in ("shaping.function", "algo.advantage.estimator"):
+        named = str(settings.get(flag) or "")
+        if in_a_file(named) or (named and flag == "shaping.function"):
+            hashes[flag] = lambda named=named: file_hash(parts(named)[0])  # type: ignore[misc]
     order = None if loader is None else order_of_prompts(loader)
 
     def hash_of_order() -> str:

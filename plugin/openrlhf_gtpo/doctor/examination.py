@@ -116,6 +116,7 @@ def _of_the_command(
     yield from look("chat template", HUB_SECONDS, waits, files.check_template, settings)
     waits = f"reading {settings.flags['data.prompt_dataset']}" if settings.flags["data.prompt_dataset"] else ""
     yield from look("data", FILE_SECONDS + HUB_SECONDS, waits, data.check_data, settings, policys_tokenizer)
+    yield from look(data.ANSWERS, FILE_SECONDS, "", data.check_answers, settings)
     if service is None:
         yield skipped(data.REFERENCES, "Not checked: no reward service grades, see the line about it.")
     elif not speaks_grade(service.urls[0]):

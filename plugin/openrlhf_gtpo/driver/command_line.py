@@ -17,6 +17,8 @@ from types import SimpleNamespace
 from typing import Any, NoReturn
 
 from math_reward.nearest import did_you_mean
+from openrlhf_gtpo.algorithms.table import in_a_file, line_of
+from openrlhf_gtpo.algorithms.user_file import FileUnusable
 from openrlhf_gtpo.driver.flags import add_flags
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.openrlhf_internals import CLI, OpenRLHFMismatch, source_of
@@ -41,7 +43,7 @@ RENAMED = {
     "--save_path": "--ckpt.output_dir",
     "--bf16": "--ds.param_dtype",
     "--flash_attn": "--ds.attn_implementation",
-    "--use_wandb": "--logger.wandb.key",
+    "--use_wandb": "--logger.wandb.enable",
     "--async_train": "--train.async_enable",
 }
 """Flags of OpenRLHF before 0.11 that are unlike their new names."""
@@ -74,6 +76,7 @@ def parse(arguments: Sequence[str]) -> CommandLine:
         FlagError: flags do not exist, one sentence each with the nearest that do; or a value is refused by argparse.
         SystemExit: after ``--help``.
     """
+    _load_estimator(arguments)
     made = parser()
     args, rest = made.parse_known_args(list(arguments))
     if rest:
@@ -82,6 +85,17 @@ def parse(arguments: Sequence[str]) -> CommandLine:
     seen = made.parse_args(list(arguments), argparse.Namespace(**dict.fromkeys(vars(args), untouched)))
     given = frozenset(name for name, value in vars(seen).items() if value is not untouched)
     return CommandLine(vars(args), given)
+
+
+def _load_estimator(arguments: Sequence[str]) -> None:
+    """Load the estimator's file where the command line names one, so that the parser knows its flags."""
+    finder = _Parser(add_help=False)
+    finder.add_argument("--algo.advantage.estimator", dest="name", default="")
+    name = finder.parse_known_args(list(arguments))[0].name
+    try:
+        line_of(name)
+    except FileUnusable as error:
+        raise FlagError(f"--algo.advantage.estimator: {error}.") from error
 
 
 def parser() -> argparse.ArgumentParser:
@@ -145,6 +159,8 @@ class _Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """argparse's own, with the nearest of the values that a flag takes."""
         if action.choices is None or value in action.choices:
+            return
+        if action.dest == "algo.advantage.estimator" and in_a_file(value):
             return
         known = [str(choice) for choice in action.choices]
         here = ELSEWHERE.get(action.dest, {}).get(str(value))

@@ -27,6 +27,11 @@ def one_sentence(error: BaseException, flags: Mapping[str, Any]) -> str | None:
     full = f"[Errno {errno.ENOSPC}]"
     if any(isinstance(link, OSError) and link.errno == errno.ENOSPC for link in _chain(error)) or full in str(error):
         return f"A disk is full, so training stopped: free space where the run writes. {way_on(flags)}"
+    if "wandb.errors" in str(error) and "AuthenticationError" in str(error):
+        return (
+            "wandb has no key on the node where the trainer runs: set WANDB_API_KEY before `ray start`, or run `wandb "
+            "login` on every node."
+        )
     died = _died(error)
     return None if died is None else f"{died} {way_on(flags)}"
 

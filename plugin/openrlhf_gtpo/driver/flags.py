@@ -49,6 +49,13 @@ DRIVER = (
         dest="dry_run",
         action="store_true",
     ),
+    flag(
+        "price",
+        "with --dry-run: what an hour of a GPU costs, in any currency, for the plan's estimate of the run's",
+        _above(0, "needs to be above 0"),
+        type=float,
+        metavar="PER_GPU_HOUR",
+    ),
 )
 
 OF_THE_BONUS = (  # defaults as TRL's
@@ -151,6 +158,11 @@ TRAINING = (
         default=8,
     ),
     flag(
+        "logger.wandb.enable",
+        "log to wandb too, with the key that WANDB_API_KEY has, or `wandb login` left on the machine",
+        action="store_true",
+    ),
+    flag(
         "logger.metrics_path",
         "file for the metrics, one JSON object per step (default: metrics.jsonl in --ckpt.output_dir)",
         type=str,
@@ -247,11 +259,14 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         if action.dest == "algo.advantage.estimator":
             action.choices = [*(action.choices or []), *ours()]
             action.help = f"{action.help}, " + "; ".join(f"{name}: {ESTIMATORS[name].sentence}" for name in ours())
+            action.help += "; FILE.py:NAME: one of your own"
         if action.dest == "ds.param_dtype":
             action.choices, action.default = ["auto", *(action.choices or []), "fp32"], "auto"
             action.help = "precision of the weights; auto is bf16, but fp32 on a CPU without bf16 (default: auto)"
         if action.dest == "vllm.num_engines":
             action.help = "vLLM engines that generate, at least 1 (required; default on a CPU: 1)"
+        if action.dest == "logger.wandb.key":
+            action.help = "refused: --logger.wandb.enable takes the key from the environment"
         if action.dest.endswith(".num_gpus_per_node"):
             action.help = f"{action.help} (default: {action.default}; on a CPU 1 logical GPU)"
     group = parser.add_argument_group(

@@ -37,7 +37,9 @@ def markdown() -> str:
         "",
         "`--preset NAME` stands for these flags. Flags beside it win, and `--no-FLAG` takes a switch back.",
         "",
-        table(["name", "flags"], [(f"`{name}`", _preset(name)) for name in presets.names()]),
+        table(["name", "flags"], [(f"`{name}`", _shown(_own(name))) for name in presets.names()]),
+        "",
+        f"and each of them for the run of GTPO's paper besides: {_shown(presets.run(), ', ')}.",
         "",
         "## OpenRLHF's",
         "",
@@ -60,8 +62,13 @@ def _meanings(actions: Sequence[argparse.Action]) -> Iterator[tuple[str, str]]:
         yield flags, text
 
 
-def _preset(name: str) -> str:
-    return "<br>".join(f"`{' '.join(flag)}`" for flag in presets.flags(name))
+def _own(preset: str) -> list[list[str]]:
+    """The flags of a preset that not all presets have."""
+    return [flag for flag in presets.flags(preset) if flag not in presets.run()]
+
+
+def _shown(flags: Sequence[Sequence[str]], between: str = "<br>") -> str:
+    return between.join(f"`{' '.join(flag)}`" for flag in flags)
 
 
 def _value(action: argparse.Action) -> str:

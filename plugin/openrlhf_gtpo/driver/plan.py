@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from openrlhf_gtpo.algorithms.table import ESTIMATORS, ours
+from openrlhf_gtpo.algorithms.table import is_ours, line_of
 from openrlhf_gtpo.controller.rollouts_file import expected
 from openrlhf_gtpo.controller.schedule import schedule
-from openrlhf_gtpo.driver import memory
+from openrlhf_gtpo.driver import hours, memory
 from openrlhf_gtpo.driver.disk import CHECKPOINT_BYTES, checkpoint_bytes
 from openrlhf_gtpo.driver.model_size import model_named
 from openrlhf_gtpo.settings import Settings
@@ -55,8 +55,8 @@ def _algorithm(settings: Settings) -> list[tuple[str, str]]:
     if settings.top_entropy_share < 1:
         extras.append(f"gradient of the top {settings.top_entropy_share:.0%} of tokens by entropy")
     estimator = settings.estimator
-    if estimator in ours():
-        own = [(flag.option, flags[flag.name]) for flag in ESTIMATORS[estimator].all_flags]
+    if (line := line_of(estimator)) and is_ours(estimator):
+        own = [(flag.option, flags[flag.name]) for flag in line.all_flags]
         estimator += "".join(f", {option} {value}" for option, value in own if value is not None)
     return [
         ("estimator", estimator),
@@ -138,13 +138,14 @@ def _prefill(settings: Settings) -> str:
 
 
 def _memory(settings: Settings) -> list[tuple[str, str]]:
-    """The memory that the run needs on this machine's GPUs, else on GPUs of GPU_GB, else of 80 GiB."""
+    """The memory that the run needs on this machine's GPUs, else on GPUs of GPU_GB, else of 80 GiB; and the hours."""
     flags = settings.flags
     model = model_named(str(flags["actor.model_name_or_path"]))
     if model is None:
         return [("memory", "not known: this machine has no config.json of the model, or the model is of another kind")]
     needed = memory.need(model, settings, memory.gpu_bytes())
-    return memory.rows(needed, settings) + [("warning", sentence) for sentence in memory.warnings(needed, settings)]
+    told = memory.rows(needed, settings) + [("warning", said) for said in memory.warnings(needed, settings)]
+    return told + hours.rows(model, settings)
 
 
 def _disk(settings: Settings) -> list[tuple[str, str]]:
@@ -165,7 +166,7 @@ def _rewards(settings: Settings) -> list[tuple[str, str]]:
     if given := flags["reward.remote_url"]:
         if not given.endswith(".py"):
             return [("rewards", given), ("", "a dry run does not ask it: openrlhf-gtpo doctor does")]
-        estimator = ESTIMATORS.get(settings.estimator)
+        estimator = line_of(settings.estimator)
         needs = "; its scores have to be 0 or 1" if estimator and estimator.needs_correctness else ""
         return [("rewards", given), ("", f"a dry run does not call it{needs}")]
     if flags["train.agent_func_path"]:

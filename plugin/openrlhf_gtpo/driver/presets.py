@@ -1,7 +1,8 @@
-"""``--preset NAME``: the flags of an algorithm, from one small file in ``presets/``.
+"""``--preset NAME``: the flags of an algorithm, from one small file in ``presets/``, and those of the paper's run,
+which all presets share (``presets/_run.flags``).
 
 Flags of the command line override the preset's: ``--preset dapo --actor.eps_clip_low_high 0.2 0.2`` has a symmetric
-clip. ``--no-algo.dynamic_filtering_enable`` removes a switch of the preset. ``--show`` prints the file and exits.
+clip. ``--no-algo.dynamic_filtering_enable`` removes a switch of the preset. ``--show`` prints both files and exits.
 """
 
 import shlex
@@ -27,18 +28,19 @@ class Expanded:
 
 def names() -> list[str]:
     """All presets."""
-    return sorted(entry.name.removesuffix(".flags") for entry in _folder().iterdir() if entry.name.endswith(".flags"))
+    entries = (entry.name for entry in _folder().iterdir())
+    return sorted(name.removesuffix(".flags") for name in entries if name.endswith(".flags") and name[0] != "_")
 
 
 def text(name: str) -> str:
-    """A preset as it is written, with its comments.
+    """A preset as it is written, with its comments, and the run that all of them share.
 
     Raises:
         SettingsError: there is no such preset.
     """
     if name not in names():
         raise SettingsError(f"--preset {name} does not exist: choose one of {', '.join(names())}.")
-    return (_folder() / f"{name}.flags").read_text(encoding="utf-8")
+    return f"{_read(name)}\n{_read('_run')}"
 
 
 def flags(name: str) -> list[list[str]]:
@@ -47,7 +49,20 @@ def flags(name: str) -> list[list[str]]:
     Raises:
         SettingsError: there is no such preset.
     """
-    lines = (line.strip() for line in text(name).splitlines())
+    return _lines(text(name))
+
+
+def run() -> list[list[str]]:
+    """The flags that all presets share, as `flags`."""
+    return _lines(_read("_run"))
+
+
+def _read(name: str) -> str:
+    return (_folder() / f"{name}.flags").read_text(encoding="utf-8")
+
+
+def _lines(written: str) -> list[list[str]]:
+    lines = (line.strip() for line in written.splitlines())
     return [shlex.split(line) for line in lines if line and not line.startswith("#")]
 
 

@@ -16,8 +16,8 @@ def markdown() -> str:
         "# Metrics",
         "",
         "What a run logs: to `metrics.jsonl` one line a step, to `evaluations.jsonl` one for each evaluation during "
-        "training (`eval_*`), and to tensorboard and wandb by the same names. `openrlhf-gtpo report` shows the ones "
-        "that a run has, with these descriptions.",
+        "training (`eval_*`), and to tensorboard and wandb under `train/` and `eval/`. `openrlhf-gtpo report` "
+        "shows the ones that a run has, with these descriptions.",
         "",
         "*A step* is one rollout batch and its updates. Means are over the policy's own responses; with a guide, "
         "OpenRLHF's means over updates hold the guide's too. A class without tokens has no values in that step, and "

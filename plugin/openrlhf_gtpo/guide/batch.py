@@ -7,7 +7,7 @@ import ray
 import torch
 
 from openrlhf_gtpo.algorithms.mixed_policy import batch_factors, guide_statistics
-from openrlhf_gtpo.algorithms.table import ESTIMATORS
+from openrlhf_gtpo.algorithms.table import line_of
 from openrlhf_gtpo.batch.whole_batch import WholeBatch
 from openrlhf_gtpo.guide.engines import guide_engines
 from openrlhf_gtpo.guide.groups import MARKS, Guide
@@ -76,7 +76,7 @@ class GuidedBatch(Guide):
 
     def _is_per_response(self) -> bool:
         """Whether the loss is a mean over responses instead of tokens."""
-        actor, estimator = self.args.actor, ESTIMATORS.get(self.args.plugin.estimator)
+        actor, estimator = self.args.actor, line_of(self.args.plugin.estimator)
         return (
             (estimator is not None and estimator.per_response)
             or actor.policy_loss_type == "gspo"

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from openrlhf_gtpo.algorithms.entropy_bonus import EntropyController
-from openrlhf_gtpo.algorithms.table import ESTIMATORS
+from openrlhf_gtpo.algorithms.table import line_of
 from openrlhf_gtpo.guide.loss import ShapedGuideLoss
 from openrlhf_gtpo.policy.entropy_bonus import EntropyBonus
 
@@ -20,7 +20,7 @@ def loss_of(args: Any, openrlhfs: Any) -> torch.nn.Module:
         openrlhfs: OpenRLHF's PolicyLoss of this run.
     """
     settings, loss = args.plugin, openrlhfs
-    estimator = ESTIMATORS.get(settings.estimator)
+    estimator = line_of(settings.estimator)
     if estimator is not None and (own := estimator.load_loss()) is not None:
         loss = own.like(loss, **settings.options(estimator.loss_flags))
     guide = settings.guide

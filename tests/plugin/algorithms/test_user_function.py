@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from openrlhf_gtpo.algorithms.user_function import FunctionUnusable, function, try_out
+from openrlhf_gtpo.algorithms.user_file import FileUnusable
+from openrlhf_gtpo.algorithms.user_function import function, try_out
 
 from .rollout_batches import rollouts
 
@@ -42,7 +43,7 @@ def test_the_documented_example_has_its_sentences_advantages_by_hand() -> None:
     ],
 )
 def test_what_does_not_work_is_refused_before_training_in_one_sentence(tmp_path: Path, body: str, words: str) -> None:
-    with pytest.raises(FunctionUnusable, match=words) as refused:
+    with pytest.raises(FileUnusable, match=words) as refused:
         try_out(write(tmp_path, body), 4)
     assert "\n" not in str(refused.value)
 
@@ -59,7 +60,7 @@ def test_a_place_that_holds_no_function_is_refused_in_one_sentence(tmp_path: Pat
         good.replace(":mine", ":other"): "has no function other",
         write(tmp_path / "..", "return entropy", "entropy, mask"): "does not take the arguments entropy, logprob",
     }.items():
-        with pytest.raises(FunctionUnusable, match=words) as refused:
+        with pytest.raises(FileUnusable, match=words) as refused:
             try_out(place, 4)
         assert "\n" not in str(refused.value)
 

@@ -9,7 +9,7 @@ import pytest
 
 from math_reward.client import Settings as ClientSettings
 from openrlhf_gtpo.checks import data
-from openrlhf_gtpo.checks.data import check_data, check_references
+from openrlhf_gtpo.checks.data import check_answers, check_data, check_references
 from openrlhf_gtpo.checks.findings import Finding
 from openrlhf_gtpo.rewards.embedded import EmbeddedService
 from openrlhf_gtpo.settings import Settings
@@ -157,6 +157,24 @@ def test_a_prompt_with_two_labels_is_named(check: Check, written: Write) -> None
 
 
 # Lengths
+
+
+@pytest.mark.parametrize(
+    ("prompt", "state"),
+    [
+        ("What is 1 + 1?", "warning"),
+        (r"What is 1 + 1? Put the answer within \boxed{}.", "ok"),
+        ([{"role": "user", "content": r"What is 1 + 1? Put the answer within \boxed{}."}], "ok"),
+    ],
+)
+def test_prompts_that_do_not_ask_for_a_boxed_answer_are_told(
+    settings: Callable[..., Settings], written: Write, prompt: Any, state: str
+) -> None:
+    flags = ["--data.prompt_dataset", written({"input": prompt, "label": "2"}), "--data.label_key", "label"]
+    (found,) = check_answers(settings(*flags))
+    assert (found.name, found.state) == ("data: answers", state)
+    assert ("openrlhf-gtpo data prepare other --from FILE" in found.sentence) == (state == "warning")
+    assert check_answers(settings(*flags, "--reward.remote_url", "mine.py")) == [], "who knows what it wants"
 
 
 def prompt(n: int) -> dict[str, str]:

@@ -86,12 +86,13 @@ def test_a_whole_examination_as_a_program_reads_it(
         "data: labels": "ok",
         "data: repeats": "warning",
         "data: lengths": "fault",
+        "data: answers": "warning",
         "data: references": "fault",
     }
     said = {check["name"]: check["sentence"] for check in found["checks"]}
     assert f"{data}: 1 of 4 prompts have more than 20 tokens" in said["data: lengths"]
     assert f"{data}: the grader cannot read 1 of 4 references, in line 3" in said["data: references"]
-    assert found["summary"] == "2 faults to fix, 1 warning to look at, in 21 checks; 3 skipped."
+    assert found["summary"] == "2 faults to fix, 2 warnings to look at, in 22 checks; 3 skipped."
     assert "Traceback" not in errors
 
 

@@ -61,6 +61,13 @@ def test_a_full_disk_is_called_so_wherever_it_was_met() -> None:
         assert said.startswith("A disk is full, so training stopped: free space where the run writes.")
 
 
+def test_a_node_without_a_key_for_wandb_is_told_from_a_bad_key() -> None:
+    error = RuntimeError("wandb.errors.errors.AuthenticationError: API key may only contain the letters A-Z, digits")
+    said = one_sentence(error, {})
+    assert said is not None
+    assert said.startswith("wandb has no key on the node where the trainer runs: ")
+
+
 def test_what_nobody_expected_keeps_its_traceback() -> None:
     assert one_sentence(KeyError("surprise"), {}) is None
     assert one_sentence(OSError(errno.EACCES, "Permission denied"), {}) is None

@@ -45,6 +45,15 @@ def test_the_presets_are_the_algorithms_of_the_papers_table(parser: argparse.Arg
     assert (gtpo["shaping.alpha1"], gtpo["shaping.alpha2"]) == (1.0, 0.1)
 
 
+def test_the_presets_share_one_run_and_none_says_it_again() -> None:
+    shared = {flag for flag, *_ in presets.run()}
+    assert "--train.max_steps" in shared
+    for name in presets.names():
+        found = [flag for flag, *_ in presets.flags(name)]
+        assert shared <= set(found)
+        assert len(found) == len(set(found)), f"{name} has a flag twice"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
