@@ -1,8 +1,6 @@
 # The rest of a script's REHEARSE=1: makes a small policy, starts a Ray cluster of logical GPUs, and runs the script there.
-# train_cluster.sh and train_one_gpu.sh source it, with SCRIPT (themselves), NAME (of the folder) and NODES and GPUS set.
+# train_cluster.sh and train_one_gpu.sh source it, with python, SCRIPT (themselves), NAME (of the folder) and NODES and GPUS set.
 root=$(cd "$(dirname "$SCRIPT")/.." && pwd)
-python=${PYTHON:-python3}
-[ -n "${PYTHON:-}" ] || [ ! -x "$root/.venv/bin/python" ] || python=$root/.venv/bin/python
 if [ "${SIZE:-}" = 32b ]; then # only where every actor would be placed
     exec "$python" -m openrlhf_gtpo.cpu.rehearsal --nodes "$NODES" --gpus "$GPUS" --engine-gpus 4 --placement-only
 fi

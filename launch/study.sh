@@ -13,7 +13,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 case ${STUDY:-cpu} in
-    gpu) exec "${PYTHON:-python3}" launch/compare/gpu_study.py "$@" ;;
+    gpu)
+        . launch/find_python.sh
+        exec "$python" launch/compare/gpu_study.py "$@"
+        ;;
     cpu) ;;
     *)
         echo "launch/study.sh: STUDY is $STUDY, but needs to be cpu or gpu." >&2

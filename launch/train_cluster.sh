@@ -20,7 +20,7 @@
 #         the environment of `ray start`, so set it before that
 # OUT     folder for checkpoints and metrics that every node can reach (~/checkpoints/PRESET-SIZE). Not in a Ray job's
 #         working directory, which Ray deletes
-# PYTHON  interpreter with openrlhf-gtpo (python3)
+# PYTHON  interpreter with openrlhf-gtpo (that of .venv here, else python3)
 # DEVICE  gpu (default), or cpu to test a cluster with a small policy: three small steps, without the flags that need a
 #         GPU; launch/runtime_env_cpu.yaml has a job's settings for that
 # REHEARSE  1: run all of this script's flags on this machine's CPU, for three small steps, on a Ray cluster of NODES
@@ -32,7 +32,7 @@
 # to the machines.
 set -euo pipefail
 
-python=${PYTHON:-python3}
+. "$(dirname "${BASH_SOURCE[0]}")/find_python.sh"
 if [ -n "${REHEARSE:-}" ] && [ -z "${RAY_ADDRESS:-}" ]; then
     [ "${SIZE:-7b}" = 7b ] || export NODES=${NODES:-8} GPUS=${GPUS:-8}
     export NODES=${NODES:-2} GPUS=${GPUS:-1} DEVICE=cpu
@@ -95,6 +95,7 @@ flags=(
     --ckpt.save_steps 20
     --ckpt.max_num 3
     --logger.logging_steps 1
+    --logger.metrics_path "$out/metrics.jsonl"
     --shaping.save_rollouts 2 # for the report's token view
     --device "$DEVICE"
 )

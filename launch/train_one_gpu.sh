@@ -2,7 +2,7 @@
 # GTPO on one GPU: Qwen2.5-0.5B-Instruct or 1.5B-Instruct learns GSM8K or MATH. vLLM and the trainer take turns on the
 # GPU; the trainer starts the reward service.
 #
-#   bash launch/setup_gpu.sh && source .venv/bin/activate
+#   bash launch/setup_gpu.sh && source .venv/bin/activate     # the scripts find .venv; openrlhf-gtpo is on its PATH
 #   openrlhf-gtpo data prepare gsm8k --from gsm8k_train.jsonl --out data    # the rows as published
 #   bash launch/train_one_gpu.sh --dry-run                                  # the plan, and whether it fits
 #   bash launch/train_one_gpu.sh
@@ -17,7 +17,7 @@
 # PRESET  gtpo (default), grpo_s, grpo, dapo
 # STEPS   number of steps, each of 64 prompts with 8 responses in four updates (100)
 # OUT     ~/checkpoints/PRESET-SIZE-TASK
-# PYTHON  interpreter with openrlhf-gtpo (python3)
+# PYTHON  interpreter with openrlhf-gtpo (that of .venv here, else python3)
 # REHEARSE  1: run all of this script's flags on this machine's CPU, for three small steps of a small policy on one logical
 #         GPU; MODEL and DATA are those of the quickstart
 #
@@ -35,6 +35,7 @@ fail() {
     exit 2
 }
 
+. "$(dirname "${BASH_SOURCE[0]}")/find_python.sh"
 if [ -n "${REHEARSE:-}" ] && [ -z "${RAY_ADDRESS:-}" ]; then
     export GPU_GB=${GPU_GB:-80}
     SCRIPT=${BASH_SOURCE[0]} NAME=one_gpu NODES=1 GPUS=1 . "$(dirname "${BASH_SOURCE[0]}")/rehearse.sh" # and does not return
@@ -131,4 +132,4 @@ if [ "$preset" = dapo ]; then
     flags+=(--reward.overlong_buffer_len $((answer / 4)))
 fi
 echo "launch/train_one_gpu.sh: $preset for $SIZE on $TASK, one GPU of $GPU_GB GiB; everything goes to $out" >&2
-exec "${PYTHON:-python3}" -m openrlhf_gtpo.train "${flags[@]}" "$@"
+exec "$python" -m openrlhf_gtpo.train "${flags[@]}" "$@"

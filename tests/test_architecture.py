@@ -54,7 +54,7 @@ PLUGIN = Rules(
         ["rollout", "policy", "controller"],
         ["driver"],
         ["cpu", "checks"],
-        ["train", "evaluation", "doctor", "report"],
+        ["train", "evaluation", "doctor", "report", "start"],
         ["selftest"],
         ["cli with __main__"],
     ],

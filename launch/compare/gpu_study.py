@@ -20,7 +20,7 @@ ARMS   separated by commas (all; the primary ones run first)
 SEEDS  of each arm (8 of the primary ones, 4 of the others)
 STEPS  of each run, a multiple of 4 (100; 7b: the paper's 210, rounded to 208)
 OUT    runs/entropy-SIZE-TASK; finished runs are kept there, and the same command goes on after them
-PYTHON interpreter with openrlhf-gtpo (python3)
+PYTHON interpreter with openrlhf-gtpo (that of .venv here, else python3)
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from openrlhf_gtpo.parsing import Commands, dispatch
 
 COMMANDS: Commands = {
+    "start": ("openrlhf_gtpo.start", "the commands for this machine, from the data to the evaluation"),
     "train": ("openrlhf_gtpo.train", "train with GTPO, GRPO-S or any estimator of OpenRLHF"),
     "eval": ("openrlhf_gtpo.evaluation.command", "Mean@n and Pass@k of a policy with confidence intervals"),
     "data": (

@@ -31,8 +31,8 @@ OTHER_PRECISION = "--ds.param_dtype=fp32"
 """For some of the runs: where a CPU has bfloat16 both precisions are tested, and elsewhere the one that there is."""
 
 
-EXTRA_LOGS = {"turns", "brevity"}
-"""What the agent and the reward function of docs/examples log."""
+EXTRA_LOGS = {"turns", "brevity", "less_from_success/negative_share"}
+"""What the agent, the reward function and the estimator of docs/examples log."""
 
 
 @dataclass

@@ -9,6 +9,8 @@ differ first, whether policy, data and order of prompts are the same content, an
 """
 
 import argparse
+import contextlib
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,17 +37,46 @@ def main(argv: Sequence[str]) -> int:
         "runs", type=Path, nargs="+", metavar="RUN", help="folder with metrics.jsonl, as --ckpt.output_dir"
     )
     parser.add_argument("--out", type=Path, default=None, help="the file (report.html in the first run's folder)")
+    parser.add_argument(
+        "--watch",
+        type=int,
+        metavar="SECONDS",
+        help="write the page anew every SECONDS of a run that is at work, until Ctrl-C; the browser follows",
+    )
     args = parser.parse_args(argv)
+    if args.watch is None:
+        print(*_write(args), sep="\n")
+        return 0
+    if args.watch < 1:
+        raise SettingsError(f"--watch is {args.watch}, but needs to be at least 1 second.")
+    with contextlib.suppress(KeyboardInterrupt):
+        told = ""
+        while True:
+            try:
+                said = str(_write(args)[-1])
+            except SettingsError as error:  # such as no step yet
+                said = f"{PROGRAM}: waiting: {error}"
+            if said != told:
+                print(said, flush=True)
+            told = said
+            time.sleep(args.watch)
+    return 0
+
+
+def _write(args: argparse.Namespace) -> list[str | Path]:
+    """Write the page; what there is to say, last its path."""
     runs = [read(folder) for folder in args.runs]
     if len({run.name for run in runs}) < len(runs):
         raise SettingsError("Two runs have the same name, that of their folder: rename one of the folders.")
     sentences = told(*runs) if len(runs) == 2 else []
     document = page(runs, compared=sentences)
+    if args.watch:
+        refresh = f'<meta http-equiv="refresh" content="{args.watch}">'
+        document = document.replace("<head>", f"<head>{refresh}", 1)
     path = args.out or args.runs[0] / "report.html"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(document, encoding="utf-8")
     except OSError as error:
         raise SettingsError(f"{error.filename} cannot be written: {error.strerror}.") from None
-    print(*sentences, path, sep="\n")
-    return 0
+    return [*sentences, path]

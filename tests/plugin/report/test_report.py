@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
 from openrlhf_gtpo.cli import main
-from openrlhf_gtpo.report import page
+from openrlhf_gtpo.report import command, page
 from openrlhf_gtpo.report.run import read, series
 
 from .files import ROLLOUTS, lines, measured, record, response, run
@@ -40,6 +40,28 @@ def test_the_report_is_one_file_that_asks_nobody_for_anything(
     assert cells(text, "reward") == ["0.2", "0.2"], "the mean of 0.1, 0.2 and 0.3"
     for reference in ("src=", "@import", "url(http", "<link", "fetch("):
         assert reference not in text
+
+
+def test_a_page_that_is_watched_waits_for_the_first_step_and_follows_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    naps: list[int] = []
+
+    def sleep(seconds: int) -> None:
+        naps.append(seconds)
+        if len(naps) == 2:
+            run(tmp_path / "a")
+        if len(naps) == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(command.time, "sleep", sleep)
+    assert main(["report", str(tmp_path / "a"), "--watch", "30", "--out", str(tmp_path / "page.html")]) == 0
+    waiting, path = capsys.readouterr().out.splitlines()
+    assert waiting.startswith("openrlhf-gtpo report: waiting: ")
+    assert path == str(tmp_path / "page.html")
+    assert '<meta http-equiv="refresh" content="30">' in (tmp_path / "page.html").read_text()
+    assert main(["report", str(tmp_path / "a"), "--watch", "0"]) == 2
+    assert "http-equiv" not in report(tmp_path / "a")
 
 
 def test_what_is_no_run_is_refused_in_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
