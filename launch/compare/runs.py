@@ -182,6 +182,7 @@ def training(study: Study, job: Job) -> list[str]:
         "data.label_key": "label",
         "data.max_len": design.max_length,
         "train.max_steps": study.steps,
+        "train.num_episodes": 1,
         "train.seed": job.seed,
         "train.batch_size": design.batch_size,
         "train.micro_batch_size": 32,

@@ -82,6 +82,7 @@ SHARED = (
     "--data.apply_chat_template",
     "--data.max_len=96",
     f"--train.max_steps={STEPS}",
+    "--train.num_episodes=1",
     "--train.batch_size=16",  # four updates a step
     "--train.micro_batch_size=16",
     f"--rollout.batch_size={PROMPTS}",

@@ -15,7 +15,6 @@ from openrlhf_gtpo.parsing import Parser
 
 PROGRAM = "openrlhf-gtpo start"
 POLICIES = {"7b": "Qwen2.5-7B", "1.5b": "Qwen2.5-1.5B-Instruct", "0.5b": "Qwen2.5-0.5B-Instruct"}
-WATCH_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -66,9 +65,7 @@ def lines(machine: Machine, data: Path | None) -> list[str]:
     Raises:
         SettingsError: the data file cannot be read.
     """
-    if machine.gpus == 0:
-        return _laptop(machine)
-    return _node(machine, data)
+    return _node(machine, data) if machine.gpus else _laptop(machine)
 
 
 def _laptop(machine: Machine) -> list[str]:
@@ -108,7 +105,9 @@ def _node(machine: Machine, data: Path | None) -> list[str]:
         words = [f"{name}={shlex.quote(value)}" for name, value in named.items()]
         return " ".join([*words, f"OUT={out(preset)}", "bash", script, *extra, *more])
 
-    measure = f"openrlhf-gtpo eval --data data/aime24.jsonl --n 32 --k 1,8,32 --out {out('gtpo')}/"
+    def measure(preset: str, when: str, model: str) -> str:
+        return f"openrlhf-gtpo eval --data data/aime24.jsonl --k 1,8,32 --out {out(preset)}/{when} --model {model}"
+
     cached = f"{policy} is in the cache" if own else f"{policy} will be downloaded"
     unused = f"; {machine.gpus - gpus} stay unused, since a batch is shared evenly" if gpus < machine.gpus else ""
     return [
@@ -122,12 +121,13 @@ def _node(machine: Machine, data: Path | None) -> list[str]:
         "# 3. Train with GTPO; the same command with --ckpt.load_enable goes on after an interruption",
         train("gtpo"),
         "# 4. Watch it, in a second terminal: open the page that this names",
-        f"openrlhf-gtpo report {out('gtpo')} --watch {WATCH_SECONDS}",
+        f"openrlhf-gtpo report {out('gtpo')} --watch 60",
         "# 5. Before and after, Mean@32 and Pass@k",
-        f"{measure}before --model {policy}",
-        f"{measure}after --model {out('gtpo')}/model",
+        measure("gtpo", "before", policy),
+        measure("gtpo", "after", f"{out('gtpo')}/model"),
         "# 6. DAPO beside it, and both in one report",
         train("dapo"),
+        measure("dapo", "after", f"{out('dapo')}/model"),
         f"openrlhf-gtpo report {out('gtpo')} {out('dapo')} --out runs/both.html",
     ]
 

@@ -106,21 +106,21 @@ def test_a_submitted_job_trains_over_two_nodes_and_keeps_its_secret(
     }
     done = submit(cluster, environment, *small(policy), cwd=tmp_path)
     assert done.returncode == 0, done.stdout[-5000:]
-    metrics = [json.loads(line) for line in (tmp_path / "out" / "model" / "metrics.jsonl").read_text().splitlines()]
+    metrics = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in metrics] == [1, 2]
     for line in metrics:
         assert line["entropy/token_mean"] > 0, "the hook is in the engine on the other node"
         assert line["shaped_reward/wrong_mean"] < 0, "the shaping's settings are in the controller"
         assert line["mismatch/logprob_gap"] <= GAP[param_dtype("auto")], "weights go from one node to the other"
     assert metrics[-1]["reward/items_total"] == 2 * 16 * 8, "the token is with the rollout actors"
-    record = json.loads((tmp_path / "out" / "model" / "run.json").read_text())
+    record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["environment"]["nodes"] == 2
     assert (record["settings"]["preset"], record["settings"]["shaping.grop"]) == ("gtpo", True)
     assert f"metrics, checkpoints and the policy go to {tmp_path / 'out'}" in done.stdout
     assert "step 2" in done.stdout, "progress reaches whoever submitted the job"
     assert token not in done.stdout
     assert [str(path) for path in cluster.files() if token.encode() in path.read_bytes()] == []
-    assert token not in (tmp_path / "out" / "model" / "run.json").read_text()
+    assert token not in (tmp_path / "out" / "run.json").read_text()
 
 
 def test_a_job_over_several_nodes_without_a_reward_service_is_told_to_start_one(
@@ -134,7 +134,7 @@ def test_a_job_over_several_nodes_without_a_reward_service_is_told_to_start_one(
         "openrlhf-gtpo train: error: The built-in reward service listens on this machine alone, but the Ray cluster "
         "has several machines: start `math-reward serve`" in done.stdout
     ), done.stdout[-3000:]
-    assert not (tmp_path / "out" / "model" / "metrics.jsonl").exists()
+    assert not (tmp_path / "out" / "metrics.jsonl").exists()
 
 
 EVENT = re.compile(r"(\d+\.\d+) on logical GPU (\w+:\d+): (engine|policy) (.+)")
@@ -164,12 +164,12 @@ def test_the_gpu_commands_own_flags_run_in_a_rehearsal_on_two_nodes(policy: Path
     placed = re.findall(r"node \d \((\w{6})\), 1 logical GPUs: policy ranks (\d); engines (\d), 1 of", printed)
     assert [(rank, engine) for _, rank, engine in placed] == [("0", "0"), ("1", "1")]
 
-    settings = json.loads((tmp_path / "out" / "model" / "run.json").read_text())["settings"]
+    settings = json.loads((tmp_path / "out" / "run.json").read_text())["settings"]
     assert all(
         settings[name] for name in ("ds.packing_samples", "train.colocate_all", "vllm.enable_sleep", "ds.enable_sleep")
     )
     assert (settings["ds.zero_stage"], settings["vllm.sync_backend"]) == (3, "nccl")
-    metrics = [json.loads(line) for line in (tmp_path / "out" / "model" / "metrics.jsonl").read_text().splitlines()]
+    metrics = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
     assert [line["step"] for line in metrics] == [1, 2, 3]
     for line in metrics:
         assert line["entropy/token_mean"] > 0

@@ -5,6 +5,7 @@ import functools
 import math
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -237,6 +238,30 @@ def test_what_cannot_be_is_refused_in_one_sentence_before_python_starts(
     assert result.returncode == 2
     assert sentence in result.stderr
     assert result.stdout == ""
+
+
+@pytest.mark.parametrize("script", ["train_gtpo.sh", "train_one_gpu.sh", "study.sh"])
+def test_a_script_finds_the_clones_python_or_says_what_to_type(script: str, tmp_path: Path) -> None:
+    shutil.copytree(LAUNCH, tmp_path / "launch")
+    other = tmp_path / "bin" / "python3"
+    other.parent.mkdir()
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    environment = {"PATH": f"{other.parent}:/usr/bin:/bin", "STUDY": "gpu", "GPU_GB": "80", "DATA": data()}
+    command = ["bash", str(tmp_path / "launch" / script), "--dry-run"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "python3 has no openrlhf-gtpo: run `bash launch/setup_gpu.sh` first" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+    found = tmp_path / ".venv" / "bin" / "python"
+    found.parent.mkdir(parents=True)
+    found.write_text('#!/bin/sh\necho "$0 $*"\n')
+    found.chmod(0o755)
+    environment["HOME"] = str(tmp_path)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert str(found) in done.stdout.splitlines()[-1]
 
 
 @pytest.mark.parametrize("script", ["train_gtpo.sh", "train_grpo_s.sh", "train_dapo.sh", "train_one_gpu.sh"])

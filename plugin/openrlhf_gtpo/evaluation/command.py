@@ -20,6 +20,7 @@ from openrlhf_gtpo.data.named_files import is_offline, model_fault
 from openrlhf_gtpo.driver.device import torch_finds_gpu
 from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.evaluation.benchmark import Benchmark, Prompt, load
+from openrlhf_gtpo.evaluation.engines import Engines, shares_of_gpus
 from openrlhf_gtpo.evaluation.record import Record, Response, figures, table
 from openrlhf_gtpo.evaluation.sampling import Sample, Sampler, SamplingSettings
 from openrlhf_gtpo.parsing import Parser
@@ -27,7 +28,7 @@ from openrlhf_gtpo.rewards.embedded import start_embedded_service
 
 PROGRAM = "openrlhf-gtpo eval"
 RESPONSES_AT_ONCE = 1024
-"""Responses that are sampled, graded and saved together; an interruption loses at most these."""
+"""Responses of an engine that are sampled, graded and saved together; an interruption loses at most these."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -68,7 +69,8 @@ def _parser() -> argparse.ArgumentParser:
         default=None,
         help=f"reward service; its token is read from {TOKEN_VARIABLE} (without a URL one is started)",
     )
-    parser.add_argument("--tensor_parallel_size", type=int, default=1, help="GPUs of the engine (1)")
+    parser.add_argument("--tensor_parallel_size", type=int, default=1, help="GPUs of an engine (1)")
+    parser.add_argument("--engines", type=int, help="engines side by side (as many as there are GPUs for; on a CPU 1)")
     parser.add_argument("--device", choices=["auto", "cpu", "gpu"], default="auto", help="where vLLM runs (auto)")
     parser.add_argument(
         "--param_dtype",
@@ -101,14 +103,13 @@ def _evaluate(args: argparse.Namespace) -> None:
             f"{PROGRAM}: {len(record.responses) // args.n} prompts are done already, {left} are left", file=sys.stderr
         )
     if left:
-        with _rewards(args.reward_url) as client:
-            print(f"{PROGRAM}: starting vLLM", file=sys.stderr, flush=True)
-            with (
-                Sampler(args.model, sampling, device, args.tensor_parallel_size) as sampler,
-                tqdm(total=left, unit="prompt", desc="sampling and grading") as bar,
-            ):
-                for name, prompts in todo.items():
-                    _fill(record, name, prompts, sampler, client, args.n, bar)
+        with (
+            _rewards(args.reward_url) as client,
+            _engines(args, sampling, device) as (sampler, count),
+            tqdm(total=left, unit="prompt", desc="sampling and grading") as bar,
+        ):
+            for name, prompts in todo.items():
+                _fill(record, name, prompts, sampler, client, max(1, count * RESPONSES_AT_ONCE // args.n), bar)
     results = {}
     for benchmark in benchmarks:
         kept = set(range(len(benchmark.prompts))[: args.max_prompts])
@@ -136,11 +137,32 @@ def _check(args: argparse.Namespace) -> None:
         raise SettingsError(f"--temperature is {args.temperature}, but needs to be 0 or more.")
     if not 0 < args.top_p <= 1:
         raise SettingsError(f"--top_p is {args.top_p}, but needs to be above 0 and at most 1.")
-    for name in ("n", "max_new_tokens", "tensor_parallel_size"):
-        if getattr(args, name) < 1:
+    for name in ("n", "max_new_tokens", "tensor_parallel_size", "engines"):
+        if (getattr(args, name) or 0) < 1 and (name != "engines" or args.engines is not None):
             raise SettingsError(f"--{name} is {getattr(args, name)}, but needs to be at least 1.")
     if args.max_prompts is not None and args.max_prompts < 1:
         raise SettingsError(f"--max_prompts is {args.max_prompts}, but needs to be at least 1.")
+
+
+@contextlib.contextmanager
+def _engines(
+    args: argparse.Namespace, sampling: SamplingSettings, device: str
+) -> Iterator[tuple[Sampler | Engines, int]]:
+    """One engine in this process, or several beside it; and their number.
+
+    Raises:
+        SettingsError: there are not GPUs enough for them.
+    """
+    size = args.tensor_parallel_size
+    shares = shares_of_gpus(size) if device == "gpu" else [""]
+    count = args.engines or max(1, len(shares))
+    if count > max(1, len(shares)):
+        what = f"{size} GPU(s) each, and there are GPUs for {len(shares)}" if device == "gpu" else "a GPU each"
+        raise SettingsError(f"--engines is {count}, but engines side by side need {what}.")
+    print(f"{PROGRAM}: starting {'vLLM' if count == 1 else f'{count} engines of vLLM'}", file=sys.stderr, flush=True)
+    arguments = (args.model, sampling, device, size)
+    with Sampler(*arguments) if count == 1 else Engines(Sampler, arguments, shares[:count]) as sampler:
+        yield sampler, count
 
 
 def _left(benchmark: Benchmark, record: Record, most: int | None) -> list[tuple[int, Prompt]]:
@@ -167,13 +189,12 @@ def _fill(
     record: Record,
     name: str,
     prompts: list[tuple[int, Prompt]],
-    sampler: Sampler,
+    sampler: Sampler | Engines,
     client: Client,
-    n: int,
+    size: int,
     bar: "tqdm[None]",
 ) -> None:
-    """Sample, grade and save the prompts of one benchmark that are not done yet, some at a time."""
-    size = max(1, RESPONSES_AT_ONCE // n)
+    """Sample, grade and save the prompts of one benchmark that are not done yet, ``size`` at a time."""
     for start in range(0, len(prompts), size):
         part = prompts[start : start + size]
         samples = sampler.sample([prompt.messages for _, prompt in part], [number for number, _ in part])
