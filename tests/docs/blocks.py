@@ -24,7 +24,14 @@ from ..reward_server.conftest import LiveServer
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "reward_server" / "README.md"])
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        ROOT / "reward_server" / "README.md",
+        ROOT / "tests" / "benchmarks" / "README.md",
+    ]
+)
 TESTED = ("bash", "python")
 WAYS = ("run with the service", "run in the loop", "run as a cluster", "run", "is", "tested by", "needs")
 

@@ -89,7 +89,7 @@ def test_a_job_is_submitted_to_a_cluster_of_cpus_as_printed(head: RayCluster, fi
     text = "\n".join(line for line in block.text.splitlines() if not line.startswith(("ray start ", "ray stop")))
     status, said = run(block, first_run, text, RAY_ADDRESS=head.dashboard)
     assert status == 0, said[-4000:]
-    assert len((first_run / "runs" / "cluster" / "model" / "metrics.jsonl").read_text().splitlines()) == 3
+    assert len((first_run / "runs" / "cluster" / "metrics.jsonl").read_text().splitlines()) == 3
 
 
 def test_a_job_that_the_cluster_can_never_place_is_refused_at_once(head: RayCluster, first_run: Path) -> None:

@@ -145,14 +145,14 @@ _SPEED_SMALL = Input(
     6_300,
     "tokens/s",
     "ours",
-    "one H100, 256 at once: likely with hook and log-probabilities, low cost without either (docs/rehearsal.md); high "
+    "one H100, 256 at once: likely with hook and log-probabilities, low cost without either (docs/check.md); high "
     f"cost: SGLang on one A100, 6,305, where vLLM had 2,195 ({SMALL_VLLM})",
 )
 _UTILIZATION = (
     "low cost: pretraining of 1B and 7B on H100s, sequences of 1,024 tokens, 42 to 43 % "
     f"({LLM_FOUNDRY}); likely and high are guesses: short packed batches with a large vocabulary reach less"
 )
-_FIXED = "low cost: ours, a whole step of a 0.1 B policy (docs/rehearsal.md)"
+_FIXED = "low cost: ours, a whole step of a 0.1 B policy (docs/check.md)"
 _START = "Ray, loading, torch.compile, CUDA graphs"
 
 
