@@ -103,7 +103,7 @@ async def test_a_machine_that_gives_no_cpu_makes_no_timeout(
     """A worker that is stopped is what a worker under load is, only worse."""
     calls = tmp_path / "calls"
 
-    async with Pool(1, deadline=0.5, grader=stub_graders.obey) as pool:
+    async with Pool(1, deadline=0.8, grader=stub_graders.obey) as pool:
         long = asyncio.ensure_future(pool.grade([Item("take long", str(calls))]))
         await until(wait_for, lambda: len(calls_of(calls)) == 2)
         worker = psutil.Process(int(calls_of(calls)[1]))
