@@ -27,7 +27,7 @@ BIN = Path(sys.executable).parent
 PAGES = sorted(
     [
         *ROOT.glob("*.md"),
-        *(ROOT / "docs").glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
         ROOT / "reward_server" / "README.md",
         ROOT / "tests" / "benchmarks" / "README.md",
     ]
