@@ -55,6 +55,9 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(site
 
 def test_every_page_links_to_the_repository_that_a_variable_names(site: Path) -> None:
     assert 'href="https://example.org/owner/fork"' in (site / "algorithms" / "index.html").read_text()
+    for page in ("quickstart", "training"):  # whose first command clones it
+        text = re.sub("<[^>]+>", "", (site / page / "index.html").read_text())
+        assert "git clone https://example.org/owner/fork openrlhf-gtpo" in text
 
 
 def test_every_equation_of_the_pages_is_drawn(site: Path) -> None:
