@@ -1,5 +1,5 @@
-"""The files of docs/examples/monitoring: a real Prometheus scrapes a real service by their configuration, answers every
-question of the Grafana dashboard, and raises an alert."""
+"""The files of docs/examples/monitoring: a real Prometheus scrapes a real service by their configuration, answers
+every question of the Grafana dashboard, and raises an alert."""
 
 import json
 import shutil
