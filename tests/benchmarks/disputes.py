@@ -173,10 +173,10 @@ pull requests, with the verdicts of six graders today, and who we think is right
 `python tests/benchmarks/disputes.py` out of [its rows](disputes.jsonl).
 
 The rows are complaints, hence chosen against the graders that people use most, and some are fixed since. So this is
-no accuracy on ordinary data; [the grader's page](grader.md#measured) has that. Each row was labelled before our grader
-was run on it, but some pairs were known when our rules were written: they stand in Math-Verify's own tests. At first
-sight ours was wrong in 17 of 341, all of them false rejects; some of these kinds are read since. Ours is wrong in
-{missed} rows: they stay here and say so.
+no accuracy on ordinary data; [the verifier's page](grader.md#measured) has that. Each row was labelled before our
+grader was run on it, but some pairs were known when our rules were written: they stand in Math-Verify's own tests.
+At first sight ours was wrong in 17 of 341, all of them false rejects; some of these kinds are read since. Ours is
+wrong in {missed} rows: they stay here and say so.
 
 A row is a pair of the thread, or of the test that a pull request adds; where a thread names one expression, it is
 graded against itself. An answer is graded in a box, a completion as it stands. **Bold** is a verdict that we think is

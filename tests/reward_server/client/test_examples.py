@@ -1,4 +1,4 @@
-"""The examples of docs/client.md, beside a real service."""
+"""The examples of the client in docs/reward-service.md, beside a real service."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What docs/grader.md says in its tables is so."""
+"""What docs/grader.md and docs/grader_rules.md say in their tables is so."""
 
 import itertools
 import re
@@ -8,12 +8,17 @@ import pytest
 
 from math_reward.grader import Mode, Options, grade
 
-TEXT = (Path(__file__).resolve().parents[3] / "docs" / "grader.md").read_text("utf-8")
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+TEXT = "\n".join((DOCS / page).read_text("utf-8") for page in ("grader.md", "grader_rules.md"))
 
 
 def table(heading: str) -> list[list[str]]:
-    lines = TEXT[TEXT.index(f"| {heading} |") :].splitlines()[2:]
-    rows = itertools.takewhile(lambda line: line.startswith("|"), lines)
+    """The rows of all tables whose first column has this heading."""
+    rows = [
+        row
+        for after in TEXT.split(f"\n| {heading} |")[1:]
+        for row in itertools.takewhile(lambda line: line.startswith("|"), after.splitlines()[2:])
+    ]
     return [
         [cell.strip().strip("`").replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", row)[1:-1]] for row in rows
     ]

@@ -1,4 +1,4 @@
-"""The examples of docs/monitoring.md: a real Prometheus scrapes a real service by the example's configuration, answers
+"""The files of docs/examples/monitoring: a real Prometheus scrapes a real service by their configuration, answers
 every question of the Grafana dashboard, and raises an alert."""
 
 import json
