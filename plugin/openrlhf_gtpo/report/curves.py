@@ -27,14 +27,22 @@ CURVES: tuple[Curve, ...] = (
     ("ppo_clip_ratio", "clipped ratios", "share"),
     ("mismatch/logprob_gap", "rollout against policy", "|log-probability gap|"),
     ("timing/step_total", "time of a step", "seconds"),
-    ("timing/generation", "of it generation and rewards", "seconds"),
-    ("reward/wait_after_generation", "of that rewards after the last token", "seconds"),
-    ("timing/make_experience", "of it log-probabilities and advantages", "seconds"),
-    ("shaping/seconds", "of that advantages", "seconds"),
-    ("timing/ppo_train", "of it training", "seconds"),
-    ("timing/broadcast", "of it weights to vLLM", "seconds"),
+    ("timing/generation", "generation + rewards (part of a step)", "seconds"),
+    ("reward/wait_after_generation", "rewards after the last token (part of generation)", "seconds"),
+    ("timing/make_experience", "log-probabilities + advantages (part of a step)", "seconds"),
+    ("shaping/seconds", "advantages alone (part of the last)", "seconds"),
+    ("timing/ppo_train", "training (part of a step)", "seconds"),
+    ("timing/broadcast", "weights to vLLM (part of a step)", "seconds"),
 )
 """Curves that no run has are left out."""
+
+DECIDING = frozenset(
+    [
+        "rollout/pass_rate", "entropy/token_mean", "rollout/response_length_mean", "mismatch/logprob_gap",
+        "groups/uninformative_share", "actor_grad_norm",
+    ]
+)  # fmt: skip
+"""The curves that say whether a run is healthy; the report folds the others, but for those of evaluations."""
 
 SMOOTHED_FROM = 40
 """A curve of at least this many points is drawn as a running mean, since single rollout batches are noisy."""
@@ -43,6 +51,11 @@ SMOOTHED_FROM = 40
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _STYLES = ("-", "--", "-.", ":")
 _INK = "#808080"  # a page's own colour takes its place
+
+
+def decides(curve: Curve) -> bool:
+    """Whether a curve is one of the few that are looked at first."""
+    return curve[0] in DECIDING or curve[0].startswith("eval_")
 
 
 def curves_of(runs: Sequence[Run]) -> list[Curve]:

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 from openrlhf_gtpo.glossary.entries import describe
-from openrlhf_gtpo.report.curves import Curve, any_smoothed, curves_of, svg
+from openrlhf_gtpo.report.curves import Curve, any_smoothed, curves_of, decides, svg
 from openrlhf_gtpo.report.groups import shown, view
 from openrlhf_gtpo.report.outcome import Change, Figure, changes, comparison, verdict
 from openrlhf_gtpo.report.run import OWN, Run, Series, series
@@ -60,7 +60,8 @@ def page(
         "table": _at_one_step(all_series, curves, first, last),
         "caption": _caption(all_series, last),
         "smoothing": f"<p>{SMOOTHING}</p>" if any_smoothed(all_series, curves) else "",
-        "curves": "\n".join(_figure(picture, curve) for curve in curves if (picture := svg(all_series, curve))),
+        "curves": _figures(all_series, [curve for curve in curves if decides(curve)]),
+        "more": _figures(all_series, [curve for curve in curves if not decides(curve)]),
         "settings": _settings(all_series),
         "environment": _environment(runs),
         "glossary": _glossary(runs),
@@ -203,8 +204,12 @@ def _caption(all_series: Sequence[Series], last: int) -> str:
             f"Lines are means over up to {seeds} seeds, at the steps that all of them have, and bands reach from the "
             "lowest to the highest, as do the small figures in the table. Longer runs continue as a thin line."
         )
-    told.append("The name of a figure leads to what it means.")
+    told.append("Click a metric for its definition.")
     return f"<p>{html.escape(' '.join(told))}</p>"
+
+
+def _figures(all_series: Sequence[Series], curves: Sequence[Curve]) -> str:
+    return "\n".join(_figure(picture, curve) for curve in curves if (picture := svg(all_series, curve)))
 
 
 def _figure(picture: str, curve: Curve) -> str:

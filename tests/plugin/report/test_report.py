@@ -212,24 +212,34 @@ def test_running_means_are_explained_only_where_there_are_some(tmp_path: Path) -
     assert sentence in report(short, long), "one curve that is long enough smooths all in its picture"
 
 
+def test_the_curves_that_decide_come_first_and_the_others_are_folded(tmp_path: Path) -> None:
+    row = {"rollout/pass_rate": 0.5, "actor_grad_norm": 1.0, "ppo_clip_ratio": 0.1, "timing/step_total": 2.0}
+    folder = run(tmp_path / "a")
+    lines(folder / "metrics.jsonl", [{"step": step, **row} for step in range(1, 5)])
+    first, folded = report(folder).split('<details id="more">')
+    assert re.findall("<figcaption>.*?<small>(.*?)<", first) == ["rollout/pass_rate", "actor_grad_norm"]
+    folded = folded.split("</details>")[0]
+    assert re.findall("<figcaption>.*?<small>(.*?)<", folded) == ["ppo_clip_ratio", "timing/step_total"]
+
+
 def test_the_parts_of_a_step_are_all_there_and_add_up_to_it(tmp_path: Path) -> None:
-    """Parts of parts are called "of that", and come after the part that they are in."""
+    """Parts of parts say of which part, and come after the part that they are in."""
     folder = run(tmp_path / "a")
     parts = {"generation": 0.5, "make_experience": 0.12, "ppo_train": 0.32, "broadcast": 0.1}
     inner = {"reward/wait_after_generation": 0.02, "shaping/seconds": 0.003}
     row = {f"timing/{name}": seconds for name, seconds in parts.items()}
     lines(folder / "metrics.jsonl", [{"step": 1, "timing/step_total": sum(parts.values()), **row, **inner}])
     text = report(folder)
-    told = re.findall(r"<th scope=row><a [^>]*>(of [^<]*)</a>.*?<td>(.*?)</td>", text)
+    told = re.findall(r"<th scope=row><a [^>]*>([^<]*\(part of [^<]*)</a>.*?<td>(.*?)</td>", text)
     assert [name for name, _ in told] == [
-        "of it generation and rewards",
-        "of that rewards after the last token",
-        "of it log-probabilities and advantages",
-        "of that advantages",
-        "of it training",
-        "of it weights to vLLM",
+        "generation + rewards (part of a step)",
+        "rewards after the last token (part of generation)",
+        "log-probabilities + advantages (part of a step)",
+        "advantages alone (part of the last)",
+        "training (part of a step)",
+        "weights to vLLM (part of a step)",
     ]
-    added = sum(float(seconds) for name, seconds in told if name.startswith("of it"))
+    added = sum(float(seconds) for name, seconds in told if name.endswith("(part of a step)"))
     assert cells(text, "time of a step") == ["1.04"]
     assert added == pytest.approx(1.04)
 
