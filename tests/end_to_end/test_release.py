@@ -229,10 +229,12 @@ def test_a_user_with_the_wheel_alone_grades_is_told_what_to_install_and_has_type
 
     # What the README promises, word by word.
     readme = metadata(wheel).get_payload()
-    (block,) = re.findall(r"^```python\n(.*?)^```$", readme, re.M | re.S)
-    (tmp_path / "first.py").write_text(block)
-    first = run(python, "first.py")
-    assert (first.stdout, first.stderr) == (block.rpartition("# ")[2], "")
+    blocks = re.findall(r"^```python\n(.*?)^```$", readme, re.M | re.S)
+    assert len(blocks) == 2  # without a deadline, and with one
+    for block in blocks:
+        (tmp_path / "first.py").write_text(block)
+        first = run(python, "first.py")
+        assert (first.stdout, first.stderr) == (block.rpartition("# ")[2], "")
     command = run(tmp_path / "env" / "bin" / "math-reward", "grade", "so \\boxed{42}", "42")
     assert (command.returncode, command.stdout.split()[:2]) == (0, ["verdict", "correct"])
     serve = run(tmp_path / "env" / "bin" / "math-reward", "serve")
