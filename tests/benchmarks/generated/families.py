@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Hashable
 from fractions import Fraction
@@ -66,7 +67,8 @@ def change_congruence(tree: tuple[int, int], source: random.Random) -> tuple[int
 
 
 def ratio(source: random.Random) -> tuple[int, int]:
-    return source.randint(1, 20), source.randint(2, 20)
+    a, b = source.randint(1, 20), source.randint(2, 20)
+    return a // math.gcd(a, b), b // math.gcd(a, b)  # 12:30 is a time of day
 
 
 def write_ratio(tree: tuple[int, int]) -> list[str]:
