@@ -121,8 +121,9 @@ def value_of_expression(comparison: Comparison, reference: Node, answer: Node) -
     if exact(values[-1]) == 0 and not isinstance(named, (Call, Symbol)):
         factors = [factor for part in walk(named) if isinstance(part, Product) for factor in part.factors]
         is_power = any(isinstance(part, Power) for part in walk(named))
-        if len(names) == 1 or is_power or any(isinstance(factor, Sum) for factor in factors):
-            return None  # (x - 1)(x - 2) = 0
+        has_number = isinstance(named, Sum) and any(exact(term) is not None for term in named.terms)
+        if len(names) == 1 or is_power or has_number or any(isinstance(factor, Sum) for factor in factors):
+            return None  # (x - 1)(x - 2) = 0, 11x + 6y + 86 = 0
     return _value_of_chain(comparison, values, list(answer.operators[1:]), named)
 
 
