@@ -41,7 +41,7 @@ class Form(NamedTuple):
     """A form of an answer: its name, the phrases that ask for it, and whether a tree has it."""
 
     name: str
-    phrases: str
+    phrases: re.Pattern[str]
     has: Callable[[Node], bool]
 
 
@@ -54,8 +54,8 @@ def missing_form(answer: Node, reference: Node, prompt: str) -> str | None:
 
 
 def _missing(said: Node, expected: Node, question: str) -> str | None:
-    for form, phrases in zip(FORMS, _PHRASES, strict=True):
-        if phrases.search(question) and form.has(expected) and not form.has(said):
+    for form in FORMS:
+        if form.phrases.search(question) and form.has(expected) and not form.has(said):
             return form.name
     if _FACTOR.search(question) and 1 < _factors(expected) > _factors(said):
         return "factored"
@@ -72,10 +72,11 @@ def _units(node: Node) -> set[str]:
 def _is_expanded(node: Node) -> bool:
     """Whether nothing is left to be multiplied out."""
     for part in walk(node):
-        if isinstance(part, Product) and any(isinstance(factor, Sum) for factor in part.factors):
-            return False
-        if isinstance(part, Power) and isinstance(part.base, Sum) and isinstance(part.exponent, Number):
-            return part.exponent.value.denominator != 1 or part.exponent.value < 2
+        match part:
+            case Product() if any(isinstance(factor, Sum) for factor in part.factors):
+                return False
+            case Power(base=Sum(), exponent=Number(value=Fraction(denominator=1) as times)) if times >= 2:
+                return False
     return True
 
 
@@ -169,40 +170,43 @@ def _is_calculated(node: Node) -> bool:
     return exact(node) is None or in_lowest_terms(node)
 
 
+def _asks(phrases: str) -> re.Pattern[str]:
+    return re.compile(phrases, re.IGNORECASE)
+
+
 FORMS = (
-    Form("expanded", r"\bexpand(?:ed)?\b|\bmultiply out\b|展开", _is_expanded),
-    Form("in prime factors", r"\bprime factori[sz]ation\b|质因数", _is_prime_factorization),
+    Form("expanded", _asks(r"\bexpand(?:ed)?\b|\bmultiply out\b|展开"), _is_expanded),
+    Form("in prime factors", _asks(r"\bprime factori[sz]ation\b|质因数"), _is_prime_factorization),
     Form(
         "in radians",
-        r"\b(?:in|to|into) radians?\b|弧度",
+        _asks(r"\b(?:in|to|into) radians?\b|弧度"),
         _has_no(lambda part: isinstance(part, Quantity) and part.unit == "degree"),
     ),
-    Form("in degrees", r"\b(?:in|to|into) degrees\b|度数|多少度", _has_no(lambda part: part == Constant("pi"))),
+    Form("in degrees", _asks(r"\b(?:in|to|into) degrees\b|度数|多少度"), _has_no(lambda part: part == Constant("pi"))),
     Form(
         "a fraction",
-        r"\bas an? (?:\w+ ){0,2}fraction\b|\bas (?:\w+ )?fractions\b|用分数|化(?:成|为)(?:最简)?分数",
+        _asks(r"\bas an? (?:\w+ ){0,2}fraction\b|\bas (?:\w+ )?fractions\b|用分数|化(?:成|为)(?:最简)?分数"),
         _has_no(_is_decimal, lambda part: isinstance(part, Quantity) and part.unit == "percent"),
     ),
     Form(
         "a decimal",
-        r"\bas an? (?:\w+ )?decimal\b|用小数|化(?:成|为)小数",
+        _asks(r"\bas an? (?:\w+ )?decimal\b|用小数|化(?:成|为)小数"),
         _has_no(lambda part: isinstance(part, Quotient)),
     ),
     Form(
         "simplified",
-        r"\bsimplify\b|\bsimplest (?:\w+ )?form\b|\blowest terms\b|化简|最简",
+        _asks(r"\bsimplify\b|\bsimplest (?:\w+ )?form\b|\blowest terms\b|化简|最简"),
         _is_simple,
     ),
     # Only a question of plain arithmetic: what a sum or a binomial is may well be said as a power.
     Form(
         "calculated",
-        r"(?:\b(?:evaluate|compute|calculate)|\bwhat is|计算)[:：]?(?: the value of)?\s*(?:\$|\\\()[\d\s+*/^{}().,-]"
-        r"(?:[\d\s+*/^{}().,-]|\\(?:cdot|times|div|frac|left|right)(?![a-z]))*(?:\$|\\\))",
+        _asks(
+            r"(?:\b(?:evaluate|compute|calculate)|\bwhat is|计算)[:：]?(?: the value of)?\s*(?:\$|\\\()"
+            r"[\d\s+*/^{}().,-](?:[\d\s+*/^{}().,-]|\\(?:cdot|times|div|frac|left|right)(?![a-z]))*(?:\$|\\\))"
+        ),
         _is_calculated,
     ),
 )
-_PHRASES = tuple(re.compile(form.phrases, re.IGNORECASE) for form in FORMS)
-_FACTOR = re.compile(
-    r"\bfactor(?:i[sz]e)?\b(?! of\b| is\b)(?<!common factor)|\bfactored form\b|因式分解|分解因式", re.IGNORECASE
-)
-_IN_UNITS = re.compile(r"\b(?:in|to|into|many) ((?:square |cubic )?[a-z]{2,12})\b", re.IGNORECASE)
+_FACTOR = _asks(r"\bfactor(?:i[sz]e)?\b(?! of\b| is\b)(?<!common factor)|\bfactored form\b|因式分解|分解因式")
+_IN_UNITS = _asks(r"\b(?:in|to|into|many) ((?:square |cubic )?[a-z]{2,12})\b")
