@@ -1,6 +1,5 @@
 """docs/disputes.md is what ``tests/benchmarks/disputes.py`` makes of its rows, and says of ours what is true today."""
 
-import importlib.util
 import re
 import sys
 from pathlib import Path
@@ -10,24 +9,15 @@ import pytest
 
 from math_reward.grader import grade
 
+from ..scripts import script
+
 ROWS_AT_LEAST = 200
 PUBLIC = r"https://github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+"
 
 
 @pytest.fixture(scope="module")
 def disputes() -> ModuleType:
-    path = Path(__file__).resolve().parents[1] / "benchmarks" / "disputes.py"
-    sys.path.insert(0, str(path.parent))  # as it is where the command runs
-    spec = importlib.util.spec_from_file_location("disputes", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(path.parent))
-    return module
+    return script(Path(__file__).resolve().parents[1] / "benchmarks" / "disputes.py")
 
 
 def test_the_page_is_what_the_command_makes_of_the_rows(disputes: ModuleType) -> None:

@@ -1,6 +1,5 @@
 """The picture of the first page is what the trainer's functions make of a saved group."""
 
-import importlib.util
 import json
 from types import ModuleType
 
@@ -9,6 +8,7 @@ import torch
 
 from openrlhf_gtpo.shaping import gtpo
 
+from ..scripts import script
 from .blocks import ROOT
 
 ROWS = [json.loads(line) for line in (ROOT / "docs" / "examples" / "group.jsonl").read_text("utf-8").splitlines()]
@@ -16,12 +16,7 @@ ROWS = [json.loads(line) for line in (ROOT / "docs" / "examples" / "group.jsonl"
 
 @pytest.fixture(scope="module")
 def program() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("group_picture", ROOT / "launch" / "site" / "group_picture.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script(ROOT / "launch" / "site" / "group_picture.py")
 
 
 def test_the_picture_is_made_of_the_saved_group(program: ModuleType):

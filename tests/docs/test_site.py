@@ -3,7 +3,6 @@
 import functools
 import html
 import http.server
-import importlib.util
 import os
 import re
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 from mkdocs.exceptions import PluginError
 
+from ..scripts import script
 from .blocks import BIN, ROOT
 
 NAVIGATION = re.findall(r"^ +- .*: (\S+)\.md$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.M)
@@ -24,12 +24,7 @@ PAGE = SimpleNamespace(file=SimpleNamespace(src_path="page.md"))
 
 def hook(name: str) -> ModuleType:
     """A file of launch/site, loaded as MkDocs loads it."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "launch" / "site" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script(ROOT / "launch" / "site" / f"{name}.py")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Several engines side by side: who samples what, on which GPUs, and how one that fails is told. The engines are
+"""Several engines side by side: who samples what, on which GPUs, and what is said when one fails. The engines are
 stand-ins: there is no machine with several GPUs to test on."""
 
 import importlib

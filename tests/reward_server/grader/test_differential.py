@@ -1,6 +1,5 @@
 """A small part of the pairs of ``tests/benchmarks/differential.py``, the same on every machine."""
 
-import importlib.util
 import itertools
 import sys
 from fractions import Fraction
@@ -11,23 +10,14 @@ import pytest
 
 from math_reward.grader import grade
 
+from ...scripts import script
+
 PAIRS = 6_000
 
 
 @pytest.fixture(scope="module")
 def differential() -> ModuleType:
-    path = Path(__file__).resolve().parents[2] / "benchmarks" / "differential.py"
-    sys.path.insert(0, str(path.parent))  # as it is where the command runs
-    spec = importlib.util.spec_from_file_location("differential", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(path.parent))
-    return module
+    return script(Path(__file__).resolve().parents[2] / "benchmarks" / "differential.py")
 
 
 def test_two_writings_of_one_value_are_equal_and_of_two_values_are_not(differential: ModuleType):
