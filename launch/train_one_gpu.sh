@@ -3,17 +3,17 @@
 # GPU; the trainer starts the reward service.
 #
 #   bash launch/setup_gpu.sh && source .venv/bin/activate     # the scripts find .venv; openrlhf-gtpo is on its PATH
-#   openrlhf-gtpo data prepare gsm8k --from gsm8k_train.jsonl --out data    # the rows as published
-#   bash launch/train_one_gpu.sh --dry-run                                  # the plan, and whether it fits
+#   openrlhf-gtpo data prepare gsm8k --from openai/gsm8k --config main --split train --out data
+#   bash launch/train_one_gpu.sh --dry-run                     # the plan, and whether it fits
 #   bash launch/train_one_gpu.sh
-#   openrlhf-gtpo report ~/checkpoints/gtpo-0.5b-gsm8k                      # curves and tokens, one HTML file
+#   openrlhf-gtpo report ~/checkpoints/gtpo-0.5b-gsm8k         # curves and tokens, one HTML file
 #
 # GPU_GB  memory of the GPU in GiB (default: nvidia-smi's): 24, 48 or 80; other sizes count as the next smaller one
 # GPU_KIND  for the plan's hours on a machine without a GPU: H100 (default), H200, B200, A100, L40S or L4
 # SIZE    0.5b (default below 40 GiB) or 1.5b (default above; below, Adam's state is in the node's memory)
 # TASK    gsm8k: answers of up to 1,024 tokens (default); math: up to 2,048
 # DATA    prompts and references, as `data prepare` writes them (data/gsm8k.jsonl; for math data/other.jsonl, of
-#         `data prepare other --from MATH.jsonl`)
+#         `data prepare other --from DigitalLearningGmbH/MATH-lighteval --split train`)
 # PRESET  gtpo (default), grpo_s, grpo, dapo
 # STEPS   number of steps, each of 64 prompts with 8 responses in four updates (100)
 # OUT     ~/checkpoints/PRESET-SIZE-TASK

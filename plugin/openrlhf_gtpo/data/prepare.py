@@ -28,7 +28,15 @@ def main(argv: Sequence[str]) -> int:
         SettingsError: the command line is refused.
     """
     args = _parser().parse_args(argv)
-    return prepare(args.name, args.source, args.out, args.instruction, split=args.split, drop=args.drop_ungradable)
+    return prepare(
+        args.name,
+        args.source,
+        args.out,
+        args.instruction,
+        config=args.config,
+        split=args.split,
+        drop=args.drop_ungradable,
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -44,9 +52,10 @@ def _parser() -> argparse.ArgumentParser:
         dest="source",
         required=True,
         metavar="PATH_OR_HUB_ID",
-        help="a file (.jsonl, .json, .parquet, .csv) or the id of a data set on the Hugging Face hub",
+        help="a file (.jsonl, .json, .parquet, .csv), or a data set of the Hugging Face hub: its id, or a folder with it",
     )
     parser.add_argument("--out", type=Path, required=True, help="folder; the file is NAME.jsonl there")
+    parser.add_argument("--config", default=None, help="configuration of a hub data set, such as main of openai/gsm8k")
     parser.add_argument("--split", default=None, help="split of a hub data set (its only one, else test)")
     parser.add_argument("--instruction", default=INSTRUCTION, help=f"text after each question ({INSTRUCTION})")
     parser.add_argument(
@@ -59,7 +68,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def prepare(
-    name: str, source: str, out: Path, instruction: str, *, split: str | None = None, drop: bool = False
+    name: str,
+    source: str,
+    out: Path,
+    instruction: str,
+    *,
+    config: str | None = None,
+    split: str | None = None,
+    drop: bool = False,
 ) -> int:
     """Write ``out/name.jsonl``, with ``{"input": question and instruction, "label": reference}`` on each line.
 
@@ -67,9 +83,10 @@ def prepare(
 
     Args:
         name: a key of `FORMATS`.
-        source: a file or a hub id.
+        source: a file, a hub id, or a folder as the hub has them.
         out: folder.
         instruction: text after each question.
+        config: of a hub data set.
         split: of a hub data set.
         drop: whether to leave out rows whose reference cannot be graded.
 
@@ -81,7 +98,7 @@ def prepare(
     """
     rows: dict[str, str] = {}
     repeated = 0
-    for number, row in enumerate(_rows(source, split), 1):
+    for number, row in enumerate(_rows(source, config, split), 1):
         try:
             pair = question_and_reference(name, row)
         except UnknownFormat as error:
@@ -113,7 +130,7 @@ def _write(path: Path, lines: list[dict[str, str]]) -> None:
     path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
 
 
-def _rows(source: str, split: str | None) -> Iterator[dict[str, Any]]:
+def _rows(source: str, config: str | None, split: str | None) -> Iterator[dict[str, Any]]:
     path = Path(source)
     kinds = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
     if kinds.get(path.suffix) == "json" and path.exists():
@@ -122,19 +139,21 @@ def _rows(source: str, split: str | None) -> Iterator[dict[str, Any]]:
     import datasets
 
     try:
-        if path.exists():
+        if path.is_file():
             if path.suffix not in kinds:
                 raise SettingsError(f"--from {source}: a file needs to be one of {', '.join(kinds)}.")
             yield from datasets.load_dataset(kinds[path.suffix], data_files=str(path), split="train")
             return
-        if path.suffix in kinds or source.startswith((".", "/")) or source.count("/") != 1:
+        if not path.is_dir() and (path.suffix in kinds or source.startswith((".", "/")) or source.count("/") != 1):
             raise SettingsError(f"--from {source}: there is no such file, and a hub id has the form OWNER/NAME.")
-        rows = (
-            datasets.load_dataset(source, split=split) if split else _only_split(datasets.load_dataset(source), source)
-        )
+        found = datasets.load_dataset(source, config, split=split)
+        rows = found if split else _only_split(found, source)
     except SettingsError:
         raise
     except Exception as error:  # the library has no base class for its errors
+        if config is None and "Config name is missing" in str(error):
+            names = ", ".join(datasets.get_dataset_config_names(source))
+            raise SettingsError(f"--from {source} has the configurations {names}: choose one by --config.") from None
         raise SettingsError(
             f"--from {source} cannot be loaded ({reason(error)}): without internet access, give a file that you "
             "downloaded elsewhere."

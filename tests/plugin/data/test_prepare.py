@@ -18,6 +18,7 @@ DAPO_QUESTION = (
 
 
 def rows_to(path: Path, *rows: Any) -> Path:
+    path.parent.mkdir(exist_ok=True)
     path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
     return path
 
@@ -155,6 +156,35 @@ def test_a_source_that_is_neither_file_nor_hub_id_is_refused_without_asking_the_
 ) -> None:
     assert prepare("other", source, tmp_path) == 2
     assert "there is no such file, and a hub id has the form OWNER/NAME." in capsys.readouterr().err
+
+
+@pytest.fixture
+def two_configurations(tmp_path: Path) -> Path:
+    """A data set as the hub has GSM8K: two configurations, each with two splits."""
+    names = ("main", "socratic")
+    for name in names:
+        for split in ("train", "test"):
+            rows_to(tmp_path / "set" / f"{name}-{split}.jsonl", {"question": f"{name} {split}?", "answer": "so\n#### 7"})
+    files = "".join(
+        f"- config_name: {name}\n  data_files:\n"
+        + "".join(f"  - split: {split}\n    path: {name}-{split}.jsonl\n" for split in ("train", "test"))
+        for name in names
+    )
+    (tmp_path / "set" / "README.md").write_text(f"---\nconfigs:\n{files}---\n")
+    return tmp_path / "set"
+
+
+def test_a_configuration_and_a_split_of_a_data_set_are_chosen(tmp_path: Path, two_configurations: Path) -> None:
+    assert prepare("gsm8k", two_configurations, tmp_path, "--config", "main", "--split", "train") == 0
+    (line,) = map(json.loads, (tmp_path / "gsm8k.jsonl").read_text().splitlines())
+    assert line == {"input": f"main train?\n\n{INSTRUCTION}", "label": "7"}
+
+
+def test_a_data_set_of_several_configurations_asks_for_one(
+    tmp_path: Path, two_configurations: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert prepare("gsm8k", two_configurations, tmp_path, "--split", "train") == 2
+    assert "has the configurations main, socratic: choose one by --config." in capsys.readouterr().err
 
 
 def test_a_hub_id_without_internet_access_is_one_sentence(
