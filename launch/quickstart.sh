@@ -5,7 +5,8 @@
 #   bash launch/quickstart.sh
 #   ALGO=grpo_s STEPS=30 RUN=runs/grpo_s bash launch/quickstart.sh
 #
-# ALGO   gtpo (default), grpo_s, or group_norm, which is plain GRPO
+# ALGO   gtpo (default), grpo_s, group_norm, which is plain GRPO, or FILE.py:NAME, a shaping function or an estimator of
+#        your own: docs/extending.md
 # STEPS  training steps of 16 prompts with 8 responses each (60)
 # RUN    folder for everything that the run makes, relative to the repository's root (runs/quickstart)
 # TASK   last_digit (default), gates, trail, wordings, or a file with a task of your own: docs/extending.md
@@ -128,7 +129,8 @@ train() {
 [ $# -eq 0 ] || fail "takes no arguments, but got '$*': STEPS=30 bash launch/quickstart.sh and so on; its head has the list."
 case $algorithm in
     gtpo | grpo_s | group_norm) ;;
-    *) fail "ALGO is '$algorithm', but has to be gtpo, grpo_s or group_norm." ;;
+    *.py:*) [ -f "${algorithm%:*}" ] || fail "ALGO is $algorithm, and there is no such file." ;;
+    *) fail "ALGO is '$algorithm', but has to be gtpo, grpo_s, group_norm or FILE.py:NAME: docs/extending.md." ;;
 esac
 case $task in
     last_digit | gates | trail | wordings) ;;

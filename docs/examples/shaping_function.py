@@ -1,4 +1,4 @@
-"""--algo.advantage.estimator function --shaping.function docs/examples/shaping_function.py:surprise
+"""--algo.advantage.estimator docs/examples/shaping_function.py:surprise
 
 Tokens that were improbable learn more, in either direction: GRPO's advantage times the surprisal of the token,
 relative to the response's mean surprisal.

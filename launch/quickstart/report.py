@@ -104,7 +104,7 @@ def group_text(group: list[dict[str, Any]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--run", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--algorithm", choices=NAMES, required=True, help="what the run was trained with")
+    parser.add_argument("--algorithm", required=True, help="what the run was trained with")
     args = parser.parse_args()
 
     for name in ("warm_start/task.json", "before/eval.json", "after/eval.json", "phases.json"):
@@ -114,7 +114,7 @@ def main() -> None:
             )
     run = read(args.run)
     before, after = means(run.before), means(run.after)
-    name = NAMES[args.algorithm]
+    name = NAMES.get(args.algorithm, args.algorithm)  # else FILE.py:NAME
     task = json.loads((args.run / "warm_start" / "task.json").read_text(encoding="utf-8"))["task"]
     title = f"{name} on the task {task}: held-out pass@1 {before['pass@1']:.2f} to {after['pass@1']:.2f}"
     drawn = [curve for curve in curves_of([run]) if curve[0] in CURVES]

@@ -237,8 +237,7 @@ class Settings:
         changes = {name: os.path.abspath(self.flags[name]) for name in names if self.flags[name]}
         if self.flags["logger.wandb.enable"]:
             changes["logger.wandb.key"] = WANDB_KEY
-        for flag in ("shaping.function", "algo.advantage.estimator"):
-            if in_a_file(self.flags[flag] or ""):
-                path, colon, name = self.flags[flag].rpartition(":")
-                changes[flag] = f"{os.path.abspath(path)}{colon}{name}"
+        if in_a_file(self.estimator):
+            path, colon, name = self.estimator.rpartition(":")
+            changes["algo.advantage.estimator"] = f"{os.path.abspath(path)}{colon}{name}"
         return self.changed(changes)

@@ -92,6 +92,8 @@ class Settings(BaseSettings):
         path = values.get("token_file")
         if path is None:
             return values
+        if Path(path).is_char_device():  # /dev/null, which Compose mounts where it is given no file
+            return {name: value for name, value in values.items() if name != "token_file"}
         if values.get("token") is not None:
             raise ValueError("Set MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, not both")
         return {**values, "token": _read_tokens(Path(path))}

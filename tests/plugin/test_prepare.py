@@ -308,7 +308,8 @@ def test_an_estimator_of_ones_own_has_its_flags_its_plan_and_its_absolute_path(
     [
         (None, "mine.py does not exist: "),
         ("import nothing_of_that_name", "mine.py cannot be imported: ModuleNotFoundError in line 1: "),
-        ("", 'mine.py adds no estimator mine: write ESTIMATORS["mine"] = Estimator(...) in it.'),
+        ("", "mine.py has no function mine and adds no estimator of this name: define one, or write ESTIMATORS["),
+        ("def mine(rollouts):\n    return rollouts.reward\n", "mine.py:mine does not take the arguments entropy, "),
         (
             "ESTIMATORS['mine'] = len",
             "mine.py is <class 'builtin_function_or_method'>, but a line is an Estimator of ",
@@ -345,17 +346,17 @@ SHAPING = Path(__file__).resolve().parents[2] / "docs" / "examples" / "shaping_f
 
 
 def test_a_shaping_function_is_tried_on_small_groups_before_anything_starts(prepare: Prepare) -> None:
-    named = {"preset": "grpo", "algo__advantage__estimator": "function"}
-    Path("mine.py").write_text("def mine(entropy, logprob, mask, correct, reward, group):\n    return reward\n")
+    body = "def gtpo(entropy, logprob, mask, correct, reward, group):\n    return reward\n"
+    Path("mine.py").write_text(body)  # not mistaken for the estimator of that name
     for function, words in (
-        ("mine.py:mine", "mine.py:mine returned torch.float32 of shape (32,), "),
+        ("mine.py:gtpo", "mine.py:gtpo returned torch.float32 of shape (32,), "),
         ("nothing.py:mine", "nothing.py does not exist: "),
         ("mine.py", "write FILE.py:NAME"),
     ):
-        (sentence,) = refused(prepare, **named, shaping__function=function)
-        assert sentence.startswith("--shaping.function: ")
+        (sentence,) = refused(prepare, preset="grpo", algo__advantage__estimator=function)
+        assert sentence.startswith("--algo.advantage.estimator: ")
         assert words in sentence
-    assert prepare("--dry-run", **named, shaping__function=f"{SHAPING}:surprise") is None
+    assert prepare("--dry-run", preset="grpo", algo__advantage__estimator=f"{SHAPING}:surprise") is None
 
 
 @pytest.mark.parametrize("how", [["--dry-run"], []])

@@ -34,12 +34,19 @@ def tool() -> list[str]:
     pytest.skip("The file is shown to docker compose: install docker-compose, or Docker's compose plugin.")
 
 
-def configured(folder: Path, **environment: str) -> dict[str, Any]:
-    """The service as compose understands it in a fresh clone, with only these variables set."""
+def configured(folder: Path, *others: Path, **environment: str) -> dict[str, Any]:
+    """The service as compose understands it in a fresh clone, with only these variables set.
+
+    Args:
+        folder: for a copy of the file.
+        others: files given beside it.
+        environment: the variables.
+    """
     shutil.copy(TOP / "docker-compose.yml", folder)
+    named = [part for file in ("docker-compose.yml", *others) for part in ("-f", str(file))] if others else []
     path = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder)}
     result = subprocess.run(
-        [*tool(), "config"], cwd=folder, env=path | environment, capture_output=True, text=True, timeout=60
+        [*tool(), *named, "config"], cwd=folder, env=path | environment, capture_output=True, text=True, timeout=60
     )
     assert result.returncode == 0, result.stderr
     return yaml.safe_load(result.stdout)["services"]["reward"]
@@ -156,6 +163,8 @@ def test_other_containers_cannot_reach_it_unless_they_are_let_and_it_has_a_token
 
 
 def test_compose_makes_a_secret_of_the_file_that_holds_the_token(tmp_path: Path):
+    content = yaml.safe_load((TOP / "docker-compose.yml").read_text(encoding="utf-8"))
+    assert content["secrets"]["reward_token"]["file"] == "${MATH_REWARD_TOKEN_FILE:-/dev/null}", "which is no token"
     (tmp_path / "reward.token").write_text("secret")
     service = configured(tmp_path, MATH_REWARD_TOKEN_FILE="./reward.token")
 
@@ -165,7 +174,7 @@ def test_compose_makes_a_secret_of_the_file_that_holds_the_token(tmp_path: Path)
 
 
 LOOPBACK = {"MATH_REWARD_ADDRESS": "127.0.0.1", "MATH_REWARD_FROM_CONTAINERS": "false"}
-NO_TOKEN = {"MATH_REWARD_TOKEN": "", "MATH_REWARD_TOKEN_FILE": ""}
+NO_TOKEN = {"MATH_REWARD_TOKEN": "", "MATH_REWARD_TOKEN_FILE": "/dev/null"}  # which stands for no file
 
 
 @pytest.mark.parametrize(
@@ -199,3 +208,24 @@ def test_only_where_this_machine_alone_can_reach_it_may_it_run_without_a_token(
 def test_the_image_itself_starts_the_service_and_no_shell_decides(reward: dict[str, Any]):
     assert not {"command", "entrypoint"} & set(reward)
     assert 'CMD ["serve", "--host", "0.0.0.0", "--port", "8000"]' in DOCKERFILE
+
+
+def test_with_the_file_for_tls_it_has_a_certificate_and_asks_itself_over_https(tmp_path: Path):
+    for name in ("service.crt", "service.key", "reward.token"):
+        (tmp_path / name).touch()
+    variables = {"CERTIFICATE": "./service.crt", "KEY": "./service.key", "MATH_REWARD_TOKEN_FILE": "./reward.token"}
+    service = configured(
+        tmp_path, TOP / "docs" / "examples" / "compose.tls.yml", MATH_REWARD_ADDRESS="0.0.0.0", **variables
+    )
+    mounted = {secret["source"] for secret in service["secrets"]}
+    assert mounted == {"reward_token", "certificate", "key"}
+    environment = service["environment"]
+    assert environment["MATH_REWARD_TOKEN_FILE"] == "/run/secrets/reward_token"
+    settings = {f"MATH_REWARD_{name}": environment[f"MATH_REWARD_{name}"] for name in ("CERTFILE", "KEYFILE")}
+    assert settings == {
+        "MATH_REWARD_CERTFILE": "/run/secrets/certificate",
+        "MATH_REWARD_KEYFILE": "/run/secrets/key",
+    }
+    (asked,) = (part for part in service["healthcheck"]["test"] if "readyz" in part)
+    compile(asked, "healthcheck", "exec")
+    assert "https://127.0.0.1:8000/readyz" in asked

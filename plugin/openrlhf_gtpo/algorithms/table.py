@@ -1,14 +1,15 @@
 """The table of estimators: the values of ``--algo.advantage.estimator`` besides OpenRLHF's own.
 
 To add an estimator, write a function (`openrlhf_gtpo.algorithms.edge` is a short one) and a line in `ESTIMATORS`; its
-flags, help and metrics follow from these. Both may be in a file of one's own, which ``FILE.py:NAME`` names;
-docs/extending.md shows one. The driver reads the table before it imports torch, so a line gives its function by
-name."""
+flags, help and metrics follow from these. Both may be in a file of one's own, which ``FILE.py:NAME`` names, or a
+function of tensors without such a line; docs/extending.md shows both. The driver reads the table before it imports
+torch, so a line gives its function by name."""
 
+import functools
 import importlib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from openrlhf_gtpo.algorithms import user_file
@@ -62,6 +63,8 @@ class Estimator:
     per_response: bool = False
     """Whether its objective is a mean over responses, with one clip per response (`openrlhf_gtpo.policy.loss`)."""
     flags: tuple[Flag, ...] = ()
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """What the function gets besides, by name."""
     loss: str | None = None
     """``module:name`` of a subclass of OpenRLHF's PolicyLoss; None for OpenRLHF's own. Its classmethod ``like`` takes
     OpenRLHF's loss, and the value of each of ``loss_flags`` by name."""
@@ -73,8 +76,9 @@ class Estimator:
         return tuple({flag.name: flag for flag in (*self.flags, *self.loss_flags)}.values())
 
     def load(self) -> Callable[..., Any]:
-        """The function."""
-        return _named(self.function)
+        """The function, which takes the rollouts and the value of each of ``flags`` by name."""
+        function: Callable[..., Any] = _named(self.function)
+        return functools.partial(function, **self.arguments) if self.arguments else function
 
     def load_loss(self) -> Any:
         """The loss's class; None for OpenRLHF's own."""
@@ -258,22 +262,10 @@ ESTIMATORS: dict[str, Estimator] = {
             flag("kl_cov.coef", "kl_cov: weight of the KL penalty (default: 1.0)", A_WEIGHT, type=float, default=1.0),
         ),
     ),
-    "function": Estimator(
-        "--shaping.function",
-        "a function of your own",
-        f"{_ALGORITHMS}.user_function:function",
-        needs_correctness=False,
-        flags=(
-            flag(
-                "shaping.function",
-                "function: your own function of (entropy, logprob, mask, correct, reward, group), whose result is the "
-                "advantages (N, T) (default: none)",
-                metavar="FILE.py:NAME",
-            ),
-        ),
-    ),
 }
 """Name on the command line -> estimator."""
+
+_OF_THIS_FILE = dict(ESTIMATORS)
 
 
 def estimator_flags() -> list[Flag]:
@@ -293,19 +285,28 @@ def in_a_file(name: str) -> bool:
 
 def line_of(name: str) -> Estimator | None:
     """The line of the estimator that the flag names, in the table or in a file of one's own, which is loaded once in
-    each process; None for one that OpenRLHF alone has.
+    each process; None for one that OpenRLHF alone has. A function without a line gets one.
 
     Raises:
-        FileUnusable: the file cannot be imported, or adds no such line.
+        FileUnusable: the file cannot be imported, or has neither such a line nor such a function.
     """
     if not in_a_file(name):
         return ESTIMATORS.get(name)
     path, key = user_file.parts(name)
-    user_file.load(path)
+    function = getattr(user_file.load(path), key, None)
     line = ESTIMATORS.get(key)
-    if line is None:
-        raise user_file.FileUnusable(
-            f'{path} adds no estimator {key}: write ESTIMATORS["{key}"] = Estimator(...) in it'
+    if line is _OF_THIS_FILE.get(key):  # None, or not the user's
+        if not callable(function):
+            raise user_file.FileUnusable(
+                f"{path} has no function {key} and adds no estimator of this name: define one, or write "
+                f'ESTIMATORS["{key}"] = Estimator(...) in it'
+            )
+        return Estimator(
+            f"{path.name}:{key}",
+            "a function of your own",
+            f"{_ALGORITHMS}.user_function:function",
+            needs_correctness=False,
+            arguments={"function": name},
         )
     if not isinstance(line, Estimator):
         raise user_file.FileUnusable(

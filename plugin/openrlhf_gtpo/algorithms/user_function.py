@@ -1,5 +1,5 @@
-"""A user's own function from rollouts to advantages (``--shaping.function FILE.py:NAME``), and what is tried before
-training of it and of a user's own estimator."""
+"""A user's own function from rollouts to advantages (``--algo.advantage.estimator FILE.py:NAME``), and what is tried
+before training of it and of a user's own estimator."""
 
 import functools
 import inspect
@@ -17,8 +17,8 @@ ARGUMENTS = ("entropy", "logprob", "mask", "correct", "reward", "group")
 """What the function is called with, by name; `Rollouts` describes each."""
 
 
-def function(rollouts: Rollouts, function: str | None) -> Estimate:
-    """Advantages of a user's own function (``--shaping.function``, no arXiv paper but yours).
+def function(rollouts: Rollouts, function: str) -> Estimate:
+    """Advantages of a user's own function (no arXiv paper but yours).
 
     Args:
         rollouts: the batch.
@@ -28,7 +28,6 @@ def function(rollouts: Rollouts, function: str | None) -> Estimate:
         FileUnusable: it cannot be loaded, raised an exception, or returned something else than finite advantages
             of shape (N, T).
     """
-    assert function is not None
     advantages = _called(load(function), function, rollouts)
     return Estimate(advantages, rollouts.reward)
 
@@ -38,36 +37,23 @@ def load(place: str) -> Callable[..., Any]:
     """The function named ``FILE.py:NAME``.
 
     Raises:
-        FileUnusable: there is no such file or function, or it does not take the six arguments.
+        FileUnusable: there is no such file, or the function does not take the six arguments.
     """
     path, name = parts(place)
-    call = getattr(user_file.load(path), name, None)
-    if not callable(call):
-        raise FileUnusable(f"{path} has no function {name}: define one, or name another")
+    call: Callable[..., Any] = getattr(user_file.load(path), name)  # `table.line_of` has seen it
     try:
         inspect.signature(call).bind(**dict.fromkeys(ARGUMENTS))
     except TypeError as error:
         raise FileUnusable(
-            f"{place} does not take the arguments {', '.join(ARGUMENTS)} by name ({error}): give it these six"
+            f"{place} does not take the arguments {', '.join(ARGUMENTS)} by name ({error}): give it these six, or "
+            f'add it to ESTIMATORS as "{name}"'
         ) from error
     return call
 
 
-def try_out(place: str, group_size: int) -> None:
-    """Call the function on two small groups, as training would, so that what is wrong shows before it starts.
-
-    Args:
-        place: ``FILE.py:NAME``.
-        group_size: G, responses per prompt.
-
-    Raises:
-        FileUnusable: as for `function`.
-    """
-    function(_small_batch(group_size), place)
-
-
-def try_estimator(place: str, estimator: Estimator, options: Mapping[str, Any], group_size: int) -> None:
-    """The same for an estimator of a user's own.
+def try_out(place: str, estimator: Estimator, options: Mapping[str, Any], group_size: int) -> None:
+    """Call a user's own function or estimator on two small groups, as training would, so that what is wrong shows
+    before it starts.
 
     Args:
         place: ``FILE.py:NAME``.
@@ -83,6 +69,8 @@ def try_estimator(place: str, estimator: Estimator, options: Mapping[str, Any], 
     try:
         estimator.load_loss()
         estimate = estimator.load()(rollouts, **options)
+    except FileUnusable:
+        raise
     except Exception as error:
         raise FileUnusable(f"{place} failed: {told(error, path)}") from error
     if not isinstance(estimate, Estimate):

@@ -32,7 +32,7 @@ def in_the_files(settings: Settings) -> Iterator[Finding]:
 
 
 def check_contents(settings: Settings) -> Iterator[Finding]:
-    """Faults of the schedules, of the shaping function, of wandb and of the guide."""
+    """Faults of the schedules, of the user's own estimator, of wandb and of the guide."""
     yield from _check_schedules(settings)
     yield from _check_wandb(settings)
     yield from _check_function(settings)
@@ -131,21 +131,18 @@ def _check_wandb(settings: Settings) -> list[Finding]:
 
 
 def _check_function(settings: Settings) -> list[Finding]:
-    """A --shaping.function or an estimator of the user's own that does not work on a small batch. Imports torch and
-    runs the user's file only if there is one."""
-    name, group_size = settings.estimator, settings.flags["rollout.n_samples_per_prompt"]
-    if name != "function" and not in_a_file(name):
+    """A function or an estimator of the user's own that does not work on a small batch. Imports torch and runs the
+    user's file only if there is one."""
+    name = settings.estimator
+    if not in_a_file(name):
         return []
-    from openrlhf_gtpo.algorithms.user_function import try_estimator, try_out
+    from openrlhf_gtpo.algorithms.user_function import try_out
 
-    flag = "--shaping.function" if name == "function" else "--algo.advantage.estimator"
     try:
-        if name == "function":
-            try_out(settings.flags["shaping.function"], group_size)
-        elif line := line_of(name):
-            try_estimator(name, line, settings.options(line.flags), group_size)
+        if line := line_of(name):
+            try_out(name, line, settings.options(line.flags), settings.flags["rollout.n_samples_per_prompt"])
     except FileUnusable as error:
-        return [fault(NAME, f"{flag}: {error}.")]
+        return [fault(NAME, f"--algo.advantage.estimator: {error}.")]
     return []
 
 

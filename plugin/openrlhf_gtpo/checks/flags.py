@@ -226,8 +226,6 @@ def _meaningless(settings: Settings) -> Iterator[str]:
     for flag, (default, said) in MEANINGLESS.items():
         if (tuple(flags[flag]) if isinstance(default, tuple) else flags[flag]) != default:
             yield f"--{flag} {said.format(value=flags[flag], title=title)}"
-    if name == "function" and not flags["shaping.function"]:
-        yield "--algo.advantage.estimator function needs --shaping.function FILE.py:NAME, which is not given."
     yield from _kl_in_the_reward(settings, f"the reward that {title} uses")
     if samples < 2:
         yield (

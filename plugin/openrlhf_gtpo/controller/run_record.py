@@ -44,8 +44,8 @@ INSTRUCTIONS = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")
 def write_run_record(path: Path, args: Any, loader: Any = None) -> threading.Thread:
     """Write ``{"started": ..., "settings": {flag: value}, "defaults": {flag: value}, "environment": {...}}``, secrets
     hidden. A thread then adds ``"sha256"``, since a policy may have many gigabytes: of the policy, the guide, each
-    data set, the first episode's order of prompts and, with ``--shaping.function``, its file. Where there is
-    no hash it is null, and ``"not_hashed"`` says why.
+    data set, the first episode's order of prompts and the file of an estimator of one's own. Where there is no hash
+    it is null, and ``"not_hashed"`` says why.
 
     ``defaults`` has the default of each flag that the command line, a preset or the CPU platform set to another value.
 
@@ -112,10 +112,9 @@ def _contents(settings: Mapping[str, Any], loader: Any) -> dict[str, Callable[[]
             hashes[flag if len(names) == 1 else f"{flag} {place}"] = lambda name=name: data_hash(name)  # type: ignore[misc]
     if solutions := settings.get("guide.solutions"):
         hashes["guide.solutions"] = lambda: file_hash(Path(solutions))
-    for flag in ("shaping.function", "algo.advantage.estimator"):
-        named = str(settings.get(flag) or "")
-        if in_a_file(named) or (named and flag == "shaping.function"):
-            hashes[flag] = lambda named=named: file_hash(parts(named)[0])  # type: ignore[misc]
+    estimator = str(settings.get("algo.advantage.estimator") or "")
+    if in_a_file(estimator):
+        hashes["algo.advantage.estimator"] = lambda: file_hash(parts(estimator)[0])
     order = None if loader is None else order_of_prompts(loader)
 
     def hash_of_order() -> str:

@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
         dest="source",
         required=True,
         metavar="PATH_OR_HUB_ID",
-        help="a file (.jsonl, .json, .parquet, .csv), or a data set of the Hugging Face hub: its id, or a folder with it",
+        help="a file (.jsonl, .json, .parquet, .csv), or a data set of the Hugging Face hub: its id or a folder",
     )
     parser.add_argument("--out", type=Path, required=True, help="folder; the file is NAME.jsonl there")
     parser.add_argument("--config", default=None, help="configuration of a hub data set, such as main of openai/gsm8k")

@@ -19,7 +19,7 @@ CONTENTS = {
     "actor.model_name_or_path": "policy",
     "guide.model": "guide",
     "guide.solutions": "guide's solutions",
-    "shaping.function": "shaping function",
+    "algo.advantage.estimator": "file of the estimator",
     "data.prompt_dataset": "training data",
     "eval.dataset": "evaluation data",
     "order_of_prompts": "order of prompts",

@@ -1,4 +1,4 @@
-"""--shaping.function: the documented example, what is refused and in which words, what a run records."""
+"""A function of one's own: the documented example, what is refused and in which words, what a run records."""
 
 import dataclasses
 from pathlib import Path
@@ -6,13 +6,21 @@ from pathlib import Path
 import pytest
 import torch
 
+from openrlhf_gtpo.algorithms import user_function
+from openrlhf_gtpo.algorithms.table import line_of
 from openrlhf_gtpo.algorithms.user_file import FileUnusable
-from openrlhf_gtpo.algorithms.user_function import function, try_out
+from openrlhf_gtpo.algorithms.user_function import function
 
 from .rollout_batches import rollouts
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "docs" / "examples" / "shaping_function.py"
 SIX = "entropy, logprob, mask, correct, reward, group"
+
+
+def try_out(place: str, group_size: int) -> None:
+    line = line_of(place)
+    assert line is not None
+    user_function.try_out(place, line, {}, group_size)
 
 
 def write(folder: Path, body: str, arguments: str = SIX) -> str:

@@ -16,7 +16,6 @@ from openrlhf_gtpo.driver.flags import COUNTS
 from openrlhf_gtpo.settings import Settings
 
 BASE = "--data.label_key answer --algo.kl.init_coef 0 --rollout.n_samples_per_prompt 8 --vllm.num_engines 1"
-NEEDED = {"function": " --shaping.function mine.py:mine"}
 
 Parse = Callable[..., Settings]
 
@@ -26,8 +25,7 @@ def parse(settings: Callable[..., Settings]) -> Parse:
     """The settings of a command line that has no fault but for what is added."""
 
     def parsed(flags: str = "", estimator: str = "gtpo") -> Settings:
-        needed = f"{BASE} --algo.advantage.estimator {estimator}{NEEDED.get(estimator, '')}"
-        return settings(*needed.split(), *flags.split())
+        return settings(*f"{BASE} --algo.advantage.estimator {estimator}".split(), *flags.split())
 
     return parsed
 
@@ -40,7 +38,6 @@ OF_THE_PAPERS = {
     "edge": {"clip": None},
     "clip_cov": {"share": 2e-4, "bounds": [1.0, 5.0]},
     "kl_cov": {"share": 2e-3, "coef": 1.0},
-    "function": {"function": "mine.py:mine"},
 }
 
 
@@ -187,7 +184,6 @@ def test_a_count_of_nothing_is_refused(parse: Parse, name: str, count: int) -> N
         ("kl_cov", "--kl_cov.coef nan", "--kl_cov.coef is nan, but a weight is a number from 0 up."),
         ("kl_cov", "--shaping.top_entropy_share 0.2", "--shaping.top_entropy_share is 0.2, but KL-Cov itself"),
         ("clip_cov", "--guide.model guide", "--guide.* adds responses of another policy, whose log"),
-        ("function", "--shaping.function=", "--algo.advantage.estimator function needs --shaping.function FILE.py:"),
         *(
             (estimator, "--shaping.weights shuffled", "--shaping.weights is shuffled, but --algo.advantage.estimator ")
             for estimator in ("group_norm", "reinforce_baseline")

@@ -134,7 +134,7 @@ def test_the_record_has_hashes_of_all_that_decides_a_run(tmp_path: Path) -> None
             "guide.solutions": None,
             "data.prompt_dataset": f"{files['one.jsonl']},{files['two.jsonl']}",
             "eval.dataset": str(files["one.jsonl"]),
-            "shaping.function": f"{files['mine.py']}:advantages",
+            "algo.advantage.estimator": f"{files['mine.py']}:advantages",
         },
     )
     weights = sha256(f"{sha256('weights')}  model.safetensors\n")
@@ -144,7 +144,7 @@ def test_the_record_has_hashes_of_all_that_decides_a_run(tmp_path: Path) -> None
         "data.prompt_dataset 1": sha256("one.jsonl"),
         "data.prompt_dataset 2": sha256("two.jsonl"),
         "eval.dataset": sha256("one.jsonl"),
-        "shaping.function": sha256("mine.py"),
+        "algo.advantage.estimator": sha256("mine.py"),
         "order_of_prompts": sha256('["b", "2"]\n["a", "1"]\n'),
     }
     assert "not_hashed" not in found
@@ -152,12 +152,12 @@ def test_the_record_has_hashes_of_all_that_decides_a_run(tmp_path: Path) -> None
 
 def test_a_hash_that_cannot_be_had_is_null_and_says_why(tmp_path: Path) -> None:
     loader = SimpleNamespace(sampler=[5], dataset=SimpleNamespace(prompts=["a"], labels=["1"]))
-    gone = str(tmp_path / "gone.jsonl")
-    found = recorded(tmp_path, loader, **{"data.prompt_dataset": gone, "shaping.function": f"{gone}:f"})
-    assert found["sha256"] == dict.fromkeys(("data.prompt_dataset", "shaping.function", "order_of_prompts"))
+    gone, file = str(tmp_path / "gone.jsonl"), str(tmp_path / "gone.py")
+    found = recorded(tmp_path, loader, **{"data.prompt_dataset": gone, "algo.advantage.estimator": f"{file}:f"})
+    assert found["sha256"] == dict.fromkeys(("data.prompt_dataset", "algo.advantage.estimator", "order_of_prompts"))
     assert found["not_hashed"] == {
         "data.prompt_dataset": f"{gone} is neither a folder nor whole in the cache of this machine",
-        "shaping.function": f"{gone} cannot be read: No such file or directory",
+        "algo.advantage.estimator": f"{file} cannot be read: No such file or directory",
         "order_of_prompts": "IndexError: list index out of range",
     }
 
@@ -169,7 +169,7 @@ def test_in_asynchronous_training_the_order_is_not_known(tmp_path: Path) -> None
 
 
 def test_the_final_weights_are_added_when_the_run_has_ended(tmp_path: Path) -> None:
-    before = recorded(tmp_path, **{"shaping.function": None})
+    before = recorded(tmp_path, **{"algo.advantage.estimator": "gtpo"})
     record_final_weights(tmp_path / "run.json", model(tmp_path / "model", "trained"))
     after = json.loads((tmp_path / "run.json").read_text())
     assert after["sha256"].pop("final_weights") == sha256(f"{sha256('trained')}  model.safetensors\n")
@@ -180,7 +180,7 @@ def test_the_final_weights_are_added_when_the_run_has_ended(tmp_path: Path) -> N
 
 def test_a_resumed_run_keeps_the_facts_of_its_first_start_and_says_what_it_changed(tmp_path: Path) -> None:
     (tmp_path / "data.jsonl").write_text("as it was")
-    data = {"data.prompt_dataset": str(tmp_path / "data.jsonl"), "shaping.function": None}
+    data = {"data.prompt_dataset": str(tmp_path / "data.jsonl"), "algo.advantage.estimator": "gtpo"}
     policy = {"actor.model_name_or_path": model(tmp_path / "policy", "weights")}
     first = recorded(tmp_path, **policy, **data)
     record_final_weights(tmp_path / "run.json", model(tmp_path / "model", "after three steps"))

@@ -164,7 +164,8 @@ def two_configurations(tmp_path: Path) -> Path:
     names = ("main", "socratic")
     for name in names:
         for split in ("train", "test"):
-            rows_to(tmp_path / "set" / f"{name}-{split}.jsonl", {"question": f"{name} {split}?", "answer": "so\n#### 7"})
+            row = {"question": f"{name} {split}?", "answer": "so\n#### 7"}
+            rows_to(tmp_path / "set" / f"{name}-{split}.jsonl", row)
     files = "".join(
         f"- config_name: {name}\n  data_files:\n"
         + "".join(f"  - split: {split}\n    path: {name}-{split}.jsonl\n" for split in ("train", "test"))
