@@ -499,7 +499,7 @@ def run_script(script, **environment):
 @pytest.mark.parametrize(
     ("name", "value", "sentence"),
     [
-        ("ALGO", "ppo", "ALGO is 'ppo', but has to be gtpo, grpo_s, group_norm or FILE.py:NAME"),
+        ("ALGO", "ppo", "ALGO is 'ppo', but has to be gtpo, grpo_s, group_norm or FILE.py:NAME: docs/extending.md."),
         ("ALGO", "none.py:mine", "ALGO is none.py:mine, and there is no such file."),
         ("STEPS", "0", "STEPS is '0', but has to be a number from 1 to 1000."),
         ("STEPS", "ten", "STEPS is 'ten', but has to be a number from 1 to 1000."),
