@@ -95,6 +95,7 @@ def test_publishing_is_trusted_and_signed_without_a_token() -> None:
     (login,) = [step for job in JOBS for step in steps(job) if "TOKEN" in yaml.dump(step)]
     assert login["env"] == {"TOKEN": "${{ github.token }}"}
     assert "--password-stdin" in login["run"]
+    assert JOBS["images"]["env"]["REGISTRY"] == "${{ vars.REGISTRY }}"
 
 
 def test_each_job_may_do_what_it_has_to_and_no_more() -> None:
@@ -131,7 +132,7 @@ def test_what_is_run_is_steps_that_can_be_rehearsed() -> None:
 def test_no_owner_is_written_down() -> None:
     assert WORKFLOW["env"]["REPOSITORY_URL"] == "${{ github.server_url }}/${{ github.repository }}"
     (push,) = [command for command in commands("images") if " push " in command]
-    assert push.endswith('"$IMAGE" "ghcr.io/$GITHUB_REPOSITORY"')
+    assert push.endswith('"$IMAGE" "$REGISTRY/$GITHUB_REPOSITORY"')
 
 
 STEPS = (
