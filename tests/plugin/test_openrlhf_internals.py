@@ -95,7 +95,7 @@ IMPORTS = {
         "triton",
         *OF_THE_SERVICE,
     },
-    "openrlhf_gtpo.vllm_entropy": {"torch", "ray", "vllm", "deepspeed", "openrlhf", *OF_THE_SERVICE},
+    "openrlhf_gtpo.vllm_entropy": {"torch", "numpy", "ray", "vllm", "deepspeed", "openrlhf", *OF_THE_SERVICE},
     "openrlhf_gtpo.rewards.client": {"torch", "ray", "vllm", "deepspeed", "openrlhf", *OF_THE_SERVICE},
     "openrlhf_gtpo.settings": {"torch", "ray", "vllm", "deepspeed", "openrlhf", *OF_THE_SERVICE},
     "openrlhf_gtpo.rollout.actor": {"deepspeed", *OF_THE_SERVICE},
