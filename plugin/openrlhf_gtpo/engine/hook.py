@@ -24,6 +24,7 @@ import torch
 
 from openrlhf_gtpo.algorithms.distribution import CONFIG_KEY, ENTROPY, declared
 from openrlhf_gtpo.algorithms.entropy import token_statistics
+from openrlhf_gtpo.engine import kept
 from openrlhf_gtpo.engine.versions import INSTALL_TESTED
 from openrlhf_gtpo.errors import UserError
 
@@ -62,13 +63,15 @@ def is_hooked(sampler: object) -> bool:
 
 
 def statistics_of(config: Any) -> tuple[str, ...]:
-    """The names of the statistics that an engine returns, from its VllmConfig.
+    """The names of the columns that an engine returns, from its VllmConfig: statistics, then those of kept tokens.
 
     Raises:
         ValueError: a name is not in the list of statistics.
     """
     additional = getattr(config, "additional_config", None)
-    return declared(additional.get(CONFIG_KEY, ENTROPY) if isinstance(additional, dict) else ENTROPY)
+    if not isinstance(additional, dict):
+        return ENTROPY
+    return declared(additional.get(CONFIG_KEY, ENTROPY)) + (kept.KEPT,) * additional.get(kept.CONFIG_KEY, 0)
 
 
 def refuse_raw(mode: str) -> None:
@@ -103,13 +106,15 @@ def _found(logits: torch.Tensor, sampled: torch.Tensor, names: tuple[str, ...]) 
     Args:
         logits: (rows, V). Log-probabilities will do: they differ by a constant of the row.
         sampled: (rows,), a token of each row.
-        names: of k statistics.
+        names: of k columns.
     """
-    return (
-        torch.cat((sampled[:, None], _other_ids(sampled, len(names))), dim=1),
-        token_statistics(logits, names, sampled),
-        torch.zeros(len(sampled), dtype=torch.int64, device=logits.device),
-    )
+    statistics = tuple(name for name in names if name != kept.KEPT)
+    ids = torch.cat((sampled[:, None], _other_ids(sampled, len(statistics))), dim=1)
+    scores = token_statistics(logits, statistics, sampled)
+    if len(statistics) < len(names):
+        tokens, are_kept = kept.kept_tokens(logits, len(names) - len(statistics))
+        ids, scores = torch.cat((ids, tokens.to(ids.dtype)), dim=1), torch.cat((scores, are_kept), dim=1)
+    return ids, scores, torch.zeros(len(sampled), dtype=torch.int64, device=logits.device)
 
 
 def _other_ids(sampled: torch.Tensor, k: int) -> torch.Tensor:
