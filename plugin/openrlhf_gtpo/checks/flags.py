@@ -84,6 +84,11 @@ def _contradictions(settings: Settings) -> Iterator[str]:
             f"--rollout.max_new_tokens is {answer}, but needs to be at least 1 and less than --data.max_len, "
             f"{longest}, which has to hold the prompt too{both}."
         )
+    if settings.punishes_length and flags["rollout.n_samples_per_prompt"] < 2:
+        yield (
+            f"--rollout.n_samples_per_prompt is {flags['rollout.n_samples_per_prompt']}, but --shaping.grop compares "
+            "the lengths of a group's responses: use 2 or more, or leave --shaping.grop out."
+        )
     if settings.rewards_are_embedded and flags["data.label_key"] is None:
         yield (
             "No --data.label_key: the built-in reward service compares each response with a reference answer, so name "
@@ -358,6 +363,18 @@ def warnings(settings: Settings) -> list[str]:
     if flags["algo.kl.use_loss"] and flags["algo.kl.init_coef"] == 0:
         sentences.append(
             "--algo.kl.use_loss does nothing while --algo.kl.init_coef is 0: leave it out, or give a weight."
+        )
+    if flags["algo.kl.unbiased_gradient"] and not (flags["algo.kl.use_loss"] and flags["algo.kl.init_coef"] > 0):
+        sentences.append(
+            "--algo.kl.unbiased_gradient is the gradient of a KL loss, which this run has not: leave it out, or add "
+            "--algo.kl.use_loss and a weight, --algo.kl.init_coef."
+        )
+    updates = settings.responses_a_step / flags["train.batch_size"] * flags["train.max_epochs"]
+    if settings.estimator == "kl_cov" and updates <= 1:
+        sentences.append(
+            f"--train.batch_size is {flags['train.batch_size']} and a step has {settings.responses_a_step} responses, "
+            "so each step is one update, of a policy that has not moved: KL-Cov's penalty is always 0, and this run "
+            "is GRPO's. Lower --train.batch_size, as the paper does, for several updates a step."
         )
     if guide is not None and guide.rescues and flags["actor.min_lr_ratio"] < 1:
         sentences.append(

@@ -84,6 +84,7 @@ def test_the_same_option_is_openrlhfs_own_affair_with_its_own_estimator(parse: P
 
 
 CORRECTED = "--algo.advantage.is_correction_level token"
+OURS = ("gtpo", "grpo_s", "entropy_advantage", "edge", "clip_cov", "kl_cov")
 KEPT = f"--rollout.top_p 0.95 --rollout.top_k 50 {CORRECTED}"
 
 
@@ -107,6 +108,13 @@ KEPT = f"--rollout.top_p 0.95 --rollout.top_k 50 {CORRECTED}"
         ("--train.batch_size 6 --train.micro_batch_size 3 --ds.ring_attn_size 4", "gtpo"),
         ("--train.batch_size 100 --train.micro_batch_size 3 --train.dynamic_batch_enable", "gtpo"),
         ("--rollout.max_new_tokens 2047", "gtpo"),
+        *(("--algo.kl.use_loss --algo.kl.init_coef 0.1 --algo.kl.unbiased_gradient", name) for name in OURS),
+        ("--rollout.n_samples_per_prompt 1", "flash_reinforce"),
+        ("--shaping.top_entropy_share 0.2 --actor.entropy_target 0.3", "flash_reinforce"),
+        (
+            f"--algo.advantage.is_correction_gating binary_kl --algo.advantage.is_correction_threshold 1 {CORRECTED}",
+            "gtpo",
+        ),
     ],
 )
 def test_what_goes_together_is_taken(parse: Parse, flags: str, estimator: str) -> None:
@@ -192,7 +200,13 @@ def test_a_count_of_nothing_is_refused(parse: Parse, name: str, count: int) -> N
         ("clip_cov", "--guide.model guide", "--guide.* adds responses of another policy, whose log"),
         *(
             (estimator, "--shaping.weights shuffled", "--shaping.weights is shuffled, but --algo.advantage.estimator ")
-            for estimator in ("group_norm", "reinforce_baseline")
+            for estimator in ("group_norm", "reinforce_baseline", "flash_reinforce")
+        ),
+        ("flash_reinforce", "--guide.model guide", "--algo.advantage.estimator flash_reinforce cannot compute advan"),
+        (
+            "flash_reinforce",
+            "--shaping.grop --rollout.n_samples_per_prompt 1",
+            "--rollout.n_samples_per_prompt is 1, but --shaping.grop compares the lengths of a group's responses",
         ),
         *(
             (estimator, f"--rollout.top_p 0.9 {CORRECTED}", "--rollout.top_p is 0.9 with --algo.advantage.is_correc")
