@@ -2,16 +2,16 @@
 # Runs each adapter with the library that it is for, in an environment of its own under runs/cache/adapters.
 #
 #   bash launch/adapters.sh                   # all of them
-#   bash launch/adapters.sh trl inspect       # some: trl, verl, verifiers, inspect
+#   bash launch/adapters.sh trl inspect       # some: trl, verl, molt, verifiers, inspect
 #
 # Needs Python 3.11 or 3.12 and a connection to a package index. Disk: trl 1.2 GB, verl 1.9 GB, inspect and verifiers
-# 0.3 GB each. No GPU, no model and no data set is downloaded: the model of TRL's run is made on the spot.
+# 0.3 GB each; molt goes beside launch/setup.sh's environment, which has its Ray and a vLLM for CPUs. No GPU, no model and no data set is downloaded: the model of TRL's run is made on the spot.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source launch/uv_as_pip.sh
 
 torch=2.13.0
-declare -A library=([trl]=trl==1.16.0 [verl]=verl==0.9.1 [verifiers]=verifiers==0.4.0 [inspect]=inspect_ai==0.3.285)
+declare -A library=([trl]=trl==1.16.0 [verl]=verl==0.9.1 [molt]=molt-rl==0.1.6 [verifiers]=verifiers==0.4.0 [inspect]=inspect_ai==0.3.285)
 
 folder=runs/cache/adapters
 mkdir -p "$folder"
@@ -39,6 +39,14 @@ uv_as_pip "$python"
 
 install() { # install NAME: the library, what the service needs, and pytest
     local environment=$folder/$1 packages=("${library[$1]}" pytest -r reward_server/pyproject.toml --extra server --extra client)
+    if [ "$1" = molt ]; then # alone, since it asks for packages that need a GPU; the others are launch/setup.sh's
+        [ -x .venv/bin/python ] || fail "molt needs what launch/setup.sh installs: run that first."
+        "$uv" venv --quiet --allow-existing --python .venv/bin/python "$environment"
+        .venv/bin/python -c 'import site; print(*site.getsitepackages())' \
+            >"$(echo "$environment"/lib/python3.*/site-packages)/launch_setup.pth"
+        "$uv" pip install --quiet --no-deps --python "$environment/bin/python" "${library[$1]}"
+        return
+    fi
     [ -x "$environment/bin/python" ] || "$uv" venv --quiet --python "$python" "$environment"
     case $1 in
         trl | verl) # the CPU build of torch, as launch/setup.sh installs it
@@ -52,9 +60,9 @@ install() { # install NAME: the library, what the service needs, and pytest
     "$uv" pip install --quiet --python "$environment/bin/python" "${packages[@]}"
 }
 
-[ $# -gt 0 ] || set -- trl verl verifiers inspect
+[ $# -gt 0 ] || set -- trl verl molt verifiers inspect
 for name in "$@"; do
-    [ -n "${library[$name]:-}" ] || fail "there is no adapter '$name': name some of trl, verl, verifiers, inspect."
+    [ -n "${library[$name]:-}" ] || fail "there is no adapter '$name': name some of trl, verl, molt, verifiers, inspect."
 done
 failed=()
 for name in "$@"; do
