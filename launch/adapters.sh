@@ -11,7 +11,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source launch/uv_as_pip.sh
 
 torch=2.13.0
-declare -A library=([trl]=trl==1.16.0 [verl]=verl==0.9.1 [molt]=molt-rl==0.1.6 [verifiers]=verifiers==0.4.0 [inspect]=inspect_ai==0.3.285)
+declare -A library=([trl]=trl==1.16.0 [verl]="verl[verl-core]==0.9.1" [molt]=molt-rl==0.1.6
+    [verifiers]=verifiers==0.4.0 [inspect]=inspect_ai==0.3.285)
 
 folder=runs/cache/adapters
 mkdir -p "$folder"

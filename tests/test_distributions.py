@@ -97,7 +97,7 @@ def test_the_extra_of_a_trainer_has_the_version_that_its_adapter_is_run_with_and
     assert set(asked) == {trainer, "math-reward"}
     assert asked["math-reward"].extras == {"adapters"}
     script = (ROOT / "launch" / "adapters.sh").read_text(encoding="utf-8")
-    (run,) = re.findall(rf"\[{trainer}\]={trainer}==([\d.]+)", script)
+    (run,) = re.findall(rf"\[{trainer}\]=\"?{trainer}(?:\[[\w-]+\])?==([\d.]+)", script)
     assert asked[trainer].specifier.contains(run)
     assert not asked[trainer].specifier.contains("2"), "an adapter uses what may change"
 
