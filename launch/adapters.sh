@@ -3,9 +3,11 @@
 #
 #   bash launch/adapters.sh                   # all of them
 #   bash launch/adapters.sh trl inspect       # some: trl, verl, molt, verifiers, inspect
+#   bash launch/adapters.sh trl_vllm          # TRL over launch/setup.sh's .venv, which has vLLM
 #
 # Needs Python 3.11 or 3.12 and a connection to a package index. Disk: trl 1.2 GB, verl 1.9 GB, inspect and verifiers
-# 0.3 GB each; molt goes beside launch/setup.sh's environment, which has its Ray and a vLLM for CPUs. No GPU, no model and no data set is downloaded: the model of TRL's run is made on the spot.
+# 0.3 GB each; molt goes beside launch/setup.sh's .venv too. No GPU, no model and no data set is downloaded: the model of
+# TRL's run is made on the spot.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source launch/uv_as_pip.sh
@@ -13,6 +15,7 @@ source launch/uv_as_pip.sh
 torch=2.13.0
 declare -A library=([trl]=trl==1.16.0 [verl]="verl[verl-core]==0.9.1" [molt]=molt-rl==0.1.6
     [verifiers]=verifiers==0.4.0 [inspect]=inspect_ai==0.3.285)
+library[trl_vllm]=${library[trl]}
 
 folder=runs/cache/adapters
 mkdir -p "$folder"
@@ -40,11 +43,11 @@ uv_as_pip "$python"
 
 install() { # install NAME: the library, what the service needs, and pytest
     local environment=$folder/$1 packages=("${library[$1]}" pytest -r reward_server/pyproject.toml --extra server --extra client)
-    if [ "$1" = molt ]; then # alone, since it asks for packages that need a GPU; the others are launch/setup.sh's
-        [ -x .venv/bin/python ] || fail "molt needs what launch/setup.sh installs: run that first."
+    if [ "$1" = molt ] || [ "$1" = trl_vllm ]; then # beside launch/setup.sh's packages, which have all that these need
+        [ -x .venv/bin/vllm ] || fail "$1 needs the packages of .venv: run \`bash launch/setup.sh\` first."
         "$uv" venv --quiet --allow-existing --python .venv/bin/python "$environment"
         .venv/bin/python -c 'import site; print(*site.getsitepackages())' \
-            >"$(echo "$environment"/lib/python3.*/site-packages)/launch_setup.pth"
+            >"$(echo "$environment"/lib/python3.*/site-packages)/beside.pth"
         "$uv" pip install --quiet --no-deps --python "$environment/bin/python" "${library[$1]}"
         return
     fi
@@ -58,6 +61,7 @@ install() { # install NAME: the library, what the service needs, and pytest
             fi
             ;;
     esac
+    [ "$1" != trl ] || packages+=(peft) # GTPOTrainer is checked with LoRA too
     "$uv" pip install --quiet --python "$environment/bin/python" "${packages[@]}"
 }
 
