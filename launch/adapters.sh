@@ -74,7 +74,7 @@ for name in "$@"; do
     echo "== $name: ${library[$name]}"
     install "$name" || fail "the packages of $name cannot be installed."
     # Without this project's own pytest settings and the other tests' conftest.py, which need its environment.
-    PYTHONPATH=plugin:reward_server CUDA_VISIBLE_DEVICES='' "$folder/$name/bin/python" -m pytest -c /dev/null \
+    PYTHONPATH=$PWD/plugin:$PWD/reward_server CUDA_VISIBLE_DEVICES='' "$folder/$name/bin/python" -m pytest -c /dev/null \
         --rootdir . --confcutdir tests/adapters -p no:cacheprovider -v -rP tests/adapters/check_"$name"*.py ||
         failed+=("$name")
 done

@@ -447,11 +447,12 @@ def test_a_sampler_without_the_hook_is_refused_with_a_sentence(pairs: Any) -> No
         trl_checks.taken_apart(pairs)
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/adapters.md"])
 def test_the_lines_of_the_documentation_train_with_the_graders_verdicts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str
 ) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text()
-    (lines,) = re.findall(r"```python\n(from openrlhf_gtpo\.trainers\.trl .*?)```", page, re.S)
+    text = (Path(__file__).parents[2] / page).read_text()
+    (lines,) = re.findall(r"```python\n(from openrlhf_gtpo\.trainers\.trl .*?)```", text, re.S)
     policy, tokenizer = tiny_policy()
     for one in (policy, tokenizer):
         one.save_pretrained(tmp_path / "policy")
