@@ -447,23 +447,36 @@ def test_a_sampler_without_the_hook_is_refused_with_a_sentence(pairs: Any) -> No
         trl_checks.taken_apart(pairs)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/adapters.md"])
+ROOT = Path(__file__).parents[2]
+BLOCKS = [
+    pytest.param(block, id=f"{page}-{number}")
+    for page in ("README.md", "docs/adapters.md")
+    for number, block in enumerate(
+        re.findall(r"```python\n(from openrlhf_gtpo\..*?)```", (ROOT / page).read_text(), re.S)
+    )
+]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
 def test_the_lines_of_the_documentation_train_with_the_graders_verdicts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, page: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: str
 ) -> None:
-    text = (Path(__file__).parents[2] / page).read_text()
-    (lines,) = re.findall(r"```python\n(from openrlhf_gtpo\.trainers\.trl .*?)```", text, re.S)
     policy, tokenizer = tiny_policy()
     for one in (policy, tokenizer):
         one.save_pretrained(tmp_path / "policy")
-    small = "GRPOConfig(max_steps=1, max_completion_length=3, num_generations=4, per_device_train_batch_size=4"
-    small += ", use_cpu=True, bf16=False, save_strategy='no', report_to='none')"
-    lines = lines.replace('"Qwen/Qwen2.5-0.5B-Instruct", MathReward()', f'"policy", MathReward(), {small}')
     monkeypatch.chdir(tmp_path)
+    small = {"max_steps": 1, "max_completion_length": 3, "num_generations": 4, "per_device_train_batch_size": 4}
+    settings = partial(GRPOConfig, **small, use_cpu=True, bf16=False, save_strategy="no", report_to="none")
+    if "args=" not in block:
+        block = block.replace("MathReward(), ", "MathReward(), args=GRPOConfig(), ")
     rows = Dataset.from_dict({"prompt": QUESTIONS, "answer": ["7", "8"]})
-    names: dict[str, Any] = {"rows": rows, "MathReward": MathReward, "GRPOConfig": GRPOConfig}
-    exec(lines, names)
-    assert small in lines
+    names: dict[str, Any] = {
+        "rows": rows,
+        "MathReward": MathReward,
+        "GRPOConfig": settings,
+        "GTPOTrainer": GTPOTrainer,
+    }
+    exec(block.replace("Qwen/Qwen2.5-0.5B-Instruct", "policy"), names)
     assert names["trainer"].state.global_step == 1
 
 

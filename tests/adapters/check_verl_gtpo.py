@@ -99,7 +99,9 @@ def test_the_queues_rollouts_get_the_same_advantages_as_in_every_trainer(queue: 
     trainer = get_trainer_cls("gtpo")(configured(*SETTINGS[estimator]))
     assert isinstance(trainer, PPOTrainerSync)
     assert type(trainer.replay_buffer).__name__ == "ReplayBuffer", "the synchronous one"
-    trainer._compute_advantage(batch, {})
+    metrics: dict[str, float] = {}
+    trainer._compute_advantage(batch, metrics)
+    assert metrics["groups/uninformative_share"] == pytest.approx(2 / 5)  # one group all correct, one all wrong
     found = tq.kv_batch_get(keys=KEYS, partition_id="train", select_fields=["advantages"]).to_padded_tensor()
     expected = torch.tensor(same_rollouts.expected(estimator))
     print(f"{estimator}: largest difference {(found['advantages'] - expected).abs().max():.1e}")
