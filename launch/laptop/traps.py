@@ -22,21 +22,27 @@ algorithm that compares the tokens of a column, as GTPO does, needs to tell them
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 
-from gates import LETTERS, Gates, Row, operation
+from gates import FACTORS, LETTERS, Gates, Row
 from task import boxed
 
 GATE_COUNT = 4
 EXCEPTIONS = "hij"
 SYNONYMS = ("=", ":", " is ", " to ", " gives ", " makes ", " leaves ", " yields ")
 AGAIN = "again "
+ADDENDS = (1, 3, 5, 7, 9)  # odd, as the factors: so the two operations never have the same result
 CHECKED = 0.25  # probability that a demonstration's step is checked
 
 
 def multiplies(letter: str, digit: int) -> bool:
-    """Whether a gate multiplies this digit: the odd ones, and at an exception the even ones."""
-    return (digit % 2 == 1) != (letter in EXCEPTIONS)
+    """Whether a gate multiplies this digit: those below 5, and an exception those from 5 on."""
+    return (digit < 5) != (letter in EXCEPTIONS)
+
+
+def operation(letter: str, multiply: bool) -> tuple[str, int]:
+    """The sign and the constant of one of a gate's two operations."""
+    place = LETTERS.index(letter)
+    return ("*", FACTORS[place % 3]) if multiply else ("+", ADDENDS[place % 5])
 
 
 class Traps(Gates):
@@ -55,10 +61,27 @@ class Traps(Gates):
         return f"Traps {expression}?"
 
     def answer(self, expression: Row) -> str:
-        return self._way(expression, {}, random.Random(0))[1]
+        way = [expression.digit]
+        for letter in expression.letters:
+            way.append(_result(way[-1], *operation(letter, multiplies(letter, way[-1]))))
+        return self.box(way)
+
+    def box(self, results: list[int]) -> str:
+        return "".join(map(str, results))
 
     def _lines(self, expression: Row, slips: dict[str, float], rng: random.Random) -> str:
-        return self._way(expression, slips, rng)[0]
+        way, lines = [expression.digit], []
+        for letter in expression.letters:
+            digit, wrong = way[-1], rng.random() < slips[letter]
+            sign, constant = operation(letter, multiplies(letter, digit) != wrong)
+            way.append(_result(digit, sign, constant))
+            for before in ("", AGAIN) if rng.random() < CHECKED else ("",):
+                lines.append(f"{before}{letter}{digit}{sign}{constant}{rng.choice(SYNONYMS)}{way[-1]}\n")
+        return "".join(lines) + boxed(self.box(way))
+
+
+def _result(digit: int, sign: str, constant: int) -> int:
+    return (digit * constant if sign == "*" else digit + constant) % 10
 
 
 TASK = Traps()
