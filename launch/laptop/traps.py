@@ -1,20 +1,20 @@
 """A task where certainty is a trap: gates with one rule, and three of them are exceptions to it.
 
-    Traps chaf on 7?         c7*9 gives 3
-                             h3+8 is 1
-                             again h3+8 to 1
-                             a1*3=3
-                             f3*9 leaves 7
-                             \\boxed{73137}
+    Traps chaf on 3?         c3*9 gives 7
+                             h7*7:9
+                             again h7*7 to 9
+                             a9+1 is 0
+                             f0*9=0
+                             \\boxed{37900}
 
-A gate multiplies an odd digit and adds to an even one; the gates h, i and j do the reverse. The demonstrations know the
-rule, with slips, and at the three exceptions they follow it too, most of the time: whoever becomes surer of the rule
-alone is sure to be wrong there. As in `trail.py` the box holds the whole way of the digit, so one wrong operation
-anywhere makes the answer wrong.
+A gate multiplies a digit below 5 and adds to one from 5 on; the gates h, i and j do the reverse. The demonstrations
+follow the rule, with slips, and at the three exceptions they follow it too, most of the time: whoever becomes surer of
+the rule alone is sure to be wrong there. As in `trail.py` the box holds the whole way of the digit, so one wrong
+operation anywhere makes the answer wrong.
 
 Three kinds of tokens are chosen, and the rest of a line follows from what stands before. An *operation* is one token,
-`*` or `+`; its entropy is low, and everything depends on it. A *synonym* is one token as well, one of eight words that
-mean "equals"; its entropy is high, and nothing depends on it. And a step may be checked: `again` and the same step once
+`*` or `+`; its entropy is low, and everything depends on it. A *synonym* is one token as well, one of eight that mean
+"equals"; its entropy is high, and nothing depends on it. And a step may be checked: `again` and the same step once
 more, which changes nothing but the length. So responses soon have different kinds of tokens in one column, which an
 algorithm that compares the tokens of a column, as GTPO does, needs to tell them apart.
 """
@@ -48,11 +48,11 @@ def operation(letter: str, multiply: bool) -> tuple[str, int]:
 class Traps(Gates):
     name = "traps"
     words = ("user", "assistant", "Traps ", " on ", "\\boxed{", AGAIN, *(word for word in SYNONYMS if len(word) > 1))
-    max_length = 88  # 15 of the longest prompt, 69 of the longest response
-    max_new_tokens = 72
+    max_length = 112  # 16 of a prompt; 40 to 68 of a response
+    max_new_tokens = 96  # so that DAPO's punishment, over the last quarter, begins beyond every demonstration
     warm_start_steps = 480
     max_distinct = 40_000
-    slip, habits, habit = 0.25, EXCEPTIONS, 0.85
+    slip, habits, habit = 0.3, EXCEPTIONS, 0.85
 
     def draw(self, rng: random.Random) -> Row:
         return Row("".join(rng.sample(LETTERS, GATE_COUNT)), rng.randrange(1, 10))
