@@ -44,7 +44,7 @@ DESIGN = Design(
         Arm("grpo", "GRPO", ("--preset", "grpo", *FLAT)),
     ),
     batch_size=128,
-    prompts_for_filtering=6,
+    prompts_for_filtering=10,
     evaluations=2,
     evaluation_prompts=64,
     evaluation_samples=32,

@@ -1,16 +1,16 @@
-"""A task where certainty is a trap: gates with one rule, and three of them are exceptions to it.
+"""A task where certainty is a trap: gates with one rule, and three in ten are exceptions to it.
 
-    Traps chaf on 3?         c3*9 gives 7
-                             h7*7:9
-                             again h7*7 to 9
-                             a9+1 is 0
-                             f0*9=0
-                             \\boxed{37900}
+    Traps crat on 3?         c3*9 gives 7
+                             r7*9:3
+                             again r7*9 to 3
+                             a3*3=9
+                             t9*7 is 3
+                             \\boxed{37393}
 
-A gate multiplies a digit below 5 and adds to one from 5 on; the gates h, i and j do the reverse. The demonstrations
-follow the rule, with slips, and at the three exceptions they follow it too, most of the time: whoever becomes surer of
-the rule alone is sure to be wrong there. As in `trail.py` the box holds the whole way of the digit, so one wrong
-operation anywhere makes the answer wrong.
+A gate multiplies a digit below 5 and adds to one from 5 on; the gates o to t do the reverse. The demonstrations follow
+the rule, with slips, and at the exceptions they follow it too, most of the time: whoever becomes surer of the rule
+alone is sure to be wrong there. As in `trail.py` the box holds the whole way of the digit, so one wrong operation
+anywhere makes the answer wrong. With twenty gates a gate is seen too seldom to be learned before the rule.
 
 Three kinds of tokens are chosen, and the rest of a line follows from what stands before. An *operation* is one token,
 `*` or `+`; its entropy is low, and everything depends on it. A *synonym* is one token as well, one of eight that mean
@@ -22,15 +22,20 @@ algorithm that compares the tokens of a column, as GTPO does, needs to tell them
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
-from gates import FACTORS, LETTERS, Gates, Row
-from task import boxed
+from gates import FACTORS, Row
+from task import Task, boxed
 
 GATE_COUNT = 4
-EXCEPTIONS = "hij"
+LETTERS = "abcdefghijklmnopqrst"
+EXCEPTIONS = "opqrst"
+ADDENDS = (1, 3, 5, 7, 9)  # odd, as the factors: so the two operations never have the same result
 SYNONYMS = ("=", ":", " is ", " to ", " gives ", " makes ", " leaves ", " yields ")
 AGAIN = "again "
-ADDENDS = (1, 3, 5, 7, 9)  # odd, as the factors: so the two operations never have the same result
+
+SLIP = 0.3  # probability that a line of a demonstration breaks the rule where the rule is right
+HABIT = 0.85  # probability that it follows the rule at an exception
 CHECKED = 0.25  # probability that a demonstration's step is checked
 
 
@@ -45,14 +50,14 @@ def operation(letter: str, multiply: bool) -> tuple[str, int]:
     return ("*", FACTORS[place % 3]) if multiply else ("+", ADDENDS[place % 5])
 
 
-class Traps(Gates):
+class Traps(Task):
     name = "traps"
     words = ("user", "assistant", "Traps ", " on ", "\\boxed{", AGAIN, *(word for word in SYNONYMS if len(word) > 1))
-    max_length = 112  # 16 of a prompt; 40 to 68 of a response
+    layers = 2
+    max_length = 112  # 16 of a prompt; 36 to 68 of a response
     max_new_tokens = 96  # so that DAPO's punishment, over the last quarter, begins beyond every demonstration
-    warm_start_steps = 480
-    max_distinct = 40_000
-    slip, habits, habit = 0.3, EXCEPTIONS, 0.85
+    warm_start_steps = 600
+    max_distinct = 120_000
 
     def draw(self, rng: random.Random) -> Row:
         return Row("".join(rng.sample(LETTERS, GATE_COUNT)), rng.randrange(1, 10))
@@ -64,12 +69,15 @@ class Traps(Gates):
         way = [expression.digit]
         for letter in expression.letters:
             way.append(_result(way[-1], *operation(letter, multiplies(letter, way[-1]))))
-        return self.box(way)
+        return _box(way)
 
-    def box(self, results: list[int]) -> str:
-        return "".join(map(str, results))
+    def worked(self, expression: Row, slip: float = 0.0, rng: random.Random | None = None) -> str:
+        return self._lines(expression, dict.fromkeys(LETTERS, slip), rng or random.Random(0))
 
-    def _lines(self, expression: Row, slips: dict[str, float], rng: random.Random) -> str:
+    def demonstration(self, expression: Row, rng: random.Random) -> str:
+        return self._lines(expression, {letter: HABIT if letter in EXCEPTIONS else SLIP for letter in LETTERS}, rng)
+
+    def _lines(self, expression: Row, slips: Mapping[str, float], rng: random.Random) -> str:
         way, lines = [expression.digit], []
         for letter in expression.letters:
             digit, wrong = way[-1], rng.random() < slips[letter]
@@ -77,11 +85,15 @@ class Traps(Gates):
             way.append(_result(digit, sign, constant))
             for before in ("", AGAIN) if rng.random() < CHECKED else ("",):
                 lines.append(f"{before}{letter}{digit}{sign}{constant}{rng.choice(SYNONYMS)}{way[-1]}\n")
-        return "".join(lines) + boxed(self.box(way))
+        return "".join(lines) + boxed(_box(way))
 
 
 def _result(digit: int, sign: str, constant: int) -> int:
     return (digit * constant if sign == "*" else digit + constant) % 10
+
+
+def _box(way: list[int]) -> str:
+    return "".join(map(str, way))
 
 
 TASK = Traps()

@@ -234,29 +234,29 @@ def test_a_trail_is_right_for_the_grader_only_where_every_line_is():
     assert 3 <= right <= 40 < last_digit_right, "what one digit would have let pass"
 
 
-def test_a_traps_rule_is_below_5_and_h_i_and_j_turn_it_round():
-    # c multiplies 3 by 9, h is an exception and multiplies 7 by 7, a adds 1 to 9, f multiplies 0 by 9.
-    row = Row("chaf", 3)
-    lines = [f"{one}[^0-9]+{result}" for one, result in (("c3\\*9", 7), ("h7\\*7", 9), ("a9\\+1", 0), ("f0\\*9", 0))]
-    wanted = re.compile("".join(f"{line}\n(again {line}\n)?" for line in lines) + re.escape("\\boxed{37900}"))
+def test_a_traps_rule_is_below_5_and_six_gates_turn_it_round():
+    # c multiplies 3 by 9; r and t are exceptions and multiply 7 by 9 and 9 by 7; a multiplies 3 by 3.
+    row = Row("crat", 3)
+    lines = [f"{one}[^0-9]+{result}" for one, result in (("c3\\*9", 7), ("r7\\*9", 3), ("a3\\*3", 9), ("t9\\*7", 3))]
+    wanted = re.compile("".join(f"{line}\n(again {line}\n)?" for line in lines) + re.escape("\\boxed{37393}"))
     for seed in range(50):
         assert wanted.fullmatch(traps.TASK.worked(row, rng=random.Random(seed)))
-    assert traps.TASK.answer(row) == "37900"
-    assert traps.TASK.question(row) == "Traps chaf on 3?"
-    # h adds 5 to 2, i multiplies 7 by 9, j adds 9 to 3; b, which is no exception, multiplies 2 by 7.
-    assert traps.TASK.answer(Row("hijb", 2)) == "27324"
+    assert traps.TASK.answer(row) == "37393"
+    assert traps.TASK.question(row) == "Traps crat on 3?"
+    # o adds 9 to 2, p adds 1 to 1, t adds 9 to 2; b, which is no exception, multiplies 1 by 7.
+    assert traps.TASK.answer(Row("optb", 2)) == "21217"
 
 
 def test_the_two_operations_of_a_trap_never_have_one_result():
-    for letter in gates.LETTERS:
+    for letter in traps.LETTERS:
         (_, factor), (_, addend) = traps.operation(letter, True), traps.operation(letter, False)
         assert all(digit * factor % 10 != (digit + addend) % 10 for digit in range(10))
 
 
 def test_traps_leave_the_words_and_the_checks_to_choice_and_the_answer_is_the_same():
-    rng, row = random.Random(0), Row("chaf", 3)
+    rng, row = random.Random(0), Row("crat", 3)
     responses = [traps.TASK.worked(row, rng=rng) for _ in range(400)]
-    assert all(grade(text, "37900").verdict is Verdict.CORRECT for text in responses[:50])
+    assert all(grade(text, "37393").verdict is Verdict.CORRECT for text in responses[:50])
     assert len(set(responses)) > 390
     words, checks = Counter(), Counter(text.count("again ") for text in responses)
     for text in responses:
@@ -270,7 +270,7 @@ def test_traps_leave_the_words_and_the_checks_to_choice_and_the_answer_is_the_sa
 def test_operations_and_synonyms_of_traps_are_one_token_each_and_the_longest_response_escapes_dapos_punishment():
     tokenizer = policy.build_tokenizer(traps.TASK)
     assert {len(tokenizer(word).input_ids) for word in (*traps.SYNONYMS, "*", "+", traps.AGAIN)} == {1}
-    rng, row = random.Random(0), Row("chaf", 3)
+    rng, row = random.Random(0), Row("crat", 3)
     lengths = {len(tokenizer(traps.TASK.worked(row, rng=rng) + policy.END).input_ids) for _ in range(500)}
     assert lengths == {36, 44, 52, 60, 68}  # 7 a line, 8 a check, 8 of the box and the end
     limit = traps.TASK.max_new_tokens
@@ -279,13 +279,13 @@ def test_operations_and_synonyms_of_traps_are_one_token_each_and_the_longest_res
 
 
 def test_traps_begin_sparse_as_reckoned_from_the_slips_alone():
-    # Four of ten letters, x of them exceptions: a response is right with probability 0.7 ** (4 - x) * 0.15 ** x.
+    # Four of twenty letters, x of them exceptions: a response is right with probability 0.7 ** (4 - x) * 0.15 ** x.
     pass1 = pass32 = 0.0
-    for x in range(4):
-        share = math.comb(3, x) * math.comb(7, 4 - x) / math.comb(10, 4)
+    for x in range(5):
+        share = math.comb(6, x) * math.comb(14, 4 - x) / math.comb(20, 4)
         right = 0.7 ** (4 - x) * 0.15**x
         pass1, pass32 = pass1 + share * right, pass32 + share * (1 - (1 - right) ** 32)
-    assert (round(pass1, 3), round(pass32, 3)) == (0.069, 0.666)
+    assert (round(pass1, 3), round(pass32, 3)) == (0.076, 0.646)
     rng, found = random.Random(0), []
     for row in traps.TASK.expressions(400, seed=6, held_out=True):
         box = boxed(traps.TASK.answer(row))
