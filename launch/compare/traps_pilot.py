@@ -21,15 +21,26 @@ OVERLONG = ("--reward.overlong_buffer_len", str(MAX_NEW_TOKENS // 4))
 FLAT = ("--actor.min_lr_ratio", "1.0")
 
 
+FIGURES = ("pass@1", "pass@32", "entropy")
+
+
 def analyse(records: Path, out: Path) -> str:
-    """Write table.md out of the records of a folder; returns the table."""
+    """Write table.md out of the records of a folder; returns the table.
+
+    Raises:
+        ValueError: the records cannot be compared.
+    """
+    runs = record.load(records)
+    record.check(runs)
+    steps = ", ".join(f"{row['step']:g}" for row in runs[0].evaluations)
     rows = []
-    for run in sorted(record.load(records), key=lambda run: (run.arm, run.seed)):
-        for row in run.evaluations:
-            figures = [f"{row[key]:.3f}" for key in ("pass@1", "pass@32", "entropy")]
-            length = run.training["length"][max(0, int(row["step"]) - 1)]
-            rows.append([run.arm, str(run.seed), f"{row['step']:g}", *figures, f"{length:.1f}", f"{run.seconds:.0f}"])
-    table = markdown(["arm", "seed", "step", "pass@1", "pass@32", "entropy", "length", "seconds"], rows)
+    for run in sorted(runs, key=lambda run: (run.arm, run.seed)):
+        figures = [", ".join(f"{row[key]:.3f}" for row in run.evaluations) for key in FIGURES]
+        length, prompts = run.series("length"), run.series("prompts")[-1]
+        spans = [f"{length[0]:.1f}, {length[-1]:.1f}", f"{prompts:g}", f"{run.seconds:.0f}"]
+        rows.append([run.arm, str(run.seed), *figures, *spans])
+    heads = [f"{FIGURES[0]} after {steps} steps", *FIGURES[1:], "length, first and last step", "prompts", "seconds"]
+    table = markdown(["arm", "seed", *heads], rows)
     (out / "table.md").write_text(f"{table}\n", encoding="utf-8")
     return table
 
