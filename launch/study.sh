@@ -9,19 +9,24 @@
 # STUDY=gpu: the same arms and seeds with Qwen2.5-1.5B-Instruct or 7B on GPUs; `STUDY=gpu bash launch/study.sh --help` lists
 # its variables, `--dry-run` checks every command and `--hours` tells what it costs (docs/studies/entropy_gpu.md).
 #
-# You can interrupt it and run it again, on another day too: finished runs are kept. `--help` lists the flags.
+# STUDY=noise: GRPO beside arms that are GRPO but for a trifle: what a paired difference without an effect is.
+#
+# You can interrupt it and run it again, on another day too, with the same commit: finished runs are kept. `--help` lists
+# the flags, such as `--policies 0,1,2` for several initial policies; `--times FOLDER` tells how long recorded runs took.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+study=entropy_study
 case ${STUDY:-cpu} in
     gpu)
         . launch/find_python.sh
         exec "$python" launch/compare/gpu_study.py "$@"
         ;;
     cpu) ;;
+    noise) study=noise ;;
     *)
-        echo "launch/study.sh: STUDY is $STUDY, but needs to be cpu or gpu." >&2
+        echo "launch/study.sh: STUDY is $STUDY, but needs to be cpu, gpu or noise." >&2
         exit 2
         ;;
 esac
 bash launch/setup.sh
-exec .venv/bin/python launch/compare/entropy_study.py "$@"
+exec .venv/bin/python "launch/compare/$study.py" "$@"

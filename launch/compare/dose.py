@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import record
-from inference import Paired, area, holm, mean_and_half, paired
+from inference import Paired, Replicate, area, holm, mean_and_half, paired, units
 from openrlhf_gtpo.tables import markdown
 from record import Record
+from results import over
 
 OUTCOMES = ("area under pass@1", "pass@16 at the end")
 """Named before the first run; of held-out prompts."""
@@ -61,22 +62,26 @@ def outcomes(run: Record) -> dict[str, float]:
     return dict(zip((*OUTCOMES, *SECONDARY), values, strict=True))
 
 
-def by_seed(records: Sequence[Record]) -> dict[str, dict[str, dict[int, float]]]:
-    """Arm -> outcome -> seed -> value."""
-    found: dict[str, dict[str, dict[int, float]]] = {}
+Values = Mapping[str, Mapping[str, Mapping[Replicate, float]]]
+"""Arm -> outcome -> replicate -> value."""
+
+
+def by_replicate(records: Sequence[Record]) -> Values:
+    found: dict[str, dict[str, dict[Replicate, float]]] = {}
     for run in records:
         for name, value in outcomes(run).items():
-            found.setdefault(run.arm, {}).setdefault(name, {})[run.seed] = value
+            found.setdefault(run.arm, {}).setdefault(name, {})[run.replicate] = value
     return found
 
 
-def compared(family: Family, values: Mapping[str, Mapping[str, Mapping[int, float]]], names: Mapping[str, str]) -> str:
-    """A family's table, corrected for its number of tests; empty where no pair has two seeds."""
+def compared(family: Family, values: Values, names: Mapping[str, str], by_policy: bool = False) -> str:
+    """A family's table, corrected for its number of tests; empty where no pair has two seeds or, with `by_policy`, two
+    policies."""
     found: list[tuple[str, str, Paired]] = []
     for one, other in family.pairs:
         for outcome in OUTCOMES:
             if one in values and other in values:
-                result = paired(values[one][outcome], values[other][outcome])
+                result = paired(values[one][outcome], values[other][outcome], by_policy)
                 if result is not None:
                     found.append((f"{names[one]} - {names[other]}", outcome, result))
     if not found:
@@ -90,8 +95,9 @@ def compared(family: Family, values: Mapping[str, Mapping[str, Mapping[int, floa
         if result.p is not None:
             seen = f"{result.visible(0.05 / len(found)):.4f}"
             tests = [small(result.p), small(p), small(result.flip), small(result.welch), seen]
-        rows.append([pair, outcome, result.seeds, f"**{gap}**" if p < 0.05 else gap, *tests])
-    head = ["", "outcome", "seeds", "difference", "p", f"p, Holm of {len(found)}", "p, sign flip", "p, Welch"]
+        rows.append([pair, outcome, result.number, f"**{gap}**" if p < 0.05 else gap, *tests])
+    number = "policies" if by_policy else "seeds"
+    head = ["", "outcome", number, "difference", "p", f"p, Holm of {len(found)}", "p, sign flip", "p, Welch"]
     return f"\n{family.title}. {BOLD}\n\n{markdown([*head, 'visible at 80 %'], rows)}\n"
 
 
@@ -134,30 +140,30 @@ def write(folder: Path, out: Path, names: Mapping[str, str]) -> str:
     """
     records = record.load(folder)
     record.check(records)
-    values = by_seed(records)
+    values, by_policy = by_replicate(records), len({run.policy for run in records}) > 1
     arms = [arm for arm in names if arm in values]
     rows = []
     for arm in arms:
         mine = [run for run in records if run.arm == arm]
         cells = []
         for outcome in (*OUTCOMES, *SECONDARY):
-            mean, half = mean_and_half(list(values[arm][outcome].values()))
+            mean, half = mean_and_half(list(units(values[arm][outcome], by_policy).values()))
             places = 1 if abs(mean) >= 10 else 4
             cells.append(f"{mean:.{places}f}" + ("" if half is None else f" ± {half:.{places}f}"))
         rows.append([names[arm], len(mine), *cells, f"{statistics.median(run.seconds for run in mine):.0f}"])
-    head = ["", "seeds", *OUTCOMES, *SECONDARY, "seconds a run"]
-    text = f"{markdown(head, rows)}\n\nMean over seeds ± half a 95 % interval (Student's t over seeds).\n"
-    tests = "".join(compared(family, values, names) for family in families(arms))
+    head = ["", "runs" if by_policy else "seeds", *OUTCOMES, *SECONDARY, "seconds a run"]
+    text = f"{markdown(head, rows)}\n\n{over(by_policy)}\n"
+    tests = "".join(compared(family, values, names, by_policy) for family in families(arms))
     text += f"\n{READ}\n{tests}" if tests else ""
     commits = ", ".join(sorted({run.commit for run in records}))
     text += f"\n{len(records)} runs of {records[0].steps} steps; commits: {commits}.\n"
     (out / "table.md").write_text(text, encoding="utf-8")
-    (out / "dose.png").write_bytes(picture(values))
+    (out / "dose.png").write_bytes(picture(values, by_policy))
     return text
 
 
-def picture(values: Mapping[str, Mapping[str, Mapping[int, float]]]) -> bytes:
-    """Dose-response: the first outcome over alpha2, real beside shuffled, with 95 % intervals over seeds.
+def picture(values: Values, by_policy: bool) -> bytes:
+    """Dose-response: the first outcome over alpha2, real beside shuffled, with 95 % intervals over seeds or policies.
 
     The second, pass@16, is at its ceiling in nearly every run: the tables say so.
     """
@@ -172,7 +178,8 @@ def picture(values: Mapping[str, Mapping[str, Mapping[int, float]]]) -> bytes:
         ((REAL, "real entropies", "#0072B2"), (SHUFFLED, "shuffled entropies", "#D55E00"))
     ):
         places = [n for n, dose in enumerate(doses) if f"{prefix}_{dose}" in values]
-        points = [mean_and_half(list(values[f"{prefix}_{doses[n]}"][OUTCOMES[0]].values())) for n in places]
+        found = [units(values[f"{prefix}_{doses[n]}"][OUTCOMES[0]], by_policy) for n in places]
+        points = [mean_and_half(list(mine.values())) for mine in found]
         axes.errorbar(
             [n + 0.12 * shift for n in places],
             [mean for mean, _ in points],

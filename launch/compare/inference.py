@@ -1,15 +1,22 @@
-"""Comparisons over seeds: Student's paired t, the exact sign-flip test and Welch's t beside it, Holm's correction, and
-the smallest difference that some seeds can see. Pure functions of numbers."""
+"""Comparisons over seeds, or over initial policies with some seeds each: Student's paired t, the exact sign-flip test
+and Welch's t beside it, Holm's correction, and the smallest difference that some seeds can see. Pure functions of
+numbers."""
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import mpmath
+
+Replicate = tuple[int, int]
+"""An initial policy and a seed: what runs of different arms share."""
 
 
 def tail(t: float, degrees: float) -> float:
@@ -18,6 +25,7 @@ def tail(t: float, degrees: float) -> float:
     return float(mpmath.betainc(degrees / 2, 0.5, 0, x, regularized=True))
 
 
+@functools.cache
 def quantile(probability: float, degrees: int) -> float:
     """Student's t below which this share of the distribution lies, for a probability of at least a half."""
     if not 0.5 <= probability < 1:
@@ -32,21 +40,75 @@ def quantile(probability: float, degrees: int) -> float:
 
 
 def mean_and_half(values: Sequence[float]) -> tuple[float, float | None]:
-    """The mean and half the width of its 95 % interval over seeds; None for one seed."""
+    """The mean and half the width of its 95 % interval over the values; None for one of them."""
     if len(values) < 2:
         return values[0], None
     half = quantile(0.975, len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))
     return statistics.fmean(values), half
 
 
+def units(values: Mapping[Replicate, float], by_policy: bool) -> dict[Any, float]:
+    """What intervals and tests are over: each policy's mean over its seeds, or every replicate by itself.
+
+    Runs that begin with one policy are alike in what that policy is, so their number says nothing of other policies.
+    In the one-way random-effects model, difference = effect + policy's own + seed's own, with as many seeds for every
+    policy, mean ± t(0.975, policies - 1) * sqrt(MS between policies / runs) is an exact interval for the effect
+    (Scheffé 1959, The Analysis of Variance, chapter 7), and it is Student's interval over the policies' means. With
+    unequal numbers of seeds the means differ in their variance, and it is an approximation.
+    """
+    if not by_policy:
+        return dict(values)
+    policies: dict[int, list[float]] = {}
+    for (policy, _), value in values.items():
+        policies.setdefault(policy, []).append(value)
+    return {policy: statistics.fmean(mine) for policy, mine in policies.items()}
+
+
+@dataclass(frozen=True)
+class Components:
+    """Standard deviations of what a value is made of; None where the values do not tell."""
+
+    within: float | None
+    """Of seeds with one policy: told where a policy has two seeds."""
+    between: float | None
+    """Of policies, without what their seeds add: told where there are two policies, too. 0 where seeds explain all."""
+
+    def visible(self, policies: int, seeds: int, power: float = 0.8) -> float | None:
+        """The smallest mean that a test at 0.05 finds with this power, over so many policies with so many seeds."""
+        if self.within is None or self.between is None:
+            return None
+        deviation = math.sqrt(self.between**2 + self.within**2 / seeds)
+        return Paired(0.0, deviation, policies, None, None, None).visible(power=power)
+
+
+def components(values: Mapping[Replicate, float]) -> Components:
+    """The components of variance by the analysis of variance: the mean square within policies is within^2, and that
+    between policies within^2 + n0 * between^2, where n0 is the number of seeds or, where policies differ in it,
+    (N - sum of n^2 / N) / (policies - 1) for N values (Searle, Casella and McCulloch 1992, Variance Components,
+    chapter 3)."""
+    means = units(values, by_policy=True)
+    sizes = Counter(policy for policy, _ in values)
+    freedom = len(values) - len(means)
+    if not freedom:
+        return Components(None, None)
+    within = sum((value - means[policy]) ** 2 for (policy, _), value in values.items()) / freedom
+    if len(means) < 2:
+        return Components(math.sqrt(within), None)
+    overall = statistics.fmean(values.values())
+    between = sum(sizes[policy] * (mean - overall) ** 2 for policy, mean in means.items()) / (len(means) - 1)
+    n0 = (len(values) - sum(size**2 for size in sizes.values()) / len(values)) / (len(means) - 1)
+    return Components(math.sqrt(within), math.sqrt(max(0.0, (between - within) / n0)))
+
+
 @dataclass(frozen=True)
 class Paired:
-    """The mean of differences between runs of the same seed."""
+    """The mean of differences between runs of the same seed or, over policies, of their means."""
 
     mean: float
     deviation: float
     """Standard deviation of one difference."""
-    seeds: int
+    number: int
+    """Of differences: of seeds, or of policies."""
     p: float | None
     """Of Student's paired t test, two-sided, which takes the differences as normal; None where they do not vary: then
     there is nothing to test."""
@@ -58,30 +120,32 @@ class Paired:
     @property
     def half(self) -> float:
         """Half the width of the 95 % interval."""
-        return quantile(0.975, self.seeds - 1) * self.deviation / math.sqrt(self.seeds)
+        return quantile(0.975, self.number - 1) * self.deviation / math.sqrt(self.number)
 
     def visible(self, level: float = 0.05, power: float = 0.8) -> float:
         """The smallest difference that a test at this level finds with this power, at this deviation."""
-        quantiles = quantile(1 - level / 2, self.seeds - 1) + quantile(power, self.seeds - 1)
-        return quantiles * self.deviation / math.sqrt(self.seeds)
+        quantiles = quantile(1 - level / 2, self.number - 1) + quantile(power, self.number - 1)
+        return quantiles * self.deviation / math.sqrt(self.number)
 
 
-def paired(one: Mapping[int, float], other: Mapping[int, float]) -> Paired | None:
-    """The comparison of two arms by the seeds that both have; None for less than two.
+def paired(one: Mapping[Replicate, float], other: Mapping[Replicate, float], by_policy: bool = False) -> Paired | None:
+    """The comparison of two arms by the replicates that both have; None for less than two differences.
 
     Args:
-        one: seed -> outcome.
+        one: replicate -> outcome.
         other: of the arm that is subtracted.
+        by_policy: whether the differences are first averaged for each policy; see `units`.
     """
-    seeds = sorted(one.keys() & other.keys())
-    gaps = [one[seed] - other[seed] for seed in seeds]
+    shared = sorted(one.keys() & other.keys())
+    mine, theirs = (units({key: arm[key] for key in shared}, by_policy) for arm in (one, other))
+    gaps = [mine[key] - theirs[key] for key in mine]
     if len(gaps) < 2:
         return None
     mean, deviation = statistics.fmean(gaps), statistics.stdev(gaps)
     if deviation == 0:
         return Paired(mean, 0.0, len(gaps), None, None, None)
     t = mean / deviation * math.sqrt(len(gaps))
-    apart = welch([one[seed] for seed in seeds], [other[seed] for seed in seeds])
+    apart = welch(list(mine.values()), list(theirs.values()))
     return Paired(mean, deviation, len(gaps), tail(t, len(gaps) - 1), sign_flip(gaps), apart)
 
 

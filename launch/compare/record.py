@@ -6,11 +6,14 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+from inference import Replicate
+from openrlhf_gtpo.controller.run_record import ORDER, PACKAGES
 from openrlhf_gtpo.report.run import Run, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,8 +29,26 @@ SERIES = {
     "unsolved": "guide/zero_reward_groups",
     "guide_right": "guide/pass_rate",
     "guide_responses": "guide/responses",
+    "gradient_norm": "actor_grad_norm",
+    "weight_entropy_correlation": "shaping/weight_entropy_correlation",
 }
 """Of a record's training -> the metric, which the glossary describes."""
+
+SETTINGS = (
+    "actor.adam.lr",
+    "train.batch_size",
+    "train.micro_batch_size",
+    "rollout.batch_size",
+    "rollout.n_samples_per_prompt",
+)
+"""Flags whose values a record has, whether its arm or the study set them."""
+
+CONTENTS = {
+    "data.prompt_dataset": "files of training prompts",
+    "eval.dataset": "files of held-out prompts",
+    "guide.model": "guides",
+}
+"""What is the same for all runs of a study, by its name in run.json's `sha256`."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +74,32 @@ class Record:
     one in training is the result."""
     before: dict[str, dict[str, float]] = field(default_factory=dict)
     """The same of the policies from before the runs, by name: `start`, `guide`; empty where `final` is empty."""
+    policy: int = 0
+    """Seed of the warm start that made the initial policy."""
+    started: str = ""
+    """When the run began, UTC; this and what follows are empty in records of before 2026-11-24."""
+    versions: dict[str, str] = field(default_factory=dict)
+    """Of Python and of the packages."""
+    sha256: dict[str, str | None] = field(default_factory=dict)
+    """Of initial policy, data, order of prompts and final weights, as run.json has them; None where one is missing."""
+    settings: dict[str, float] = field(default_factory=dict)
+    """Those of `SETTINGS`."""
+
+    @property
+    def replicate(self) -> Replicate:
+        return self.policy, self.seed
+
+    @property
+    def name(self) -> str:
+        return name_of(self.arm, self.policy, self.seed)
 
     @property
     def last(self) -> Mapping[str, float]:
         return self.evaluations[-1]
 
     def series(self, name: str) -> list[float]:
-        """A figure of training by step, without the steps that have none."""
-        return [value for value in self.training[name] if value is not None]
+        """A figure of training by step, without the steps that have none; empty for a run without it."""
+        return [value for value in self.training.get(name, ()) if value is not None]
 
     @property
     def run(self) -> Run:
@@ -75,7 +114,22 @@ class Record:
             {ours.get(key, key.replace("pass@", "eval_heldout_pass")): value for key, value in row.items()}
             for row in self.evaluations
         ]
-        return Run(f"{self.arm}-seed-{self.seed}", metrics, evaluations=evaluations)
+        return Run(self.name, metrics, evaluations=evaluations)
+
+
+def name_of(arm: str, policy: int, seed: int) -> str:
+    """A run's name, of which its files have theirs."""
+    return f"{arm}{of_policy(policy)}-seed-{seed}"
+
+
+def of_policy(policy: int) -> str:
+    """What the names of a policy's files have before their ends; policy 0 is that of studies with a single one."""
+    return f"-policy-{policy}" if policy else ""
+
+
+def measured(out: Path, name: str, policy: int) -> Path:
+    """A study's folder with the evaluation of `start`, an initial policy, or of `guide`, which all runs share."""
+    return out / (name + of_policy(policy) if name == "start" else name)
 
 
 def of(run: Run, start: Mapping[str, float] | None, **about: Any) -> Record:
@@ -107,7 +161,14 @@ def of(run: Run, start: Mapping[str, float] | None, **about: Any) -> Record:
         if run.points(key)
     }
     rounded = tuple({key: round(value, 5) for key, value in row.items()} for row in evaluations)
-    return Record(evaluations=rounded, training=training, **about)
+    return Record(
+        evaluations=rounded,
+        training=training,
+        versions={name: run.environment[name] for name in ("python", *PACKAGES) if name in run.environment},
+        sha256=run.sha256,
+        settings={name: run.settings[name] for name in SETTINGS if name in run.settings},
+        **about,
+    )
 
 
 def final(folder: Path) -> dict[str, float]:
@@ -124,13 +185,22 @@ def write(study: Any, job: Any, seconds: float) -> dict[str, float]:
         job: a `runs.Job`, whose run has ended.
         seconds: wall time of the run.
     """
-    start: dict[str, float] | None = final(study.out / "start")
-    about: dict[str, Any] = {"arm": job.arm.key, "seed": job.seed, "flags": job.arm.flags, "steps": study.steps}
-    if study.design.layout is not None:
-        start = None
-        about["before"] = {name: final(study.out / name) for name in study.design.layout.measured}
+    began = datetime.now(timezone.utc) - timedelta(seconds=seconds)
+    about: dict[str, Any] = {
+        "arm": job.arm.key,
+        "policy": job.policy,
+        "seed": job.seed,
+        "flags": job.arm.flags,
+        "steps": study.steps,
+        "commit": study.commit,
+        "started": began.isoformat(timespec="seconds"),
+        "seconds": round(seconds, 1),
+    }
+    start, layout = final(measured(study.out, "start", job.policy)), study.design.layout
+    if layout is not None:
+        about["before"] = {name: final(measured(study.out, name, job.policy)) for name in layout.measured}
         about["final"] = final(job.folder(study) / "final")
-    made = of(read(job.folder(study)), start, **about, commit=commit(), seconds=round(seconds, 1))
+    made = of(read(job.folder(study)), start if layout is None else None, **about)
     study.records.mkdir(parents=True, exist_ok=True)
     part = study.records / f"{job.name}.part"
     part.write_text(json.dumps(asdict(made)) + "\n", encoding="utf-8")
@@ -139,40 +209,64 @@ def write(study: Any, job: Any, seconds: float) -> dict[str, float]:
 
 
 def load(folder: Path) -> list[Record]:
-    """All records of a folder, by arm and seed."""
+    """All records of a folder, by arm, policy and seed."""
     found = []
     for path in sorted(folder.glob("*.json")):
         fields = json.loads(path.read_text(encoding="utf-8"))
         fields |= {"flags": tuple(fields["flags"]), "evaluations": tuple(fields["evaluations"])}
         found.append(Record(**{**fields, "training": {k: tuple(v) for k, v in fields["training"].items()}}))
-    return sorted(found, key=lambda record: (record.arm, record.seed))
+    return sorted(found, key=lambda record: (record.arm, record.policy, record.seed))
 
 
 def check(records: Sequence[Record]) -> None:
     """Refuse records that cannot be compared.
 
     Raises:
-        ValueError: there are none, or they differ in their steps, or runs of one arm differ in their flags.
+        ValueError: there are none, or two of them differ in what all runs of a study have in common.
     """
     if not records:
         raise ValueError("there are no records of runs: run the study first")
-    steps = sorted({run.steps for run in records})
-    if len(steps) > 1:
-        raise ValueError(f"the records are of runs of {' and '.join(map(str, steps))} steps: keep those of one length")
-    flags: dict[str, tuple[str, ...]] = {}
+    seen: dict[str, tuple[str, str]] = {}
     for run in records:
-        if flags.setdefault(run.arm, run.flags) != run.flags:
-            raise ValueError(f"the records of {run.arm} have two sets of flags: keep those of one")
+        for what, value in _shared(run):
+            before, where = seen.setdefault(what, (value, run.name))
+            if before != value:
+                raise ValueError(
+                    f"the records have two {what}: {before} in {where} and {value} in {run.name}; keep those of one"
+                )
+
+
+def _shared(run: Record) -> Iterator[tuple[str, str]]:
+    """What all runs of a study have in common, those of an arm or those of a replicate, with its value in this one."""
+    yield "numbers of steps", str(run.steps)
+    yield "commits", run.commit
+    yield f"sets of flags of {run.arm}", " ".join(run.flags)
+    for package, version in run.versions.items():
+        yield f"versions of {package}", version
+    for flag, value in run.settings.items():
+        if f"--{flag}" not in run.flags:
+            yield f"values of --{flag}", f"{value:g}"
+    contents = {
+        **CONTENTS,
+        "actor.model_name_or_path": f"initial policies {run.policy}",
+        ORDER: f"orders of prompts for policy {run.policy} and seed {run.seed}",
+    }
+    for key, what in contents.items():
+        if digest := run.sha256.get(key):
+            yield what, digest[:12]
 
 
 def commit() -> str:
-    """The commit of this checkout, or `unknown` outside of git."""
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
+    """The commit of this checkout, or `unknown` without git."""
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+        )
+    except OSError:
+        return "unknown"
     return done.stdout.strip() or "unknown"
 
 

@@ -1,5 +1,5 @@
-"""The results of a study: intervals over seeds, differences to a baseline with the same seeds, figures of the course
-of training, the report.
+"""The results of a study: intervals over seeds or initial policies, differences to a baseline with the same policies
+and seeds, figures of the course of training, the report.
 
 Everything is computed from the files of the runs, so the report of a finished study can be written again.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import record
-from inference import holm, mean_and_half, paired
+from inference import Replicate, holm, mean_and_half, paired, units
 from openrlhf_gtpo.report.curves import curves_of, png, smoothed, width
 from openrlhf_gtpo.report.page import page, table
 from openrlhf_gtpo.report.run import Run, read, series
@@ -30,7 +30,7 @@ FIGURES = ("pass@1", "pass@4", "pass@8", "pass@32", "entropy_response_mean", "re
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over seeds and half the width of its 95 % interval (Student's t); None for one seed."""
+    """A mean over seeds or policies and half the width of its 95 % interval (Student's t); None for one of them."""
 
     mean: float
     half: float | None
@@ -42,8 +42,19 @@ class Interval:
         return f"{self.mean:,.{places}f}{width}"
 
 
-def interval(values: Sequence[float]) -> Interval:
-    return Interval(*mean_and_half(values))
+def interval(values: Mapping[Replicate, float], by_policy: bool = False) -> Interval:
+    return Interval(*mean_and_half(list(units(values, by_policy).values())))
+
+
+def over(by_policy: bool) -> str:
+    """What the intervals of a table are over, in a sentence."""
+    if by_policy:
+        return (
+            "Mean over initial policies of the means over their seeds ± half a 95 % interval (Student's t over "
+            "policies). Differences are those of runs with the same policy and seed; they are averaged for each "
+            "policy first, and tests and intervals are over policies."
+        )
+    return "Mean over seeds ± half a 95 % interval (Student's t over seeds)."
 
 
 @dataclass(frozen=True)
@@ -131,14 +142,14 @@ class Column:
     whole: bool = False
     """Whether the cell has only the mean, as a whole number."""
 
-    def cell(self, runs: Sequence[Run]) -> str:
-        values = [value for run in runs if (value := self.value(run)) is not None]
+    def cell(self, runs: Mapping[Replicate, Run], by_policy: bool = False) -> str:
+        values = {key: value for key, run in runs.items() if (value := self.value(run)) is not None}
         if not values:
             return self.missing
         if self.every_seed:
-            return " ".join(f"{value:g}" for value in values)
-        text = f"{statistics.fmean(values):,.0f}" if self.whole else str(interval(values))
-        return text if len(values) == len(runs) else f"{text} ({len(values)} of {len(runs)} seeds)"
+            return " ".join(f"{value:g}" for value in values.values())
+        text = f"{statistics.fmean(values.values()):,.0f}" if self.whole else str(interval(values, by_policy))
+        return text if len(values) == len(runs) else f"{text} ({len(values)} of {len(runs)} runs)"
 
 
 @dataclass(frozen=True)
@@ -198,12 +209,17 @@ COMPARISON = Layout(
 class Finished:
     """What the tables of a study are made of."""
 
-    runs: Mapping[str, Sequence[Run]]
-    """Key of an algorithm -> its runs, one for each seed."""
-    finals: Mapping[str, Mapping[int, Mapping[str, float]]]
-    """Key -> seed -> the figures of the evaluation at the run's end."""
-    before: Mapping[str, Mapping[str, float]]
-    """The same of the policies from before the runs."""
+    runs: Mapping[str, Mapping[Replicate, Run]]
+    """Key of an algorithm -> its runs."""
+    finals: Mapping[str, Mapping[Replicate, Mapping[str, float]]]
+    """Key -> replicate -> the figures of the evaluation at the run's end."""
+    before: Mapping[str, Sequence[Mapping[str, float]]]
+    """The same of the policies from before the runs: of each initial policy, of the guide."""
+
+    @property
+    def by_policy(self) -> bool:
+        """Whether there are several initial policies, so that intervals are over them."""
+        return len({policy for mine in self.runs.values() for policy, _ in mine}) > 1
 
 
 Cells = tuple[list[Any], list[list[Any]]]
@@ -218,34 +234,40 @@ def tables(found: Finished, names: Mapping[str, str], layout: Layout) -> tuple[s
         names: key of an algorithm -> its name.
         layout: of the study.
     """
-    rows: list[list[Any]] = [
-        [name, *(Interval(figures[key], None) for key in layout.figures), *("" for _ in layout.columns)]
-        for name, figures in found.before.items()
-    ]
+    rows: list[list[Any]] = []
+    for name, measured in found.before.items():
+        means = [statistics.fmean(figures[key] for figures in measured) for key in layout.figures]
+        rows.append([name, *(Interval(mean, None) for mean in means), *("" for _ in layout.columns)])
+    by_policy = found.by_policy
     for key, mine in found.runs.items():
-        cells = [interval([final[figure] for final in found.finals[key].values()]) for figure in layout.figures]
-        rows.append([names[key], *cells, *(column.cell(mine) for column in layout.columns)])
+        finals = found.finals[key].items()
+        cells = [interval({at: final[figure] for at, final in finals}, by_policy) for figure in layout.figures]
+        rows.append([names[key], *cells, *(column.cell(mine, by_policy) for column in layout.columns)])
     head = ["", *layout.figures, *(column.title for column in layout.columns)]
     base = layout.baseline
     others = [key for key in found.runs if key != base and base in found.runs]
-    differences = compared(others, base, found.finals, layout.figures, names)
+    differences = compared(others, base, found.finals, layout.figures, names, by_policy)
     courses: list[Cells] = [
         (
             [course.title, *(column.title for column in course.columns)],
-            [[names[key], *(column.cell(mine) for column in course.columns)] for key, mine in found.runs.items()],
+            [
+                [names[key], *(column.cell(mine, by_policy) for column in course.columns)]
+                for key, mine in found.runs.items()
+            ],
         )
         for course in layout.tables
     ]
-    text = f"{markdown(head, rows)}\n\nMean over seeds ± half a 95 % interval (Student's t over seeds).\n"
+    text = f"{markdown(head, rows)}\n\n{over(by_policy)}\n"
+    same = "with the same policy and seed" if by_policy else "with the same seed"
     if differences:
         text += (
-            f"\nDifference to {names[base]} with the same seed. Each interval is a 95 % interval by itself; bold "
+            f"\nDifference to {names[base]} {same}. Each interval is a 95 % interval by itself; bold "
             "where p is below 0.05 (Student's paired t test) after Holm's correction for the "
             f"{len(differences) * len(layout.figures)} comparisons of this table.\n\n"
             f"{markdown(['', *layout.figures], differences)}\n"
         )
     text += "".join(f"\n{markdown(*course)}\n" for course in courses)
-    gaps: Cells = ([f"Difference to {names.get(base, base)} with the same seed", *layout.figures], differences)
+    gaps: Cells = ([f"Difference to {names.get(base, base)} {same}", *layout.figures], differences)
     return text, [(head, rows), gaps, *courses]
 
 
@@ -264,10 +286,11 @@ def analyse(records: Path, out: Path, names: Mapping[str, str], layout: Layout) 
     loaded = record.load(records)
     record.check(loaded)
     mine = {key: [one for one in loaded if one.arm == key] for key in names}
+    starts = {one.policy: one.before for one in loaded}.values()
     found = Finished(
-        {key: [one.run for one in some] for key, some in mine.items() if some},
-        {key: {one.seed: one.final for one in some} for key, some in mine.items() if some},
-        loaded[0].before,
+        {key: {one.replicate: one.run for one in some} for key, some in mine.items() if some},
+        {key: {one.replicate: one.final for one in some} for key, some in mine.items() if some},
+        {name: [before[name] for before in starts] for name in loaded[0].before},
     )
     text, _ = tables(found, names, layout)
     (out / "table.md").write_text(text, encoding="utf-8")
@@ -277,48 +300,54 @@ def analyse(records: Path, out: Path, names: Mapping[str, str], layout: Layout) 
 def write(
     out: Path,
     names: Mapping[str, str],
-    folders: Mapping[str, Sequence[Path]],
+    folders: Mapping[str, Mapping[Replicate, Path]],
     layout: Layout = COMPARISON,
     title: str = "Comparison",
 ) -> str:
     """Write summary.json, table.md, curves.png and report.html.
 
     Args:
-        out: the study's folder, with the folders of layout.measured; start/ is the policy with which all runs began.
+        out: the study's folder, with the folders of layout.measured; start/ and start-policy-N/ are the policies with
+            which the runs began.
         names: key of an algorithm -> its name.
-        folders: key -> the folders of its runs, one for each seed, in their order from 0.
+        folders: key -> the folders of its runs.
         layout: tables and pictures.
         title: of the report.
 
     Returns:
         The tables for people, as Markdown.
     """
-    runs = {key: [read(folder) for folder in mine] for key, mine in folders.items()}
-    finals = {
-        key: {seed: final(folder / "final") for seed, folder in enumerate(mine)} for key, mine in folders.items()
-    }
-    before = {name: final(out / name) for name in layout.measured}
-    text, cells = tables(Finished(runs, finals, before), names, layout)
+    runs = {key: {at: read(folder) for at, folder in mine.items()} for key, mine in folders.items()}
+    finals = {key: {at: final(folder / "final") for at, folder in mine.items()} for key, mine in folders.items()}
+    policies = sorted({policy for mine in folders.values() for policy, _ in mine})
+    before = {name: [final(record.measured(out, name, one)) for one in policies] for name in layout.measured}
+    found = Finished(runs, finals, before)
+    text, cells = tables(found, names, layout)
     (out / "table.md").write_text(text, encoding="utf-8")
     columns = list(layout.columns)  # entropy has its own entry below
     columns += [column for course in layout.tables if course is not ENTROPY for column in course.columns]
     summary = {
         **before,
         "runs": {key: list(mine.values()) for key, mine in finals.items()},
-        "entropy": {key: [dataclasses.asdict(Entropy.of(run)) for run in mine] for key, mine in runs.items()},
+        "entropy": {key: [dataclasses.asdict(Entropy.of(run)) for run in mine.values()] for key, mine in runs.items()},
         **{
-            column.title.replace(" ", "_"): {key: [column.value(run) for run in mine] for key, mine in runs.items()}
+            column.title.replace(" ", "_"): {
+                key: [column.value(run) for run in mine.values()] for key, mine in runs.items()
+            }
             for column in columns
         },
     }
     (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
 
-    # Token views of every run would make the file slow to open: those of the first seed are enough.
-    everything = [
-        run if number == 0 else dataclasses.replace(run, rollouts=None)
-        for mine in runs.values()
-        for number, run in enumerate(mine)
-    ]
+    everything: list[Run] = []
+    for key, mine in runs.items():
+        for number, run in enumerate(mine.values()):
+            # Token views of every run would make the file slow to open: those of the first are enough.
+            shown = dataclasses.replace(run, rollouts=None) if number else run
+            if found.by_policy:  # the runs of all policies are one curve with a band
+                settings = run.settings | {"actor.model_name_or_path": f"{len(policies)} policies"}
+                shown = dataclasses.replace(shown, name=f"{key}-{number}", settings=settings)
+            everything.append(shown)
     curves = [curve for end in layout.picture for curve in curves_of(everything) if curve[0].endswith(end)]
     (out / "curves.png").write_bytes(png(series(everything), curves))
     introduction = "".join(f'<div class="wide">{html_table(*one)}</div>' for one in cells if one[1])
@@ -329,31 +358,35 @@ def write(
 def compared(
     keys: Sequence[str],
     base: str,
-    finals: Mapping[str, Mapping[int, Mapping[str, float]]],
+    finals: Mapping[str, Mapping[Replicate, Mapping[str, float]]],
     figures: Sequence[str],
     names: Mapping[str, str],
+    by_policy: bool,
 ) -> list[list[str]]:
-    """Rows of differences to the baseline between runs of the same seed, corrected for their number.
+    """Rows of differences to the baseline between runs of the same policy and seed, corrected for their number.
 
     Args:
         keys: algorithms.
         base: the one that is subtracted.
-        finals: key -> seed -> the figures.
+        finals: key -> replicate -> the figures.
         figures: columns.
         names: key of an algorithm -> its name.
+        by_policy: whether intervals and tests are over policies.
     """
     values = {
-        key: [{seed: run[figure] for seed, run in finals[key].items()} for figure in figures]
+        key: [{at: run[figure] for at, run in finals[key].items()} for figure in figures]
         for key in ((*keys, base) if keys else ())
     }
-    tests = [paired(mine, other) for key in keys for mine, other in zip(values[key], values[base], strict=True)]
+    tests = [
+        paired(mine, other, by_policy) for key in keys for mine, other in zip(values[key], values[base], strict=True)
+    ]
     corrected = iter(holm([1.0 if test is None or test.p is None else test.p for test in tests]))
     rows = []
     for key in keys:
         cells = []
         for mine, other in zip(values[key], values[base], strict=True):
             shared = sorted(mine.keys() & other.keys())
-            gap = interval([mine[seed] - other[seed] for seed in shared]) if shared else ""
+            gap = interval({at: mine[at] - other[at] for at in shared}, by_policy) if shared else ""
             cells.append(f"**{gap}**" if next(corrected) < 0.05 else str(gap))
         rows.append([names[key], *cells])
     return rows

@@ -1,9 +1,11 @@
 """Trains one policy in several ways with several seeds, evaluates the results, and compares them.
 
-A study is data (`Design`); this is the code that all studies share. Runs begin with the same policy, runs of the same
-seed see the same prompts in the same order, and runs differ only in their arm's flags. Each is evaluated during
-training and, on more prompts, at its end. Finished runs are kept, so an interrupted study continues where it stopped.
-Each leaves one small record, and `--analyse FOLDER` makes the tables again out of a folder of records.
+A study is data (`Design`); this is the code that all studies share. Runs of the same policy and seed begin with the
+same weights, see the same prompts in the same order, draw their tokens with the same noise, and differ only in their
+arm's flags. Each is evaluated during training and, on more prompts, at its end. Finished runs are kept, so an
+interrupted study continues where it stopped.
+Each leaves one small record: out of a folder of them `--analyse FOLDER` makes the tables again, and `--times FOLDER`
+tells how long such runs take.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import os
 import re
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -27,7 +30,10 @@ from tqdm import tqdm
 
 import record
 import results
+from inference import Replicate
 from openrlhf_gtpo.cpu.platform import prepare_process, worker_python
+from openrlhf_gtpo.tables import markdown
+from record import Record
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(sys.argv[0]).name
@@ -38,6 +44,8 @@ FINAL_SAMPLES = 32
 MOST_SEEDS = 64
 EVALUATED_AT_ONCE = 512  # responses
 HELD_OUT_PROMPTS = 400  # what the warm start writes
+JOBS = max(1, min(8, (os.cpu_count() or 1)))
+"""Runs at a time where --jobs does not say so."""
 GUIDE = "{guide}"
 """Placeholder for the guide's model in an arm's flags."""
 
@@ -52,7 +60,7 @@ class Arm:
     flags: tuple[str, ...]
     """Flags that distinguish it from the other arms."""
     seeds: int = 3
-    """How many runs it has where --seeds does not say so."""
+    """How many runs it has with each policy where --seeds does not say so."""
     rank: int = 0
     """Arms of a lower rank are run first, with all their seeds."""
 
@@ -96,6 +104,9 @@ class Design:
     """Writes the results of a study without a layout out of a folder of records to another, and returns their text."""
     has_guide: bool = False
     """Whether there is a second policy, with the task's strong skill."""
+    policies: tuple[int, ...] = (0,)
+    """Initial policies: seeds of warm starts. With several of them, differences are averaged for each, and intervals
+    are over policies."""
 
     def arm(self, key: str) -> Arm:
         return next(arm for arm in self.arms if arm.key == key)
@@ -115,12 +126,23 @@ class Study:
     jobs: int
     learning_rate: float
     start: Path
-    """Folder with model/, train.jsonl and heldout.jsonl."""
+    """Folder of policy 0 with model/, train.jsonl and heldout.jsonl; those of the others are beside it."""
     guide: Path | None
     """Folder with the guiding policy's model/."""
     final_prompts: int
     records_at: Path | None = field(default=None, kw_only=True)
     """Folder of the records of finished runs; None for one below `out`."""
+    policies: tuple[int, ...] = field(default=(0,), kw_only=True)
+    commit: str = field(default_factory=record.commit, kw_only=True)
+    """Of the code when the study began: its processes are forks of one that has imported it."""
+
+    @property
+    def prompts(self) -> Path:
+        """Folder with train.jsonl and heldout.jsonl, which are the same for all policies."""
+        return self.start_of(self.policies[0])
+
+    def start_of(self, policy: int) -> Path:
+        return self.start.with_name(self.start.name + record.of_policy(policy))
 
     @property
     def records(self) -> Path:
@@ -130,11 +152,12 @@ class Study:
         return arm.seeds if self.seeds is None else self.seeds
 
     def jobs_in_order(self) -> list[Job]:
-        """Every run: arms of a lower rank first, and all arms of a seed before the next seed, so that an interrupted
-        study has whole comparisons."""
+        """Every run: arms of a lower rank first, and all arms of a policy and seed before the next, so that an
+        interrupted study has whole comparisons."""
         arms = [self.design.arm(key) for key in self.arms]
-        runs = [Job(arm, seed) for arm in arms for seed in range(self.seeds_of(arm))]
-        return sorted(runs, key=lambda job: (job.arm.rank, job.seed))  # stable: arms stay in the design's order
+        runs = [Job(arm, seed, p) for arm in arms for seed in range(self.seeds_of(arm)) for p in self.policies]
+        # Stable: arms stay in the design's order.
+        return sorted(runs, key=lambda job: (job.arm.rank, job.seed, job.policy))
 
     def settings(self) -> dict[str, Any]:
         """The settings that determine a run's outcome; all runs in a folder have the same."""
@@ -152,14 +175,21 @@ class Study:
 
 @dataclass(frozen=True)
 class Job:
-    """One arm with one seed."""
+    """One arm with one seed and one initial policy."""
 
     arm: Arm
     seed: int
+    policy: int = 0
 
     @property
     def name(self) -> str:
-        return f"{self.arm.key}-seed-{self.seed}"
+        return record.name_of(self.arm.key, self.policy, self.seed)
+
+    @property
+    def train_seed(self) -> int:
+        """Decides the order of prompts and all noise: the same for all arms, another for every policy and seed, so
+        that policies share nothing by chance."""
+        return self.policy * MOST_SEEDS + self.seed
 
     def folder(self, study: Study) -> Path:
         return study.out / self.name
@@ -176,14 +206,14 @@ def training(study: Study, job: Job) -> list[str]:
     folder, design = job.folder(study), study.design
     flags: dict[str, Any] = {
         "device": "cpu",
-        "actor.model_name_or_path": study.start / "model",
-        "data.prompt_dataset": study.start / "train.jsonl",
+        "actor.model_name_or_path": study.start_of(job.policy) / "model",
+        "data.prompt_dataset": study.prompts / "train.jsonl",
         "data.input_key": "input",
         "data.label_key": "label",
         "data.max_len": design.max_length,
         "train.max_steps": study.steps,
         "train.num_episodes": 1,
-        "train.seed": job.seed,
+        "train.seed": job.train_seed,
         "train.batch_size": design.batch_size,
         "train.micro_batch_size": 32,
         "rollout.batch_size": design.prompts,
@@ -215,7 +245,7 @@ def training(study: Study, job: Job) -> list[str]:
 def evaluation(study: Study, model: Path | str, out: Path, seed: int, device: str = "cpu") -> list[str]:
     """The command line of an evaluation at a run's end or, where runs have none, of one like those in training."""
     design = study.design
-    data, samples, prompts = study.start / "heldout.jsonl", design.final_samples, study.final_prompts
+    data, samples, prompts = study.prompts / "heldout.jsonl", design.final_samples, study.final_prompts
     if samples is None:
         data, samples, prompts = study.out / "heldout.jsonl", design.evaluation_samples, design.evaluation_prompts
     command = [sys.executable, "-m", "openrlhf_gtpo", "eval", "--device", device, "--model", str(model)]
@@ -276,35 +306,38 @@ class Runner:
 
 
 def prepare(study: Study, runner: Runner) -> None:
-    """Make the shared policy, the guide and the prompts, and evaluate both policies."""
+    """Make the initial policies, the guide and the prompts, and evaluate all policies."""
     prompts = study.steps * study.design.prompts * study.design.prompts_for_filtering
     if study.start == study.out / "warm_start":
-        print("== warm start", flush=True)
-        warm_start(study, study.start, "weak", prompts)
+        for policy in study.policies:
+            print(f"== warm start, policy {policy}", flush=True)
+            warm_start(study, study.start_of(policy), "weak", prompts, policy)
     if study.guide == study.out / "guide_warm_start":
         print("== warm start of the guide", flush=True)
         warm_start(study, study.guide, "strong", 1)
-    held_out = (study.start / "heldout.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    held_out = (study.prompts / "heldout.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     # Other prompts than those of the final evaluation, so that no choice can depend on its results.
     small = held_out[study.final_prompts : study.final_prompts + study.design.evaluation_prompts]
     (study.out / "heldout.jsonl").write_text("".join(small), encoding="utf-8")
-    measure(study, runner, study.start, "start", "the policy that all begin with")
+    for policy in study.policies:
+        measure(study, runner, study.start_of(policy), policy, "start", f"the initial policy {policy}")
     if study.guide is not None:
-        measure(study, runner, study.guide, "guide", "the guide")
+        measure(study, runner, study.guide, 0, "guide", "the guide")
 
 
-def warm_start(study: Study, out: Path, skill: str, prompts: int) -> None:
+def warm_start(study: Study, out: Path, skill: str, prompts: int, seed: int = 0) -> None:
     command = [sys.executable, str(ROOT / "launch" / "laptop" / "warm_start.py"), "--task", study.design.task]
-    command += ["--skill", skill, "--out", str(out), "--prompts", str(prompts)]
+    command += ["--skill", skill, "--out", str(out), "--prompts", str(prompts), "--seed", str(seed)]
     subprocess.run(command, cwd=ROOT, check=True)
 
 
-def measure(study: Study, runner: Runner, policy: Path, name: str, what: str) -> None:
+def measure(study: Study, runner: Runner, folder: Path, policy: int, name: str, what: str) -> None:
     """Evaluate a policy from before the runs, once."""
+    out = record.measured(study.out, name, policy)
     print(f"== {what}, on held-out prompts", flush=True)
-    if not (study.out / name / "eval.json").is_file():
-        runner.call(evaluation(study, policy / "model", study.out / name, 0), study.out / f"{name}.log")
-    print(f"  {summary(results.final(study.out / name))}", flush=True)
+    if not (out / "eval.json").is_file():
+        runner.call(evaluation(study, folder / "model", out, 0), out.with_name(f"{out.name}.log"))
+    print(f"  {summary(results.final(out))}", flush=True)
 
 
 def summary(figures: dict[str, float]) -> str:
@@ -343,16 +376,16 @@ def run(study: Study, jobs: list[Job], runner: Runner) -> None:
                 runner.finish(process)
                 folder = job.folder(study)
                 if study.design.final_samples is not None and phase == "training":
-                    command = evaluation(study, folder / "model", folder / "final", job.seed)
+                    command = evaluation(study, folder / "model", folder / "final", job.train_seed)
                     active[runner.start(command, folder / "final.log")] = (job, "measuring")
                     continue
                 figures = record.write(study, job, time.monotonic() - began[job])
                 finished += study.steps
                 shutil.rmtree(folder / "state", ignore_errors=True)
                 took = f"{time.monotonic() - began[job]:.0f} s"
-                bar.write(f"  {job.arm.title}, seed {job.seed}: {summary(figures)}; {took}")
+                bar.write(f"  {job.arm.title}, policy {job.policy}, seed {job.seed}: {summary(figures)}; {took}")
             now = finished + sum(min(steps_done(job.folder(study)), study.steps) for job, _ in active.values())
-            doing = ", ".join(f"{job.arm.key} {job.seed} {phase}" for job, phase in active.values())
+            doing = ", ".join(f"{job.name} {phase}" for job, phase in active.values())
             bar.set_postfix_str(doing, refresh=False)
             bar.update(now - bar.n)
 
@@ -371,7 +404,11 @@ def parse(design: Design) -> Study:
     parser.add_argument(
         "--start",
         type=Path,
-        help="folder with model/, train.jsonl and heldout.jsonl (OUT/warm_start, made when missing)",
+        help="folder with model/, train.jsonl and heldout.jsonl: the only initial policy, in the place of --policies",
+    )
+    usual_policies = ",".join(map(str, design.policies))
+    parser.add_argument(
+        "--policies", help=f"initial policies: seeds of warm starts, separated by commas ({usual_policies})"
     )
     if design.has_guide:
         parser.add_argument(
@@ -379,7 +416,7 @@ def parse(design: Design) -> Study:
         )
     usual = sorted({arm.seeds for arm in design.arms}, reverse=True)
     said = " or ".join(map(str, usual))
-    parser.add_argument("--seeds", type=int, default=None, help=f"seeds of each arm, 1 to {MOST_SEEDS} ({said})")
+    parser.add_argument("--seeds", type=int, default=None, help=f"of each arm and policy, 1 to {MOST_SEEDS} ({said})")
     parser.add_argument("--steps", type=int, default=None, help=f"steps of each run ({design.steps})")
     everything = ",".join(arm.key for arm in design.arms)
     parser.add_argument(
@@ -388,9 +425,7 @@ def parse(design: Design) -> Study:
     rate = design.learning_rate
     parser.add_argument("--learning_rate", type=float, default=rate, help=f"of the policy ({rate:g})")
     parser.add_argument("--final_prompts", type=int, default=200, help="prompts of the final evaluation (200)")
-    parser.add_argument(
-        "--jobs", type=int, default=max(1, min(8, (os.cpu_count() or 1))), help="runs at a time (cores)"
-    )
+    parser.add_argument("--jobs", type=int, default=JOBS, help="runs at a time (cores)")
     args = parser.parse_args()
     seeds = args.seeds if args.seeds is not None else 5 if args.long else None
     steps = args.steps if args.steps is not None else 400 if args.long else design.steps
@@ -408,6 +443,16 @@ def parse(design: Design) -> Study:
             f"--steps is {steps}, but has to be a multiple of {design.evaluations}: each run has so many evaluations, "
             "and the last one is its result"
         )
+    if args.start and args.policies:
+        parser.error("--start is one initial policy and --policies names warm starts: give one of the two")
+    policies = design.policies
+    if args.policies:
+        fits = re.fullmatch(r"\d{1,6}(,\d{1,6})*", args.policies)
+        policies = tuple(map(int, args.policies.split(","))) if fits else ()
+        if len(policies) == 0 or len(set(policies)) < len(policies):
+            parser.error(f"--policies is {args.policies}, but has to be different whole numbers such as 0,1,2")
+    if args.start:
+        policies = (0,)
     if args.learning_rate <= 0:
         parser.error(f"--learning_rate is {args.learning_rate}, but has to be above 0")
     out = args.out.resolve()
@@ -418,23 +463,28 @@ def parse(design: Design) -> Study:
             parser.error(f"--{flag}: there is no model in {folder / 'model'}")
     records = args.records and args.records.resolve()
     rest = (args.jobs, args.learning_rate, start, guide, args.final_prompts)
-    return Study(design, out, arms, seeds, steps, *rest, records_at=records)
+    return Study(design, out, arms, seeds, steps, *rest, records_at=records, policies=policies)
 
 
 def check_folder(study: Study) -> None:
-    """Refuse a folder with runs of other settings."""
+    """Refuse a folder with runs of other settings or of another commit."""
     study.out.mkdir(parents=True, exist_ok=True)
-    path = study.out / "study.json"
-    if path.is_file() and json.loads(path.read_text()) != study.settings():
-        raise SystemExit(f"{SCRIPT}: {study.out} holds runs of other settings ({path}): name another folder by --out.")
-    path.write_text(json.dumps(study.settings(), indent=2) + "\n", encoding="utf-8")
+    path, settings = study.out / "study.json", {**study.settings(), "commit": study.commit}
+    known = json.loads(path.read_text()) if path.is_file() else settings
+    if known != settings:
+        names = sorted(name for name in {**known, **settings} if known.get(name) != settings.get(name))
+        other = [f"{name} {known.get(name)} instead of {settings.get(name)}" for name in names]
+        raise SystemExit(
+            f"{SCRIPT}: {study.out} holds runs of other settings ({', '.join(other)}): name another folder by --out."
+        )
+    path.write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
 def main(design: Design) -> None:
-    if sys.argv[1:2] == ["--analyse"] and len(sys.argv) == 3:
+    if sys.argv[1:2] in (["--analyse"], ["--times"]) and len(sys.argv) == 3:
         folder = Path(sys.argv[2])
         try:
-            print(analysed(design, folder, folder))
+            print(times(design, record.load(folder)) if sys.argv[1] == "--times" else analysed(design, folder, folder))
         except ValueError as error:
             print(f"{SCRIPT}: {error}", file=sys.stderr)
             raise SystemExit(2) from None
@@ -468,6 +518,33 @@ def analysed(design: Design, records: Path, out: Path) -> str:
     return results.analyse(records, out, {arm.key: arm.title for arm in design.arms}, design.layout)
 
 
+def times(design: Design, records: list[Record]) -> str:
+    """How long recorded runs took, and what all runs of the design would take at that pace.
+
+    Raises:
+        ValueError: there are no records, or they cannot be compared.
+    """
+    record.check(records)
+    rows, medians = [], {}
+    for key in dict.fromkeys(one.arm for one in records):
+        mine = [one for one in records if one.arm == key]
+        seconds = [one.seconds for one in mine]
+        medians[key] = statistics.median(seconds)
+        steps = statistics.median(sum(one.series("seconds")) for one in mine)  # 0 where old records do not tell
+        parts = [f"{steps / mine[0].steps:.2f}", f"{medians[key] - steps:.0f}"] if steps else ["", ""]
+        rows.append(
+            [key, len(mine), *(f"{value:.0f}" for value in (medians[key], min(seconds), max(seconds))), *parts]
+        )
+    usual = statistics.median(medians.values())
+    counts = [(arm.seeds * len(design.policies), medians.get(arm.key, usual)) for arm in design.arms]
+    hours = sum(runs * seconds for runs, seconds in counts) / JOBS / 3600
+    head = ["", "runs", "seconds a run, median", "least", "most", "seconds a step", "start and evaluations"]
+    return (
+        f"{markdown(head, rows)}\n\n{sum(runs for runs, _ in counts)} runs of {records[0].steps} steps, as many as "
+        f"this study has by default, take {hours:.1f} hours at this pace, {JOBS} at a time."
+    )
+
+
 def exit_on_signals() -> None:
     """Turn what ends this process into SystemExit, so that its runs are stopped."""
 
@@ -483,11 +560,10 @@ def compared(study: Study) -> str:
     design, layout = study.design, study.design.layout
     assert layout is not None, "only a design with a layout has a report"
     names = {key: design.arm(key).title for key in study.arms}
-    folders = {
-        key: [Job(arm, seed).folder(study) for seed in range(study.seeds_of(arm))]
-        for key, arm in ((key, design.arm(key)) for key in names)
-    }
-    seeds = {len(mine) for mine in folders.values()}
-    is_whole = len(names) == len(design.arms) and len(seeds) == 1
-    title = f"{design.title}, {seeds.pop()} seeds each" if is_whole else "Comparison"
+    folders: dict[str, dict[Replicate, Path]] = {key: {} for key in names}
+    for job in study.jobs_in_order():
+        folders[job.arm.key][job.policy, job.seed] = job.folder(study)
+    runs = {len(mine) for mine in folders.values()}
+    is_whole = len(names) == len(design.arms) and len(runs) == 1
+    title = f"{design.title}, {runs.pop()} runs each" if is_whole else "Comparison"
     return results.write(study.out, names, folders, layout, title)

@@ -60,7 +60,8 @@ def dispatch(program: str, description: str, commands: Commands, argv: Sequence[
         argv: the command's name and its arguments.
 
     Returns:
-        The command's exit status; 2, with the sentence, after a SettingsError, and 1 after a UserError.
+        The command's exit status; 2, with the sentence, after a SettingsError, and 1 after a UserError or where a
+        package is not installed.
 
     Raises:
         SystemExit: 0 after ``--help``; 2, with a sentence, for a command that does not exist.
@@ -82,3 +83,12 @@ def dispatch(program: str, description: str, commands: Commands, argv: Sequence[
     except (SettingsError, UserError) as error:
         print(f"{program} {first[0]}: error: {error}", file=sys.stderr)
         return 2 if isinstance(error, SettingsError) else 1
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("openrlhf_gtpo"):
+            raise
+        print(
+            f"{program} {first[0]}: error: It needs the Python package {error.name}, which comes with the trainer: "
+            "install that in a clone of the repository by `bash launch/setup_gpu.sh` (setup.sh without a GPU).",
+            file=sys.stderr,
+        )
+        return 1

@@ -55,6 +55,8 @@ class RolloutSettings:
     """The engine's precision by vLLM's name. None leaves it to OpenRLHF, whose engines compute in bfloat16."""
     max_num_seqs: int | None = None
     """Responses that an engine generates at once. None is vLLM's default, 128 in an engine like OpenRLHF's."""
+    kept_columns: int = 0
+    """Tokens that the engine returns of those that each token was sampled from; 0 in runs that need none."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,22 @@ class Settings:
     @property
     def max_steps(self) -> int | None:
         return self.flags["train.max_steps"]
+
+    @property
+    def corrects(self) -> bool:
+        """Whether importance correction is on, which weights the loss by the ratio of policy to rollout."""
+        return self.flags["algo.advantage.is_correction_level"] != "off"
+
+    @property
+    def top_k(self) -> int | None:
+        """Of rollouts, and of evaluations during training, as top-p; None for none."""
+        return self.flags["rollout.top_k"]
+
+    @property
+    def kept_columns(self) -> int:
+        """Tokens that an engine returns of those that each token was sampled from. Tokens as likely as the k-th are
+        kept beside it, and logits in bfloat16 are often equal, so there is room for more."""
+        return self.top_k + max(16, self.top_k) if self.top_k and self.corrects else 0
 
     @property
     def entropy_bonus(self) -> dict[str, float] | None:
@@ -226,6 +244,7 @@ class Settings:
             worker_extension_cls=worker_extension_cls,
             dtype="float32" if self.flags["ds.param_dtype"] == "fp32" else None,
             max_num_seqs=self.responses_at_once,
+            kept_columns=self.kept_columns,
         )
 
     def for_every_process(self) -> "Settings":

@@ -10,7 +10,11 @@ docs/algorithms.md has the equations, what is proved of them, and our readings w
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
+try:
+    import torch
+except ModuleNotFoundError:  # no dependency of ours: which build of torch fits is the trainer's business
+    needed = "openrlhf_gtpo.shaping needs torch, which is not installed: pip install torch, in your trainer's version"
+    raise ModuleNotFoundError(needed, name="torch") from None
 
 from openrlhf_gtpo.algorithms import arguments
 from openrlhf_gtpo.algorithms.weights import SMALLEST_ENTROPY

@@ -9,36 +9,45 @@ The entropy is that of the distribution each token was sampled from: after tempe
 top-p. A greedy request (temperature 0) samples from no distribution; it gets the entropy at temperature 1.
 
 The entropy takes the place of one log-probability: in such an engine the entry beside a sampled token holds its
-entropy, not the most likely token. ``vllm serve`` takes the same settings: ``--worker-extension-cls
-openrlhf_gtpo.vllm_worker.EntropyWorkerExtension --logprobs-mode processed_logprobs --max-logprobs 1``.
+entropy, not the most likely token.
+
+Over HTTP, and in any engine whose settings are not yours, a variable of the environment switches the hook on:
+
+    OPENRLHF_GTPO_ENTROPY=1 python -m vllm.entrypoints.openai.api_server --logprobs-mode processed_logprobs --model ...
+
+    check_server("http://localhost:8000")
+    answer = httpx.post("http://localhost:8000/v1/completions", json={..., **http_fields()}).json()
+    read_http(answer)[0].entropies      # of the first choice
 
 The same pass over the logits gives other statistics of the distribution: `STATISTICS` lists them. Give the same names,
 in the same order, to `engine_kwargs`, `sampling_kwargs` and `statistics`."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from openrlhf_gtpo.algorithms.distribution import CONFIG_KEY, ENTROPY, STATISTICS, declared
+from openrlhf_gtpo.engine.over_http import Served, check_server, http_fields, read_http
 from openrlhf_gtpo.engine.versions import INSTALL_TESTED
-from openrlhf_gtpo.errors import UserError
+from openrlhf_gtpo.errors import EntropyMissing
+
+if TYPE_CHECKING:  # a process that reads answers over HTTP needs no NumPy
+    import numpy as np
 
 __all__ = [
     "STATISTICS",
     "EntropyMissing",
+    "Served",
     "check_hook",
+    "check_server",
     "engine_kwargs",
     "entropies",
     "entropies_and_logprobs",
+    "http_fields",
     "logprobs",
+    "read_http",
     "sampling_kwargs",
     "statistics",
 ]
-
-
-class EntropyMissing(UserError):
-    """An engine returned no entropies, or cannot. One sentence says why and what to do."""
 
 
 def engine_kwargs(statistics: Iterable[str] = ENTROPY) -> dict[str, Any]:
@@ -125,7 +134,7 @@ def statistics(completion: Any, names: Iterable[str]) -> dict[str, list[float]]:
     return dict(zip(asked, _values(completion, asked)[:, 1:].T.tolist(), strict=True))
 
 
-def entropies_and_logprobs(completion: Any) -> tuple[np.ndarray, np.ndarray]:
+def entropies_and_logprobs(completion: Any) -> "tuple[np.ndarray, np.ndarray]":
     """`entropies` and `logprobs` as arrays, (T,) each, for whoever reads millions of tokens.
 
     Args:
@@ -138,8 +147,10 @@ def entropies_and_logprobs(completion: Any) -> tuple[np.ndarray, np.ndarray]:
     return values[:, 1], values[:, 0]
 
 
-def _values(completion: Any, asked: tuple[str, ...]) -> np.ndarray:
+def _values(completion: Any, asked: tuple[str, ...]) -> "np.ndarray":
     """(T, 1 + k): each sampled token's log-probability, then the k statistics."""
+    import numpy as np
+
     if completion.logprobs is None:
         raise EntropyMissing(
             "The request did not ask vLLM for entropies: add **sampling_kwargs() to its SamplingParams."
@@ -186,8 +197,10 @@ def _is_flat(logprobs: Any) -> bool:
     return hasattr(logprobs, "start_indices")
 
 
-def _rows(completion: Any, width: int) -> np.ndarray | None:
+def _rows(completion: Any, width: int) -> "np.ndarray | None":
     """(T, width) log-probabilities, each token's own first; None unless each has as many entries, of other tokens."""
+    import numpy as np
+
     tokens, given = np.asarray(completion.token_ids, dtype=np.int64), completion.logprobs
     if _came_at_once(given):
         ids, values = given.arrays[:2]

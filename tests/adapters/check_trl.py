@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 from datasets import Dataset
-from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, set_seed
+from tiny_policy import QUESTIONS, tiny_policy
 from trl import GRPOConfig, GRPOTrainer
 
 from math_reward.adapters.trl import MathReward
@@ -15,37 +14,17 @@ from math_reward.adapters.verdicts import text_of
 from math_reward.client import NotJudged
 from math_reward.grader import grade
 
-WORDS = ["<pad>", "<eos>", "What", "is", "half", "of", "?", "7", "14", "8", "16"]
-TEMPLATE = "{% for message in messages %}{{ message['content'] + ' ' }}{% endfor %}"
-
 
 def trainer(folder: Path, reward: Any, chat: bool, answers: list[Any]) -> tuple[GRPOTrainer, list[list[Any]]]:
     """A trainer for two steps of eight completions, and the completions and answers that it will ask rewards for."""
-    set_seed(0)
-    words = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="?"))
-    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words, pad_token="<pad>", eos_token="<eos>")
-    tokenizer.chat_template = TEMPLATE
-    config = Qwen2Config(
-        vocab_size=len(WORDS),
-        hidden_size=16,
-        intermediate_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=64,
-        pad_token_id=0,
-        eos_token_id=1,
-        bos_token_id=None,
-    )
+    model, tokenizer = tiny_policy()
     seen: list[list[Any]] = []
 
     def spy(prompts: list[Any], completions: list[Any], target: list[Any], **_: Any) -> list[float]:
         seen.append([(text_of(c), t, text_of(p)) for p, c, t in zip(prompts, completions, target, strict=True)])
         return [0.0] * len(completions)
 
-    questions = ["What is half of 14 ?", "What is half of 16 ?"]
-    rows = {"prompt": [[{"role": "user", "content": q}] if chat else q for q in questions], "target": answers}
+    rows = {"prompt": [[{"role": "user", "content": q}] if chat else q for q in QUESTIONS], "target": answers}
     arguments = GRPOConfig(
         output_dir=str(folder),
         max_steps=2,
@@ -61,7 +40,7 @@ def trainer(folder: Path, reward: Any, chat: bool, answers: list[Any]) -> tuple[
         gradient_checkpointing=False,
     )
     made = GRPOTrainer(
-        model=Qwen2ForCausalLM(config),
+        model=model,
         reward_funcs=[reward, spy],
         args=arguments,
         train_dataset=Dataset.from_dict(rows),

@@ -1,7 +1,7 @@
 """For the checks of adapters with the libraries they are for: `bash launch/adapters.sh`.
 
 Each runs in an environment of its own, with one library and this project's sources on the path, so nothing here may
-import the plugin or the other tests.
+import OpenRLHF, vLLM or what the other tests need.
 """
 
 import subprocess

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from mkdocs.exceptions import PluginError
@@ -53,6 +54,14 @@ def test_every_page_links_to_the_repository_that_a_variable_names(site: Path) ->
     for page in ("quickstart", "training"):  # whose first command clones it
         text = re.sub("<[^>]+>", "", (site / page / "index.html").read_text())
         assert "git clone https://example.org/owner/fork openrlhf-gtpo" in text
+
+
+def test_a_weakness_is_reported_to_the_owner_of_this_repository_or_fork(site: Path) -> None:
+    reports = "https://example.org/owner/fork/security/advisories/new"
+    link = f'<a href="{reports}">Report a weakness privately</a>'
+    assert all(link in (site / page / "index.html").read_text() for page in ("", "reward-service"))
+    (address,) = re.findall(r"\[report it privately\]\((\S+)\)", (ROOT / "SECURITY.md").read_text(encoding="utf-8"))
+    assert urljoin("https://example.org/owner/fork/blob/main/SECURITY.md", address) == reports
 
 
 def test_every_equation_of_the_pages_is_drawn(site: Path) -> None:

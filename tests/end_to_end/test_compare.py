@@ -67,9 +67,9 @@ def test_demonstrations_slip_as_often_as_they_are_said_to_and_more_at_gates_of_h
 
 def test_an_interval_is_students_over_seeds() -> None:
     # Mean 2, standard deviation 1, three seeds: 4.3027 / sqrt(3).
-    found = results.interval([1.0, 2.0, 3.0])
+    found = results.interval({(0, 0): 1.0, (0, 1): 2.0, (0, 2): 3.0})
     assert (found.mean, found.half) == (pytest.approx(2.0), pytest.approx(2.4841, abs=1e-4))
-    assert str(results.interval([5.0])) == "5.000", "one seed has no interval"
+    assert str(results.interval({(0, 0): 5.0})) == "5.000", "one seed has no interval"
 
 
 def test_a_rebound_is_counted_from_the_lowest_point() -> None:
@@ -81,7 +81,7 @@ def test_a_rebound_is_counted_from_the_lowest_point() -> None:
     assert results.Entropy.of(Run("a", falling)).rebound == 0
 
 
-def study_files(out: Path, finals: dict[str, list[float]]) -> dict[str, list[Path]]:
+def study_files(out: Path, finals: dict[str, list[float]]) -> dict[str, dict[tuple[int, int], Path]]:
     """A finished study whose runs ended with these pass@1."""
 
     def measured(folder: Path, value: float) -> None:
@@ -90,7 +90,7 @@ def study_files(out: Path, finals: dict[str, list[float]]) -> dict[str, list[Pat
         (folder / "eval.json").write_text(json.dumps({"benchmarks": {"heldout": {**figures, "n": 32}}}))
 
     measured(out / "start", 0.2)
-    folders: dict[str, list[Path]] = {}
+    folders: dict[str, dict[tuple[int, int], Path]] = {}
     for preset, values in finals.items():
         for seed, value in enumerate(values):
             folder = out / f"{preset}-seed-{seed}"
@@ -102,7 +102,7 @@ def study_files(out: Path, finals: dict[str, list[float]]) -> dict[str, list[Pat
             (folder / "evaluations.jsonl").write_text("".join(json.dumps(r) + "\n" for r in evaluations))
             settings = {"preset": preset, "train.seed": seed}
             (folder / "run.json").write_text(json.dumps({"settings": settings, "environment": {}}))
-            folders.setdefault(preset, []).append(folder)
+            folders.setdefault(preset, {})[0, seed] = folder
     return folders
 
 

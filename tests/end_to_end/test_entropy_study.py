@@ -164,17 +164,22 @@ def test_with_one_degree_the_tail_is_cauchy_s() -> None:
         assert inference.tail(t, 1) == pytest.approx(1 - 2 / math.pi * math.atan(t))
 
 
+def seeds(values: dict[int, float]) -> dict[inference.Replicate, float]:
+    """Values of one policy."""
+    return {(0, seed): value for seed, value in values.items()}
+
+
 def test_a_paired_test_takes_differences_of_the_seeds_that_both_have() -> None:
     # Differences 1, 2, 3: mean 2, deviation 1, t = 2 sqrt(3) = 3.4641 with 2 degrees. Its tail by the closed form for
     # two degrees, 1 - t / sqrt(2 + t^2), is 1 - 3.4641 / sqrt(14) = 0.07418.
-    found = inference.paired({0: 11.0, 1: 22.0, 2: 33.0, 9: 5.0}, {0: 10.0, 1: 20.0, 2: 30.0, 8: 7.0})
+    found = inference.paired(seeds({0: 11.0, 1: 22.0, 2: 33.0, 9: 5.0}), seeds({0: 10.0, 1: 20.0, 2: 30.0, 8: 7.0}))
     assert found is not None
-    assert (found.mean, found.deviation, found.seeds) == (2.0, 1.0, 3)
+    assert (found.mean, found.deviation, found.number) == (2.0, 1.0, 3)
     assert found.p == pytest.approx(0.07418, abs=1e-5)
     assert found.half == pytest.approx(4.303 / math.sqrt(3), abs=1e-3)
     # (4.303 + 1.061) / sqrt(3)
     assert found.visible() == pytest.approx(3.097, abs=2e-3)
-    assert inference.paired({0: 1.0}, {0: 2.0}) is None
+    assert inference.paired(seeds({0: 1.0}), seeds({0: 2.0})) is None
 
 
 def test_the_sign_flip_test_counts_the_choices_of_signs_that_are_as_far_from_0() -> None:
@@ -190,7 +195,7 @@ def test_the_sign_flip_test_counts_the_choices_of_signs_that_are_as_far_from_0()
 
 def test_welch_takes_the_arms_as_independent() -> None:
     # Variances 2 and 2 of two values each: t = -5 / sqrt(2) with two degrees, whose tail is 1 - t / sqrt(2 + t^2).
-    found = inference.paired({0: 0.0, 1: 2.0}, {0: 7.0, 1: 5.0})
+    found = inference.paired(seeds({0: 0.0, 1: 2.0}), seeds({0: 7.0, 1: 5.0}))
     assert found is not None
     assert found.welch == pytest.approx(1 - 3.5355339 / math.sqrt(14.5))
     # Means 2 and 6, variances 1 and 9 of three values each: (10 / 3)^2 / ((1/3)^2 / 2 + 3^2 / 2) = 2.4390 degrees and
@@ -200,7 +205,7 @@ def test_welch_takes_the_arms_as_independent() -> None:
 
 
 def test_where_differences_do_not_vary_there_is_nothing_to_test() -> None:
-    found = inference.paired({0: 1.0, 1: 1.0}, {0: 1.0, 1: 1.0})
+    found = inference.paired(seeds({0: 1.0, 1: 1.0}), seeds({0: 1.0, 1: 1.0}))
     assert found is not None
     assert (found.mean, found.half, found.p, found.flip, found.welch) == (0, 0, None, None, None)
 
@@ -310,7 +315,10 @@ def test_a_table_s_figures_are_those_of_the_records(tmp_path: Path) -> None:
     ("records", "message"),
     [
         ([], "no records"),
-        ([made("grpo", 0, 0.4, 0.9), dataclasses.replace(made("dapo", 0, 0.4, 0.9), steps=30)], "30 and 40 steps"),
+        (
+            [made("grpo", 0, 0.4, 0.9), dataclasses.replace(made("dapo", 0, 0.4, 0.9), steps=30)],
+            "two numbers of steps: 30 in dapo-seed-0 and 40 in grpo-seed-0",
+        ),
         ([made("grpo", 0, 0.4, 0.9), dataclasses.replace(made("grpo", 1, 0.4, 0.9), flags=())], "two sets of flags"),
     ],
 )
@@ -388,7 +396,7 @@ SMALL = """
 import dataclasses, sys
 sys.path += {paths}
 import entropy_study, runs
-small = dict(task="last_digit", max_length=96, max_new_tokens=40, evaluation_prompts=8, prompts=4)
+small = dict(task="last_digit", max_length=96, max_new_tokens=40, evaluation_prompts=8, prompts=4, batch_size=32)
 runs.main(dataclasses.replace(entropy_study.DESIGN, **small))
 """
 
@@ -437,6 +445,16 @@ def test_a_small_study_that_is_stopped_goes_on_with_the_run_it_was_in(policy: Pa
         assert len(run.training["entropy"]) == 2
         assert run.training["responses"][-1] >= 2 * 4 * 16
         assert run.seconds > 0
-    # Both begin with the same policy, measured once.
+        assert {"python", "torch", "openrlhf", "openrlhf-gtpo"} <= run.versions.keys()
+        assert run.settings["train.batch_size"] == 32
+        assert run.settings["actor.adam.lr"] == DESIGN.learning_rate
+        assert len(run.training["gradient_norm"]) == 2
+    # Both begin with the same policy, measured once, see the same prompts in the same order and draw with the same
+    # noise: so their responses of the first step are the same.
     assert runs_[0].evaluations[0] == runs_[1].evaluations[0]
+    for content in ("actor.model_name_or_path", "data.prompt_dataset", "eval.dataset", "order_of_prompts"):
+        assert runs_[0].sha256[content] == runs_[1].sha256[content] is not None
+    for figure in ("entropy", "length", "reward"):
+        assert runs_[0].training[figure][0] == runs_[1].training[figure][0]
+    assert runs_[0].sha256["final_weights"] != runs_[1].sha256["final_weights"]
     assert "| GTPO shuffled, alpha2 = 1 | 1 |" in said

@@ -128,13 +128,18 @@ def test_a_column_tells_how_many_seeds_have_a_value() -> None:
     column = guided.at_level(0.1)[0]
     early, late, never = course([0.1], [1, 1]), course([0.0, 0.3], [1] * 4), course([0.0], [1, 1])
     # Mean 3, standard deviation sqrt(2), two seeds: 12.706 / sqrt(2) * sqrt(2).
-    assert column.cell([early, late]) == "3.000 ± 12.706"
-    assert column.cell([early, late, never]) == "3.000 ± 12.706 (2 of 3 seeds)"
-    assert column.cell([early, never]) == "2.000 (1 of 2 seeds)"
-    assert column.cell([never, never]) == "not reached"
+    assert column.cell(seeds(early, late)) == "3.000 ± 12.706"
+    assert column.cell(seeds(early, late, never)) == "3.000 ± 12.706 (2 of 3 runs)"
+    assert column.cell(seeds(early, never)) == "2.000 (1 of 2 runs)"
+    assert column.cell(seeds(never, never)) == "not reached"
 
 
-def study_files(out: Path, finals: dict[str, list[float]]) -> dict[str, list[Path]]:
+def seeds(*runs: Run) -> dict[tuple[int, int], Run]:
+    """Runs of one policy."""
+    return {(0, seed): run for seed, run in enumerate(runs)}
+
+
+def study_files(out: Path, finals: dict[str, list[float]]) -> dict[str, dict[tuple[int, int], Path]]:
     """A finished study; every run was at half its last pass@1 after two of four steps."""
 
     def measured(folder: Path, value: float) -> None:
@@ -144,7 +149,7 @@ def study_files(out: Path, finals: dict[str, list[float]]) -> dict[str, list[Pat
 
     measured(out / "start", 0.05)
     measured(out / "guide", 0.6)
-    folders: dict[str, list[Path]] = {}
+    folders: dict[str, dict[tuple[int, int], Path]] = {}
     for key, values in finals.items():
         for seed, value in enumerate(values):
             folder = out / f"{key}-seed-{seed}"
@@ -158,7 +163,7 @@ def study_files(out: Path, finals: dict[str, list[float]]) -> dict[str, list[Pat
             (folder / "metrics.jsonl").write_text("\n".join(lines))
             lines = [json.dumps({"step": s, "eval_trail_pass1": value * s / 4}) for s in (2, 4)]
             (folder / "evaluations.jsonl").write_text("\n".join(lines))
-            folders.setdefault(key, []).append(folder)
+            folders.setdefault(key, {})[0, seed] = folder
     return folders
 
 
@@ -173,7 +178,7 @@ def test_the_table_has_the_guide_the_levels_and_only_what_an_arm_has(tmp_path: P
     levels = lines[next(n for n, line in enumerate(lines) if line.startswith("| Until")) :]
     reached = "4.000 ± 0.000 | 4,000 ± 0"
     assert levels[2] == f"| DAPO | {reached} | not reached |  | not reached |  |"
-    some = "4.000 (1 of 2 seeds) | 4,000 (1 of 2 seeds)"
+    some = "4.000 (1 of 2 runs) | 4,000 (1 of 2 runs)"
     # After two steps pass@1 is 0.20 and 0.15: the level 0.20 is reached at steps 2 and 4.
     assert levels[3].startswith("| DAPO + M2 | 2.000 ± 0.000 | 2,000 ± 0 | 3.000 ± 12.706 | 3,000 ± 12,706 |")
     assert levels[3].endswith(f"| {some} |")
@@ -207,5 +212,5 @@ def test_the_records_of_the_runs_give_the_same_tables_as_their_files(tmp_path: P
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (
         2,
-        "guided.py: the records are of runs of 3 and 4 steps: keep those of one length\n",
+        "guided.py: the records have two numbers of steps: 3 in dapo-seed-0 and 4 in dapo-seed-1; keep those of one\n",
     )

@@ -1,7 +1,7 @@
 """``launch/release.sh``: what it writes, what it refuses, and that another build has the same bytes.
 
-One release is made, in a clone of this folder as it is now, under a version of its own. The packages for its tools
-come from a package index.
+One release is made with all steps but the push, in a clone of this folder as it is now, under a version of its own.
+The packages for its tools come from a package index.
 """
 
 import functools
@@ -22,6 +22,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = "9.8.7"
+REPOSITORY = "https://example.org/Owner/fork"
 PACKAGES = {"math_reward": "reward_server", "openrlhf_gtpo": "plugin"}
 UNREACHABLE = re.compile(r"dns error|error sending request|Failed to fetch|Connection|timed out", re.IGNORECASE)
 
@@ -71,24 +72,34 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def release(clone: Path, **more: str) -> subprocess.CompletedProcess[str]:
-    command = ["bash", "launch/release.sh"]
+def release(clone: Path, *step: str, **more: str) -> subprocess.CompletedProcess[str]:
+    command = ["bash", "launch/release.sh", *step]
     return subprocess.run(command, cwd=clone, env=environment(**more), capture_output=True, text=True, timeout=800)
 
 
-@pytest.fixture(scope="module")
-def released(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the script wrote, with the commands that a stand-in for Docker was given in ``docker.txt`` beside it."""
-    folder = tmp_path_factory.mktemp("released")
+def with_docker(folder: Path) -> dict[str, str]:
+    """A stand-in for Docker, which writes the commands that it is given into ``docker.txt`` of this folder."""
     (folder / "docker").write_text(FAKE_DOCKER)
     (folder / "docker").chmod(0o755)
-    path = f"{folder}{os.pathsep}{environment()['PATH']}"
-    done = release(clone, OUT=str(folder / "out"), PATH=path, RECORD=str(folder / "docker.txt"))
+    return {"PATH": f"{folder}{os.pathsep}{environment()['PATH']}", "RECORD": str(folder / "docker.txt")}
+
+
+@pytest.fixture(scope="module")
+def rehearsal(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """What the script wrote, and what it said."""
+    folder = tmp_path_factory.mktemp("released")
+    done = release(clone, OUT=str(folder / "out"), REPOSITORY_URL=REPOSITORY, **with_docker(folder))
     if done.returncode and UNREACHABLE.search(done.stderr):
         pytest.skip("The release's tools come from a package index, and none can be reached from here.")
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith("Nothing was uploaded.\n")
-    return folder / "out"
+    return folder / "out", done.stdout
+
+
+@pytest.fixture(scope="module")
+def released(rehearsal: tuple[Path, str]) -> Path:
+    """The folder of the release; ``docker.txt`` is beside it."""
+    return rehearsal[0]
 
 
 def metadata(wheel: Path) -> Message:
@@ -99,6 +110,34 @@ def metadata(wheel: Path) -> Message:
 
 def wheel_of(released: Path, package: str) -> Path:
     return released / f"{package}-{VERSION}-py3-none-any.whl"
+
+
+@pytest.mark.engine
+def test_the_wheels_are_tried_with_this_python_and_a_python_that_is_missing_is_named(
+    rehearsal: tuple[Path, str],
+) -> None:
+    said = rehearsal[1]
+    missing = re.findall(r"^There is no Python (\S+) here", said, re.M)
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert set(missing) <= {"3.10", "3.11", "3.12"} - {here}
+
+
+@pytest.mark.engine
+def test_the_site_of_a_release_links_to_the_repository(clone: Path, released: Path) -> None:
+    assert f"git clone {REPOSITORY} " in re.sub("<[^>]+>", "", (clone / "runs/site/quickstart/index.html").read_text())
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("package", PACKAGES)
+def test_an_index_shows_the_readme_with_links_to_the_repository_at_this_tag(released: Path, package: str) -> None:
+    about = metadata(wheel_of(released, package))
+    assert f"Repository, {REPOSITORY}" in (about.get_all("Project-URL") or [])
+    text = re.sub(r"^```.*?^```$", "", about.get_payload(), flags=re.M | re.S)
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    ours = [link for link in links if link.startswith(REPOSITORY)]
+    assert all(re.match(rf"{REPOSITORY}/(blob|raw)/v{VERSION}/", link) for link in ours)
+    assert len(ours) > 10 or package == "math_reward"
 
 
 @pytest.mark.engine
@@ -131,18 +170,24 @@ def test_wheel_and_sdist_have_the_packages_files_and_no_other(clone: Path, relea
     with tarfile.open(released / f"{package}-{VERSION}.tar.gz") as archive:
         found = {name.split("/", 1)[1] for name in archive.getnames()}
     beside = {"LICENSE", "README.md", "pyproject.toml", "PKG-INFO", ".gitignore"}
-    inside = {"math_reward": ours, "openrlhf_gtpo": {f"plugin/{name}" for name in ours}}[package]
-    version = {"reward_server/math_reward/VERSION"} if package == "openrlhf_gtpo" else set()
-    assert found == beside | inside | version
+    built_by = {
+        "math_reward": {"hatch_build.py", *ours},
+        "openrlhf_gtpo": {
+            "reward_server/hatch_build.py",
+            "reward_server/math_reward/VERSION",
+            *(f"plugin/{name}" for name in ours),
+        },
+    }
+    assert found == beside | built_by[package]
 
 
 @pytest.mark.engine
-def test_the_bare_library_asks_for_three_packages_and_the_plugin_for_the_services_client(released: Path) -> None:
+def test_the_bare_library_asks_for_three_packages_and_the_plugin_for_the_client_and_numpy(released: Path) -> None:
     asked = {package: metadata(wheel_of(released, package)).get_all("Requires-Dist") or [] for package in PACKAGES}
     bare = [line for line in asked["math_reward"] if "extra ==" not in line]
     assert [re.split(r"[<>=]", line)[0] for line in bare] == ["mpmath", "sympy", "tqdm"]
     bare = [line for line in asked["openrlhf_gtpo"] if "extra ==" not in line]
-    assert bare == ["math-reward[client]"]
+    assert bare == ["math-reward[client]", "numpy>=1.24"]
 
 
 @pytest.mark.engine
@@ -165,12 +210,37 @@ def test_the_dependencies_are_named_with_versions_and_no_path_of_this_machine(cl
 @pytest.mark.engine
 def test_images_are_tagged_with_the_version_and_labelled_with_the_commit(clone: Path, released: Path) -> None:
     commit = git(clone, "rev-parse", "HEAD").strip()
-    labels = f"--build-arg VERSION={VERSION} --build-arg REVISION={commit} ."
+    labels = f"--build-arg VERSION={VERSION} --build-arg REVISION={commit} "
+    labels += f"--label org.opencontainers.image.source={REPOSITORY} ."
     assert (released.parent / "docker.txt").read_text().splitlines() == [
         "info",
         f"build --file reward_server/Dockerfile --tag math-reward:{VERSION} {labels}",
+        f"run --rm --network none math-reward:{VERSION} grade so \\boxed{{42}} 42",
         f"build --file plugin/Dockerfile --tag openrlhf-gtpo:{VERSION} {labels}",
+        f"run --rm --network none openrlhf-gtpo:{VERSION} openrlhf-gtpo --help",
     ]
+
+
+def test_an_image_is_pushed_under_the_repositorys_name_in_small_letters(clone: Path, tmp_path: Path) -> None:
+    done = release(clone, "push", "math-reward", "registry.example.org/Owner/Fork", **with_docker(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    name = f"registry.example.org/owner/fork/math-reward:{VERSION}"
+    pushed = [f"tag math-reward:{VERSION} {name}", f"push {name}"]
+    assert (tmp_path / "docker.txt").read_text().splitlines() == pushed
+
+
+@pytest.mark.engine
+def test_a_wheel_that_lacks_a_file_is_found_out(clone: Path, released: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    for wheel in released.glob("*.whl"):
+        with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(folder / wheel.name, "w") as part:
+            for name in whole.namelist():
+                if name != "math_reward/client/__init__.py":
+                    part.writestr(name, whole.read(name))
+    done = release(clone, "try", f"{sys.version_info.major}.{sys.version_info.minor}", OUT=str(folder))
+    assert done.returncode != 0
+    assert re.search("cannot import name .*Client.* from .*math_reward.client", done.stderr)
 
 
 def build_again() -> str:
@@ -192,7 +262,7 @@ def test_another_clone_with_another_umask_and_other_times_builds_the_same_bytes(
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", build_again()],
         cwd=again,
-        env=environment(TZ="Asia/Tokyo", LC_ALL="C"),
+        env=environment(TZ="Asia/Tokyo", LC_ALL="C", REPOSITORY_URL=REPOSITORY),
         umask=0o077,
         capture_output=True,
         text=True,
@@ -253,6 +323,27 @@ def test_a_user_with_the_wheel_alone_grades_is_told_what_to_install_and_has_type
 
 
 @pytest.mark.parametrize(
+    ("tag", "change", "sentence"),
+    [
+        (f"v{VERSION}", "true", ""),
+        (VERSION, "true", f"the tag is {VERSION}, and by reward_server/math_reward/VERSION it has to be v{VERSION}."),
+        ("v9.8.6", "true", f"the tag is v9.8.6, and by reward_server/math_reward/VERSION it has to be v{VERSION}."),
+        ("v9.9.0.dev0", "echo 9.9.0.dev0 >reward_server/math_reward/VERSION; git commit --quiet --all --message next",
+         "9.9.0.dev0 is no release: write its version into reward_server/math_reward/VERSION, then tag that commit."),
+    ],
+)  # fmt: skip
+def test_a_tag_that_is_not_v_and_the_version_is_refused(
+    clone: Path, tmp_path: Path, tag: str, change: str, sentence: str
+) -> None:
+    copy = tmp_path / "copy"
+    subprocess.run(["git", "clone", "--quiet", str(clone), str(copy)], check=True)
+    subprocess.run(["bash", "-euc", change], cwd=copy, check=True, env=environment())
+    done = release(copy, "check", tag)
+    said = f"launch/release.sh: {sentence}\n" if sentence else ""
+    assert (done.returncode, done.stdout, done.stderr) == (int(bool(sentence)), "", said)
+
+
+@pytest.mark.parametrize(
     ("change", "sentence"),
     [
         ("echo more >>LICENSE; touch new.py",
@@ -270,5 +361,5 @@ def test_what_cannot_be_released_is_refused_in_one_sentence(
     subprocess.run(["git", "clone", "--quiet", str(clone), str(copy)], check=True)
     subprocess.run(["bash", "-euc", change], cwd=copy, check=True, env=environment())
     done = release(copy, GIT_CEILING_DIRECTORIES=str(tmp_path))
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"launch/release.sh: {sentence}\n"
+    assert (done.returncode, done.stderr) == (1, f"launch/release.sh: {sentence}\n")
+    assert re.fullmatch(r"(1 of 4: [^\n]+\n)?", done.stdout)

@@ -50,16 +50,16 @@ def tokenizer(characters: Any) -> Any:
     return copy.deepcopy(characters)
 
 
-def characters_and(*words: str, **special: str) -> Any:
+def characters_and(*words: str, backwards: bool = False, **special: str) -> Any:
     """A tokenizer whose tokens are characters, and these words. A prompt of n ASCII characters has n + 3 tokens:
-    <user>, <end> and <assistant>.
+    <user>, <end> and <assistant>. Backwards, token 0 is a byte that is no text by itself, and many others with it.
 
     Byte-level, because for the architecture of the tiny model transformers loads no other kind from a folder.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet(), reverse=backwards)
     found = Tokenizer(models.BPE(vocab={token: i for i, token in enumerate(alphabet)}, merges=[]))
     found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     found.decoder = decoders.ByteLevel()

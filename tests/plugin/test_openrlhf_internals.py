@@ -95,7 +95,7 @@ IMPORTS = {
         "triton",
         *OF_THE_SERVICE,
     },
-    "openrlhf_gtpo.vllm_entropy": {"torch", "ray", "vllm", "deepspeed", "openrlhf", *OF_THE_SERVICE},
+    "openrlhf_gtpo.vllm_entropy": {"torch", "numpy", "ray", "vllm", "deepspeed", "openrlhf", *OF_THE_SERVICE},
     "openrlhf_gtpo.rewards.client": {"torch", "ray", "vllm", "deepspeed", "openrlhf", *OF_THE_SERVICE},
     "openrlhf_gtpo.settings": {"torch", "ray", "vllm", "deepspeed", "openrlhf", *OF_THE_SERVICE},
     "openrlhf_gtpo.rollout.actor": {"deepspeed", *OF_THE_SERVICE},
@@ -119,8 +119,8 @@ OURS = {"_on_cpu"}
 
 
 def modules() -> list[tuple[str, ast.Module]]:
-    """The plugin's modules by their names, but for the stand-ins of other packages."""
-    paths = (path for path in PLUGIN.rglob("*.py") if "stubs" not in path.parts)
+    """The plugin's modules by their names, but for the stand-ins of other packages and what is for other trainers."""
+    paths = (path for path in PLUGIN.rglob("*.py") if not {"stubs", "trainers"} & {*path.parts})
     return [
         (".".join(path.relative_to(PLUGIN.parent).with_suffix("").parts).removesuffix(".__init__"), parse(path))
         for path in paths

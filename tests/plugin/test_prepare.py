@@ -380,6 +380,28 @@ def test_a_flag_of_kl_that_does_nothing_is_a_warning(prepare: Prepare, capsys: p
     assert said not in capsys.readouterr().err
 
 
+def test_an_unbiased_gradient_of_no_kl_loss_is_a_warning(prepare: Prepare, capsys: pytest.CaptureFixture[str]) -> None:
+    said = "warning: --algo.kl.unbiased_gradient is the gradient of a KL loss, which this run has not: leave it out"
+    for flags, weight in (([], "0"), (["--algo.kl.use_loss"], "0")):
+        prepare("--dry-run", "--algo.kl.unbiased_gradient", *flags, algo__kl__init_coef=weight)
+        assert said in capsys.readouterr().err
+    prepare("--dry-run", "--algo.kl.unbiased_gradient", "--algo.kl.use_loss", algo__kl__init_coef="0.001")
+    assert said not in capsys.readouterr().err
+
+
+def test_kl_cov_with_one_update_a_step_is_told_to_be_grpo(
+    prepare: Prepare, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "KL-Cov's penalty is always 0, and this run is GRPO's. Lower --train.batch_size"
+    sizes = {"rollout__batch_size": "4", "rollout__n_samples_per_prompt": "8"}
+    prepare("--dry-run", preset="kl_cov", train__batch_size="32", **sizes)
+    assert said in capsys.readouterr().err
+    prepare("--dry-run", preset="kl_cov", train__batch_size="16", **sizes)
+    assert said not in capsys.readouterr().err
+    prepare("--dry-run", preset="kl_cov", train__batch_size="32", train__max_epochs="2", **sizes)
+    assert said not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("estimator", "size", "alpha1", "alpha2", "where"),
     [

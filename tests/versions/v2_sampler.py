@@ -24,6 +24,7 @@ import torch  # noqa: E402
 
 from openrlhf_gtpo.algorithms.distribution import STATISTICS  # noqa: E402
 from openrlhf_gtpo.engine import hook as vllm_hook  # noqa: E402
+from openrlhf_gtpo.engine import kept  # noqa: E402
 
 vllm_hook.install()
 vllm_hook.install()  # again: changes nothing
@@ -121,13 +122,32 @@ for dtype in (torch.float32, torch.bfloat16):
         first = one(rows, a_batch()).logprobs_tensors.logprobs
         assert first.shape == (ROWS, 3)
         assert (first[:, 1] - wanted[:, 1]).abs().max() < 1e-6
+        # A token behind them would have the id of one: of three that can be sampled, it is the second most likely.
+        three = torch.full_like(rows, float("-inf"))
+        three[:, :3] = torch.tensor([1.0, 2.0, 0.0])
+        scores = one(three, a_batch()).logprobs_tensors
+        wanted = expected(three, scores.logprob_token_ids[:, 0].long())
+        for row, (ids, values) in enumerate(zip(scores.logprob_token_ids, scores.logprobs, strict=True)):
+            by_id = dict(zip(ids.tolist(), values.tolist(), strict=True))
+            assert abs(by_id[int(ids[0] == 0)] - wanted[row, 1]) < 1e-5
         # Nobody asked for more than the sampled token: vLLM's own, with its rank.
         one.num_logprobs = 0
         alone = one(rows, a_batch()).logprobs_tensors
         assert alone.logprobs.shape == (ROWS, 1)
         assert (alone.selected_token_ranks >= 1).all()
+# Columns of kept tokens, more or fewer than there are: ids, each with their number.
+cut = logits.masked_fill(logits < logits.topk(4, dim=-1).values[:, -1:], float("-inf"))
+for columns in (3, 6):
+    scores = a_sampler(("entropy", *[kept.KEPT] * columns))(cut, a_batch()).logprobs_tensors
+    ids, values = scores.logprob_token_ids[:, 2:], scores.logprobs[:, 2:]
+    assert values.tolist() == [[4.0] * min(columns, 4) + [0.0] * (columns - 4)] * ROWS
+    for row, found_ids in zip(cut, ids.tolist(), strict=True):
+        assert found_ids[: min(columns, 4)] == row.sort(descending=True).indices[: min(columns, 4)].tolist()
+    assert (scores.logprobs[:, 1] - expected(cut, scores.logprob_token_ids[:, 0])[:, 1]).abs().max() < 1e-6
 # The log-probabilities of prompts keep their meaning.
 top = prompt_logprob.compute_topk_scores(logits, 1, torch.tensor([0, 5, 7, 299, 1]))
 assert top.logprob_token_ids[:, 1].tolist() == logits.argmax(-1).tolist()
+# The entropy takes the first place beside the sampled token, which vLLM puts first (its RFC 42259 would leave it out).
+assert top.logprob_token_ids[:, 0].tolist() == [0, 5, 7, 299, 1]
 answer = {"entropy_apart": max(entropy_apart), "logprob_apart": max(logprob_apart)}
 Path(sys.argv[1]).write_text(json.dumps(answer), encoding="utf-8")

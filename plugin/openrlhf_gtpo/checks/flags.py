@@ -33,8 +33,8 @@ def check_flags(settings: Settings, of_the_platform: Callable[[Settings], list[s
 
 def faults(settings: Settings) -> list[str]:
     """One sentence for each fault of the flags, with the flag and the fix; empty if there is none."""
-    rules = [_out_of_bounds, _contradictions, _of_the_entropy_bonus, _of_the_services, _of_the_batch]
-    rules += [_of_the_placement, _without_effect, _of_the_guide]
+    rules = [_out_of_bounds, _contradictions, _of_the_kept_tokens, _of_the_entropy_bonus, _of_the_services]
+    rules += [_of_the_batch, _of_the_placement, _without_effect, _of_the_guide]
     if is_ours(settings.estimator):
         rules.append(_meaningless)
     return [sentence for rule in rules for sentence in rule(settings)]
@@ -84,11 +84,10 @@ def _contradictions(settings: Settings) -> Iterator[str]:
             f"--rollout.max_new_tokens is {answer}, but needs to be at least 1 and less than --data.max_len, "
             f"{longest}, which has to hold the prompt too{both}."
         )
-    if flags["rollout.top_p"] < 1 and _corrects(settings):
+    if settings.punishes_length and flags["rollout.n_samples_per_prompt"] < 2:
         yield (
-            f"--rollout.top_p is {flags['rollout.top_p']} with --algo.advantage.is_correction_*: vLLM's probabilities "
-            "are over the top-p tokens and the policy's over all, so every ratio would be too small. Set "
-            "--rollout.top_p 1.0 or leave the correction out."
+            f"--rollout.n_samples_per_prompt is {flags['rollout.n_samples_per_prompt']}, but --shaping.grop compares "
+            "the lengths of a group's responses: use 2 or more, or leave --shaping.grop out."
         )
     if settings.rewards_are_embedded and flags["data.label_key"] is None:
         yield (
@@ -110,6 +109,30 @@ def _without_effect(settings: Settings) -> Iterator[str]:
                 f"{flag.told(value)}, but --algo.advantage.estimator {name} does not read it: leave it out, or choose "
                 f"{' or '.join(readers)}."
             )
+
+
+def _of_the_kept_tokens(settings: Settings) -> Iterator[str]:
+    """Ratios of importance correction over the tokens that top-k and top-p keep, and what they do not go with."""
+    flags = settings.flags
+    if flags["rollout.top_p"] < 1 and settings.corrects and not settings.top_k:
+        yield (
+            f"--rollout.top_p is {flags['rollout.top_p']} with --algo.advantage.is_correction_*, whose ratios are "
+            "over the tokens that top-p keeps, and nothing limits how many of them vLLM has to return: add "
+            "--rollout.top_k 64, set --rollout.top_p 1.0, or leave the correction out."
+        )
+    if not settings.kept_columns:
+        return
+    why = "so with --algo.advantage.is_correction_* leave one of them out."
+    if settings.guide is not None:
+        yield f"--guide.* has responses that were not sampled from the tokens that --rollout.top_k keeps, {why}"
+    if flags["algo.kl.init_coef"] > 0:
+        yield (
+            "--algo.kl.init_coef compares the policy with the reference over all tokens, and --rollout.top_k "
+            f"restricts the policy to those that were kept, {why}"
+        )
+    for name in ("ds.ring_attn_size", "ds.tensor_parallel_size"):
+        if flags[name] > 1:
+            yield f"--{name} is {flags[name]}, which splits the logits that --rollout.top_k restricts, {why}"
 
 
 def _of_the_entropy_bonus(settings: Settings) -> Iterator[str]:
@@ -193,11 +216,6 @@ def _nodes(size: tuple[int, int]) -> str:
     return f"{size[0]} node(s) of {size[1]}"
 
 
-def _corrects(settings: Settings) -> bool:
-    """Whether importance correction is on, which weights the loss by the ratio of policy to rollout."""
-    return settings.flags["algo.advantage.is_correction_level"] != "off"
-
-
 MEANINGLESS = {
     "algo.advantage.gamma": (1, "is {value}, but {title} does not discount: leave it at 1."),
     "algo.advantage.lambd": (1, "is {value}, but {title} has no GAE: leave it at 1."),
@@ -239,7 +257,7 @@ def _meaningless(settings: Settings) -> Iterator[str]:
             f"--shaping.top_entropy_share is {share}, but {title} has one ratio and one advantage per response, so it "
             "cannot leave out single tokens: leave it at 1."
         )
-    if estimator.per_response and _corrects(settings):
+    if estimator.per_response and settings.corrects:
         yield (
             f"--algo.advantage.is_correction_* weights single tokens, but {title} has one ratio per response: leave "
             "it out."
@@ -345,6 +363,18 @@ def warnings(settings: Settings) -> list[str]:
     if flags["algo.kl.use_loss"] and flags["algo.kl.init_coef"] == 0:
         sentences.append(
             "--algo.kl.use_loss does nothing while --algo.kl.init_coef is 0: leave it out, or give a weight."
+        )
+    if flags["algo.kl.unbiased_gradient"] and not (flags["algo.kl.use_loss"] and flags["algo.kl.init_coef"] > 0):
+        sentences.append(
+            "--algo.kl.unbiased_gradient is the gradient of a KL loss, which this run has not: leave it out, or add "
+            "--algo.kl.use_loss and a weight, --algo.kl.init_coef."
+        )
+    updates = settings.responses_a_step / flags["train.batch_size"] * flags["train.max_epochs"]
+    if settings.estimator == "kl_cov" and updates <= 1:
+        sentences.append(
+            f"--train.batch_size is {flags['train.batch_size']} and a step has {settings.responses_a_step} responses, "
+            "so each step is one update, of a policy that has not moved: KL-Cov's penalty is always 0, and this run "
+            "is GRPO's. Lower --train.batch_size, as the paper does, for several updates a step."
         )
     if guide is not None and guide.rescues and flags["actor.min_lr_ratio"] < 1:
         sentences.append(

@@ -1,12 +1,21 @@
 """Checks that the entropy hook covers the installed vLLM's samplers and that its entropies agree with transformers."""
 
+import os
+from importlib.metadata import entry_points
+
 from openrlhf_gtpo.checks.findings import Finding, fault, ok, skipped, warning
 from openrlhf_gtpo.checks.isolated import ProbeFailed, isolated
 from openrlhf_gtpo.checks.packages import IMPORT_SECONDS
+from openrlhf_gtpo.engine import plugin
+from openrlhf_gtpo.engine.over_http import check_server
 from openrlhf_gtpo.engine.versions import INSTALL_TESTED
+from openrlhf_gtpo.errors import EntropyMissing
 
 ENGINE_SECONDS = 1800.0
 """Timeout for an engine with a large model on a slow disk."""
+
+SERVED_SECONDS = 120.0
+"""Timeout for a server's two answers."""
 
 TOLERANCE = {"cpu": 1e-3, "gpu": 5e-2}
 """Nats, mean over the tokens: for float32 against float32 on a CPU, and bfloat16 against float32 on a GPU."""
@@ -32,6 +41,43 @@ def check_hook() -> Finding:
         f"{s['name']} cannot be imported here ({s['problem']}), so it is not used" for s in samplers if s["problem"]
     ]
     return ok(name, "; ".join([said, *absent]) + ".")
+
+
+def check_plugin() -> Finding:
+    """Check that vLLM finds the entry point with the hook, and may load it. vLLM itself only logs one that fails."""
+    name = "entropy plugin"
+    found = entry_points(group="vllm.general_plugins", name=plugin.ENTRY_POINT)
+    if not found:
+        return warning(
+            name,
+            "vLLM finds no plugin of openrlhf-gtpo, so the hook is in engines of ours alone: install it with pip in "
+            "the environment of vLLM.",
+        )
+    allowed, value = os.environ.get("VLLM_PLUGINS"), os.environ.get(plugin.VARIABLE, "")
+    if allowed is not None and plugin.ENTRY_POINT not in allowed.split(","):
+        state = fault if value == "1" else warning
+        return state(
+            name, f"VLLM_PLUGINS is {allowed!r}, so vLLM does not load the plugin: add {plugin.ENTRY_POINT} to it."
+        )
+    if value not in ("", "0", "1"):
+        return fault(name, f"{plugin.VARIABLE} is {value!r}: set it to 1 for entropies, or to 0.")
+    if value == "1":
+        return ok(name, f"{plugin.VARIABLE} is 1, so every vLLM that starts here has the hook.")
+    return ok(name, f"Any vLLM that starts here with {plugin.VARIABLE}=1 has the hook.")
+
+
+def check_served(url: str) -> Finding:
+    """Ask a running vLLM server for entropies.
+
+    Args:
+        url: of the server.
+    """
+    name = "vLLM server"
+    try:
+        check_server(url, timeout=SERVED_SECONDS / 2)
+    except EntropyMissing as error:
+        return fault(name, str(error))
+    return ok(name, f"{url} returns the entropies of what it samples from.")
 
 
 def check_engine(model: str | None, device: str, wanted: bool, graphs: bool = False) -> Finding:

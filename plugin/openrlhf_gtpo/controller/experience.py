@@ -1,6 +1,7 @@
 """Runs in the controller: computes the advantages of a rollout batch."""
 
 import time
+from typing import Any
 
 import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
@@ -32,6 +33,8 @@ class ExperienceMaker(RemoteExperienceMaker):
     transformations: list[Transformation]
     step = 0
     """The global step of the next batch; the trainer sets it."""
+    _kept: list[list[torch.Tensor]]
+    """Each micro-batch's kept tokens; empty in runs without."""
     _counted: list[torch.Tensor] | None
     """Of the last batch, each micro-batch's (B,) bool, where metrics are not of all responses."""
 
@@ -48,6 +51,16 @@ class ExperienceMaker(RemoteExperienceMaker):
         micro_batches = super().split_rollout_samples(rollout_samples)
         rollout_samples.clear()
         return micro_batches
+
+    def make_experience(self, samples_list: list[Experience]) -> list[Experience]:
+        """As OpenRLHF's, whose policy gets the tokens that each token was sampled from, where they are known."""
+        self._kept = [sample.info["kept"] for sample in samples_list if "kept" in sample.info]
+        return super().make_experience(samples_list)
+
+    def _dispatch_forward(self, group: Any, sync_condition: Any, **of_micro_batches: Any) -> Any:
+        if self._kept and group is self.actor_model_group:
+            of_micro_batches["kept"] = self._kept
+        return super()._dispatch_forward(group, sync_condition, **of_micro_batches)
 
     @torch.no_grad()
     def compute_advantages_and_returns(self, experiences: list[Experience]) -> list[Experience]:

@@ -203,7 +203,9 @@ class Generator(SamplesGenerator):
         return samples, consumed, exhausted
 
     def _dispatch_prompts_to_vllm(self, prompts: list[str], labels: list[str], **kwargs: Any) -> list[Any]:
-        """As OpenRLHF's; numbers the prompts."""
+        """As OpenRLHF's; numbers the prompts, and gives top-k, which OpenRLHF has no flag for."""
+        if self.args.plugin.top_k:
+            kwargs["top_k"] = self.args.plugin.top_k
         purpose = "evaluation" if self._evaluating else "policy"
         places = range(self._drawn, self._drawn + len(prompts))
         self._drawn = places.stop
@@ -241,6 +243,9 @@ class Generator(SamplesGenerator):
             # A copy, since Ray's arrays are read-only.
             values = torch.tensor(response[name][1 : width + 1], dtype=torch.float32)
             experience.info[name] = values.unsqueeze(0)  # (1, A)
+        if response["kept"] is not None:
+            kept = torch.tensor(response["kept"]) - torch.tensor([1, 0], dtype=torch.int32)
+            experience.info["kept"] = [kept[kept[:, 0] < width]]  # a list, since the responses' differ in length
         return experience
 
     def _whole_groups(self, samples: list[Experience], **kwargs: Any) -> list[Experience]:

@@ -26,7 +26,6 @@ import struct
 import sys
 import tempfile
 import threading
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -233,7 +232,7 @@ def _become(request: dict[str, Any], files: list[int], python: str) -> NoReturn:
     except SystemExit as stop:
         status = _exit_code(stop.code)
     except BaseException:
-        traceback.print_exc()
+        sys.excepthook(*sys.exc_info())
     finally:
         # A return would continue in the driver's code.
         with contextlib.suppress(BaseException):

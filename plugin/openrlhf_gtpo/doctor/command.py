@@ -72,7 +72,7 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog=PROGRAM,
-        usage=f"{PROGRAM} [--engine] [--json] [-- FLAGS]",
+        usage=f"{PROGRAM} [--engine] [--vllm-url URL] [--json] [-- FLAGS]",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -80,6 +80,11 @@ def _parser() -> argparse.ArgumentParser:
         "--engine",
         action="store_true",
         help="also start a vLLM engine with the policy and compare its entropies with transformers; slow",
+    )
+    parser.add_argument(
+        "--vllm-url",
+        metavar="URL",
+        help="also ask this running vLLM server for entropies; the environment's VLLM_API_KEY is its key",
     )
     parser.add_argument("--json", action="store_true", help="write the findings to standard output as JSON")
     aliases = parser.add_argument_group("in place of FLAGS", "Flags of earlier versions, which 0.3 will not have.")
@@ -136,7 +141,14 @@ def _question(args: argparse.Namespace, command: Sequence[str] | None) -> Questi
         read = command_line.parse(expanded.arguments)
     except OpenRLHFMismatch:  # of which a check tells
         takes, cluster = _takes(args.device or "auto", address)
-        return Question(None, device=args.device or "auto", takes=takes, ray_address=address, cluster=cluster)
+        return Question(
+            None,
+            device=args.device or "auto",
+            takes=takes,
+            ray_address=address,
+            cluster=cluster,
+            vllm_url=args.vllm_url,
+        )
     device = read.flags["device"]
     takes, cluster = _takes(device, address)
     settings = Settings({**read.flags, "preset": expanded.preset, "device": takes})
@@ -154,6 +166,7 @@ def _question(args: argparse.Namespace, command: Sequence[str] | None) -> Questi
         ray_address=address,
         cluster=cluster,
         engine=args.engine,
+        vllm_url=args.vllm_url,
     )
 
 

@@ -35,6 +35,8 @@ class Question:
     cluster: machine.Cluster | None = None
     """The cluster at that address, if it was asked before."""
     engine: bool = False
+    vllm_url: str | None = None
+    """Of a running vLLM server."""
 
 
 Announce = Callable[[str, str, float], None]
@@ -66,6 +68,10 @@ def examine(asked: Question, announce: Announce = lambda *_: None) -> Iterator[F
         yield from look("compiler", IMPORTS, "importing torch", machine.check_compiler)
     yield from look("GPU", IMPORTS, "asking torch", machine.check_gpu, asked.device, asked.ray_address)
     yield from look("entropy hook", IMPORTS, "importing vLLM", hook.check_hook)
+    yield from look("entropy plugin", MOMENT, "", hook.check_plugin)
+    if asked.vllm_url:
+        seconds = hook.SERVED_SECONDS + MARGIN
+        yield from look("vLLM server", seconds, f"asking {asked.vllm_url}", hook.check_served, asked.vllm_url)
     waits = "importing it" + (f", then joining {asked.ray_address}" if asked.ray_address and not asked.cluster else "")
     seconds = 2 * machine.RAY_SECONDS + MARGIN
     yield from look("Ray", seconds, waits, machine.check_ray, asked.ray_address, asked.takes, asked.cluster)

@@ -107,6 +107,14 @@ TRAINING = (
     ),
     *OF_THE_BONUS,
     flag(
+        "rollout.top_k",
+        "sample each token from the N likeliest, before --rollout.top_p, also in evaluations during training "
+        "(default: from all). With importance correction ratios are over the tokens that both keep",
+        AT_LEAST_ONE,
+        type=int,
+        metavar="N",
+    ),
+    flag(
         "train.max_steps",
         "stop after N steps (rollout batches), however many prompts dynamic filtering needs; the learning rate's "
         "schedule ends there too (default: when the prompts of all episodes are used up)",

@@ -24,10 +24,12 @@ import torch
 
 from openrlhf_gtpo.algorithms.distribution import CONFIG_KEY, ENTROPY, declared
 from openrlhf_gtpo.algorithms.entropy import token_statistics
+from openrlhf_gtpo.engine import kept
 from openrlhf_gtpo.engine.versions import INSTALL_TESTED
 from openrlhf_gtpo.errors import UserError
 
-_MARK = "_openrlhf_gtpo_entropy"
+MARK = "_openrlhf_gtpo_entropy"
+"""Attribute of a class of vLLM's that is prepared."""
 
 _asked: ContextVar[tuple[str, ...]] = ContextVar("_asked", default=())
 """The statistics of the sampler at work; empty for log-probabilities of prompts, which must not change."""
@@ -57,17 +59,35 @@ def install() -> None:
 
 def is_hooked(sampler: object) -> bool:
     """Whether the hook covers the class of this sampler, the one that a model runner uses."""
-    return bool(getattr(type(sampler), _MARK, False))
+    return bool(getattr(type(sampler), MARK, False))
 
 
 def statistics_of(config: Any) -> tuple[str, ...]:
-    """The names of the statistics that an engine returns, from its VllmConfig.
+    """The names of the columns that an engine returns, from its VllmConfig: statistics, then those of kept tokens.
 
     Raises:
         ValueError: a name is not in the list of statistics.
     """
     additional = getattr(config, "additional_config", None)
-    return declared(additional.get(CONFIG_KEY, ENTROPY) if isinstance(additional, dict) else ENTROPY)
+    if not isinstance(additional, dict):
+        return ENTROPY
+    return declared(additional.get(CONFIG_KEY, ENTROPY)) + (kept.KEPT,) * additional.get(kept.CONFIG_KEY, 0)
+
+
+def refuse_raw(mode: str) -> None:
+    """Make sure that an engine's log-probabilities are those of the distribution that tokens are sampled from.
+
+    Args:
+        mode: vLLM's ``logprobs_mode``.
+
+    Raises:
+        EntropyHookError: they are of another distribution, or logits.
+    """
+    if mode != "processed_logprobs":
+        raise EntropyHookError(
+            f"vLLM's --logprobs-mode is {mode}, with which entropies are not those of the distribution that tokens "
+            "are sampled from: give it --logprobs-mode processed_logprobs, or start it without the hook."
+        )
 
 
 def version_found() -> str:
@@ -86,13 +106,15 @@ def _found(logits: torch.Tensor, sampled: torch.Tensor, names: tuple[str, ...]) 
     Args:
         logits: (rows, V). Log-probabilities will do: they differ by a constant of the row.
         sampled: (rows,), a token of each row.
-        names: of k statistics.
+        names: of k columns.
     """
-    return (
-        torch.cat((sampled[:, None], _other_ids(sampled, len(names))), dim=1),
-        token_statistics(logits, names, sampled),
-        torch.zeros(len(sampled), dtype=torch.int64, device=logits.device),
-    )
+    statistics = tuple(name for name in names if name != kept.KEPT)
+    ids = torch.cat((sampled[:, None], _other_ids(sampled, len(statistics))), dim=1)
+    scores = token_statistics(logits, statistics, sampled)
+    if len(statistics) < len(names):
+        tokens, are_kept = kept.kept_tokens(logits, len(names) - len(statistics))
+        ids, scores = torch.cat((ids, tokens.to(ids.dtype)), dim=1), torch.cat((scores, are_kept), dim=1)
+    return ids, scores, torch.zeros(len(sampled), dtype=torch.int64, device=logits.device)
 
 
 def _other_ids(sampled: torch.Tensor, k: int) -> torch.Tensor:
@@ -102,11 +124,18 @@ def _other_ids(sampled: torch.Tensor, k: int) -> torch.Tensor:
 
 
 def _write(scores: Any, logits: torch.Tensor, names: tuple[str, ...]) -> Any:
-    """Put statistics into columns 1 to k of a LogprobsTensors with log-probabilities of more tokens than that."""
-    ids, k = scores.logprob_token_ids, len(names)
+    """Put statistics into columns 1 to k of a LogprobsTensors with log-probabilities of more tokens than that.
+
+    vLLM keys the entries of a position by token id and keeps the last. So a token behind the statistics that has the
+    id of one gives way to the sampled token, which then stands there twice.
+    """
+    ids, values, k = scores.logprob_token_ids, scores.logprobs, len(names)
     if k:
         ids[:, 1 : 1 + k] = _other_ids(ids[:, 0], k)
-        scores.logprobs[:, 1 : 1 + k] = token_statistics(logits, names)
+        values[:, 1 : 1 + k] = token_statistics(logits, names)
+        taken = (ids[:, 1 + k :, None] == ids[:, None, 1 : 1 + k]).any(dim=-1)
+        for columns in (ids, values):
+            columns[:, 1 + k :] = torch.where(taken, columns[:, :1], columns[:, 1 + k :])
     return scores
 
 
@@ -135,7 +164,10 @@ def _remembers_statistics(init: Callable[..., None]) -> Callable[..., None]:
         from vllm.config import get_current_vllm_config_or_none
 
         init(self, *args, **kwargs)
-        self.statistics = statistics_of(get_current_vllm_config_or_none())
+        config = get_current_vllm_config_or_none()
+        if config is not None:
+            refuse_raw(self.logprobs_mode)
+        self.statistics = statistics_of(config)
 
     return hooked
 
@@ -158,21 +190,20 @@ def _hook_v1() -> None:
     from vllm.v1.sample.rejection_sampler import RejectionSampler
     from vllm.v1.sample.sampler import Sampler
 
-    if getattr(Sampler, _MARK, False):
+    if getattr(Sampler, MARK, False):
         return
 
-    def takes_over(sampler: Any, num_logprobs: int | None) -> bool:
+    def takes_over(num_logprobs: int | None) -> bool:
         """Whether one pass gives all that is gathered. For its bonus tokens a rejection sampler asks for -1, which is
         the whole vocabulary."""
-        as_logprobs = sampler.logprobs_mode in ("processed_logprobs", "raw_logprobs")
-        return as_logprobs and num_logprobs is not None and 1 <= num_logprobs <= len(_asked.get())
+        return num_logprobs is not None and 1 <= num_logprobs <= len(_asked.get())
 
     def samples(sample: Callable[..., Any]) -> Callable[..., Any]:
         def hooked(self: Any, logits: torch.Tensor, metadata: Any, *args: Any, **kwargs: Any) -> Any:
             inner = self.topk_topp_sampler
             # Log-probabilities of tokens that a request names are gathered from those of all tokens.
             named = getattr(metadata, "logprob_token_ids", None)
-            if inner.logprobs_mode != "processed_logprobs" or named or not takes_over(self, metadata.max_num_logprobs):
+            if named or not takes_over(metadata.max_num_logprobs):
                 return sample(self, logits, metadata, *args, **kwargs)
             # The pass takes logits, so their log-softmax is not computed. For greedy batches `sample` decides, for
             # others its inner sampler, which has no argument for it.
@@ -186,7 +217,7 @@ def _hook_v1() -> None:
 
     def gathers(gather: Callable[..., Any]) -> Callable[..., Any]:
         def hooked(self: Any, logits: torch.Tensor, num_logprobs: int, token_ids: torch.Tensor) -> Any:
-            if takes_over(self, num_logprobs):
+            if takes_over(num_logprobs):
                 ids, *scores = _found(logits, token_ids, _asked.get()[:num_logprobs])
                 return LogprobsTensors(ids.to(torch.int32), *scores)
             scores = gather(logits, num_logprobs, token_ids)
@@ -196,7 +227,7 @@ def _hook_v1() -> None:
 
     wrap(Sampler, __init__=_remembers_statistics, forward=_asks, sample=samples, gather_logprobs=gathers)
     wrap(RejectionSampler, _get_logprobs_tensors=_asks)
-    setattr(Sampler, _MARK, True)
+    setattr(Sampler, MARK, True)
 
 
 def _hook_v2() -> None:
@@ -204,7 +235,7 @@ def _hook_v2() -> None:
     from vllm.v1.worker.gpu.sample import sampler as sampling
     from vllm.v1.worker.gpu.spec_decode import rejection_sampler as verification
 
-    if getattr(sampling.Sampler, _MARK, False):
+    if getattr(sampling.Sampler, MARK, False):
         return
 
     def gathers(compute: Callable[..., Any]) -> Callable[..., Any]:
@@ -217,9 +248,8 @@ def _hook_v2() -> None:
             **kwargs: Any,
         ) -> Any:
             names = _asked.get()[:num_logprobs]
-            # Logits in place of log-probabilities, and log-probabilities of tokens that a request names, are vLLM's.
-            others = kwargs.get("logits_mode") or kwargs.get("max_per_req_token_ids")
-            if others or not names or num_logprobs > len(names):
+            # Log-probabilities of tokens that a request names are vLLM's.
+            if kwargs.get("max_per_req_token_ids") or not names or num_logprobs > len(names):
                 return _write(compute(logits, num_logprobs, sampled_token_ids, cu_num_logits, **kwargs), logits, names)
             # Where the rows of each request begin: a tensor if only the GPU knows.
             field = "cu_num_generated_tokens" + ("_tensor" if isinstance(cu_num_logits, torch.Tensor) else "")
@@ -232,4 +262,4 @@ def _hook_v2() -> None:
     # Both modules import the function under their own name. Prompt log-probabilities use a third name, not changed.
     for module in (sampling, verification):
         module.compute_topk_scores = gathers(module.compute_topk_scores)
-    setattr(sampling.Sampler, _MARK, True)
+    setattr(sampling.Sampler, MARK, True)

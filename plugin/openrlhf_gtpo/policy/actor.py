@@ -14,6 +14,7 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.algorithms.partition import balanced_partition
 from openrlhf_gtpo.openrlhf_internals import plain_class
+from openrlhf_gtpo.policy.kept import KeptTokens
 from openrlhf_gtpo.policy.lora import gathers_merged, has_adapters, plain_names
 from openrlhf_gtpo.policy.objective import loss_of, update_parts
 from openrlhf_gtpo.policy.ports import LowPort
@@ -45,6 +46,7 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
         super().__init__(strategy, actor, *args, vllm_engines=vllm_engines, **kwargs)
         self.actor_loss_fn = loss_of(self.args, self.actor_loss_fn)
         self.update_parts = update_parts(strategy, actor)
+        self.kept = KeptTokens(actor.model.module, packed=actor.packing_samples)
 
     def training_step(self, experience: Experience, kl_ctl: float, step: int, *args: Any, **kwargs: Any) -> Any:
         """As OpenRLHF's; shows the micro-batch to a loss that has to see more of it than its arguments."""
@@ -52,7 +54,8 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
             see(experience)
         for part in self.update_parts:
             part.begin(experience)
-        status = super().training_step(experience, kl_ctl, step, *args, **kwargs)
+        with self.kept.of(experience.info.pop("kept", None), experience.attention_mask):
+            status = super().training_step(experience, kl_ctl, step, *args, **kwargs)
         for part in self.update_parts:
             part.end(experience, updated=self._updates_after(step))
         return status
@@ -95,6 +98,17 @@ class PolicyActor(LowPort, plain_class(ppo_actor.PolicyModelActor)):  # type: ig
             if part.name in self.checkpoint_states:
                 part.controller.restore(self.checkpoint_states[part.name])
         return result
+
+    def forward(
+        self, sequences: Any, action_mask: Any, attention_mask: Any, *args: Any, kept: Any = None, **kwargs: Any
+    ) -> Any:
+        """As OpenRLHF's: log-probabilities of a micro-batch.
+
+        Args:
+            kept: as for `openrlhf_gtpo.policy.kept.KeptTokens.of`; the others are OpenRLHF's.
+        """
+        with self.trainer.kept.of(kept, attention_mask):
+            return super().forward(sequences, action_mask, attention_mask, *args, **kwargs)
 
     def save_checkpoint(
         self, tag: str, client_states: dict[str, Any] | None = None, *args: Any, **kwargs: Any

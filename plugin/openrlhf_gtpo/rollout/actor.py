@@ -7,6 +7,8 @@ for entropies and keeps them. Rewards are fetched here, not in the executor, who
 A response gains these entries:
 
 * ``entropy`` and ``logprob``: float32 arrays, one number per observation token, 0 outside the response
+* ``kept``: int32 array (n, 2), for each token that one could have been sampled in its place the place among the
+  observation tokens and the token; None in runs that need none
 * ``reward_error``: one sentence, or None
 * ``reward_refused``: whether the reward service refuses every request
 * ``generated_at``: Unix time of its last token
@@ -34,13 +36,15 @@ from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.openrlhf_internals import plain_class
 from openrlhf_gtpo.rewards.client import RewardClient, sentence
+from openrlhf_gtpo.rollout.kept import engine_with_kept, sampling_with_kept, take_kept
 from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.settings import RolloutSettings
-from openrlhf_gtpo.vllm_entropy import engine_kwargs, entropies_and_logprobs, sampling_kwargs
+from openrlhf_gtpo.vllm_entropy import entropies_and_logprobs
 
 
 class AgentMismatch(UserError):
-    """An agent's action ranges do not match its calls of the engine, so entropies cannot be assigned to tokens."""
+    """An agent's calls of the engine do not match its action ranges, so entropies cannot be assigned to tokens, or not
+    the run's way of sampling."""
 
 
 class EntropyRecorder:
@@ -48,22 +52,35 @@ class EntropyRecorder:
 
     ``text``: whether anyone reads the generated text. If not, vLLM does not have to decode tokens.
     ``seed``: what the seeds of its requests are derived from; None for no seeds.
+    ``columns``: the engine's for kept tokens, 0 in runs that need none.
     """
 
-    def __init__(self, engine: Any, *, text: bool = True, seed: int | None = None) -> None:
+    def __init__(self, engine: Any, *, text: bool = True, seed: int | None = None, columns: int = 0) -> None:
         self._engine = engine
         self._text = text
+        self._columns = columns
         self._seed = seed
         self._asked = 0
         self.calls: list[tuple[np.ndarray, np.ndarray]] = []
         """For each call of `generate`, the entropies (nats) and the log-probabilities of its tokens, (T,) each."""
+        self.kept: list[np.ndarray] = []
+        """For each call its kept tokens, see `take_kept`; empty without columns."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
     async def generate(self, prompt_token_ids: list[int], sampling_params: Any, multi_modal_data: Any = None) -> Any:
-        """As the engine's own `generate`, whose output it returns unchanged."""
-        for name, value in sampling_kwargs().items():
+        """As the engine's own `generate`, whose output it returns, without the columns of kept tokens.
+
+        Raises:
+            AgentMismatch: kept tokens are needed, and an agent took top-k out of its request.
+        """
+        if self._columns and sampling_params.top_k < 1:
+            raise AgentMismatch(
+                "The agent of --train.agent_func_path asks for a response without the run's --rollout.top_k, which "
+                "importance correction needs: let it pass on the sampling parameters that it is given."
+            )
+        for name, value in sampling_with_kept(self._columns).items():
             setattr(sampling_params, name, value)
         if self._seed is not None:
             sampling_params.seed = derived(self._seed, self._asked)  # an agent asks once a turn
@@ -73,6 +90,8 @@ class EntropyRecorder:
         sampling_params.detokenize = sampling_params.detokenize and (self._text or bool(sampling_params.stop))
         output = await self._engine.generate(prompt_token_ids, sampling_params, multi_modal_data=multi_modal_data)
         completion = output.outputs[0]
+        if self._columns:
+            self.kept.append(take_kept(completion, self._columns))
         self.calls.append(entropies_and_logprobs(completion))
         return output
 
@@ -122,6 +141,17 @@ def aligned(response: dict[str, Any], calls: list[tuple[np.ndarray, np.ndarray]]
     return entropy_T, logprob_T
 
 
+def kept_in_sequence(response: dict[str, Any], kept: list[np.ndarray]) -> np.ndarray:
+    """(n, 2) int32, the kept tokens of a response with their places among its ``observation_tokens``.
+
+    Args:
+        response: as for `aligned`, which checks it.
+        kept: the `kept` of an `EntropyRecorder` with columns.
+    """
+    moved = [one + np.array([start, 0]) for (start, _), one in zip(response["action_ranges"], kept, strict=True)]
+    return np.concatenate([np.zeros((0, 2)), *moved]).astype(np.int32)
+
+
 def completion_text(response: dict[str, Any], tokenizer: Any) -> str:
     """The policy's text, without the prompt and without end-of-sequence and padding tokens at its end."""
     start = response["action_ranges"][0][0] if response["action_ranges"] else len(response["observation_tokens"])
@@ -152,13 +182,17 @@ def number(value: Any, name: str) -> float:
 class RewardingExecutor(AgentExecutorBase):
     """Generates with another executor, then fetches the reward and reports every failure."""
 
-    def __init__(self, inner: AgentExecutorBase, client: RewardClient | None, reward_function: bool) -> None:
+    def __init__(
+        self, inner: AgentExecutorBase, client: RewardClient | None, reward_function: bool, columns: int = 0
+    ) -> None:
         """
         Args:
             inner: the executor that generates; an agent returns the reward too.
             client: of the reward service, or None.
             reward_function: whether ``inner`` is OpenRLHF's single-turn executor with a user's ``reward_func``.
+            columns: the engine's for kept tokens.
         """
+        self.columns = columns
         self.inner = inner
         self.client = client
         self.reward_function = reward_function
@@ -185,7 +219,7 @@ class RewardingExecutor(AgentExecutorBase):
         """
         # OpenRLHF's own executor reads only the tokens; a user's agent may read the text.
         is_openrlhfs = type(self.inner) is SingleTurnAgentExecutor
-        recorder = EntropyRecorder(llm_engine, text=not is_openrlhfs, seed=seed)
+        recorder = EntropyRecorder(llm_engine, text=not is_openrlhfs, seed=seed, columns=self.columns)
         if self._tokenizer is None or self._tokenizer.tokenizer is not hf_tokenizer:
             self._tokenizer = PromptsOnce(hf_tokenizer)
         response = await self.inner.execute(
@@ -198,6 +232,7 @@ class RewardingExecutor(AgentExecutorBase):
             images=images,
         )
         response["entropy"], response["logprob"] = aligned(response, recorder.calls)
+        response["kept"] = kept_in_sequence(response, recorder.kept) if self.columns else None
         return await self._rewarded(response, prompt, label, hf_tokenizer)
 
     async def worked_solution(
@@ -234,6 +269,7 @@ class RewardingExecutor(AgentExecutorBase):
             "extra_logs": {},
             "entropy": nothing,
             "logprob": nothing,
+            "kept": None,
         }
         return await self._rewarded(response, prompt, label, hf_tokenizer)
 
@@ -291,7 +327,7 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
     async def __init__(  # type: ignore[misc]
         self, *args: Any, rollout: RolloutSettings, remote_rm_url: Any = None, **kwargs: Any
     ) -> None:
-        kwargs.update(engine_kwargs() | one_message.switch_on())
+        kwargs.update(engine_with_kept(rollout.kept_columns) | one_message.switch_on())
         kwargs["disable_log_stats"] = True  # counted for every token, and nobody reads them
         if kwargs.get("full_determinism"):  # --train.full_determinism_enable
             os.environ.setdefault("VLLM_BATCH_INVARIANT", "1")
@@ -307,7 +343,7 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
         if reward_function:
             self.executor.reward_endpoints = []
         self.reward_client = None if rollout.reward is None else RewardClient(rollout.reward)
-        self.executor = RewardingExecutor(self.executor, self.reward_client, reward_function)
+        self.executor = RewardingExecutor(self.executor, self.reward_client, reward_function, rollout.kept_columns)
         # vLLM's own front-end does the same. Otherwise reading the arrays of log-probabilities sets off collections
         # that go through all of vLLM's objects.
         gc.collect()

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from verl import DataProto  # type: ignore[import-not-found]
-from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase  # type: ignore[import-not-found]
+from verl import DataProto
+from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
 from math_reward.adapters.verdicts import text_of
 from math_reward.adapters.verl import verdicts_of

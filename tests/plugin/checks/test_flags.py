@@ -84,6 +84,8 @@ def test_the_same_option_is_openrlhfs_own_affair_with_its_own_estimator(parse: P
 
 
 CORRECTED = "--algo.advantage.is_correction_level token"
+OURS = ("gtpo", "grpo_s", "entropy_advantage", "edge", "clip_cov", "kl_cov")
+KEPT = f"--rollout.top_p 0.95 --rollout.top_k 50 {CORRECTED}"
 
 
 @pytest.mark.parametrize(
@@ -92,6 +94,9 @@ CORRECTED = "--algo.advantage.is_correction_level token"
         ("--algo.kl.init_coef 0.001 --algo.kl.use_loss", "gtpo"),
         (CORRECTED, "gtpo"),
         ("--rollout.top_p 0.9", "gtpo"),
+        ("--rollout.top_k 50 --algo.kl.init_coef 0.001 --algo.kl.use_loss", "gtpo"),  # no correction, no ratios
+        (f"--rollout.top_p 0.9 --rollout.top_k 50 {CORRECTED}", "gtpo"),
+        (f"--rollout.top_p 0.9 --rollout.top_k 50 {CORRECTED}", "reinforce_baseline"),
         ("--shaping.top_entropy_share 0.2", "gtpo"),
         ("--shaping.weights entropy", "group_norm"),  # the default, which it does not read
         ("--train.colocate_all --vllm.num_engines 4 --vllm.tensor_parallel_size 2", "gtpo"),
@@ -103,6 +108,13 @@ CORRECTED = "--algo.advantage.is_correction_level token"
         ("--train.batch_size 6 --train.micro_batch_size 3 --ds.ring_attn_size 4", "gtpo"),
         ("--train.batch_size 100 --train.micro_batch_size 3 --train.dynamic_batch_enable", "gtpo"),
         ("--rollout.max_new_tokens 2047", "gtpo"),
+        *(("--algo.kl.use_loss --algo.kl.init_coef 0.1 --algo.kl.unbiased_gradient", name) for name in OURS),
+        ("--rollout.n_samples_per_prompt 1", "flash_reinforce"),
+        ("--shaping.top_entropy_share 0.2 --actor.entropy_target 0.3", "flash_reinforce"),
+        (
+            f"--algo.advantage.is_correction_gating binary_kl --algo.advantage.is_correction_threshold 1 {CORRECTED}",
+            "gtpo",
+        ),
     ],
 )
 def test_what_goes_together_is_taken(parse: Parse, flags: str, estimator: str) -> None:
@@ -164,7 +176,9 @@ def test_a_value_that_cannot_be_is_refused_with_its_bound(parse: Parse, flags: s
     assert sentence.startswith(words)
 
 
-@pytest.mark.parametrize("name", [*COUNTS, "vllm.max_num_seqs", "reward.batch_size", "reward.max_in_flight"])
+@pytest.mark.parametrize(
+    "name", [*COUNTS, "rollout.top_k", "vllm.max_num_seqs", "reward.batch_size", "reward.max_in_flight"]
+)
 @pytest.mark.parametrize("count", [0, -2])
 def test_a_count_of_nothing_is_refused(parse: Parse, name: str, count: int) -> None:
     assert f"--{name} is {count}, but needs to be at least 1." in faults(parse(f"--{name}={count}"))
@@ -186,12 +200,26 @@ def test_a_count_of_nothing_is_refused(parse: Parse, name: str, count: int) -> N
         ("clip_cov", "--guide.model guide", "--guide.* adds responses of another policy, whose log"),
         *(
             (estimator, "--shaping.weights shuffled", "--shaping.weights is shuffled, but --algo.advantage.estimator ")
-            for estimator in ("group_norm", "reinforce_baseline")
+            for estimator in ("group_norm", "reinforce_baseline", "flash_reinforce")
         ),
-        # With top_p vLLM's probabilities are larger by one over the kept mass, so that each ratio is too small by it.
+        ("flash_reinforce", "--guide.model guide", "--algo.advantage.estimator flash_reinforce cannot compute advan"),
+        (
+            "flash_reinforce",
+            "--shaping.grop --rollout.n_samples_per_prompt 1",
+            "--rollout.n_samples_per_prompt is 1, but --shaping.grop compares the lengths of a group's responses",
+        ),
         *(
             (estimator, f"--rollout.top_p 0.9 {CORRECTED}", "--rollout.top_p is 0.9 with --algo.advantage.is_correc")
             for estimator in ("gtpo", "group_norm", "reinforce_baseline")
+        ),
+        *(
+            ("gtpo", f"{KEPT} {flags}", words)
+            for flags, words in (
+                ("--guide.model guide", "--guide.* has responses that were not sampled from the tokens that --rol"),
+                ("--algo.kl.init_coef 0.1 --algo.kl.use_loss", "--algo.kl.init_coef compares the policy with the r"),
+                ("--ds.ring_attn_size 2", "--ds.ring_attn_size is 2, which splits the logits that --rollout.top_k r"),
+                ("--ds.tensor_parallel_size 2", "--ds.tensor_parallel_size is 2, which splits the logits that --rol"),
+            )
         ),
         (
             "gae",

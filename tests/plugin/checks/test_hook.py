@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from openrlhf_gtpo.checks import hook
-from openrlhf_gtpo.checks.hook import check_engine, check_hook
+from openrlhf_gtpo.checks.hook import check_engine, check_hook, check_plugin, check_served
 from openrlhf_gtpo.checks.isolated import ProbeFailed
+
+from ...fake_reward_server import free_port
 
 
 @pytest.mark.engine
@@ -99,3 +101,40 @@ def test_an_engine_that_does_not_start_is_a_fault(tmp_path: Path) -> None:
 def test_an_engine_is_started_only_when_asked_for(model: str | None, wanted: bool, flag: str) -> None:
     found = check_engine(model, "cpu", wanted)
     assert (found.state, flag in found.sentence) == ("skipped", True)
+
+
+@pytest.mark.parametrize(
+    ("environment", "state", "words"),
+    [
+        ({}, "ok", "Any vLLM that starts here with OPENRLHF_GTPO_ENTROPY=1 has the hook."),
+        ({"OPENRLHF_GTPO_ENTROPY": "1"}, "ok", "OPENRLHF_GTPO_ENTROPY is 1, so every vLLM that starts here has"),
+        ({"OPENRLHF_GTPO_ENTROPY": "true"}, "fault", "OPENRLHF_GTPO_ENTROPY is 'true': set it to 1 for entropies"),
+        ({"VLLM_PLUGINS": "lora"}, "warning", "VLLM_PLUGINS is 'lora', so vLLM does not load the plugin: add openrlh"),
+        ({"VLLM_PLUGINS": "", "OPENRLHF_GTPO_ENTROPY": "1"}, "fault", "does not load the plugin: add openrlhf_gtpo_e"),
+        ({"VLLM_PLUGINS": "lora,openrlhf_gtpo_entropy"}, "ok", "Any vLLM"),
+    ],
+)
+def test_a_plugin_that_vllm_would_leave_out_is_found_before_it_starts(
+    environment: dict[str, str], state: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENRLHF_GTPO_ENTROPY", "VLLM_PLUGINS"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    found = check_plugin()
+    assert (found.name, found.state, words in found.sentence) == ("entropy plugin", state, True), found.sentence
+
+
+def test_an_installation_without_the_entry_point_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook, "entry_points", lambda **_: ())
+    found = check_plugin()
+    assert (found.state, "install it with pip" in found.sentence) == ("warning", True), found.sentence
+
+
+def test_a_server_that_does_not_answer_is_a_fault() -> None:
+    found = check_served(f"http://127.0.0.1:{free_port()}")
+    assert (found.name, found.state, "gives no answer of a vLLM server" in found.sentence) == (
+        "vLLM server",
+        "fault",
+        True,
+    )

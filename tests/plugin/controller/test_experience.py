@@ -4,8 +4,10 @@ import random
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from openrlhf.trainer.ppo_utils.experience import make_experience_batch, split_experience_batch
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
@@ -47,7 +49,9 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
             overlong_penalty_factor=1.0,
             stop_properly_penalty_coef=None,
         ),
-        rollout=SimpleNamespace(n_samples_per_prompt=G, micro_batch_size=1, max_new_tokens=12, max_tokens_per_gpu=64),
+        rollout=SimpleNamespace(
+            n_samples_per_prompt=G, micro_batch_size=1, max_new_tokens=12, max_tokens_per_gpu=64, top_k=None
+        ),
         train=SimpleNamespace(dynamic_batch_enable=False, batch_size=G, max_steps=None, seed=42),
         guide=SimpleNamespace(
             model=None,
@@ -133,6 +137,7 @@ def response(
         "extra_logs": {},
         "entropy": entropy_T,
         "logprob": [-0.5] * total,
+        "kept": None,
         "reward_error": error,
         "reward_refused": False,
         "reward_seconds": 0.25,
@@ -238,6 +243,15 @@ def test_group_norm_is_left_to_openrlhf(split: str) -> None:
     assert_close(found, ((scores - scores.mean(-1, keepdim=True)) / (scores.std(-1, keepdim=True) + 1e-9)).flatten())
 
 
+def test_flash_reinforce_is_left_to_openrlhf_with_one_response_a_prompt() -> None:
+    responses = [response(f"prompt {i}", 3, [0.5] * 4, float(i < 2)) for i in range(8)]
+    step = Step(arguments("flash_reinforce", rollout__n_samples_per_prompt=1, rollout__micro_batch_size=3), responses)
+    found = torch.cat([experience.advantages[:, -1] for experience in step.experiences])
+    assert found.tolist() == pytest.approx([0.75] * 2 + [-0.25] * 6), "the reward minus the whole batch's mean"
+    assert step.metrics["groups/uninformative_share"] == 1, "a group of one has no contrast"
+    assert step.metrics["rollout/pass_rate"] == 0.25
+
+
 PENALISED = [
     # 12 tokens of 12 allowed, 8 expected: the whole buffer is exceeded, so the whole factor is subtracted.
     ({"reward__overlong_buffer_len": 4.0, "reward__overlong_penalty_factor": 1.5}, [12, 4, 4, 4], 2, [-1.5, 0, 0, 0]),
@@ -282,6 +296,24 @@ def test_only_the_tokens_of_highest_entropy_in_the_whole_batch_learn(estimator: 
         keeps = entropy[row][mask[row].bool()] >= threshold
         assert torch.equal(after, torch.where(keeps, before, 0.0))
     assert any(values.abs().sum() > 0 for values in some)
+
+
+def test_kept_tokens_go_with_their_response_and_point_at_the_logits_that_a_token_was_sampled_from() -> None:
+    responses = rollout()
+    for i, one in enumerate(responses):
+        places = [t for start, end in one["action_ranges"] for t in range(start, end)]
+        one["kept"] = np.array([(t, 100 * i + k) for t in places for k in (1, 2)], dtype=np.int32).reshape(-1, 2)
+    step = Step(arguments(rollout__micro_batch_size=5), responses)
+    for experience in step.experiences:
+        for i, row in enumerate(experience.index):
+            kept = experience.info["kept"][i]
+            on = experience.action_mask[i].nonzero().flatten().repeat_interleave(2)
+            assert kept[:, 0].tolist() == on.tolist(), "entry t of the mask is the token after place t"
+            assert set((kept[:, 1] // 100).tolist()) <= {row}
+    # To the ranks of the policy and into its replay buffer, and out of it in micro-batches.
+    items = [one for experience in step.experiences for one in split_experience_batch(experience)]
+    again = make_experience_batch([items[3], items[0]])
+    assert [one.tolist() for one in again.info["kept"]] == [items[i].info["kept"].tolist() for i in (3, 0)]
 
 
 def test_metrics_tell_the_classes_apart_and_count_uninformative_groups() -> None:

@@ -24,6 +24,7 @@ from openrlhf.models.ring_attn_utils import set_ring_attn_group  # noqa: E402
 
 from openrlhf_gtpo.cpu import torch_cuda  # noqa: E402
 from openrlhf_gtpo.guide.loss import ShapedGuideLoss  # noqa: E402
+from openrlhf_gtpo.policy.kept import KeptTokens  # noqa: E402
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss  # noqa: E402
 
 LENGTHS = [(5, 7), (1, 1), (9, 3), (2, 12), (4, 4)]
@@ -42,6 +43,14 @@ def batch() -> dict[str, torch.Tensor]:
         attention_mask[row, place] = 1
     action_mask = attention_mask[:, before:]
     return {"sequences": sequences, "attention_mask": attention_mask, "action_mask": action_mask}
+
+
+def kept(attention_mask: torch.Tensor) -> list[torch.Tensor]:
+    """Three tokens that every second token of each sequence was sampled from."""
+    generator = torch.Generator().manual_seed(4)
+    places = [row.nonzero().flatten()[::2].repeat_interleave(3) for row in attention_mask]
+    tokens = [torch.randint(2, 512, (len(one),), generator=generator) for one in places]
+    return [torch.stack(both, dim=1).int() for both in zip(places, tokens, strict=True)]
 
 
 def model(how: str, folder: Path) -> Actor:
@@ -71,9 +80,14 @@ def main(how: str, folder: Path, out: Path) -> None:
     generator = torch.Generator().manual_seed(2)
     advantages = torch.randn(mask.shape, generator=generator) * mask
     found: dict[str, Any] = {}
-    for name, loss_of in losses().items():
+    restricted = KeptTokens(actor.model, packed=how == "packed")
+    runs = [(name, loss, None) for name, loss in losses().items()]
+    if group is None:
+        runs.append(("kept", PolicyLoss(), kept(inputs["attention_mask"])))
+    for name, loss_of, tokens in runs:
         actor.model.zero_grad()
-        log_probs, output = actor(**inputs, return_output=True, return_entropy=True, ring_attn_group=group)
+        with restricted.of(tokens, inputs["attention_mask"]):
+            log_probs, output = actor(**inputs, return_output=True, return_entropy=True, ring_attn_group=group)
         old = log_probs.detach() + 0.1 * torch.randn(mask.shape, generator=torch.Generator().manual_seed(3)) * mask
         loss = loss_of(log_probs, old, advantages, action_mask=inputs["action_mask"])[0]
         loss.backward()

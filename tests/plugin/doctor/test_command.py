@@ -72,6 +72,7 @@ def test_a_whole_examination_as_a_program_reads_it(
         "transformers": "ok",
         "GPU": "ok",
         "entropy hook": "ok",
+        "entropy plugin": "ok",
         "Ray": "ok",
         "Ray cluster": "skipped",
         "flags": "ok",
@@ -92,7 +93,7 @@ def test_a_whole_examination_as_a_program_reads_it(
     said = {check["name"]: check["sentence"] for check in found["checks"]}
     assert f"{data}: 1 of 4 prompts have more than 20 tokens" in said["data: lengths"]
     assert f"{data}: the grader cannot read 1 of 4 references, in line 3" in said["data: references"]
-    assert found["summary"] == "2 faults to fix, 2 warnings to look at, in 22 checks; 3 skipped."
+    assert found["summary"] == "2 faults to fix, 2 warnings to look at, in 23 checks; 3 skipped."
     assert "Traceback" not in errors
 
 

@@ -108,7 +108,7 @@ def test_names_of_other_releases_and_habits_find_todays(written: str, meant: str
             ["--ds.zero_stages", "3", "--rollout.topp=1"],
             [
                 "There is no flag --ds.zero_stages: did you mean --ds.zero_stage?",
-                "There is no flag --rollout.topp: did you mean --rollout.top_p?",
+                "There is no flag --rollout.topp: did you mean --rollout.top_p or --rollout.top_k?",
             ],
         ),
         (["--rollout.batch_size", "ten"], ["argument --rollout.batch_size: invalid int value: 'ten'."]),

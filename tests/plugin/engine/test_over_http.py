@@ -1,0 +1,365 @@
+"""Entropies over HTTP: vLLM's own server with the plugin, and its answers against a forward pass in float32."""
+
+import ast
+import http.server
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from openrlhf_gtpo.checks.hook import check_served
+from openrlhf_gtpo.engine import plugin
+from openrlhf_gtpo.vllm_entropy import EntropyMissing, Served, check_server, http_fields, read_http
+
+from ... import preloaded
+from ...docs.blocks import blocks
+from ...fake_reward_server import free_port
+from ...vllm_server import DidNotStart, vllm_server
+from ..conftest import characters_and
+from .test_vllm_entropy import logits_of
+
+PROMPT = [5, 17, 300]
+ON = {plugin.VARIABLE: "1"}
+
+
+@pytest.fixture(scope="module")
+def model(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a tokenizer in which many tokens share one text, that of token 0 among them."""
+    folder = tmp_path_factory.mktemp("served") / "model"
+    shutil.copytree(tiny_model, folder)
+    characters_and(backwards=True).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def url(model: Path) -> Iterator[str]:
+    with vllm_server(model, ON, served_model_name="m", max_model_len=128, logprobs_mode="processed_logprobs") as url:
+        yield url
+
+
+def ask(url: str, path: str, **body: Any) -> Any:
+    answer = httpx.post(f"{url}{path}", json={"model": "m", "max_tokens": 24, "ignore_eos": True, **body}, timeout=120)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def complete(url: str, **body: Any) -> Any:
+    return ask(url, "/v1/completions", **{"prompt": PROMPT, **body})
+
+
+def compare(
+    model: Path,
+    prompt: list[int],
+    served: Served,
+    temperature: float = 1.0,
+    top_k: int = 512,
+    allowed: Sequence[int] = range(512),
+) -> None:
+    """Raises unless what was read is that of float64."""
+    tokens = [token for token in served.tokens if isinstance(token, int)]
+    assert len(tokens) == len(served.tokens) == len(served.logprobs) == len(served.entropies) > 0
+    logits = logits_of(model, prompt, tokens, end_is_masked=False).double() / temperature
+    logits[:, [token for token in range(512) if token not in allowed]] = float("-inf")
+    logits[logits < logits.topk(top_k, dim=-1).values[:, -1:]] = float("-inf")
+    logp = logits.log_softmax(dim=-1)
+    assert served.logprobs == pytest.approx(logp[range(len(tokens)), tokens].tolist(), abs=5e-5)
+    expected = -(logp.exp() * logp).nan_to_num(0.0).sum(dim=-1)
+    assert expected.std() > 0.01, "the test's model must have entropies worth telling apart"
+    assert served.entropies == pytest.approx(expected.tolist(), abs=5e-5)
+
+
+@pytest.mark.engine
+def test_each_choice_of_a_completion_has_the_entropies_of_what_its_tokens_were_sampled_from(
+    url: str, model: Path
+) -> None:
+    for how in ({"temperature": 0.7}, {"temperature": 1.2, "top_k": 20}):
+        choices = read_http(complete(url, n=3, **how, **http_fields()))
+        assert len({tuple(served.tokens) for served in choices}) == 3
+        for served in choices:
+            assert len(served.tokens) == 24
+            compare(model, PROMPT, served, **how)
+    # More log-probabilities than the entropy: vLLM's own stand behind it.
+    (served,) = read_http(complete(url, **{**http_fields(), "logprobs": 5}))
+    compare(model, PROMPT, served)
+
+
+@pytest.mark.engine
+def test_a_streams_chunks_are_read_as_one_answer(url: str, model: Path) -> None:
+    def chunks(path: str, **body: Any) -> list[Any]:
+        with httpx.stream("POST", f"{url}{path}", json={"model": "m", "stream": True, **body}, timeout=120) as answer:
+            lines = [line.removeprefix("data: ") for line in answer.iter_lines() if line.startswith("data: ")]
+        assert lines.pop() == "[DONE]"
+        return [json.loads(line) for line in lines]
+
+    asked: dict[str, Any] = {"max_tokens": 24, "ignore_eos": True, "stream_options": {"include_usage": True}}
+    found = chunks("/v1/completions", prompt=PROMPT, n=2, **asked, **http_fields())
+    assert len(found) > 20
+    for served in read_http(found):
+        assert len(served.tokens) == 24
+        compare(model, PROMPT, served)
+    chat = chunks("/v1/chat/completions", messages=CHAT, return_token_ids=True, **asked, **http_fields("chat"))
+    (served,) = read_http(chat)
+    compare(model, chat[0]["prompt_token_ids"], served)
+
+
+@pytest.mark.engine
+def test_an_echoed_prompt_keeps_vllms_log_probabilities_and_is_left_out(url: str, model: Path) -> None:
+    answer = complete(url, echo=True, return_token_ids=True, **http_fields())
+    (served,) = read_http(answer)
+    assert len(served.tokens) == 24
+    compare(model, PROMPT, served)
+    of_prompt = answer["choices"][0]["logprobs"]["top_logprobs"][1 : len(PROMPT)]
+    logp = logits_of(model, PROMPT[:1], PROMPT[1:], end_is_masked=False).log_softmax(dim=-1)
+    assert [max(top.values()) for top in of_prompt] == pytest.approx(logp.amax(dim=-1).tolist(), abs=5e-5)
+    with pytest.raises(EntropyMissing, match="does not say where it ends: ask for return_token_ids too"):
+        read_http(complete(url, echo=True, **http_fields()))
+
+
+@pytest.mark.engine
+def test_texts_are_read_where_they_name_one_token_and_refused_where_they_may_name_two(url: str) -> None:
+    by_text = {**http_fields(), "return_tokens_as_token_ids": False}
+    letters = characters_and(backwards=True).encode("abc")
+    (served,) = read_http(complete(url, allowed_token_ids=letters, **by_text))
+    assert set(served.tokens) <= set("abc")
+    assert all(0.0 < entropy <= 1.0986124 for entropy in served.entropies), "three tokens: at most ln 3"
+    no_text = [0, 1, 2]  # bytes that are no character by themselves
+    with pytest.raises(EntropyMissing, match=r"Token 1 .* cannot be told: ask for return_tokens_as_token_ids\."):
+        read_http(complete(url, allowed_token_ids=no_text, **by_text))
+    (served,) = read_http(complete(url, allowed_token_ids=no_text, **http_fields()))
+    assert set(served.tokens) <= {0, 1, 2}
+
+
+CHAT = [{"role": "user", "content": "6*7"}]
+
+
+@pytest.mark.engine
+def test_a_chat_has_entropies_from_two_log_probabilities_on(url: str, model: Path) -> None:
+    asked = {"messages": CHAT, "return_token_ids": True, "temperature": 0.7}
+    answer = ask(url, "/v1/chat/completions", **asked, **http_fields("chat"))
+    (served,) = read_http(answer)
+    compare(model, answer["prompt_token_ids"], served, temperature=0.7)
+    one = ask(url, "/v1/chat/completions", **asked, **{**http_fields("chat"), "top_logprobs": 1})
+    with pytest.raises(
+        EntropyMissing, match="leave out where one log-probability is asked for: ask for top_logprobs=2"
+    ):
+        read_http(one)
+
+
+@pytest.mark.engine
+def test_tokens_in_tokens_out_has_entropies_from_two_log_probabilities_on(url: str, model: Path) -> None:
+    def generate(**asked: Any) -> list[Served]:
+        parameters = {"max_tokens": 24, "ignore_eos": True, "temperature": 1.0, **asked}
+        return read_http(ask(url, "/inference/v1/generate", token_ids=PROMPT, sampling_params=parameters))
+
+    (served,) = generate(**http_fields("generate"))
+    compare(model, PROMPT, served)
+    with pytest.raises(EntropyMissing, match="there for logprobs=2"):
+        generate(logprobs=1)
+    # One of three is sampled, so the second log-probability would often stand under the entropy's id.
+    (served,) = generate(allowed_token_ids=[0, 1, 2], **http_fields("generate"))
+    compare(model, PROMPT, served, allowed=[0, 1, 2])
+
+
+@pytest.mark.engine
+def test_a_request_that_did_not_ask_for_entropies_is_served_as_ever_and_the_reader_says_what_to_ask_for(
+    url: str,
+) -> None:
+    answer = complete(url)
+    assert answer["choices"][0]["logprobs"] is None
+    with pytest.raises(
+        EntropyMissing, match=r"did not ask for log-probabilities: add the fields that http_fields\(\)"
+    ):
+        read_http(answer)
+
+
+@pytest.mark.engine
+def test_beam_search_which_would_add_entropies_up_is_refused(url: str) -> None:
+    for path, prompt in (("/v1/completions", {"prompt": PROMPT}), ("/v1/chat/completions", {"messages": CHAT})):
+        body = {"model": "m", "use_beam_search": True, "n": 2, "max_tokens": 4, **prompt}
+        answer = httpx.post(f"{url}{path}", json=body, timeout=60)
+        assert answer.status_code == 400
+        assert "one of them is an entropy: use another engine" in answer.json()["error"]["message"]
+
+
+@pytest.mark.engine
+def test_a_running_server_is_checked_with_one_request(url: str) -> None:
+    check_server(url)
+    check_server(f"{url}/v1/", model="m")
+    found = check_served(url)
+    assert (found.state, found.sentence) == ("ok", f"{url} returns the entropies of what it samples from.")
+    with pytest.raises(EntropyMissing, match=r"answered HTTP 404 .*`another` does not exist"):
+        check_server(url, model="another")
+
+
+@pytest.mark.engine
+def test_the_documentations_lines_print_what_a_running_server_sampled(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = 'check_server(url := "http://localhost:8001")'
+    (text,) = [block.text for block in blocks("tested by") if first in block.text]
+    text = text.replace("http://localhost:8001", url).replace("Qwen/Qwen2.5-0.5B-Instruct", "m")
+    exec(text, {})
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 4
+    for line in printed:
+        tokens, logprobs, entropies = ast.literal_eval("[" + line.replace("] [", "], [") + "]")
+        assert len(tokens) == len(logprobs) == len(entropies) > 0
+        assert max(logprobs) <= 0.0 <= min(entropies)
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize(
+    ("flags", "environment", "sentence"),
+    [
+        ({}, ON, "vLLM's --logprobs-mode is raw_logprobs, with which entropies are not those of the distribution"),
+        ({"logprobs_mode": "raw_logits"}, ON, "vLLM's --logprobs-mode is raw_logits, with which"),
+        ({}, {plugin.VARIABLE: "yes"}, "OPENRLHF_GTPO_ENTROPY is 'yes': set it to 1 for entropies, or to 0."),
+    ],
+)
+def test_a_server_that_would_return_something_else_ends_with_one_sentence(
+    model: Path, flags: dict[str, str], environment: dict[str, str], sentence: str
+) -> None:
+    with pytest.raises(DidNotStart) as told, vllm_server(model, environment, **flags):
+        pass
+    assert f"openrlhf-gtpo: {sentence}" in str(told.value)
+    assert "Traceback" not in str(told.value)
+    assert "Loading weights" not in str(told.value)
+
+
+def test_vllm_finds_the_plugin_which_imports_nothing_that_could_fail() -> None:
+    (found,) = entry_points(group="vllm.general_plugins", name=plugin.ENTRY_POINT)
+    program = f"""
+import sys
+before = set(sys.modules)
+from importlib.metadata import entry_points
+entry_points(group="vllm.general_plugins", name={plugin.ENTRY_POINT!r})[{plugin.ENTRY_POINT!r}].load()()
+assert sys.modules["openrlhf_gtpo.engine.plugin"]
+print(*({{"torch", "vllm", "openrlhf_gtpo.engine.hook"}} & set(sys.modules)), sys.excepthook is sys.__excepthook__)
+"""
+    assert found.value == "openrlhf_gtpo.engine.plugin:install"
+    without = {name: value for name, value in os.environ.items() if name != plugin.VARIABLE}
+    for environment in (without, {**without, plugin.VARIABLE: "0"}):
+        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+        assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+@pytest.mark.parametrize("before", ["", "MINE, OTHER"])
+def test_ray_takes_the_variable_to_workers_on_other_nodes(before: str) -> None:
+    program = """
+from openrlhf_gtpo.engine import plugin
+plugin.install()
+plugin.install()  # in the next process, which inherits the environment
+from vllm.ray.ray_env import get_env_vars_to_copy
+print("COPIED", *sorted({"MINE", "OTHER", plugin.VARIABLE} & get_env_vars_to_copy()))
+import os
+print("LIST", os.environ[plugin.COPIED_BY_RAY].count(plugin.VARIABLE))
+"""
+    environment = {**os.environ, **ON, plugin.COPIED_BY_RAY: before}
+    done = subprocess.run([preloaded.python(), "-c", program], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert " ".join(["COPIED", *sorted([*before.replace(",", "").split(), plugin.VARIABLE])]) in done.stdout
+    assert "LIST 1" in done.stdout
+
+
+def test_what_is_asked_for_over_http_is_what_the_documentation_names() -> None:
+    assert http_fields() == {"logprobs": 1, "return_tokens_as_token_ids": True}
+    assert http_fields("chat") == {"logprobs": True, "top_logprobs": 2, "return_tokens_as_token_ids": True}
+    assert http_fields("generate") == {"logprobs": 2}
+    with pytest.raises(ValueError, match="no endpoint 'responses': choose one of completions, chat, generate"):
+        http_fields("responses")
+
+
+def completion(*positions: dict[str, float | None]) -> dict[str, Any]:
+    """An answer of ``/v1/completions``; the sampled token is the first of each position's."""
+    first = [next(iter(top.items())) for top in positions]
+    logprobs = {
+        "tokens": [name for name, _ in first],
+        "token_logprobs": [value for _, value in first],
+        "top_logprobs": list(positions),
+    }
+    return {"choices": [{"index": 0, "text": "a", "logprobs": logprobs}]}
+
+
+def test_entropies_are_read_at_the_place_of_another_token() -> None:
+    (served,) = read_http(
+        completion(
+            {"token_id:7": -0.5, "token_id:0": 1.25}, {"token_id:0": -0.25, "token_id:1": 0.0, "token_id:9": -3.0}
+        )
+    )
+    assert served == Served([7, 0], [-0.5, -0.25], [1.25, 0.0])
+    assert read_http(completion()) == [Served()]
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        # Without the hook: the most likely token, or nothing where that was sampled.
+        (
+            completion({"token_id:7": -0.5, "token_id:0": -1.0}),
+            r"Token 1 \(token_id:7\) has a log-probability, and no",
+        ),
+        (completion({"token_id:7": -0.5}), "no entropy beside it: start vLLM's server with OPENRLHF_GTPO_ENTROPY=1"),
+        (completion({"token_id:7": -0.5, "token_id:9": 0.0}), "no entropy beside it"),
+        (completion({"token_id:7": 4.0, "token_id:0": 1.0}), "no entropy beside it"),  # logits
+        (completion({"b": -0.5, "!": -1.0}), "no entropy beside it"),
+        (completion({"b": -0.5}), "under texts, which two tokens may share"),
+        (completion({"token_id:7": None, "token_id:0": None}), "logits that are NaN or infinite"),
+        (completion({"token_id:7": -0.5, "token_id:0": math.nan}), "logits that are NaN or infinite"),
+        ({"error": {"message": "No such model."}}, r'no choices; it is \{"error": \{"message": "No such model\."'),
+    ],
+)
+def test_an_answer_without_entropies_is_refused_with_what_to_do(answer: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(EntropyMissing, match=sentence):
+        read_http(answer)
+
+
+def test_a_server_whose_entropies_are_of_another_distribution_is_found_out() -> None:
+    """At p = 1/2 a choice between two has ln 2 = 0.6931 nats; this one says 5, as of a whole vocabulary."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        entropy: float
+
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            assert (asked["top_k"], asked["logprobs"], self.headers["Authorization"]) == (2, 1, "Bearer k")
+            self.answer(completion(*[{"token_id:7": -math.log(2), "token_id:0": self.entropy}] * 8))
+
+        def do_GET(self) -> None:
+            self.answer({"status": "ok"})
+
+        def answer(self, said: dict[str, Any]) -> None:
+            body = json.dumps(said).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        Handler.entropy = 0.6931
+        check_server(url, model="m", api_key="k")
+        Handler.entropy = 5.0
+        with pytest.raises(EntropyMissing, match=r"entropies that are 4\.3 nats from .*processed_logprobs"):
+            check_server(url, model="m", api_key="k")
+        with pytest.raises(
+            EntropyMissing, match=r'names no model \(\{"status": "ok"\}\): give the URL of a vLLM server'
+        ):
+            check_server(url)
+        server.shutdown()
+
+
+@pytest.mark.parametrize("url", [f"http://127.0.0.1:{free_port()}", "localhost:8000"])
+def test_a_url_without_a_server_is_named(url: str) -> None:
+    with pytest.raises(EntropyMissing, match=f"^{url}/v1/models gives no answer of a vLLM server"):
+        check_server(url)
