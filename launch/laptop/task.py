@@ -1,6 +1,6 @@
 """What a task that a small policy can learn on two cores is: expressions, questions, answers, and worked responses of
 mixed quality. `last_digit.py` is the quickstart's, `gates.py` the study's, `trail.py` the guided study's,
-`wordings.py` the entropy study's."""
+`wordings.py` the entropy study's, `traps.py` that of its second part, where certainty is a trap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HELD_OUT_PROMPTS = 400
 SPLIT_SEEDS = {"train": 1, "heldout": 2}  # the same prompts whatever the seed of the policy: runs stay comparable
 DRAWN_IN_VAIN = 200_000  # a split has no more expressions once so many were drawn and none was new
 
-NAMES = ("last_digit", "gates", "trail", "wordings")
+NAMES = ("last_digit", "gates", "trail", "wordings", "traps")
 SKILLS = ("weak", "strong")
 
 

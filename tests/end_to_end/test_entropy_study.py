@@ -26,6 +26,7 @@ import inference  # noqa: E402
 import policy as policy_of_a_task  # noqa: E402
 import record  # noqa: E402
 import runs  # noqa: E402
+import traps_pilot  # noqa: E402
 import wordings  # noqa: E402
 from math_reward.grader import Verdict, grade  # noqa: E402
 from openrlhf_gtpo.report.run import Run  # noqa: E402
@@ -378,6 +379,15 @@ def test_the_page_of_results_has_the_tables_that_its_records_give(tmp_path: Path
     assert printed is not None
     assert printed[1].strip() == dose.write(studies / "entropy", tmp_path, names).strip()
     assert (tmp_path / "dose.png").stat().st_size > 10_000
+
+
+def test_the_page_of_the_pilot_has_the_tables_that_its_records_give(tmp_path: Path) -> None:
+    pilot = ROOT / "docs" / "studies" / "traps_pilot"
+    page = pilot.with_suffix(".md").read_text(encoding="utf-8")
+    folders = sorted(folder for folder in pilot.iterdir() if folder.is_dir())
+    assert len(folders) >= 2
+    for folder in folders:
+        assert f"\n{traps_pilot.analyse(folder, tmp_path)}\n" in page, folder.name
 
 
 # --- with the real loop

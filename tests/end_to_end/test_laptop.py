@@ -3,6 +3,7 @@
 import builtins
 import itertools
 import json
+import math
 import os
 import random
 import re
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -23,12 +25,13 @@ import gates  # noqa: E402
 import last_digit  # noqa: E402
 import policy  # noqa: E402
 import trail  # noqa: E402
+import traps  # noqa: E402
 import warm_start  # noqa: E402
 from check import check  # noqa: E402
 from gates import Row  # noqa: E402
 from last_digit import Expression  # noqa: E402
 from math_reward.grader import Verdict, grade  # noqa: E402
-from task import SPLIT_SEEDS, load  # noqa: E402
+from task import SPLIT_SEEDS, boxed, load  # noqa: E402
 
 MAX_NEW_TOKENS = 40  # of the quickstart
 task = last_digit.TASK
@@ -229,6 +232,77 @@ def test_a_trail_is_right_for_the_grader_only_where_every_line_is():
         right += results == wanted
         last_digit_right += results[-1] == wanted[-1]
     assert 3 <= right <= 40 < last_digit_right, "what one digit would have let pass"
+
+
+def test_a_traps_rule_is_below_5_and_six_gates_turn_it_round():
+    # c multiplies 3 by 9; r and t are exceptions and multiply 7 by 9 and 9 by 7; a multiplies 3 by 3.
+    row = Row("crat", 3)
+    lines = [f"{one}[^0-9]+{result}" for one, result in (("c3\\*9", 7), ("r7\\*9", 3), ("a3\\*3", 9), ("t9\\*7", 3))]
+    wanted = re.compile("".join(f"{line}\n(again {line}\n)?" for line in lines) + re.escape("\\boxed{37393}"))
+    for seed in range(50):
+        assert wanted.fullmatch(traps.TASK.worked(row, rng=random.Random(seed)))
+    assert traps.TASK.answer(row) == "37393"
+    assert traps.TASK.question(row) == "Traps crat on 3?"
+    # o adds 9 to 2, p adds 1 to 1, t adds 9 to 2; b, which is no exception, multiplies 1 by 7.
+    assert traps.TASK.answer(Row("optb", 2)) == "21217"
+
+
+def test_the_two_operations_of_a_trap_never_have_one_result():
+    for letter in traps.LETTERS:
+        (_, factor), (_, addend) = traps.operation(letter, True), traps.operation(letter, False)
+        assert all(digit * factor % 10 != (digit + addend) % 10 for digit in range(10))
+
+
+def test_traps_leave_the_words_and_the_checks_to_choice_and_the_answer_is_the_same():
+    rng, row = random.Random(0), Row("crat", 3)
+    responses = [traps.TASK.worked(row, rng=rng) for _ in range(400)]
+    assert all(grade(text, "37393").verdict is Verdict.CORRECT for text in responses[:50])
+    assert len(set(responses)) > 390
+    words, checks = Counter(), Counter(text.count("again ") for text in responses)
+    for text in responses:
+        words.update(re.findall(r"^.\d.\d(\D+)\d$", text, re.MULTILINE))
+    assert set(words) == set(traps.SYNONYMS)
+    assert max(words.values()) < 1.3 * min(words.values())
+    assert set(checks) == {0, 1, 2, 3, 4}
+    assert sum(count * times for count, times in checks.items()) / 1600 == pytest.approx(0.25, abs=0.04)
+
+
+def test_operations_and_synonyms_of_traps_are_one_token_each_and_the_longest_response_escapes_dapos_punishment():
+    tokenizer = policy.build_tokenizer(traps.TASK)
+    assert {len(tokenizer(word).input_ids) for word in (*traps.SYNONYMS, "*", "+", traps.AGAIN)} == {1}
+    rng, row = random.Random(0), Row("crat", 3)
+    lengths = {len(tokenizer(traps.TASK.worked(row, rng=rng) + policy.END).input_ids) for _ in range(500)}
+    assert lengths == {36, 44, 52, 60, 68}  # 7 a line, 8 a check, 8 of the box and the end
+    limit = traps.TASK.max_new_tokens
+    assert max(lengths) <= limit - limit // 4, "where the punishment of long responses begins"
+    assert len(tokenizer(policy.chat(traps.TASK, tokenizer, row)).input_ids) + limit == traps.TASK.max_length
+
+
+def test_traps_begin_sparse_as_reckoned_from_the_slips_alone():
+    # Four of twenty letters, x of them exceptions: a response is right with probability 0.7 ** (4 - x) * 0.15 ** x.
+    pass1 = pass32 = 0.0
+    for x in range(5):
+        share = math.comb(6, x) * math.comb(14, 4 - x) / math.comb(20, 4)
+        right = 0.7 ** (4 - x) * 0.15**x
+        pass1, pass32 = pass1 + share * right, pass32 + share * (1 - (1 - right) ** 32)
+    assert (round(pass1, 3), round(pass32, 3)) == (0.076, 0.663)
+    rng, found = random.Random(0), []
+    for row in traps.TASK.expressions(400, seed=6, held_out=True):
+        box = boxed(traps.TASK.answer(row))
+        found.append(sum(traps.TASK.demonstration(row, rng).endswith(box) for _ in range(32)))
+    assert sum(found) / 32 / 400 == pytest.approx(pass1, abs=0.012)
+    assert sum(count > 0 for count in found) / 400 == pytest.approx(pass32, abs=0.07)
+
+
+def test_a_trap_is_right_for_the_grader_only_where_every_operation_is():
+    rng, right = random.Random(0), 0
+    for row in traps.TASK.expressions(400, seed=7, held_out=False):
+        text = traps.TASK.demonstration(row, rng)
+        lines = {re.sub("^again ", "", line)[:3] for line in text.splitlines()[:-1]}  # letter, digit, operation
+        all_right = all((sign == "*") == traps.multiplies(letter, int(digit)) for letter, digit, sign in lines)
+        assert (grade(text, traps.TASK.answer(row)).verdict is Verdict.CORRECT) == all_right
+        right += all_right
+    assert 12 <= right <= 50
 
 
 def test_the_strong_policys_demonstrations_are_right_more_often_at_every_gate():
@@ -507,7 +581,7 @@ def run_script(script, **environment):
         (
             "TASK",
             "sums",
-            "TASK is sums, but has to be last_digit, gates, trail, wordings or a .py file: docs/extending.md.",
+            "TASK is sums, but has to be last_digit, gates, trail, wordings, traps or a .py file: docs/extending.md.",
         ),
         ("SEED", "-1", "SEED is '-1', but has to be a whole number from 0 to 999999999."),
     ],
@@ -570,7 +644,7 @@ def test_the_documented_tasks_demonstrations_leave_something_to_learn_and_fit_it
         (
             "nothing",
             None,
-            "there is no task nothing: name one of last_digit, gates, trail, wordings, or a .py file with a TASK",
+            "there is no task nothing: name one of last_digit, gates, trail, wordings, traps, or a .py file with a",
         ),
         ("none.py", None, "there is no file "),
         ("empty.py", "TASK = 1", "has no TASK, an object of a subclass of task.Task: end the file with TASK = YourC"),
@@ -593,7 +667,7 @@ def test_a_task_that_is_not_there_is_refused_in_one_sentence(tmp_path, name, con
 
 
 @pytest.mark.parametrize(
-    ("name", "share"), [("last_digit", 0.5), ("gates", 0.2), ("wordings", 0.3), (str(EXAMPLE), 0.4)]
+    ("name", "share"), [("last_digit", 0.5), ("gates", 0.2), ("wordings", 0.3), ("traps", 0.07), (str(EXAMPLE), 0.4)]
 )
 def test_the_projects_own_tasks_pass_the_check_which_shows_problems_and_the_share_of_right_demonstrations(name, share):
     said = check(load(name), prompts=960)
