@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -74,6 +75,9 @@ class Record:
     one in training is the result."""
     before: dict[str, dict[str, float]] = field(default_factory=dict)
     """The same of the policies from before the runs, by name: `start`, `guide`; empty where `final` is empty."""
+    solved: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Correct responses to each prompt of these evaluations, in their order, by name: `final` and those of `before`;
+    empty where `final` is empty, and in records of before 2026-11-24."""
     policy: int = 0
     """Seed of the warm start that made the initial policy."""
     started: str = ""
@@ -177,6 +181,16 @@ def final(folder: Path) -> dict[str, float]:
     return {key: value["mean"] for key, value in figures.items() if isinstance(value, dict)}
 
 
+def solved(folder: Path) -> tuple[int, ...]:
+    """An evaluation's correct responses to each prompt of its only benchmark."""
+    counts: Counter[int] = Counter()
+    with (folder / "eval.jsonl").open(encoding="utf-8") as lines:
+        for line in lines:
+            response = json.loads(line)
+            counts[response["prompt"]] += response["correct"]
+    return tuple(counts[prompt] for prompt in range(len(counts)))
+
+
 def write(study: Any, job: Any, seconds: float) -> dict[str, float]:
     """Write a finished run's record; returns its result for people.
 
@@ -196,11 +210,18 @@ def write(study: Any, job: Any, seconds: float) -> dict[str, float]:
         "started": began.isoformat(timespec="seconds"),
         "seconds": round(seconds, 1),
     }
-    start, layout = final(measured(study.out, "start", job.policy)), study.design.layout
-    if layout is not None:
-        about["before"] = {name: final(measured(study.out, name, job.policy)) for name in layout.measured}
-        about["final"] = final(job.folder(study) / "final")
-    made = of(read(job.folder(study)), start if layout is None else None, **about)
+    start: dict[str, float] | None = None
+    if study.design.final_samples is None:
+        start = final(measured(study.out, "start", job.policy))
+    else:
+        layout = study.design.layout
+        names = layout.measured if layout is not None else ("start",)
+        before = {name: measured(study.out, name, job.policy) for name in names}
+        after = job.folder(study) / "final"
+        about["before"] = {name: final(folder) for name, folder in before.items()}
+        about["final"] = final(after)
+        about["solved"] = {name: solved(folder) for name, folder in {**before, "final": after}.items()}
+    made = of(read(job.folder(study)), start, **about)
     study.records.mkdir(parents=True, exist_ok=True)
     part = study.records / f"{job.name}.part"
     part.write_text(json.dumps(asdict(made)) + "\n", encoding="utf-8")
@@ -214,7 +235,9 @@ def load(folder: Path) -> list[Record]:
     for path in sorted(folder.glob("*.json")):
         fields = json.loads(path.read_text(encoding="utf-8"))
         fields |= {"flags": tuple(fields["flags"]), "evaluations": tuple(fields["evaluations"])}
-        found.append(Record(**{**fields, "training": {k: tuple(v) for k, v in fields["training"].items()}}))
+        for name in ("training", "solved"):
+            fields[name] = {key: tuple(values) for key, values in fields.get(name, {}).items()}
+        found.append(Record(**fields))
     return sorted(found, key=lambda record: (record.arm, record.policy, record.seed))
 
 

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
 
 import gates  # noqa: E402
+import record  # noqa: E402
 import results  # noqa: E402
 from gates import Row  # noqa: E402
 from openrlhf_gtpo.report.run import Run  # noqa: E402
@@ -175,6 +176,9 @@ def test_a_small_study_that_is_interrupted_goes_on_and_ends_in_a_table(policy: P
     assert "| GTPO |" in said
     assert (out / "report.html").is_file()
     assert sorted(path.name for path in (out / "records").iterdir()) == ["dapo-seed-0.json", "gtpo-seed-0.json"]
+    for run in record.load(out / "records"):
+        for name, figures in {**run.before, "final": run.final}.items():
+            assert sum(run.solved[name]) / (32 * len(run.solved[name])) == pytest.approx(figures["pass@1"])
     script = str(ROOT / "launch" / "compare" / "study.py")
     again = subprocess.run([sys.executable, script, "--analyse", str(out / "records")], capture_output=True, text=True)
     assert again.stdout.strip() == (out / "table.md").read_text().strip(), again.stderr

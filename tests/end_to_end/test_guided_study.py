@@ -146,6 +146,9 @@ def study_files(out: Path, finals: dict[str, list[float]]) -> dict[str, dict[tup
         folder.mkdir(parents=True)
         figures = {key: {"mean": value, "low": 0, "high": 1} for key in guided.LAYOUT.figures}
         (folder / "eval.json").write_text(json.dumps({"benchmarks": {"heldout": figures}}))
+        responses = [(0, True), (1, False), (0, True), (2, True), (1, False), (0, False)]
+        lines = (json.dumps({"prompt": prompt, "correct": correct}) for prompt, correct in responses)
+        (folder / "eval.jsonl").write_text("\n".join(lines))
 
     measured(out / "start", 0.05)
     measured(out / "guide", 0.6)
@@ -200,6 +203,8 @@ def test_the_records_of_the_runs_give_the_same_tables_as_their_files(tmp_path: P
                 record.write(one, job, 60.0)["pass@1"] == [0.1, 0.12, 0.14, 0.4, 0.3, 0.35][seed + 3 * (key != "dapo")]
             )
             assert job.is_done(one)
+            (made,) = [run for run in record.load(one.records) if run.name == job.name]
+            assert made.solved == dict.fromkeys(("start", "guide", "final"), (2, 0, 1))
     script = ROOT / "launch" / "compare" / "guided.py"
     command = [sys.executable, str(script), "--analyse", str(one.records)]
     done = subprocess.run(command, capture_output=True, text=True)
