@@ -1,10 +1,11 @@
-"""What a step teaches at a pivotal token, over its noise: a simulation of the entropy study's arms without a run.
+"""What a step teaches at a pivotal token, over its noise: a simulation of a study's arms without a run.
 
     python launch/compare/pivot.py [--groups N] [--out FOLDER]
 
-Responses to the task `wordings` are drawn from a policy that is a table: at each *state*, a gate and a digit, it takes
-the right operation with a probability of its own. The project's own `gtpo` turns them into advantages A. With x = 1
-for a right operation and 0 for a wrong one, a group of responses moves the log-odds of the right one at a state by
+Responses to a task are drawn from a policy that is a table: at each *state*, a gate and a digit, it takes the right
+operation with a probability of its own. The project's own `gtpo` turns them into advantages A. With x = 1 for a right
+operation and 0 for a wrong one, and p the policy's probability of a right one, a group of responses moves the log-odds
+of the right one at a state by
 
     U = sum over the group's visits of A (x - p)
 
@@ -12,7 +13,8 @@ for a right operation and 0 for a wrong one, a group of responses moves the log-
 deviation is what is chance, and their ratio is given as a multiple of that without entropy (alpha2 = 0). What is left
 out: tokens that share a network's parameters, clipping, Adam, and all that changes after the first step.
 
-It writes pivot.png: the ratio beside the area under pass@1 that the runs had (the records in docs/studies/entropy).
+It prints a table for each task and writes pivot.png: the ratio for `wordings` beside the area under pass@1 that the
+runs had (the records in docs/studies/entropy).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import argparse
 import math
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,23 +33,24 @@ from tqdm import tqdm
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "laptop"))
 
 import dose
+import gates
 import record
-from gates import LETTERS, multiplies, operation
+import traps
+import wordings
+from gates import Row
 from inference import mean_and_half
 from openrlhf_gtpo.algorithms.weights import in_place_of_entropy
 from openrlhf_gtpo.shaping import gtpo
 from openrlhf_gtpo.tables import markdown
-from wordings import ADD, MULTIPLY, TASK
 
-SAMPLES = 16  # responses to a prompt, as in the study
-SPREAD = 1.0  # standard deviation, over states, of the log-odds of the right operation
+SAMPLES = 16  # responses to a prompt, as in the studies
 CERTAIN = 0.01  # nats; mean entropy of a token that follows from what stands before
-WRONG = (0.10, 0.15, 0.22, 0.30)
-"""Probability of the wrong operation at a middling state. 0.15 has the study's start: pass@1 0.28, 0.32 nats."""
-START = 0.15
 SHUFFLES = 16
 FEW = 30  # visits in fewer groups than these say nothing about a state
 RECORDS = Path(__file__).resolve().parents[2] / "docs" / "studies" / "entropy"
+
+State = tuple[str, int]
+"""A gate and the digit that comes to it."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,117 @@ class Token:
     """One token of a response: its entropy in nats and, where it is pivotal, its state and whether it was right."""
 
     entropy: float
-    state: int | None = None
+    state: State | None = None
     right: bool = False
+
+
+class Policy:
+    """A table: the probability of the right operation at each state."""
+
+    def __init__(self, wrong: Mapping[str, float], spread: float, rng: random.Random) -> None:
+        """
+        Args:
+            wrong: gate -> the probability of its wrong operation at a middling digit.
+            spread: standard deviation, over states, of the log-odds of the right operation.
+            rng: draws the states' log-odds here, and responses later.
+        """
+        self.rng = rng
+        self.right = {
+            (letter, digit): 1 / (1 + math.exp(-rng.gauss(math.log((1 - p) / p), spread)))
+            for letter, p in wrong.items()
+            for digit in range(10)
+        }
+
+    def operation(self, state: State, words: int = 1) -> Token:
+        """A token that says one of two operations, in one of so many words."""
+        p = self.right[state]
+        entropy = math.log(words) - p * math.log(p) - (1 - p) * math.log(1 - p)
+        return Token(entropy, state, self.rng.random() < p)
+
+    def certain(self, count: int) -> list[Token]:
+        return [Token(self.rng.expovariate(1 / CERTAIN)) for _ in range(count)]
+
+
+def in_words(policy: Policy, row: Row) -> tuple[list[Token], bool]:
+    """A response to `wordings`, and whether it is correct: its last digit is."""
+    tokens: list[Token] = []
+    digit = row.digit
+    for letter in row.letters:
+        said = policy.operation((letter, digit), len(wordings.ADD))
+        multiply = gates.multiplies(letter, digit) == said.right
+        sign, constant = gates.operation(letter, multiply)
+        word = policy.rng.choice(wordings.MULTIPLY if multiply else wordings.ADD)
+        more = 0 if word in wordings.TASK.words else len(word) - 1
+        tokens += [*policy.certain(2), said, *policy.certain(more + 4)]  # letter digit WORD constant = result newline
+        digit = (digit * constant if sign == "*" else digit + constant) % 10
+    return tokens + policy.certain(4), str(digit) == wordings.TASK.answer(row)  # \\boxed{ digit } and the end
+
+
+def in_traps(policy: Policy, row: Row) -> tuple[list[Token], bool]:
+    """A response to `traps`, and whether it is correct: every operation is."""
+    synonym, checked = math.log(len(traps.SYNONYMS)), traps.CHECKED
+    begins = -checked * math.log(checked) - (1 - checked) * math.log(1 - checked)
+    tokens: list[Token] = []
+    digit, is_correct = row.digit, True
+    for letter in row.letters:
+        said = policy.operation((letter, digit))
+        is_correct &= said.right
+        # letter digit OPERATION constant SYNONYM result newline
+        tokens += [*policy.certain(2), said, *policy.certain(1), Token(synonym), *policy.certain(2)]
+        # The next line begins with the next gate, or with `again`.
+        tokens += [Token(begins)]
+        if policy.rng.random() < checked:
+            tokens += [*policy.certain(4), Token(synonym), *policy.certain(2)]
+        else:
+            tokens.pop()
+            tokens[-1] = Token(begins)
+        sign, constant = traps.operation(letter, traps.multiplies(letter, digit) == said.right)
+        digit = (digit * constant if sign == "*" else digit + constant) % 10
+    return tokens + policy.certain(7), is_correct  # \\boxed{ five digits } and the end
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is simulated."""
+
+    name: str
+    draw: Callable[[random.Random], Row]
+    response: Callable[[Policy, Row], tuple[list[Token], bool]]
+    policies: tuple[tuple[Mapping[str, float], float], ...]
+    """Arguments of `Policy`; the first is the study's start, the others are around it."""
+    gates: str
+    """Those whose states count."""
+
+
+def everywhere(wrong: float) -> dict[str, float]:
+    return dict.fromkeys(gates.LETTERS, wrong)
+
+
+def with_habits(slip: float, habit: float) -> dict[str, float]:
+    return {letter: habit if letter in traps.EXCEPTIONS else slip for letter in traps.LETTERS}
+
+
+TRAPS = tuple(
+    (with_habits(slip, habit), 0.5) for slip, habit in ((0.30, 0.85), (0.25, 0.85), (0.30, 0.80), (0.30, 0.90))
+)
+TASKS = (
+    # 0.15 has the start of the study's policy: pass@1 0.28 and 0.32 nats.
+    Task(
+        "wordings",
+        wordings.TASK.draw,
+        in_words,
+        tuple((everywhere(wrong), 1.0) for wrong in (0.15, 0.10, 0.22, 0.30)),
+        gates.LETTERS,
+    ),
+    Task("traps, at exceptions", traps.TASK.draw, in_traps, TRAPS, traps.EXCEPTIONS),
+    Task(
+        "traps, at gates of the rule",
+        traps.TASK.draw,
+        in_traps,
+        TRAPS,
+        "".join(sorted({*traps.LETTERS} - {*traps.EXCEPTIONS})),
+    ),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +180,7 @@ class Drawn:
         mask: (N, T) bool.
         correct: (N,) bool.
         group: (N,) int.
-        state: (N, T) int, the state of a pivotal token, -1 elsewhere.
+        state: (N, T) int, the number of a pivotal token's state; -1 elsewhere.
         surprise: (N, T) x - p at pivotal tokens, 0 elsewhere.
     """
 
@@ -85,70 +197,44 @@ class Drawn:
         return self.state >= 0
 
 
-def policy(wrong: float, rng: random.Random) -> list[float]:
-    """The probability of the right operation at each state, a hundred of them."""
-    middle = math.log((1 - wrong) / wrong)
-    return [1 / (1 + math.exp(-rng.gauss(middle, SPREAD))) for _ in range(10 * len(LETTERS))]
-
-
-def response(letters: str, digit: int, right: Sequence[float], rng: random.Random) -> tuple[list[Token], int]:
-    """A response's tokens, and its last digit."""
-
-    def certain(count: int) -> list[Token]:
-        return [Token(rng.expovariate(1 / CERTAIN)) for _ in range(count)]
-
-    tokens: list[Token] = []
-    for letter in letters:
-        state = 10 * LETTERS.index(letter) + digit
-        p = right[state]
-        is_right = rng.random() < p
-        sign, constant = operation(letter, multiplies(letter, digit) == is_right)
-        word = rng.choice(MULTIPLY if sign == "*" else ADD)
-        entropy = math.log(len(ADD)) - p * math.log(p) - (1 - p) * math.log(1 - p)  # which operation, which word
-        more = 0 if word in TASK.words else len(word) - 1
-        # letter digit WORD constant = result newline
-        tokens += [*certain(2), Token(entropy, state, is_right), *certain(more + 4)]
-        digit = (digit * constant if sign == "*" else digit + constant) % 10
-    return tokens + certain(4), digit  # \boxed{ digit } and the end
-
-
-def draw(groups: int, wrong: float, seed: int = 0) -> Drawn:
+def draw(task: Task, groups: int, wrong: Mapping[str, float], spread: float) -> Drawn:
     """Responses to this many prompts, `SAMPLES` to each."""
-    rng = random.Random(seed)
-    right = policy(wrong, rng)
+    rng = random.Random(0)
+    policy = Policy(wrong, spread, rng)
     responses: list[list[Token]] = []
     correct: list[bool] = []
     for _ in range(groups):
-        row = TASK.draw(rng)
-        answer = int(TASK.answer(row))
+        row = task.draw(rng)
         for _ in range(SAMPLES):
-            tokens, digit = response(row.letters, row.digit, right, rng)
+            tokens, is_correct = task.response(policy, row)
             responses.append(tokens)
-            correct.append(digit == answer)
+            correct.append(is_correct)
     shape = (len(responses), max(map(len, responses)))
     entropy, surprise = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape, dtype=torch.float64)
     mask, state = torch.zeros(shape, dtype=torch.bool), torch.full(shape, -1)
+    numbers = {of: number for number, of in enumerate(policy.right)}
     for n, tokens in enumerate(responses):
         mask[n, : len(tokens)] = True
         entropy[n, : len(tokens)] = torch.tensor([token.entropy for token in tokens])
         for t, token in enumerate(tokens):
             if token.state is not None:
-                state[n, t], surprise[n, t] = token.state, token.right - right[token.state]
+                state[n, t], surprise[n, t] = numbers[token.state], token.right - policy.right[token.state]
     group = torch.arange(groups).repeat_interleave(SAMPLES)
     return Drawn(entropy, mask, torch.tensor(correct), group, state, surprise)
 
 
-def ratio(advantages: torch.Tensor, drawn: Drawn) -> float:
-    """Mean over states of the mean of U over its standard deviation, over the groups that visit the state."""
-    states = int(drawn.state.max()) + 1
-    visits = drawn.pivotal
-    key = (drawn.group[:, None] * states + drawn.state)[visits]
-    size = (int(drawn.group.max()) + 1) * states
+def ratio(advantages: torch.Tensor, drawn: Drawn, states: range) -> float:
+    """Mean over these states of the mean of U over its standard deviation, over the groups that visit the state."""
+    visits = (drawn.state >= states.start) & (drawn.state < states.stop)
+    key = (drawn.group[:, None] * len(states) + drawn.state - states.start)[visits]
+    size = (int(drawn.group.max()) + 1) * len(states)
     update = torch.zeros(size, dtype=torch.float64).index_add_(0, key, (advantages * drawn.surprise)[visits])
     visited = torch.zeros(size, dtype=torch.bool).index_fill_(0, key, True)
     found = [
         (seen.mean() / seen.std()).item()
-        for seen in (u[v] for u, v in zip(update.view(-1, states).T, visited.view(-1, states).T, strict=True))
+        for seen in (
+            u[v] for u, v in zip(update.view(-1, len(states)).T, visited.view(-1, len(states)).T, strict=True)
+        )
         if len(seen) >= FEW and seen.std() > 0
     ]
     return sum(found) / len(found)
@@ -208,17 +294,20 @@ RUN = {"entropy": "gtpo", "shuffled": "gtpo_shuffled"}
 """Kinds of weights that the study ran -> its arms, but for the dose."""
 
 Ratios = Mapping[tuple[str, float], list[float]]
-"""(weights, dose) -> the ratio as a multiple of that without entropy, for each of `WRONG`."""
+"""(weights, dose) -> the ratio as a multiple of that without entropy, for each of a task's policies."""
 
 
-def simulate(groups: int) -> Ratios:
+def simulate(task: Task, groups: int) -> Ratios:
     """All weights at all doses."""
     found: dict[tuple[str, float], list[float]] = {}
-    for wrong in tqdm(WRONG, desc="policies"):
-        drawn = draw(groups, wrong)
+    for wrong, spread in tqdm(task.policies, desc=task.name):
+        drawn = draw(task, groups, wrong, spread)
+        first = 10 * list(wrong).index(task.gates[0])
+        states = range(first, first + 10 * len(task.gates))
 
-        def of(entropy: torch.Tensor, dose: float, drawn: Drawn = drawn) -> float:
-            return ratio(gtpo(entropy, drawn.mask, drawn.correct, drawn.group, alpha2=dose).advantages, drawn)
+        def of(entropy: torch.Tensor, dose: float, drawn: Drawn = drawn, states: range = states) -> float:
+            shaped = gtpo(entropy, drawn.mask, drawn.correct, drawn.group, alpha2=dose)
+            return ratio(shaped.advantages, drawn, states)
 
         none = of(drawn.entropy, 0.0)
         for kind in KINDS:
@@ -229,10 +318,9 @@ def simulate(groups: int) -> Ratios:
 
 
 def table(ratios: Ratios) -> str:
-    """Markdown: for each kind of weights and dose the ratio at the study's start, and its range over `WRONG`."""
-    place = WRONG.index(START)
+    """Markdown: for each kind of weights and dose the ratio at the study's start, and its range over the policies."""
     rows = [
-        [title, *(f"{r[place]:.2f} ({min(r):.2f} to {max(r):.2f})" for r in (ratios[kind, dose] for dose in DOSES))]
+        [title, *(f"{r[0]:.2f} ({min(r):.2f} to {max(r):.2f})" for r in (ratios[kind, dose] for dose in DOSES))]
         for kind, title in KINDS.items()
     ]
     return markdown(["weights", *(f"alpha2 = {dose:g}" for dose in DOSES)], rows)
@@ -250,7 +338,7 @@ def measured(records: Path) -> dict[tuple[str, float], float]:
 
 
 def picture(ratios: Ratios, areas: Mapping[tuple[str, float], float], out: Path) -> None:
-    """The ratio over which the runs' area is drawn, one point for each arm."""
+    """One point for each arm that was run: the ratio, with its range over policies, and the runs' area."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -259,20 +347,16 @@ def picture(ratios: Ratios, areas: Mapping[tuple[str, float], float], out: Path)
     figure, axes = plt.subplots(figsize=(5.6, 3.3), layout="constrained")
     for (kind, alpha2), area in areas.items():
         found = ratios[kind, alpha2] if alpha2 else [1.0]
-        at = found[WRONG.index(START)] if alpha2 else 1.0
-        colour = "#0072B2" if kind == "entropy" else "#D55E00"
-        axes.errorbar(
-            [at],
-            [area],
-            xerr=[[at - min(found)], [max(found) - at]],
-            fmt="o" if kind == "entropy" else "s",
-            color=colour,
-        )
+        colour, mark = ("#0072B2", "o") if kind == "entropy" else ("#D55E00", "s")
+        reach = [[found[0] - min(found)], [max(found) - found[0]]]
+        axes.errorbar([found[0]], [area], xerr=reach, fmt=mark, color=colour)
         label = f"{KINDS[kind]}, {alpha2:g}" if alpha2 else "no entropy"
-        axes.annotate(label, (at, area), xytext=(5, 5), textcoords="offset points", fontsize=8)
-    axes.set_xlabel("simulated: signal over noise at a pivotal token, no entropy = 1")
+        place = (6, 4) if alpha2 != 1 or kind != "entropy" else (-6, -12)
+        axes.annotate(label, (found[0], area), xytext=place, textcoords="offset points", fontsize=8)
+    axes.set_xlabel("simulated: signal over noise at a pivotal token (no entropy: 1)")
     axes.set_ylabel("measured: area under pass@1")
-    axes.set_xlim(right=1.3)
+    axes.set_xlim(right=1.25)
+    axes.set_ylim(top=0.6)
     axes.grid(alpha=0.15)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(out, dpi=120, metadata={"Software": None})
@@ -281,12 +365,14 @@ def picture(ratios: Ratios, areas: Mapping[tuple[str, float], float], out: Path)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--groups", type=int, default=2000, help="prompts for each policy")
+    parser.add_argument("--groups", type=int, default=2000, help="prompts for each policy (2000)")
     parser.add_argument("--out", type=Path, default=RECORDS, help="folder of pivot.png")
     args = parser.parse_args()
-    ratios = simulate(args.groups)
-    print(table(ratios))
-    picture(ratios, measured(RECORDS), args.out / "pivot.png")
+    for task in TASKS:
+        ratios = simulate(task, args.groups)
+        print(f"{task.name}\n\n{table(ratios)}\n")
+        if task is TASKS[0]:
+            picture(ratios, measured(RECORDS), args.out / "pivot.png")
 
 
 if __name__ == "__main__":
