@@ -351,7 +351,7 @@ def picture(ratios: Ratios, areas: Mapping[tuple[str, float], float], out: Path)
         reach = [[found[0] - min(found)], [max(found) - found[0]]]
         axes.errorbar([found[0]], [area], xerr=reach, fmt=mark, color=colour)
         label = f"{KINDS[kind]}, {alpha2:g}" if alpha2 else "no entropy"
-        place = (6, 4) if alpha2 != 1 or kind != "entropy" else (-6, -12)
+        place = (-34, 5) if (kind, alpha2) == ("entropy", 1.0) else (6, 4)  # beside its neighbour's, not on it
         axes.annotate(label, (found[0], area), xytext=place, textcoords="offset points", fontsize=8)
     axes.set_xlabel("simulated: signal over noise at a pivotal token (no entropy: 1)")
     axes.set_ylabel("measured: area under pass@1")
