@@ -359,7 +359,9 @@ def test_a_server_whose_entropies_are_of_another_distribution_is_found_out() -> 
         server.shutdown()
 
 
-@pytest.mark.parametrize("url", [f"http://127.0.0.1:{free_port()}", "localhost:8000"])
+@pytest.mark.parametrize(
+    "url", [f"http://127.0.0.1:{free_port()}", "localhost:8000"], ids=["nobody listens", "no URL"]
+)
 def test_a_url_without_a_server_is_named(url: str) -> None:
     with pytest.raises(EntropyMissing, match=f"^{url}/v1/models gives no answer of a vLLM server"):
         check_server(url)
