@@ -435,3 +435,9 @@ def test_times_are_told_by_arm_and_for_the_whole_study(tmp_path: Path) -> None:
     assert "| grpo | 3 | 21 | 20 | 22 | 3.00 | 9 |" in done.stdout
     hours = 36 * 21 / runs.JOBS / 3600
     assert f"36 runs of 4 steps, as many as this study has by default, take {hours:.1f} hours" in done.stdout
+
+
+def test_the_page_about_the_noise_has_the_tables_that_its_records_give(tmp_path: Path) -> None:
+    folder = ROOT / "docs" / "studies" / "noise"  # docs/studies/noise.md is beside it
+    page = folder.with_suffix(".md").read_text(encoding="utf-8")
+    assert noise.write(folder, tmp_path).strip() in page
