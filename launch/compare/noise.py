@@ -37,7 +37,7 @@ POLICIES = (0, 1, 2, 3, 4, 5)
 PLANS = (2, 4)
 """Seeds for each of `POLICIES` of studies that one may plan."""
 FOLLOWED = ("reward", "entropy")
-"""Figures of training that are told by step."""
+"""Figures of training that a table has by step."""
 RESPONSES = ("reward", "length")
 """Figures that are other ones nearly always where a response is another one."""
 

@@ -47,6 +47,7 @@ SAMPLES = 16  # responses to a prompt, as in the studies
 CERTAIN = 0.01  # nats; mean entropy of a token that follows from what stands before
 SHUFFLES = 16
 FEW = 30  # visits in fewer groups than these say nothing about a state
+FEWEST = 400  # prompts: with fewer no exception of `traps` may be visited in so many groups
 RECORDS = Path(__file__).resolve().parents[2] / "docs" / "studies" / "entropy"
 
 State = tuple[str, int]
@@ -109,22 +110,19 @@ def in_traps(policy: Policy, row: Row) -> tuple[list[Token], bool]:
     synonym, checked = math.log(len(traps.SYNONYMS)), traps.CHECKED
     begins = -checked * math.log(checked) - (1 - checked) * math.log(1 - checked)
     tokens: list[Token] = []
-    digit, is_correct = row.digit, True
+    digit, is_correct, first = row.digit, True, policy.certain(1)
     for letter in row.letters:
         said = policy.operation((letter, digit))
         is_correct &= said.right
         # letter digit OPERATION constant SYNONYM result newline
-        tokens += [*policy.certain(2), said, *policy.certain(1), Token(synonym), *policy.certain(2)]
-        # The next line begins with the next gate, or with `again`.
-        tokens += [Token(begins)]
+        tokens += [*first, *policy.certain(1), said, *policy.certain(1), Token(synonym), *policy.certain(2)]
+        first = [Token(begins)]  # of the next gate's line or the box, or `again`
         if policy.rng.random() < checked:
-            tokens += [*policy.certain(4), Token(synonym), *policy.certain(2)]
-        else:
-            tokens.pop()
-            tokens[-1] = Token(begins)
+            tokens += [*first, *policy.certain(4), Token(synonym), *policy.certain(2)]
+            first = policy.certain(1)
         sign, constant = traps.operation(letter, traps.multiplies(letter, digit) == said.right)
         digit = (digit * constant if sign == "*" else digit + constant) % 10
-    return tokens + policy.certain(7), is_correct  # \\boxed{ five digits } and the end
+    return tokens + first + policy.certain(6), is_correct  # \\boxed{ five digits } and the end
 
 
 @dataclass(frozen=True)
@@ -136,8 +134,8 @@ class Task:
     response: Callable[[Policy, Row], tuple[list[Token], bool]]
     policies: tuple[tuple[Mapping[str, float], float], ...]
     """Arguments of `Policy`; the first is the study's start, the others are around it."""
-    gates: str
-    """Those whose states count."""
+    gates: Mapping[str, str]
+    """Title of a table -> the gates whose states count in it."""
 
 
 def everywhere(wrong: float) -> dict[str, float]:
@@ -151,6 +149,7 @@ def with_habits(slip: float, habit: float) -> dict[str, float]:
 TRAPS = tuple(
     (with_habits(slip, habit), 0.5) for slip, habit in ((0.30, 0.85), (0.25, 0.85), (0.30, 0.80), (0.30, 0.90))
 )
+RULE = "".join(letter for letter in traps.LETTERS if letter not in traps.EXCEPTIONS)
 TASKS = (
     # 0.15 has the start of the study's policy: pass@1 0.28 and 0.32 nats.
     Task(
@@ -158,15 +157,14 @@ TASKS = (
         wordings.TASK.draw,
         in_words,
         tuple((everywhere(wrong), 1.0) for wrong in (0.15, 0.10, 0.22, 0.30)),
-        gates.LETTERS,
+        {"wordings": gates.LETTERS},
     ),
-    Task("traps, at exceptions", traps.TASK.draw, in_traps, TRAPS, traps.EXCEPTIONS),
     Task(
-        "traps, at gates of the rule",
+        "traps",
         traps.TASK.draw,
         in_traps,
         TRAPS,
-        "".join(sorted({*traps.LETTERS} - {*traps.EXCEPTIONS})),
+        {"traps, at exceptions": traps.EXCEPTIONS, "traps, at gates of the rule": RULE},
     ),
 )
 
@@ -297,23 +295,26 @@ Ratios = Mapping[tuple[str, float], list[float]]
 """(weights, dose) -> the ratio as a multiple of that without entropy, for each of a task's policies."""
 
 
-def simulate(task: Task, groups: int) -> Ratios:
-    """All weights at all doses."""
-    found: dict[tuple[str, float], list[float]] = {}
+def simulate(task: Task, groups: int) -> dict[str, Ratios]:
+    """All weights at all doses, for each of the task's tables."""
+    found: dict[str, dict[tuple[str, float], list[float]]] = {title: {} for title in task.gates}
     for wrong, spread in tqdm(task.policies, desc=task.name):
         drawn = draw(task, groups, wrong, spread)
-        first = 10 * list(wrong).index(task.gates[0])
-        states = range(first, first + 10 * len(task.gates))
+        firsts = {title: 10 * list(wrong).index(some[0]) for title, some in task.gates.items()}
+        states = {title: range(firsts[title], firsts[title] + 10 * len(some)) for title, some in task.gates.items()}
 
-        def of(entropy: torch.Tensor, dose: float, drawn: Drawn = drawn, states: range = states) -> float:
-            shaped = gtpo(entropy, drawn.mask, drawn.correct, drawn.group, alpha2=dose)
-            return ratio(shaped.advantages, drawn, states)
+        def of(entropy: torch.Tensor, dose: float, drawn: Drawn = drawn) -> torch.Tensor:
+            return gtpo(entropy, drawn.mask, drawn.correct, drawn.group, alpha2=dose).advantages
 
-        none = of(drawn.entropy, 0.0)
+        advantages = of(drawn.entropy, 0.0)
+        none = {title: ratio(advantages, drawn, some) for title, some in states.items()}
         for kind in KINDS:
             values = weights(kind, drawn)
             for alpha2 in DOSES:
-                found.setdefault((kind, alpha2), []).append(of(values, alpha2) / none)
+                advantages = of(values, alpha2)
+                for title, some in states.items():
+                    relative = ratio(advantages, drawn, some) / none[title]
+                    found[title].setdefault((kind, alpha2), []).append(relative)
     return found
 
 
@@ -365,14 +366,16 @@ def picture(ratios: Ratios, areas: Mapping[tuple[str, float], float], out: Path)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--groups", type=int, default=2000, help="prompts for each policy (2000)")
+    parser.add_argument("--groups", type=int, default=2000, help=f"prompts for each policy, {FEWEST} or more (2000)")
     parser.add_argument("--out", type=Path, default=RECORDS, help="folder of pivot.png")
     args = parser.parse_args()
+    if args.groups < FEWEST:
+        parser.error(f"--groups is {args.groups}, but fewer than {FEWEST} visit too few states often enough")
     for task in TASKS:
-        ratios = simulate(task, args.groups)
-        print(f"{task.name}\n\n{table(ratios)}\n")
-        if task is TASKS[0]:
-            picture(ratios, measured(RECORDS), args.out / "pivot.png")
+        for title, ratios in simulate(task, args.groups).items():
+            print(f"{title}\n\n{table(ratios)}\n")
+            if title == "wordings":
+                picture(ratios, measured(RECORDS), args.out / "pivot.png")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
 
 import pivot  # noqa: E402
 
-WORDINGS, EXCEPTIONS, _ = pivot.TASKS
+WORDINGS, TRAPS = pivot.TASKS
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +49,12 @@ def test_the_simulated_policy_starts_where_the_study_did(drawn: pivot.Drawn) -> 
 def test_the_policy_of_the_traps_starts_where_its_demonstrations_do() -> None:
     # 0.7 ** (4 - x) * 0.15 ** x for x exceptions in a row: 0.076 on average; the pilot measured 0.086
     # and 0.344 nats. Spread over states makes it a little more.
-    drawn = pivot.draw(EXCEPTIONS, 300, *EXCEPTIONS.policies[0])
+    drawn = pivot.draw(TRAPS, 300, *TRAPS.policies[0])
     assert drawn.correct.double().mean() == pytest.approx(0.08, abs=0.03)
     assert drawn.entropy[drawn.mask].mean() == pytest.approx(0.344, abs=0.05)
     assert drawn.mask.sum(1).double().mean() == pytest.approx(44.5, abs=1.5)
     # An operation at an exception is right with 0.15, at the other gates with 0.7: x - p is 1 - p or -p.
-    exceptional = drawn.state >= 10 * pivot.traps.LETTERS.index(EXCEPTIONS.gates[0])
+    exceptional = drawn.state >= 10 * pivot.traps.LETTERS.index(pivot.traps.EXCEPTIONS[0])
     right = (drawn.surprise > 0)[exceptional].double().mean()
     assert right == pytest.approx(0.16, abs=0.04)
     assert (drawn.surprise > 0)[drawn.pivotal & ~exceptional].double().mean() == pytest.approx(0.69, abs=0.04)
