@@ -9,6 +9,7 @@
 # STUDY=gpu: the same arms and seeds with Qwen2.5-1.5B-Instruct or 7B on GPUs; `STUDY=gpu bash launch/study.sh --help` lists
 # its variables, `--dry-run` checks every command and `--hours` tells what it costs (docs/studies/entropy_gpu.md).
 #
+# STUDY=dose, STUDY=traps: the second study, parts A and B, with six initial policies (docs/studies/entropy2_plan.md).
 # STUDY=noise: GRPO beside arms that are GRPO but for a trifle: what a paired difference without an effect is.
 #
 # You can interrupt it and run it again, on another day too, with the same commit: finished runs are kept. `--help` lists
@@ -22,9 +23,11 @@ case ${STUDY:-cpu} in
         exec "$python" launch/compare/gpu_study.py "$@"
         ;;
     cpu) ;;
+    dose) study=one_dose ;;
+    traps) study=traps_study ;;
     noise) study=noise ;;
     *)
-        echo "launch/study.sh: STUDY is $STUDY, but needs to be cpu, gpu or noise." >&2
+        echo "launch/study.sh: STUDY is $STUDY, but needs to be cpu, gpu, dose, traps or noise." >&2
         exit 2
         ;;
 esac

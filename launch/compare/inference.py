@@ -127,6 +127,16 @@ class Paired:
         quantiles = quantile(1 - level / 2, self.number - 1) + quantile(power, self.number - 1)
         return quantiles * self.deviation / math.sqrt(self.number)
 
+    def equivalent(self, bound: float) -> float:
+        """The p of two one-sided t tests (Schuirmann 1987) that the true difference lies outside ±`bound`: below 0.05
+        it is shown to lie inside, which is so exactly where the 90 % interval does."""
+        room = bound - abs(self.mean)
+        if self.deviation == 0:
+            return 0.0 if room > 0 else 1.0
+        t = room / self.deviation * math.sqrt(self.number)
+        one_sided = tail(t, self.number - 1) / 2
+        return one_sided if room > 0 else 1 - one_sided
+
 
 def paired(one: Mapping[Replicate, float], other: Mapping[Replicate, float], by_policy: bool = False) -> Paired | None:
     """The comparison of two arms by the replicates that both have; None for less than two differences.

@@ -37,6 +37,7 @@ import gates
 import record
 import traps
 import wordings
+from contrasts import by_replicate
 from gates import Row
 from inference import mean_and_half
 from openrlhf_gtpo.algorithms.weights import in_place_of_entropy
@@ -329,7 +330,7 @@ def table(ratios: Ratios) -> str:
 
 def measured(records: Path) -> dict[tuple[str, float], float]:
     """(weights, dose) -> the mean area under pass@1 of the study's runs; dose 0 is the arm without entropy."""
-    values = dose.by_replicate(record.load(records))
+    values = by_replicate(record.load(records), dose.outcomes)
     keys = {(kind, alpha2): f"{arm}_{alpha2:g}" for kind, arm in RUN.items() for alpha2 in (0.0, *DOSES)}
     return {
         key: mean_and_half(list(values[arm][dose.OUTCOMES[0]].values()))[0]

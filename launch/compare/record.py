@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import json
 import re
+import statistics
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -78,6 +79,9 @@ class Record:
     solved: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """Correct responses to each prompt of these evaluations, in their order, by name: `final` and those of `before`;
     empty where `final` is empty, and in records of before 2026-11-24."""
+    operations: tuple[float | None, ...] = ()
+    """Mean entropy of the design's operation tokens, nats, by step, over the groups that were kept; None where none of
+    them has one; empty where the design names none."""
     policy: int = 0
     """Seed of the warm start that made the initial policy."""
     started: str = ""
@@ -191,6 +195,17 @@ def solved(folder: Path) -> tuple[int, ...]:
     return tuple(counts[prompt] for prompt in range(len(counts)))
 
 
+def entropy_of(tokens: Collection[str], folder: Path, steps: int) -> tuple[float | None, ...]:
+    """The mean entropy of some tokens, nats, in each step's groups that a run kept; None where none has one."""
+    found: list[list[float]] = [[] for _ in range(steps)]
+    with (folder / "rollouts.jsonl").open(encoding="utf-8") as lines:
+        for line in lines:
+            response = json.loads(line)
+            pairs = zip(response["tokens"], response["entropy"], strict=True)
+            found[response["step"] - 1] += [entropy for token, entropy in pairs if token in tokens]
+    return tuple(round(statistics.fmean(values), 5) if values else None for values in found)
+
+
 def write(study: Any, job: Any, seconds: float) -> dict[str, float]:
     """Write a finished run's record; returns its result for people.
 
@@ -221,7 +236,10 @@ def write(study: Any, job: Any, seconds: float) -> dict[str, float]:
         about["before"] = {name: final(folder) for name, folder in before.items()}
         about["final"] = final(after)
         about["solved"] = {name: solved(folder) for name, folder in {**before, "final": after}.items()}
-    made = of(read(job.folder(study)), start, **about)
+    run = read(job.folder(study))
+    if study.design.operations:
+        about["operations"] = entropy_of(study.design.operations, job.folder(study), len(run.metrics))
+    made = of(run, start, **about)
     study.records.mkdir(parents=True, exist_ok=True)
     part = study.records / f"{job.name}.part"
     part.write_text(json.dumps(asdict(made)) + "\n", encoding="utf-8")
@@ -234,7 +252,7 @@ def load(folder: Path) -> list[Record]:
     found = []
     for path in sorted(folder.glob("*.json")):
         fields = json.loads(path.read_text(encoding="utf-8"))
-        fields |= {"flags": tuple(fields["flags"]), "evaluations": tuple(fields["evaluations"])}
+        fields |= {name: tuple(fields.get(name, ())) for name in ("flags", "evaluations", "operations")}
         for name in ("training", "solved"):
             fields[name] = {key: tuple(values) for key, values in fields.get(name, {}).items()}
         found.append(Record(**fields))

@@ -100,6 +100,12 @@ class Design:
     final_samples: int | None = FINAL_SAMPLES
     """Responses to each prompt of the evaluation at a run's end, by an engine of its own. None: there is none, since
     the last evaluation in training is at the last step; a finished run is then its record alone."""
+    final_prompts: int = 200
+    """Of that evaluation, where --final_prompts does not say so."""
+    saved_groups: int = 1
+    """Groups of responses that every step keeps, token by token."""
+    operations: tuple[str, ...] = ()
+    """Tokens on which everything depends: a record has the mean entropy of those in the groups that were kept."""
     analyse: Callable[[Path, Path], str] | None = None
     """Writes the results of a study without a layout out of a folder of records to another, and returns their text."""
     has_guide: bool = False
@@ -230,7 +236,7 @@ def training(study: Study, job: Job) -> list[str]:
         "ckpt.output_dir": folder / "model",
         "ckpt.path": folder / "state",
         "logger.metrics_path": folder / "metrics.jsonl",
-        "shaping.save_rollouts": 1,
+        "shaping.save_rollouts": design.saved_groups,
     }
     command = [sys.executable, "-m", "openrlhf_gtpo", "train", "--data.apply_chat_template"]
     guide = "" if study.guide is None else str(study.guide / "model")
@@ -424,7 +430,10 @@ def parse(design: Design) -> Study:
     )
     rate = design.learning_rate
     parser.add_argument("--learning_rate", type=float, default=rate, help=f"of the policy ({rate:g})")
-    parser.add_argument("--final_prompts", type=int, default=200, help="prompts of the final evaluation (200)")
+    final_prompts = design.final_prompts
+    parser.add_argument(
+        "--final_prompts", type=int, default=final_prompts, help=f"prompts of the final evaluation ({final_prompts})"
+    )
     parser.add_argument("--jobs", type=int, default=JOBS, help="runs at a time (cores)")
     args = parser.parse_args()
     seeds = args.seeds if args.seeds is not None else 5 if args.long else None

@@ -1,0 +1,81 @@
+"""Does the paper's dose of entropy help? GTPO with alpha2 = 0.1 beside alpha2 = 0: the second study's part A.
+
+    STUDY=dose bash launch/study.sh [--policies 0,1,...] [--seeds 4] [--out runs/one_dose]
+    STUDY=dose bash launch/study.sh --analyse FOLDER
+
+The entropy study's task and settings, six initial policies with four seeds each, and one order of prompts and one
+noise for both arms of a seed. docs/studies/entropy2_plan.md has the plan, which came before the first run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from pathlib import Path
+
+import entropy_study
+import record
+from contrasts import READ_POLICIES, Family, by_replicate, compared, levels
+from inference import area
+from record import Record
+from runs import Arm, main
+
+PRIMARY = "pass rate in training"
+"""Of all responses of all steps. A step's prompts are new, so no response was learned from before it is counted, and
+both arms of a seed answer the same prompts."""
+SECONDARY = ("area under pass@1", "pass@1 at the end")
+TOLD = ("entropy at the end", "length at the end")
+WINDOW = 5  # steps that a figure at the end is a mean over
+BOUND = 0.02
+
+ARMS = (
+    Arm("gtpo_0", "GTPO, alpha2 = 0", entropy_study.gtpo("0"), seeds=4),
+    Arm("gtpo_0.1", "GTPO, alpha2 = 0.1", entropy_study.gtpo("0.1"), seeds=4),
+)
+FAMILIES = (
+    (Family("Primary", (("gtpo_0.1", "gtpo_0"),), BOUND), (PRIMARY,)),
+    (Family("Secondary", (("gtpo_0.1", "gtpo_0"),), BOUND), SECONDARY),
+)
+
+
+def outcomes(run: Record) -> dict[str, float]:
+    values = (
+        statistics.fmean(run.series("reward")),
+        area(record.curve(run, "pass@1")),
+        run.last["pass@1"],
+        statistics.fmean(run.series("entropy")[-WINDOW:]),
+        statistics.fmean(run.series("length")[-WINDOW:]),
+    )
+    return dict(zip((PRIMARY, *SECONDARY, *TOLD), values, strict=True))
+
+
+def analyse(folder: Path, out: Path) -> str:
+    """Write table.md out of the records of a folder; returns the tables.
+
+    Raises:
+        ValueError: the records cannot be compared.
+    """
+    records = record.load(folder)
+    record.check(records)
+    names = {arm.key: arm.title for arm in ARMS}
+    values = by_replicate(records, outcomes)
+    by_policy = len({run.policy for run in records}) > 1
+    text = f"{levels(records, values, names, (PRIMARY, *SECONDARY, *TOLD), by_policy)}\n\n{READ_POLICIES}\n"
+    text += "".join(compared(family, values, names, of, by_policy) for family, of in FAMILIES)
+    (out / "table.md").write_text(text, encoding="utf-8")
+    return text
+
+
+DESIGN = dataclasses.replace(
+    entropy_study.DESIGN,
+    name="one_dose",
+    title="Entropy at the paper's dose",
+    description=__doc__,
+    arms=ARMS,
+    prompts_for_filtering=1,
+    analyse=analyse,
+    policies=(0, 1, 2, 3, 4, 5),
+)
+
+if __name__ == "__main__":
+    main(DESIGN)

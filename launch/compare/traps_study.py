@@ -1,0 +1,117 @@
+"""Does entropy keep a policy from collapsing? DAPO, GTPO and GRPO-S on a task where certainty is a trap: the second
+study's part B.
+
+    STUDY=traps bash launch/study.sh [--arms dapo,gtpo_0.1,...] [--policies 0,1,...] [--out runs/traps]
+    STUDY=traps bash launch/study.sh --analyse FOLDER
+
+Every run gets the same prompts and ends when they are used up, so all arms generate as many responses; dynamic
+filtering, which all of them have, decides how many of these are learned from. docs/studies/entropy2_plan.md has the
+plan, which came before the first run of an arm with entropy, and docs/studies/traps_pilot.md how the task was chosen.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from pathlib import Path
+
+import record
+import traps_pilot
+from contrasts import READ_POLICIES, Family, by_replicate, compared, levels
+from record import Record
+from runs import Arm, main
+from traps_pilot import FLAT
+
+STEPS = 80
+"""Most steps of a run: 16 prompts each, where filtering drops none."""
+SAMPLES, HARD = 32, 0.1
+"""Responses to a held-out prompt at the end; below this share of right ones at the start a prompt is hard."""
+WINDOW = 5  # steps that a figure at the end is a mean over
+
+PRIMARY = (f"mean@{SAMPLES}", f"pass@{SAMPLES}, hard prompts")
+SECONDARY = (f"pass@{SAMPLES}", f"mean@{SAMPLES}, hard prompts", "entropy of operations at the end")
+TOLD = ("entropy at the end", "rebound", "response length", "steps")
+
+# What DAPO has and GTPO does not; both have clip-higher. The punishment of long responses begins beyond every
+# demonstration, and GTPO and GRPO-S are without theirs.
+FILTER = ("--algo.dynamic_filtering_enable", "--algo.dynamic_filtering_range", "0", "1")
+
+
+def shaped(preset: str, dose: str, *more: str) -> tuple[str, ...]:
+    return ("--preset", preset, "--no-shaping.grop", "--shaping.alpha2", dose, *FILTER, *FLAT, *more)
+
+
+ARMS = (
+    Arm("dapo", "DAPO", traps_pilot.DESIGN.arm("dapo").flags, seeds=1),
+    Arm("gtpo_0", "GTPO, alpha2 = 0", shaped("gtpo", "0"), seeds=1),
+    Arm("gtpo_0.1", "GTPO, alpha2 = 0.1", shaped("gtpo", "0.1"), seeds=1),
+    Arm("grpo_s_0.1", "GRPO-S, beta2 = 0.1", shaped("grpo_s", "0.1"), seeds=1),
+    Arm("inverse_0.1", "GTPO inverse, alpha2 = 0.1", shaped("gtpo", "0.1", "--shaping.weights", "inverse"), seeds=1),
+)
+ENTROPY = Family(
+    "What entropy does (primary)", (("gtpo_0.1", "gtpo_0"), ("gtpo_0.1", "inverse_0.1"), ("inverse_0.1", "gtpo_0"))
+)
+PAPER = Family("What the paper says (primary)", (("gtpo_0.1", "dapo"), ("grpo_s_0.1", "dapo")))
+PARTS = Family("What GTPO is without entropy", (("gtpo_0", "dapo"),))
+
+
+def outcomes(run: Record) -> dict[str, float]:
+    before, after = run.solved["start"], run.solved["final"]
+    hard = [after[prompt] for prompt, right in enumerate(before[: len(after)]) if right < HARD * SAMPLES]
+    entropy = run.series("entropy")
+    width = min(WINDOW, len(entropy))
+    means = [statistics.fmean(entropy[i : i + width]) for i in range(len(entropy) - width + 1)]
+    operations = [value for value in run.operations if value is not None]
+    values = (
+        statistics.fmean(after) / SAMPLES,
+        statistics.fmean(right > 0 for right in hard),
+        statistics.fmean(right > 0 for right in after),
+        statistics.fmean(hard) / SAMPLES,
+        statistics.fmean(operations[-WINDOW:]),
+        means[-1],
+        means[-1] - min(means),
+        run.final["response_length"],
+        float(len(entropy)),
+    )
+    return dict(zip((*PRIMARY, *SECONDARY, *TOLD), values, strict=True))
+
+
+def analyse(folder: Path, out: Path) -> str:
+    """Write table.md out of the records of a folder; returns the tables.
+
+    Raises:
+        ValueError: the records cannot be compared.
+    """
+    records = record.load(folder)
+    record.check(records)
+    names = {arm.key: arm.title for arm in ARMS}
+    values = by_replicate(records, outcomes)
+    by_policy = len({run.policy for run in records}) > 1
+    text = f"{levels(records, values, names, (*PRIMARY, *SECONDARY, *TOLD), by_policy)}\n\n{READ_POLICIES}\n"
+    for family in (ENTROPY, PAPER, PARTS):
+        text += compared(family, values, names, PRIMARY, by_policy)
+    everything = Family("Secondary", (*ENTROPY.pairs, *PAPER.pairs, *PARTS.pairs))
+    text += compared(everything, values, names, SECONDARY, by_policy)
+    (out / "table.md").write_text(text, encoding="utf-8")
+    return text
+
+
+DESIGN = dataclasses.replace(
+    traps_pilot.DESIGN,
+    name="traps",
+    title="Entropy where certainty is a trap",
+    description=__doc__,
+    arms=ARMS,
+    prompts_for_filtering=1,
+    evaluations=1,
+    steps=STEPS,
+    final_samples=SAMPLES,
+    final_prompts=128,
+    saved_groups=16,
+    operations=("*", "+"),
+    analyse=analyse,
+    policies=(0, 1, 2, 3, 4, 5),
+)
+
+if __name__ == "__main__":
+    main(DESIGN)
