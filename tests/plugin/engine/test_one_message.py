@@ -69,7 +69,7 @@ def pairs(speaking_model: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
 @pytest.mark.engine
 def test_seeded_requests_give_the_same_to_the_last_bit_as_vllms_own_engine(pairs: dict[str, Any]) -> None:
     """Tokens, text, entropies, every list of the log-probabilities, their sum, reasons to stop, indices of n > 1."""
-    plain, ours = pairs["seeded"]["vllm"], pairs["seeded"]["one message"]
+    plain, ours = pairs["vllm"], pairs["one message"]
     assert (plain["scheduler"], ours["scheduler"]) == ("Scheduler", "OneMessageScheduler")
     assert ours["outputs"] == plain["outputs"]
     assert ours["cached"] == plain["cached"]
@@ -79,7 +79,7 @@ def test_seeded_requests_give_the_same_to_the_last_bit_as_vllms_own_engine(pairs
 @pytest.mark.engine
 def test_those_requests_were_preempted_shared_prefixes_and_stopped_in_every_way(pairs: dict[str, Any]) -> None:
     """What the test above is worth."""
-    plain = pairs["seeded"]["vllm"]
+    plain = pairs["vllm"]
     completions = list(itertools.chain(*plain["outputs"]))
     assert len(plain["outputs"]) == 48 < len(completions)
     assert plain["metrics"]["num_preemptions"] > 5
@@ -91,8 +91,8 @@ def test_those_requests_were_preempted_shared_prefixes_and_stopped_in_every_way(
 
 
 @pytest.mark.engine
-def test_accepted_drafts_are_kept_several_a_step(pairs: dict[str, Any]) -> None:
-    plain, ours = pairs["speculative"]["vllm"], pairs["speculative"]["one message"]
+def test_accepted_drafts_are_kept_several_a_step(speaking_model: Path, tmp_path: Path) -> None:
+    plain, ours = (run(f"speculative, {name}", speaking_model, tmp_path) for name in ("vllm", "one message"))
     assert plain["accepted"] == ours["accepted"] > 0
     assert ours["outputs"] == plain["outputs"]
 
@@ -100,7 +100,7 @@ def test_accepted_drafts_are_kept_several_a_step(pairs: dict[str, Any]) -> None:
 @pytest.mark.engine
 def test_each_client_gets_its_own_requests_whole_or_token_by_token(pairs: dict[str, Any]) -> None:
     got = defaultdict(list)
-    for client, name, tokens, rows in pairs["seeded"]["one message"]["clients"]:
+    for client, name, tokens, rows in pairs["one message"]["clients"]:
         assert name.endswith(f" of {client}")
         got[name].append((tokens, rows))
     assert got.keys() == {f"{kind} of {client}" for kind in ("FINAL_ONLY", "DELTA") for client in (0, 1)}
