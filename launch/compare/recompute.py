@@ -154,11 +154,11 @@ def rebound(run: Run) -> float:
 
 
 def mean_at_32(run: Run) -> float:
-    return np.mean(run["solved"]["final"]) / 32
+    return float(np.mean(run["solved"]["final"])) / 32
 
 
 def pass_at_32(run: Run) -> float:
-    return np.mean(np.array(run["solved"]["final"]) > 0)
+    return float(np.mean(np.array(run["solved"]["final"]) > 0))
 
 
 def on_hard(outcome: Callable[[Run], float]) -> Callable[[Run], float]:
@@ -172,7 +172,7 @@ def on_hard(outcome: Callable[[Run], float]) -> Callable[[Run], float]:
 
 
 def operations(run: Run) -> float:
-    return np.mean([value for value in run["operations"] if value is not None][-5:])
+    return statistics.fmean([value for value in run["operations"] if value is not None][-5:])
 
 
 def prompts_until(run: Run) -> float:
