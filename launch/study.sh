@@ -10,6 +10,7 @@
 # its variables, `--dry-run` checks every command and `--hours` tells what it costs (docs/studies/entropy_gpu.md).
 #
 # STUDY=dose, STUDY=traps: the second study, parts A and B, with six initial policies (docs/studies/entropy2_plan.md).
+# With --recompute FOLDER a second program computes every figure of FOLDER/table.md again (launch/compare/recompute.py).
 # STUDY=noise: GRPO beside arms that are GRPO but for a trifle: what a paired difference without an effect is.
 #
 # You can interrupt it and run it again, on another day too, with the same commit: finished runs are kept. `--help` lists
@@ -32,4 +33,5 @@ case ${STUDY:-cpu} in
         ;;
 esac
 bash launch/setup.sh
+[[ ${1:-} != --recompute ]] || exec .venv/bin/python launch/compare/recompute.py "${STUDY:-entropy}" "${@:2}"
 exec .venv/bin/python "launch/compare/$study.py" "$@"
