@@ -9,7 +9,7 @@
 # STUDY=gpu: the same arms and seeds with Qwen2.5-1.5B-Instruct or 7B on GPUs; `STUDY=gpu bash launch/study.sh --help` lists
 # its variables, `--dry-run` checks every command and `--hours` tells what it costs (docs/studies/entropy_gpu.md).
 #
-# STUDY=dose, STUDY=traps: the second study, parts A and B, with six initial policies (docs/studies/entropy2_plan.md).
+# STUDY=dose, traps, pivotal: the second study, parts A, B and C, with several policies (docs/studies/entropy2_plan.md).
 # With --recompute FOLDER a second program computes every figure of FOLDER/table.md again (launch/compare/recompute.py).
 # STUDY=noise: GRPO beside arms that are GRPO but for a trifle: what a paired difference without an effect is.
 #
@@ -26,9 +26,10 @@ case ${STUDY:-cpu} in
     cpu) ;;
     dose) study=one_dose ;;
     traps) study=traps_study ;;
+    pivotal) study=pivotal_study ;;
     noise) study=noise ;;
     *)
-        echo "launch/study.sh: STUDY is $STUDY, but needs to be cpu, gpu, dose, traps or noise." >&2
+        echo "launch/study.sh: STUDY is $STUDY, but needs to be cpu, gpu, dose, traps, pivotal or noise." >&2
         exit 2
         ;;
 esac

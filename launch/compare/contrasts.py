@@ -40,8 +40,8 @@ READ = (
 READ_POLICIES = (
     "Differences are those of runs with the same policy and seed, averaged for each policy; tests and intervals are "
     "over policies. p: Student's t test. Holm: that p, corrected for the tests of its own table. Sign flip: exact, "
-    "without normality; six policies can give no less than 0.031. Welch: the two arms as independent samples. "
-    "Intervals are 95 % intervals, each by itself."
+    "without normality; six policies can give no less than 0.031, four no less than 0.125. Welch: the two arms as "
+    "independent samples. Intervals are 95 % intervals, each by itself."
 )
 
 

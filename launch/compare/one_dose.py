@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 import entropy_study
@@ -49,19 +50,19 @@ def outcomes(run: Record) -> dict[str, float]:
     return dict(zip((PRIMARY, *SECONDARY, *TOLD), values, strict=True))
 
 
-def analyse(folder: Path, out: Path) -> str:
-    """Write table.md out of the records of a folder; returns the tables.
+def tables(folder: Path, out: Path, arms: Sequence[Arm], families: Sequence[tuple[Family, Sequence[str]]]) -> str:
+    """Write table.md out of the records of a folder: all arms, then each family with its outcomes. Returns the tables.
 
     Raises:
         ValueError: the records cannot be compared.
     """
     records = record.load(folder)
     record.check(records)
-    names = {arm.key: arm.title for arm in ARMS}
+    names = {arm.key: arm.title for arm in arms}
     values = by_replicate(records, outcomes)
     by_policy = len({run.policy for run in records}) > 1
     text = f"{levels(records, values, names, (PRIMARY, *SECONDARY, *TOLD), by_policy)}\n\n{READ_POLICIES}\n"
-    text += "".join(compared(family, values, names, of, by_policy) for family, of in FAMILIES)
+    text += "".join(compared(family, values, names, of, by_policy) for family, of in families)
     (out / "table.md").write_text(text, encoding="utf-8")
     return text
 
@@ -73,7 +74,7 @@ DESIGN = dataclasses.replace(
     description=__doc__,
     arms=ARMS,
     prompts_for_filtering=1,
-    analyse=analyse,
+    analyse=lambda folder, out: tables(folder, out, ARMS, FAMILIES),
     policies=(0, 1, 2, 3, 4, 5),
 )
 

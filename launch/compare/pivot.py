@@ -40,13 +40,13 @@ import wordings
 from contrasts import by_replicate
 from gates import Row
 from inference import mean_and_half
-from openrlhf_gtpo.algorithms.weights import in_place_of_entropy
+from openrlhf_gtpo.algorithms.estimators import Rollouts
 from openrlhf_gtpo.shaping import gtpo
 from openrlhf_gtpo.tables import markdown
+from pivotal import WEIGHTS, weighed
 
 SAMPLES = 16  # responses to a prompt, as in the studies
 CERTAIN = 0.01  # nats; mean entropy of a token that follows from what stands before
-SHUFFLES = 16
 FEW = 30  # visits in fewer groups than these say nothing about a state
 FEWEST = 400  # prompts: with fewer no exception of `traps` may be visited in so many groups
 RECORDS = Path(__file__).resolve().parents[2] / "docs" / "studies" / "entropy"
@@ -239,55 +239,17 @@ def ratio(advantages: torch.Tensor, drawn: Drawn, states: range) -> float:
     return sum(found) / len(found)
 
 
-def shuffled_among(on: torch.Tensor, drawn: Drawn) -> torch.Tensor:
-    """(N, T) the entropies of these tokens, permuted among those of one column, group and class; 0 elsewhere."""
-    row, column = on.nonzero(as_tuple=True)
-    cell = (2 * drawn.group + drawn.correct)[row] * on.shape[1] + column
-    chance = torch.randperm(len(cell), generator=torch.Generator().manual_seed(0))
-    moved = torch.empty(len(cell), dtype=drawn.entropy.dtype)
-    moved[cell.argsort(stable=True)] = drawn.entropy[on][chance[cell[chance].argsort(stable=True)]]
-    return torch.zeros_like(drawn.entropy).masked_scatter(on, moved)
+def weights(kind: str, drawn: Drawn) -> torch.Tensor:
+    """(N, T) what takes the place of the entropies (`pivotal.weighed`)."""
+    reward = drawn.correct.to(drawn.entropy.dtype)
+    rollouts = Rollouts(
+        drawn.entropy, -drawn.entropy, drawn.mask, drawn.correct, drawn.group, reward, torch.zeros_like(reward)
+    )
+    return weighed(kind, rollouts, drawn.pivotal)
 
 
-def weights(name: str, drawn: Drawn) -> torch.Tensor:
-    """(N, T) what takes the place of the entropies.
-
-    ``shuffled_pivots`` and ``shuffled_others`` permute the entropies of one kind of token among that kind alone, at
-    the same position, group and class; ``average`` has the shares of `SHUFFLES` permutations, averaged; ``indicator``
-    has the mean entropy of pivotal tokens at those, and the mean of the others at the others.
-    """
-
-    def other(kind: str, mask: torch.Tensor, seed: int = 0) -> torch.Tensor:
-        return in_place_of_entropy(
-            kind, drawn.entropy, -drawn.entropy, mask, drawn.correct, drawn.group, per_response=False, seed=seed
-        )
-
-    if name == "average":
-        # A share is a token's H (right responses) or 1/H (wrong ones) over a mean that no permutation changes.
-        shuffled = [other("shuffled", drawn.mask, seed).clamp(min=1e-6) for seed in range(SHUFFLES)]
-        right = sum(shuffled) / SHUFFLES
-        wrong = SHUFFLES / sum(1 / values for values in shuffled)
-        return torch.where(drawn.correct[:, None], right, wrong) * drawn.mask
-    if name == "indicator":
-        others = drawn.mask & ~drawn.pivotal
-        flat = torch.where(drawn.pivotal, drawn.entropy[drawn.pivotal].mean(), drawn.entropy[others].mean())
-        return flat * drawn.mask
-    if name in ("shuffled_pivots", "shuffled_others"):
-        on = drawn.mask & (drawn.pivotal == (name == "shuffled_pivots"))
-        return torch.where(on, shuffled_among(on, drawn), drawn.entropy)
-    return other(name, drawn.mask)
-
-
-KINDS = {
-    "entropy": "real",
-    "shuffled": "shuffled",
-    "shuffled_pivots": "shuffled among pivotal tokens",
-    "shuffled_others": "shuffled among the others",
-    "average": f"the mean of {SHUFFLES} shuffles",
-    "indicator": "pivotal or not",
-    "inverse": "inverse",
-    "uniform": "none",
-}
+KINDS = {kind: title for kind, title in WEIGHTS.items() if kind != "surprisal"}
+"""What is drawn here has no log-probabilities."""
 DOSES = (0.1, 1.0, 3.0)
 RUN = {"entropy": "gtpo", "shuffled": "gtpo_shuffled"}
 """Kinds of weights that the study ran -> its arms, but for the dose."""

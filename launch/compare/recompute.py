@@ -201,8 +201,8 @@ class Study:
     families: tuple[Family, ...]
     plan: str = "docs/studies/entropy2_plan.md"
     """Empty: the order of plan and runs is not looked at."""
-    notes: tuple[float, ...] = (LEVEL, 95, 2 / 2**6)
-    """Figures in the page's sentences: besides level and interval the least p of the sign flips."""
+    notes: tuple[float, ...] = (LEVEL, 95, 2 / 2**6, 2 / 2**4)
+    """Figures in the page's sentences: level, interval, least p of the sign flips of six and four."""
 
 
 IN_TRAINING, AREA, END = "pass rate in training", "area under pass@1", "pass@1 at the end"
@@ -257,8 +257,8 @@ WEIGHTS_OF_C = {
     "shuffled": "shuffled",
     "shuffled_pivots": "shuffled among pivotal tokens",
     "shuffled_others": "shuffled among the others",
-    "average": "average of 16 shuffles",
-    "indicator": "indicator of pivotal tokens",
+    "average": "the mean of 16 shuffles",
+    "indicator": "pivotal or not",
     "surprisal": "surprisal",
 }
 EXPLANATIONS = (("real", "indicator"), ("average", "none"), ("shuffled_pivots", "real"), ("shuffled_others", "real"))
@@ -269,7 +269,6 @@ PIVOTAL = Study(
         Family(tuple((arm, "none") for arm in WEIGHTS_OF_C), (IN_TRAINING,), 0.04),
         Family(EXPLANATIONS, (IN_TRAINING,), 0.04),
     ),
-    notes=(LEVEL, 95, 2 / 2**6, 2 / 2**4),
 )
 
 GUIDE_PRIMARY = (END, "prompts until 0.40")

@@ -7,12 +7,18 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+
+from openrlhf_gtpo.algorithms import estimators
+from openrlhf_gtpo.algorithms.estimators import Rollouts
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
 
 import inference  # noqa: E402
 import one_dose  # noqa: E402
+import pivotal  # noqa: E402
+import pivotal_study  # noqa: E402
 import record  # noqa: E402
 import runs  # noqa: E402
 import traps_study  # noqa: E402
@@ -70,6 +76,51 @@ def test_the_two_doses_differ_in_the_dose_alone(tmp_path: Path) -> None:
     assert differing == {"shaping.alpha2", "ckpt.output_dir", "ckpt.path", "logger.metrics_path"}
     assert (none["shaping.alpha2"], paper["shaping.alpha2"]) == (0.0, 0.1)
     assert len(one.jobs_in_order()) == 48
+
+
+def test_the_arms_that_pull_explanations_apart_differ_in_their_weights_alone(tmp_path: Path) -> None:
+    one = study(pivotal_study.DESIGN, tmp_path)
+    found = {job.arm.key: flags_of(runs.training(one, job)) for job in one.jobs_in_order() if job.policy == 3}
+    own = {"pivotal.weights", "pivotal.dose", "ckpt.output_dir", "ckpt.path", "logger.metrics_path"}
+    for flags in found.values():
+        assert {flag for flag in flags if flags[flag] != found["real"][flag]} <= own
+    assert {key: flags["pivotal.dose"] for key, flags in found.items() if flags["pivotal.dose"] != 1} == {"none": 0}
+    assert [key for key, flags in found.items() if flags["pivotal.weights"] == "entropy"] == ["none", "real"]
+    assert len(one.jobs_in_order()) == 4 * 8
+
+
+# --- weights of part C
+
+
+@pytest.fixture
+def rollouts() -> Rollouts:
+    """One group of three right responses and one wrong one, three tokens each; the second is pivotal."""
+    entropy = torch.tensor([[0.1, 2.0, 0.2], [0.3, 2.4, 0.1], [0.2, 1.6, 0.3], [0.1, 2.2, 0.4]])
+    correct = torch.tensor([True, True, True, False])
+    mask, group, reward = torch.ones(4, 3, dtype=torch.bool), torch.zeros(4, dtype=torch.long), correct.float()
+    return Rollouts(entropy, -entropy, mask, correct, group, reward, torch.zeros(4))
+
+
+def test_real_weights_and_none_are_those_of_gtpo(rollouts: Rollouts) -> None:
+    for dose in (0.0, 1.0):
+        ours = pivotal.pivotal(rollouts, weights="entropy", dose=dose)
+        assert torch.equal(ours.advantages, estimators.gtpo(rollouts, alpha2=dose).advantages)
+
+
+def test_an_indicator_has_the_mean_of_its_kind_at_every_token(rollouts: Rollouts) -> None:
+    on = rollouts.entropy > pivotal.PIVOTAL
+    values = pivotal.weighed("indicator", rollouts, on)
+    # (2.0 + 2.4 + 1.6 + 2.2) / 4 and (0.1 + 0.2 + 0.3 + 0.1 + 0.2 + 0.3 + 0.1 + 0.4) / 8
+    assert values[on].tolist() == pytest.approx([2.05] * 4)
+    assert values[~on].tolist() == pytest.approx([0.2125] * 8)
+
+
+def test_an_average_over_shuffles_nears_equal_shares_in_every_position_of_a_class(rollouts: Rollouts) -> None:
+    values = pivotal.weighed("average", rollouts, rollouts.entropy > pivotal.PIVOTAL)
+    right = rollouts.entropy[:3].mean(0)
+    assert (values[:3] - right).abs().max() < (rollouts.entropy[:3] - right).abs().max() / 2
+    assert values[:3].sum(0).tolist() == pytest.approx(rollouts.entropy[:3].sum(0).tolist()), "shares add up"
+    assert values[3].tolist() == pytest.approx(rollouts.entropy[3].tolist()), "a class of one has nothing to shuffle"
 
 
 # --- records
@@ -138,7 +189,7 @@ def test_the_table_of_the_dose_tells_a_gain_from_equality(tmp_path: Path) -> Non
                 level = 0.5 + 0.1 * rng.random()
                 for arm, more in (("gtpo_0", 0.0), ("gtpo_0.1", gain)):
                     records.append(made(arm, policy, seed, level + more + rng.gauss(0, 0.005)))
-        text = one_dose.analyse(saved(tmp_path, records), tmp_path)
+        text = one_dose.DESIGN.analyse(saved(tmp_path, records), tmp_path)
         primary = text[text.index("Primary") : text.index("Secondary")]
         (found,) = [line for line in primary.splitlines() if "pass rate in training" in line]
         return [cell.strip() for cell in found.strip("|").split("|")]
