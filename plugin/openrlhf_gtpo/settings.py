@@ -39,6 +39,8 @@ class GuideSettings:
     engines: int
     tensor_parallel_size: int
     ratio_shaping: float
+    supervised: bool = False
+    """The second batch's loss is the cross-entropy of the guide's correct responses."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,7 @@ class Settings:
             engines=flags["guide.engines"] if model else 0,
             tensor_parallel_size=flags["guide.tensor_parallel_size"] or flags["vllm.tensor_parallel_size"],
             ratio_shaping=flags["guide.ratio_shaping"],
+            supervised=flags["guide.objective"] == "supervised",
         )
 
     @property

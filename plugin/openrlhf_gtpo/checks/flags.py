@@ -339,6 +339,15 @@ def _of_the_guide(settings: Settings) -> Iterator[str]:
             "--guide.ratio_shaping shapes the ratios of single tokens, but --actor.policy_loss_type gspo has one "
             "ratio per response: leave it out."
         )
+    if guide.supervised and guide.ratio_shaping > 0:
+        yield (
+            "--guide.ratio_shaping shapes a ratio, and --guide.objective supervised has none: leave one of them out."
+        )
+    if guide.supervised and (guide.mixes or not guide.rescues):
+        yield (
+            "--guide.objective supervised is for guide responses in a second batch, and --guide.when all puts them "
+            "beside the policy's too: give --guide.when zero_reward."
+        )
     if guide.weight != 1 and not guide.rescues:
         yield (
             "--guide.weight weights the second batch, which only --guide.when zero_reward makes: add zero_reward or "

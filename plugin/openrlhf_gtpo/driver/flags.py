@@ -230,6 +230,13 @@ GUIDE = (
         default=0.0,
         metavar="GAMMA",
     ),
+    flag(
+        "guide.objective",
+        "what the second batch learns; ratio: all its responses, by their advantages and clipped ratios; supervised: "
+        "the guide's correct responses alone, by cross-entropy, in as many updates (a control, default: ratio)",
+        choices=["ratio", "supervised"],
+        default="ratio",
+    ),
 )
 """A frozen guide beside the policy, and how training uses its responses."""
 

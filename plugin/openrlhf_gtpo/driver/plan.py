@@ -86,7 +86,8 @@ def _guide(settings: Settings) -> list[tuple[str, str]]:
         return []
     whom = ["every group"] if guide.mixes else []
     if guide.rescues:
-        whom.append(f"groups that are all wrong, as a second batch of weight {guide.weight:g}")
+        learned = ", learned by cross-entropy" if guide.supervised else ""
+        whom.append(f"groups that are all wrong, as a second batch of weight {guide.weight:g}{learned}")
     who = f"{guide.model} on {guide.engines} engine(s)" if guide.model else str(guide.solutions)
     return [("guide", f"{who}: {guide.samples} response(s) more to {' and to '.join(whom)}")]
 
