@@ -123,6 +123,13 @@ TRAINING = (
         metavar="N",
     ),
     flag(
+        "train.updates_from",
+        "make as many optimiser updates in every step as another run did, by its metrics.jsonl: whole passes over the "
+        "step's responses, then the part of a pass that is missing (a control for methods that make more updates; "
+        "default: --train.max_epochs passes)",
+        metavar="METRICS.jsonl",
+    ),
+    flag(
         "vllm.max_num_seqs",
         "responses that an engine generates at once; the rest of a batch waits (default: an engine's "
         f"whole share of a batch, at most {MOST_AT_ONCE:,})",

@@ -70,11 +70,14 @@ def _batch(settings: Settings) -> list[tuple[str, str]]:
     flags = settings.flags
     prompts, samples = flags["rollout.batch_size"], flags["rollout.n_samples_per_prompt"]
     updates = prompts * samples / flags["train.batch_size"] * flags["train.max_epochs"]
+    number = (
+        f"{updates:g} a step" if settings.updates_from is None else f"as many a step as in {settings.updates_from}"
+    )
     longest = "as many" if flags["rollout.max_new_tokens"] is None else f"{flags['rollout.max_new_tokens']:,}"
     return [
         ("rollout", f"{prompts:,} prompts x {samples} responses = {prompts * samples:,} a step"),
         *_guide(settings),
-        ("updates", f"{updates:g} a step, of {flags['train.batch_size']:,} responses"),
+        ("updates", f"{number}, of {flags['train.batch_size']:,} responses"),
         *_learning(settings),
         ("lengths", f"up to {flags['data.max_len']:,} tokens in all, {longest} of them a response's"),
     ]
