@@ -10,6 +10,7 @@
 # its variables, `--dry-run` checks every command and `--hours` tells what it costs (docs/studies/entropy_gpu.md).
 #
 # STUDY=dose, STUDY=traps: the second study, parts A and B, with six initial policies (docs/studies/entropy2_plan.md).
+# STUDY=guide: part D of it, what mixed-policy DAPO owes to its guide (docs/studies/guided.md).
 # STUDY=noise: GRPO beside arms that are GRPO but for a trifle: what a paired difference without an effect is.
 #
 # You can interrupt it and run it again, on another day too, with the same commit: finished runs are kept. `--help` lists
@@ -25,9 +26,10 @@ case ${STUDY:-cpu} in
     cpu) ;;
     dose) study=one_dose ;;
     traps) study=traps_study ;;
+    guide) study=guide_study ;;
     noise) study=noise ;;
     *)
-        echo "launch/study.sh: STUDY is $STUDY, but needs to be cpu, gpu, dose, traps or noise." >&2
+        echo "launch/study.sh: STUDY is $STUDY, but needs to be cpu, gpu, dose, traps, guide or noise." >&2
         exit 2
         ;;
 esac
