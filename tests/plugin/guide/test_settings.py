@@ -170,6 +170,8 @@ def test_the_settings_of_the_guide_are_those_of_the_flags(
         (MODEL, False),
         ([], False),
         ([*MODEL, "--guide.when", "zero_reward", "--actor.min_lr_ratio", "1"], False),
+        (["--train.updates_from", "metrics.jsonl"], True),
+        (["--train.updates_from", "metrics.jsonl", "--actor.min_lr_ratio", "1"], False),
         ([*MODEL, "--guide.when", "zero_reward", "--guide.samples", "0"], False),
     ],
 )
@@ -212,6 +214,14 @@ def test_the_plan_says_what_the_guide_does(
     text = plan(parse(parser, *flags).changed({"device": "gpu"}), precision="bf16", overridden=())
     told = dict(line.split(maxsplit=1) for line in text.splitlines())
     assert told.get("guide") == words
+
+
+def test_the_plan_of_another_runs_updates_names_its_file_and_no_number(parser: argparse.ArgumentParser) -> None:
+    flags = ["--train.updates_from", "m2/metrics.jsonl", "--train.max_steps", "80", "--train.batch_size", "32"]
+    text = plan(parse(parser, *flags).changed({"device": "gpu"}), precision="bf16", overridden=())
+    told = dict(line.split(maxsplit=1) for line in text.splitlines() if not line.startswith(" "))
+    assert told["updates"] == "as many a step as in m2/metrics.jsonl, of 32 responses"
+    assert told["steps"] == "80 at most"
 
 
 @pytest.mark.parametrize(
