@@ -31,6 +31,7 @@ SERIES = {
     "unsolved": "guide/zero_reward_groups",
     "guide_right": "guide/pass_rate",
     "guide_responses": "guide/responses",
+    "updates": "policy/updates",
     "gradient_norm": "actor_grad_norm",
     "weight_entropy_correlation": "shaping/weight_entropy_correlation",
 }

@@ -48,6 +48,9 @@ JOBS = max(1, min(8, (os.cpu_count() or 1)))
 """Runs at a time where --jobs does not say so."""
 GUIDE = "{guide}"
 """Placeholder for the guide's model in an arm's flags."""
+FOLLOWED = "{followed}"
+"""Placeholder, in the flags of an arm that follows another, for the folder of that arm's run with the same policy and
+seed."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ class Arm:
     """How many runs it has with each policy where --seeds does not say so."""
     rank: int = 0
     """Arms of a lower rank are run first, with all their seeds."""
+    follows: str | None = None
+    """Key of the arm whose run with the same policy and seed has to end before this one's begins."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,8 @@ class Design:
     operations: tuple[str, ...] = ()
     """Tokens on which everything depends: a record has the mean entropy of those in the groups that were kept."""
     analyse: Callable[[Path, Path], str] | None = None
-    """Writes the results of a study without a layout out of a folder of records to another, and returns their text."""
+    """Writes table.md out of a folder of records to another folder, and returns its text; None where the layout says
+    what the tables are."""
     has_guide: bool = False
     """Whether there is a second policy, with the task's strong skill."""
     policies: tuple[int, ...] = (0,)
@@ -200,6 +206,15 @@ class Job:
     def folder(self, study: Study) -> Path:
         return study.out / self.name
 
+    def followed(self, study: Study) -> Job | None:
+        """The run that has to end before this one begins."""
+        key = self.arm.follows
+        return None if key is None else Job(study.design.arm(key), self.seed, self.policy)
+
+    def may_begin(self, study: Study) -> bool:
+        followed = self.followed(study)
+        return followed is None or followed.is_done(study)
+
     def is_done(self, study: Study) -> bool:
         recorded = (study.records / f"{self.name}.json").is_file()
         if study.design.final_samples is None:
@@ -240,7 +255,9 @@ def training(study: Study, job: Job) -> list[str]:
     }
     command = [sys.executable, "-m", "openrlhf_gtpo", "train", "--data.apply_chat_template"]
     guide = "" if study.guide is None else str(study.guide / "model")
-    command += [flag.replace(GUIDE, guide) for flag in job.arm.flags]
+    followed = job.followed(study)
+    before = "" if followed is None else str(followed.folder(study))
+    command += [flag.replace(GUIDE, guide).replace(FOLLOWED, before) for flag in job.arm.flags]
     # By default OpenRLHF would keep a checkpoint of each best evaluation.
     command += ["--ckpt.best_metric_key", "none"]
     # An engine takes a step's responses at once; an evaluation has more, and is quicker in fewer waves.
@@ -367,8 +384,8 @@ def run(study: Study, jobs: list[Job], runner: Runner) -> None:
     often = 2 if sys.stderr.isatty() else 60  # seconds between two lines of progress; a log needs fewer
     with tqdm(total=len(jobs) * study.steps, initial=finished, unit="step", mininterval=often, smoothing=0.05) as bar:
         while waiting or active:
-            while waiting and len(active) < study.jobs:
-                job = waiting.pop(0)
+            while len(active) < study.jobs and (job := next((job for job in waiting if job.may_begin(study)), None)):
+                waiting.remove(job)
                 shutil.rmtree(job.folder(study), ignore_errors=True)  # left by an interrupted run
                 job.folder(study).mkdir(parents=True)
                 began[job] = time.monotonic()
@@ -442,6 +459,9 @@ def parse(design: Design) -> Study:
     for key in arms:
         if key not in everything.split(","):
             parser.error(f"--arms has {key!r}: choose from {everything.replace(',', ', ')}")
+        followed = design.arm(key).follows
+        if followed is not None and followed not in arms:
+            parser.error(f"--arms has {key}, whose runs need those of {followed}: add {followed}")
     bounds = (("seeds", seeds or 1, MOST_SEEDS), ("steps", steps, 600), ("jobs", args.jobs, 64))
     most_prompts = HELD_OUT_PROMPTS - design.evaluation_prompts
     for flag, value, most in (*bounds, ("final_prompts", args.final_prompts, most_prompts)):
@@ -510,7 +530,8 @@ def main(design: Design) -> None:
         prepare(study, runner)
         run(study, study.jobs_in_order(), runner)
     print("== report", flush=True)
-    print(compared(study) if design.layout else analysed(design, study.records, study.out))
+    text = compared(study) if design.layout else ""
+    print(analysed(design, study.records, study.out) if design.analyse else text)
     print(f"\nTook {(time.monotonic() - begin) / 60:.0f} minutes. The results are in {study.out}")
     print(f"One record a run, small enough to be committed, is in {study.records}")
 

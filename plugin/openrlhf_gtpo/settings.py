@@ -39,6 +39,8 @@ class GuideSettings:
     engines: int
     tensor_parallel_size: int
     ratio_shaping: float
+    supervised: bool = False
+    """The second batch's loss is the cross-entropy of the guide's correct responses."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,12 @@ class Settings:
         return self.flags["train.max_steps"]
 
     @property
+    def updates_from(self) -> str | None:
+        """The metrics.jsonl of a run that made as many optimiser updates in each step; None for ``--train.max_epochs``
+        passes."""
+        return self.flags["train.updates_from"]
+
+    @property
     def corrects(self) -> bool:
         """Whether importance correction is on, which weights the loss by the ratio of policy to rollout."""
         return self.flags["algo.advantage.is_correction_level"] != "off"
@@ -156,6 +164,7 @@ class Settings:
             engines=flags["guide.engines"] if model else 0,
             tensor_parallel_size=flags["guide.tensor_parallel_size"] or flags["vllm.tensor_parallel_size"],
             ratio_shaping=flags["guide.ratio_shaping"],
+            supervised=flags["guide.objective"] == "supervised",
         )
 
     @property
@@ -251,6 +260,7 @@ class Settings:
         """With absolute paths, since Ray's workers have another working directory than the driver, and with wandb
         switched on in OpenRLHF's way."""
         names = ["ckpt.output_dir", "ckpt.path", "logger.metrics_path", "logger.tensorboard_dir", "guide.solutions"]
+        names.append("train.updates_from")
         if os.path.isdir(str(self.flags["guide.model"])):  # not a hub id
             names.append("guide.model")
         changes = {name: os.path.abspath(self.flags[name]) for name in names if self.flags[name]}

@@ -105,10 +105,14 @@ def another_ray_cluster() -> Iterator[None]:
         cluster.wait(30)
 
 
+PLANNED = (5, 1)
+"""Optimiser updates of the two steps of `solved`, whose passes have two or three."""
+
+
 @pytest.fixture(scope="module")
 def solved(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """GRPO-S in float32, whatever the CPU has, with a worked solution to every second prompt, while a Ray cluster of
-    somebody else is on the machine."""
+    """GRPO-S in float32, whatever the CPU has, with a worked solution to every second prompt and another run's numbers
+    of updates, while a Ray cluster of somebody else is on the machine."""
     folder = tmp_path_factory.mktemp("solved")
     rows = [json.loads(line) for line in (policy / "train.jsonl").read_text().splitlines()][: 2 * PROMPTS]
     expressions = {task.question(expression): expression for expression in task.expressions(960, 1, held_out=False)}
@@ -119,6 +123,10 @@ def solved(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     file = folder / "solutions.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in solutions))
     flags = [f"--guide.solutions={file}", "--guide.ratio_shaping=0.1", "--shaping.save_rollouts=4", OTHER_PRECISION]
+    other = folder / "metrics.jsonl"
+    made = enumerate(PLANNED, 1)
+    other.write_text("".join(json.dumps({"step": step, "policy/updates": number}) + "\n" for step, number in made))
+    flags += [f"--train.updates_from={other}", "--train.max_steps=2", "--actor.min_lr_ratio=1"]
     with another_ray_cluster():
         return train(policy, folder / "run", "grpo_s", 2, *flags, own_cluster=True).check()
 
@@ -130,6 +138,15 @@ def test_worked_solutions_guide_with_the_policys_own_probability_as_ratio(solved
         assert line["guide/logprob_mean"] == 0
         assert 0 < line["guide/ratio_mean"] < 1, "the ratio is the policy's probability"
         assert line["rollout/num_samples"] == PROMPTS * SAMPLES
+
+
+def test_another_runs_numbers_of_updates_are_made_and_a_guides_batch_makes_as_many_as_it_fills(
+    guided: Run, solved: Run
+) -> None:
+    assert [line["policy/updates"] for line in solved.metrics] == list(PLANNED)
+    for line in guided.metrics:
+        trained = (PROMPTS + line["guide/rescued_groups"]) * (SAMPLES + 2) + line["guide/fillers"]
+        assert line["policy/updates"] == trained / 64
 
 
 def test_grpo_s_trains_while_another_ray_cluster_is_on_the_machine(solved: Run) -> None:

@@ -19,6 +19,12 @@ OpenRLHF's loss computes J without changes:
   advantages of each response (`batch_factors`), applied after all normalisation of advantages.
 * The guide's log-probabilities replace the old ones on its tokens, so OpenRLHF's ratio is pi_theta / pi_phi there.
 
+A control of ours, not the paper's, learns the second batch by supervision: its part of J is minus a cross-entropy,
+
+      lambda * 1/m * sum of log pi_theta over the guide's correct responses in batch 2      m: tokens of these
+
+and the batch's other responses have no weight. They stay in it, so that a step has as many updates.
+
 Where a step makes several updates, the factors are still computed from the whole step. A single update's objective
 then differs from J, but the mean of the updates' objectives, weighted by their tokens, equals J.
 

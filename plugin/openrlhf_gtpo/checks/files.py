@@ -11,6 +11,7 @@ from openrlhf_gtpo.algorithms.table import in_a_file, line_of
 from openrlhf_gtpo.algorithms.user_file import FileUnusable
 from openrlhf_gtpo.checks.data import check_data
 from openrlhf_gtpo.checks.findings import Finding, fault, ok, skipped
+from openrlhf_gtpo.controller.updates_file import UpdatesUnusable, read_updates
 from openrlhf_gtpo.data import tokenizer
 from openrlhf_gtpo.data.named_files import data_faults, is_offline, model_fault, python_fault
 from openrlhf_gtpo.driver.model_size import positions_of, too_few_positions
@@ -32,11 +33,12 @@ def in_the_files(settings: Settings) -> Iterator[Finding]:
 
 
 def check_contents(settings: Settings) -> Iterator[Finding]:
-    """Faults of the schedules, of the user's own estimator, of wandb and of the guide."""
+    """Faults of the schedules, of the user's own estimator, of wandb, of the guide and of another run's updates."""
     yield from _check_schedules(settings)
     yield from _check_wandb(settings)
     yield from _check_function(settings)
     yield from check_guide(settings)
+    yield from check_updates(settings)
 
 
 def check_named(settings: Settings, whole: bool = True) -> list[Finding]:
@@ -158,6 +160,17 @@ def check_guide(settings: Settings) -> list[Finding]:
             read_solutions(solutions, settings.flags["data.input_key"])
         except SolutionsUnusable as error:
             return [fault("guide", str(error))]
+    return []
+
+
+def check_updates(settings: Settings) -> list[Finding]:
+    """Faults in the file with another run's numbers of updates."""
+    if settings.updates_from is None or settings.max_steps is None:
+        return []
+    try:
+        read_updates(settings.updates_from, settings.max_steps)
+    except UpdatesUnusable as error:
+        return [fault("updates", str(error))]
     return []
 
 

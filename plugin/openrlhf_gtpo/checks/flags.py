@@ -73,6 +73,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     if flags["train.max_steps"] is not None and flags["train.async_enable"] and flags["ckpt.load_enable"]:
         out = "take the preset's back by --no-train.max_steps" if settings.preset else "leave it out"
         yield f"--train.max_steps cannot count the earlier steps of an asynchronous run that is resumed: {out}."
+    if settings.updates_from is not None:
+        yield from _of_the_planned_updates(settings)
     if flags["logger.wandb.key"]:
         yield (
             "--logger.wandb.key would be printed, and sent to wandb among the settings: put the key into "
@@ -93,6 +95,25 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield (
             "No --data.label_key: the built-in reward service compares each response with a reference answer, so name "
             "the column that holds it (or give your own rewards by --reward.remote_url)."
+        )
+
+
+def _of_the_planned_updates(settings: Settings) -> Iterator[str]:
+    flags = settings.flags
+    if settings.max_steps is None:
+        yield (
+            "--train.updates_from has another run's steps, and this run ends when its prompts are used up: add "
+            "--train.max_steps, at most that run's."
+        )
+    if flags["train.max_epochs"] != 1:
+        yield (
+            f"--train.max_epochs is {flags['train.max_epochs']}, but --train.updates_from decides how often a step "
+            "passes over its responses: leave one of them out."
+        )
+    if flags["train.dynamic_batch_enable"]:
+        yield (
+            "--train.dynamic_batch_enable fills updates by tokens, and --train.updates_from counts responses: leave "
+            "one of them out."
         )
 
 
@@ -339,6 +360,15 @@ def _of_the_guide(settings: Settings) -> Iterator[str]:
             "--guide.ratio_shaping shapes the ratios of single tokens, but --actor.policy_loss_type gspo has one "
             "ratio per response: leave it out."
         )
+    if guide.supervised and guide.ratio_shaping > 0:
+        yield (
+            "--guide.ratio_shaping shapes a ratio, and --guide.objective supervised has none: leave one of them out."
+        )
+    if guide.supervised and (guide.mixes or not guide.rescues):
+        yield (
+            "--guide.objective supervised is for guide responses in a second batch, and --guide.when all puts them "
+            "beside the policy's too: give --guide.when zero_reward."
+        )
     if guide.weight != 1 and not guide.rescues:
         yield (
             "--guide.weight weights the second batch, which only --guide.when zero_reward makes: add zero_reward or "
@@ -376,12 +406,17 @@ def warnings(settings: Settings) -> list[str]:
             "so each step is one update, of a policy that has not moved: KL-Cov's penalty is always 0, and this run "
             "is GRPO's. Lower --train.batch_size, as the paper does, for several updates a step."
         )
-    if guide is not None and guide.rescues and flags["actor.min_lr_ratio"] < 1:
-        sentences.append(
-            "The second batch of --guide.when zero_reward adds updates whose number is not known in advance, so the "
-            "learning rate, which falls with every update, reaches its end before the run does: --actor.min_lr_ratio "
-            "1 keeps it flat."
-        )
+    others = []
+    if guide is not None and guide.rescues:
+        others.append("The second batch of --guide.when zero_reward adds updates whose number is not known in advance")
+    if settings.updates_from is not None:
+        others.append("--train.updates_from decides the number of updates, and the schedule does not follow it")
+    if flags["actor.min_lr_ratio"] < 1:
+        sentences += [
+            f"{other}, so the learning rate, which falls with every update, may reach its end before the run does: "
+            "--actor.min_lr_ratio 1 keeps it flat."
+            for other in others
+        ]
     return sentences
 
 

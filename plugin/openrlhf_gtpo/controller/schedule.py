@@ -35,13 +35,13 @@ def updates(args: Any, possible: float) -> float:
 
 def schedule(args: Any) -> Schedule | None:
     """The schedule of a run that has prompts enough for ``--train.max_steps``; None where that flag is not set, or
-    where the learning rate depends on the course of training.
+    where the learning rate depends on the course of training or on another run's updates.
 
     Args:
         args: OpenRLHF's nested ``args``.
     """
     total = updates(args, math.inf)
-    if math.isinf(total) or total < 1:
+    if math.isinf(total) or total < 1 or args.plugin.updates_from is not None:
         return None
     import torch
     from transformers import get_scheduler  # only here, since the import takes seconds

@@ -20,6 +20,7 @@ from openrlhf_gtpo.controller.metrics import MetricsFile, progress_line
 from openrlhf_gtpo.controller.rollouts_file import rollouts_path
 from openrlhf_gtpo.controller.run_record import write_run_record
 from openrlhf_gtpo.controller.schedule import updates
+from openrlhf_gtpo.controller.updates_file import read_updates
 from openrlhf_gtpo.data.as_written import reading_as_written
 from openrlhf_gtpo.openrlhf_internals import plain_class
 from openrlhf_gtpo.seeds import derived, seed_process
@@ -73,13 +74,17 @@ class MetricsMixin:
     """Mixin of what trains: our experience maker in place of OpenRLHF's. It logs the metrics of each batch to every
     logger of OpenRLHF and to metrics.jsonl."""
 
+    planned: list[int] | None
+    """Optimiser updates of each step, from the first, where ``--train.updates_from`` gives them."""
     resumed: dict[str, Any]
     """The `CLIENT_STATES` of the checkpoint, until the engines have its weights."""
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.experience_maker = ExperienceMaker.like(self.experience_maker)
-        path = self.args.plugin.metrics_path
+        settings = self.args.plugin
+        self.planned = read_updates(settings.updates_from, settings.max_steps) if settings.updates_from else None
+        path = settings.metrics_path
         self.metrics_file = MetricsFile(path)
         self.evaluations_file = MetricsFile(path.with_name("evaluations.jsonl"))
         loader = getattr(self, "prompts_dataloader", None)  # in asynchronous training the generating actor has it
@@ -101,10 +106,14 @@ class MetricsMixin:
         return states
 
     def ppo_train(self: Any, global_step: int) -> Any:
-        """As OpenRLHF's; what the ranks shuffle and drop out follows from the step, so a resumed run does the same."""
+        """As OpenRLHF's; what the ranks shuffle and drop out, and the number of updates of ``--train.updates_from``,
+        follow from the step, so a resumed run does the same."""
         groups = [group for group in (self.actor_model_group, self.critic_model_group) if group is not None]
         seed = derived(self.args.train.seed, "update", global_step)
         ray.get([rank.__ray_call__.remote(seed_process, seed) for group in groups for rank in group._actor_handlers])
+        if self.planned is not None:
+            number = self.planned[global_step]
+            ray.get([rank.plan_updates.remote(number) for rank in self.actor_model_group._actor_handlers])
         return super().ppo_train(global_step)  # type: ignore[misc]
 
     def train_step(self: Any, rollout_samples: list[Experience], global_step: int) -> Any:

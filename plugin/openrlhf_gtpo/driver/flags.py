@@ -123,6 +123,13 @@ TRAINING = (
         metavar="N",
     ),
     flag(
+        "train.updates_from",
+        "make as many optimiser updates in every step as another run did, by its metrics.jsonl: whole passes over the "
+        "step's responses, then the part of a pass that is missing (a control for methods that make more updates; "
+        "default: --train.max_epochs passes)",
+        metavar="METRICS.jsonl",
+    ),
+    flag(
         "vllm.max_num_seqs",
         "responses that an engine generates at once; the rest of a batch waits (default: an engine's "
         f"whole share of a batch, at most {MOST_AT_ONCE:,})",
@@ -229,6 +236,13 @@ GUIDE = (
         type=float,
         default=0.0,
         metavar="GAMMA",
+    ),
+    flag(
+        "guide.objective",
+        "what the second batch learns; ratio: all its responses, by their advantages and clipped ratios; supervised: "
+        "the guide's correct responses alone, by cross-entropy, in as many updates (a control, default: ratio)",
+        choices=["ratio", "supervised"],
+        default="ratio",
     ),
 )
 """A frozen guide beside the policy, and how training uses its responses."""

@@ -70,11 +70,14 @@ def _batch(settings: Settings) -> list[tuple[str, str]]:
     flags = settings.flags
     prompts, samples = flags["rollout.batch_size"], flags["rollout.n_samples_per_prompt"]
     updates = prompts * samples / flags["train.batch_size"] * flags["train.max_epochs"]
+    number = (
+        f"{updates:g} a step" if settings.updates_from is None else f"as many a step as in {settings.updates_from}"
+    )
     longest = "as many" if flags["rollout.max_new_tokens"] is None else f"{flags['rollout.max_new_tokens']:,}"
     return [
         ("rollout", f"{prompts:,} prompts x {samples} responses = {prompts * samples:,} a step"),
         *_guide(settings),
-        ("updates", f"{updates:g} a step, of {flags['train.batch_size']:,} responses"),
+        ("updates", f"{number}, of {flags['train.batch_size']:,} responses"),
         *_learning(settings),
         ("lengths", f"up to {flags['data.max_len']:,} tokens in all, {longest} of them a response's"),
     ]
@@ -86,7 +89,8 @@ def _guide(settings: Settings) -> list[tuple[str, str]]:
         return []
     whom = ["every group"] if guide.mixes else []
     if guide.rescues:
-        whom.append(f"groups that are all wrong, as a second batch of weight {guide.weight:g}")
+        learned = ", learned by cross-entropy" if guide.supervised else ""
+        whom.append(f"groups that are all wrong, as a second batch of weight {guide.weight:g}{learned}")
     who = f"{guide.model} on {guide.engines} engine(s)" if guide.model else str(guide.solutions)
     return [("guide", f"{who}: {guide.samples} response(s) more to {' and to '.join(whom)}")]
 

@@ -1,5 +1,6 @@
 """Runs in the controller: a guide's part in each rollout batch."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -51,8 +52,15 @@ class GuidedBatch(Guide):
 
     def before_updates(self, batch: WholeBatch) -> None:
         """The guide's log-probabilities replace the old ones on its tokens, and the advantages get the factors of both
-        batches."""
+        batches. In a supervised second batch the advantage is 1 on what is learned, and 0 elsewhere."""
         low, high = self.args.actor.eps_clip_low_high
+        learned = batch.mask
+        if self.settings.supervised:
+            assert batch.scores is not None, "the guide joins no response without a score"
+            low = high = math.inf  # no ratio, no clip
+            is_learned = ~self._second | (self._guide & (batch.scores == 1))
+            learned = batch.mask & is_learned[:, None]
+            batch.advantages = torch.where(self._second[:, None], learned.float(), batch.advantages)
         batch.metrics |= guide_statistics(
             batch.actor_logprob,
             batch.rollout_logprob,
@@ -62,10 +70,10 @@ class GuidedBatch(Guide):
             clip_high=high,
         )
         unit: Literal["token", "response"] = "response" if self._is_per_response() else "token"
-        factors = batch_factors(batch.mask, self._second, weight=self.settings.weight, unit=unit)
-        counted = int(batch.mask.sum() if unit == "token" else batch.mask.any(-1).sum())
-        if counted:  # the fillers are in OpenRLHF's mean too, one token each
-            factors *= (counted + int(self._filler.sum())) / counted
+        factors = batch_factors(learned, self._second, weight=self.settings.weight, unit=unit)
+        counted, trained = (int(on.sum() if unit == "token" else on.any(-1).sum()) for on in (learned, batch.mask))
+        if counted:  # OpenRLHF's mean is over all that is trained on, and over the fillers, one token each
+            factors *= (trained + int(self._filler.sum())) / counted
         parts = zip(batch.experiences, batch.rows(self._guide), batch.columns(batch.rollout_logprob), strict=True)
         for experience, guide, logprob in parts:
             for name in ("action_log_probs", "rollout_log_probs"):

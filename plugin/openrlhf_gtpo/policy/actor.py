@@ -2,6 +2,7 @@
 objective that `openrlhf_gtpo.policy.objective` gives for the run.
 """
 
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from openrlhf_gtpo.openrlhf_internals import plain_class
 from openrlhf_gtpo.policy.kept import KeptTokens
 from openrlhf_gtpo.policy.lora import gathers_merged, has_adapters, plain_names
 from openrlhf_gtpo.policy.objective import loss_of, update_parts
+from openrlhf_gtpo.policy.passes import stopped_after
 from openrlhf_gtpo.policy.ports import LowPort
 from openrlhf_gtpo.policy.rotary import PreciseActor
 from openrlhf_gtpo.vllm_entropy import check_hook
@@ -36,6 +38,10 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
 
     actor: Any
     actor_loss_fn: torch.nn.Module
+    planned: int | None = None
+    """Optimiser updates of the next step; None for those of ``--train.max_epochs`` passes."""
+    _updates = 0
+    """Optimiser updates of the step so far."""
 
     def __init__(
         self, strategy: Any, actor: Any, *args: Any, vllm_engines: list[Any] | None = None, **kwargs: Any
@@ -48,6 +54,20 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
         self.update_parts = update_parts(strategy, actor)
         self.kept = KeptTokens(actor.model.module, packed=actor.packing_samples)
 
+    def ppo_train(self, kl_ctl: float) -> Any:
+        """As OpenRLHF's, with the number of updates that it made. A planned number is made by whole passes and then
+        the beginning of one; a number below one pass is the beginning of the first."""
+        self._updates = 0
+        if self.planned is None:
+            status = super().ppo_train(kl_ctl)
+        else:
+            of_update, buffer = max(1, self.strategy.accumulated_gradient), self.replay_buffer
+            of_pass = len(buffer) // buffer.sample_batch_size
+            self.max_epochs = math.ceil(self.planned * of_update / of_pass)
+            with stopped_after(ppo_actor, self.planned * of_update):
+                status = super().ppo_train(kl_ctl)
+        return {**status, "policy/updates": float(self._updates)}
+
     def training_step(self, experience: Experience, kl_ctl: float, step: int, *args: Any, **kwargs: Any) -> Any:
         """As OpenRLHF's; shows the micro-batch to a loss that has to see more of it than its arguments."""
         if see := getattr(self.actor_loss_fn, "see", None):
@@ -56,8 +76,10 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
             part.begin(experience)
         with self.kept.of(experience.info.pop("kept", None), experience.attention_mask):
             status = super().training_step(experience, kl_ctl, step, *args, **kwargs)
+        updated = self._updates_after(step)
+        self._updates += updated
         for part in self.update_parts:
-            part.end(experience, updated=self._updates_after(step))
+            part.end(experience, updated=updated)
         return status
 
     def _updates_after(self, step: int) -> bool:
@@ -98,6 +120,10 @@ class PolicyActor(LowPort, plain_class(ppo_actor.PolicyModelActor)):  # type: ig
             if part.name in self.checkpoint_states:
                 part.controller.restore(self.checkpoint_states[part.name])
         return result
+
+    def plan_updates(self, number: int) -> None:
+        """Make this number of optimiser updates in the next step, the same on every rank."""
+        self.trainer.planned = number
 
     def forward(
         self, sequences: Any, action_mask: Any, attention_mask: Any, *args: Any, kept: Any = None, **kwargs: Any

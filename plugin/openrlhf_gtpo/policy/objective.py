@@ -6,12 +6,13 @@ import torch
 
 from openrlhf_gtpo.algorithms.entropy_bonus import EntropyController
 from openrlhf_gtpo.algorithms.table import line_of
-from openrlhf_gtpo.guide.loss import ShapedGuideLoss
+from openrlhf_gtpo.guide.loss import ShapedGuideLoss, SupervisedGuideLoss
 from openrlhf_gtpo.policy.entropy_bonus import EntropyBonus
 
 
 def loss_of(args: Any, openrlhfs: Any) -> torch.nn.Module:
-    """The estimator's loss, or OpenRLHF's own where it has none; with a guide's ratio shaping around it.
+    """The estimator's loss, or OpenRLHF's own where it has none; around it another objective for a guide's tokens, if
+    the run has one.
 
     A loss may have a method ``see(experience)``, which gets each micro-batch just before the loss is called with it.
 
@@ -24,6 +25,8 @@ def loss_of(args: Any, openrlhfs: Any) -> torch.nn.Module:
     if estimator is not None and (own := estimator.load_loss()) is not None:
         loss = own.like(loss, **settings.options(estimator.loss_flags))
     guide = settings.guide
+    if guide is not None and guide.supervised:
+        return SupervisedGuideLoss(loss)
     return ShapedGuideLoss(loss, guide.ratio_shaping) if guide is not None and guide.ratio_shaping else loss
 
 

@@ -154,6 +154,15 @@ def test_what_goes_together_is_taken(parse: Parse, flags: str, estimator: str) -
             "--train.batch_size 100 --train.micro_batch_size 3 --actor.num_gpus_per_node 4",
             "--train.batch_size is 100, but needs to be a multiple of 12: --train.micro_batch_size, 3, on each of 4 ",
         ),
+        ("--train.updates_from m.jsonl", "--train.updates_from has another run's steps, and this run ends when"),
+        (
+            "--train.updates_from m.jsonl --train.max_steps 9 --train.max_epochs 2",
+            "--train.max_epochs is 2, but --train.updates_from decides how often a step passes over its responses",
+        ),
+        (
+            "--train.updates_from m.jsonl --train.max_steps 9 --train.dynamic_batch_enable",
+            "--train.dynamic_batch_enable fills updates by tokens, and --train.updates_from counts responses",
+        ),
         ("--train.max_steps 9 --train.async_enable --ckpt.load_enable", "--train.max_steps cannot count"),
         (
             "--train.colocate_all --actor.num_gpus_per_node 4 --vllm.num_engines 2",

@@ -62,6 +62,7 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
             engines=1,
             tensor_parallel_size=None,
             ratio_shaping=0.0,
+            objective="ratio",
         ),
         vllm=SimpleNamespace(tensor_parallel_size=1, enable_sleep=False),
         actor=SimpleNamespace(

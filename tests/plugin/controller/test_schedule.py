@@ -55,5 +55,9 @@ def test_a_run_of_one_step_has_one_rate(parser: argparse.ArgumentParser) -> None
     assert found.rates == {1: 1e-6}
 
 
+def test_rates_of_a_run_with_another_runs_updates_are_not_foretold(parser: argparse.ArgumentParser) -> None:
+    assert schedule(arguments(parser, "--train.max_steps=50", "--train.updates_from=metrics.jsonl")) is None
+
+
 def test_a_rate_that_depends_on_what_happens_is_not_foretold(parser: argparse.ArgumentParser) -> None:
     assert schedule(arguments(parser, "--train.max_steps=5", "--actor.lr_scheduler=reduce_lr_on_plateau")) is None

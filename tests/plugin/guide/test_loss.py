@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable
 from math import exp, fsum
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -158,6 +159,8 @@ def test_before_every_step_the_loss_is_told_which_responses_are_the_guides(monke
     trainer.actor_loss_fn = ShapedGuideLoss(PolicyLoss(**CLIP), GAMMA)
     trainer.update_parts = []
     trainer.kept = KeptTokens(torch.nn.Identity(), packed=False)
+    trainer.args = SimpleNamespace(train=SimpleNamespace(dynamic_batch_enable=False))
+    trainer.strategy = SimpleNamespace(accumulated_gradient=1)
     ones, share = torch.ones(3, 4), torch.tensor([0.0, 1.0, 1.0])
     items = split_experience_batch(Experience(sequences=ones, attention_mask=ones, info={"guide/share": share}))
     for rows in ([0, 1], [2], [0]):  # as the replay buffer batches them

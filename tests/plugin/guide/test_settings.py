@@ -18,6 +18,9 @@ TWO_GPUS = ["--guide.tensor_parallel_size", "2"]
 MODEL, SOLUTIONS = ["--guide.model", "org/guide"], ["--guide.solutions", "solutions.jsonl"]
 
 
+SUPERVISED = ["--guide.objective", "supervised"]
+
+
 def parse(parser: argparse.ArgumentParser, *flags: str, estimator: str = "group_norm") -> Settings:
     return Settings(vars(parser.parse_args([*BASE, "--algo.advantage.estimator", estimator, *flags])))
 
@@ -50,6 +53,15 @@ REFUSED = [
     (
         [*MODEL, "--guide.ratio_shaping", "0.1", "--actor.policy_loss_type", "gspo"],
         "--guide.ratio_shaping shapes the ratios of single tokens",
+    ),
+    (
+        [*MODEL, "--guide.when", "zero_reward", *SUPERVISED, "--guide.ratio_shaping", "0.1"],
+        "--guide.ratio_shaping shapes a ratio, and --guide.objective supervised has none",
+    ),
+    ([*MODEL, *SUPERVISED], "--guide.objective supervised is for guide responses in a second batch"),
+    (
+        [*MODEL, *SUPERVISED, "--guide.when", "all", "zero_reward"],
+        "--guide.objective supervised is for guide responses in a second batch",
     ),
     (
         [*MODEL, "--train.colocate_all", "--vllm.num_engines", "8", "--guide.engines", "5", *TWO_GPUS],
@@ -86,6 +98,7 @@ IDLE = [
     ["--guide.engines", "2"],
     ["--guide.tensor_parallel_size", "1"],
     ["--guide.ratio_shaping", "0.1"],
+    SUPERVISED,
 ]
 
 
@@ -132,7 +145,14 @@ def test_solutions_need_no_gpus(parser: argparse.ArgumentParser) -> None:
             [*SOLUTIONS, "--guide.when", "zero_reward", "all", "--guide.samples", "2", "--guide.weight", "0.5"],
             GuideSettings(None, "solutions.jsonl", 2, True, True, 0.5, 0, 2, 0.0),
         ),
-        ([*MODEL, "--guide.ratio_shaping", "0.1"], GuideSettings("org/guide", None, 1, True, False, 1.0, 1, 2, 0.1)),
+        (
+            [*MODEL, "--guide.ratio_shaping", "0.1"],
+            GuideSettings("org/guide", None, 1, True, False, 1.0, 1, 2, 0.1),
+        ),
+        (
+            [*MODEL, "--guide.when", "zero_reward", *SUPERVISED],
+            GuideSettings("org/guide", None, 1, False, True, 1.0, 1, 2, 0.0, True),
+        ),
     ],
 )
 def test_the_settings_of_the_guide_are_those_of_the_flags(
@@ -150,6 +170,8 @@ def test_the_settings_of_the_guide_are_those_of_the_flags(
         (MODEL, False),
         ([], False),
         ([*MODEL, "--guide.when", "zero_reward", "--actor.min_lr_ratio", "1"], False),
+        (["--train.updates_from", "metrics.jsonl"], True),
+        (["--train.updates_from", "metrics.jsonl", "--actor.min_lr_ratio", "1"], False),
         ([*MODEL, "--guide.when", "zero_reward", "--guide.samples", "0"], False),
     ],
 )
@@ -179,6 +201,11 @@ def test_a_learning_rate_that_falls_too_fast_is_told(
             "org/guide on 1 engine(s): 1 response(s) more to every group and to groups that are all wrong, as a "
             "second batch of weight 1",
         ),
+        (
+            [*MODEL, "--guide.when", "zero_reward", *SUPERVISED],
+            "org/guide on 1 engine(s): 1 response(s) more to groups that are all wrong, as a second batch of weight "
+            "1, learned by cross-entropy",
+        ),
     ],
 )
 def test_the_plan_says_what_the_guide_does(
@@ -187,6 +214,14 @@ def test_the_plan_says_what_the_guide_does(
     text = plan(parse(parser, *flags).changed({"device": "gpu"}), precision="bf16", overridden=())
     told = dict(line.split(maxsplit=1) for line in text.splitlines())
     assert told.get("guide") == words
+
+
+def test_the_plan_of_another_runs_updates_names_its_file_and_no_number(parser: argparse.ArgumentParser) -> None:
+    flags = ["--train.updates_from", "m2/metrics.jsonl", "--train.max_steps", "80", "--train.batch_size", "32"]
+    text = plan(parse(parser, *flags).changed({"device": "gpu"}), precision="bf16", overridden=())
+    told = dict(line.split(maxsplit=1) for line in text.splitlines() if not line.startswith(" "))
+    assert told["updates"] == "as many a step as in m2/metrics.jsonl, of 32 responses"
+    assert told["steps"] == "80 at most"
 
 
 @pytest.mark.parametrize(

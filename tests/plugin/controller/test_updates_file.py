@@ -1,0 +1,57 @@
+"""Another run's numbers of updates: what is read of its metrics, and what is refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from openrlhf_gtpo.checks.files import check_updates
+from openrlhf_gtpo.controller.updates_file import read_updates
+from openrlhf_gtpo.settings import Settings
+
+
+def write(folder: Path, *rows: dict[str, Any]) -> str:
+    path = folder / "metrics.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"step": 9, "policy/upd')
+    return str(path)
+
+
+MADE = ({"step": 1, "reward": 0.5, "policy/updates": 12.0}, {"step": 2, "policy/updates": 4.0})
+
+
+def test_a_runs_metrics_have_its_updates_by_step_also_where_the_run_was_cut_off(tmp_path: Path) -> None:
+    assert read_updates(write(tmp_path, *MADE), 2) == [12, 4]
+    assert read_updates(write(tmp_path, *MADE), 1) == [12]
+
+
+@pytest.mark.parametrize(
+    ("rows", "step"),
+    [
+        (MADE, 3),
+        ((MADE[1],), 1),
+        (({"step": 1},), 1),
+        (({"step": 1, "policy/updates": 0.0},), 1),
+        (({"step": 1, "policy/updates": "12"},), 1),
+    ],
+)
+def test_a_step_without_a_number_of_updates_is_refused_before_the_run(
+    settings: Callable[..., Settings], tmp_path: Path, rows: tuple[dict[str, Any], ...], step: int
+) -> None:
+    path = write(tmp_path, *rows)
+    (found,) = check_updates(settings("--train.updates_from", path, "--train.max_steps", 3))
+    assert found.state == "fault"
+    assert found.sentence == (
+        f"--train.updates_from: {path} has no policy/updates in step {step}, and --train.max_steps is 3: name the "
+        "metrics.jsonl of a run that made as many steps."
+    )
+
+
+def test_a_file_that_cannot_be_read_is_refused_and_a_good_one_is_not(
+    settings: Callable[..., Settings], tmp_path: Path
+) -> None:
+    (found,) = check_updates(settings("--train.updates_from", tmp_path / "gone.jsonl", "--train.max_steps", 2))
+    assert found.sentence.endswith("gone.jsonl cannot be read: No such file or directory.")
+    assert check_updates(settings("--train.updates_from", write(tmp_path, *MADE), "--train.max_steps", 2)) == []
+    assert check_updates(settings()) == []
