@@ -92,13 +92,14 @@ class Comparison:
         return f"**{text}**" if self.is_shown else text
 
 
-def tests_of(family: Family, values: Values, outcomes: Sequence[str], by_policy: bool = False) -> list[Comparison]:
-    """A family's tests, corrected for their number: of pairs whose arms both have the outcome, with two seeds or, with
-    `by_policy`, two policies."""
+def comparisons(family: Family, values: Values, outcomes: Sequence[str], by_policy: bool) -> list[Comparison]:
+    """A family's comparisons, corrected for their number: of pairs whose arms both have the outcome, with two seeds
+    or, with `by_policy`, two policies."""
     found: list[tuple[tuple[str, str], str, Paired]] = []
     for one, other in family.pairs:
         for outcome in outcomes:
-            gap = paired(*(values.get(arm, {}).get(outcome, {}) for arm in (one, other)), by_policy)
+            mine, theirs = (values.get(arm, {}).get(outcome, {}) for arm in (one, other))
+            gap = paired(mine, theirs, by_policy)
             if gap is not None:
                 found.append(((one, other), outcome, gap))
     # A test at the ceiling was planned and counts, as one that finds nothing.
@@ -109,8 +110,8 @@ def tests_of(family: Family, values: Values, outcomes: Sequence[str], by_policy:
 def compared(
     family: Family, values: Values, names: Mapping[str, str], outcomes: Sequence[str], by_policy: bool = False
 ) -> str:
-    """A family's table, as `tests_of` has its rows; empty where it has none."""
-    found = tests_of(family, values, outcomes, by_policy)
+    """A family's table, as `comparisons` has its rows; empty where it has none."""
+    found = comparisons(family, values, outcomes, by_policy)
     if not found:
         return ""
     rows = []
