@@ -1,8 +1,8 @@
 """Trying an idea: its arms, its control, its folder, what is refused, and what is said of records whose answer is
 known."""
 
+import dataclasses
 import hashlib
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ import try_idea  # noqa: E402
 from openrlhf_gtpo.algorithms.user_function import small_batch  # noqa: E402
 from record import Record  # noqa: E402
 
-from .test_policies import flags_of, saved  # noqa: E402
+from .test_policies import finished, flags_of, saved  # noqa: E402
 
 SURPRISE = ROOT / "docs" / "examples" / "shaping_function.py"
 IDEAS = ROOT / "docs" / "examples" / "ideas.py"
@@ -60,6 +60,9 @@ def test_the_idea_and_its_control_are_grpo_but_for_the_estimator(task: str, tmp_
     assert (gtpo[estimator], gtpo["shaping.alpha2"], gtpo["shaping.grop"]) == ("gtpo", 0.1, False)
     assert all(flags["actor.min_lr_ratio"] == 1 for flags in found.values())
     assert not any(flags["algo.dynamic_filtering_enable"] for flags in found.values())
+    steps = {"wordings": 16, "traps": 32}[task]
+    ends = {(flags["train.max_steps"], flags["eval.steps"], flags["rollout.batch_size"]) for flags in found.values()}
+    assert ends == {(steps, steps, 16)}, "as many steps in every arm, and an evaluation at the end"
 
 
 def test_an_idea_has_two_tasks_six_policies_and_four_arms(tmp_path: Path) -> None:
@@ -168,6 +171,15 @@ def test_an_idea_that_shuffling_does_not_change_has_no_control(body: str, has_co
 # --- what is refused
 
 
+def refusal(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """What the command says before it ends with status 2."""
+    monkeypatch.setattr(sys, "argv", ["try_idea.py", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        try_idea.main()
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("place", "words"),
     [
@@ -179,15 +191,14 @@ def test_an_idea_that_shuffling_does_not_change_has_no_control(body: str, has_co
     ],
 )
 def test_an_idea_that_does_not_work_is_refused_before_any_run_in_one_sentence(
-    place: str, words: str, tmp_path: Path
+    place: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     written(tmp_path, "return reward", "bad.py")
-    command = [sys.executable, str(ROOT / "launch" / "compare" / "try_idea.py"), place, "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr.startswith("try.sh: ")
-    assert words in done.stderr
-    assert done.stderr.count("\n") == 1
+    monkeypatch.chdir(tmp_path)
+    said = refusal([place, "--out", str(tmp_path / "out")], monkeypatch, capsys)
+    assert said.startswith("try.sh: ")
+    assert words in said
+    assert said.count("\n") == 1
     assert not (tmp_path / "out").exists()
 
 
@@ -199,11 +210,15 @@ def test_an_idea_that_does_not_work_is_refused_before_any_run_in_one_sentence(
         (["--policies", "0,0"], "--policies is 0,0, but has to be different whole numbers such as 0,1,2"),
     ],
 )
-def test_flags_that_cannot_be_are_refused(flags: list[str], words: str, tmp_path: Path) -> None:
-    command = [sys.executable, str(ROOT / "launch" / "compare" / "try_idea.py"), f"{SURPRISE}:surprise", *flags]
-    done = subprocess.run([*command, "--out", str(tmp_path)], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert words in done.stderr
+def test_flags_that_cannot_be_are_refused(
+    flags: list[str],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command = [f"{SURPRISE}:surprise", "--out", str(tmp_path), *flags]
+    assert words in refusal(command, monkeypatch, capsys)
 
 
 # --- what came out
@@ -312,14 +327,29 @@ def test_the_table_has_differences_intervals_cost_and_the_row(tmp_path: Path) ->
     assert row[-1] == try_idea.sentence(try_idea.Tried.load(folder))
 
 
-def test_records_of_two_ideas_are_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_the_report_has_the_differences_and_its_folder_the_records_of_this_idea_alone(tmp_path: Path) -> None:
+    idea = try_idea.read_idea(f"{SURPRISE}:surprise", tmp_path)
+    one = try_idea.study(idea, "wordings", tmp_path, 4, (0, 1), 2)
+    for job in one.jobs_in_order():
+        value = 0.3 + 0.1 * job.policy + (0.2 + 0.01 * job.policy if job.arm.key == idea.key else 0)
+        finished(one, job, value, settings={"algo.advantage.estimator": job.arm.key})
+    finished(one, runs.Job(dataclasses.replace(one.design.arms[-1], key="other-0123456789ab"), 0), 0.1)
+    out = tmp_path / idea.key
+    (page,) = try_idea.report([one], out)
+    assert page == out / "wordings" / "report.html"
+    assert "surprise - GRPO" in page.read_text()
+    assert {path.name for path in (out / "wordings").glob("*.json")} == {
+        f"{job.name}.json" for job in one.jobs_in_order()
+    }
+    assert "| surprise - GRPO | wordings: pass rate in training | 2 | **+0.2050" in try_idea.analyse(out, out)
+
+
+def test_records_of_two_ideas_are_refused_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = folder_of(tmp_path, {"traps": {KEY: 0.0, "other-0123456789ab": 0.0}})
-    command = [sys.executable, str(ROOT / "launch" / "compare" / "try_idea.py"), "--analyse", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (
-        2,
-        f"try.sh: the records of {folder} have to be of one idea, but are of other-0123456789ab, {KEY}.\n",
-    )
+    said = refusal(["--analyse", str(folder)], monkeypatch, capsys)
+    assert said == f"try.sh: the records of {folder} have to be of one idea, but are of other-0123456789ab, {KEY}.\n"
 
 
 def test_the_page_of_what_was_tried_has_the_columns_of_the_row() -> None:
