@@ -9,6 +9,7 @@ by its signal.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -56,9 +57,14 @@ def defaults(flags: Iterable[Flag]) -> dict[str, Any]:
     return {one.option: one.default for one in flags}
 
 
+@functools.cache
 def _line(of: str) -> Estimator:
+    """The idea's line. The table forgets what the idea's file adds: the command line has no flags of it."""
+    known = dict(ESTIMATORS)
     line = line_of(of)
     assert line is not None, "the flag's bounds"
+    ESTIMATORS.clear()
+    ESTIMATORS.update(known)
     return line
 
 
