@@ -69,32 +69,61 @@ def levels(
     return markdown(["", "runs" if by_policy else "seeds", *outcomes, "seconds a run"], rows)
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """One of a family, with its test."""
+
+    pair: tuple[str, str]
+    """Arms; the second is subtracted from the first."""
+    outcome: str
+    gap: Paired
+    p: float
+    """After Holm's correction; 1 at the ceiling."""
+    visible: float
+    """The smallest difference that the test finds with 80 % power, at a level of 0.05 by the number of tests."""
+
+    @property
+    def is_shown(self) -> bool:
+        return self.p < 0.05
+
+    def difference(self, places: int = 4) -> str:
+        """The difference with its 95 % interval, bold where it is shown."""
+        text = f"{self.gap.mean:+.{places}f} ± {self.gap.half:.{places}f}"
+        return f"**{text}**" if self.is_shown else text
+
+
+def comparisons(family: Family, values: Values, outcomes: Sequence[str], by_policy: bool) -> list[Comparison]:
+    """A family's comparisons, corrected for their number: of pairs whose arms both have the outcome, with two seeds
+    or, with `by_policy`, two policies."""
+    found: list[tuple[tuple[str, str], str, Paired]] = []
+    for one, other in family.pairs:
+        for outcome in outcomes:
+            mine, theirs = (values.get(arm, {}).get(outcome, {}) for arm in (one, other))
+            gap = paired(mine, theirs, by_policy)
+            if gap is not None:
+                found.append(((one, other), outcome, gap))
+    # A test at the ceiling was planned and counts, as one that finds nothing.
+    corrected = holm([1.0 if gap.p is None else gap.p for _, _, gap in found])
+    return [Comparison(*one, p, one[2].visible(0.05 / len(found))) for one, p in zip(found, corrected, strict=True)]
+
+
 def compared(
     family: Family, values: Values, names: Mapping[str, str], outcomes: Sequence[str], by_policy: bool = False
 ) -> str:
-    """A family's table, corrected for its number of tests; empty where no pair has two seeds or, with `by_policy`, two
-    policies."""
-    found: list[tuple[str, str, Paired]] = []
-    for one, other in family.pairs:
-        for outcome in outcomes:
-            if one in values and other in values:
-                result = paired(values[one][outcome], values[other][outcome], by_policy)
-                if result is not None:
-                    found.append((f"{names[one]} - {names[other]}", outcome, result))
+    """A family's table, as `comparisons` has its rows; empty where it has none."""
+    found = comparisons(family, values, outcomes, by_policy)
     if not found:
         return ""
-    # A test at the ceiling was planned and counts, as one that finds nothing.
-    corrected = holm([1.0 if result.p is None else result.p for _, _, result in found])
     rows = []
-    for (pair, outcome, result), p in zip(found, corrected, strict=True):
-        gap = f"{result.mean:+.4f} ± {result.half:.4f}"
+    for test in found:
+        gap = test.gap
         tests: list[str] = [CEILING, *[""] * 4]
-        if result.p is not None:
-            seen = f"{result.visible(0.05 / len(found)):.4f}"
-            tests = [small(result.p), small(p), small(result.flip), small(result.welch), seen]
+        if gap.p is not None:
+            tests = [small(gap.p), small(test.p), small(gap.flip), small(gap.welch), f"{test.visible:.4f}"]
         if family.bound is not None:
-            tests.append(small(result.equivalent(family.bound)))
-        rows.append([pair, outcome, result.number, f"**{gap}**" if p < 0.05 else gap, *tests])
+            tests.append(small(gap.equivalent(family.bound)))
+        pair = " - ".join(names[arm] for arm in test.pair)
+        rows.append([pair, test.outcome, gap.number, test.difference(), *tests])
     number = "policies" if by_policy else "seeds"
     head = ["", "outcome", number, "difference", "p", f"p, Holm of {len(found)}", "p, sign flip", "p, Welch"]
     head.append("visible at 80 %")

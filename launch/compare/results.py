@@ -339,20 +339,40 @@ def write(
     }
     (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
 
+    report(out, runs, layout.picture, cells, title)
+    return text
+
+
+def report(
+    out: Path,
+    runs: Mapping[str, Mapping[Replicate, Run]],
+    picture: Sequence[str],
+    tables: Sequence[Cells],
+    title: str,
+) -> None:
+    """Write curves.png and report.html.
+
+    Args:
+        out: where to.
+        runs: key of an algorithm -> its runs.
+        picture: ends of the keys of the curves in curves.png.
+        tables: shown first.
+        title: of the report.
+    """
+    policies = {policy for mine in runs.values() for policy, _ in mine}
     everything: list[Run] = []
     for key, mine in runs.items():
         for number, run in enumerate(mine.values()):
             # Token views of every run would make the file slow to open: those of the first are enough.
             shown = dataclasses.replace(run, rollouts=None) if number else run
-            if found.by_policy:  # the runs of all policies are one curve with a band
+            if len(policies) > 1:  # the runs of all policies are one curve with a band
                 settings = run.settings | {"actor.model_name_or_path": f"{len(policies)} policies"}
                 shown = dataclasses.replace(shown, name=f"{key}-{number}", settings=settings)
             everything.append(shown)
-    curves = [curve for end in layout.picture for curve in curves_of(everything) if curve[0].endswith(end)]
+    curves = [curve for end in picture for curve in curves_of(everything) if curve[0].endswith(end)]
     (out / "curves.png").write_bytes(png(series(everything), curves))
-    introduction = "".join(f'<div class="wide">{html_table(*one)}</div>' for one in cells if one[1])
+    introduction = "".join(f'<div class="wide">{html_table(*one)}</div>' for one in tables if one[1])
     (out / "report.html").write_text(page(everything, title=title, introduction=introduction), encoding="utf-8")
-    return text
 
 
 def compared(

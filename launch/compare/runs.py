@@ -21,7 +21,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -474,12 +474,7 @@ def parse(design: Design) -> Study:
         )
     if args.start and args.policies:
         parser.error("--start is one initial policy and --policies names warm starts: give one of the two")
-    policies = design.policies
-    if args.policies:
-        fits = re.fullmatch(r"\d{1,6}(,\d{1,6})*", args.policies)
-        policies = tuple(map(int, args.policies.split(","))) if fits else ()
-        if len(policies) == 0 or len(set(policies)) < len(policies):
-            parser.error(f"--policies is {args.policies}, but has to be different whole numbers such as 0,1,2")
+    policies = policies_of(parser, args.policies) if args.policies else design.policies
     if args.start:
         policies = (0,)
     if args.learning_rate <= 0:
@@ -493,6 +488,15 @@ def parse(design: Design) -> Study:
     records = args.records and args.records.resolve()
     rest = (args.jobs, args.learning_rate, start, guide, args.final_prompts)
     return Study(design, out, arms, seeds, steps, *rest, records_at=records, policies=policies)
+
+
+def policies_of(parser: argparse.ArgumentParser, text: str) -> tuple[int, ...]:
+    """The value of --policies; ends the program with a sentence where it is none."""
+    fits = re.fullmatch(r"\d{1,6}(,\d{1,6})*", text)
+    policies = tuple(map(int, text.split(","))) if fits else ()
+    if len(policies) == 0 or len(set(policies)) < len(policies):
+        parser.error(f"--policies is {text}, but has to be different whole numbers such as 0,1,2")
+    return policies
 
 
 def check_folder(study: Study) -> None:
@@ -519,21 +523,28 @@ def main(design: Design) -> None:
             raise SystemExit(2) from None
         return
     study = parse(design)
-    check_folder(study)
-    exit_on_signals()
     begin = time.monotonic()
-    with contextlib.ExitStack() as cleanup:
-        # Every command is a fork of one process that has imported torch, vLLM and the rest: see cpu/zygote.py.
-        prepare_process()
-        runner = Runner(worker_python(cleanup) or sys.executable)
-        cleanup.callback(runner.stop)
-        prepare(study, runner)
-        run(study, study.jobs_in_order(), runner)
+    perform([study])
     print("== report", flush=True)
     text = compared(study) if design.layout else ""
     print(analysed(design, study.records, study.out) if design.analyse else text)
     print(f"\nTook {(time.monotonic() - begin) / 60:.0f} minutes. The results are in {study.out}")
     print(f"One record a run, small enough to be committed, is in {study.records}")
+
+
+def perform(studies: Sequence[Study]) -> None:
+    """Run what has not run yet of some studies, one after the other."""
+    for study in studies:
+        check_folder(study)
+    exit_on_signals()
+    with contextlib.ExitStack() as cleanup:
+        # Every command is a fork of one process that has imported torch, vLLM and the rest: see cpu/zygote.py.
+        prepare_process()
+        runner = Runner(worker_python(cleanup) or sys.executable)
+        cleanup.callback(runner.stop)
+        for study in studies:
+            prepare(study, runner)
+            run(study, study.jobs_in_order(), runner)
 
 
 def analysed(design: Design, records: Path, out: Path) -> str:

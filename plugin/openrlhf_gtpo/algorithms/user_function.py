@@ -65,7 +65,7 @@ def try_out(place: str, estimator: Estimator, options: Mapping[str, Any], group_
         FileUnusable: it or its loss cannot be loaded, it raised an exception, or returned something else than an
             `Estimate` with finite advantages of shape (N, T).
     """
-    rollouts, path = _small_batch(group_size), parts(place)[0]
+    rollouts, path = small_batch(group_size), parts(place)[0]
     try:
         estimator.load_loss()
         estimate = estimator.load()(rollouts, **options)
@@ -78,15 +78,22 @@ def try_out(place: str, estimator: Estimator, options: Mapping[str, Any], group_
     _checked(estimate.advantages, place, rollouts)
 
 
-def _small_batch(group_size: int) -> Rollouts:
+def small_batch(group_size: int, seed: int = 0) -> Rollouts:
+    """Two groups of responses of one to five tokens, right and wrong in turn, with entropies up to 3 nats and
+    log-probabilities down to -6.
+
+    Args:
+        group_size: G, responses per prompt.
+        seed: of what is drawn.
+    """
     n, width = 2 * group_size, 5
-    draw = torch.Generator().manual_seed(0)
+    draw = torch.Generator().manual_seed(seed)
     length = torch.arange(n) % width + 1
     mask = torch.arange(width) < length[:, None]
     correct = torch.arange(n) % 2 == 0
-    entropy = torch.rand(n, width, generator=draw) * mask
+    entropy, surprisal = (high * torch.rand(n, width, generator=draw) * mask for high in (3, 6))
     group = torch.arange(n) // group_size
-    return Rollouts(entropy, -entropy, mask, correct, group, correct.float(), torch.zeros(n))
+    return Rollouts(entropy, -surprisal, mask, correct, group, correct.float(), torch.zeros(n), seed=seed)
 
 
 def _called(call: Callable[..., Any], place: str, rollouts: Rollouts) -> torch.Tensor:

@@ -4,6 +4,8 @@ A control puts other values in the place of the entropies H, of each token for G
 GRPO-S. What is proved of the formulas for any H, conservation and bounds, therefore holds for every control. Pure
 tensor mathematics."""
 
+from collections.abc import Sequence
+
 import torch
 
 SMALLEST_ENTROPY = 1e-6
@@ -45,7 +47,7 @@ def in_place_of_entropy(
     length = on.sum(1, keepdim=True)
     units, present = (values.sum(1, keepdim=True) / length.clamp(min=1), length > 0) if per_response else (values, on)
     if weights == "shuffled":
-        units = _shuffled(units, present, correct, group, seed)
+        (units,) = shuffled([units], present, correct, group, seed)
     elif weights == "uniform":
         units = torch.ones_like(units)
     elif weights == "inverse":
@@ -55,32 +57,39 @@ def in_place_of_entropy(
     return units * on
 
 
-def _shuffled(
-    units: torch.Tensor, present: torch.Tensor, correct: torch.Tensor, group: torch.Tensor, seed: int
-) -> torch.Tensor:
-    """Permute values among the units of the same position, group and class.
+def shuffled(
+    values: Sequence[torch.Tensor], present: torch.Tensor, correct: torch.Tensor, group: torch.Tensor, seed: int
+) -> list[torch.Tensor]:
+    """Permute values among the units of the same position, group and class; what a unit has in all tensors moves
+    together.
 
     Args:
-        units: (N, U), U being T (tokens) or 1 (responses).
+        values: of (N, U) each, U being T (tokens) or 1 (responses).
         present: (N, U) bool, where there is a unit; its position is its number in its row.
+        correct: (N,) bool.
+        group: (N,) int, which prompt each response answers.
+        seed: of the permutation. Padding does not change it.
+
+    Returns:
+        (N, U) each, 0 where there is no unit.
     """
     units_of = present.sum(1)
-    flat, start = units[present], units_of.cumsum(0) - units_of  # row by row, and where each row begins
+    start = units_of.cumsum(0) - units_of  # where each row begins, when the units stand row by row
     # Rows of one group and class side by side, those with most units first, so that the first take part at a position.
     rows = units_of.argsort(descending=True, stable=True)
     cell = 2 * group + correct.long()
     rows = rows[cell[rows].argsort(stable=True)]
     _, sizes = cell[rows].unique_consecutive(return_counts=True)
     draw = torch.Generator().manual_seed(seed)
-    moved = torch.empty_like(flat)
+    source = torch.empty(int(units_of.sum()), dtype=torch.long, device=present.device)
     for peers in rows.split(sizes.tolist()):
-        position = torch.arange(int(units_of[peers[0]]), device=flat.device)[:, None]
+        position = torch.arange(int(units_of[peers[0]]), device=source.device)[:, None]
         takes_part = position < units_of[peers]  # (positions, peers)
-        chance = torch.rand(takes_part.shape, generator=draw, dtype=torch.float64).to(flat.device)
+        chance = torch.rand(takes_part.shape, generator=draw, dtype=torch.float64).to(source.device)
         drawn = chance.masked_fill_(~takes_part, 2).argsort(1)  # those that take part first, in random order
         place = start[peers] + position
-        moved[place[takes_part]] = flat[place.gather(1, drawn)[takes_part]]
-    return torch.zeros_like(units).masked_scatter(present, moved)
+        source[place[takes_part]] = place.gather(1, drawn)[takes_part]
+    return [torch.zeros_like(units).masked_scatter(present, units[present][source]) for units in values]
 
 
 def correlation(one: torch.Tensor, other: torch.Tensor) -> float | None:

@@ -1,0 +1,48 @@
+"""Three ideas of papers as shaping functions: bash launch/try.sh docs/examples/ideas.py:NAME
+
+Arguments and result are those of docs/examples/shaping_function.py.
+"""
+
+import torch
+
+from openrlhf_gtpo.algorithms.group_norm import group_norm
+
+
+def leave_one_out(entropy, logprob, mask, correct, reward, group):
+    """RLOO (Ahmadian et al., arXiv 2402.14740): the reward minus the mean reward of the group's other responses.
+
+        A_i = r_i - mean of r_j over j != i = G / (G - 1) * (r_i - mean of r_j)
+
+    Without GRPO's division by the standard deviation, groups that are nearly all right or all wrong count less.
+    """
+    advantage = torch.zeros_like(reward)
+    for prompt in group.unique():
+        own = reward[group == prompt]
+        advantage[group == prompt] = (own - own.mean()) * len(own) / max(len(own) - 1, 1)
+    return advantage[:, None] * mask
+
+
+def low_probability_less(entropy, logprob, mask, correct, reward, group, alpha=0.2):
+    """Advantage reweighting (Yang et al., arXiv 2505.12929): improbable tokens, whose gradients are large, learn less.
+
+        A_t = (alpha * p_t + 1 - alpha) * A, with GRPO's A and the token's probability p_t
+
+    alpha is 0.2, as in the authors' script for this method alone.
+    """
+    return group_norm(reward, group)[:, None] * (alpha * logprob.exp() + 1 - alpha) * mask
+
+
+def unlikely_more(entropy, logprob, mask, correct, reward, group, beta=0.25):
+    """Unlikeliness reward (He et al., arXiv 2506.02355): of the right responses the probable ones earn less.
+
+        r_i = R_i * (1 - beta * k_i / G), then GRPO; k_i counts the group's responses that are less probable
+
+    Probability is the mean log-probability of a response's tokens, as in the authors' code, and beta is theirs.
+    """
+    mean = (logprob * mask).sum(-1) / mask.sum(-1).clamp(min=1)
+    earned = reward.clone()
+    for prompt in group.unique():
+        own = group == prompt
+        less_probable = mean[own].argsort().argsort()
+        earned[own] = reward[own] * (1 - beta * less_probable / own.sum())
+    return group_norm(earned, group)[:, None] * mask
