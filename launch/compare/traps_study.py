@@ -12,7 +12,9 @@ plan, which came before the first run of an arm with entropy, and docs/studies/t
 from __future__ import annotations
 
 import dataclasses
+import io
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 import record
@@ -55,16 +57,26 @@ PAPER = Family("What the paper says (primary)", (("gtpo_0.1", "dapo"), ("grpo_s_
 PARTS = Family("What GTPO is without entropy", (("gtpo_0", "dapo"),))
 
 
+def solved(run: Record, when: str) -> tuple[Sequence[int], Sequence[int]]:
+    """Right responses to each held-out prompt at the `start` or the end, `final`, and to each hard one."""
+    before, seen = (run.solved[name][: len(run.solved["final"])] for name in ("start", when))
+    return seen, [right for right, first in zip(seen, before, strict=True) if first < HARD * SAMPLES]
+
+
+def primary(run: Record, when: str) -> tuple[float, float]:
+    """The values of `PRIMARY`."""
+    after, hard = solved(run, when)
+    return statistics.fmean(after) / SAMPLES, statistics.fmean(right > 0 for right in hard)
+
+
 def outcomes(run: Record) -> dict[str, float]:
-    before, after = run.solved["start"], run.solved["final"]
-    hard = [after[prompt] for prompt, right in enumerate(before[: len(after)]) if right < HARD * SAMPLES]
+    after, hard = solved(run, "final")
     entropy = run.series("entropy")
     width = min(WINDOW, len(entropy))
     means = [statistics.fmean(entropy[i : i + width]) for i in range(len(entropy) - width + 1)]
     operations = [value for value in run.operations if value is not None]
     values = (
-        statistics.fmean(after) / SAMPLES,
-        statistics.fmean(right > 0 for right in hard),
+        *primary(run, "final"),
         statistics.fmean(right > 0 for right in after),
         statistics.fmean(hard) / SAMPLES,
         statistics.fmean(operations[-WINDOW:]),
@@ -77,7 +89,7 @@ def outcomes(run: Record) -> dict[str, float]:
 
 
 def analyse(folder: Path, out: Path) -> str:
-    """Write table.md out of the records of a folder; returns the tables.
+    """Write table.md and traps.png out of the records of a folder; returns the tables.
 
     Raises:
         ValueError: the records cannot be compared.
@@ -93,7 +105,40 @@ def analyse(folder: Path, out: Path) -> str:
     everything = Family("Secondary", (*ENTROPY.pairs, *PAPER.pairs, *PARTS.pairs))
     text += compared(everything, values, names, SECONDARY, by_policy)
     (out / "table.md").write_text(text, encoding="utf-8")
+    (out / "traps.png").write_bytes(picture(records))
     return text
+
+
+def picture(records: Sequence[Record]) -> bytes:
+    """Each run's primary outcomes by arm, a line for each initial policy, beside those of the policy at the start."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    arms = [arm for arm in ARMS if any(run.arm == arm.key for run in records)]
+    figure, panels = plt.subplots(1, len(PRIMARY), figsize=(9.2, 3.4), layout="constrained")
+    for number, (axes, name) in enumerate(zip(panels, PRIMARY, strict=True)):
+        for policy in sorted({run.policy for run in records}):
+            mine = {run.arm: run for run in records if run.policy == policy}
+            start = primary(next(iter(mine.values())), "start")[number]
+            points = [(0, start)]
+            points += [
+                (place, primary(mine[arm.key], "final")[number])
+                for place, arm in enumerate(arms, 1)
+                if arm.key in mine
+            ]
+            axes.plot(*zip(*points, strict=True), marker="o", markersize=4, linewidth=0.8, label=f"policy {policy}")
+        axes.set_xticks(range(len(arms) + 1), ["start", *(arm.title.replace(", ", "\n") for arm in arms)], fontsize=7)
+        axes.set_ylabel(name)
+        axes.set_ylim(0, 1)
+        axes.grid(alpha=0.15)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].legend(frameon=False, fontsize=7)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None})
+    plt.close(figure)
+    return buffer.getvalue()
 
 
 DESIGN = dataclasses.replace(

@@ -127,12 +127,15 @@ def test_they_agree_where_arms_are_equal_and_where_there_is_one_policy(tmp_path:
     assert recompute.main(["dose", str(tmp_path / "two")], repository) == 0
 
 
-def test_the_published_page_of_the_first_study_has_the_figures_of_its_records(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize(
+    ("name", "page", "runs"), [("entropy", "entropy.md", "92 records"), ("traps", "entropy2.md", "30 records")]
+)
+def test_the_published_pages_have_the_figures_of_their_records(
+    name: str, page: str, runs: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = ROOT / "docs" / "studies" / "entropy"
-    assert recompute.main(["entropy", str(folder), "--page", f"{folder}.md"]) == 0
-    assert "92 records" in capsys.readouterr().out
+    studies = ROOT / "docs" / "studies"
+    assert recompute.main([name, str(studies / name), "--page", str(studies / page)]) == 0, capsys.readouterr().out
+    assert runs in capsys.readouterr().out
 
 
 def changed_digit(text: str) -> str:
