@@ -168,7 +168,8 @@ def sign_flip(gaps: Sequence[float]) -> float | None:
     differences. None above `MOST_FLIPPED` of them."""
     if len(gaps) > MOST_FLIPPED:
         return None
-    seen = abs(math.fsum(gaps)) * (1 - 1e-12)  # sums that are equal but for rounding count as equal
+    # Sums that are equal but for rounding count as equal, a sum of 0 too.
+    seen = abs(math.fsum(gaps)) - 1e-12 * math.fsum(map(abs, gaps))
     sums = (
         math.fsum(sign * gap for sign, gap in zip(signs, gaps, strict=True))
         for signs in itertools.product((1, -1), repeat=len(gaps))

@@ -175,10 +175,14 @@ def operations(run: Run) -> float:
     return statistics.fmean([value for value in run["operations"] if value is not None][-5:])
 
 
-def prompts_until(run: Run) -> float:
-    """Prompts consumed until held-out pass@1 is at least 0.40; all of the run where it never is."""
-    steps = [int(row["step"]) for row in run["evaluations"] if row["step"] > 0 and row["pass@1"] >= 0.40]
-    return series(run, "prompts")[steps[0] - 1 if steps else -1]
+def final(name: str) -> Callable[[Run], float]:
+    """A figure of the evaluation at a run's end."""
+    return lambda run: run["final"][name]
+
+
+def reached(run: Run) -> int | None:
+    """The step of the first evaluation in training whose pass@1 is at least 0.40; None where there is none."""
+    return next((int(row["step"]) for row in run["evaluations"] if row["step"] > 0 and row["pass@1"] >= 0.40), None)
 
 
 # --- the studies
@@ -243,7 +247,7 @@ TRAPS = Study(
         "entropy of operations at the end": operations,
         "entropy at the end": last("entropy"),
         "rebound": rebound,
-        "response length": lambda run: run["final"]["response_length"],
+        "response length": final("response_length"),
         "steps": lambda run: len(series(run, "entropy")),
     },
     families=(
@@ -271,20 +275,24 @@ PIVOTAL = Study(
     ),
 )
 
-GUIDE_PRIMARY = (END, "prompts until 0.40")
-WHOSE = (("dapo_m2", "dapo_updates"), ("dapo_m2", "dapo_supervised"), ("dapo_supervised", "dapo_updates"))
+GUIDE_PRIMARY = ("pass@1", "prompts until 0.40")
+WHOSE = (("dapo_m2", "dapo_m2_updates"), ("dapo_m2", "supervised"), ("supervised", "dapo_m2_updates"))
 GUIDE = Study(
-    arms={
-        "dapo": "DAPO",
-        "dapo_updates": "DAPO, M2's updates",
-        "dapo_supervised": "DAPO, supervised",
-        "dapo_m2": "DAPO + M2",
+    arms={"dapo_m2": "DAPO + M2", "dapo": "DAPO", "supervised": "supervised", "dapo_m2_updates": "M2's updates"},
+    outcomes={
+        "pass@1": final("pass@1"),
+        "prompts until 0.40": lambda run: series(run, "prompts")[(reached(run) or 0) - 1],
+        "runs that reach 0.40": lambda run: float(reached(run) is not None),
+        "pass@32": final("pass@32"),
+        "updates a step": lambda run: float(series(run, "updates").mean()),
+        "prompts in all": lambda run: series(run, "prompts")[-1],
+        "entropy": final("entropy_response_mean"),
     },
-    outcomes={END: lambda run: run["final"]["pass@1"], "prompts until 0.40": prompts_until},
     families=(
         Family(WHOSE, GUIDE_PRIMARY),
-        Family(tuple((arm, "dapo") for arm in ("dapo_updates", "dapo_supervised", "dapo_m2")), GUIDE_PRIMARY),
+        Family(tuple((arm, "dapo") for arm in ("dapo_m2_updates", "supervised", "dapo_m2")), GUIDE_PRIMARY),
     ),
+    notes=(LEVEL, 95, 2 / 2**6, 2 / 2**4, 0.40),
 )
 
 AROUND = {
