@@ -72,7 +72,6 @@ OF = flag(
     "shuffled_idea.of",
     "the idea whose control this is, FILE.py:NAME",
     (in_a_file, "names an idea as FILE.py:NAME"),
-    default="",
 )
 ESTIMATORS["shuffled_idea"] = Estimator(
     "Shuffled idea",

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from openrlhf_gtpo import train
-from openrlhf_gtpo.algorithms import user_file
-from openrlhf_gtpo.algorithms.table import ESTIMATORS
 from openrlhf_gtpo.driver import command_line
 from openrlhf_gtpo.driver.run_lock import FILE, held
 from openrlhf_gtpo.errors import SettingsError
+
+from .. import estimator_table
 
 REWARDS = Path(__file__).resolve().parents[2] / "docs" / "examples" / "reward_function.py"
 """A file with rewards, of which no service is asked."""
@@ -277,12 +277,8 @@ EXAMPLE = REWARDS.with_name("less_from_success.py")
 
 @pytest.fixture
 def table() -> Iterator[None]:
-    """The table of estimators as before, since a file of one's own adds to it."""
-    before = dict(ESTIMATORS)
-    yield
-    ESTIMATORS.clear()
-    ESTIMATORS.update(before)
-    user_file.load.cache_clear()
+    with estimator_table.as_it_was():
+        yield
 
 
 @pytest.mark.usefixtures("table")
