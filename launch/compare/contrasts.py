@@ -53,6 +53,30 @@ def by_replicate(records: Sequence[Record], outcomes: Callable[[Record], Mapping
     return found
 
 
+def tables(
+    records: Sequence[Record],
+    outcomes: Callable[[Record], Mapping[str, float]],
+    names: Mapping[str, str],
+    shown: Sequence[str],
+    families: Sequence[tuple[Family, Sequence[str]]],
+    read: str = READ_POLICIES,
+) -> str:
+    """All tables of a study: its arms, how to read them, and each family with its outcomes.
+
+    Args:
+        records: that can be compared.
+        outcomes: of a run, by name.
+        names: arm -> its name, in the order of the first table.
+        shown: outcomes of the first table.
+        families: with the outcomes that each is tested in.
+        read: what stands below the first table.
+    """
+    values = by_replicate(records, outcomes)
+    by_policy = len({run.policy for run in records}) > 1
+    text = f"{levels(records, values, names, shown, by_policy)}\n\n{read}\n"
+    return text + "".join(compared(family, values, names, of, by_policy) for family, of in families)
+
+
 def levels(
     records: Sequence[Record], values: Values, names: Mapping[str, str], outcomes: Sequence[str], by_policy: bool
 ) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 import guided
 import record
 import results
-from contrasts import READ_POLICIES, Family, by_replicate, compared, levels
+from contrasts import READ_POLICIES, Family, tables
 from record import Record
 from runs import FOLLOWED, Arm, main
 
@@ -92,10 +92,8 @@ def analyse(folder: Path, out: Path) -> str:
     record.check(records)
     check_updates(records)
     names = {arm.key: arm.title for arm in ARMS}
-    values = by_replicate(records, outcomes)
-    by_policy = len({run.policy for run in records}) > 1
-    text = f"{levels(records, values, names, (*PRIMARY, *TOLD), by_policy)}\n\n{READ}\n\n{READ_POLICIES}\n"
-    text += "".join(compared(family, values, names, PRIMARY, by_policy) for family in (GUIDE, BESIDE))
+    read = f"{READ}\n\n{READ_POLICIES}"
+    text = tables(records, outcomes, names, (*PRIMARY, *TOLD), [(family, PRIMARY) for family in (GUIDE, BESIDE)], read)
     (out / "table.md").write_text(text, encoding="utf-8")
     return text
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import entropy_study
 import record
-from contrasts import READ_POLICIES, Family, by_replicate, compared, levels
+from contrasts import Family, tables
 from inference import area
 from record import Record
 from runs import Arm, main
@@ -50,19 +50,29 @@ def outcomes(run: Record) -> dict[str, float]:
     return dict(zip((PRIMARY, *SECONDARY, *TOLD), values, strict=True))
 
 
-def tables(folder: Path, out: Path, arms: Sequence[Arm], families: Sequence[tuple[Family, Sequence[str]]]) -> str:
-    """Write table.md out of the records of a folder: all arms, then each family with its outcomes. Returns the tables.
+SHOWN = (PRIMARY, *SECONDARY, *TOLD)
+
+
+def analyse(
+    folder: Path,
+    out: Path,
+    arms: Sequence[Arm] = ARMS,
+    families: Sequence[tuple[Family, Sequence[str]]] = FAMILIES,
+) -> str:
+    """Write table.md out of the records of a folder; returns the tables.
+
+    Args:
+        folder: of records.
+        out: where to.
+        arms: of the study, which may be another one with this task.
+        families: its planned comparisons, with the outcomes that each is tested in.
 
     Raises:
         ValueError: the records cannot be compared.
     """
     records = record.load(folder)
     record.check(records)
-    names = {arm.key: arm.title for arm in arms}
-    values = by_replicate(records, outcomes)
-    by_policy = len({run.policy for run in records}) > 1
-    text = f"{levels(records, values, names, (PRIMARY, *SECONDARY, *TOLD), by_policy)}\n\n{READ_POLICIES}\n"
-    text += "".join(compared(family, values, names, of, by_policy) for family, of in families)
+    text = tables(records, outcomes, {arm.key: arm.title for arm in arms}, SHOWN, families)
     (out / "table.md").write_text(text, encoding="utf-8")
     return text
 
@@ -74,7 +84,7 @@ DESIGN = dataclasses.replace(
     description=__doc__,
     arms=ARMS,
     prompts_for_filtering=1,
-    analyse=lambda folder, out: tables(folder, out, ARMS, FAMILIES),
+    analyse=analyse,
     policies=(0, 1, 2, 3, 4, 5),
 )
 

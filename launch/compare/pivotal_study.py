@@ -56,7 +56,7 @@ def analyse(folder: Path, out: Path) -> str:
         ValueError: the records cannot be compared.
     """
     families = [(family, (one_dose.PRIMARY,)) for family in (HARM, EXPLANATIONS)]
-    return one_dose.tables(folder, out, ARMS, families)
+    return one_dose.analyse(folder, out, ARMS, families)
 
 
 DESIGN = dataclasses.replace(

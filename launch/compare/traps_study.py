@@ -19,7 +19,7 @@ from pathlib import Path
 
 import record
 import traps_pilot
-from contrasts import READ_POLICIES, Family, by_replicate, compared, levels
+from contrasts import Family, tables
 from record import Record
 from runs import Arm, main
 from traps_pilot import FLAT
@@ -55,6 +55,10 @@ ENTROPY = Family(
 )
 PAPER = Family("What the paper says (primary)", (("gtpo_0.1", "dapo"), ("grpo_s_0.1", "dapo")))
 PARTS = Family("What GTPO is without entropy", (("gtpo_0", "dapo"),))
+FAMILIES = (
+    *((family, PRIMARY) for family in (ENTROPY, PAPER, PARTS)),
+    (Family("Secondary", (*ENTROPY.pairs, *PAPER.pairs, *PARTS.pairs)), SECONDARY),
+)
 
 
 def solved(run: Record, when: str) -> tuple[Sequence[int], Sequence[int]]:
@@ -96,14 +100,7 @@ def analyse(folder: Path, out: Path) -> str:
     """
     records = record.load(folder)
     record.check(records)
-    names = {arm.key: arm.title for arm in ARMS}
-    values = by_replicate(records, outcomes)
-    by_policy = len({run.policy for run in records}) > 1
-    text = f"{levels(records, values, names, (*PRIMARY, *SECONDARY, *TOLD), by_policy)}\n\n{READ_POLICIES}\n"
-    for family in (ENTROPY, PAPER, PARTS):
-        text += compared(family, values, names, PRIMARY, by_policy)
-    everything = Family("Secondary", (*ENTROPY.pairs, *PAPER.pairs, *PARTS.pairs))
-    text += compared(everything, values, names, SECONDARY, by_policy)
+    text = tables(records, outcomes, {arm.key: arm.title for arm in ARMS}, (*PRIMARY, *SECONDARY, *TOLD), FAMILIES)
     (out / "table.md").write_text(text, encoding="utf-8")
     (out / "traps.png").write_bytes(picture(records))
     return text
