@@ -19,8 +19,8 @@ import pivotal
 from contrasts import Family
 from runs import Arm, main
 
-DOSE = "1"
-"""That of the plan where no primary difference of parts A and B is shown; else it is 0.1."""
+DOSE = "0.1"
+"""That of the plan where a primary difference of part A or B is shown, as in A; else it would be 1."""
 BOUND = 0.04
 OURS = Path(pivotal.__file__).relative_to(one_dose.record.ROOT)
 NONE, REAL = "none", "real"

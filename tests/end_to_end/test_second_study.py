@@ -84,7 +84,7 @@ def test_the_arms_that_pull_explanations_apart_differ_in_their_weights_alone(tmp
     own = {"pivotal.weights", "pivotal.dose", "ckpt.output_dir", "ckpt.path", "logger.metrics_path"}
     for flags in found.values():
         assert {flag for flag in flags if flags[flag] != found["real"][flag]} <= own
-    assert {key: flags["pivotal.dose"] for key, flags in found.items() if flags["pivotal.dose"] != 1} == {"none": 0}
+    assert {key: flags["pivotal.dose"] for key, flags in found.items() if flags["pivotal.dose"] != 0.1} == {"none": 0}
     assert [key for key, flags in found.items() if flags["pivotal.weights"] == "entropy"] == ["none", "real"]
     assert len(one.jobs_in_order()) == 4 * 8
 
