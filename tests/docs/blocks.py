@@ -35,7 +35,7 @@ PAGES = sorted(
 TESTED = ("bash", "python")
 WAYS = ("run with the service", "run in the loop", "run as a cluster", "run", "is", "tested by", "needs")
 
-_BLOCK = re.compile(r"(?:^<!-- (?P<tag>.+?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
+_BLOCK = re.compile(r"(?:^<!-- (?P<tag>[^\n]+?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 
 
 @dataclass(frozen=True)
