@@ -7,6 +7,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from inference import Paired, Replicate, holm, mean_and_half, paired, units
 from openrlhf_gtpo.tables import markdown
@@ -53,7 +54,8 @@ def by_replicate(records: Sequence[Record], outcomes: Callable[[Record], Mapping
     return found
 
 
-def tables(
+def write(
+    out: Path,
     records: Sequence[Record],
     outcomes: Callable[[Record], Mapping[str, float]],
     names: Mapping[str, str],
@@ -61,20 +63,26 @@ def tables(
     families: Sequence[tuple[Family, Sequence[str]]],
     read: str = READ_POLICIES,
 ) -> str:
-    """All tables of a study: its arms, how to read them, and each family with its outcomes.
+    """Write table.md with all tables of a study: its arms, how to read them, and each family with its outcomes.
 
     Args:
+        out: folder of table.md.
         records: that can be compared.
         outcomes: of a run, by name.
         names: arm -> its name, in the order of the first table.
         shown: outcomes of the first table.
         families: with the outcomes that each is tested in.
         read: what stands below the first table.
+
+    Returns:
+        The tables, as Markdown.
     """
     values = by_replicate(records, outcomes)
     by_policy = len({run.policy for run in records}) > 1
     text = f"{levels(records, values, names, shown, by_policy)}\n\n{read}\n"
-    return text + "".join(compared(family, values, names, of, by_policy) for family, of in families)
+    text += "".join(compared(family, values, names, of, by_policy) for family, of in families)
+    (out / "table.md").write_text(text, encoding="utf-8")
+    return text
 
 
 def levels(

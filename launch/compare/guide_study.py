@@ -18,7 +18,7 @@ from pathlib import Path
 import guided
 import record
 import results
-from contrasts import READ_POLICIES, Family, tables
+from contrasts import READ_POLICIES, Family, write
 from record import Record
 from runs import FOLLOWED, Arm, main
 
@@ -93,9 +93,9 @@ def analyse(folder: Path, out: Path) -> str:
     check_updates(records)
     names = {arm.key: arm.title for arm in ARMS}
     read = f"{READ}\n\n{READ_POLICIES}"
-    text = tables(records, outcomes, names, (*PRIMARY, *TOLD), [(family, PRIMARY) for family in (GUIDE, BESIDE)], read)
-    (out / "table.md").write_text(text, encoding="utf-8")
-    return text
+    return write(
+        out, records, outcomes, names, (*PRIMARY, *TOLD), [(family, PRIMARY) for family in (GUIDE, BESIDE)], read
+    )
 
 
 DESIGN = dataclasses.replace(

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import entropy_study
 import record
-from contrasts import Family, tables
+from contrasts import Family, write
 from inference import area
 from record import Record
 from runs import Arm, main
@@ -26,6 +26,7 @@ PRIMARY = "pass rate in training"
 both arms of a seed answer the same prompts."""
 SECONDARY = ("area under pass@1", "pass@1 at the end")
 TOLD = ("entropy at the end", "length at the end")
+SHOWN = (PRIMARY, *SECONDARY, *TOLD)
 WINDOW = 5  # steps that a figure at the end is a mean over
 BOUND = 0.02
 
@@ -47,10 +48,7 @@ def outcomes(run: Record) -> dict[str, float]:
         statistics.fmean(run.series("entropy")[-WINDOW:]),
         statistics.fmean(run.series("length")[-WINDOW:]),
     )
-    return dict(zip((PRIMARY, *SECONDARY, *TOLD), values, strict=True))
-
-
-SHOWN = (PRIMARY, *SECONDARY, *TOLD)
+    return dict(zip(SHOWN, values, strict=True))
 
 
 def analyse(
@@ -72,9 +70,7 @@ def analyse(
     """
     records = record.load(folder)
     record.check(records)
-    text = tables(records, outcomes, {arm.key: arm.title for arm in arms}, SHOWN, families)
-    (out / "table.md").write_text(text, encoding="utf-8")
-    return text
+    return write(out, records, outcomes, {arm.key: arm.title for arm in arms}, SHOWN, families)
 
 
 DESIGN = dataclasses.replace(

@@ -1,9 +1,9 @@
 """--algo.advantage.estimator launch/compare/pivotal.py:pivotal --pivotal.weights NAME --pivotal.dose ALPHA2
 
-GTPO with weights that pull its explanations apart: what of an effect is that pivotal tokens are told from the others,
-what is which pivotal token has how much entropy, and what is noise. A pivotal token is one with more entropy than
-`PIVOTAL`: so it is on the task `wordings`, where the first token of an operation has at least 2.08 nats, its eight
-wordings, and the others have nearly none.
+GTPO with weights that pull its explanations apart: what of an effect is that pivotal tokens are set apart from the
+others, what is which pivotal token has how much entropy, and what is noise. A pivotal token is one with more entropy
+than `PIVOTAL`: so it is on the task `wordings`, where the first token of an operation has at least 2.08 nats, its
+eight wordings, and the others have nearly none.
 """
 
 from __future__ import annotations

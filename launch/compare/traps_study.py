@@ -12,14 +12,13 @@ plan, which came before the first run of an arm with entropy, and docs/studies/t
 from __future__ import annotations
 
 import dataclasses
-import io
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
 import record
 import traps_pilot
-from contrasts import Family, tables
+from contrasts import Family, write
 from record import Record
 from runs import Arm, main
 from traps_pilot import FLAT
@@ -33,6 +32,7 @@ WINDOW = 5  # steps that a figure at the end is a mean over
 PRIMARY = (f"mean@{SAMPLES}", f"pass@{SAMPLES}, hard prompts")
 SECONDARY = (f"pass@{SAMPLES}", f"mean@{SAMPLES}, hard prompts", "entropy of operations at the end")
 TOLD = ("entropy at the end", "rebound", "response length", "steps")
+SHOWN = (*PRIMARY, *SECONDARY, *TOLD)
 
 # What DAPO has and GTPO does not; both have clip-higher. The punishment of long responses begins beyond every
 # demonstration, and GTPO and GRPO-S are without theirs.
@@ -89,7 +89,7 @@ def outcomes(run: Record) -> dict[str, float]:
         run.final["response_length"],
         float(len(entropy)),
     )
-    return dict(zip((*PRIMARY, *SECONDARY, *TOLD), values, strict=True))
+    return dict(zip(SHOWN, values, strict=True))
 
 
 def analyse(folder: Path, out: Path) -> str:
@@ -100,14 +100,12 @@ def analyse(folder: Path, out: Path) -> str:
     """
     records = record.load(folder)
     record.check(records)
-    text = tables(records, outcomes, {arm.key: arm.title for arm in ARMS}, (*PRIMARY, *SECONDARY, *TOLD), FAMILIES)
-    (out / "table.md").write_text(text, encoding="utf-8")
-    (out / "traps.png").write_bytes(picture(records))
-    return text
+    picture(records, out / "traps.png")
+    return write(out, records, outcomes, {arm.key: arm.title for arm in ARMS}, SHOWN, FAMILIES)
 
 
-def picture(records: Sequence[Record]) -> bytes:
-    """Each run's primary outcomes by arm, a line for each initial policy, beside those of the policy at the start."""
+def picture(records: Sequence[Record], out: Path) -> None:
+    """Draw each run's primary outcomes by arm, a line for each initial policy, beside those that it began with."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -118,8 +116,7 @@ def picture(records: Sequence[Record]) -> bytes:
     for number, (axes, name) in enumerate(zip(panels, PRIMARY, strict=True)):
         for policy in sorted({run.policy for run in records}):
             mine = {run.arm: run for run in records if run.policy == policy}
-            start = primary(next(iter(mine.values())), "start")[number]
-            points = [(0, start)]
+            points = [(0, primary(next(iter(mine.values())), "start")[number])]
             points += [
                 (place, primary(mine[arm.key], "final")[number])
                 for place, arm in enumerate(arms, 1)
@@ -132,10 +129,8 @@ def picture(records: Sequence[Record]) -> bytes:
         axes.grid(alpha=0.15)
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].legend(frameon=False, fontsize=7)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=120, metadata={"Software": None})
+    figure.savefig(out, dpi=120, metadata={"Software": None})
     plt.close(figure)
-    return buffer.getvalue()
 
 
 DESIGN = dataclasses.replace(

@@ -47,7 +47,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def made(arm: str, policy: int, seed: int, rng: random.Random) -> dict[str, Any]:
-    """A record with what parts A and B read; the numbers mean nothing."""
+    """A record with what all parts read; the numbers mean nothing."""
     rate = 0.3 + 0.1 * policy + (0.05 if arm == "gtpo_0.1" else 0.0) + rng.gauss(0, 0.02)
     right = [rng.choice((0, 0, 1, 5, 32)) for _ in range(12)]
     return {
