@@ -66,7 +66,7 @@ class Service:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")}
         clean["PYTHONPATH"] = str(checkout / "reward_server")
         command = [sys.executable, "-m", "math_reward", "serve", "--port", "0", "--exit-on-stdin-close", *options]
-        self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115 (it ends with the service)
+        self._said = tempfile.NamedTemporaryFile("w")  # noqa: SIM115 (it ends with the service)
         self._process = subprocess.Popen(
             ["bash", "-c", f'ulimit {ulimit} && exec "$@"', "-", *command],
             env=clean | environment,
@@ -87,8 +87,7 @@ class Service:
     @property
     def tracebacks(self) -> int:
         """How many it has written to standard error."""
-        self._said.seek(0)
-        return self._said.read().count("Traceback (most recent call last)")
+        return Path(self._said.name).read_text().count("Traceback (most recent call last)")
 
     @property
     def fork_server(self) -> psutil.Process:

@@ -137,8 +137,10 @@ class Training:
         return (self.folder / "log").read_text(errors="replace")
 
     def metrics(self) -> list[dict[str, Any]]:
+        """Of the lines that are whole: a reader can see the first page of a line that is being written."""
         path = self.folder / "metrics.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
+        return [json.loads(line) for line in whole.splitlines()]
 
     def wait_for_steps(self, steps: int, seconds: float = 600) -> None:
         deadline = time.monotonic() + seconds

@@ -28,7 +28,7 @@ class LiveServer:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")}
         program = [str(HERE / "stub_service.py")] if stub else ["-m", "math_reward"]
         shell = [] if ulimit is None else ["bash", "-c", f'ulimit {ulimit} && exec "$@"', "-"]
-        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by stop)
+        self._log = tempfile.NamedTemporaryFile("w")  # noqa: SIM115 (closed by stop)
         self.process = subprocess.Popen(
             [*shell, sys.executable, *program, "serve", "--port", "0", "--exit-on-stdin-close", *options],
             stdin=subprocess.PIPE,
@@ -54,9 +54,9 @@ class LiveServer:
         return int(self.url.rpartition(":")[2])
 
     def log(self) -> list[str]:
-        """The lines of standard error so far."""
-        self._log.seek(0)
-        return self._log.read().splitlines()
+        """The lines of standard error so far, read by an opening of its own: the place in ``_log`` is the server's
+        too, and what it writes while that is moved back replaces what it wrote first."""
+        return Path(self._log.name).read_text().splitlines()
 
     def everything(self) -> list[psutil.Process]:
         """The server's process and all that it has started, workers included."""
