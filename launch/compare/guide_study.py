@@ -15,6 +15,7 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+import differences
 import guided
 import record
 import results
@@ -83,7 +84,7 @@ def check_updates(records: Sequence[Record]) -> None:
 
 
 def analyse(folder: Path, out: Path) -> str:
-    """Write table.md out of the records of a folder; returns the tables.
+    """Write table.md and differences.png out of the records of a folder; returns the tables.
 
     Raises:
         ValueError: the records cannot be compared.
@@ -92,10 +93,9 @@ def analyse(folder: Path, out: Path) -> str:
     record.check(records)
     check_updates(records)
     names = {arm.key: arm.title for arm in ARMS}
-    read = f"{READ}\n\n{READ_POLICIES}"
-    return write(
-        out, records, outcomes, names, (*PRIMARY, *TOLD), [(family, PRIMARY) for family in (GUIDE, BESIDE)], read
-    )
+    families = [(family, PRIMARY) for family in (GUIDE, BESIDE)]
+    differences.picture(out / "differences.png", records, outcomes, names, families)
+    return write(out, records, outcomes, names, (*PRIMARY, *TOLD), families, f"{READ}\n\n{READ_POLICIES}")
 
 
 DESIGN = dataclasses.replace(

@@ -116,6 +116,8 @@ class Paired:
     """Of the exact sign-flip test, two-sided, which takes them as symmetric around 0 and no more."""
     welch: float | None
     """Of Welch's t test, two-sided, which takes the two arms as independent."""
+    gaps: tuple[float, ...] = ()
+    """The differences, where they are at hand."""
 
     @property
     def half(self) -> float:
@@ -153,10 +155,10 @@ def paired(one: Mapping[Replicate, float], other: Mapping[Replicate, float], by_
         return None
     mean, deviation = statistics.fmean(gaps), statistics.stdev(gaps)
     if deviation == 0:
-        return Paired(mean, 0.0, len(gaps), None, None, None)
+        return Paired(mean, 0.0, len(gaps), None, None, None, tuple(gaps))
     t = mean / deviation * math.sqrt(len(gaps))
     apart = welch(list(mine.values()), list(theirs.values()))
-    return Paired(mean, deviation, len(gaps), tail(t, len(gaps) - 1), sign_flip(gaps), apart)
+    return Paired(mean, deviation, len(gaps), tail(t, len(gaps) - 1), sign_flip(gaps), apart, tuple(gaps))
 
 
 MOST_FLIPPED = 16

@@ -14,6 +14,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
+import differences
 import entropy_study
 import record
 from contrasts import Family, write
@@ -57,7 +58,7 @@ def analyse(
     arms: Sequence[Arm] = ARMS,
     families: Sequence[tuple[Family, Sequence[str]]] = FAMILIES,
 ) -> str:
-    """Write table.md out of the records of a folder; returns the tables.
+    """Write table.md and differences.png out of the records of a folder; returns the tables.
 
     Args:
         folder: of records.
@@ -70,7 +71,9 @@ def analyse(
     """
     records = record.load(folder)
     record.check(records)
-    return write(out, records, outcomes, {arm.key: arm.title for arm in arms}, SHOWN, families)
+    names = {arm.key: arm.title for arm in arms}
+    differences.picture(out / "differences.png", records, outcomes, names, families)
+    return write(out, records, outcomes, names, SHOWN, families)
 
 
 DESIGN = dataclasses.replace(

@@ -50,7 +50,7 @@ EXPLANATIONS = Family(
 
 
 def analyse(folder: Path, out: Path) -> str:
-    """Write table.md out of the records of a folder; returns the tables.
+    """Write table.md and differences.png out of the records of a folder; returns the tables.
 
     Raises:
         ValueError: the records cannot be compared.

@@ -195,6 +195,7 @@ def test_the_table_of_the_dose_tells_a_gain_from_equality(tmp_path: Path) -> Non
         return [cell.strip() for cell in found.strip("|").split("|")]
 
     gain, none = row(0.05), row(0.0)
+    assert (tmp_path / "differences.png").read_bytes().startswith(b"\x89PNG")
     assert gain[3].startswith("**+0.0")
     assert float(gain[-1]) > 0.5
     assert not none[3].startswith("**")
