@@ -13,7 +13,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import dose
-from runs import Arm, Design, main
+from command import main
+from designs import Arm, Design
 
 STEPS = 32
 MAX_NEW_TOKENS = 120

@@ -45,8 +45,9 @@ from typing import Any
 import entropy_study
 import gpu_hours
 import record
+from designs import MOST_SEEDS, ROOT, Job, Study, evaluation
 from openrlhf_gtpo.driver.hours import INPUTS, PARAMETERS, Shape
-from runs import MOST_SEEDS, ROOT, Job, Runner, Study, check_folder, evaluation, exit_on_signals, summary
+from runner import Runner, check_folder, exit_on_signals, summary
 
 PROGRAM = "launch/study.sh"
 EVALUATIONS = 4  # in training

@@ -19,9 +19,10 @@ import differences
 import guided
 import record
 import results
+from command import main
 from contrasts import READ_POLICIES, Family, write
+from designs import FOLLOWED, Arm
 from record import Record
-from runs import FOLLOWED, Arm, main
 
 LEVEL = 0.40
 PRIMARY = ("pass@1", f"prompts until {LEVEL:.2f}")

@@ -15,8 +15,9 @@ where it stopped.
 from __future__ import annotations
 
 import results
+from command import main
+from designs import GUIDE, MAX_NEW_TOKENS, Arm, Design
 from results import ENTROPY, Column, Layout, Table
-from runs import GUIDE, MAX_NEW_TOKENS, Arm, Design, main
 
 LEVELS = (0.10, 0.20, 0.40)
 """Levels of held-out pass@1, fixed before any arm ran."""

@@ -21,10 +21,11 @@ from pathlib import Path
 
 import entropy_study
 import record
+from command import main
+from designs import Arm, Design
 from inference import Replicate, area, components, paired
 from openrlhf_gtpo.tables import markdown
 from record import Record
-from runs import Arm, Design, main
 
 BASE = "grpo"
 GRPO = ("--preset", "grpo")

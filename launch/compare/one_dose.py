@@ -17,10 +17,11 @@ from pathlib import Path
 import differences
 import entropy_study
 import record
+from command import main
 from contrasts import Family, write
+from designs import Arm
 from inference import area
 from record import Record
-from runs import Arm, main
 
 PRIMARY = "pass rate in training"
 """Of all responses of all steps. A step's prompts are new, so no response was learned from before it is counted, and

@@ -16,8 +16,9 @@ from pathlib import Path
 import entropy_study
 import one_dose
 import pivotal
+from command import main
 from contrasts import Family
-from runs import Arm, main
+from designs import Arm
 
 DOSE = "0.1"
 """That of the plan where a primary difference of part A or B is shown, as in A; else it would be 1."""

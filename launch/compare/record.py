@@ -211,8 +211,8 @@ def write(study: Any, job: Any, seconds: float) -> dict[str, float]:
     """Write a finished run's record; returns its result for people.
 
     Args:
-        study: a `runs.Study`.
-        job: a `runs.Job`, whose run has ended.
+        study: a `designs.Study`.
+        job: a `designs.Job`, whose run has ended.
         seconds: wall time of the run.
     """
     began = datetime.now(timezone.utc) - timedelta(seconds=seconds)

@@ -11,7 +11,8 @@ kept, so an interrupted study continues where it stopped.
 from __future__ import annotations
 
 import results
-from runs import MAX_NEW_TOKENS, Arm, Design, main
+from command import main
+from designs import MAX_NEW_TOKENS, Arm, Design
 
 # A quarter of the limit, as in DAPO's paper.
 OVERLONG = ("--reward.overlong_buffer_len", str(MAX_NEW_TOKENS // 4))

@@ -11,8 +11,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import record
+from command import main
+from designs import Arm, Design
 from openrlhf_gtpo.tables import markdown
-from runs import Arm, Design, main
 
 MAX_NEW_TOKENS = 96
 # Longer than any demonstration, so that nothing but the grader judges the length.

@@ -18,9 +18,10 @@ from pathlib import Path
 
 import record
 import traps_pilot
+from command import main
 from contrasts import Family, write
+from designs import Arm
 from record import Record
-from runs import Arm, main
 from traps_pilot import FLAT
 
 STEPS = 80

@@ -29,7 +29,9 @@ import entropy_study
 import record
 import results
 import traps_pilot
+from command import policies_of
 from contrasts import READ_POLICIES, Comparison, Family, Values, compared, comparisons, levels, small
+from designs import JOBS, ROOT, Arm, Design, Study
 from inference import Replicate
 from openrlhf_gtpo.algorithms.estimators import Rollouts
 from openrlhf_gtpo.algorithms.table import Estimator, line_of
@@ -40,7 +42,7 @@ from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.report.run import Run, read
 from openrlhf_gtpo.tables import markdown
 from record import Record
-from runs import JOBS, ROOT, Arm, Design, Study, perform, policies_of
+from runner import perform
 from shuffled_idea import defaults, permuted
 
 NAME = "try.sh"

@@ -19,13 +19,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
 
+import designs  # noqa: E402
 import dose  # noqa: E402
 import entropy_study  # noqa: E402
 import gates  # noqa: E402
 import inference  # noqa: E402
 import policy as policy_of_a_task  # noqa: E402
 import record  # noqa: E402
-import runs  # noqa: E402
 import traps_pilot  # noqa: E402
 import wordings  # noqa: E402
 from math_reward.grader import Verdict, grade  # noqa: E402
@@ -97,7 +97,7 @@ def test_the_longest_prompt_and_response_fit_the_tasks_limits() -> None:
 # --- the design
 
 
-def study(out: Path, **changes: object) -> runs.Study:
+def study(out: Path, **changes: object) -> designs.Study:
     settings: dict[str, object] = {
         "design": DESIGN,
         "out": out,
@@ -110,7 +110,7 @@ def study(out: Path, **changes: object) -> runs.Study:
         "guide": None,
         "final_prompts": 200,
     }
-    return runs.Study(**(settings | changes))  # type: ignore[arg-type]
+    return designs.Study(**(settings | changes))  # type: ignore[arg-type]
 
 
 def test_the_primary_arms_come_first_and_whole_seeds_before_the_next(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_real_and_shuffled_arms_of_a_dose_differ_in_the_weights_alone(tmp_path: 
     for dose_ in ("1", "3"):
         real, shuffled = (DESIGN.arm(f"{name}_{dose_}") for name in ("gtpo", "gtpo_shuffled"))
         commands = [
-            [word.replace(f"{arm.key}-seed-0", "RUN") for word in runs.training(one, runs.Job(arm, 0))]
+            [word.replace(f"{arm.key}-seed-0", "RUN") for word in designs.training(one, designs.Job(arm, 0))]
             for arm in (real, shuffled)
         ]
         place = commands[1].index("--shaping.weights")
@@ -141,7 +141,7 @@ def test_every_arm_s_command_line_is_accepted_by_the_parser(tmp_path: Path) -> N
     from openrlhf_gtpo.driver import command_line, presets
 
     for arm in DESIGN.arms:
-        command = runs.training(study(tmp_path), runs.Job(arm, 0))
+        command = designs.training(study(tmp_path), designs.Job(arm, 0))
         flags = command_line.parse(presets.expand(command[command.index("train") + 1 :]).arguments).flags
         assert flags["rollout.batch_size"] * flags["rollout.n_samples_per_prompt"] % flags["train.batch_size"] == 0
 
@@ -395,9 +395,9 @@ def test_the_page_of_the_pilot_has_the_tables_that_its_records_give(tmp_path: Pa
 SMALL = """
 import dataclasses, sys
 sys.path += {paths}
-import entropy_study, runs
+import command, entropy_study
 small = dict(task="last_digit", max_length=96, max_new_tokens=40, evaluation_prompts=8, prompts=4, batch_size=32)
-runs.main(dataclasses.replace(entropy_study.DESIGN, **small))
+command.main(dataclasses.replace(entropy_study.DESIGN, **small))
 """
 
 

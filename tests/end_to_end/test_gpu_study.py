@@ -18,9 +18,9 @@ import entropy_study  # noqa: E402
 import gpu_hours  # noqa: E402
 import gpu_study  # noqa: E402
 import record  # noqa: E402
+from designs import Job  # noqa: E402
 from openrlhf_gtpo.driver import hours  # noqa: E402
 from openrlhf_gtpo.driver.hours import Input, Inputs, Shape  # noqa: E402
-from runs import Job  # noqa: E402
 
 PAGE = ROOT / "docs" / "studies" / "entropy_gpu.md"
 
@@ -260,7 +260,7 @@ def test_held_out_prompts_that_are_trained_on_are_refused(tmp_path: Path) -> Non
 
 
 class Pretended:
-    """In the place of `runs.Runner`: leaves the files that a run and an evaluation leave, in the same places."""
+    """In the place of `runner.Runner`: leaves the files that a run and an evaluation leave, in the same places."""
 
     started: ClassVar[list[str]] = []
 

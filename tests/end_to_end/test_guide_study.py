@@ -12,9 +12,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
 
+import designs  # noqa: E402
 import guide_study  # noqa: E402
 import record  # noqa: E402
-import runs  # noqa: E402
+import runner  # noqa: E402
 from openrlhf_gtpo.checks.flags import faults, warnings  # noqa: E402
 from openrlhf_gtpo.controller.updates_file import read_updates  # noqa: E402
 from openrlhf_gtpo.settings import Settings  # noqa: E402
@@ -25,9 +26,9 @@ from .test_policies import flags_of, measured, saved  # noqa: E402
 DESIGN = guide_study.DESIGN
 
 
-def study(out: Path, **changes: Any) -> runs.Study:
+def study(out: Path, **changes: Any) -> designs.Study:
     keys = tuple(arm.key for arm in DESIGN.arms)
-    return runs.Study(
+    return designs.Study(
         DESIGN,
         out,
         keys,
@@ -47,7 +48,7 @@ def study(out: Path, **changes: Any) -> runs.Study:
 
 def test_the_arms_differ_in_guide_objective_and_updates_alone(tmp_path: Path) -> None:
     one = study(tmp_path)
-    found = {arm.key: flags_of(runs.training(one, runs.Job(arm, 0, 3))) for arm in DESIGN.arms}
+    found = {arm.key: flags_of(designs.training(one, designs.Job(arm, 0, 3))) for arm in DESIGN.arms}
     paths = {"ckpt.output_dir", "ckpt.path", "logger.metrics_path"}
 
     def differing(arm: str, other: str) -> set[str]:
@@ -116,17 +117,17 @@ class Runner:
 def test_dapo_with_m2s_updates_begins_when_m2_has_ended_and_makes_what_that_made(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, jobs: int
 ) -> None:
-    monkeypatch.setattr(runs.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(runner.time, "sleep", lambda seconds: None)
     one = study(tmp_path, steps=3, jobs=jobs, policies=(0, 1))
     for name in ("start", "start-policy-1", "guide"):
         measured(tmp_path / name, 0.1)
-    runner = Runner()
+    pretended = Runner()
     following_first = sorted(one.jobs_in_order(), key=lambda job: job.arm.follows is None)
-    runs.run(one, following_first, runner)  # type: ignore[arg-type]
-    assert len(runner.told) == 8
-    assert runner.told.pop("dapo_m2_updates-seed-0") == [12, 9, 4]
-    assert runner.told.pop("dapo_m2_updates-policy-1-seed-0") == [12, 9, 5]
-    assert list(runner.told.values()) == [None] * 6
+    runner.run(one, following_first, pretended)  # type: ignore[arg-type]
+    assert len(pretended.told) == 8
+    assert pretended.told.pop("dapo_m2_updates-seed-0") == [12, 9, 4]
+    assert pretended.told.pop("dapo_m2_updates-policy-1-seed-0") == [12, 9, 5]
+    assert list(pretended.told.values()) == [None] * 6
     records = record.load(one.records)
     guide_study.check_updates(records)
     assert {run.training["updates"] for run in records if run.arm == "dapo_m2_updates"} == {(12, 9, 4), (12, 9, 5)}

