@@ -85,6 +85,16 @@ def write(
     return text
 
 
+def planned(
+    records: Sequence[Record],
+    outcomes: Callable[[Record], Mapping[str, float]],
+    families: Sequence[tuple[Family, Sequence[str]]],
+) -> list[Comparison]:
+    """The comparisons of `write`, over policies."""
+    values = by_replicate(records, outcomes)
+    return [test for family, of in families for test in comparisons(family, values, of, by_policy=True)]
+
+
 def levels(
     records: Sequence[Record], values: Values, names: Mapping[str, str], outcomes: Sequence[str], by_policy: bool
 ) -> str:

@@ -3,40 +3,28 @@ interval."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from contrasts import Comparison, Family, by_replicate, comparisons
-from record import Record
+from contrasts import Comparison
 
 
-def picture(
-    out: Path,
-    records: Sequence[Record],
-    outcomes: Callable[[Record], Mapping[str, float]],
-    names: Mapping[str, str],
-    families: Sequence[tuple[Family, Sequence[str]]],
-) -> None:
-    """Draw a panel for each outcome and in it a row for each comparison, in their order; one that stands in two
-    families once, by the first. Nothing is drawn where no comparison has two policies.
+def picture(out: Path, tests: Sequence[Comparison], names: Mapping[str, str]) -> None:
+    """Draw a panel for each outcome and in it a row for each comparison, in their order; nothing where there are none.
 
     Args:
         out: the picture's path.
-        records: that can be compared.
-        outcomes: of a run, by name.
+        tests: one that stands in two families is drawn once, by the first.
         names: arm -> its name.
-        families: with the outcomes that each is tested in.
     """
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    values = by_replicate(records, outcomes)
     panels: dict[str, dict[tuple[str, str], Comparison]] = {}
-    for family, of in families:
-        for test in comparisons(family, values, of, by_policy=True):
-            panels.setdefault(test.outcome, {}).setdefault(test.pair, test)
+    for test in tests:
+        panels.setdefault(test.outcome, {}).setdefault(test.pair, test)
     if not panels:
         return
     rows = max(map(len, panels.values()))

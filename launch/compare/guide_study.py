@@ -20,7 +20,7 @@ import guided
 import record
 import results
 from command import main
-from contrasts import READ_POLICIES, Family, write
+from contrasts import READ_POLICIES, Family, planned, write
 from designs import FOLLOWED, Arm
 from record import Record
 
@@ -95,7 +95,7 @@ def analyse(folder: Path, out: Path) -> str:
     check_updates(records)
     names = {arm.key: arm.title for arm in ARMS}
     families = [(family, PRIMARY) for family in (GUIDE, BESIDE)]
-    differences.picture(out / "differences.png", records, outcomes, names, families)
+    differences.picture(out / "differences.png", planned(records, outcomes, families), names)
     return write(out, records, outcomes, names, (*PRIMARY, *TOLD), families, f"{READ}\n\n{READ_POLICIES}")
 
 

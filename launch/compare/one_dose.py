@@ -18,7 +18,7 @@ import differences
 import entropy_study
 import record
 from command import main
-from contrasts import Family, write
+from contrasts import Family, planned, write
 from designs import Arm
 from inference import area
 from record import Record
@@ -73,7 +73,7 @@ def analyse(
     records = record.load(folder)
     record.check(records)
     names = {arm.key: arm.title for arm in arms}
-    differences.picture(out / "differences.png", records, outcomes, names, families)
+    differences.picture(out / "differences.png", planned(records, outcomes, families), names)
     return write(out, records, outcomes, names, SHOWN, families)
 
 

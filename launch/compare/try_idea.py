@@ -25,6 +25,7 @@ from pathlib import Path
 
 import torch
 
+import differences
 import entropy_study
 import record
 import results
@@ -344,7 +345,7 @@ def row(tried: Tried) -> list[str]:
 
 
 def analyse(folder: Path, out: Path) -> str:
-    """Write table.md out of a folder with a folder of records for each task; returns its text.
+    """Write table.md and differences.png out of a folder with a folder of records for each task; returns the text.
 
     Raises:
         ValueError: the records are not of one idea, or cannot be compared.
@@ -370,6 +371,7 @@ def analyse(folder: Path, out: Path) -> str:
     text += f"\n{' '.join([*paces, cost])}\n\n{sentence(tried)}\n"
     text += f"\nA row for docs/tried.md:\n\n{markdown(ROW, [row(tried)]).splitlines()[-1]}\n"
     (out / "table.md").write_text(text, encoding="utf-8")
+    differences.picture(out / "differences.png", tried.tests(), names)
     return text
 
 
@@ -397,13 +399,13 @@ def report(studies: Sequence[Study], out: Path) -> list[Path]:
         [" - ".join(map(title, test.pair)), test.outcome, test.difference(), small(test.p), f"{test.visible:.4f}"]
         for test in tried.tests()
     ]
-    differences = (["Differences", "outcome", "difference", "p, Holm", "could have been seen"], rows)
+    printed = (["Differences", "outcome", "difference", "p, Holm", "could have been seen"], rows)
     for one in studies:
         runs: dict[str, dict[Replicate, Run]] = {}
         for job in one.jobs_in_order():
             runs.setdefault(job.arm.title, {})[job.policy, job.seed] = read(job.folder(one))
         folder = out / one.design.task
-        results.report(folder, runs, results.COMPARISON.picture, [differences], one.design.title)
+        results.report(folder, runs, results.COMPARISON.picture, [printed], one.design.title)
         pages.append(folder / "report.html")
     return pages
 
@@ -452,7 +454,7 @@ def main() -> None:
     except (FileUnusable, SettingsError) as error:
         raise refused(str(error)) from None
     print(analyse(base / idea.key, base / idea.key))
-    print(f"\nTook {(time.monotonic() - begin) / 60:.0f} minutes. Tables and records: {base / idea.key}")
+    print(f"\nTook {(time.monotonic() - begin) / 60:.0f} minutes. Tables, picture and records: {base / idea.key}")
     print("\n".join(f"Report: {page}" for page in pages))
 
 

@@ -346,6 +346,7 @@ def test_the_report_has_the_differences_and_its_folder_the_records_of_this_idea_
         f"{job.name}.json" for job in one.jobs_in_order()
     }
     assert "| surprise - GRPO | wordings: pass rate in training | 2 | **+0.2050" in try_idea.analyse(out, out)
+    assert (out / "differences.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_records_of_two_ideas_are_refused_in_one_sentence(
