@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Anybody's idea, tested: a shaping function or an estimator of your own (docs/extending.md) beside GRPO, GTPO and its
 # own shuffled control, on two tasks with six initial policies. Prints differences with intervals, what could have been
-# seen, what it costs, the report's path, one sentence, and a row for docs/tried.md. On two cores 36
-# minutes, 21 for a second idea, and 18 more the first time, for the initial policies.
+# seen, what it costs, the report's path, one sentence, and a row for docs/tried.md. On two cores 36 minutes,
+# 21 for a second idea, and 18 more the first time, for the initial policies.
 #
 #   bash launch/try.sh docs/examples/ideas.py:low_probability_less     # writes runs/try
 #   bash launch/try.sh mine.py:idea --tasks traps --policies 0,1,2     # less of it

@@ -74,6 +74,8 @@ class LiveServer:
         self._log.close()
 
 
+WaitFor = Callable[[Callable[[], bool]], None]
+
 WAIT = 120
 """Seconds. Only a failure waits as long as this; a busy machine takes half a minute for what takes one second here."""
 
@@ -103,7 +105,7 @@ def _wait_for(condition: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def wait_for() -> Callable[[Callable[[], bool]], None]:
+def wait_for() -> WaitFor:
     """Returns when the condition holds; fails after WAIT seconds."""
     return _wait_for
 

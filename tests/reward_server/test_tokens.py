@@ -11,7 +11,7 @@ import pytest
 from math_reward.settings import SettingsError, load_settings
 from math_reward.tokens import MAX_TOKENS, Tokens, TokensRefused, tokens_of
 
-WaitFor = Callable[[Callable[[], bool]], None]
+from .conftest import WaitFor
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ import pytest
 from math_reward.http.event_loop import connections
 from math_reward.http.event_loop.connections import WaitingConnections
 
+from ..conftest import WaitFor
+
 NOTHING = b""
-WaitFor = Callable[[Callable[[], bool]], None]
 
 
 class Connection:

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-WaitFor = Callable[[Callable[[], bool]], None]
+from ..conftest import WaitFor
 
 
 class Request(threading.Thread):

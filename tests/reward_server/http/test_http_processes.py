@@ -20,7 +20,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from math_reward.commands import serve_processes
 from math_reward.settings import Settings
 
-WaitFor = Callable[[Callable[[], bool]], None]
+from ..conftest import WaitFor
+
 AllEnd = Callable[[list[psutil.Process]], bool]
 
 

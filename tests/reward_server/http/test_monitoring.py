@@ -13,7 +13,8 @@ import httpx
 import pytest
 import yaml
 
-WaitFor = Callable[[Callable[[], bool]], None]
+from ..conftest import WaitFor
+
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples" / "monitoring"
 PROMETHEUS = shutil.which("prometheus")
 needs_prometheus = pytest.mark.skipif(PROMETHEUS is None, reason="prometheus is not installed (Debian: prometheus)")

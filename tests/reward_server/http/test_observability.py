@@ -9,7 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from math_reward.http.middleware.access_log import AccessLog
 
-WaitFor = Callable[[Callable[[], bool]], None]
+from ..conftest import WaitFor
+
 TOKEN = "a-token-for-tests"
 
 

@@ -19,10 +19,10 @@ import pytest
 from math_reward.http.event_loop.tls import Certificate, CertificateRefused
 
 from ...certificates import write_certificate
+from ..conftest import WaitFor
 
 RIGHT = {"completion": r"\boxed{42}", "reference": "42"}
 WAIT = 120
-WaitFor = Callable[[Callable[[], bool]], None]
 
 
 @pytest.fixture(scope="module")

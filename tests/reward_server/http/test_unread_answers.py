@@ -9,7 +9,8 @@ from typing import Any
 import psutil
 import pytest
 
-WaitFor = Callable[[Callable[[], bool]], None]
+from ..conftest import WaitFor
+
 MEBIBYTE = 2**20
 RIGHT = {"completion": r"\boxed{42}", "reference": "42"}
 

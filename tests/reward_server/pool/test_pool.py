@@ -21,7 +21,7 @@ from math_reward.pool.lane import NoWorkers
 from math_reward.pool.pool import Pool, PoolClosed, QueueFull
 from math_reward.pool.worker_process import CannotStart, WorkerProcess
 
-WaitFor = Callable[[Callable[[], bool]], None]
+from ..conftest import WaitFor
 
 
 def verdicts(results: list[Graded]) -> list[Verdict]:
