@@ -105,8 +105,8 @@ def levels(
         cells = []
         for outcome in outcomes:
             mean, half = mean_and_half(list(units(values[arm][outcome], by_policy).values()))
-            places = 1 if abs(mean) >= 10 else 4
-            cells.append(f"{mean:.{places}f}" + ("" if half is None else f" ± {half:.{places}f}"))
+            digits = places(mean, half or 0.0)
+            cells.append(f"{mean:.{digits}f}" + ("" if half is None else f" ± {half:.{digits}f}"))
         rows.append([names[arm], len(seconds), *cells, f"{statistics.median(seconds):.0f}"])
     return markdown(["", "runs" if by_policy else "seeds", *outcomes, "seconds a run"], rows)
 
@@ -128,9 +128,10 @@ class Comparison:
     def is_shown(self) -> bool:
         return self.p < 0.05
 
-    def difference(self, places: int = 4) -> str:
-        """The difference with its 95 % interval, bold where it is shown."""
-        text = f"{self.gap.mean:+.{places}f} ± {self.gap.half:.{places}f}"
+    def difference(self, digits: int | None = None) -> str:
+        """The difference with its 95 % interval, bold where it is shown; without `digits`, `places` decides."""
+        digits = places(self.gap.mean, self.gap.half) if digits is None else digits
+        text = f"{self.gap.mean:+.{digits}f} ± {self.gap.half:.{digits}f}"
         return f"**{text}**" if self.is_shown else text
 
 
@@ -161,7 +162,8 @@ def compared(
         gap = test.gap
         tests: list[str] = [CEILING, *[""] * 4]
         if gap.p is not None:
-            tests = [small(gap.p), small(test.p), small(gap.flip), small(gap.welch), f"{test.visible:.4f}"]
+            tests = [small(gap.p), small(test.p), small(gap.flip), small(gap.welch)]
+            tests.append(f"{test.visible:.{places(gap.mean, gap.half)}f}")
         if family.bound is not None:
             tests.append(small(gap.equivalent(family.bound)))
         pair = " - ".join(names[arm] for arm in test.pair)
@@ -172,6 +174,11 @@ def compared(
     if family.bound is not None:
         head.append(f"p, equal within {family.bound:g}")
     return f"\n{family.title}. {BOLD}\n\n{markdown(head, rows)}\n"
+
+
+def places(*values: float) -> int:
+    """Decimals of figures that stand together: counts need fewer than rates."""
+    return 1 if max(map(abs, values)) >= 10 else 4
 
 
 def small(p: float | None) -> str:
