@@ -128,9 +128,14 @@ class Comparison:
     def is_shown(self) -> bool:
         return self.p < 0.05
 
+    @property
+    def digits(self) -> int:
+        """Decimals of the difference, and of what stands beside it in its unit."""
+        return places(self.gap.mean, self.gap.half)
+
     def difference(self, digits: int | None = None) -> str:
-        """The difference with its 95 % interval, bold where it is shown; without `digits`, `places` decides."""
-        digits = places(self.gap.mean, self.gap.half) if digits is None else digits
+        """The difference with its 95 % interval, bold where it is shown."""
+        digits = self.digits if digits is None else digits
         text = f"{self.gap.mean:+.{digits}f} ± {self.gap.half:.{digits}f}"
         return f"**{text}**" if self.is_shown else text
 
@@ -163,7 +168,7 @@ def compared(
         tests: list[str] = [CEILING, *[""] * 4]
         if gap.p is not None:
             tests = [small(gap.p), small(test.p), small(gap.flip), small(gap.welch)]
-            tests.append(f"{test.visible:.{places(gap.mean, gap.half)}f}")
+            tests.append(f"{test.visible:.{test.digits}f}")
         if family.bound is not None:
             tests.append(small(gap.equivalent(family.bound)))
         pair = " - ".join(names[arm] for arm in test.pair)

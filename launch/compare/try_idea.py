@@ -396,7 +396,13 @@ def report(studies: Sequence[Study], out: Path) -> list[Path]:
             shutil.copy(one.records / f"{job.name}.json", out / one.design.task)
     tried, pages = Tried.load(out), []
     rows = [
-        [" - ".join(map(title, test.pair)), test.outcome, test.difference(), small(test.p), f"{test.visible:.4f}"]
+        [
+            " - ".join(map(title, test.pair)),
+            test.outcome,
+            test.difference(),
+            small(test.p),
+            f"{test.visible:.{test.digits}f}",
+        ]
         for test in tried.tests()
     ]
     printed = (["Differences", "outcome", "difference", "p, Holm", "could have been seen"], rows)
