@@ -10,6 +10,7 @@
 # its variables, `--dry-run` checks every command and `--hours` tells what it costs (docs/studies/entropy_gpu.md).
 #
 # STUDY=dose, traps, pivotal: the second study, parts A, B and C, with several policies (docs/studies/entropy2_plan.md).
+# STUDY=pivotal_1: part C again, at ten times the dose (docs/studies/pivotal_1_plan.md).
 # STUDY=guide: part D of it, what mixed-policy DAPO owes to its guide (docs/studies/guided.md).
 # With --recompute FOLDER a second program computes every figure of FOLDER/table.md again (launch/compare/recompute.py).
 # STUDY=noise: GRPO beside arms that are GRPO but for a trifle: what a paired difference without an effect is.
@@ -28,10 +29,11 @@ case ${STUDY:-cpu} in
     dose) study=one_dose ;;
     traps) study=traps_study ;;
     pivotal) study=pivotal_study ;;
+    pivotal_1) study=pivotal_study_1 ;;
     guide) study=guide_study ;;
     noise) study=noise ;;
     *)
-        echo "launch/study.sh: STUDY is $STUDY, but needs to be cpu, gpu, dose, traps, pivotal, guide or noise." >&2
+        echo "launch/study.sh: STUDY is $STUDY, but needs to be cpu, gpu, dose, traps, pivotal, pivotal_1, guide or noise." >&2
         exit 2
         ;;
 esac

@@ -5,7 +5,7 @@ part C.
     STUDY=pivotal bash launch/study.sh --analyse FOLDER
 
 Task and settings of part A (`one_dose`), four initial policies with one seed each. docs/studies/entropy2_plan.md has
-the plan, which came before the first run.
+the plan, which came before the first run. STUDY=pivotal_1 is the same at ten times the dose (`pivotal_study_1`).
 """
 
 from __future__ import annotations
@@ -21,27 +21,28 @@ from contrasts import Family
 from designs import Arm
 
 DOSE = "0.1"
-"""That of the plan where a primary difference of part A or B is shown, as in A; else it would be 1."""
+"""That of the plan where a primary difference of part A or B is shown, as in A."""
 BOUND = 0.04
 OURS = Path(pivotal.__file__).relative_to(one_dose.record.ROOT)
 NONE, REAL = "none", "real"
 
 
-def weighed(kind: str, dose: str = DOSE) -> tuple[str, ...]:
+def weighed(kind: str, dose: str) -> tuple[str, ...]:
     return (
         *("--preset", "gtpo", *entropy_study.WITHOUT_PUNISHMENT, "--algo.advantage.estimator", f"{OURS}:pivotal"),
         *("--pivotal.weights", kind, "--pivotal.dose", dose),
     )
 
 
-ARMS = (
-    Arm(NONE, "none (alpha2 = 0)", weighed("entropy", "0"), seeds=1),
-    Arm(REAL, pivotal.WEIGHTS["entropy"], weighed("entropy"), seeds=1),
-    *(
-        Arm(kind, pivotal.WEIGHTS[kind], weighed(kind), seeds=1)
-        for kind in ("shuffled", "shuffled_pivots", "shuffled_others", "average", "indicator", "surprisal")
-    ),
-)
+def arms(dose: str) -> tuple[Arm, ...]:
+    """GTPO without entropy, and with each of the weights at a dose (alpha2)."""
+    none = Arm(NONE, "none (alpha2 = 0)", weighed("entropy", "0"), seeds=1)
+    controls = ("shuffled", "shuffled_pivots", "shuffled_others", "average", "indicator", "surprisal")
+    kinds = {REAL: "entropy", **dict(zip(controls, controls, strict=True))}
+    return none, *(Arm(key, pivotal.WEIGHTS[kind], weighed(kind, dose), seeds=1) for key, kind in kinds.items())
+
+
+ARMS = arms(DOSE)
 HARM = Family("Each against none (primary)", tuple((arm.key, NONE) for arm in ARMS if arm.key != NONE), BOUND)
 EXPLANATIONS = Family(
     "What explains it (primary)",

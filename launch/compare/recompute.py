@@ -4,7 +4,7 @@
     .venv/bin/python launch/compare/recompute.py STUDY FOLDER [--page FILE]
 
 FOLDER has the runs' records; the page is its table.md, or a page whose block was written from that folder. Nothing of
-the first program is imported: outcomes and tests are written down again, from docs/studies/entropy2_plan.md, in numpy.
+the first program is imported: outcomes and tests are written down again, from the studies' plans, in numpy.
 It also looks whether the commit that added the plan came before every run. The exit status is 1 where a figure differs
 by more than its rounding, is on the page and unknown here, or is missing there, or where the order is not shown.
 """
@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -275,6 +275,12 @@ PIVOTAL = Study(
     ),
 )
 
+PIVOTAL_1 = replace(
+    PIVOTAL,
+    families=(Family((("average", "shuffled"),), (IN_TRAINING,), 0.04), *PIVOTAL.families),
+    plan="docs/studies/pivotal_1_plan.md",
+)
+
 GUIDE_PRIMARY = ("pass@1", "prompts until 0.40")
 WHOSE = (("dapo_m2", "dapo_m2_updates"), ("dapo_m2", "supervised"), ("supervised", "dapo_m2_updates"))
 GUIDE = Study(
@@ -335,7 +341,7 @@ FIRST = Study(
     notes=(LEVEL, 95, 2 / 2**8, 2 / 2**4, 92, 32),
 )
 
-STUDIES = {"dose": DOSE, "traps": TRAPS, "pivotal": PIVOTAL, "guide": GUIDE, "entropy": FIRST}
+STUDIES = {"dose": DOSE, "traps": TRAPS, "pivotal": PIVOTAL, "pivotal_1": PIVOTAL_1, "guide": GUIDE, "entropy": FIRST}
 
 
 # --- the tables

@@ -20,19 +20,18 @@ import guide_study  # noqa: E402
 import inference  # noqa: E402
 import one_dose  # noqa: E402
 import pivotal_study  # noqa: E402
+import pivotal_study_1  # noqa: E402
 import recompute  # noqa: E402
 import traps_study  # noqa: E402
 
-PLAN = ROOT / "docs" / "studies" / "entropy2_plan.md"
 PLANNED, BEFORE, AFTER = "2026-11-24T10:00:00+00:00", "2026-11-24T09:59:59+00:00", "2026-11-24T10:00:01+00:00"
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Three commits, of which the second one adds the plan, tagged 0, 1 and 2."""
+    """Three commits, of which the second one adds the plans, tagged 0, 1 and 2."""
     folder = tmp_path / "repository"
-    plan = folder / PLAN.relative_to(ROOT)
-    plan.parent.mkdir(parents=True)
+    (folder / "docs" / "studies").mkdir(parents=True)
     who = {f"GIT_{role}_{what}": "a@b.c" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     who |= {"GIT_AUTHOR_DATE": "2026-11-24T08:00:00+00:00", "GIT_COMMITTER_DATE": PLANNED}
     git = ("git", "-c", "init.defaultBranch=main", "-c", "commit.gpgsign=false")
@@ -40,7 +39,8 @@ def repository(tmp_path: Path) -> Path:
     for number in range(3):
         (folder / "code").write_text(str(number))
         if number == 1:
-            plan.write_text("The plan.\n")
+            for plan in {study.plan for study in recompute.STUDIES.values() if study.plan}:
+                (folder / plan).write_text("The plan.\n")
         for words in (["add", "."], ["commit", "--quiet", "-m", "."], ["tag", str(number)]):
             subprocess.run([*git, *words], cwd=folder, check=True, env={**os.environ, **who})
     return folder
@@ -99,6 +99,7 @@ def page(folder: Path, study: Any, seeds: int, policies: int = 6, change: Change
         ("dose", one_dose, 4, 2 * (1 + 5 * 2 + 1) + 3 * (1 + 2 + 5 + 1)),
         # 7 and 4 tests, with equality.
         ("pivotal", pivotal_study, 1, 8 * (1 + 5 * 2 + 1) + 11 * (1 + 2 + 5 + 1)),
+        ("pivotal_1", pivotal_study_1, 1, 8 * (1 + 5 * 2 + 1) + 12 * (1 + 2 + 5 + 1)),
         # 6, 4, 2 and 18 tests.
         ("traps", traps_study, 1, 5 * (1 + 9 * 2 + 1) + 30 * (1 + 2 + 5)),
         # 6 and 6 tests, of which those of prompts are at a ceiling: these records have equal numbers of them.

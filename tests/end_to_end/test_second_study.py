@@ -20,6 +20,7 @@ import inference  # noqa: E402
 import one_dose  # noqa: E402
 import pivotal  # noqa: E402
 import pivotal_study  # noqa: E402
+import pivotal_study_1  # noqa: E402
 import record  # noqa: E402
 import traps_study  # noqa: E402
 from record import Record  # noqa: E402
@@ -78,15 +79,20 @@ def test_the_two_doses_differ_in_the_dose_alone(tmp_path: Path) -> None:
     assert len(one.jobs_in_order()) == 48
 
 
-def test_the_arms_that_pull_explanations_apart_differ_in_their_weights_alone(tmp_path: Path) -> None:
-    one = study(pivotal_study.DESIGN, tmp_path)
+@pytest.mark.parametrize(
+    ("design", "dose", "policies"), [(pivotal_study.DESIGN, 0.1, 4), (pivotal_study_1.DESIGN, 1.0, 6)]
+)
+def test_the_arms_that_pull_explanations_apart_differ_in_their_weights_alone(
+    design: designs.Design, dose: float, policies: int, tmp_path: Path
+) -> None:
+    one = study(design, tmp_path)
     found = {job.arm.key: flags_of(designs.training(one, job)) for job in one.jobs_in_order() if job.policy == 3}
     own = {"pivotal.weights", "pivotal.dose", "ckpt.output_dir", "ckpt.path", "logger.metrics_path"}
     for flags in found.values():
         assert {flag for flag in flags if flags[flag] != found["real"][flag]} <= own
-    assert {key: flags["pivotal.dose"] for key, flags in found.items() if flags["pivotal.dose"] != 0.1} == {"none": 0}
+    assert {key: flags["pivotal.dose"] for key, flags in found.items() if flags["pivotal.dose"] != dose} == {"none": 0}
     assert [key for key, flags in found.items() if flags["pivotal.weights"] == "entropy"] == ["none", "real"]
-    assert len(one.jobs_in_order()) == 4 * 8
+    assert len(one.jobs_in_order()) == policies * 8
 
 
 # --- weights of part C
