@@ -12,17 +12,16 @@ from typing import Any
 
 import pytest
 
+import gates
+import record
+import results
+from gates import Row
+from openrlhf_gtpo.report.run import Run
+
+from .. import preloaded
+from .loop import shared_cluster
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
-
-import gates  # noqa: E402
-import record  # noqa: E402
-import results  # noqa: E402
-from gates import Row  # noqa: E402
-from openrlhf_gtpo.report.run import Run  # noqa: E402
-
-from .. import preloaded  # noqa: E402
-from .loop import shared_cluster  # noqa: E402
 
 task = gates.TASK
 

@@ -16,25 +16,23 @@ from pathlib import Path
 
 import pytest
 
+import designs
+import dose
+import entropy_study
+import gates
+import inference
+import policy as policy_of_a_task
+import record
+import traps_pilot
+import wordings
+from math_reward.grader import Verdict, grade
+from openrlhf_gtpo.report.run import Run
+from record import Record
+
+from .. import preloaded
+from .loop import shared_cluster
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
-
-import designs  # noqa: E402
-import dose  # noqa: E402
-import entropy_study  # noqa: E402
-import gates  # noqa: E402
-import inference  # noqa: E402
-import policy as policy_of_a_task  # noqa: E402
-import record  # noqa: E402
-import traps_pilot  # noqa: E402
-import wordings  # noqa: E402
-from math_reward.grader import Verdict, grade  # noqa: E402
-from openrlhf_gtpo.report.run import Run  # noqa: E402
-from record import Record  # noqa: E402
-
-from .. import preloaded  # noqa: E402
-from .loop import shared_cluster  # noqa: E402
-
 DESIGN = entropy_study.DESIGN
 NAMES = {arm.key: arm.title for arm in DESIGN.arms}
 task = wordings.TASK

@@ -11,16 +11,15 @@ from typing import ClassVar
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
+import entropy_study
+import gpu_hours
+import gpu_study
+import record
+from designs import Job
+from openrlhf_gtpo.driver import hours
+from openrlhf_gtpo.driver.hours import Input, Inputs, Shape
 
-import entropy_study  # noqa: E402
-import gpu_hours  # noqa: E402
-import gpu_study  # noqa: E402
-import record  # noqa: E402
-from designs import Job  # noqa: E402
-from openrlhf_gtpo.driver import hours  # noqa: E402
-from openrlhf_gtpo.driver.hours import Input, Inputs, Shape  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 PAGE = ROOT / "docs" / "studies" / "entropy_gpu.md"
 

@@ -13,12 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT
-from .loop import OTHER_PRECISION, PROMPTS, SAMPLES, Run, apart, train
-
-sys.path.append(str(ROOT / "launch" / "laptop"))
-
 from last_digit import TASK as task
+
+from .loop import OTHER_PRECISION, PROMPTS, SAMPLES, Run, apart, train
 
 STEPS = 3
 pytestmark = pytest.mark.engine

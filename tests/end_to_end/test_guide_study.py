@@ -3,25 +3,21 @@ known."""
 
 import json
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
+import designs
+import guide_study
+import record
+import runner
+from openrlhf_gtpo.checks.flags import faults, warnings
+from openrlhf_gtpo.controller.updates_file import read_updates
+from openrlhf_gtpo.settings import Settings
+from record import Record
 
-import designs  # noqa: E402
-import guide_study  # noqa: E402
-import record  # noqa: E402
-import runner  # noqa: E402
-from openrlhf_gtpo.checks.flags import faults, warnings  # noqa: E402
-from openrlhf_gtpo.controller.updates_file import read_updates  # noqa: E402
-from openrlhf_gtpo.settings import Settings  # noqa: E402
-from record import Record  # noqa: E402
-
-from .test_policies import flags_of, measured, saved  # noqa: E402
+from .test_policies import flags_of, measured, saved
 
 DESIGN = guide_study.DESIGN
 

@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
+import designs
+import guided
+import record
+import results
+import runner
+from openrlhf_gtpo.report.run import Run
 
-import designs  # noqa: E402
-import guided  # noqa: E402
-import record  # noqa: E402
-import results  # noqa: E402
-import runner  # noqa: E402
-from openrlhf_gtpo.report.run import Run  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 DESIGN = guided.DESIGN
 

@@ -17,21 +17,20 @@ from pathlib import Path
 import pytest
 import torch
 
+import gates
+import last_digit
+import policy
+import trail
+import traps
+import warm_start
+from check import check
+from gates import Row
+from last_digit import Expression
+from math_reward.grader import Verdict, grade
+from task import SPLIT_SEEDS, boxed, load
+
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = ROOT / "launch" / "quickstart"
-sys.path.append(str(ROOT / "launch" / "laptop"))  # scripts find each other as python finds them: in their own folder
-
-import gates  # noqa: E402
-import last_digit  # noqa: E402
-import policy  # noqa: E402
-import trail  # noqa: E402
-import traps  # noqa: E402
-import warm_start  # noqa: E402
-from check import check  # noqa: E402
-from gates import Row  # noqa: E402
-from last_digit import Expression  # noqa: E402
-from math_reward.grader import Verdict, grade  # noqa: E402
-from task import SPLIT_SEEDS, boxed, load  # noqa: E402
 
 MAX_NEW_TOKENS = 40  # of the quickstart
 task = last_digit.TASK

@@ -1,16 +1,11 @@
 """The simulation of a pivotal token's update: its ratio by hand, its controls, and the policy that it starts from."""
 
 import math
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
-
-import pivot  # noqa: E402
+import pivot
 
 WORDINGS, TRAPS = pivot.TASKS
 

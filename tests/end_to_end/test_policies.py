@@ -13,21 +13,20 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
+import command
+import designs
+import dose
+import entropy_study
+import guided
+import inference
+import noise
+import record
+import results
+import runner
+from inference import Components, Replicate
+from record import Record
 
-import command  # noqa: E402
-import designs  # noqa: E402
-import dose  # noqa: E402
-import entropy_study  # noqa: E402
-import guided  # noqa: E402
-import inference  # noqa: E402
-import noise  # noqa: E402
-import record  # noqa: E402
-import results  # noqa: E402
-import runner  # noqa: E402
-from inference import Components, Replicate  # noqa: E402
-from record import Record  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 # --- statistics
 

@@ -13,16 +13,15 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
+import guide_study
+import inference
+import one_dose
+import pivotal_study
+import pivotal_study_1
+import recompute
+import traps_study
 
-import guide_study  # noqa: E402
-import inference  # noqa: E402
-import one_dose  # noqa: E402
-import pivotal_study  # noqa: E402
-import pivotal_study_1  # noqa: E402
-import recompute  # noqa: E402
-import traps_study  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 PLANNED, BEFORE, AFTER = "2026-11-24T10:00:00+00:00", "2026-11-24T09:59:59+00:00", "2026-11-24T10:00:01+00:00"
 

@@ -3,29 +3,24 @@
 import dataclasses
 import json
 import random
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
+import designs
+import inference
+import one_dose
+import pivotal
+import pivotal_study
+import pivotal_study_1
+import record
+import traps_study
 from openrlhf_gtpo.algorithms import estimators
 from openrlhf_gtpo.algorithms.estimators import Rollouts
+from record import Record
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
-
-import designs  # noqa: E402
-import inference  # noqa: E402
-import one_dose  # noqa: E402
-import pivotal  # noqa: E402
-import pivotal_study  # noqa: E402
-import pivotal_study_1  # noqa: E402
-import record  # noqa: E402
-import traps_study  # noqa: E402
-from record import Record  # noqa: E402
-
-from .test_policies import flags_of, replicates, saved  # noqa: E402
+from .test_policies import flags_of, replicates, saved
 
 
 def study(design: designs.Design, out: Path) -> designs.Study:

@@ -11,17 +11,16 @@ from typing import Any
 import pytest
 import torch
 
+import designs
+import shuffled_idea
+import try_idea
+from openrlhf_gtpo.algorithms.table import ESTIMATORS
+from openrlhf_gtpo.algorithms.user_function import small_batch
+from record import Record
+
+from .test_policies import finished, flags_of, saved
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "launch" / "compare"), str(ROOT / "launch" / "laptop")]
-
-import designs  # noqa: E402
-import shuffled_idea  # noqa: E402
-import try_idea  # noqa: E402
-from openrlhf_gtpo.algorithms.table import ESTIMATORS  # noqa: E402
-from openrlhf_gtpo.algorithms.user_function import small_batch  # noqa: E402
-from record import Record  # noqa: E402
-
-from .test_policies import finished, flags_of, saved  # noqa: E402
 
 SURPRISE = ROOT / "docs" / "examples" / "shaping_function.py"
 IDEAS = ROOT / "docs" / "examples" / "ideas.py"
