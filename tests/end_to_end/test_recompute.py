@@ -142,6 +142,7 @@ def test_they_agree_where_arms_are_equal_and_where_there_is_one_policy(tmp_path:
         ("traps", "entropy2.md", "30 records"),
         ("dose", "entropy2.md", "48 records"),
         ("pivotal", "entropy2.md", "32 records"),
+        ("pivotal_1", "entropy2.md", "48 records"),
         ("guide", "entropy2.md", "24 records"),
     ],
 )
