@@ -11,6 +11,7 @@ the plan, which came before the first run. STUDY=pivotal_1 is the same at ten ti
 from __future__ import annotations
 
 import dataclasses
+import functools
 from pathlib import Path
 
 import entropy_study
@@ -49,17 +50,7 @@ EXPLANATIONS = Family(
     ((REAL, "indicator"), ("average", NONE), ("shuffled_pivots", REAL), ("shuffled_others", REAL)),
     BOUND,
 )
-
-
-def analyse(folder: Path, out: Path) -> str:
-    """Write table.md and differences.png out of the records of a folder; returns the tables.
-
-    Raises:
-        ValueError: the records cannot be compared.
-    """
-    families = [(family, (one_dose.PRIMARY,)) for family in (HARM, EXPLANATIONS)]
-    return one_dose.analyse(folder, out, ARMS, families)
-
+FAMILIES = tuple((family, (one_dose.PRIMARY,)) for family in (HARM, EXPLANATIONS))
 
 DESIGN = dataclasses.replace(
     one_dose.DESIGN,
@@ -67,7 +58,7 @@ DESIGN = dataclasses.replace(
     title="What the entropies do",
     description=__doc__,
     arms=ARMS,
-    analyse=analyse,
+    analyse=functools.partial(one_dose.analyse, arms=ARMS, families=FAMILIES),
     policies=(0, 1, 2, 3),
 )
 

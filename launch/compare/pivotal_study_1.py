@@ -10,7 +10,7 @@ came after all results of the second study and before the first run of this one.
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
+import functools
 
 import one_dose
 import pivotal_study
@@ -19,17 +19,7 @@ from contrasts import Family
 
 ARMS = pivotal_study.arms("1")
 NOISE = Family("Is it noise that harms (primary)", (("average", "shuffled"),), pivotal_study.BOUND)
-
-
-def analyse(folder: Path, out: Path) -> str:
-    """Write table.md and differences.png out of the records of a folder; returns the tables.
-
-    Raises:
-        ValueError: the records cannot be compared.
-    """
-    families = [(family, (one_dose.PRIMARY,)) for family in (NOISE, pivotal_study.HARM, pivotal_study.EXPLANATIONS)]
-    return one_dose.analyse(folder, out, ARMS, families)
-
+FAMILIES = ((NOISE, (one_dose.PRIMARY,)), *pivotal_study.FAMILIES)
 
 DESIGN = dataclasses.replace(
     pivotal_study.DESIGN,
@@ -37,7 +27,7 @@ DESIGN = dataclasses.replace(
     title="What the entropies do at ten times the paper's dose",
     description=__doc__,
     arms=ARMS,
-    analyse=analyse,
+    analyse=functools.partial(one_dose.analyse, arms=ARMS, families=FAMILIES),
     policies=one_dose.DESIGN.policies,
 )
 
