@@ -38,9 +38,9 @@ def weighed(kind: str, dose: str) -> tuple[str, ...]:
 def arms(dose: str) -> tuple[Arm, ...]:
     """GTPO without entropy, and with each of the weights at a dose (alpha2)."""
     none = Arm(NONE, "none (alpha2 = 0)", weighed("entropy", "0"), seeds=1)
+    real = Arm(REAL, pivotal.WEIGHTS["entropy"], weighed("entropy", dose), seeds=1)
     controls = ("shuffled", "shuffled_pivots", "shuffled_others", "average", "indicator", "surprisal")
-    kinds = {REAL: "entropy", **dict(zip(controls, controls, strict=True))}
-    return none, *(Arm(key, pivotal.WEIGHTS[kind], weighed(kind, dose), seeds=1) for key, kind in kinds.items())
+    return none, real, *(Arm(kind, pivotal.WEIGHTS[kind], weighed(kind, dose), seeds=1) for kind in controls)
 
 
 ARMS = arms(DOSE)

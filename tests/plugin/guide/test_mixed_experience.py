@@ -381,7 +381,7 @@ def test_without_responses_of_the_guide_it_is_bit_for_bit_the_run_without_one(es
     assert makers[0].counted(without) is without
 
 
-# ── what is told of a step ──
+# ── what the metrics say of a step ──
 
 
 def test_statistics_are_of_the_policys_own_responses_in_the_first_batch() -> None:

@@ -19,6 +19,6 @@ class PendingBytes:
         return self.count > self.limit
 
     def refusal(self, **headers: str) -> HTTPException:
-        """What a request is told while there are too many."""
+        """The answer to a request while there are too many."""
         said = f"The requests under way have more than the {self.limit:,} bytes that are allowed together"
         return HTTPException(429, f"{said}: try again in 1 s.", headers={**headers, "Retry-After": "1"})
