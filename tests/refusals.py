@@ -1,0 +1,9 @@
+"""What every refusal has in common, whichever part of the project says it."""
+
+
+def assert_refusal(said: str, *named: str) -> None:
+    """A refusal is one line, ends with a full stop, and names the flag or the input that is wrong."""
+    assert "\n" not in said.strip(), f"more than one line: {said}"
+    assert said.strip().endswith("."), f"no full stop: {said}"
+    missing = [name for name in named if name not in said]
+    assert not missing, f"does not name {missing}: {said}"
