@@ -5,7 +5,6 @@
 #   bash launch/compare.sh                          # within an hour on 2 cores; writes runs/compare/report.html
 #   bash launch/compare.sh --long                   # more seeds and steps, some hours
 #   bash launch/compare.sh --seeds 1 --steps 5 --out runs/try
-#   bash launch/compare.sh --records docs/studies/compare   # one small record a run, to be committed (OUT/records)
 #   bash launch/compare.sh --analyse docs/studies/compare   # the tables again, out of such records
 #
 # You can interrupt it and run it again: finished runs are kept. `--help` lists the flags.

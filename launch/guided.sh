@@ -6,7 +6,6 @@
 #   bash launch/guided.sh                           # two hours or more on 2 cores; writes runs/guided/report.html
 #   bash launch/guided.sh --algorithms dapo,dapo_m2 # some of them
 #   bash launch/guided.sh --seeds 1 --steps 5 --out runs/try
-#   bash launch/guided.sh --records docs/studies/guided   # one small record a run, to be committed (OUT/records)
 #   bash launch/guided.sh --analyse docs/studies/guided   # the tables again, out of such records
 #
 # You can interrupt it and run it again: finished runs are kept. `--help` lists the flags.

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import record
-import results
+from results import Layout
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -28,9 +27,6 @@ JOBS = max(1, min(8, (os.cpu_count() or 1)))
 """Runs at a time where --jobs does not say so."""
 GUIDE = "{guide}"
 """Placeholder for the guide's model in an arm's flags."""
-FOLLOWED = "{followed}"
-"""Placeholder, in the flags of an arm that follows another, for the folder of that arm's run with the same policy and
-seed."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +38,6 @@ class Arm:
     title: str
     flags: tuple[str, ...]
     """Flags that distinguish it from the other arms."""
-    seeds: int = 3
-    """How many runs it has with each policy where --seeds does not say so."""
-    rank: int = 0
-    """Arms of a lower rank are run first, with all their seeds."""
-    follows: str | None = None
-    """Key of the arm whose run with the same policy and seed has to end before this one's begins."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +48,6 @@ class Design:
     """Of its folder under runs/."""
     title: str
     """Of its report."""
-    description: str
     task: str
     """A module of launch/laptop."""
     arms: tuple[Arm, ...]
@@ -70,8 +59,8 @@ class Design:
     """During training."""
     evaluation_prompts: int
     evaluation_samples: int
-    layout: results.Layout | None
-    """None: `analyse` makes the results, and the last evaluation in training is a run's result."""
+    layout: Layout | None = None
+    """None where whoever performs the study makes its tables."""
     steps: int = 120
     """Default number of steps of each run."""
     prompts: int = PROMPTS
@@ -87,18 +76,13 @@ class Design:
     the last evaluation in training is at the last step; a finished run is then its record alone."""
     final_prompts: int = 200
     """Of that evaluation, where --final_prompts does not say so."""
-    saved_groups: int = 1
-    """Groups of responses that every step keeps, token by token."""
-    operations: tuple[str, ...] = ()
-    """Tokens on which everything depends: a record has the mean entropy of those in the groups that were kept."""
-    analyse: Callable[[Path, Path], str] | None = None
-    """Writes table.md out of a folder of records to another folder, and returns its text; None where the layout says
-    what the tables are."""
     has_guide: bool = False
     """Whether there is a second policy, with the task's strong skill."""
-    policies: tuple[int, ...] = (0,)
-    """Initial policies: seeds of warm starts. With several of them, differences are averaged for each, and intervals
-    are over policies."""
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """Names of the policies from before the runs that are evaluated, which are those of their folders."""
+        return ("start", "guide") if self.has_guide else ("start",)
 
     def arm(self, key: str) -> Arm:
         return next(arm for arm in self.arms if arm.key == key)
@@ -112,18 +96,15 @@ class Study:
     out: Path
     arms: tuple[str, ...]
     """Keys of the design's arms that are run."""
-    seeds: int | None
-    """Of each arm; None: as many as the design has."""
+    seeds: int
+    """Of each arm and policy."""
     steps: int
     jobs: int
-    learning_rate: float
     start: Path
     """Folder of policy 0 with model/, train.jsonl and heldout.jsonl; those of the others are beside it."""
     guide: Path | None
     """Folder with the guiding policy's model/."""
     final_prompts: int
-    records_at: Path | None = field(default=None, kw_only=True)
-    """Folder of the records of finished runs; None for one below `out`."""
     policies: tuple[int, ...] = field(default=(0,), kw_only=True)
     commit: str = field(default_factory=record.commit, kw_only=True)
     """Of the code when the study began: its processes are forks of one that has imported it."""
@@ -138,24 +119,19 @@ class Study:
 
     @property
     def records(self) -> Path:
-        return self.records_at or self.out / "records"
-
-    def seeds_of(self, arm: Arm) -> int:
-        return arm.seeds if self.seeds is None else self.seeds
+        """Folder of the records of finished runs."""
+        return self.out / "records"
 
     def jobs_in_order(self) -> list[Job]:
-        """Every run: arms of a lower rank first, and all arms of a policy and seed before the next, so that an
-        interrupted study has whole comparisons."""
+        """Every run: all arms of a policy and seed before the next, so that an interrupted study has whole
+        comparisons."""
         arms = [self.design.arm(key) for key in self.arms]
-        runs = [Job(arm, seed, p) for arm in arms for seed in range(self.seeds_of(arm)) for p in self.policies]
-        # Stable: arms stay in the design's order.
-        return sorted(runs, key=lambda job: (job.arm.rank, job.seed, job.policy))
+        return [Job(arm, seed, policy) for seed in range(self.seeds) for policy in self.policies for arm in arms]
 
     def settings(self) -> dict[str, Any]:
         """The settings that determine a run's outcome; all runs in a folder have the same."""
         found = {
             "steps": self.steps,
-            "learning_rate": self.learning_rate,
             "start": self._place(self.start),
             "final_prompts": self.final_prompts,
         }
@@ -186,15 +162,6 @@ class Job:
     def folder(self, study: Study) -> Path:
         return study.out / self.name
 
-    def followed(self, study: Study) -> Job | None:
-        """The run that has to end before this one begins."""
-        key = self.arm.follows
-        return None if key is None else Job(study.design.arm(key), self.seed, self.policy)
-
-    def may_begin(self, study: Study) -> bool:
-        followed = self.followed(study)
-        return followed is None or followed.is_done(study)
-
     def is_done(self, study: Study) -> bool:
         recorded = (study.records / f"{self.name}.json").is_file()
         if study.design.final_samples is None:
@@ -221,7 +188,7 @@ def training(study: Study, job: Job) -> list[str]:
         "rollout.n_samples_per_prompt": design.samples,
         "rollout.micro_batch_size": 32,
         "rollout.max_new_tokens": design.max_new_tokens,
-        "actor.adam.lr": study.learning_rate,
+        "actor.adam.lr": design.learning_rate,
         "actor.num_gpus_per_node": 1,
         "vllm.num_engines": 1,
         "eval.dataset": study.out / "heldout.jsonl",
@@ -231,13 +198,11 @@ def training(study: Study, job: Job) -> list[str]:
         "ckpt.output_dir": folder / "model",
         "ckpt.path": folder / "state",
         "logger.metrics_path": folder / "metrics.jsonl",
-        "shaping.save_rollouts": design.saved_groups,
+        "shaping.save_rollouts": 1,
     }
     command = [sys.executable, "-m", "openrlhf_gtpo", "train", "--data.apply_chat_template"]
     guide = "" if study.guide is None else str(study.guide / "model")
-    followed = job.followed(study)
-    before = "" if followed is None else str(followed.folder(study))
-    command += [flag.replace(GUIDE, guide).replace(FOLLOWED, before) for flag in job.arm.flags]
+    command += [flag.replace(GUIDE, guide) for flag in job.arm.flags]
     # By default OpenRLHF would keep a checkpoint of each best evaluation.
     command += ["--ckpt.best_metric_key", "none"]
     # An engine takes a step's responses at once; an evaluation has more, and is quicker in fewer waves.
@@ -245,13 +210,13 @@ def training(study: Study, job: Job) -> list[str]:
     return command + [part for name, value in flags.items() for part in (f"--{name}", str(value))]
 
 
-def evaluation(study: Study, model: Path | str, out: Path, seed: int, device: str = "cpu") -> list[str]:
+def evaluation(study: Study, model: Path, out: Path, seed: int) -> list[str]:
     """The command line of an evaluation at a run's end or, where runs have none, of one like those in training."""
     design = study.design
     data, samples, prompts = study.prompts / "heldout.jsonl", design.final_samples, study.final_prompts
     if samples is None:
         data, samples, prompts = study.out / "heldout.jsonl", design.evaluation_samples, design.evaluation_prompts
-    command = [sys.executable, "-m", "openrlhf_gtpo", "eval", "--device", device, "--model", str(model)]
+    command = [sys.executable, "-m", "openrlhf_gtpo", "eval", "--device", "cpu", "--model", str(model)]
     command += ["--data", str(data), "--out", str(out), "--seed", str(seed)]
     powers = ",".join(str(2**power) for power in range(samples.bit_length()))
     command += ["--n", str(samples), "--k", powers, "--max_prompts", str(prompts)]

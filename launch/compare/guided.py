@@ -49,21 +49,19 @@ LAYOUT = Layout(
     columns=(
         Column("prompts", results.prompts_consumed),
         Column("seconds a step", results.seconds_a_step),
-        Column("rescued share", lambda run: results.average(run, "guide/rescued_share", "guide/zero_reward_groups")),
-        Column("guide pass rate", lambda run: results.average(run, "guide/pass_rate", "guide/responses")),
+        Column("rescued share", lambda run: results.average(run, "rescued", "unsolved")),
+        Column("guide pass rate", lambda run: results.average(run, "guide_right", "guide_responses")),
     ),
     tables=(
         Table("Until held-out pass@1 reaches", tuple(column for level in LEVELS for column in at_level(level))),
         ENTROPY,
     ),
     picture=("rollout/pass_rate", "_pass1", "_pass8", "entropy/token_mean", "actor_grad_norm", "timing/step_total"),
-    measured=("start", "guide"),
 )
 
 DESIGN = Design(
     name="guided",
     title="DAPO with and without a guide",
-    description=__doc__,
     task="trail",
     arms=(
         Arm("dapo", "DAPO", DAPO),
@@ -83,4 +81,4 @@ DESIGN = Design(
 )
 
 if __name__ == "__main__":
-    main(DESIGN)
+    main(DESIGN, __doc__)

@@ -1,16 +1,13 @@
-"""One finished run as one small file: what a study's analysis needs, in a few KiB, so that the runs of several days
-can be committed and analysed together."""
+"""One finished run as one small file: what a study's tables need, in a few KiB, so that the runs of several days and
+machines can be kept and analysed together."""
 
 from __future__ import annotations
 
 import json
 import re
-import statistics
 import subprocess
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta, timezone
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +28,8 @@ SERIES = {
     "unsolved": "guide/zero_reward_groups",
     "guide_right": "guide/pass_rate",
     "guide_responses": "guide/responses",
-    "updates": "policy/updates",
-    "gradient_norm": "actor_grad_norm",
-    "weight_entropy_correlation": "shaping/weight_entropy_correlation",
 }
-"""Of a record's training -> the metric, which the glossary describes."""
-
-SETTINGS = (
-    "actor.adam.lr",
-    "train.batch_size",
-    "train.micro_batch_size",
-    "rollout.batch_size",
-    "rollout.n_samples_per_prompt",
-)
-"""Flags whose values a record has, whether its arm or the study set them."""
+"""Of a record's training -> the metric, which docs/metrics.md describes."""
 
 CONTENTS = {
     "data.prompt_dataset": "files of training prompts",
@@ -56,7 +41,7 @@ CONTENTS = {
 
 @dataclass(frozen=True)
 class Record:
-    """One arm with one seed."""
+    """One arm with one initial policy and one seed."""
 
     arm: str
     seed: int
@@ -77,53 +62,32 @@ class Record:
     one in training is the result."""
     before: dict[str, dict[str, float]] = field(default_factory=dict)
     """The same of the policies from before the runs, by name: `start`, `guide`; empty where `final` is empty."""
-    solved: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Correct responses to each prompt of these evaluations, in their order, by name: `final` and those of `before`;
-    empty where `final` is empty, and in records of before 2026-11-24."""
-    operations: tuple[float | None, ...] = ()
-    """Mean entropy of the design's operation tokens, nats, by step, over the groups that were kept; None where none of
-    them has one; empty where the design names none."""
     policy: int = 0
     """Seed of the warm start that made the initial policy."""
-    started: str = ""
-    """When the run began, UTC; this and what follows are empty in records of before 2026-11-24."""
     versions: dict[str, str] = field(default_factory=dict)
     """Of Python and of the packages."""
     sha256: dict[str, str | None] = field(default_factory=dict)
     """Of initial policy, data, order of prompts and final weights, as run.json has them; None where one is missing."""
-    settings: dict[str, float] = field(default_factory=dict)
-    """Those of `SETTINGS`."""
 
     @property
     def replicate(self) -> Replicate:
+        """What it shares with the runs of other arms."""
         return self.policy, self.seed
 
     @property
     def name(self) -> str:
+        """Of its file, without the end."""
         return name_of(self.arm, self.policy, self.seed)
 
     @property
     def last(self) -> Mapping[str, float]:
+        """Figures of the last evaluation in training."""
         return self.evaluations[-1]
 
-    def series(self, name: str) -> list[float]:
-        """A figure of training by step, without the steps that have none; empty for a run without it."""
-        return [value for value in self.training.get(name, ()) if value is not None]
-
-    @property
-    def run(self) -> Run:
-        """The run, as far as the record has it, under the names that its files have."""
-        names = [SERIES[key] for key in self.training]
-        metrics = [
-            {"step": step, **dict(zip(names, values, strict=True))}
-            for step, values in enumerate(zip(*self.training.values(), strict=True), 1)
-        ]
-        ours = {"entropy": "eval_heldout_entropy_token_mean", "samples": "eval_num_samples"}
-        evaluations = [
-            {ours.get(key, key.replace("pass@", "eval_heldout_pass")): value for key, value in row.items()}
-            for row in self.evaluations
-        ]
-        return Run(self.name, metrics, evaluations=evaluations)
+    def points(self, name: str) -> list[tuple[int, float]]:
+        """(step, value) of a figure of training, without the steps that have none; empty for a run without it."""
+        values = enumerate(self.training.get(name, ()), 1)
+        return [(step, value) for step, value in values if value is not None]
 
 
 def name_of(arm: str, policy: int, seed: int) -> str:
@@ -169,13 +133,11 @@ def of(run: Run, start: Mapping[str, float] | None, **about: Any) -> Record:
         for name, key in SERIES.items()
         if run.points(key)
     }
-    rounded = tuple({key: round(value, 5) for key, value in row.items()} for row in evaluations)
     return Record(
-        evaluations=rounded,
+        evaluations=tuple({key: round(value, 5) for key, value in row.items()} for row in evaluations),
         training=training,
         versions={name: run.environment[name] for name in ("python", *PACKAGES) if name in run.environment},
         sha256=run.sha256,
-        settings={name: run.settings[name] for name in SETTINGS if name in run.settings},
         **about,
     )
 
@@ -186,27 +148,6 @@ def final(folder: Path) -> dict[str, float]:
     return {key: value["mean"] for key, value in figures.items() if isinstance(value, dict)}
 
 
-def solved(folder: Path) -> tuple[int, ...]:
-    """An evaluation's correct responses to each prompt of its only benchmark."""
-    counts: Counter[int] = Counter()
-    with (folder / "eval.jsonl").open(encoding="utf-8") as lines:
-        for line in lines:
-            response = json.loads(line)
-            counts[response["prompt"]] += response["correct"]
-    return tuple(counts[prompt] for prompt in range(len(counts)))
-
-
-def entropy_of(tokens: Collection[str], folder: Path, steps: int) -> tuple[float | None, ...]:
-    """The mean entropy of some tokens, nats, in each step's groups that a run kept; None where none has one."""
-    found: list[list[float]] = [[] for _ in range(steps)]
-    with (folder / "rollouts.jsonl").open(encoding="utf-8") as lines:
-        for line in lines:
-            response = json.loads(line)
-            pairs = zip(response["tokens"], response["entropy"], strict=True)
-            found[response["step"] - 1] += [entropy for token, entropy in pairs if token in tokens]
-    return tuple(round(statistics.fmean(values), 5) if values else None for values in found)
-
-
 def write(study: Any, job: Any, seconds: float) -> dict[str, float]:
     """Write a finished run's record; returns its result for people.
 
@@ -215,7 +156,6 @@ def write(study: Any, job: Any, seconds: float) -> dict[str, float]:
         job: a `designs.Job`, whose run has ended.
         seconds: wall time of the run.
     """
-    began = datetime.now(timezone.utc) - timedelta(seconds=seconds)
     about: dict[str, Any] = {
         "arm": job.arm.key,
         "policy": job.policy,
@@ -223,24 +163,15 @@ def write(study: Any, job: Any, seconds: float) -> dict[str, float]:
         "flags": job.arm.flags,
         "steps": study.steps,
         "commit": study.commit,
-        "started": began.isoformat(timespec="seconds"),
         "seconds": round(seconds, 1),
     }
     start: dict[str, float] | None = None
     if study.design.final_samples is None:
         start = final(measured(study.out, "start", job.policy))
     else:
-        layout = study.design.layout
-        names = layout.measured if layout is not None else ("start",)
-        before = {name: measured(study.out, name, job.policy) for name in names}
-        after = job.folder(study) / "final"
-        about["before"] = {name: final(folder) for name, folder in before.items()}
-        about["final"] = final(after)
-        about["solved"] = {name: solved(folder) for name, folder in {**before, "final": after}.items()}
-    run = read(job.folder(study))
-    if study.design.operations:
-        about["operations"] = entropy_of(study.design.operations, job.folder(study), len(run.metrics))
-    made = of(run, start, **about)
+        about["before"] = {name: final(measured(study.out, name, job.policy)) for name in study.design.measured}
+        about["final"] = final(job.folder(study) / "final")
+    made = of(read(job.folder(study)), start, **about)
     study.records.mkdir(parents=True, exist_ok=True)
     part = study.records / f"{job.name}.part"
     part.write_text(json.dumps(asdict(made)) + "\n", encoding="utf-8")
@@ -250,13 +181,13 @@ def write(study: Any, job: Any, seconds: float) -> dict[str, float]:
 
 def load(folder: Path) -> list[Record]:
     """All records of a folder, by arm, policy and seed."""
+    known = {one.name for one in fields(Record)}  # records of earlier versions have more
     found = []
     for path in sorted(folder.glob("*.json")):
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        fields |= {name: tuple(fields.get(name, ())) for name in ("flags", "evaluations", "operations")}
-        for name in ("training", "solved"):
-            fields[name] = {key: tuple(values) for key, values in fields.get(name, {}).items()}
-        found.append(Record(**fields))
+        values = {name: value for name, value in json.loads(path.read_text(encoding="utf-8")).items() if name in known}
+        values |= {name: tuple(values[name]) for name in ("flags", "evaluations")}
+        values["training"] = {key: tuple(series) for key, series in values["training"].items()}
+        found.append(Record(**values))
     return sorted(found, key=lambda record: (record.arm, record.policy, record.seed))
 
 
@@ -285,9 +216,6 @@ def _shared(run: Record) -> Iterator[tuple[str, str]]:
     yield f"sets of flags of {run.arm}", " ".join(run.flags)
     for package, version in run.versions.items():
         yield f"versions of {package}", version
-    for flag, value in run.settings.items():
-        if f"--{flag}" not in run.flags:
-            yield f"values of --{flag}", f"{value:g}"
     contents = {
         **CONTENTS,
         "actor.model_name_or_path": f"initial policies {run.policy}",
@@ -310,8 +238,3 @@ def commit() -> str:
     except OSError:
         return "unknown"
     return done.stdout.strip() or "unknown"
-
-
-def curve(record: Record, key: str) -> Sequence[tuple[float, float]]:
-    """(step, value) of an evaluation's figure."""
-    return [(row["step"], row[key]) for row in record.evaluations]

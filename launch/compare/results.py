@@ -1,15 +1,13 @@
-"""The results of a study: intervals over seeds or initial policies, differences to a baseline with the same policies
-and seeds, figures of the course of training, the report.
+"""The results of a study: intervals over its runs, differences to a baseline between runs that share policy and seed,
+figures of the course of training, the report.
 
-Everything is computed from the files of the runs, so the report of a finished study can be written again.
+Tables are made of the records of runs, so those of a finished study can be made again.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import html
-import json
-import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import record
-from inference import Replicate, holm, mean_and_half, paired, units
+from contrasts import comparisons
+from inference import Replicate, mean_and_half
 from openrlhf_gtpo.report.curves import curves_of, png, smoothed, width
 from openrlhf_gtpo.report.page import page, table
-from openrlhf_gtpo.report.run import Run, read, series
+from openrlhf_gtpo.report.run import Run, series
 from openrlhf_gtpo.tables import markdown
-from record import final
+from record import Record
 
 FIGURES = ("pass@1", "pass@4", "pass@8", "pass@32", "entropy_response_mean", "response_length")
 """Columns of the table, from the final evaluation; pass@1 is the mean over the samples, Mean@32."""
@@ -30,7 +29,7 @@ FIGURES = ("pass@1", "pass@4", "pass@8", "pass@32", "entropy_response_mean", "re
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean over seeds or policies and half the width of its 95 % interval (Student's t); None for one of them."""
+    """A mean over runs and half the width of its 95 % interval (Student's t); None for one of them."""
 
     mean: float
     half: float | None
@@ -42,19 +41,8 @@ class Interval:
         return f"{self.mean:,.{places}f}{width}"
 
 
-def interval(values: Mapping[Replicate, float], by_policy: bool = False) -> Interval:
-    return Interval(*mean_and_half(list(units(values, by_policy).values())))
-
-
-def over(by_policy: bool) -> str:
-    """What the intervals of a table are over, in a sentence."""
-    if by_policy:
-        return (
-            "Mean over initial policies of the means over their seeds ± half a 95 % interval (Student's t over "
-            "policies). Differences are those of runs with the same policy and seed; they are averaged for each "
-            "policy first, and tests and intervals are over policies."
-        )
-    return "Mean over seeds ± half a 95 % interval (Student's t over seeds)."
+def interval(values: Sequence[float]) -> Interval:
+    return Interval(*mean_and_half(values))
 
 
 @dataclass(frozen=True)
@@ -69,8 +57,8 @@ class Entropy:
     last: float
 
     @classmethod
-    def of(cls, run: Run) -> Entropy:
-        points = run.points("entropy/token_mean")
+    def of(cls, run: Record) -> Entropy:
+        points = run.points("entropy")
         means = smoothed(points, width([len(points)]))
         step, lowest = min(means, key=lambda point: point[1])
         return cls(points[0][1], lowest, step, means[-1][1])
@@ -81,60 +69,57 @@ class Entropy:
         return self.last - self.lowest
 
 
-def seconds_a_step(run: Run) -> float:
+def seconds_a_step(run: Record) -> float:
     """Wall time of a step, without evaluations and without the first steps, which are slower."""
-    return statistics.fmean(row["timing/step_total"] for row in run.metrics[5:] or run.metrics)
+    seconds = [value for _, value in run.points("seconds")]
+    return statistics.fmean(seconds[5:] or seconds)
 
 
-def responses(run: Run) -> float:
+def responses(run: Record) -> float:
     """Responses that were generated, including those that dynamic filtering dropped."""
-    last = run.metrics[-1]
-    measured = sum(row.get("eval_num_samples", 0) for row in run.evaluations if row["step"] < last["step"])
-    return last["reward/items_total"] - measured
+    last, items = run.points("responses")[-1]
+    return items - sum(row.get("samples", 0) for row in run.evaluations if row["step"] < last)
 
 
-def level_reached(run: Run, level: float) -> int | None:
+def level_reached(run: Record, level: float) -> int | None:
     """The step of the first evaluation during training whose pass@1 is at least `level`."""
-    for row in run.evaluations:
-        if any(re.fullmatch("eval_.+_pass1", key) and row[key] >= level for key in row if row[key] is not None):
-            return row["step"]
-    return None
+    return next((int(row["step"]) for row in run.evaluations if row["pass@1"] >= level), None)
 
 
-def prompts_consumed(run: Run, until: int | None = None) -> float | None:
+def prompts_consumed(run: Record, until: int | None = None) -> float | None:
     """Prompts that the steps up to and including `until` took, with those that dynamic filtering dropped.
 
     The metric counts from the beginning of the run.
     """
-    so_far = [value for step, value in run.points("rollout/prompts_consumed") if until is None or step <= until]
+    so_far = [value for step, value in run.points("prompts") if until is None or step <= until]
     return so_far[-1] if so_far else None
 
 
-def prompts_to(run: Run, level: float) -> float | None:
+def prompts_to(run: Record, level: float) -> float | None:
     """Prompts consumed until `level` was reached."""
     step = level_reached(run, level)
     return None if step is None else prompts_consumed(run, step)
 
 
-def average(run: Run, key: str, of: str) -> float | None:
+def average(run: Record, name: str, of: str) -> float | None:
     """The mean of a share over the steps, weighted by the number that it is a share of.
 
     Args:
         run: the run.
-        key: metric of the share.
-        of: metric of that number.
+        name: the share, in the record's training.
+        of: that number, there too.
     """
-    values, weights = dict(run.points(key)), dict(run.points(of))
+    values, weights = dict(run.points(name)), dict(run.points(of))
     total = sum(weights.values())
     return sum(value * weights[step] for step, value in values.items()) / total if total else None
 
 
 @dataclass(frozen=True)
 class Column:
-    """A figure from a run's log of training; None if the run does not have it."""
+    """A figure of a run's training; None if the run does not have it."""
 
     title: str
-    value: Callable[[Run], float | None]
+    value: Callable[[Record], float | None]
     missing: str = ""
     """The cell if no run has the figure."""
     every_seed: bool = False
@@ -142,13 +127,13 @@ class Column:
     whole: bool = False
     """Whether the cell has only the mean, as a whole number."""
 
-    def cell(self, runs: Mapping[Replicate, Run], by_policy: bool = False) -> str:
-        values = {key: value for key, run in runs.items() if (value := self.value(run)) is not None}
+    def cell(self, runs: Sequence[Record]) -> str:
+        values = [value for run in runs if (value := self.value(run)) is not None]
         if not values:
             return self.missing
         if self.every_seed:
-            return " ".join(f"{value:g}" for value in values.values())
-        text = f"{statistics.fmean(values.values()):,.0f}" if self.whole else str(interval(values, by_policy))
+            return " ".join(f"{value:g}" for value in values)
+        text = f"{statistics.fmean(values):,.0f}" if self.whole else str(interval(values))
         return text if len(values) == len(runs) else f"{text} ({len(values)} of {len(runs)} runs)"
 
 
@@ -185,8 +170,6 @@ class Layout:
     tables: tuple[Table, ...]
     picture: tuple[str, ...]
     """Ends of the keys of the curves in curves.png."""
-    measured: tuple[str, ...] = ("start",)
-    """Folders with evaluations of policies from before the runs: the first rows of the table."""
 
 
 COMPARISON = Layout(
@@ -204,75 +187,12 @@ COMPARISON = Layout(
     ),
 )
 
-
-@dataclass(frozen=True)
-class Finished:
-    """What the tables of a study are made of."""
-
-    runs: Mapping[str, Mapping[Replicate, Run]]
-    """Key of an algorithm -> its runs."""
-    finals: Mapping[str, Mapping[Replicate, Mapping[str, float]]]
-    """Key -> replicate -> the figures of the evaluation at the run's end."""
-    before: Mapping[str, Sequence[Mapping[str, float]]]
-    """The same of the policies from before the runs: of each initial policy, of the guide."""
-
-    @property
-    def by_policy(self) -> bool:
-        """Whether there are several initial policies, so that intervals are over them."""
-        return len({policy for mine in self.runs.values() for policy, _ in mine}) > 1
-
-
 Cells = tuple[list[Any], list[list[Any]]]
 """A table: its head, its rows."""
 
 
-def tables(found: Finished, names: Mapping[str, str], layout: Layout) -> tuple[str, list[Cells]]:
-    """The tables of a study for people, as Markdown and as cells.
-
-    Args:
-        found: the runs.
-        names: key of an algorithm -> its name.
-        layout: of the study.
-    """
-    rows: list[list[Any]] = []
-    for name, measured in found.before.items():
-        means = [statistics.fmean(figures[key] for figures in measured) for key in layout.figures]
-        rows.append([name, *(Interval(mean, None) for mean in means), *("" for _ in layout.columns)])
-    by_policy = found.by_policy
-    for key, mine in found.runs.items():
-        finals = found.finals[key].items()
-        cells = [interval({at: final[figure] for at, final in finals}, by_policy) for figure in layout.figures]
-        rows.append([names[key], *cells, *(column.cell(mine, by_policy) for column in layout.columns)])
-    head = ["", *layout.figures, *(column.title for column in layout.columns)]
-    base = layout.baseline
-    others = [key for key in found.runs if key != base and base in found.runs]
-    differences = compared(others, base, found.finals, layout.figures, names, by_policy)
-    courses: list[Cells] = [
-        (
-            [course.title, *(column.title for column in course.columns)],
-            [
-                [names[key], *(column.cell(mine, by_policy) for column in course.columns)]
-                for key, mine in found.runs.items()
-            ],
-        )
-        for course in layout.tables
-    ]
-    text = f"{markdown(head, rows)}\n\n{over(by_policy)}\n"
-    same = "with the same policy and seed" if by_policy else "with the same seed"
-    if differences:
-        text += (
-            f"\nDifference to {names[base]} {same}. Each interval is a 95 % interval by itself; bold "
-            "where p is below 0.05 (Student's paired t test) after Holm's correction for the "
-            f"{len(differences) * len(layout.figures)} comparisons of this table.\n\n"
-            f"{markdown(['', *layout.figures], differences)}\n"
-        )
-    text += "".join(f"\n{markdown(*course)}\n" for course in courses)
-    gaps: Cells = ([f"Difference to {names.get(base, base)} {same}", *layout.figures], differences)
-    return text, [(head, rows), gaps, *courses]
-
-
-def analyse(records: Path, out: Path, names: Mapping[str, str], layout: Layout) -> str:
-    """Write table.md out of the records of a folder, as `write` does out of the runs' files; returns the tables.
+def analyse(records: Path, out: Path, names: Mapping[str, str], layout: Layout) -> tuple[str, list[Cells]]:
+    """Write table.md, a study's tables, out of the records of a folder.
 
     Args:
         records: folder of the records.
@@ -280,67 +200,56 @@ def analyse(records: Path, out: Path, names: Mapping[str, str], layout: Layout) 
         names: key of an algorithm -> its name, in the order of the tables.
         layout: of the study.
 
+    Returns:
+        The tables as Markdown and as cells.
+
     Raises:
         ValueError: the records cannot be compared.
     """
     loaded = record.load(records)
     record.check(loaded)
-    mine = {key: [one for one in loaded if one.arm == key] for key in names}
-    starts = {one.policy: one.before for one in loaded}.values()
-    found = Finished(
-        {key: {one.replicate: one.run for one in some} for key, some in mine.items() if some},
-        {key: {one.replicate: one.final for one in some} for key, some in mine.items() if some},
-        {name: [before[name] for before in starts] for name in loaded[0].before},
-    )
-    text, _ = tables(found, names, layout)
+    runs = {key: mine for key in names if (mine := [one for one in loaded if one.arm == key])}
+    rows: list[list[Any]] = []
+    for name, figures in loaded[0].before.items():
+        means = [Interval(figures[key], None) for key in layout.figures]
+        rows.append([name, *means, *("" for _ in layout.columns)])
+    for key, mine in runs.items():
+        cells = [interval([run.final[figure] for run in mine]) for figure in layout.figures]
+        rows.append([names[key], *cells, *(column.cell(mine) for column in layout.columns)])
+    head = ["", *layout.figures, *(column.title for column in layout.columns)]
+    text = f"{markdown(head, rows)}\n\nMean over seeds ± half a 95 % interval (Student's t over seeds).\n"
+    gap, gaps = f"Difference to {names[layout.baseline]} with the same seed", differences(runs, names, layout)
+    if gaps:
+        text += (
+            f"\n{gap}. Each interval is a 95 % interval by itself; bold where p is below 0.05 (Student's paired t "
+            f"test) after Holm's correction for the {len(gaps) * len(layout.figures)} comparisons of this table.\n\n"
+            f"{markdown(['', *layout.figures], gaps)}\n"
+        )
+    courses: list[Cells] = [
+        (
+            [course.title, *(column.title for column in course.columns)],
+            [[names[key], *(column.cell(mine) for column in course.columns)] for key, mine in runs.items()],
+        )
+        for course in layout.tables
+    ]
+    text += "".join(f"\n{markdown(*course)}\n" for course in courses)
     (out / "table.md").write_text(text, encoding="utf-8")
-    return text
+    return text, [(head, rows), ([gap, *layout.figures], gaps), *courses]
 
 
-def write(
-    out: Path,
-    names: Mapping[str, str],
-    folders: Mapping[str, Mapping[Replicate, Path]],
-    layout: Layout = COMPARISON,
-    title: str = "Comparison",
-) -> str:
-    """Write summary.json, table.md, curves.png and report.html.
-
-    Args:
-        out: the study's folder, with the folders of layout.measured; start/ and start-policy-N/ are the policies with
-            which the runs began.
-        names: key of an algorithm -> its name.
-        folders: key -> the folders of its runs.
-        layout: tables and pictures.
-        title: of the report.
-
-    Returns:
-        The tables for people, as Markdown.
-    """
-    runs = {key: {at: read(folder) for at, folder in mine.items()} for key, mine in folders.items()}
-    finals = {key: {at: final(folder / "final") for at, folder in mine.items()} for key, mine in folders.items()}
-    policies = sorted({policy for mine in folders.values() for policy, _ in mine})
-    before = {name: [final(record.measured(out, name, one)) for one in policies] for name in layout.measured}
-    found = Finished(runs, finals, before)
-    text, cells = tables(found, names, layout)
-    (out / "table.md").write_text(text, encoding="utf-8")
-    columns = list(layout.columns)  # entropy has its own entry below
-    columns += [column for course in layout.tables if course is not ENTROPY for column in course.columns]
-    summary = {
-        **before,
-        "runs": {key: list(mine.values()) for key, mine in finals.items()},
-        "entropy": {key: [dataclasses.asdict(Entropy.of(run)) for run in mine.values()] for key, mine in runs.items()},
-        **{
-            column.title.replace(" ", "_"): {
-                key: [column.value(run) for run in mine.values()] for key, mine in runs.items()
-            }
-            for column in columns
-        },
+def differences(runs: Mapping[str, Sequence[Record]], names: Mapping[str, str], layout: Layout) -> list[list[Any]]:
+    """Rows of differences to the baseline between runs of the same seed, corrected for their number; none where two
+    seeds or the baseline are missing."""
+    values = {
+        key: {figure: {run.replicate: run.final[figure] for run in mine} for figure in layout.figures}
+        for key, mine in runs.items()
     }
-    (out / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
-
-    report(out, runs, layout.picture, cells, title)
-    return text
+    pairs = [(key, layout.baseline) for key in runs if key != layout.baseline]
+    cells: dict[str, list[str]] = {}
+    for test in comparisons(pairs, values, layout.figures):
+        gap = str(Interval(test.gap.mean, test.gap.half))
+        cells.setdefault(test.pair[0], []).append(f"**{gap}**" if test.is_shown else gap)
+    return [[names[key], *mine] for key, mine in cells.items()]
 
 
 def report(
@@ -373,43 +282,6 @@ def report(
     (out / "curves.png").write_bytes(png(series(everything), curves))
     introduction = "".join(f'<div class="wide">{html_table(*one)}</div>' for one in tables if one[1])
     (out / "report.html").write_text(page(everything, title=title, introduction=introduction), encoding="utf-8")
-
-
-def compared(
-    keys: Sequence[str],
-    base: str,
-    finals: Mapping[str, Mapping[Replicate, Mapping[str, float]]],
-    figures: Sequence[str],
-    names: Mapping[str, str],
-    by_policy: bool,
-) -> list[list[str]]:
-    """Rows of differences to the baseline between runs of the same policy and seed, corrected for their number.
-
-    Args:
-        keys: algorithms.
-        base: the one that is subtracted.
-        finals: key -> replicate -> the figures.
-        figures: columns.
-        names: key of an algorithm -> its name.
-        by_policy: whether intervals and tests are over policies.
-    """
-    values = {
-        key: [{at: run[figure] for at, run in finals[key].items()} for figure in figures]
-        for key in ((*keys, base) if keys else ())
-    }
-    tests = [
-        paired(mine, other, by_policy) for key in keys for mine, other in zip(values[key], values[base], strict=True)
-    ]
-    corrected = iter(holm([1.0 if test is None or test.p is None else test.p for test in tests]))
-    rows = []
-    for key in keys:
-        cells = []
-        for mine, other in zip(values[key], values[base], strict=True):
-            shared = sorted(mine.keys() & other.keys())
-            gap = interval({at: mine[at] - other[at] for at in shared}, by_policy) if shared else ""
-            cells.append(f"**{gap}**" if next(corrected) < 0.05 else str(gap))
-        rows.append([names[key], *cells])
-    return rows
 
 
 def html_table(head: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:

@@ -22,7 +22,6 @@ from typing import Any
 from tqdm import tqdm
 
 import record
-import results
 from designs import ROOT, Job, Study, evaluation, training
 from openrlhf_gtpo.cpu.platform import prepare_process, worker_python
 
@@ -150,7 +149,7 @@ def measure(study: Study, runner: Runner, folder: Path, policy: int, name: str, 
     print(f"== {what}, on held-out prompts", flush=True)
     if not (out / "eval.json").is_file():
         runner.call(evaluation(study, folder / "model", out, 0), out.with_name(f"{out.name}.log"))
-    print(f"  {summary(results.final(out))}", flush=True)
+    print(f"  {summary(record.final(out))}", flush=True)
 
 
 def summary(figures: dict[str, float]) -> str:
@@ -169,8 +168,8 @@ def run(study: Study, jobs: list[Job], runner: Runner) -> None:
     often = 2 if sys.stderr.isatty() else 60  # seconds between two lines of progress; a log needs fewer
     with tqdm(total=len(jobs) * study.steps, initial=finished, unit="step", mininterval=often, smoothing=0.05) as bar:
         while waiting or active:
-            while len(active) < study.jobs and (job := next((job for job in waiting if job.may_begin(study)), None)):
-                waiting.remove(job)
+            while waiting and len(active) < study.jobs:
+                job = waiting.pop(0)
                 shutil.rmtree(job.folder(study), ignore_errors=True)  # left by an interrupted run
                 job.folder(study).mkdir(parents=True)
                 began[job] = time.monotonic()

@@ -20,7 +20,6 @@ OVERLONG = ("--reward.overlong_buffer_len", str(MAX_NEW_TOKENS // 4))
 DESIGN = Design(
     name="compare",
     title="Five algorithms",
-    description=__doc__,
     task="gates",
     arms=(  # in the order of the paper's table
         Arm("grpo", "GRPO", ("--preset", "grpo")),
@@ -38,4 +37,4 @@ DESIGN = Design(
 )
 
 if __name__ == "__main__":
-    main(DESIGN)
+    main(DESIGN, __doc__)

@@ -13,203 +13,32 @@ so it may be stopped and run again. A file that was edited is another idea.
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import hashlib
+import re
 import shutil
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
-import differences
-import entropy_study
+import contrasts
 import record
 import results
-import traps_pilot
-from command import policies_of
-from contrasts import READ_POLICIES, Comparison, Family, Values, compared, comparisons, levels, small
-from designs import JOBS, ROOT, Arm, Design, Study
-from inference import Replicate
-from openrlhf_gtpo.algorithms.estimators import Rollouts
-from openrlhf_gtpo.algorithms.table import Estimator, line_of
-from openrlhf_gtpo.algorithms.user_file import FileUnusable, parts
-from openrlhf_gtpo.algorithms.user_function import small_batch, try_out
+from command import within
+from contrasts import Comparison, Pair, Values, comparisons, places
+from designs import JOBS, ROOT, Study
+from idea import BENCHES, GRPO, GTPO, OUTCOMES, POLICIES, SHUFFLED, read_idea, study, title
+from inference import Replicate, mean_and_half
+from openrlhf_gtpo.algorithms.user_file import FileUnusable
 from openrlhf_gtpo.driver.run_lock import held
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.report.run import Run, read
 from openrlhf_gtpo.tables import markdown
 from record import Record
 from runner import perform
-from shuffled_idea import defaults, permuted
 
 NAME = "try.sh"
-POLICIES = (0, 1, 2, 3, 4, 5)
-GRPO, GTPO, SHUFFLED = "grpo", "gtpo", "-shuffled"
-"""Keys of arms; the last is the end of the key of an idea's control."""
-CONTROL = "launch/compare/shuffled_idea.py:shuffled_idea"
-# A rate that falls within so few steps would leave little to see.
-FLAT = traps_pilot.FLAT
-FLAGS = {GRPO: ("--preset", "grpo", *FLAT), GTPO: entropy_study.gtpo("0.1", *FLAT)}
-TITLES = {GRPO: "GRPO", GTPO: "GTPO, alpha2 = 0.1"}
-
-Figures = Mapping[str, Callable[[Record], float]]
-"""Name of an outcome -> its value."""
-
-
-@dataclass(frozen=True)
-class Bench:
-    """One of the two tasks."""
-
-    design: Design
-    """Its settings; the arms come with the idea."""
-    primary: Figures
-    """Outcomes that are tested."""
-    secondary: Figures
-    """Outcomes that are shown beside them."""
-
-    def named(self, figures: Figures) -> list[str]:
-        return [f"{self.design.task}: {name}" for name in figures]
-
-
-def pass_rate(run: Record) -> float:
-    """Of all responses of all steps. A step's prompts are new, so none was learned from before it is counted, and the
-    arms of a policy answer the same prompts."""
-    return statistics.fmean(run.series("reward"))
-
-
-def at_end(key: str) -> Callable[[Record], float]:
-    return lambda run: run.last[key]
-
-
-def bench(study: Design, steps: int, primary: Figures, secondary: Figures) -> Bench:
-    """A study's task and settings, with one evaluation, at the end."""
-    design = dataclasses.replace(
-        study,
-        name="try",
-        title=f"An idea on {study.task}",
-        description=__doc__,
-        arms=(),
-        prompts_for_filtering=1,
-        evaluations=1,
-        steps=steps,
-        analyse=None,
-        policies=POLICIES,
-    )
-    return Bench(design, primary, secondary)
-
-
-BENCHES = {
-    "wordings": bench(
-        entropy_study.DESIGN, 16, {"pass rate in training": pass_rate}, {"pass@1 at the end": at_end("pass@1")}
-    ),
-    # After 16 steps GRPO's pass@32 has not fallen yet, after 32 it has.
-    "traps": bench(
-        traps_pilot.DESIGN,
-        32,
-        {"pass@1 at the end": at_end("pass@1"), "pass@32 at the end": at_end("pass@32")},
-        {"pass rate in training": pass_rate},
-    ),
-}
-PRIMARY = [name for one in BENCHES.values() for name in one.named(one.primary)]
-
-
-# --- the idea
-
-
-@dataclass(frozen=True)
-class Idea:
-    """A function or an estimator of one's own."""
-
-    place: str
-    """``FILE.py:NAME`` of a copy, which stays as it is when the file is edited."""
-    sha256: str
-    """Of the file."""
-    is_shuffled_by: bool
-    """Whether other entropies and log-probabilities change an advantage."""
-
-    @property
-    def name(self) -> str:
-        return parts(self.place)[1]
-
-    @property
-    def key(self) -> str:
-        return f"{self.name}-{self.sha256[:12]}"
-
-
-def read_idea(place: str, out: Path) -> Idea:
-    """Try an idea on small batches, and keep a copy of its file in a folder of its name and SHA-256.
-
-    Args:
-        place: ``FILE.py:NAME``.
-        out: where the folder is.
-
-    Raises:
-        FileUnusable: it cannot be loaded, or does not return advantages.
-    """
-    path, name = parts(place)
-    line = line_of(place)
-    if line is None:
-        raise FileUnusable(f"{place} does not name a Python file: write FILE.py:NAME")
-    try_out(place, line, defaults(line.flags), entropy_study.DESIGN.samples)
-    content = path.read_bytes()
-    digest = hashlib.sha256(content).hexdigest()
-    copy = out / f"{name}-{digest[:12]}" / path.name
-    copy.parent.mkdir(parents=True, exist_ok=True)
-    copy.write_bytes(content)
-    return Idea(f"{copy.relative_to(ROOT) if copy.is_relative_to(ROOT) else copy}:{name}", digest, reads_tokens(line))
-
-
-def reads_tokens(line: Estimator) -> bool:
-    """Whether an estimator's advantages change when entropies and log-probabilities are shuffled."""
-
-    def advantages(batch: Rollouts) -> torch.Tensor:
-        found: torch.Tensor = line.load()(batch, **defaults(line.flags)).advantages
-        return found
-
-    batches = [small_batch(entropy_study.DESIGN.samples, seed) for seed in range(4)]
-    return any(not torch.allclose(advantages(one), advantages(permuted(one)), atol=1e-6) for one in batches)
-
-
-def arms(idea: Idea) -> tuple[Arm, ...]:
-    """The four arms, or three where the control would be the same run as the idea."""
-    flags = dict(FLAGS)
-    flags[idea.key] = (*FLAGS[GRPO], "--algo.advantage.estimator", idea.place)
-    if idea.is_shuffled_by:
-        own = ("--algo.advantage.estimator", CONTROL, "--shuffled_idea.of", idea.place)
-        flags[idea.key + SHUFFLED] = (*FLAGS[GRPO], *own)
-    return tuple(Arm(key, title(key), mine, seeds=1) for key, mine in flags.items())
-
-
-def title(key: str) -> str:
-    """Of an arm."""
-    name = key.removesuffix(SHUFFLED).rpartition("-")[0]
-    return TITLES.get(key) or (f"{name}, shuffled" if key.endswith(SHUFFLED) else name)
-
-
-def study(idea: Idea, task: str, base: Path, steps: int | None, policies: tuple[int, ...], jobs: int) -> Study:
-    """An idea's runs on a task, in a folder that it shares with all ideas of the same commit and settings.
-
-    Args:
-        idea: whose arms.
-        task: a key of `BENCHES`.
-        base: the commit's folder.
-        steps: of each run; None for the task's own number.
-        policies: the initial ones.
-        jobs: runs at a time.
-    """
-    design = dataclasses.replace(BENCHES[task].design, arms=arms(idea))
-    steps = design.steps if steps is None else steps
-    out = base / f"{task}-{steps}-steps"
-    keys = tuple(arm.key for arm in design.arms)
-    rest = (jobs, design.learning_rate, out / "warm_start", None, design.final_prompts)
-    return Study(design, out, keys, None, steps, *rest, policies=policies)
-
-
-# --- what came out
 
 
 @dataclass(frozen=True)
@@ -249,32 +78,23 @@ class Tried:
     def values(self) -> Values:
         found: dict[str, dict[str, dict[Replicate, float]]] = {}
         for task, mine in self.records.items():
-            figures = {**BENCHES[task].primary, **BENCHES[task].secondary}
             for run in mine:
-                for name, value in figures.items():
+                for name, value in BENCHES[task].figures.items():
                     found.setdefault(run.arm, {}).setdefault(f"{task}: {name}", {})[run.replicate] = value(run)
         return found
 
-    def family(self) -> Family:
-        others = (GRPO, self.key + SHUFFLED) if self.has_control else (GRPO,)
-        return Family("The idea", tuple((self.key, other) for other in others))
-
     def tests(self) -> list[Comparison]:
-        return comparisons(self.family(), self.values(), PRIMARY, by_policy=True)
+        """The idea against GRPO and against its control."""
+        others = (GRPO, self.key + SHUFFLED) if self.has_control else (GRPO,)
+        return comparisons([(self.key, other) for other in others], self.values(), OUTCOMES)
 
     def slowness(self, task: str) -> float | None:
         """Seconds a step relative to GRPO's: the mean over policies; None where no policy has both runs."""
-        paces = {(run.arm, run.replicate): results.seconds_a_step(run.run) for run in self.records[task]}
+        paces = {(run.arm, run.replicate): results.seconds_a_step(run) for run in self.records[task]}
         ratios = [
             pace / paces[GRPO, at] for (arm, at), pace in paces.items() if arm == self.key and (GRPO, at) in paces
         ]
         return statistics.fmean(ratios) if ratios else None
-
-    def hours(self) -> tuple[float, float]:
-        """Of the idea's and its control's runs, and of those of GRPO and GTPO, as if one ran after the other."""
-        runs = [run for mine in self.records.values() for run in mine]
-        own, others = ([run.seconds for run in runs if (run.arm in FLAGS) == shared] for shared in (False, True))
-        return sum(own) / 3600, sum(others) / 3600
 
 
 def sentence(tried: Tried) -> str:
@@ -285,7 +105,7 @@ def sentence(tried: Tried) -> str:
     said: list[str] = []
     for task, one in BENCHES.items():
         unseen: list[str] = []
-        for outcome in one.named(one.primary):
+        for outcome in one.outcomes:
             test, figure = tests.get((GRPO, outcome)), outcome.removeprefix(f"{task}: ")
             if test is None:
                 continue
@@ -302,7 +122,7 @@ def sentence(tried: Tried) -> str:
                     said.append(f"{figure} on {task} is {apart(control, 'its shuffled control')}")
         if unseen:
             missed = " or ".join(unseen)
-            said.append(f"not told from GRPO on {task}: a difference below {missed} could have been missed")
+            said.append(f"not distinguished from GRPO on {task}: a difference below {missed} could have been missed")
     text = "; ".join(said)
     return f"{text[0].upper()}{text[1:]}."
 
@@ -318,10 +138,10 @@ def beside(control: Comparison | None) -> str:
         return ""
     if control.is_shown:
         return f" and {apart(control, 'its shuffled control')}"
-    return f", but not told from its shuffled control's (below {control.visible:.2g} could have been missed)"
+    return f", but not distinguished from its shuffled control's (below {control.visible:.2g} could have been missed)"
 
 
-ROW = ("idea", "file", "runs", *PRIMARY, "seconds a step", "in a sentence")
+ROW = ("idea", "file", "runs", *OUTCOMES, "seconds a step", "in a sentence")
 """Columns of docs/tried.md."""
 
 
@@ -329,7 +149,7 @@ def row(tried: Tried) -> list[str]:
     """The idea's line in docs/tried.md."""
     tests = {(test.pair[1], test.outcome): test for test in tried.tests()}
     cells = []
-    for outcome in PRIMARY:
+    for outcome in OUTCOMES:
         named = (("GRPO", GRPO), ("shuffled", tried.key + SHUFFLED))
         found = [(name, tests.get((arm, outcome))) for name, arm in named]
         cells.append("; ".join(f"{name} {test.difference(3)} ({test.visible:.3f})" for name, test in found if test))
@@ -351,30 +171,51 @@ def analyse(folder: Path, out: Path) -> str:
         ValueError: the records are not of one idea, or cannot be compared.
     """
     tried = Tried.load(folder)
-    values, names = tried.values(), tried.names
-    text = ""
-    for task, mine in tried.records.items():
-        one = BENCHES[task]
-        text += f"{levels(mine, values, names, [*one.named(one.primary), *one.named(one.secondary)], True)}\n\n"
-    text += f"{READ_POLICIES}\n{compared(tried.family(), values, names, PRIMARY, True)}"
+    names = tried.names
+    text = "".join(f"{levels(tried, task)}\n\n" for task in tried.records)
+    text += f"{READ}\n"
     if not tried.has_control:
         text += f"\n{LEFT_OUT}\n"
-    gtpo = Family("GTPO beside them", ((tried.key, GTPO), (GTPO, GRPO)))
-    text += compared(gtpo, values, names, PRIMARY, True)
+    with_gtpo: list[Pair] = [(tried.key, GTPO), (GTPO, GRPO)]
+    beside = comparisons(with_gtpo, tried.values(), OUTCOMES)
+    for heading, found in (("The idea", tried.tests()), ("GTPO beside it", beside)):
+        if found:
+            text += f"\n{heading}:\n\n{markdown(*contrasts.table(found, names))}\n"
     paces = [
         f"On {task} its step takes {pace:.2f} times as long as GRPO's."
         for task in tried.records
         if (pace := tried.slowness(task)) is not None
     ]
-    own, others = tried.hours()
-    cost = f"Its runs took {own:.2f} hours, those of GRPO and GTPO {others:.2f}, if one ran after the other."
-    text += f"\n{' '.join([*paces, cost])}\n\n{sentence(tried)}\n"
+    text += f"\n{' '.join(paces)}\n\n{sentence(tried)}\n"
     text += f"\nA row for docs/tried.md:\n\n{markdown(ROW, [row(tried)]).splitlines()[-1]}\n"
     (out / "table.md").write_text(text, encoding="utf-8")
-    differences.picture(out / "differences.png", tried.tests(), names)
+    contrasts.picture(out / "differences.png", tried.tests(), names)
     return text
 
 
+def levels(tried: Tried, task: str) -> str:
+    """The table of a task's arms: the mean of each outcome with its interval."""
+    values, outcomes = tried.values(), BENCHES[task].outcomes
+    rows = []
+    for arm, name in tried.names.items():
+        seconds = [run.seconds for run in tried.records[task] if run.arm == arm]
+        if not seconds:
+            continue
+        cells = []
+        for outcome in outcomes:
+            mean, half = mean_and_half(list(values[arm][outcome].values()))
+            digits = places(mean, half or 0.0)
+            cells.append(f"{mean:.{digits}f}" + ("" if half is None else f" ± {half:.{digits}f}"))
+        rows.append([name, len(seconds), *cells, f"{statistics.median(seconds):.0f}"])
+    return markdown(["", "runs", *outcomes, "seconds a run"], rows)
+
+
+READ = (
+    "Differences are those of runs with the same policy, and tests and intervals are over policies. p: Student's t "
+    "test. Holm: that p, corrected for the tests of its own table. Sign flip: exact, without normality; six policies "
+    "can give no less than 0.031, four no less than 0.125. Intervals are 95 % intervals, each by itself. Bold: p is "
+    "below 0.05 after Holm's correction."
+)
 LEFT_OUT = (
     "It has no shuffled control: other entropies and log-probabilities change none of its advantages on the batches "
     "that it was tried on, so the control would be the same run."
@@ -395,17 +236,7 @@ def report(studies: Sequence[Study], out: Path) -> list[Path]:
         for job in one.jobs_in_order():
             shutil.copy(one.records / f"{job.name}.json", out / one.design.task)
     tried, pages = Tried.load(out), []
-    rows = [
-        [
-            " - ".join(map(title, test.pair)),
-            test.outcome,
-            test.difference(),
-            small(test.p),
-            f"{test.visible:.{test.digits}f}",
-        ]
-        for test in tried.tests()
-    ]
-    printed = (["Differences", "outcome", "difference", "p, Holm", "could have been seen"], rows)
+    printed = contrasts.table(tried.tests(), tried.names)
     for one in studies:
         runs: dict[str, dict[Replicate, Run]] = {}
         for job in one.jobs_in_order():
@@ -414,9 +245,6 @@ def report(studies: Sequence[Study], out: Path) -> list[Path]:
         results.report(folder, runs, results.COMPARISON.picture, [printed], one.design.title)
         pages.append(folder / "report.html")
     return pages
-
-
-# --- the command
 
 
 def main() -> None:
@@ -442,10 +270,8 @@ def main() -> None:
     policies, tasks = policies_of(parser, args.policies), args.tasks.split(",")
     for task in tasks:
         if task not in BENCHES:
-            parser.error(f"--tasks has {task!r}: choose from {', '.join(BENCHES)}")
-    for flag, value, most in (("steps", args.steps, 600), ("jobs", args.jobs, 64)):
-        if value is not None and not 1 <= value <= most:
-            parser.error(f"--{flag} is {value}, but has to be from 1 to {most}")
+            parser.error(f"--tasks has {task!r}: choose from {', '.join(BENCHES)}.")
+    within(parser, steps=(args.steps, 600), jobs=(args.jobs, 64))
     base = args.out.resolve() / record.commit()
     begin = time.monotonic()
     try:
@@ -462,6 +288,15 @@ def main() -> None:
     print(analyse(base / idea.key, base / idea.key))
     print(f"\nTook {(time.monotonic() - begin) / 60:.0f} minutes. Tables, picture and records: {base / idea.key}")
     print("\n".join(f"Report: {page}" for page in pages))
+
+
+def policies_of(parser: argparse.ArgumentParser, text: str) -> tuple[int, ...]:
+    """The value of --policies; ends the program with a sentence where it is none."""
+    fits = re.fullmatch(r"\d{1,6}(,\d{1,6})*", text)
+    policies = tuple(map(int, text.split(","))) if fits else ()
+    if len(policies) == 0 or len(set(policies)) < len(policies):
+        parser.error(f"--policies is {text}, but has to be different whole numbers such as 0,1,2.")
+    return policies
 
 
 def refused(sentence: str) -> SystemExit:

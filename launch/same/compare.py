@@ -35,9 +35,9 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+import identical
 from openrlhf_gtpo.controller.content import data_hash, weights_hash
 from openrlhf_gtpo.controller.run_record import cpu
-from openrlhf_gtpo.report import identical
 from openrlhf_gtpo.report.run import read
 from openrlhf_gtpo.tables import aligned
 

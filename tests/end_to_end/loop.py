@@ -14,9 +14,9 @@ from typing import Any
 
 import psutil
 
+from identical import compare, where
 from openrlhf_gtpo.cpu.rehearsal import ONE_MACHINE
 from openrlhf_gtpo.glossary.entries import describe
-from openrlhf_gtpo.report.identical import compare, where
 from openrlhf_gtpo.report.run import read
 
 from .. import preloaded

@@ -3,9 +3,6 @@
 The verdict compares RUN/before/eval.json with RUN/after/eval.json. Write them with `openrlhf-gtpo eval --out
 RUN/before` of the model before training, and `--out RUN/after` of the trained model. Without these files, the
 evaluations during training (--eval.*) are compared.
-
-Of two runs it says, on the page and here, whether they are identical, and if not, which step, metric and response
-differ first, whether policy, data and order of prompts are the same content, and which settings differ.
 """
 
 import argparse
@@ -16,7 +13,6 @@ from pathlib import Path
 
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.parsing import Parser
-from openrlhf_gtpo.report.identical import told
 from openrlhf_gtpo.report.page import page
 from openrlhf_gtpo.report.run import read
 
@@ -45,7 +41,7 @@ def main(argv: Sequence[str]) -> int:
     )
     args = parser.parse_args(argv)
     if args.watch is None:
-        print(*_write(args), sep="\n")
+        print(_write(args))
         return 0
     if args.watch < 1:
         raise SettingsError(f"--watch is {args.watch}, but needs to be at least 1 second.")
@@ -53,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
         told = ""
         while True:
             try:
-                said = str(_write(args)[-1])
+                said = str(_write(args))
             except SettingsError as error:  # such as no step yet
                 said = f"{PROGRAM}: waiting: {error}"
             if said != told:
@@ -63,13 +59,12 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _write(args: argparse.Namespace) -> list[str | Path]:
-    """Write the page; what there is to say, last its path."""
+def _write(args: argparse.Namespace) -> Path:
+    """Write the page; its path."""
     runs = [read(folder) for folder in args.runs]
     if len({run.name for run in runs}) < len(runs):
         raise SettingsError("Two runs have the same name, that of their folder: rename one of the folders.")
-    sentences = told(*runs) if len(runs) == 2 else []
-    document = page(runs, compared=sentences)
+    document = page(runs)
     if args.watch:
         refresh = f'<meta http-equiv="refresh" content="{args.watch}">'
         document = document.replace("<head>", f"<head>{refresh}", 1)
@@ -79,4 +74,4 @@ def _write(args: argparse.Namespace) -> list[str | Path]:
         path.write_text(document, encoding="utf-8")
     except OSError as error:
         raise SettingsError(f"{error.filename} cannot be written: {error.strerror}.") from None
-    return [*sentences, path]
+    return path

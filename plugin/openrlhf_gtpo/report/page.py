@@ -32,16 +32,13 @@ FIGURES = {"entropy_token_mean": ("entropy", "nats a token"), "response_length":
 """Names and units of an evaluation's figures; others are shown by their key."""
 
 
-def page(
-    runs: Sequence[Run], *, title: str | None = None, introduction: str = "", compared: Sequence[str] = ()
-) -> str:
+def page(runs: Sequence[Run], *, title: str | None = None, introduction: str = "") -> str:
     """A document that needs no network and no server.
 
     Args:
         runs: runs that differ only in their seed are drawn as one curve with a band.
         title: by default the names of the series.
         introduction: HTML after the head.
-        compared: of two runs, whether they are identical: the sentences of `identical.told`.
     """
     folder = files("openrlhf_gtpo.report")
     all_series = series(runs)
@@ -53,7 +50,6 @@ def page(
         "title": html.escape(title or f"Run{'s'[: len(runs) > 1]}: {', '.join(one.name for one in all_series)}"),
         "style": (folder / "page.css").read_text(encoding="utf-8"),
         "verdicts": _verdicts(all_series),
-        "compared": _compared(compared),
         "head": _head(all_series),
         "introduction": introduction,
         "when": _when(runs, first, last),
@@ -103,13 +99,6 @@ def _verdicts(all_series: Sequence[Series]) -> str:
     first, *others = all_series
     told += [f"<li>{html.escape(sentence)}</li>" for other in others for sentence in comparison(first, other)]
     return f'<ul class="verdict">{"".join(told)}</ul>'
-
-
-def _compared(sentences: Sequence[str]) -> str:
-    if not sentences:
-        return ""
-    told = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
-    return f"<h2>The same run?</h2><ul>{told}</ul>"
 
 
 def _head(all_series: Sequence[Series]) -> str:

@@ -49,10 +49,6 @@ class Run:
     sha256: dict[str, str | None] = field(default_factory=dict)
     """Of what it began with and of its final weights; None where there is no hash. Empty for a run of an earlier
     version."""
-    not_hashed: dict[str, str] = field(default_factory=dict)
-    """Why, by the same names."""
-    resumed: list[dict[str, Any]] = field(default_factory=list)
-    """For each time that it was resumed: when, and which settings were others."""
 
     @property
     def last_step(self) -> int:
@@ -99,8 +95,6 @@ def read(folder: Path) -> Run:
         _benchmarks(folder / "after" / "eval.json"),
         _correct(folder / "after" / "eval.jsonl"),
         record.get("sha256", {}),
-        record.get("not_hashed", {}),
-        record.get("resumed", []),
     )
 
 

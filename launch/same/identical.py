@@ -4,30 +4,17 @@ Numbers are equal or they are not; NaN equals NaN. Times and counts of requests,
 out.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from openrlhf_gtpo.glossary.entries import GLOSSARY, describe
 from openrlhf_gtpo.report.rollouts import SavedGroups
-from openrlhf_gtpo.report.run import OWN, Run
+from openrlhf_gtpo.report.run import Run
 
 FIELDS = ("prompt", "label", "guide", "tokens", "entropy", "correct", "shaped_reward", "advantage")
 """Of a saved response, in the order in which training makes them: what differs first is named first."""
 
-CONTENTS = {
-    "actor.model_name_or_path": "policy",
-    "guide.model": "guide",
-    "guide.solutions": "guide's solutions",
-    "algo.advantage.estimator": "file of the estimator",
-    "data.prompt_dataset": "training data",
-    "eval.dataset": "evaluation data",
-    "order_of_prompts": "order of prompts",
-    "final_weights": "final weights",
-}
-"""What run.json has hashes of, by the names there."""
-
-RESUMED = "ckpt.load_enable"
 MOST_NAMES = 8
 """Names in one sentence; of more it says how many."""
 MOST_CHARACTERS = 60
@@ -106,25 +93,6 @@ def compare(one: Run, other: Run) -> RunComparison:
         groups,
         ([name for name in mine if name not in theirs], [name for name in theirs if name not in mine]),
     )
-
-
-def told(one: Run, other: Run) -> list[str]:
-    """What can be said of two runs, in sentences: whether they are the same, whether they began with the same content,
-    and in what settings and environment they differ."""
-    comparison = compare(one, other)
-    same = {name for name, value in one.sha256.items() if value is not None and value == other.sha256.get(name)}
-    sentences = [
-        *where(comparison, one, other),
-        *_contents(one, other),
-        *_different("settings", one.settings, other.settings, {*OWN, RESUMED, *same} - {"train.seed"}),
-        *_different("environment", one.environment, other.environment, set()),
-    ]
-    for run in (one, other):
-        for resumed in run.resumed:
-            own = {name: value for name, value in resumed.get("settings", {}).items() if name not in {*OWN, RESUMED}}
-            changed = f" with {_named([f'--{name} {value}' for name, value in own.items()])}" if own else ""
-            sentences.append(f"{run.name} was resumed on {resumed['started']}{changed}.")
-    return sentences
 
 
 def _rows(run: Run) -> dict[int, dict[str, Any]]:
@@ -248,38 +216,6 @@ def _response(response: Response | None, both: bool) -> str:
     place = f", token {response.token}" if response.token is not None else ""
     what = "" if response.field == "tokens" else f", {response.field}"
     return f"First response: group {response.group}, response {response.number}{what}{place}: {values}.{prompt}"
-
-
-def _contents(one: Run, other: Run) -> Iterator[str]:
-    if without := [run.name for run in (one, other) if not run.sha256]:
-        yield f"Whether policy and data are the same content is not known: {_named(without)} recorded no hashes."
-        return
-    same: list[str] = []
-    different: list[str] = []
-    unknown: list[str] = []
-    for key in dict.fromkeys([*one.sha256, *other.sha256]):
-        flag, _, number = key.partition(" ")
-        name = f"{CONTENTS.get(flag, flag)} {number}".rstrip()
-        mine, theirs = one.sha256.get(key), other.sha256.get(key)
-        if mine is None or theirs is None:
-            run = one if mine is None else other
-            missing = "it has not ended" if key == "final_weights" else "its run.json has no hash"
-            unknown.append(f"{name} ({run.name}: {run.not_hashed.get(key, missing)})")
-        else:
-            (same if mine == theirs else different).append(name)
-    for label, names in (("The same content", same), ("Other content", different), ("Not known", unknown)):
-        if names:
-            yield f"{label}: {', '.join(names)}."
-
-
-def _different(what: str, one: Mapping[str, Any], other: Mapping[str, Any], without: set[str]) -> Iterator[str]:
-    """Of the names that both have: a flag of one version alone is no other setting."""
-    names = [name for name in sorted(one.keys() & other.keys() - without) if one[name] != other[name]]
-    pairs = [f"{name} ({_shown(one[name])} against {_shown(other[name])})" for name in names]
-    if pairs:
-        yield f"Other {what}: {', '.join(pairs)}."
-    elif one and other:
-        yield f"The same {what}."
 
 
 def _shown(value: Any) -> str:
