@@ -125,7 +125,7 @@ push() { # push NAME PREFIX
 site() { # the locked mkdocstrings for Python 3.10 does not work with the locked pymdown-extensions
     "$uv" venv --quiet --python '>=3.11.5,<3.13' "$scratch/site"
     "$uv" pip install --quiet --python "$scratch/site/bin/python" --constraints "$lock" -r pyproject.toml --extra docs
-    NO_MKDOCS_2_WARNING=1 "$scratch/site/bin/mkdocs" build --quiet --strict
+    NO_MKDOCS_2_WARNING=1 "$scratch/site/bin/mkdocs" build --strict
 }
 
 all() {

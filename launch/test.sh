@@ -33,7 +33,8 @@ phase() { # phase NUMBER NAME COMMAND...
     echo "── $name took $((SECONDS - begin)) s"
 }
 style() {
-    .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
+    .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy &&
+        .venv/bin/lint-imports --no-cache --no-logo
 }
 
 # By default torch would use every core in each worker.

@@ -1,14 +1,8 @@
-"""The blocks of code in README and docs, and what a comment above each says about how it is tested.
+"""Blocks of code that pages print, and how they are run.
 
-<!-- run -->                        as printed, in a copy of the repository's folder
-<!-- run: COMMAND -->               this command instead, which does the same where the block needs more
-<!-- run with the service -->       beside a reward service, whose port takes the place of 8000
-<!-- run in the loop -->            with engines, after a quickstart (also with `: COMMAND`); beside a service where it
-                                    starts one
-<!-- run as a cluster -->           with a Ray cluster of its own in the place of the first line's
-<!-- is FILE -->                    the block is that file, which another test runs
-<!-- tested by FILE: WORDS -->      that test runs it: the file names the words
-<!-- needs WHAT -->                 cannot be run here; its commands, files and flags exist
+Six are: those that people paste first. README.md: the reward service, entropies from vLLM; reward_server/README.md: a
+first grade (test_pages.py). With engines, in tests/end_to_end/test_documented_commands.py: README.md's quickstart with
+docs/extending.md's task, docs/quickstart.md's training command, docs/evaluate.md's group of responses.
 """
 
 import os
@@ -17,67 +11,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from ..reward_server.conftest import LiveServer
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
-PAGES = sorted(
-    [
-        *ROOT.glob("*.md"),
-        *(ROOT / "docs").rglob("*.md"),
-        ROOT / "reward_server" / "README.md",
-        ROOT / "tests" / "benchmarks" / "README.md",
-    ]
-)
-TESTED = ("bash", "python")
-WAYS = ("run with the service", "run in the loop", "run as a cluster", "run", "is", "tested by", "needs")
-
-_BLOCK = re.compile(r"(?:^<!-- (?P<tag>[^\n]+?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
 
 
-@dataclass(frozen=True)
-class Block:
-    page: str
-    line: int
-    language: str
-    text: str
-    tag: str
-
-    @property
-    def way(self) -> str:
-        """How it is tested: one of WAYS, or nothing."""
-        return next((way for way in WAYS if re.match(rf"{way}\b", self.tag)), "")
-
-    @property
-    def argument(self) -> str:
-        """What the tag says after its way."""
-        return self.tag[len(self.way) :].lstrip(": ")
-
-    @property
-    def commands(self) -> str:
-        """What is run: the block, or what the tag has in its place."""
-        return self.argument if self.way.startswith("run") and self.argument else self.text
-
-    def __str__(self) -> str:
-        return f"{self.page}:{self.line}"
-
-
-def blocks(*ways: str) -> list[Block]:
-    """Those that are tested in one of these ways, the same text once; without any, all blocks."""
-    found: dict[tuple[str, str], Block] = {}
-    for page in PAGES:
-        text = page.read_text(encoding="utf-8")
-        for match in _BLOCK.finditer(text):
-            line = text.count("\n", 0, match.start("language")) + 1
-            block = Block(str(page.relative_to(ROOT)), line, match["language"], match["text"], match["tag"] or "")
-            if not ways:
-                found[str(block), ""] = block
-            elif block.language in TESTED and block.way in ways:
-                found.setdefault((block.text, block.tag), block)
-    return list(found.values())
+def block(page: str, words: str) -> str:
+    """The one block of a page that has these words."""
+    blocks = re.findall(r"^```\w+\n(.*?)^```$", (ROOT / page).read_text(encoding="utf-8"), re.M | re.S)
+    (found,) = [text for text in blocks if words in text]
+    return found
 
 
 def scratch(folder: Path, policy: Path | None = None) -> Path:
@@ -97,15 +43,12 @@ def scratch(folder: Path, policy: Path | None = None) -> Path:
     return folder
 
 
-STARTS_SERVICE = "math-reward serve"
-
-
 @contextmanager
-def beside_a_service(block: Block) -> Iterator[str]:
-    """The block's commands without the line that starts a reward service: one runs on another port until the end."""
-    lines = block.commands.splitlines()
-    others = [line for line in lines if not line.startswith(STARTS_SERVICE)]
-    assert len(others) == len(lines) - 1, f"{block} starts one service"
+def beside_a_service(commands: str) -> Iterator[str]:
+    """The commands without the line that starts a reward service: one runs on another port until the end."""
+    lines = commands.splitlines()
+    others = [line for line in lines if not line.startswith("math-reward serve")]
+    assert len(others) == len(lines) - 1, "they start one service"
     server = LiveServer("--workers", "1").when_ready()
     try:
         yield "\n".join(others).replace("localhost:8000", f"127.0.0.1:{server.port}")
@@ -123,24 +66,19 @@ OF_THE_TESTS = (
 )
 
 
-def run_block(
-    block: Block, folder: Path, text: str | None = None, timeout: float = 280, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def run_block(text: str, folder: Path, timeout: float = 280, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a block as its reader would, with the project's commands on the PATH.
 
     Args:
-        block: its commands are run, or its Python.
+        text: a program if it imports anything, else commands for a shell.
         folder: where; made by `scratch`.
-        text: shell commands to run in its place.
         timeout: seconds.
         environment: variables besides those of this process.
     """
-    commands = text or block.commands
-    if block.language == "python" and commands == block.text:
-        (folder / "example.py").write_text(commands, encoding="utf-8")
+    command = ["bash", "-euo", "pipefail", "-c", text]
+    if re.search(r"^(import|from) ", text, re.M):
+        (folder / "example.py").write_text(text, encoding="utf-8")
         command = [str(BIN / "python"), "example.py"]
-    else:
-        command = ["bash", "-euo", "pipefail", "-c", commands]
     shell = {name: value for name, value in os.environ.items() if name not in OF_THE_TESTS}
     path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(

@@ -22,7 +22,7 @@ from openrlhf_gtpo.engine import plugin
 from openrlhf_gtpo.vllm_entropy import EntropyMissing, Served, check_server, http_fields, read_http
 
 from ... import preloaded
-from ...docs.blocks import blocks
+from ...docs.blocks import block
 from ...fake_reward_server import free_port
 from ...vllm_server import DidNotStart, vllm_server
 from ..conftest import characters_and
@@ -205,8 +205,7 @@ def test_a_running_server_is_checked_with_one_request(url: str) -> None:
 def test_the_documentations_lines_print_what_a_running_server_sampled(
     url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = 'check_server(url := "http://localhost:8001")'
-    (text,) = [block.text for block in blocks("tested by") if first in block.text]
+    text = block("docs/evaluate.md", "check_server(url :=")
     text = text.replace("http://localhost:8001", url).replace("Qwen/Qwen2.5-0.5B-Instruct", "m")
     exec(text, {})
     printed = capsys.readouterr().out.splitlines()
