@@ -5,7 +5,7 @@
 #   bash launch/compare.sh                          # within an hour on 2 cores; writes runs/compare/report.html
 #   bash launch/compare.sh --long                   # more seeds and steps, some hours
 #   bash launch/compare.sh --seeds 1 --steps 5 --out runs/try
-#   bash launch/compare.sh --analyse docs/studies/compare   # the tables again, out of such records
+#   bash launch/compare.sh --analyse runs/compare/records   # the tables again, out of the records of its runs
 #
 # You can interrupt it and run it again: finished runs are kept. `--help` lists the flags.
 set -euo pipefail

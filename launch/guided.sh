@@ -6,7 +6,7 @@
 #   bash launch/guided.sh                           # two hours or more on 2 cores; writes runs/guided/report.html
 #   bash launch/guided.sh --algorithms dapo,dapo_m2 # some of them
 #   bash launch/guided.sh --seeds 1 --steps 5 --out runs/try
-#   bash launch/guided.sh --analyse docs/studies/guided   # the tables again, out of such records
+#   bash launch/guided.sh --analyse runs/guided/records   # the tables again, out of the records of its runs
 #
 # You can interrupt it and run it again: finished runs are kept. `--help` lists the flags.
 set -euo pipefail
