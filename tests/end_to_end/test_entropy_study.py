@@ -23,7 +23,6 @@ import gates
 import inference
 import policy as policy_of_a_task
 import record
-import traps_pilot
 import wordings
 from math_reward.grader import Verdict, grade
 from openrlhf_gtpo.report.run import Run
@@ -367,25 +366,6 @@ def test_the_analysis_is_a_command_of_its_own(tmp_path: Path) -> None:
         2,
         "entropy_study.py: there are no records of runs: run the study first\n",
     )
-
-
-def test_the_page_of_results_has_the_tables_that_its_records_give(tmp_path: Path) -> None:
-    studies = ROOT / "docs" / "studies"
-    page = (studies / "entropy.md").read_text(encoding="utf-8")
-    printed = re.search(r"<!-- written by: .*? -->\n(.*?)<!-- end -->", page, re.DOTALL)
-    names = {arm.key: arm.title for arm in entropy_study.DESIGN.arms}
-    assert printed is not None
-    assert printed[1].strip() == dose.write(studies / "entropy", tmp_path, names).strip()
-    assert (tmp_path / "dose.png").stat().st_size > 10_000
-
-
-def test_the_page_of_the_pilot_has_the_tables_that_its_records_give(tmp_path: Path) -> None:
-    pilot = ROOT / "docs" / "studies" / "traps_pilot"
-    page = pilot.with_suffix(".md").read_text(encoding="utf-8")
-    folders = sorted(folder for folder in pilot.iterdir() if folder.is_dir())
-    assert len(folders) >= 2
-    for folder in folders:
-        assert f"\n{traps_pilot.analyse(folder, tmp_path)}\n" in page, folder.name
 
 
 # --- with the real loop

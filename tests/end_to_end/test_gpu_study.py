@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import ClassVar
@@ -20,8 +19,6 @@ from openrlhf_gtpo.driver import hours
 from openrlhf_gtpo.driver.hours import Input, Inputs, Shape
 
 ROOT = Path(__file__).resolve().parents[2]
-
-PAGE = ROOT / "docs" / "studies" / "entropy_gpu.md"
 
 
 # --- the arithmetic
@@ -96,13 +93,6 @@ def test_the_arithmetic_meets_a_whole_loop_that_others_measured() -> None:
     low, likely, high = (hours.seconds(shape, inputs, case).total for case in hours.CASES)
     assert low < 97.7 < high
     assert 97.7 / 1.25 < likely < 97.7 * 1.25
-
-
-def test_the_page_has_the_tables_that_are_computed() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    for block in gpu_study.costs({}).split("\n\n"):
-        if block.startswith("|"):
-            assert block in page, f"`STUDY=gpu bash launch/study.sh --hours` prints what belongs there:\n{block}"
 
 
 # --- the settings
@@ -190,17 +180,6 @@ def test_a_dry_run_prints_each_arm_s_command_and_memory_and_writes_nothing(
     assert not (tmp_path / "out").exists()
 
 
-def test_the_launcher_hands_its_flags_on_and_installs_nothing() -> None:
-    done = subprocess.run(
-        ["bash", str(ROOT / "launch" / "study.sh"), "--hours"],
-        env=os.environ | {"STUDY": "gpu", "SIZE": "7b", "STEPS": "100", "PYTHON": sys.executable},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "| 7b, dapo17k, 100 steps; all arms | 92 | " in done.stdout
-
-
 def test_a_refused_command_is_told_and_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     environment = prepared(tmp_path) | {"MODEL": "/no/such/model", "ARMS": "grpo"}
     assert not gpu_study.check(gpu_study.study_of(environment), environment)
@@ -223,14 +202,6 @@ def test_a_refused_command_is_told_and_is_no_success(tmp_path: Path, capsys: pyt
 def test_what_cannot_be_is_refused_in_one_sentence(variables: dict[str, str], sentence: str) -> None:
     with pytest.raises(gpu_study.Refused, match=re.escape(sentence)):
         gpu_study.study_of(variables)
-
-
-def test_a_study_that_does_not_exist_is_refused_before_anything_is_installed() -> None:
-    done = subprocess.run(
-        ["bash", str(ROOT / "launch" / "study.sh")], env=os.environ | {"STUDY": "tpu"}, capture_output=True, text=True
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith("launch/study.sh: STUDY is tpu, but needs to be cpu, gpu, ")
 
 
 def test_what_a_script_refuses_is_its_own_sentence(tmp_path: Path) -> None:

@@ -260,13 +260,6 @@ def test_a_record_tells_what_its_run_was_made_of(tmp_path: Path) -> None:
     assert timedelta(seconds=99) <= datetime.now(timezone.utc) - began <= timedelta(seconds=200)
 
 
-def test_records_of_before_are_read_and_have_one_policy() -> None:
-    old = record.load(ROOT / "docs" / "studies" / "entropy")
-    assert len(old) == 92
-    assert {(run.policy, run.started) for run in old} == {(0, "")}
-    record.check(old)
-
-
 def made(arm: str, policy: int, seed: int, end: float, **changes: Any) -> Record:
     """Steps 1 to 4; the reward of step 3 is the value at the end."""
     rows = tuple(
@@ -436,9 +429,3 @@ def test_times_are_told_by_arm_and_for_the_whole_study(tmp_path: Path) -> None:
     assert "| grpo | 3 | 21 | 20 | 22 | 3.00 | 9 |" in done.stdout
     hours = 36 * 21 / designs.JOBS / 3600
     assert f"36 runs of 4 steps, as many as this study has by default, take {hours:.1f} hours" in done.stdout
-
-
-def test_the_page_about_the_noise_has_the_tables_that_its_records_give(tmp_path: Path) -> None:
-    folder = ROOT / "docs" / "studies" / "noise"  # docs/studies/noise.md is beside it
-    page = folder.with_suffix(".md").read_text(encoding="utf-8")
-    assert noise.write(folder, tmp_path).strip() in page

@@ -359,18 +359,3 @@ def test_records_of_two_ideas_are_refused_in_one_sentence(
 def test_the_page_of_what_was_tried_has_the_columns_of_the_row() -> None:
     page = (ROOT / "docs" / "tried.md").read_text(encoding="utf-8")
     assert f"| {' | '.join(try_idea.ROW)} |" in page
-
-
-TRIED = sorted(path for path in (ROOT / "docs" / "tried").iterdir() if path.is_dir())
-
-
-@pytest.mark.parametrize("folder", TRIED, ids=lambda path: path.name)
-def test_the_page_has_the_row_that_the_records_of_an_idea_give(folder: Path) -> None:
-    page = (ROOT / "docs" / "tried.md").read_text(encoding="utf-8")
-    (said,) = [line for line in page.splitlines() if line.startswith(f"| {folder.name} (")]
-    name, *cells = try_idea.row(try_idea.Tried.load(folder))
-    assert name == folder.name
-    assert [cell.strip() for cell in said.strip("|").split("|")][1:] == cells
-    files = [*folder.glob("*.py"), *(ROOT / "docs" / "examples").glob("*.py")]
-    digests = {f"`{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}`" for file in files}
-    assert cells[0] in digests, "the file is still the one that was tried"

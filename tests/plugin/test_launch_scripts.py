@@ -89,7 +89,7 @@ def test_a_node_of_eight_gpus_trains_the_papers_7b_policy() -> None:
 
 
 def test_the_plan_has_the_hours_of_the_papers_run_and_its_cost() -> None:
-    """As docs/studies/entropy_gpu.md computes them for 208 steps with four evaluations: 9.4 likely."""
+    """As docs/training.md has them."""
     told = plan("train_gtpo.sh", "--price", "2.5")
     assert told["hours"].startswith("9.4 likely, 4.0 to 29.8, for 210 steps on 8 x H100: 47% of it writing, ")
     assert told["cost"] == "188 likely, 81 to 596, at 2.5 a GPU-hour"
@@ -240,14 +240,14 @@ def test_what_cannot_be_is_refused_in_one_sentence_before_python_starts(
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize("script", ["train_gtpo.sh", "train_one_gpu.sh", "study.sh"])
+@pytest.mark.parametrize("script", ["train_gtpo.sh", "train_one_gpu.sh"])
 def test_a_script_finds_the_clones_python_or_says_what_to_type(script: str, tmp_path: Path) -> None:
     shutil.copytree(LAUNCH, tmp_path / "launch")
     other = tmp_path / "bin" / "python3"
     other.parent.mkdir()
     other.write_text("#!/bin/sh\nexit 1\n")
     other.chmod(0o755)
-    environment = {"PATH": f"{other.parent}:/usr/bin:/bin", "STUDY": "gpu", "GPU_GB": "80", "DATA": data()}
+    environment = {"PATH": f"{other.parent}:/usr/bin:/bin", "GPU_GB": "80", "DATA": data()}
     command = ["bash", str(tmp_path / "launch" / script), "--dry-run"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 2
