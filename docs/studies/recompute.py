@@ -3,9 +3,9 @@
     python docs/studies/recompute.py [STUDY]
 
 A line of records.jsonl.xz is the record of a run: {"folder", "file", "record"}. What a cell has to be follows from the
-names of its row and column; outcomes and tests are written down here from the studies' plans, and no code is shared
-with the program that wrote the tables. How many figures a study has is known, so a missing row is found, too. The
-table of docs/tried.md is compared likewise, and not counted. Nothing is computed of the records of noise and
+names of its row and column, and the tests of a table are corrected together; no code is shared with the program that
+wrote the tables. How many figures a study has is known, so a missing row is found, too. The table of docs/tried.md is
+compared likewise, and not counted. Sentences are not compared, and nothing is computed of the records of noise and
 traps_pilot. Figures that differ are listed, and then the exit status is 1.
 """
 
