@@ -8,7 +8,7 @@ The wall time of a run, on `gpus` that generate and train in turn:
 Training takes 6 floating-point operations a parameter and token, and log-probabilities of the policy before the update
 2 more (Kaplan et al., arXiv 2001.08361, section 2.1). Attention and reading the prompts are left out. A response that
 is still being written when all others have ended holds up a step: `alone` is what one of its tokens takes.
-docs/studies/entropy_gpu.md explains the inputs. Nothing on several GPUs was measured by us."""
+docs/training.md explains the inputs. Nothing on several GPUs was measured by us."""
 
 import math
 import os

@@ -1,0 +1,48 @@
+"""docs/studies/recompute.py: the figures of the pages follow from the records, and what is altered is found."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+ALTERED = [
+    ("studies/entropy2.md", "**+0.0188 ± 0.0117**", "**+0.0189 ± 0.0117**"),
+    ("studies/entropy2.md", "| p, Holm of 18 |", "| p, Holm of 17 |"),
+    ("studies/entropy2.md", "| surprisal | 6 |", "| surprise | 6 |"),
+    ("studies/entropy.md", "| KL-Cov | 4 | 0.5007 ", "| KL-Cov | 4 | 0.5008 "),
+    ("studies/entropy.md", "| DAPO - GRPO | pass@16 at the end | 4 | +0.0000 ± 0.0000 | ceiling |  |  |  |  |\n", ""),
+    ("tried.md", "**-0.107 ± 0.070**", "-0.107 ± 0.070"),
+]
+"""Page, what it says, and what it says in its place."""
+FOUND = (
+    "- dose, table 2, GTPO, alpha2 = 0.1 - GTPO, alpha2 = 0, pass rate in training, difference: "
+    "**+0.0189 ± 0.0117** on the page, **+0.0188 ± 0.0117** computed\n",
+    ", p, Holm of 17: 0.343 on the page, nothing computed\n",
+    "- pivotal_1, table 1: no arm and no outcome has the name 'surprise'\n",
+    "- entropy, table 1, KL-Cov, area under pass@1: 0.5008 ± 0.1011 on the page, 0.5007 ± 0.1011 computed\n",
+    "- entropy: entropy.md has ",
+    "- tried.md, leave_one_out ",
+)
+
+
+def recompute(docs: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(docs / "studies" / "recompute.py")], capture_output=True, text=True)
+
+
+def test_every_published_figure_follows_from_the_records() -> None:
+    done = recompute(DOCS)
+    assert done.stdout.splitlines()[-1] == "1421 figures, all agree", done.stdout + done.stderr
+    assert done.returncode == 0
+
+
+def test_a_figure_a_name_and_a_row_that_are_altered_on_a_page_are_named(tmp_path: Path) -> None:
+    shutil.copytree(DOCS / "studies", tmp_path / "studies")
+    shutil.copy(DOCS / "tried.md", tmp_path)
+    for page, before, after in ALTERED:
+        text = (tmp_path / page).read_text(encoding="utf-8")
+        assert text.count(before) == 1, before
+        (tmp_path / page).write_text(text.replace(before, after), encoding="utf-8")
+    done = recompute(tmp_path)
+    assert done.returncode == 1
+    assert [sentence for sentence in FOUND if sentence not in done.stdout] == [], done.stdout + done.stderr
