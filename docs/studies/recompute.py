@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 HERE = Path(__file__).resolve().parent
 LEVEL = 0.05
@@ -34,26 +35,15 @@ Outcome = Callable[[Run], float]
 Table = list[list[str]]
 """Rows of cells; the first names the columns."""
 
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(256)  # of the integral from -1 to 1
-
 
 def above(t: float, degrees: float) -> float:
-    """The probability that Student's t exceeds this value. In the angle x = atan(sqrt(degrees) / t) the density is
-    proportional to sin(x)^(degrees - 1)."""
-    end = math.atan2(math.sqrt(degrees), t)
-    u = (NODES + 1) / 2  # x = end * u^4 takes away the singularity that degrees between whole numbers have at 0
-    part = float(np.sum(WEIGHTS * 2 * end * u**3 * np.sin(end * u**4) ** (degrees - 1)))
-    return part * math.exp(math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2)) / math.sqrt(math.pi)
+    """The probability that Student's t exceeds this value."""
+    return float(stats.t.sf(t, degrees))
 
 
 def quantile(probability: float, degrees: int) -> float:
-    """Student's t that is exceeded with a probability of 1 - `probability`, by halving the angle."""
-    low, high = 0.0, math.pi / 2
-    for _ in range(60):
-        x = (low + high) / 2
-        larger = above(math.sqrt(degrees) / math.tan(x), degrees) > 1 - probability
-        low, high = (low, x) if larger else (x, high)
-    return math.sqrt(degrees) / math.tan(low)
+    """Student's t that is exceeded with a probability of 1 - `probability`."""
+    return float(stats.t.ppf(probability, degrees))
 
 
 def standard_error(sample: np.ndarray) -> float:
