@@ -251,16 +251,6 @@ def test_what_cannot_be_graded_is_refused_with_exit_code_2(
     assert_refusal(complaint, *(one.replace("PATH", str(path)) for one in named))
 
 
-@pytest.mark.parametrize(
-    "option", [["--output", "x"], ["--references-only"], ["--label-key", "x"], ["--workers", "2"]]
-)
-def test_options_for_files_are_refused_without_a_file(in_process: Any, option: list[str]):
-    code, _, complaint = in_process("grade", *option, "1", "1")
-
-    assert code == 2
-    assert_refusal(complaint, option[0], "--file")
-
-
 def test_half_a_surrogate_pair_in_a_reference_can_be_printed(write: Any):
     path = write(b'{"answer": "\\ud800 ("}')
     result = subprocess.run(

@@ -111,13 +111,6 @@ def test_a_pipe_that_has_a_name_can_be_read_as_a_file(tmp_path: Path):
     assert (done.returncode, json.loads(done.stdout)["rows"]) == (0, 1)
 
 
-def test_json_is_refused_beside_the_stream(in_process: Any):
-    code, _, complaint = in_process("grade", "-", "--json")
-
-    assert code == 2
-    assert_refusal(complaint, "--json", "--output -")
-
-
 def test_a_dash_with_a_reference_is_a_completion(in_process: Any):
     code, printed, _ = in_process("grade", "-", "4")
 

@@ -132,8 +132,6 @@ def test_an_empty_stream_is_whole(server: Any):
         (b"{", "not JSON"),
         (b"[1]", "JSON object"),
         (b'{"completion": "4"}', "Field 'reference': "),
-        (b'{"completion": "4", "refrence": "4"}', "'refrence'"),
-        (b'{"completion": 4, "reference": "4"}', "Field 'completion': "),
         (b'{"completion": "\xff"}', "UTF-8"),
         (b"[" * 900, "JSON object"),
         (b'{"completion": "4", "reference": [' + b"1," * 70 + b"1]}", "Field 'reference': "),
