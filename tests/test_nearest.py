@@ -53,13 +53,15 @@ def test_at_most_three_are_offered_whatever_is_typed(typed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "words", "said"),
+    ("typed", "words", "named"),
     [
-        ("trian", ["train", "eval", "data"], ": did you mean train?"),
-        ("--topp", ["--rollout.top_p", "--eval.top_p"], ": did you mean --eval.top_p or --rollout.top_p?"),
-        ("xyz", ["train", "eval"], ": --help lists them."),
-        ("xyz", [], ": --help lists them."),
+        ("trian", ["train", "eval", "data"], ["train"]),
+        ("--topp", ["--rollout.top_p", "--eval.top_p"], ["--rollout.top_p", "--eval.top_p"]),
+        ("xyz", ["train", "eval"], []),
+        ("xyz", [], []),
     ],
 )
-def test_what_may_have_been_meant_is_a_question(typed: str, words: list[str], said: str) -> None:
-    assert did_you_mean(typed, words, "--help lists them") == said
+def test_what_may_have_been_meant_is_a_question(typed: str, words: list[str], named: list[str]) -> None:
+    said = did_you_mean(typed, words, "--help lists them")
+    assert said.endswith("?" if named else "--help lists them.")
+    assert [word for word in words if word in said] == named

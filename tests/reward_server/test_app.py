@@ -24,6 +24,8 @@ from math_reward.http.schemas import GradeResponse, RewardResponse
 from math_reward.pool.pool import Pool
 from math_reward.settings import Settings
 
+from ..refusals import assert_refusal
+
 HANGS = {"completion": "hang", "reference": "1"}
 TOKEN = "a-token-for-tests"
 
@@ -153,10 +155,8 @@ def test_shared_prompts_get_nobody_more_than_the_largest_body_could_hold(guarded
     )
 
     assert (fits.status_code, len(fits.json()["results"])) == (200, 2)
-    assert (too_many.status_code, too_many.json()["detail"]) == (
-        413,
-        "The prompts of all items have more than the 2,000 characters that are allowed: send fewer items.",
-    )
+    assert too_many.status_code == 413
+    assert_refusal(too_many.json()["detail"], "prompts", "2,000")
 
 
 async def test_a_hanging_item_is_a_timeout_and_everything_else_is_answered_meanwhile(open_server: Any):
@@ -170,7 +170,6 @@ async def test_a_hanging_item_is_a_timeout_and_everything_else_is_answered_meanw
         results = (await grading).json()["results"]
 
     assert [result["verdict"] for result in results] == ["correct", "timeout", "timeout", "correct"]
-    assert results[1]["detail"] == "Grading did not end within 1 s of CPU time."
     assert healthy > 5  # The event loop was free all the while.
 
 
@@ -233,90 +232,64 @@ async def test_openrlhfs_own_client_gets_rewards_that_its_trainer_can_stack(open
 
 
 GIVEN = {"completion": "7", "reference": "1"}
+REWARDED = {"query": ["a"], "prompts": ["a"], "labels": ["1"]}
+REFUSED: list[tuple[str, Any, list[str]]] = [
+    ("/v1/grade", {"items": [GIVEN, {"completion": "1"}]}, ["Item 1, field 'reference': "]),
+    ("/v1/grade", {"items": [GIVEN | {"completion": 7}]}, ["Item 0, field 'completion': "]),
+    ("/v1/grade", {"items": [GIVEN | {"reference": [["1"]]}]}, ["Item 0, field 'reference', item 0: "]),
+    ("/v1/grade", {"items": [GIVEN | {"reference": True}]}, ["Item 0, field 'reference': "]),
+    ("/v1/grade", {"items": [GIVEN | {"reference": ["1"] * 65}]}, ["Item 0, field 'reference': ", "64"]),
+    ("/v1/grade", {"items": [GIVEN | {"options": {"rel_tol": -1}}]}, ["Item 0, field 'options.rel_tol': "]),
+    ("/v1/grade", {"items": [GIVEN | {"options": {"rel_tol": "1"}}]}, ["Item 0, field 'options.rel_tol': "]),
+    ("/v1/grade", {"items": [GIVEN, "7"]}, ["Item 1: "]),
+    ("/v1/grade", {"items": [], "options": {"mode": "lax"}}, ["Field 'options.mode': ", "'lax'", "'strict'"]),
+    *(
+        ("/v1/grade", {"items": [GIVEN | {"prompt": prompt}], "prompts": ["6+1?"]}, ["Item 0, field 'prompt': "])
+        for prompt in (1, -1, True, 0.0, [], {})
+    ),
+    ("/v1/grade", {"items": [], "prompts": [0]}, ["Field 'prompts', item 0: "]),
+    ("/v1/explain", GIVEN | {"prompt": 0}, ["Field 'prompt': "]),
+    ("/v1/explain", {"completion": "7"}, ["Field 'reference': "]),
+    ("/v1/grade", {"items": [GIVEN | {"promt": ""}]}, ["Item 0: there is no field 'promt'; did you mean 'prompt'?"]),
+    ("/v1/grade", {"items": [GIVEN | {"options": {"size": 1}}]}, ["Item 0, field 'options': ", "'size'", "'mode'"]),
+    ("/v1/grade", {"item": []}, ["'item'", "'items'?"]),
+    ("/get_reward", {"query": ["a"], "prompts": ["a"], "lables": ["1"]}, ["Field 'labels': "]),
+    ("/v1/explain", GIVEN | {"x" * 1000: 1}, [repr("x" * 40), "'completion'"]),
+    ("/get_reward?on_no_judgment=refuse", REWARDED, ["'on_no_judgment'", "'on_no_judgement'?"]),
+    ("/get_reward?on_no_judgement=nan", REWARDED, ["'on_no_judgement'", "'zero'", "'refuse'"]),
+    ("/v1/grade?strict=1", {"items": []}, ["parameter 'strict'"]),
+    ("/v1/grade", {}, ["Field 'items': "]),
+    ("/v1/grade", [], ["JSON object"]),
+    ("/get_reward", REWARDED | {"query": ["a", "b"]}, ["2, 1 and 1"]),
+    ("/get_reward", REWARDED | {"labels": [{}]}, ["Field 'labels', item 0: "]),
+    ("/get_reward", REWARDED | {"prompts": [None], "labels": []}, ["Field 'prompts', item 0: "]),
+    ("/v1/grade", b'{"items": ', ["not JSON"]),
+    ("/v1/grade", b"", ["not JSON"]),
+    ("/v1/grade", b'{"items": [{"completion": "\xff"}]}', ["UTF-8"]),
+    ("/v1/grade", b'{"items": [{"completion": "1", "reference": ' + b"9" * 5000 + b"}]}", ["Item 0", "'reference'"]),
+    ("/v1/grade", b'{"items": [{"completion": NaN, "reference": "1"}]}', ["Item 0, field 'completion': "]),
+    ("/v1/grade", b'{"items": [], "options": {"rel_tol": NaN}}', ["Field 'options.rel_tol': "]),
+    ("/v1/grade", b'{"items": [], "options": {"rel_tol": 1e999}}', ["Field 'options.rel_tol': "]),
+    ("/v1/grade", b'{"items": [], "\\ud800": 1}', ["not JSON"]),
+    *(  # too large to be read as Python reads it
+        ("/get_reward", b'{"query": ["7"], "prompts": [""], "labels": [%b]%b}' % (odd, b" " * PYTHONS_BYTES), ["NaN"])
+        for odd in (b"NaN", b'"\\ud83d"')
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "names"),
-    [
-        ("/v1/grade", {"items": [GIVEN, {"completion": "1"}]}, "Item 1, field 'reference': field required"),
-        ("/v1/grade", {"items": [GIVEN | {"completion": 7}]}, "Item 0, field 'completion': expected `str`"),
-        ("/v1/grade", {"items": [GIVEN | {"reference": [["1"]]}]}, "Item 0, field 'reference', item 0: "),
-        ("/v1/grade", {"items": [GIVEN | {"reference": True}]}, "Item 0, field 'reference': "),
-        (
-            "/v1/grade",
-            {"items": [GIVEN | {"reference": ["1"] * 65}]},
-            "Item 0, field 'reference': expected `array` of length <= 64",
-        ),
-        ("/v1/grade", {"items": [GIVEN | {"options": {"rel_tol": -1}}]}, "Item 0, field 'options.rel_tol': "),
-        ("/v1/grade", {"items": [GIVEN | {"options": {"rel_tol": "1"}}]}, "Item 0, field 'options.rel_tol': "),
-        ("/v1/grade", {"items": [GIVEN, "7"]}, "Item 1: expected `object`"),
-        ("/v1/grade", {"items": [], "options": {"mode": "lax"}}, "Field 'options.mode': there is no mode 'lax'; "),
-        *(
-            ("/v1/grade", {"items": [GIVEN | {"prompt": prompt}], "prompts": ["6+1?"]}, "Item 0, field 'prompt': ")
-            for prompt in (1, -1, True, 0.0, [], {})
-        ),
-        ("/v1/grade", {"items": [], "prompts": [0]}, "Field 'prompts', item 0: expected `str`"),
-        ("/v1/explain", GIVEN | {"prompt": 0}, "Field 'prompt': expected `str"),
-        ("/v1/explain", {"completion": "7"}, "Field 'reference': field required"),
-        ("/v1/grade", {"items": [GIVEN | {"promt": ""}]}, "Item 0: there is no field 'promt'; did you mean 'prompt'?"),
-        (
-            "/v1/grade",
-            {"items": [GIVEN | {"options": {"tolerance": 1}}]},
-            "Item 0, field 'options': there is no field 'tolerance'; there are 'mode', ",
-        ),
-        ("/v1/grade", {"item": []}, "There is no field 'item'; did you mean 'items'?"),
-        ("/get_reward", {"query": ["a"], "prompts": ["a"], "lables": ["1"]}, "Field 'labels': field required"),
-        ("/v1/explain", GIVEN | {"x" * 1000: 1}, f"There is no field {'x' * 40!r}; there are 'completion', "),
-        (
-            "/get_reward?on_no_judgment=refuse",
-            {"query": ["a"], "prompts": ["a"], "labels": ["1"]},
-            "There is no parameter 'on_no_judgment'; did you mean 'on_no_judgement'?",
-        ),
-        ("/get_reward?on_no_judgement=no", {}, "Parameter 'on_no_judgement': "),
-        ("/v1/grade?strict=1", {"items": []}, "There is no parameter 'strict'."),
-        ("/v1/grade", {}, "Field 'items': field required"),
-        ("/v1/grade", [], "The body is not a JSON object, "),
-        (
-            "/get_reward",
-            {"query": ["a", "b"], "prompts": ["a"], "labels": ["1"]},
-            "query, prompts and labels have 2, 1 and 1 entries: send the same number of each.",
-        ),
-        ("/get_reward", {"query": ["a"], "prompts": ["a"], "labels": [{}]}, "Field 'labels', item 0: "),
-        ("/get_reward", {"query": ["a"], "prompts": [None], "labels": []}, "Field 'prompts', item 0: expected `str`"),
-    ],
-)
-def test_a_faulty_request_is_refused_with_the_item_and_the_field(ask: httpx.Client, path: str, body: Any, names: str):
-    response = ask.post(path, json=body)
+@pytest.mark.parametrize(("path", "body", "named"), REFUSED)
+def test_a_faulty_request_is_refused_with_the_item_and_the_field(
+    ask: httpx.Client, path: str, body: Any, named: list[str]
+):
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+    response = ask.post(path, content=content, headers={"Content-Type": "application/json"})
 
     assert response.status_code == 422
     assert list(response.json()) == ["detail"]
-    assert_is_one_sentence(response.json()["detail"], names)
-
-
-def assert_is_one_sentence(detail: str, begin: str) -> None:
-    assert detail.startswith(begin)
-    assert detail[-1] in ".?"
-    assert "\n" not in detail
-    assert " - at `" not in detail
-
-
-@pytest.mark.parametrize(
-    ("body", "names"),
-    [
-        (b'{"items": ', "The body is not JSON: "),
-        (b"", "The body is not JSON: "),
-        (b'{"items": [{"completion": "\xff"}]}', "The body is not UTF-8 text."),
-        (b'{"items": [{"completion": "1", "reference": ' + b"9" * 5000 + b"}]}", "Item 0, field 'reference': "),
-        (b'{"items": [{"completion": NaN, "reference": "1"}]}', "Item 0, field 'completion': "),
-        (b'{"items": [], "options": {"rel_tol": NaN}}', "Field 'options.rel_tol': "),
-        (b'{"items": [], "\\ud800": 1}', "The body is not JSON: "),
-    ],
-)
-def test_a_body_that_is_no_json_is_refused(ask: httpx.Client, body: bytes, names: str):
-    response = ask.post("/v1/grade", content=body, headers={"Content-Type": "application/json"})
-
-    assert response.status_code == 422
-    assert_is_one_sentence(response.json()["detail"], names)
+    assert_refusal(response.json()["detail"], *named)
+    assert " - at `" not in response.json()["detail"]
 
 
 # A reference that Python's json writes, and how its item is graded.
@@ -364,25 +337,6 @@ def test_a_number_that_is_too_large_for_a_float_costs_no_other_reference_its_gra
     assert (first["verdict"], second["verdict"]) == ("bad_reference", "correct")
 
 
-def test_an_option_is_no_number_that_is_too_large_for_a_float(ask: httpx.Client):
-    body = b'{"items": [{"completion": "1", "reference": "1", "options": {"rel_tol": 1e999}}]}'
-
-    response = ask.post("/v1/grade", content=body, headers={"Content-Type": "application/json"})
-
-    assert response.status_code == 422
-    assert_is_one_sentence(response.json()["detail"], "Item 0, field 'options.rel_tol': ")
-
-
-@pytest.mark.parametrize("odd", [b"NaN", b'"\\ud83d"'])
-def test_a_large_body_is_json(ask: httpx.Client, odd: bytes):
-    body = b'{"query": ["7"], "prompts": [""], "labels": [%b]%b}' % (odd, b" " * PYTHONS_BYTES)
-    response = ask.post("/get_reward", content=body, headers={"Content-Type": "application/json"})
-
-    assert response.status_code == 422
-    assert_is_one_sentence(response.json()["detail"], "The body is not JSON: ")
-    assert "write null for NaN, and no half surrogate pairs" in response.json()["detail"]
-
-
 @pytest.mark.parametrize(
     ("media_type", "status"),
     [("application/json; charset=utf-8", 200), ("application/problem+json", 200), ("text/plain", 422), ("", 422)],
@@ -416,7 +370,7 @@ def test_every_field_with_two_letters_exchanged_is_named_with_what_was_meant(
             continue
         response = ask.post(path, json=within({typed: "x"}))
         assert response.status_code == 422
-        assert response.json()["detail"].lower().endswith(f"there is no field {typed!r}; did you mean {name!r}?")
+        assert_refusal(response.json()["detail"], repr(typed), f"{name!r}?")
 
 
 def test_what_a_later_openrlhf_may_send_besides_is_no_fault(ask: httpx.Client):
@@ -458,9 +412,7 @@ def test_a_request_with_too_many_items_is_refused(ask_with_token: Any, path: str
     response = ask_with_token(path, json=body)
 
     assert response.status_code == 422
-    assert_is_one_sentence(
-        response.json()["detail"], f"Field '{field}': expected `array` of length <= 3: send several"
-    )
+    assert_refusal(response.json()["detail"], f"Field '{field}': ", "3")
 
 
 def chunks():
@@ -476,7 +428,7 @@ def test_a_body_that_is_too_big_is_refused_whether_it_says_so_or_not(guarded_ser
     response = guarded_server.client.post("/v1/grade", content=content(), headers=headers)
 
     assert response.status_code == 413
-    assert "the 2,000 bytes that are allowed: send fewer items" in response.json()["detail"]
+    assert_refusal(response.json()["detail"], "2,000")
 
 
 def test_a_body_within_the_limit_is_read(ask_with_token: Any):
@@ -543,7 +495,7 @@ async def test_a_grader_that_approves_everything_is_not_ready(
     response = await readiness(app)
 
     assert response.status_code == 503
-    assert response.json() == {"detail": "A known wrong answer was graded 'correct'."}
+    assert_refusal(response.json()["detail"], "wrong", "'correct'")
 
 
 async def test_a_flood_of_readiness_checks_costs_the_workers_one():
@@ -578,5 +530,5 @@ async def test_a_service_whose_workers_cannot_start_is_not_ready(
         response = await readiness(app)
 
     assert response.status_code == 503
-    assert response.json() == {"detail": "No grading process can be started: a worker could not start (exit code 9)."}
-    assert "a worker could not start (exit code 9)" in caplog.text
+    assert_refusal(response.json()["detail"], "exit code 9")
+    assert "exit code 9" in caplog.text

@@ -15,6 +15,8 @@ import pytest
 
 from math_reward.grader import Stage
 
+from ..refusals import assert_refusal
+
 HEAVY = ("fastapi", "starlette", "pydantic", "pydantic_settings", "uvicorn", "httpx", "tqdm", "sympy", "mpmath")
 OF_THE_SERVER = (*HEAVY[:6], "anyio", "httptools", "prometheus_client")
 
@@ -92,20 +94,13 @@ def test_grade_needs_no_package_of_the_service(run: Any, tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("command", "sentence"),
+    ("command", "named"),
     [
-        (
-            ["math_reward", "serve"],
-            "No module named 'uvicorn', which the service needs: pip install 'math-reward[server]'.",
-        ),
-        (
-            ["math_reward.commands.ray_serve"],
-            "No module named 'httpx', which the service on Ray needs: pip install 'math-reward[server,ray-serve]'.",
-        ),
+        ("math_reward serve", ["'uvicorn', which the service needs: pip install 'math-reward[server]'."]),
+        ("math_reward.commands.ray_serve", ["'httpx'", "pip install 'math-reward[server,ray-serve]'"]),
     ],
 )
-def test_the_service_without_its_packages_says_in_one_sentence_what_to_install(
-    run: Any, command: list[str], sentence: str
-):
-    done = run(*command)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"math-reward: {sentence}\n")
+def test_the_service_without_its_packages_says_what_to_install(run: Any, command: str, named: list[str]):
+    done = run(*command.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert_refusal(done.stderr, *named)

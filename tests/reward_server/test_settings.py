@@ -6,6 +6,8 @@ import pytest
 
 from math_reward.settings import SettingsError, load_settings
 
+from ..refusals import assert_refusal
+
 SECRET = "a-secret-for-tests"
 
 
@@ -59,22 +61,19 @@ def test_the_token_is_never_shown(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize(
-    ("environment", "begin"),
+    ("environment", "named"),
     [
-        ({"PORT": "70000"}, "port (MATH_REWARD_PORT): "),
-        ({"TOKEN": " "}, "The token is empty: put a token into MATH_REWARD_TOKEN "),
-        ({"TOKEN": "x", "TOKEN_FILE": "y"}, "Set MATH_REWARD_TOKEN or MATH_REWARD_TOKEN_FILE, not both."),
-        ({"TOKEN_FILE": "no/such/file"}, "MATH_REWARD_TOKEN_FILE, no/such/file, cannot be read: "),
+        ({"PORT": "70000"}, ["port (MATH_REWARD_PORT)"]),
+        ({"TOKEN": " "}, ["MATH_REWARD_TOKEN"]),
+        ({"TOKEN": "x", "TOKEN_FILE": "y"}, ["MATH_REWARD_TOKEN", "MATH_REWARD_TOKEN_FILE", "not both"]),
+        ({"TOKEN_FILE": "no/such/file"}, ["MATH_REWARD_TOKEN_FILE", "no/such/file"]),
     ],
 )
-def test_a_refusal_is_one_sentence_that_names_the_setting(
-    environment: dict[str, str], begin: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_refusal_names_the_setting(environment: dict[str, str], named: list[str], monkeypatch: pytest.MonkeyPatch):
     for name, value in environment.items():
         monkeypatch.setenv(f"MATH_REWARD_{name}", value)
 
     with pytest.raises(SettingsError) as refusal:
         load_settings()
 
-    assert str(refusal.value).startswith(begin)
-    assert str(refusal.value).endswith(".")
+    assert_refusal(str(refusal.value), *named)

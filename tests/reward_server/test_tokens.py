@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from math_reward.settings import SettingsError, load_settings
-from math_reward.tokens import MAX_TOKENS, Tokens, TokensRefused, tokens_of
+from math_reward.tokens import MAX_TOKENS, Tokens, tokens_of
 
+from ..refusals import assert_refusal
 from .conftest import WaitFor
 
 
@@ -29,26 +30,28 @@ def test_one_word_is_a_token_and_any_other_line_a_name_and_a_token(text: str, to
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "named"),
     [
-        ("", "it has no token"),
-        ("# of the trainers\na s3cret", "line 1 is a comment, which a file of tokens cannot have"),
-        ("a s3cret\ns3cret2", "line 2 has to be a name and a token with a blank between them"),
-        ("a s3cret more", "line 1 has to be a name and a token with a blank between them"),
-        ("a/b s3cret\nc d", "the name on line 1 has to be at most 64 letters, digits, dots, dashes and underscores"),
-        ("a s3cret\nb s3crét", "the token on line 2 has characters that no header can have"),
-        ("a s3cret\nb s3cret", "the token on line 2 is on a line before it too"),
-        (
-            "".join(f"n{i} t{i}\n" for i in range(MAX_TOKENS + 1)),
-            f"it has {MAX_TOKENS + 1} tokens, and {MAX_TOKENS} are allowed",
-        ),
+        ("", "empty"),
+        ("# of the trainers\na s3cret", "comment"),
+        ("a s3cret\ns3cret2", "line 2"),
+        ("a s3cret more", "line 1"),
+        ("a/b s3cret\nc d", "name on line 1"),
+        ("a s3cret\nb s3crét", "token on line 2"),
+        ("a s3cret\nb s3cret", "token on line 2"),
+        ("".join(f"n{i} t{i}\n" for i in range(MAX_TOKENS + 1)), f"{MAX_TOKENS + 1} tokens"),
     ],
 )
-def test_a_bad_text_is_refused_with_the_line_and_without_the_token(text: str, reason: str):
-    with pytest.raises(TokensRefused) as refusal:
-        tokens_of(text)
+def test_a_bad_file_is_refused_with_the_line_and_without_the_token(
+    text: str, named: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    (tmp_path / "tokens").write_text(text)
+    monkeypatch.setenv("MATH_REWARD_TOKEN_FILE", str(tmp_path / "tokens"))
 
-    assert str(refusal.value) == reason
+    with pytest.raises(SettingsError) as refusal:
+        load_settings()
+
+    assert_refusal(str(refusal.value), "MATH_REWARD_TOKEN_FILE", named)
     assert "s3cr" not in str(refusal.value)
 
 
@@ -81,15 +84,6 @@ def test_every_token_is_compared_whichever_it_is(monkeypatch: pytest.MonkeyPatch
         assert compared == [(32, 32)] * 3
 
 
-def test_a_bad_file_is_one_sentence_at_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    path = tmp_path / "tokens"
-    path.write_text("trainer s3cret\noops\n")
-    monkeypatch.setenv("MATH_REWARD_TOKEN_FILE", str(path))
-
-    with pytest.raises(SettingsError, match=f"^MATH_REWARD_TOKEN_FILE, {path}, cannot be used: line 2 .*them\\.$"):
-        load_settings()
-
-
 def test_tokens_are_rotated_and_counted_without_a_restart(
     serve: Callable[..., Any], tmp_path: Path, wait_for: WaitFor
 ):
@@ -100,12 +94,6 @@ def test_tokens_are_rotated_and_counted_without_a_restart(
     def status(token: str) -> int:
         headers = {"Authorization": f"Bearer {token}"}
         return server.client.post("/v1/grade", json={"items": []}, headers=headers).status_code
-
-    def detail(headers: dict[str, str]) -> str:
-        return server.client.post("/v1/grade", json={"items": []}, headers=headers).json()["detail"]
-
-    assert detail({}).startswith("This service needs its token: ")
-    assert detail({"Authorization": "Bearer wrong"}).startswith("This service needs its token, not this one: ")
 
     def read_again(text: str, said: str) -> None:
         path.write_text(text)
@@ -118,15 +106,15 @@ def test_tokens_are_rotated_and_counted_without_a_restart(
 
     assert last_was_used()
     assert [status(token) for token in ("old-1", "new-2", "other-1", "wrong")] == [200, 401, 200, 401]
-    read_again("trainer old-1\ntrainer new-2\nevaluation other-1\n", "read again: trainer (2 tokens),evaluation.")
+    read_again("trainer old-1\ntrainer new-2\nevaluation other-1\n", "trainer (2 tokens),evaluation.")
     assert [status(token) for token in ("old-1", "new-2", "other-1")] == [200, 200, 200]
-    read_again("trainer new-2\nevaluation\n", "line 2 has to be a name and a token with a blank between them. The ")
+    read_again("trainer new-2\nevaluation\n", "line 2")
     assert not last_was_used()
     assert [status(token) for token in ("old-1", "new-2", "other-1")] == [200, 200, 200]
-    read_again("", f"MATH_REWARD_TOKEN_FILE, {path}, has no token. The tokens before it stay valid.")
-    read_again("trainer", "has one word where it had names: give the token a name, or start the service again. The ")
+    read_again("", f"{path}, has no token.")
+    read_again("trainer", "one word")
     assert [status(token) for token in ("old-1", "new-2", "other-1")] == [200, 200, 200]
-    read_again("trainer new-2\n", "The tokens were read again: trainer.")
+    read_again("trainer new-2\n", "again: trainer.")
     assert last_was_used()
     assert [status(token) for token in ("old-1", "new-2", "other-1")] == [401, 200, 401]
 

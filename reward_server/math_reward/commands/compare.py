@@ -8,7 +8,7 @@ from math_reward.commands.options import add_grading_options, add_row_options, g
 from math_reward.commands.refusal import refusals, refuse
 from math_reward.limits import grading_limits
 
-NOT_INSTALLED = "Math-Verify is not installed: pip install 'math-reward[math-verify]'"
+NOT_INSTALLED = "Math-Verify is not installed: pip install 'math-reward[math-verify]'."
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

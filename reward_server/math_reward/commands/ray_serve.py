@@ -160,7 +160,7 @@ def _connect() -> None:
     if "://" in address or address == "local":
         raise CannotServe(
             f"RAY_ADDRESS is {address}, but needs to be HOST:PORT of a cluster's head node, or unset on a node of it; "
-            "to deploy from elsewhere: ray job submit --working-dir . -- bash launch/reward_on_ray.sh"
+            "to deploy from elsewhere: ray job submit --working-dir . -- bash launch/reward_on_ray.sh."
         )
     where = "here" if address == "auto" else f"at RAY_ADDRESS={address}"
     try:

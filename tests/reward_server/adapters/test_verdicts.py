@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +19,8 @@ from math_reward.client import Client, ClientClosed, NotJudged, Refused
 from math_reward.client.protocols import OPTIONS
 from math_reward.grader import grade
 from math_reward.http.requests import GradeOptions
+
+from ...refusals import assert_refusal
 
 ROWS: list[tuple[str, Any, str | None]] = [
     (r"It is \boxed{42}.", "42", None),
@@ -59,31 +60,30 @@ def test_many_can_be_waited_for_at_once_on_a_loop(verdicts: Verdicts) -> None:
 
 @pytest.mark.parametrize("reference", ["", None, []])
 def test_a_reference_that_cannot_be_read_is_an_error(verdicts: Verdicts, reference: Any) -> None:
-    with pytest.raises(NotJudged, match="fix this row of the data"):
+    with pytest.raises(NotJudged, match="reference"):
         verdicts.grade(["1", "1"], ["1", reference], [None, None])
 
 
 @pytest.mark.parametrize(("completion", "reference"), [(None, "1"), (1, "1"), ("1", {"a": 1}), ("1", [["1"]])])
-def test_an_item_of_the_wrong_kind_is_refused_in_a_sentence(
-    verdicts: Verdicts, completion: Any, reference: Any
-) -> None:
+def test_an_item_of_the_wrong_kind_is_refused(verdicts: Verdicts, completion: Any, reference: Any) -> None:
     with pytest.raises(Refused, match=r"completion|reference"):
         verdicts.grade([completion], [reference], [None])
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "named"),
     [
-        ({"moed": "strict"}, "There is no option 'moed'; did you mean 'mode'?"),
-        ({"url": "http://a:1", "moed": "strict"}, "There is no option 'moed'; did you mean 'mode'?"),
-        ({"url": "http://a:1", "token": "t"}, "token is a setting of the client: pass url=Client(URL, token=...)."),
-        ({"url": "http://a:1", "workers": 2}, "workers is for grading without a service: leave it out, or the URL."),
-        ({"url": "a:1"}, "A reward service's URL is like http://127.0.0.1:8000, not 'a:1'."),
+        ({"moed": "strict"}, "'moed'.* 'mode'"),
+        ({"url": "http://a:1", "moed": "strict"}, "'moed'.* 'mode'"),
+        ({"url": "http://a:1", "token": "t"}, "token"),
+        ({"url": "http://a:1", "workers": 2}, "workers"),
+        ({"url": "a:1"}, "'a:1'"),
     ],
 )
-def test_what_cannot_be_used_is_said_before_anything_is_graded(arguments: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+def test_what_cannot_be_used_is_refused_before_anything_is_graded(arguments: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named) as refused:
         Verdicts(**arguments)
+    assert_refusal(str(refused.value))
 
 
 def test_the_options_are_those_of_the_service() -> None:
@@ -142,7 +142,7 @@ def test_trl_gets_a_float_for_each_completion_of_texts_or_messages(verdicts: Ver
     }
     assert reward(**chats, completion_ids=[[1], [2]]) == [1.0, 0.0]
     assert reward.__name__ == "math_reward"
-    with pytest.raises(ValueError, match="no column 'target', but answer: name"):
+    with pytest.raises(ValueError, match="'target'"):
         reward(prompts=["?"], completions=["1"], completion_ids=[[1]], answer=["1"], trainer_state=None)
 
 

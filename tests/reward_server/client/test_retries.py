@@ -57,7 +57,7 @@ async def test_a_refusal_is_not_asked_again(status: int, path: str) -> None:
 @pytest.mark.parametrize("path", PATHS)
 async def test_a_refusal_of_everything_is_not_asked_again_in_smaller_batches(status: int, path: str) -> None:
     with FakeRewardServer(always=lambda post: Answer(status)) as server:
-        async with asking(server.url + path, batch_size=8) as client:
+        async with asking(server.url + path, batch_size=8, batch_wait=15.0) as client:
             errors = await outcomes(client, *range(8))
         assert {error.cause for error in errors} == {CAUSES[status]}
         assert len(server.posts) == 1
@@ -123,7 +123,6 @@ async def test_an_item_that_queues_behind_a_service_that_hangs_is_given_up_too()
             errors = await outcomes(client, *range(5))
     assert [(type(error), error.cause) for error in errors] == [(Unavailable, Cause.LATE)] * 5
     assert [error.attempts for error in errors] == [1, 0, 0, 0, 0]
-    assert all("has not answered" in str(error) or "did not answer" in str(error) for error in errors)
 
 
 # Several services, and services that come and go

@@ -7,6 +7,8 @@ import pytest
 
 from math_reward.client import Client, Settings
 
+from ...refusals import assert_refusal
+
 URL = "http://127.0.0.1:1"
 
 
@@ -26,51 +28,30 @@ def test_a_url_gets_the_services_path_and_that_of_a_reward_model_stays(
     assert Settings((url,), reward_models=True).urls == (posted_to_reward_models,)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "a:8000",
-        "reward.py",
-        "ftp://a",
-        "http://",
-        "http:///v1/grade",
-        "http://a:0",
-        "http://a:99999",
-        "http://me:pw@a",
-    ],
-)
-def test_a_url_that_cannot_be_asked_is_refused(url: str) -> None:
+NO_URLS = ("", "a:8000", "reward.py", "ftp://a", "http://", "http:///v1/grade", "http://a:0", "http://a:99999")
+REFUSED: list[tuple[str, Any, str]] = [
+    *(("urls", (URL, url), repr(url)) for url in NO_URLS),
+    ("urls", (URL, "http://me:tell-nobody@a"), "credentials"),
+    ("urls", (), "urls"),
+    ("urls", "http://a", "urls"),
+    ("timeout", 0, "timeout"),
+    ("timeout", float("nan"), "timeout"),
+    ("deadline", -1, "deadline"),
+    ("deadline", float("inf"), "deadline"),
+    ("batch_size", 0, "batch_size"),
+    ("batch_wait", -0.1, "batch_wait"),
+    ("max_in_flight", 0, "max_in_flight"),
+    ("max_backoff", 0, "max_backoff"),
+    *(("token", token, "token") for token in ("", "tell nobody", "tell-nobody\n", "tell-nobody\u2026")),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "named"), REFUSED)
+def test_a_setting_that_cannot_be_used_is_refused_by_name(name: str, value: Any, named: str) -> None:
     with pytest.raises(ValueError, match=r"\.$") as refused:
-        Settings((URL, url))
-    assert "pw" not in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"urls": ()},
-        {"urls": "http://a"},
-        {"timeout": 0},
-        {"timeout": float("nan")},
-        {"deadline": -1},
-        {"deadline": float("inf")},
-        {"batch_size": 0},
-        {"batch_wait": -0.1},
-        {"max_in_flight": 0},
-        {"max_backoff": 0},
-        {"token": ""},
-        {"token": "tell nobody"},
-        {"token": "tell-nobody\n"},
-        {"token": "tell-nobody\u2026"},
-    ],
-    ids=str,
-)
-def test_a_setting_out_of_bounds_is_refused_by_name_in_one_sentence(settings: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(settings))) as refused:
-        Settings(**({"urls": (URL,)} | settings))
+        Settings(**({"urls": (URL,)} | {name: value}))
+    assert_refusal(str(refused.value), named)
     assert "nobody" not in str(refused.value)
-    assert "\n" not in str(refused.value)
 
 
 def test_the_token_comes_from_the_environment_unless_it_is_given(
@@ -88,20 +69,21 @@ def test_the_token_comes_from_the_environment_unless_it_is_given(
 
 
 @pytest.mark.parametrize(
-    ("environment", "words"),
+    ("environment", "named"),
     [
         ({"MATH_REWARD_TOKEN": "a", "MATH_REWARD_TOKEN_FILE": "b"}, "not both"),
-        ({"MATH_REWARD_TOKEN_FILE": "/no/such/file"}, "cannot be read: No such file"),
-        ({"MATH_REWARD_TOKEN_FILE": "/dev/null"}, "is empty"),
+        ({"MATH_REWARD_TOKEN_FILE": "/no/such/file"}, "/no/such/file"),
+        ({"MATH_REWARD_TOKEN_FILE": "/dev/null"}, "/dev/null"),
     ],
 )
-def test_a_token_that_cannot_be_found_is_said(
-    environment: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch
+def test_a_token_that_cannot_be_found_is_refused(
+    environment: dict[str, str], named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match="MATH_REWARD_TOKEN_FILE") as refused:
         Settings((URL,))
+    assert_refusal(str(refused.value), named)
 
 
 @pytest.mark.parametrize("verify", ["/no/such/bundle.pem", "empty"])

@@ -3,8 +3,10 @@
 import contextlib
 import fcntl
 import functools
+import gzip
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -19,6 +21,8 @@ import pytest
 
 from math_reward.commands.windows import WINDOW_ROWS, WINDOWS
 from math_reward.pool.worker_pool import WorkerPool
+
+from ...refusals import assert_refusal
 
 ROWS = [
     {"question": "Half?", "response": r"\boxed{\frac12}", "answer": "0.5", "label": True},
@@ -64,11 +68,12 @@ def test_the_printed_report_says_what_people_need(command: Any, write: Any):
     code, printed, _ = command("--file", write(*ROWS, {**ROWS[0], "answer": r"\frac{1}{"}))
 
     lines = printed.splitlines()
+    (accuracy,) = (line for line in lines if line.startswith("accuracy "))
     assert code == 1
-    assert lines[0] == "fields       reference 'answer', completion 'response', prompt 'question', label 'label'"
+    assert re.findall(r"'(\w+)'", lines[0]) == ["answer", "response", "question", "label"]
     assert lines[1].startswith("rows         5 in ")
     assert "verdicts     correct                  2   40.0%" in lines
-    assert "accuracy     0.8000 of 5 labelled rows: 0 false accepts, 1 false rejects" in lines
+    assert re.findall(r"[\d.]+", accuracy) == ["0.8000", "5", "0", "1"]
     assert "  false rejects: lines 5" in lines
     assert "references   1 cannot be used" in lines
     assert lines[-1].startswith(r"  line 5: '\frac{1}{': ")
@@ -96,7 +101,7 @@ def test_references_only_looks_at_no_completion(command: Any, write: Any):
     code, printed, _ = command("--file", write({"output": 5, "answer": "4"}), "--references-only")
 
     assert code == 0
-    assert printed.splitlines()[-1] == "references   all can be used"
+    assert printed.splitlines()[-1].split()[:2] == ["references", "all"]
     assert "verdicts" not in printed
 
 
@@ -139,28 +144,28 @@ def test_the_options_reach_the_grader(command: Any, write: Any):
     assert strict["verdicts"] == {"no_answer": 1, "correct": 1}
 
 
-def test_bad_lines_are_one_sentence_each_and_the_others_are_graded(command: Any, write: Any):
-    code, printed, _ = command(
-        "--file",
-        write(b"{", ROWS[0], b"", b"[1]", b'{"answer": "1"}', b'{"response": 3, "answer": "1"}',
-              b'{"response": "1", "answer": {}}', b"\xff\xfe{", ROWS[0] | {"label": "maybe"}, ROWS[3]),
-        "--json",
-    )  # fmt: skip
+BAD_LINES = [
+    (b"{", "JSON"),
+    (b"[1]", "{...}"),
+    (b'{"answer": "1"}', "It has no field 'response'; it has 'answer'."),
+    (b'{"response": 3, "answer": "1"}', "'response'"),
+    (b'{"response": "1", "answer": {}}', "'answer'"),
+    (b"\xff\xfe{", "UTF-8"),
+    (json.dumps(ROWS[0] | {"label": "maybe"}).encode(), "'label'"),
+]
+
+
+def test_bad_lines_have_a_reason_each_and_the_others_are_graded(command: Any, write: Any):
+    rows = write(ROWS[0], b"", *(line for line, _ in BAD_LINES), ROWS[3])
+
+    code, printed, _ = command("--file", rows, "--json")
 
     report = json.loads(printed)
     assert code == 1
     assert report["verdicts"] == {"correct": 2}
-    assert [fault["line"] for fault in report["bad_lines"]] == [1, 4, 5, 6, 7, 8, 9]
-    reasons = [fault["reason"] for fault in report["bad_lines"]]
-    assert reasons[0].startswith("It is not JSON: ")
-    assert reasons[1:5] == [
-        "It is not a JSON object, such as {...}.",
-        "It has no field 'response'; it has 'answer'.",
-        "Field 'response': Input should be a valid string.",
-        "Field 'answer': a reference answer is text, a number or a list of these.",
-    ]
-    assert reasons[6] == "Field 'label' is neither true nor false."
-    assert all(reason.endswith(".") and "\n" not in reason for reason in reasons)
+    assert [fault["line"] for fault in report["bad_lines"]] == list(range(3, 10))
+    for fault, (_, named) in zip(report["bad_lines"], BAD_LINES, strict=True):
+        assert_refusal(fault["reason"], named)
 
 
 def test_the_output_has_a_verdict_per_row_in_order(command: Any, write: Any, tmp_path: Path):
@@ -216,60 +221,34 @@ def test_a_row_that_hangs_is_a_timeout_and_the_rest_is_graded(
     assert report["slowest"][0]["verdict"] == "timeout"
 
 
-EMPTY = "PATH has no row that can be used; it is empty."
 ROW = b'{"answer": "4"}\n'
+REFUSED: list[tuple[str, bytes | None, list[str], list[str]]] = [
+    *(("rows.jsonl", content, [], ["PATH", "empty"]) for content in (b"", b"\n\n", b"\xef\xbb\xbf\r\n")),
+    ("rows.jsonl", ROW.decode().encode("utf-16"), [], ["PATH", "UTF-16"]),
+    ("rows.jsonl", b"no json\n", [], ["PATH", "line 1: ", "JSON"]),
+    ("rows.jsonl", b'{"text": "4"}\n', [], ["'text'", "--reference-key"]),
+    ("rows.jsonl", None, [], ["PATH"]),
+    ("rows.jsonl.gz", gzip.compress(ROW * 9999)[:-40], [], ["PATH", "end"]),
+    ("rows.jsonl.gz", ROW, [], ["PATH", "gzip"]),
+    ("rows.jsonl", ROW, ["--completion-key", "c"], ["'c'", "'answer'"]),
+    ("rows.jsonl", ROW, ["--workers", "0"], ["workers (MATH_REWARD_WORKERS)"]),
+    ("rows.jsonl", ROW, ["--output", "/no/such/folder/x"], ["/no/such/folder/x"]),
+    ("rows.jsonl", ROW, ["1", "2"], ["--file", "not both"]),
+]
 
 
-@pytest.mark.parametrize(
-    ("content", "arguments", "begin"),
-    [
-        *((content, [], EMPTY) for content in (b"", b"\n\n", b"\xef\xbb\xbf\r\n")),
-        (ROW.decode().encode("utf-16"), [], "PATH cannot be read: it is UTF-16 "),
-        (b"no json\n", [], "PATH has no row that can be used; line 1: It is not JSON: "),
-        (b'{"text": "4"}\n', [], "The first row has no reference answer: it has 'text'. Name the field with --ref"),
-        (ROW, ["--completion-key", "c"], "The first row has no field 'c', the completion; it has 'answer'."),
-        (ROW, ["--workers", "0"], "workers (MATH_REWARD_WORKERS): "),
-        (ROW, ["--output", "/no/such/folder/x"], "/no/such/folder/x cannot be written: No such file"),
-        (ROW, ["1", "2"], "Give a completion and a reference, or --file ROWS, but not both."),
-    ],
-)
-def test_what_cannot_be_graded_is_one_sentence_and_exit_code_2(
-    command: Any, tmp_path: Path, content: bytes, arguments: list[str], begin: str
+@pytest.mark.parametrize(("name", "content", "arguments", "named"), REFUSED)
+def test_what_cannot_be_graded_is_refused_with_exit_code_2(
+    command: Any, tmp_path: Path, name: str, content: bytes | None, arguments: list[str], named: list[str]
 ):
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(content)
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
 
     code, printed, complaint = command("--file", str(path), *arguments)
 
     assert (code, printed) == (2, "")
-    assert complaint.startswith("math-reward: " + begin.replace("PATH", str(path)))
-    assert complaint.count("\n") == 1
-
-
-def test_a_file_that_is_not_there_or_is_damaged_is_one_sentence(command: Any, write: Any, tmp_path: Path):
-    damaged = Path(write(*ROWS * 2000, name="rows.jsonl.gz"))
-    damaged.write_bytes(damaged.read_bytes()[:-40])
-    plain = tmp_path / "plain.jsonl.gz"
-    plain.write_text(json.dumps(ROWS[0]))
-
-    for path, sentence in (
-        (tmp_path / "none.jsonl", "cannot be read: No such file or directory."),
-        (damaged, "cannot be read to its end: "),
-        (plain, "cannot be read to its end: Not a gzipped file"),
-    ):
-        code, printed, complaint = command("--file", str(path))
-        assert (code, printed) == (2, "")
-        assert complaint.startswith(f"math-reward: {path} {sentence}")
-
-
-@pytest.mark.parametrize(
-    "option", [["--output", "x"], ["--references-only"], ["--label-key", "x"], ["--workers", "2"]]
-)
-def test_options_for_files_are_refused_without_a_file(in_process: Any, option: list[str]):
-    code, _, complaint = in_process("grade", *option, "1", "1")
-
-    assert code == 2
-    assert complaint == f"math-reward: {option[0]} works only with --file ROWS.\n"
+    assert_refusal(complaint, *(one.replace("PATH", str(path)) for one in named))
 
 
 def test_half_a_surrogate_pair_in_a_reference_can_be_printed(write: Any):

@@ -26,11 +26,15 @@ import pytest
 
 from math_reward.client import AsyncClient
 
+from ...refusals import assert_refusal
+from .. import test_app
+from ..http import test_limits
+
 pytestmark = pytest.mark.engine
 HERE = Path(__file__).parent
 SCRIPT = HERE.parents[2] / "launch" / "reward_on_ray.sh"
 TOKEN = "a-token-for-tests"
-NO_RAY = 'The reward service on a Ray cluster needs Ray Serve: pip install "ray[serve]".'
+NO_RAY = 'pip install "ray[serve]"'
 RIGHT = {"completion": r"\boxed{42}", "reference": "42"}
 PROBE = "from ray.serve._private.config import DeploymentConfig as C; C.from_proto_bytes(C().to_proto_bytes())"
 """Fails where Ray Serve cannot deploy anything: some versions cannot read their own messages with protobuf 7."""
@@ -230,12 +234,6 @@ NEED_A_GRADER_OR_PROCESSES_OF_THEIR_OWN = {
 
 def same_tests(*fixtures: str) -> dict[str, Callable[..., Any]]:
     """The tests of the same service under uvicorn that ask one of these."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(HERE.parent)
-        patch.syspath_prepend(HERE.parent / "http")
-        import test_app
-        import test_limits
-
     return {
         name: test
         for name, test in [*vars(test_app).items(), *vars(test_limits).items()]
@@ -377,7 +375,7 @@ def test_sigterm_drains_what_is_under_way_is_answered_and_new_work_is_told_why(
     answer = slow.finish()
 
     assert refused.status_code == 503
-    assert refused.json() == {"detail": "The service is draining: it is about to stop and takes no new requests."}
+    assert_refusal(refused.json()["detail"], "draining")
     assert refused.headers["Retry-After"] == "1"
     assert answer.startswith("HTTP/1.1 200 ")
     assert '"verdict": "correct"' in answer
@@ -443,11 +441,12 @@ def test_a_detached_service_stays_is_not_deployed_twice_and_is_stopped_by_anybod
     status, said = ended
     assert status == 0
     # On a busy machine it has said before that it waits for the first replica.
-    assert "It keeps running. To stop it: bash launch/reward_on_ray.sh --stop\n" in said
+    assert "bash launch/reward_on_ray.sh --stop\n" in said
     assert again.returncode == 1
-    assert again.stderr == "math-reward: math-reward runs on this cluster already: stop it first (--stop).\n"
+    assert_refusal(again.stderr, "already", "--stop")
     assert (stopped.returncode, stopped.stdout) == (0, "math-reward is stopped.\n")
-    assert (stopped_again.returncode, stopped_again.stdout) == (0, "math-reward does not run on this cluster.\n")
+    assert stopped_again.returncode == 0
+    assert_refusal(stopped_again.stdout, "does not run")
     assert all_end(family)
     with pytest.raises(httpx.ConnectError):
         service.grade()
@@ -514,40 +513,27 @@ HERE_ALONE = {"HOST": "127.0.0.1"}
 
 
 @pytest.mark.parametrize(
-    ("variables", "code", "begin"),
+    ("variables", "code", "named"),
     [
-        ({}, 2, "math-reward: Everybody who can reach 0.0.0.0 could use the service: set MATH_REWARD_TOKEN or "),
-        ({"MATH_REWARD_TOKEN": " "}, 2, "math-reward: The token is empty: put a token into MATH_REWARD_TOKEN "),
-        (
-            {**HERE_ALONE, "PORT": "0"},
-            2,
-            "math-reward: port: 0, a free port, would differ between the nodes: set PORT",
-        ),
-        ({**HERE_ALONE, "MIN_REPLICAS": "5"}, 2, "math-reward: MIN_REPLICAS is 5 and MAX_REPLICAS 4: "),
-        ({**HERE_ALONE, "RAY_ADDRESS": "http://127.0.0.1:8265"}, 1, "math-reward: RAY_ADDRESS is http://127.0.0.1:"),
-        ({"DETACH": "yes"}, 2, "launch/reward_on_ray.sh: DETACH is yes, but needs to be 1 or 0."),
-        ({"PYTHON": "no-such-python"}, 2, "launch/reward_on_ray.sh: there is no no-such-python: set PYTHON to "),
+        ({}, 2, "0.0.0.0"),
+        ({"MATH_REWARD_TOKEN": " "}, 2, "MATH_REWARD_TOKEN"),
+        ({**HERE_ALONE, "PORT": "0"}, 2, "PORT"),
+        ({**HERE_ALONE, "MIN_REPLICAS": "5"}, 2, "MIN_REPLICAS is 5 and MAX_REPLICAS 4"),
+        ({**HERE_ALONE, "RAY_ADDRESS": "http://127.0.0.1:8265"}, 1, "RAY_ADDRESS is http://127.0.0.1:"),
+        ({**HERE_ALONE, "RAY_ADDRESS": "127.0.0.1:1"}, 1, "RAY_ADDRESS=127.0.0.1:1"),  # where there is no cluster
+        ({"DETACH": "yes"}, 2, "DETACH is yes"),
+        ({"PYTHON": "no-such-python"}, 2, "no-such-python"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_one_sentence(variables: dict[str, str], code: int, begin: str):
+def test_what_cannot_be_meant_is_refused(variables: dict[str, str], code: int, named: str):
     refused = script(**variables)
 
     assert (refused.returncode, refused.stdout) == (code, "")
-    assert refused.stderr.startswith(begin)
-    assert refused.stderr.count("\n") == 1
+    assert_refusal(refused.stderr, named)
 
 
-def test_without_a_cluster_one_sentence_says_so():
-    address = f"127.0.0.1:{free_port()}"
-    refused = script(RAY_ADDRESS=address, HOST="127.0.0.1")
-
-    assert refused.returncode == 1
-    assert refused.stderr.startswith(f"math-reward: There is no Ray cluster at RAY_ADDRESS={address} (")
-    assert refused.stderr.endswith("start one with `ray start --head`.\n")
-
-
-def test_without_ray_one_sentence_says_what_to_install(tmp_path: Path):
-    (tmp_path / "ray.py").write_text("raise ImportError('there is no Ray here')")
+def test_without_ray_it_says_what_to_install(tmp_path: Path):
+    (tmp_path / "ray.py").write_text("raise ImportError('no Ray')")
     command = [sys.executable, "-m", "math_reward.commands.ray_serve"]
     without = environment(PYTHONPATH=str(tmp_path))
     run = subprocess.run(command, env=without, capture_output=True, text=True)
@@ -555,9 +541,10 @@ def test_without_ray_one_sentence_says_what_to_install(tmp_path: Path):
         [sys.executable, "-c", "import math_reward.commands.ray_serve"], env=without, capture_output=True, text=True
     )
 
-    assert (run.returncode, run.stderr) == (2, f"math-reward: {NO_RAY}\n")
-    assert imported.stderr.splitlines()[-1] == f"ImportError: {NO_RAY}"
-    assert "there is no Ray here" not in imported.stderr
+    assert run.returncode == 2
+    assert_refusal(run.stderr, NO_RAY)
+    assert NO_RAY in imported.stderr.splitlines()[-1]
+    assert "no Ray" not in imported.stderr
 
 
 def test_the_service_itself_never_imports_ray():

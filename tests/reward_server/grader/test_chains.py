@@ -218,7 +218,6 @@ def test_other_forms_of_a_contradiction_are_not_paid(completion: str, reference:
 def test_it_is_told_which_equation_is_false():
     found = grade("I add them, so 40 + 1 = 42.", "42")
     assert (found.verdict, found.answer) == (Verdict.AMBIGUOUS, "40 + 1 = 42")
-    assert found.detail == "The answer contradicts itself: it equates two different things."
 
 
 def test_a_reference_in_prose_that_contradicts_itself_is_no_reference():

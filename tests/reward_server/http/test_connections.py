@@ -14,6 +14,7 @@ import pytest
 from math_reward.http.event_loop import connections
 from math_reward.http.event_loop.connections import WaitingConnections
 
+from ...refusals import assert_refusal
 from ..conftest import WaitFor
 
 NOTHING = b""
@@ -178,7 +179,4 @@ def test_with_too_few_it_does_not_start_and_says_how_many_it_needs():
     )
 
     assert ended.returncode == 2
-    assert ended.stderr.splitlines()[-1].endswith(
-        "A process may have 64 open files, and one with 8 grading processes needs 81: raise the limit (ulimit -n), or "
-        "lower --workers."
-    )
+    assert_refusal(ended.stderr.splitlines()[-1], "64", "81", "ulimit -n", "--workers")

@@ -20,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from math_reward.commands import serve_processes
 from math_reward.settings import Settings
 
+from ...refusals import assert_refusal
 from ..conftest import WaitFor
 
 AllEnd = Callable[[list[psutil.Process]], bool]
@@ -78,8 +79,7 @@ def test_any_process_tells_prometheus_of_all_and_the_counts_of_one_that_was_kill
     wait_for(lambda: sample(server, "math_reward_workers") == 2)
     assert grade(server, "41") == "wrong"
     assert sample(server, "math_reward_items_total") == 21
-    said = "A process that answers HTTP ended (SIGKILL); another takes its place."
-    assert said in server.log()
+    assert any("SIGKILL" in line for line in server.log())
 
 
 def test_a_process_that_is_busy_leaves_new_connections_to_the_other(server: Any, wait_for: WaitFor):
@@ -166,7 +166,7 @@ def test_sighup_gives_new_tokens_to_every_process_and_to_those_that_are_started_
     assert (statuses("the-old-one"), statuses("the-new-one")) == ({200}, {401})
     tokens.write_text("trainer the-new-one\n")
     server.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: server.log().count("math-reward: The tokens were read again: trainer.") == 2)
+    wait_for(lambda: sum("again: trainer." in line for line in server.log()) == 2)
     assert (statuses("the-old-one"), statuses("the-new-one")) == ({401}, {200})
 
     killed = answering(server)[0]
@@ -215,7 +215,7 @@ def serve_here(monkeypatch: pytest.MonkeyPatch):
 @given(workers=st.integers(1, 1024), processes=st.integers(1, 256))
 def test_every_process_gets_workers_and_as_many_as_the_others_or_one_more(workers: int, processes: int):
     if processes > workers:
-        with pytest.raises(ValueError, match=f"http_processes, {processes}, is more than workers, {workers}"):
+        with pytest.raises(ValueError, match=rf"http_processes, {processes}, .* workers, {workers}\b"):
             Settings(workers=workers, http_processes=processes)
         return
     dealt = [one.workers for one in serve_processes.shares(Settings(workers=workers, http_processes=processes))]
@@ -232,8 +232,7 @@ def test_where_files_may_not_be_large_enough_to_count_in_it_does_not_start_and_s
     )
 
     assert ended.returncode == 2
-    assert "raise the limit (ulimit -f), or use --http-processes 1." in ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert_refusal(ended.stderr, "ulimit -f", "--http-processes 1")
 
 
 def test_a_soft_limit_on_the_size_of_files_is_raised(serve: Callable[..., Any]):

@@ -14,6 +14,8 @@ import pytest
 
 from math_reward.http.routes import stream as stream_module
 
+from ...refusals import assert_refusal
+
 RIGHT = {"completion": r"\boxed{42}", "reference": "42"}
 NDJSON = {"Content-Type": "application/x-ndjson"}
 WAIT = 120
@@ -125,23 +127,21 @@ def test_an_empty_stream_is_whole(server: Any):
 
 
 @pytest.mark.parametrize(
-    ("line", "names"),
+    ("line", "named"),
     [
-        (b"{", "It is not JSON: "),
-        (b"[1]", "It is not a JSON object, "),
-        (b'{"completion": "4"}', "Field 'reference': field required."),
-        (b'{"completion": "4", "refrence": "4"}', "There is no field 'refrence'; did you mean 'reference'?"),
-        (b'{"completion": 4, "reference": "4"}', "Field 'completion': expected `str`"),
-        (b'{"completion": "\xff"}', "It is not UTF-8 "),
-        (b"[" * 900, "It is not a JSON object, "),
-        (b'{"completion": "4", "reference": [' + b"1," * 70 + b"1]}", "Field 'reference': expected `array` "),
+        (b"{", "not JSON"),
+        (b"[1]", "JSON object"),
+        (b'{"completion": "4"}', "Field 'reference': "),
+        (b'{"completion": "\xff"}', "UTF-8"),
+        (b"[" * 900, "JSON object"),
+        (b'{"completion": "4", "reference": [' + b"1," * 70 + b"1]}", "Field 'reference': "),
     ],
-)  # fmt: skip
-def test_a_bad_line_gets_an_error_in_its_place_and_the_others_are_graded(server: Any, line: bytes, names: str):
+)
+def test_a_bad_line_gets_an_error_in_its_place_and_the_others_are_graded(server: Any, line: bytes, named: str):
     answers = post(server, lines_of(RIGHT, line, RIGHT))
 
     assert answers[1] == {"line": 2, "error": answers[1]["error"]}
-    assert answers[1]["error"].startswith(names)
+    assert_refusal(answers[1]["error"], named)
     assert [answers[0]["verdict"], answers[2]["verdict"]] == ["correct", "correct"]
     assert answers[3] == {"end": True, "lines": 3, "verdicts": 2, "errors": 1}
 
@@ -155,27 +155,27 @@ def test_the_options_are_the_parameters_of_the_url(server: Any):
 
 
 @pytest.mark.parametrize(
-    ("query", "names"),
+    ("query", "named"),
     [
-        ("?mod=strict", "There is no parameter 'mod'; did you mean 'mode'?"),
-        ("?mode=hard", "Parameter 'mode': there is no mode 'hard'; there are 'strict' and 'lenient'."),
-        ("?rel_tol=2", "Parameter 'rel_tol': expected `float` <= 1.0"),
-        ("?rel_tol=nan", "Parameter 'rel_tol': "),
-        ("?evaluated=maybe", "Parameter 'evaluated': expected `bool"),
+        ("?mod=strict", ["'mod'", "'mode'?"]),
+        ("?mode=hard", ["Parameter 'mode': ", "'hard'", "'strict'"]),
+        ("?rel_tol=2", ["Parameter 'rel_tol': ", "1.0"]),
+        ("?rel_tol=nan", ["Parameter 'rel_tol': "]),
+        ("?evaluated=maybe", ["Parameter 'evaluated': "]),
     ],
 )
-def test_a_bad_parameter_is_refused_with_a_status_of_its_own(server: Any, query: str, names: str):
+def test_a_bad_parameter_is_refused_with_a_status_of_its_own(server: Any, query: str, named: list[str]):
     response = server.client.post(f"/v1/grade{query}", content=lines_of(RIGHT), headers=NDJSON)
 
     assert response.status_code == 422
-    assert response.json()["detail"].startswith(names)
+    assert_refusal(response.json()["detail"], *named)
 
 
 def test_a_parameter_for_streams_is_refused_on_a_request_that_is_none(server: Any):
     response = server.client.post("/v1/grade?mode=strict", json={"items": [RIGHT]})
 
     assert response.status_code == 422
-    assert response.json()["detail"].startswith("Parameter 'mode' is for application/x-ndjson: ")
+    assert_refusal(response.json()["detail"], "'mode'", "application/x-ndjson")
 
 
 def test_a_verdict_comes_before_the_next_row_is_sent_and_before_a_later_one_is_graded(patient: Any, tmp_path: Path):
@@ -197,10 +197,10 @@ def test_a_line_that_does_not_end_is_given_up_with_an_error_and_no_end(server: A
         talk.send(lines_of(RIGHT))
         assert talk.next_line()["verdict"] == "correct"
         talk.send(b'{"completion": ')
-        assert talk.next_line() == {
-            "error": "No line came to its end within 1 s: send lines faster.",
-            "status": 408,
-        }
+        fault = talk.next_line()
+        assert fault.pop("status") == 408
+        assert_refusal(fault.pop("error"), "1 s")
+        assert fault == {}
         assert talk.response is not None
         with pytest.raises(http.client.IncompleteRead):
             talk.response.read()
@@ -223,7 +223,8 @@ def test_a_line_has_the_limit_of_a_body_and_the_stream_has_none(server: Any):
         answers = [talk.next_line(), talk.next_line()]
 
     assert answers[0]["verdict"] == "correct"
-    assert answers[1] == {"error": "A line has more than the 2,048 bytes that are allowed.", "status": 413}
+    assert (answers[1].keys(), answers[1]["status"]) == ({"error", "status"}, 413)
+    assert_refusal(answers[1]["error"], "2,048")
 
 
 def test_metrics_and_the_log_know_how_a_stream_ended(server: Any):
@@ -325,7 +326,7 @@ def test_a_service_that_stops_answers_what_it_has_read_and_says_that_it_is_not_a
         with pytest.raises(http.client.IncompleteRead):
             talk.response.read()
 
-    assert (fault["status"], fault["error"][:23]) == (503, "The service stops: the ")
+    assert fault["status"] == 503
     assert short.process.wait(timeout=WAIT) == 0
     assert not [line for line in short.log() if "Traceback" in line or "ASGI" in line]
 

@@ -13,6 +13,7 @@ from math_reward.judge.judge import Judge, JudgeFailed
 from math_reward.judge_settings import JudgeSettings
 
 from ...fake_reward_server import Answer, FakeRewardServer, Post, free_port
+from ...refusals import assert_refusal
 from .fake_judge import NO, YES, answers_of, asked, judge, reply
 
 FAILS = Answer(500, body={})
@@ -72,7 +73,7 @@ def test_a_judge_that_prefers_an_order_is_seen_to():
 @pytest.mark.parametrize("body", [b"", b"yes", b"<html>yes", {"error": "yes"}, reply(0.1, 0.1, Sure=0.8)], ids=ascii)
 def test_rubbish_is_no_answer_and_is_not_asked_for_again(body: Any):
     server = judge(Answer(body=body))
-    assert failure(server).startswith("The judge ")
+    assert_refusal(failure(server), "judge")
     assert len(server.posts) <= 2
 
 
@@ -80,11 +81,11 @@ def test_nan_is_no_answer():
     body = reply(0.9, 0.1)
     body["choices"][0]["logprobs"]["content"][0]["top_logprobs"][0]["logprob"] = math.nan
     assert "NaN" in json.dumps(body)
-    assert failure(judge(Answer(body=body))) == "The judge answered with a log-probability that is none."
+    assert_refusal(failure(judge(Answer(body=body))), "log-probability")
 
 
 def test_a_huge_reply_is_not_read_to_its_end():
-    assert failure(judge(Answer(body=b" " * 3 * 2**20))) == "The judge answered more than 1 MiB."
+    assert_refusal(failure(judge(Answer(body=b" " * 3 * 2**20))), "1 MiB")
 
 
 def test_a_judge_that_fails_and_recovers_is_asked_again():
@@ -95,16 +96,10 @@ def test_a_judge_that_fails_and_recovers_is_asked_again():
     assert len(server.posts) == 7
 
 
-@pytest.mark.parametrize(
-    ("answer", "sentence"),
-    [
-        (FAILS, "The judge answered HTTP 500."),
-        (Answer(drop=True), "The judge hung up without an answer."),
-    ],
-)
-def test_after_the_last_attempt_there_is_no_answer(answer: Answer, sentence: str):
+@pytest.mark.parametrize(("answer", "named"), [(FAILS, "HTTP 500"), (Answer(drop=True), "hung up")])
+def test_after_the_last_attempt_there_is_no_answer(answer: Answer, named: str):
     server = judge(answer)
-    assert failure(server) == sentence
+    assert_refusal(failure(server), named)
     assert judge_module.ATTEMPTS <= len(server.posts) <= 2 * judge_module.ATTEMPTS
 
 
@@ -114,14 +109,12 @@ def test_after_the_last_attempt_there_is_no_answer(answer: Answer, sentence: str
 )
 def test_a_refusal_says_what_to_do_and_is_not_tried_again(status: int, todo: str):
     server = judge(Answer(status, body={}, headers={"Location": "http://127.0.0.1:1/"}))
-    said = failure(server)
-    assert f"HTTP {status}" in said
-    assert todo in said
+    assert_refusal(failure(server), f"HTTP {status}", todo)
     assert len(server.posts) <= 2
 
 
 def test_nobody_listening_is_no_answer():
-    with pytest.raises(JudgeFailed, match=r"^The judge cannot be reached: check that it runs, and --judge\.$"):
+    with pytest.raises(JudgeFailed, match="--judge"):
         with_judge(f"http://127.0.0.1:{free_port()}", same())
 
 
@@ -133,8 +126,7 @@ def test_a_judge_that_hangs_costs_its_deadline_and_others_wait_no_longer():
 
     with judge(Answer(delay=30)) as server:
         (*said, seconds), counts = with_judge(server.url, many, deadline=0.5, concurrency=4)
-    assert {str(one) for one in said} == {"The judge did not answer within 0.5 s."}
-    assert all(isinstance(one, JudgeFailed) for one in said)
+    assert all(isinstance(one, JudgeFailed) and "0.5 s" in str(one) for one in said)
     assert seconds < 5
     assert len(server.posts) <= 8
     assert counts["none"] == 8
@@ -196,7 +188,7 @@ def test_after_a_failure_the_next_questions_fail_at_once_for_a_while(monkeypatch
     with judge(YES, [FAILS] * 2 * judge_module.ATTEMPTS) as server:
         # Both orders fail together, so that the second item has no attempt left over.
         (failures, said), _ = with_judge(server.url, three)
-    assert failures == ["The judge answered HTTP 500."] * 2
+    assert all("HTTP 500" in failure for failure in failures)
     assert said == (True, True)
 
 

@@ -62,7 +62,6 @@ def test_an_answer_that_speaks_to_the_judge_stays_one_quoted_string(text: str):
     lines = user["content"].split("\n")
     assert len(lines) == 4, "the answer began a line of its own"
     assert lines[2] == f"Second answer: {quoted(text)}"
-    assert lines[3] == "Do both answers give the same result? Reply yes or no."
 
 
 @given(st.text(st.characters() | st.sampled_from('"\\<[|/]>\n'), max_size=60))

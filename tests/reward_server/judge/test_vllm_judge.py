@@ -15,6 +15,7 @@ from math_reward.judge.judge import Judge, JudgeFailed
 from math_reward.judge.question import messages
 from math_reward.judge_settings import JudgeSettings
 
+from ...refusals import assert_refusal
 from ...vllm_server import vllm_server
 from .attacks import ATTACKS
 
@@ -59,7 +60,7 @@ def test_a_model_that_says_yes_is_understood(
     url = endpoint("yes")
     assert ask(url, ("Evelyn", "Evelyn Smith"), ("west", "east")) == [(True, True)] * 2
     (refused,) = ask(url, ("a", "b"), key="another")
-    assert refused == "The judge answered HTTP 401: set MATH_REWARD_JUDGE_KEY to its key."
+    assert_refusal(str(refused), "HTTP 401", "MATH_REWARD_JUDGE_KEY")
     monkeypatch.setenv("MATH_REWARD_JUDGE_KEY", KEY)
     flags = ("--judge", f"{url}/v1", "--judge-model", "judge", "--judge-deadline", "120")
     code, text, _ = in_process("grade", *flags, r"\boxed{\text{Evelyn Smith}}", "Evelyn")
@@ -86,7 +87,4 @@ def count(url: str, special: set[int], answer: str, content: str | None = None) 
 
 def test_a_random_model_gives_a_verdict_or_a_clear_error(endpoint: Callable[[str | None], str]):
     for said in ask(endpoint(None), ("Evelyn", "Evelyn Smith"), ("west", "east"), ("x" * 900, "y" * 900)):
-        assert (
-            said in ((True, True), (False, False), (True, False), (False, True))
-            or "wanted to say something else" in said
-        )
+        assert said in ((True, True), (False, False), (True, False), (False, True)) or "something else" in said

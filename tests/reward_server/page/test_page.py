@@ -26,6 +26,8 @@ from math_reward.pool.item import Graded, Item
 from math_reward.pool.pool import Pool, PoolClosed, QueueFull
 from math_reward.settings import Settings
 
+from ...refusals import assert_refusal
+
 TOKEN = "the token of the page's tests"
 HALF = {"completion": r"So \boxed{\frac{1}{2}}.", "reference": "0.5"}
 
@@ -225,7 +227,7 @@ def test_the_page_says_so_when_the_service_has_gone(driver: webdriver.Chrome, se
 
     page.find("#grade").click()
 
-    assert page.until(lambda: page.find("#problem").text) == "The service cannot be reached."
+    assert "cannot be reached" in page.until(lambda: page.find("#problem").text)
 
 
 def test_a_service_with_a_token_shows_nothing_until_the_page_has_it(driver: webdriver.Chrome, guarded: Any):
@@ -243,7 +245,7 @@ def test_a_service_with_a_token_shows_nothing_until_the_page_has_it(driver: webd
 
     page.find("#token").send_keys("wrong", Keys.TAB)
     page.find("#grade").click()
-    page.until(lambda: "does not accept this token" in page.find("#problem").text)
+    page.until(lambda: "not accept" in page.find("#problem").text)
 
     page.find("#token").clear()
     page.find("#token").send_keys(TOKEN, Keys.TAB)
@@ -411,19 +413,16 @@ class Busy:
 
 
 @pytest.mark.parametrize(
-    ("refusal", "status", "wait", "sentence"),
-    [
-        (QueueFull(7), 429, "7", "9 items wait already: try again in 7 s."),
-        (PoolClosed(), 503, "1", "The service stops: the request was not answered within --drain-seconds."),
-    ],
+    ("refusal", "status", "wait", "named"),
+    [(QueueFull(7), 429, "7", ["9 items", "7 s"]), (PoolClosed(), 503, "1", ["--drain-seconds"])],
 )
 async def test_what_cannot_be_explained_now_says_when_to_come_again(
-    refusal: Exception, status: int, wait: str, sentence: str
+    refusal: Exception, status: int, wait: str, named: list[str]
 ):
     response = await ask_page(Busy(refusal), HALF)
 
     assert (response.status_code, response.headers["Retry-After"]) == (status, wait)
-    assert response.json() == {"detail": sentence}
+    assert_refusal(response.json()["detail"], *named)
 
 
 def test_a_long_answer_is_kept_short():

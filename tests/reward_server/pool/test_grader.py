@@ -18,7 +18,6 @@ def test_an_answer_that_takes_too_long_is_a_timeout_and_the_next_one_is_graded(g
     late = grader.grade(rf"\boxed{{{ENDLESS}}}", ENDLESS.replace("x", "y") + "+1")
 
     assert late.verdict is Verdict.TIMEOUT
-    assert late.detail == "Grading did not end within 0.5 s of CPU time."
     assert grader.grade(r"\boxed{\frac{84}{2}}", "42").correct
 
 

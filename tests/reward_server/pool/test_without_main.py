@@ -21,7 +21,7 @@ from math_reward.pool.without_main import without_main
 print("the program runs", flush=True)
 
 def here() -> None:
-    print("a process of the program's own", flush=True)
+    print("a process starts", flush=True)
 
 if __name__ == "__main__":
     process = get_context("forkserver").Process(target=here)
@@ -47,4 +47,4 @@ def test_a_program_can_use_the_pool_without_a_guard_around_its_last_line(tmp_pat
 
 def test_a_process_that_another_thread_starts_meanwhile_imports_its_program_as_ever(tmp_path: Path) -> None:
     once = "the program runs"
-    assert lines_of(OTHER_PROCESS, tmp_path) == [once, once, "a process of the program's own"]
+    assert lines_of(OTHER_PROCESS, tmp_path) == [once, once, "a process starts"]
