@@ -98,11 +98,8 @@ def test_a_job_that_the_cluster_can_never_place_is_refused_at_once(head: RayClus
     text = text.replace("runs/cluster", "runs/refused") + " --vllm.num_engines 2"
     status, said = run(block, first_run, text, RAY_ADDRESS=head.dashboard)
     assert status != 0
-    assert (
-        "openrlhf-gtpo train: error: The Ray cluster can never place this run, which needs 3 logical GPUs (1 for "
-        "trainers, 2 for engines) and as many CPUs; its node has 2 and 2: start Ray with more (ray start --head "
-        "--num-gpus 3)"
-    ) in said, said[-3000:]
+    named = r"train: error: .* 3 logical GPUs \(1 .*, 2 .*\) .* 2 and 2: .*--num-gpus 3"
+    assert re.search(named, said), said[-3000:]
 
 
 def test_a_task_of_ones_own_goes_through_the_whole_quickstart(folder: Path) -> None:

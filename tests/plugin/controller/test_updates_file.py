@@ -11,6 +11,8 @@ from openrlhf_gtpo.checks.files import check_updates
 from openrlhf_gtpo.controller.updates_file import read_updates
 from openrlhf_gtpo.settings import Settings
 
+from ...refusals import assert_refusal
+
 
 def write(folder: Path, *rows: dict[str, Any]) -> str:
     path = folder / "metrics.jsonl"
@@ -42,16 +44,13 @@ def test_a_step_without_a_number_of_updates_is_refused_before_the_run(
     path = write(tmp_path, *rows)
     (found,) = check_updates(settings("--train.updates_from", path, "--train.max_steps", 3))
     assert found.state == "fault"
-    assert found.sentence == (
-        f"--train.updates_from: {path} has no policy/updates in step {step}, and --train.max_steps is 3: name the "
-        "metrics.jsonl of a run that made as many steps."
-    )
+    assert_refusal(found.sentence, "--train.updates_from", path, f"step {step}", "--train.max_steps is 3")
 
 
 def test_a_file_that_cannot_be_read_is_refused_and_a_good_one_is_not(
     settings: Callable[..., Settings], tmp_path: Path
 ) -> None:
     (found,) = check_updates(settings("--train.updates_from", tmp_path / "gone.jsonl", "--train.max_steps", 2))
-    assert found.sentence.endswith("gone.jsonl cannot be read: No such file or directory.")
+    assert_refusal(found.sentence, "--train.updates_from", "gone.jsonl")
     assert check_updates(settings("--train.updates_from", write(tmp_path, *MADE), "--train.max_steps", 2)) == []
     assert check_updates(settings()) == []

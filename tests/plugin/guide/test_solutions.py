@@ -12,6 +12,8 @@ from openrlhf_gtpo.checks.files import check_guide
 from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions, solutions_by_prompt
 from openrlhf_gtpo.settings import Settings
 
+from ...refusals import assert_refusal
+
 
 def write(folder: Path, *rows: Any) -> str:
     path = folder / "solutions.jsonl"
@@ -47,12 +49,13 @@ GOOD = {"q": "1+1?", "solution": "2"}
 )
 def test_a_line_that_cannot_be_used_is_refused_with_its_number(tmp_path: Path, row: Any) -> None:
     path = write(tmp_path, GOOD, "", row)
-    with pytest.raises(SolutionsUnusable, match=r"^--guide\.solutions: .* \(line 3\): .* under 'q' .* 'solution'\.$"):
+    with pytest.raises(SolutionsUnusable) as refused:
         read_solutions(path, "q")
+    assert_refusal(str(refused.value), "--guide.solutions", "(line 3)", "'q'", "'solution'")
 
 
 def test_of_many_such_lines_three_are_named(tmp_path: Path) -> None:
-    with pytest.raises(SolutionsUnusable, match=r"has 5 lines that cannot be used \(line 1, 2, 3, \.\.\.\)"):
+    with pytest.raises(SolutionsUnusable, match=r"5 lines .*\(line 1, 2, 3, \.\.\.\)"):
         read_solutions(write(tmp_path, *["x"] * 5), "q")
 
 
@@ -62,8 +65,8 @@ def test_a_file_that_is_not_there_is_a_folder_is_no_text_or_is_empty_is_refused(
     for path, words in [
         (gone, "No such file"),
         (tmp_path, "Is a directory"),
-        (binary, "UTF-8: save it as that"),
-        (Path(write(tmp_path, "", " ")), "is empty: give a file"),
+        (binary, "UTF-8"),
+        (Path(write(tmp_path, "", " ")), "empty"),
     ]:
         with pytest.raises(SolutionsUnusable, match=rf"^--guide\.solutions: {path} .*{words}"):
             read_solutions(str(path), "q")
@@ -74,7 +77,7 @@ def test_the_driver_finds_it_before_anything_starts(tmp_path: Path) -> None:
     assert check_guide(Settings({**flags, "guide.solutions": None})) == []
     assert check_guide(Settings({**flags, "guide.solutions": write(tmp_path, GOOD)})) == []
     (found,) = check_guide(Settings({**flags, "guide.solutions": str(tmp_path / "gone.jsonl")}))
-    assert found.sentence.endswith("cannot be read: No such file or directory.")
+    assert_refusal(found.sentence, "--guide.solutions", "gone.jsonl")
 
 
 # ── the prompts they belong to ──
