@@ -17,7 +17,6 @@ from openrlhf_gtpo.controller.generator import Generator
 from openrlhf_gtpo.glossary.entries import describe
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 
-from ...refusals import assert_refusal
 from ..nested import with_settings
 
 G = 4
@@ -429,9 +428,8 @@ def test_saved_rollouts_hold_each_tokens_entropy_reward_and_advantage(tmp_path: 
 def test_a_score_that_is_neither_right_nor_wrong_stops_training(score: float) -> None:
     responses = rollout()
     responses[5]["reward"] = responses[5]["scores"] = score
-    with pytest.raises(NotBinary) as refused:
+    with pytest.raises(NotBinary, match=rf"score is {score:g}: .*'scores'.*\.$"):
         advantages_by_response(arguments(), responses)
-    assert_refusal(str(refused.value), f"score is {score:g}", "'scores'")
 
 
 def test_minus_one_means_wrong() -> None:
@@ -446,9 +444,8 @@ def test_minus_one_means_wrong() -> None:
 def test_an_impossible_entropy_stops_training() -> None:
     responses = rollout()
     responses[6]["entropy"][responses[6]["action_ranges"][0][0]] = float("nan")
-    with pytest.raises(ShapingFailed) as refused:
+    with pytest.raises(ShapingFailed, match=r"step 0 .*entropy .*nan in response 6.*\.$"):
         advantages_by_response(arguments(), responses)
-    assert_refusal(str(refused.value), "step 0", "entropy", "nan in response 6")
 
 
 @pytest.mark.parametrize("estimator", ["gtpo", "grpo_s", "group_norm"])

@@ -178,8 +178,6 @@ def test_a_learning_rate_that_falls_too_fast_is_told(
             [*SOLUTIONS, "--guide.samples", "2", "--guide.when", "zero_reward", "--guide.weight", "0.5"],
             ["solutions.jsonl", "2 response(s)", "all wrong", "weight 0.5"],
         ),
-        ([*MODEL, "--guide.when", "all", "zero_reward"], ["every group", "all wrong", "weight 1"]),
-        ([*MODEL, "--guide.when", "zero_reward", *SUPERVISED], ["all wrong", "cross-entropy"]),
     ],
 )
 def test_the_plan_says_what_the_guide_does(
@@ -189,14 +187,6 @@ def test_the_plan_says_what_the_guide_does(
     told = dict(line.split(maxsplit=1) for line in text.splitlines())
     assert ("guide" in told) == bool(named)
     assert all(name in told["guide"] for name in named)
-
-
-def test_the_plan_of_another_runs_updates_names_its_file_and_no_number(parser: argparse.ArgumentParser) -> None:
-    flags = ["--train.updates_from", "m2/metrics.jsonl", "--train.max_steps", "80", "--train.batch_size", "32"]
-    text = plan(parse(parser, *flags).changed({"device": "gpu"}), precision="bf16", overridden=())
-    told = dict(line.split(maxsplit=1) for line in text.splitlines() if not line.startswith(" "))
-    assert "m2/metrics.jsonl" in told["updates"]
-    assert told["steps"] == "80 at most"
 
 
 @pytest.mark.parametrize(

@@ -65,34 +65,35 @@ def test_a_page_that_is_watched_waits_for_the_first_step_and_follows_the_run(
     assert "http-equiv" not in report(tmp_path / "a")
 
 
-def test_what_is_no_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "empty").mkdir()
-    broken = run(tmp_path / "broken")
-    (broken / "metrics.jsonl").write_text('{"step": 1}\n{broken\n{"step": 2}\n')
-    other = run(tmp_path / "other" / "a")
-    stepless, odd, half = (run(tmp_path / name) for name in ("stepless", "odd", "half"))
-    lines(stepless / "metrics.jsonl", [{"rollout/pass_rate": 0.5}])
-    fractional = run(tmp_path / "fractional")
-    lines(fractional / "metrics.jsonl", [{"step": "<b>1</b>"}])
-    (odd / "before").mkdir()
-    (odd / "before" / "eval.json").write_text('{"benchmarks": [1]}')
-    lines(half / "rollouts.jsonl", [{"step": 1, "group": 2}])
-    unpaired = run(tmp_path / "unpaired")
-    (unpaired / "after").mkdir()
-    lines(unpaired / "after" / "eval.jsonl", [{"benchmark": "aime", "prompt": 1}])
-    for arguments, *named in (
-        ([tmp_path / "empty"], f"{tmp_path}/empty", "metrics.jsonl"),
-        ([broken], f"{broken}/metrics.jsonl, line 2", "JSON"),
-        ([stepless], f"{stepless}/metrics.jsonl, line 1", "no 'step'"),
-        ([fractional], f"{fractional}/metrics.jsonl, line 1", "'step'", "whole number"),
-        ([odd], f"{odd}/before/eval.json"),
-        ([unpaired], f"{unpaired}/after/eval.jsonl, line 1", "'correct'"),
-        ([half], f"{half}/rollouts.jsonl, line 1", "'prompt'"),
-        ([run(tmp_path / "a"), other], "same name"),
-        ([other, "--out", "/proc/nothing/report.html"], "/proc/nothing/report.html"),
-    ):
-        assert main(["report", *map(str, arguments)]) == 2
-        assert_refusal(capsys.readouterr().err, *named)
+@pytest.mark.parametrize(
+    ("file", "content", "named"),
+    [
+        ("metrics.jsonl", None, ["no run"]),
+        ("metrics.jsonl", '{"step": 1}\n{broken\n{"step": 2}\n', ["line 2", "JSON"]),
+        ("metrics.jsonl", '{"rollout/pass_rate": 0.5}\n', ["line 1", "no 'step'"]),
+        ("metrics.jsonl", '{"step": "<b>1</b>"}\n', ["line 1", "'step'", "whole number"]),
+        ("before/eval.json", '{"benchmarks": [1]}', ["figures"]),
+        ("after/eval.jsonl", '{"benchmark": "aime", "prompt": 1}\n', ["line 1", "'correct'"]),
+        ("rollouts.jsonl", '{"step": 1, "group": 2}\n', ["line 1", "'prompt'"]),
+    ],
+)
+def test_what_is_no_run_is_refused(
+    tmp_path: Path, file: str, content: str | None, named: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = run(tmp_path / "a") / file
+    path.parent.mkdir(exist_ok=True)
+    path.unlink() if content is None else path.write_text(content)
+    assert main(["report", str(tmp_path / "a")]) == 2
+    assert_refusal(capsys.readouterr().err, str(tmp_path / "a"), path.name, *named)
+
+
+def test_two_runs_of_one_name_and_a_page_that_cannot_be_written_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [str(run(tmp_path / name / "a")) for name in ("one", "other")]
+    for arguments, named in ((folders, "same name"), ([folders[0], "--out", "/proc/no/page.html"], "/proc/no")):
+        assert main(["report", *arguments]) == 2
+        assert_refusal(capsys.readouterr().err, named)
 
 
 def test_a_run_that_is_still_writing_its_last_line_can_be_shown(tmp_path: Path) -> None:
@@ -198,14 +199,6 @@ def test_runs_of_different_lengths_are_compared_at_the_same_steps(tmp_path: Path
 )
 def test_the_table_says_which_steps_it_is_about_and_why(tmp_path: Path, steps: int, heading: str) -> None:
     assert re.search(f"<h2>[^<]*{heading}", report(run(tmp_path / "a", steps=steps)))
-
-
-def test_running_means_are_explained_only_where_there_are_some(tmp_path: Path) -> None:
-    sentence = "as its axis says"
-    short, long = run(tmp_path / "short", steps=39), run(tmp_path / "long", steps=40)
-    assert sentence not in report(short)
-    assert sentence in report(long)
-    assert sentence in report(short, long), "one curve that is long enough smooths all in its picture"
 
 
 def test_the_curves_that_decide_come_first_and_the_others_are_folded(tmp_path: Path) -> None:
