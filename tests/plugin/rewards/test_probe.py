@@ -30,8 +30,8 @@ def test_where_no_service_answers_the_run_is_refused_with_a_sentence_for_each(
     with pytest.raises(ServiceUnusable) as refused:
         ask(nobody, service.url, token="wrong")
     down, refuses = str(refused.value).splitlines()
-    assert_refusal(down, f"{nobody}/v1/grade", "Nothing listens", "`math-reward serve`")
-    assert_refusal(refuses, service.url, "token")
+    assert_refusal(down, f"{nobody}/v1/grade", f"port {nobody.rsplit(':')[-1]} of", "`math-reward serve`")
+    assert_refusal(refuses, service.url, "token of MATH_REWARD_TOKEN")
 
 
 def test_one_of_two_services_that_is_down_is_told_and_the_run_goes_on(service: EmbeddedService, nobody: str) -> None:
