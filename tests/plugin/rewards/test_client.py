@@ -17,7 +17,6 @@ from openrlhf_gtpo.settings import Settings as CommandLine
 
 from ...certificates import write_certificate
 from ...fake_reward_server import Answer, FakeRewardServer
-from ...refusals import assert_refusal
 
 ITEM = Item("0.5", "1", "prompt", query="0.5")
 FLAGS = {
@@ -102,4 +101,4 @@ def test_the_flag_of_certificates_is_refused_where_it_cannot_work(
     assert faults_of("https://a:1", own) == []
     for url, path in (("http://a:1", own), ("https://a:1", str(tmp_path / "none.pem"))):
         [fault] = faults_of(url, path)
-        assert_refusal(fault, "--reward.ca_file")
+        assert fault.startswith("--reward.ca_file")
