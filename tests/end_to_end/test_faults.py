@@ -210,8 +210,7 @@ def test_an_actor_that_is_killed_stops_the_run_with_one_sentence_that_names_it(
     story: Story, death: int, actor: str
 ) -> None:
     said = story.last_words[death]
-    assert re.match(rf"openrlhf-gtpo train: error: The process of {actor} .*died", said), said
-    assert "--ckpt.load_enable continues after step" in said, said
+    assert re.match(rf"openrlhf-gtpo train: error: .* {actor} .*died.*--ckpt\.load_enable", said), said
 
 
 def test_no_prompt_and_no_reward_is_lost_or_counted_twice_whatever_happened(story: Story) -> None:
@@ -275,5 +274,4 @@ def test_with_drop_group_a_group_that_lost_a_reward_is_counted_and_another_promp
 
 def test_a_full_disk_stops_the_run_with_one_sentence(full: Full) -> None:
     said = full.last_words
-    assert said.startswith("openrlhf-gtpo train: error: A disk is full, so training stopped"), said
-    assert "--ckpt.load_enable continues after step" in said
+    assert re.match(r"openrlhf-gtpo train: error: .*disk is full.*--ckpt\.load_enable", said), said

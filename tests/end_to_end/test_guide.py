@@ -172,5 +172,5 @@ def test_a_guide_of_another_vocabulary_is_refused_at_start(policy: Path, tmp_pat
     (other / "tokenizer.json").write_text(json.dumps(tokenizer))
     run = train(policy, tmp_path / "run", "gtpo", 1, f"--guide.model={other}")
     assert run.status == 2
-    assert "has another vocabulary than" in run.log
+    assert "--guide.model" in run.log
     assert "Traceback" not in run.log

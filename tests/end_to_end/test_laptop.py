@@ -29,6 +29,8 @@ from last_digit import Expression
 from math_reward.grader import Verdict, grade
 from task import SPLIT_SEEDS, boxed, load
 
+from ..refusals import assert_refusal
+
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = ROOT / "launch" / "quickstart"
 
@@ -100,7 +102,7 @@ def test_the_same_seed_gives_the_same_prompts_and_more_of_them_begin_with_fewer(
 
 
 def test_more_prompts_than_there_are_is_refused():
-    with pytest.raises(ValueError, match="1 to 20000 distinct expressions, not 20001"):
+    with pytest.raises(ValueError, match=r"1 to 20000 .* 20001"):
         task.expressions(20_001, 0, True)
 
 
@@ -125,7 +127,7 @@ def test_a_tokenizer_that_comes_back_changed_is_noticed(tmp_path):
     other.add_tokens(["7*"])
     other.save_pretrained(tmp_path)
     policy.build_config(task, other).save_pretrained(tmp_path)
-    with pytest.raises(RuntimeError, match="comes back from disk with other token ids"):
+    with pytest.raises(RuntimeError, match="token ids"):
         policy.check_reloaded(task, saved, tmp_path, Expression((4, 7, 9), "+*"))
 
 
@@ -335,8 +337,7 @@ def test_the_two_policies_of_trails_have_one_tokenizer_and_its_longest_response_
 def test_a_skill_that_a_task_has_no_demonstrations_of_is_refused_in_one_sentence(monkeypatch, tmp_path):
     with pytest.raises(SystemExit) as refusal:
         run_warm_start(monkeypatch, tmp_path / "out", "--task", "gates", "--skill", "strong")
-    error = "the task gates has demonstrations of a weak policy only, none of a strong one."
-    assert str(refusal.value) == f"gates: {error}"
+    assert_refusal(str(refusal.value), "gates: ", "strong")
     assert not (tmp_path / "out").exists()
 
 
@@ -384,9 +385,9 @@ def test_a_second_run_takes_the_policy_from_the_cache_and_says_so(monkeypatch, t
     """As the quickstart with another ALGO, which has a folder of its own or the same one."""
     run_warm_start(monkeypatch, tmp_path / "gtpo")
     (kept,) = (path for path in (tmp_path / "cache" / "warm_start").iterdir() if path.is_dir())
-    assert f"kept in {kept} for the next run" in capsys.readouterr().out
+    assert f"kept in {kept}" in capsys.readouterr().out
     run_warm_start(monkeypatch, tmp_path / "grpo_s")
-    assert f"is taken from {kept}; for a fresh one: rm -r {kept}" in capsys.readouterr().out
+    assert f"rm -r {kept}" in capsys.readouterr().out
     run_warm_start(monkeypatch, tmp_path / "gtpo")
     assert trainings == [0]
     assert weights_of(tmp_path / "gtpo") == weights_of(tmp_path / "grpo_s")
@@ -548,7 +549,7 @@ def test_the_report_shows_a_mixed_group_and_names_a_curve_that_is_missing(tmp_pa
     }
     assert re.search(r"pass@1 +0\.340 +0\.760", done.stdout)
     lines = [line.split() for line in done.stdout.splitlines()]
-    assert "Step 2: Last digit of 4+7*9? (answer: 7)" in done.stdout
+    assert "4+7*9? (answer: 7)" in done.stdout
     wrong = lines.index(["wrong"])
     assert lines[wrong + 1 : wrong + 4] == [
         ["4", "+", "\\n"],
@@ -560,7 +561,7 @@ def test_the_report_shows_a_mixed_group_and_names_a_curve_that_is_missing(tmp_pa
 def test_the_report_says_in_one_sentence_which_file_is_missing(tmp_path):
     done = run_report(tmp_path)
     assert done.returncode == 1
-    assert re.fullmatch(r"report\.py: \S+warm_start/task\.json is missing: .*\.\n", done.stderr)
+    assert_refusal(done.stderr, "report.py: ", "warm_start/task.json")
 
 
 def run_script(script, **environment):
@@ -570,48 +571,42 @@ def run_script(script, **environment):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "sentence"),
+    ("name", "value", "named"),
     [
         ("ALGO", "ppo", "ALGO is 'ppo', but has to be gtpo, grpo_s, group_norm or FILE.py:NAME: docs/extending.md."),
-        ("ALGO", "none.py:mine", "ALGO is none.py:mine, and there is no such file."),
-        ("STEPS", "0", "STEPS is '0', but has to be a number from 1 to 1000."),
-        ("STEPS", "ten", "STEPS is 'ten', but has to be a number from 1 to 1000."),
-        ("TASK", "none.py", "TASK is none.py, and there is no such file."),
-        (
-            "TASK",
-            "sums",
-            "TASK is sums, but has to be last_digit, gates, trail, wordings, traps or a .py file: docs/extending.md.",
-        ),
-        ("SEED", "-1", "SEED is '-1', but has to be a whole number from 0 to 999999999."),
+        ("ALGO", "none.py:mine", "ALGO is none.py:mine"),
+        ("STEPS", "0", "STEPS is '0'"),
+        ("STEPS", "ten", "STEPS is 'ten'"),
+        ("TASK", "none.py", "TASK is none.py"),
+        ("TASK", "sums", "TASK is sums"),
+        ("SEED", "-1", "SEED is '-1'"),
     ],
 )
-def test_the_quickstart_refuses_a_setting_in_one_sentence(tmp_path, name, value, sentence):
+def test_the_quickstart_refuses_a_setting_and_names_it(tmp_path, name, value, named):
     done = run_script("quickstart.sh", **{"RUN": str(tmp_path / "run"), name: value})
     assert done.returncode == 1
-    assert done.stderr == f"launch/quickstart.sh: {sentence}\n"
+    assert_refusal(done.stderr, f"launch/quickstart.sh: {named}")
     assert not (tmp_path / "run").exists()
 
 
 def test_the_quickstart_refuses_arguments_and_says_how_it_is_told():
     done = subprocess.run(["bash", ROOT / "launch/quickstart.sh", "--steps", "5"], capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.startswith(
-        "launch/quickstart.sh: takes no arguments, but got '--steps 5': STEPS=30 bash launch/"
-    )
+    assert_refusal(done.stderr, "launch/quickstart.sh: ", "'--steps 5'", "STEPS=30")
 
 
 def test_the_quickstart_does_not_write_into_a_folder_of_other_files(tmp_path):
     (tmp_path / "model").write_text("somebody's")
     done = run_script("quickstart.sh", RUN=str(tmp_path))
     assert done.returncode == 1
-    assert done.stderr.endswith("holds other files than a quickstart's: name another folder.\n")
+    assert_refusal(done.stderr, str(tmp_path))
     assert (tmp_path / "model").read_text() == "somebody's"
 
 
 def test_the_set_up_says_which_python_it_needs():
     done = run_script("setup.sh", PYTHON="no-such-python")
     assert done.returncode == 1
-    assert re.fullmatch(r"launch/setup\.sh: needs Python 3\.10, 3\.11 or 3\.12, .*\n", done.stderr)
+    assert_refusal(done.stderr, "launch/setup.sh: ", "3.10, 3.11 or 3.12")
 
 
 EXAMPLE = ROOT / "docs" / "examples" / "counting.py"
@@ -638,27 +633,19 @@ def test_the_documented_tasks_demonstrations_leave_something_to_learn_and_fit_it
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "named"),
     [
-        (
-            "nothing",
-            None,
-            "there is no task nothing: name one of last_digit, gates, trail, wordings, traps, or a .py file with a",
-        ),
-        ("none.py", None, "there is no file "),
-        ("empty.py", "TASK = 1", "has no TASK, an object of a subclass of task.Task: end the file with TASK = YourC"),
-        (
-            "broken.py",
-            "from task import Task\nTASK = Task()",
-            "broken.py, line 2: TypeError: Can't instantiate abstract",
-        ),
-        ("typo.py", "x = 1\ny = = 2", "typo.py: SyntaxError: invalid syntax"),
+        ("nothing", None, "nothing: .* last_digit, gates, trail, wordings, traps"),
+        ("none.py", None, r"none\.py"),
+        ("empty.py", "TASK = 1", r"empty\.py .*TASK = "),
+        ("broken.py", "from task import Task\nTASK = Task()", r"broken\.py, line 2: TypeError"),
+        ("typo.py", "x = 1\ny = = 2", r"typo\.py: SyntaxError"),
     ],
 )
-def test_a_task_that_is_not_there_is_refused_in_one_sentence(tmp_path, name, content, said):
+def test_a_task_that_is_not_there_is_refused_in_one_sentence(tmp_path, name, content, named):
     if content is not None:
         (tmp_path / name).write_text(content)
-    with pytest.raises(ValueError, match=re.escape(said)):
+    with pytest.raises(ValueError, match=named):
         load(str(tmp_path / name) if name.endswith(".py") else name)
 
 
@@ -692,33 +679,24 @@ def of_few_letters(self, rng):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "named"),
     [
-        ({"draw": of_few_letters}, r"draw gives only \d{2} different problems for the held-out split, .* and 400 are"),
-        (
-            {"draw": lambda self, rng: rng.choice("ab")},
-            "draw gives only [012] different problems for training, and 96",
-        ),
-        ({"draw": lambda self, rng: ["a"]}, "draw raises TypeError: unhashable type: 'list'"),
-        ({"max_length": 24}, r"max_new_tokens\), but max_length is 24: raise it to \d+ or more"),
-        ({"max_new_tokens": 20}, r"has \d+ tokens with the one that ends it, and max_new_tokens is 20: raise it"),
-        ({"answer": lambda self, text: text.count("a")}, r"answer\('\w+'\) gives \d, and has to give a text"),
-        (
-            {"answer": lambda self, text: "none of it, sadly"},
-            r"worked\(.* to the grader wrong; correct one of the two",
-        ),
-        ({"answer": lambda self, text: ""}, r"answer\('\w+'\) is '', which the grader cannot read: "),
-        (
-            {"question": lambda self, text: self.asked},
-            r"question\('\w+'\) raises AttributeError: 'Changed' object has no",
-        ),
-        ({"warm_start_steps": None}, "warm_start_steps has to be a number above 0; it is missing"),
-        ({"words": "user"}, "words has to be a tuple of texts; it is 'user'"),
-        ({"words": ("user", 1)}, r"words has to be a tuple of texts; it is \('user', 1\)"),
+        ({"draw": of_few_letters}, r"draw .* \d{2} .*held-out .* 400 "),
+        ({"draw": lambda self, rng: rng.choice("ab")}, "draw .* [012] .*training, and 96"),
+        ({"draw": lambda self, rng: ["a"]}, "draw raises TypeError"),
+        ({"max_length": 24}, r"max_length is 24: .* \d+ "),
+        ({"max_new_tokens": 20}, r"\d+ tokens .*max_new_tokens is 20"),
+        ({"answer": lambda self, text: text.count("a")}, r"answer\('\w+'\) gives \d"),
+        ({"answer": lambda self, text: "none of it, sadly"}, r"worked\(.* wrong"),
+        ({"answer": lambda self, text: ""}, r"answer\('\w+'\) is ''"),
+        ({"question": lambda self, text: self.asked}, r"question\('\w+'\) raises AttributeError"),
+        ({"warm_start_steps": None}, "warm_start_steps .*missing"),
+        ({"words": "user"}, "words .*'user'"),
+        ({"words": ("user", 1)}, r"words .*\('user', 1\)"),
     ],
 )
-def test_a_task_that_no_policy_can_be_trained_on_is_refused_in_one_sentence(changes, said):
-    with pytest.raises(ValueError, match=said) as refusal:
+def test_a_task_that_no_policy_can_be_trained_on_is_refused_in_one_sentence(changes, named):
+    with pytest.raises(ValueError, match=named) as refusal:
         check(with_change(**changes), prompts=96)
     assert "\n" not in str(refusal.value)
 
@@ -726,7 +704,7 @@ def test_a_task_that_no_policy_can_be_trained_on_is_refused_in_one_sentence(chan
 def test_the_warm_start_refuses_such_a_task_before_it_writes_anything(monkeypatch, tmp_path):
     own = tmp_path / "own.py"
     own.write_text(EXAMPLE.read_text().replace("max_length = 96", "max_length = 24"))
-    with pytest.raises(SystemExit, match=r"own\.py: the prompt of .* max_length is 24"):
+    with pytest.raises(SystemExit, match=r"own\.py: .* max_length is 24"):
         run_warm_start(monkeypatch, tmp_path / "out", "--task", str(own))
     assert not (tmp_path / "out").exists()
 

@@ -170,7 +170,8 @@ class ExperienceMaker(RemoteExperienceMaker):
         try:
             estimate: Estimate = estimator.load()(rollouts, **self.args.plugin.options(estimator.flags))
         except ValueError as error:
-            raise ShapingFailed(f"The rollout batch of step {self.step} cannot be shaped: {error}") from error
+            why = str(error).rstrip(".")
+            raise ShapingFailed(f"The rollout batch of step {self.step} cannot be shaped: {why}.") from error
         deviation = _group_std(reward, batch.group)
         for experience, rows in zip(batch.experiences, batch.order, strict=True):
             experience.rewards = reward[rows]

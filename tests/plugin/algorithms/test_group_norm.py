@@ -61,15 +61,15 @@ ROWS, IDS, FLAGS = torch.zeros(3), torch.zeros(3, dtype=torch.int64), torch.zero
 
 
 @pytest.mark.parametrize(
-    ("rewards", "group", "message"),
+    ("rewards", "group", "named"),
     [
-        (torch.zeros(3, 4), IDS, r"rewards must be a float tensor of shape \(N,\), got torch.float32 of shape"),
-        (IDS, IDS, "rewards must be a float tensor"),
-        (ROWS, IDS[:2], r"group must be an integer tensor of shape \(3,\), got torch.int64"),
-        (ROWS, FLAGS, r"group must be an integer tensor .* got torch.bool"),
-        (ROWS + math.nan, IDS, "rewards must be finite"),
+        (torch.zeros(3, 4), IDS, r"rewards .*torch.float32 of shape \(3, 4\)"),
+        (IDS, IDS, "rewards .*torch.int64"),
+        (ROWS, IDS[:2], r"group .*\(3,\).*\(2,\)"),
+        (ROWS, FLAGS, "group .*torch.bool"),
+        (ROWS + math.nan, IDS, "rewards .*NaN"),
     ],
 )
-def test_bad_input_is_refused_by_one_sentence_that_names_it(rewards, group, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_input_is_refused_and_named(rewards, group, named):
+    with pytest.raises(ValueError, match=named):
         group_norm(rewards, group)

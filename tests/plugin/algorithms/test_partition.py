@@ -50,5 +50,5 @@ def test_the_longest_part_is_as_short_as_openrlhfs_on_average_and_never_much_lon
 
 @pytest.mark.parametrize(("count", "equal"), [(2, False), (7, True)])
 def test_too_few_sequences_are_refused(count: int, equal: bool) -> None:
-    with pytest.raises(ValueError, match=rf"^{count} sequences cannot be divided into 3 (equal )?parts\.$"):
+    with pytest.raises(ValueError, match=f"{count} sequences .* 3 "):
         balanced_partition([1] * count, 3, equal_size=equal)

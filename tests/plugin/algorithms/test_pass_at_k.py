@@ -20,7 +20,7 @@ def test_it_is_the_share_of_all_choices_of_k_responses_that_have_a_correct_one(n
 
 @pytest.mark.parametrize(("n", "c", "k"), [(4, 5, 1), (4, -1, 1), (4, 1, 5), (4, 1, 0)])
 def test_what_cannot_be_estimated_is_refused(n: int, c: int, k: int) -> None:
-    with pytest.raises(ValueError, match=r"cannot be estimated from"):
+    with pytest.raises(ValueError, match=f"pass@{k} .* {n} .* {c} "):
         pass_at_k(n, c, k)
 
 
@@ -42,5 +42,5 @@ def test_the_same_values_have_the_same_interval_and_no_spread_has_none() -> None
 
 
 def test_no_prompts_have_no_mean() -> None:
-    with pytest.raises(ValueError, match=r"at least one prompt"):
+    with pytest.raises(ValueError, match="prompt"):
         bootstrap([])

@@ -203,5 +203,5 @@ def test_correlation_agrees_with_the_standard_librarys(pairs: list[tuple[int, in
 
 def test_unknown_weights_are_refused() -> None:
     batch = rollouts([[0.5]], [True])
-    with pytest.raises(ValueError, match=r"^weights is sideways, but must be entropy, shuffled"):
+    with pytest.raises(ValueError, match="weights is sideways"):
         replaced("sideways", batch)

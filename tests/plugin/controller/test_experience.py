@@ -425,10 +425,10 @@ def test_saved_rollouts_hold_each_tokens_entropy_reward_and_advantage(tmp_path: 
 
 
 @pytest.mark.parametrize("score", [0.3, 2.0, -0.5])
-def test_a_score_that_is_neither_right_nor_wrong_stops_training_with_a_sentence(score: float) -> None:
+def test_a_score_that_is_neither_right_nor_wrong_stops_training(score: float) -> None:
     responses = rollout()
     responses[5]["reward"] = responses[5]["scores"] = score
-    with pytest.raises(NotBinary, match="make the reward function or service return 'scores' of 0 or 1"):
+    with pytest.raises(NotBinary, match=rf"score is {score:g}: .*'scores'.*\.$"):
         advantages_by_response(arguments(), responses)
 
 
@@ -441,14 +441,14 @@ def test_minus_one_means_wrong() -> None:
         assert torch.equal(before, after)
 
 
-def test_an_impossible_entropy_stops_training_with_a_sentence() -> None:
+def test_an_impossible_entropy_stops_training() -> None:
     responses = rollout()
     responses[6]["entropy"][responses[6]["action_ranges"][0][0]] = float("nan")
-    with pytest.raises(ShapingFailed, match=r"cannot be shaped: .*entropy"):
+    with pytest.raises(ShapingFailed, match=r"step 0 .*entropy .*nan in response 6.*\.$"):
         advantages_by_response(arguments(), responses)
 
 
 @pytest.mark.parametrize("estimator", ["gtpo", "grpo_s", "group_norm"])
 def test_log_probabilities_that_are_no_numbers_stop_training_before_the_weights_are_spoiled(estimator: str) -> None:
-    with pytest.raises(PolicyBroken, match="log-probabilities of step 0's responses are NaN"):
+    with pytest.raises(PolicyBroken, match=r"step 0's .* NaN"):
         advantages_by_response(arguments(estimator), rollout(), actor_logprob=float("nan"))

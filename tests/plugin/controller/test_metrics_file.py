@@ -83,7 +83,8 @@ def test_a_file_of_rollouts_within_its_bound_is_left_alone(tmp_path: Path) -> No
 def test_a_file_of_rollouts_that_is_too_large_keeps_steps_spread_over_the_run(tmp_path: Path) -> None:
     path = rollouts(tmp_path / "rollouts.jsonl", 11)
     said = thinned(path, most=1000)
-    assert said == f"{path} reached 1 MB: of the steps so far it keeps one in 4."
+    assert said is not None
+    assert "one in 4." in said
     assert steps(path) == [1, 1, 5, 5, 9, 9], "1, 3, ... 11 would take 600 bytes, more than half"
     path.write_text('{"step": 1, "tokens": "xxxxxxxxxxxxxxx"}\n{"step": 2, "to')
     assert thinned(path, most=30) is not None
@@ -91,17 +92,17 @@ def test_a_file_of_rollouts_that_is_too_large_keeps_steps_spread_over_the_run(tm
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "sizes"),
     [
-        ({}, "16 group(s) of 16 responses a step, at most 44 MB, so 9.2 GB in 210 steps; above 1.0 GB it keeps fewer"),
-        ({"train.max_steps": None}, "16 group(s) of 16 responses a step, at most 44 MB; above 1.0 GB it keeps fewer"),
-        ({"rollout.max_new_tokens": None}, "a step, at most 66 MB, so"),
-        ({"shaping.save_rollouts": 500}, "128 group(s) of 16 responses a step, at most 352 MB, so"),
+        ({}, "44 MB, so 9.2 GB in 210 steps"),
+        ({"train.max_steps": None}, "44 MB;"),
+        ({"rollout.max_new_tokens": None}, "66 MB,"),
+        ({"shaping.save_rollouts": 500}, "352 MB,"),
     ],
 )
-def test_the_size_is_told_before_a_run(changed: dict[str, int | None], said: str) -> None:
+def test_the_size_is_known_before_a_run(changed: dict[str, int | None], sizes: str) -> None:
     """16 x 16 x 4,096 tokens of 42 bytes are 44.0e6 bytes."""
     flags = {"shaping.save_rollouts": 16, "rollout.batch_size": 128, "rollout.n_samples_per_prompt": 16}
     flags |= {"rollout.max_new_tokens": 4096, "data.max_len": 6144, "train.max_steps": 210}
-    assert said in (expected(Settings({**flags, **changed})) or "")
+    assert sizes in (expected(Settings({**flags, **changed})) or "")
     assert expected(Settings({**flags, "shaping.save_rollouts": 0})) is None

@@ -155,17 +155,15 @@ def test_a_hash_that_cannot_be_had_is_null_and_says_why(tmp_path: Path) -> None:
     gone, file = str(tmp_path / "gone.jsonl"), str(tmp_path / "gone.py")
     found = recorded(tmp_path, loader, **{"data.prompt_dataset": gone, "algo.advantage.estimator": f"{file}:f"})
     assert found["sha256"] == dict.fromkeys(("data.prompt_dataset", "algo.advantage.estimator", "order_of_prompts"))
-    assert found["not_hashed"] == {
-        "data.prompt_dataset": f"{gone} is neither a folder nor whole in the cache of this machine",
-        "algo.advantage.estimator": f"{file} cannot be read: No such file or directory",
-        "order_of_prompts": "IndexError: list index out of range",
-    }
+    why = {"data.prompt_dataset": gone, "algo.advantage.estimator": file, "order_of_prompts": "IndexError"}
+    assert found["not_hashed"].keys() == why.keys()
+    assert all(name in found["not_hashed"][key] for key, name in why.items())
 
 
 def test_in_asynchronous_training_the_order_is_not_known(tmp_path: Path) -> None:
     found = recorded(tmp_path, None)
     assert found["sha256"] == {"order_of_prompts": None}
-    assert found["not_hashed"] == {"order_of_prompts": "in asynchronous training another process draws the prompts"}
+    assert "asynchronous" in found["not_hashed"]["order_of_prompts"]
 
 
 def test_the_final_weights_are_added_when_the_run_has_ended(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ from openrlhf_gtpo.checks.files import check_updates
 from openrlhf_gtpo.controller.updates_file import read_updates
 from openrlhf_gtpo.settings import Settings
 
+from ...refusals import assert_refusal
+
 
 def write(folder: Path, *rows: dict[str, Any]) -> str:
     path = folder / "metrics.jsonl"
@@ -34,24 +36,18 @@ def test_a_runs_metrics_have_its_updates_by_step_also_where_the_run_was_cut_off(
         (({"step": 1},), 1),
         (({"step": 1, "policy/updates": 0.0},), 1),
         (({"step": 1, "policy/updates": "12"},), 1),
+        (None, None),
     ],
 )
-def test_a_step_without_a_number_of_updates_is_refused_before_the_run(
-    settings: Callable[..., Settings], tmp_path: Path, rows: tuple[dict[str, Any], ...], step: int
+def test_a_file_without_a_number_of_updates_for_each_step_is_refused_before_the_run(
+    settings: Callable[..., Settings], tmp_path: Path, rows: tuple[dict[str, Any], ...] | None, step: int | None
 ) -> None:
-    path = write(tmp_path, *rows)
+    path = str(tmp_path / "gone.jsonl") if rows is None else write(tmp_path, *rows)
     (found,) = check_updates(settings("--train.updates_from", path, "--train.max_steps", 3))
     assert found.state == "fault"
-    assert found.sentence == (
-        f"--train.updates_from: {path} has no policy/updates in step {step}, and --train.max_steps is 3: name the "
-        "metrics.jsonl of a run that made as many steps."
-    )
+    assert_refusal(found.sentence, "--train.updates_from", path, f"step {step}" if step else "cannot be read")
 
 
-def test_a_file_that_cannot_be_read_is_refused_and_a_good_one_is_not(
-    settings: Callable[..., Settings], tmp_path: Path
-) -> None:
-    (found,) = check_updates(settings("--train.updates_from", tmp_path / "gone.jsonl", "--train.max_steps", 2))
-    assert found.sentence.endswith("gone.jsonl cannot be read: No such file or directory.")
+def test_a_good_file_and_no_file_are_not_refused(settings: Callable[..., Settings], tmp_path: Path) -> None:
     assert check_updates(settings("--train.updates_from", write(tmp_path, *MADE), "--train.max_steps", 2)) == []
     assert check_updates(settings()) == []

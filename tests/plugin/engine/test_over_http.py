@@ -24,6 +24,7 @@ from openrlhf_gtpo.vllm_entropy import EntropyMissing, Served, check_server, htt
 from ... import preloaded
 from ...docs.blocks import block
 from ...fake_reward_server import free_port
+from ...refusals import assert_refusal
 from ...vllm_server import DidNotStart, vllm_server
 from ..conftest import characters_and
 from .test_vllm_entropy import logits_of
@@ -121,7 +122,7 @@ def test_an_echoed_prompt_keeps_vllms_log_probabilities_and_is_left_out(url: str
     of_prompt = answer["choices"][0]["logprobs"]["top_logprobs"][1 : len(PROMPT)]
     logp = logits_of(model, PROMPT[:1], PROMPT[1:], end_is_masked=False).log_softmax(dim=-1)
     assert [max(top.values()) for top in of_prompt] == pytest.approx(logp.amax(dim=-1).tolist(), abs=5e-5)
-    with pytest.raises(EntropyMissing, match="does not say where it ends: ask for return_token_ids too"):
+    with pytest.raises(EntropyMissing, match="return_token_ids"):
         read_http(complete(url, echo=True, **http_fields()))
 
 
@@ -133,7 +134,7 @@ def test_texts_are_read_where_they_name_one_token_and_refused_where_they_may_nam
     assert set(served.tokens) <= set("abc")
     assert all(0.0 < entropy <= 1.0986124 for entropy in served.entropies), "three tokens: at most ln 3"
     no_text = [0, 1, 2]  # bytes that are no character by themselves
-    with pytest.raises(EntropyMissing, match=r"Token 1 .* cannot be told: ask for return_tokens_as_token_ids\."):
+    with pytest.raises(EntropyMissing, match=r"Token 1 .*return_tokens_as_token_ids"):
         read_http(complete(url, allowed_token_ids=no_text, **by_text))
     (served,) = read_http(complete(url, allowed_token_ids=no_text, **http_fields()))
     assert set(served.tokens) <= {0, 1, 2}
@@ -149,9 +150,7 @@ def test_a_chat_has_entropies_from_two_log_probabilities_on(url: str, model: Pat
     (served,) = read_http(answer)
     compare(model, answer["prompt_token_ids"], served, temperature=0.7)
     one = ask(url, "/v1/chat/completions", **asked, **{**http_fields("chat"), "top_logprobs": 1})
-    with pytest.raises(
-        EntropyMissing, match="leave out where one log-probability is asked for: ask for top_logprobs=2"
-    ):
+    with pytest.raises(EntropyMissing, match="top_logprobs=2"):
         read_http(one)
 
 
@@ -176,9 +175,7 @@ def test_a_request_that_did_not_ask_for_entropies_is_served_as_ever_and_the_read
 ) -> None:
     answer = complete(url)
     assert answer["choices"][0]["logprobs"] is None
-    with pytest.raises(
-        EntropyMissing, match=r"did not ask for log-probabilities: add the fields that http_fields\(\)"
-    ):
+    with pytest.raises(EntropyMissing, match=r"http_fields\(\)"):
         read_http(answer)
 
 
@@ -188,7 +185,7 @@ def test_beam_search_which_would_add_entropies_up_is_refused(url: str) -> None:
         body = {"model": "m", "use_beam_search": True, "n": 2, "max_tokens": 4, **prompt}
         answer = httpx.post(f"{url}{path}", json=body, timeout=60)
         assert answer.status_code == 400
-        assert "one of them is an entropy: use another engine" in answer.json()["error"]["message"]
+        assert "entropy" in answer.json()["error"]["message"]
 
 
 @pytest.mark.engine
@@ -196,8 +193,8 @@ def test_a_running_server_is_checked_with_one_request(url: str) -> None:
     check_server(url)
     check_server(f"{url}/v1/", model="m")
     found = check_served(url)
-    assert (found.state, found.sentence) == ("ok", f"{url} returns the entropies of what it samples from.")
-    with pytest.raises(EntropyMissing, match=r"answered HTTP 404 .*`another` does not exist"):
+    assert (found.state, url in found.sentence) == ("ok", True)
+    with pytest.raises(EntropyMissing, match=r"HTTP 404 .*another"):
         check_server(url, model="another")
 
 
@@ -218,19 +215,19 @@ def test_the_documentations_lines_print_what_a_running_server_sampled(
 
 @pytest.mark.engine
 @pytest.mark.parametrize(
-    ("flags", "environment", "sentence"),
+    ("flags", "environment", "named"),
     [
-        ({}, ON, "vLLM's --logprobs-mode is raw_logprobs, with which entropies are not those of the distribution"),
-        ({"logprobs_mode": "raw_logits"}, ON, "vLLM's --logprobs-mode is raw_logits, with which"),
-        ({}, {plugin.VARIABLE: "yes"}, "OPENRLHF_GTPO_ENTROPY is 'yes': set it to 1 for entropies, or to 0."),
+        ({}, ON, "vLLM's --logprobs-mode is raw_logprobs"),
+        ({"logprobs_mode": "raw_logits"}, ON, "vLLM's --logprobs-mode is raw_logits"),
+        ({}, {plugin.VARIABLE: "yes"}, "OPENRLHF_GTPO_ENTROPY is 'yes'"),
     ],
 )
 def test_a_server_that_would_return_something_else_ends_with_one_sentence(
-    model: Path, flags: dict[str, str], environment: dict[str, str], sentence: str
+    model: Path, flags: dict[str, str], environment: dict[str, str], named: str
 ) -> None:
     with pytest.raises(DidNotStart) as told, vllm_server(model, environment, **flags):
         pass
-    assert f"openrlhf-gtpo: {sentence}" in str(told.value)
+    assert f"openrlhf-gtpo: {named}" in str(told.value)
     assert "Traceback" not in str(told.value)
     assert "Loading weights" not in str(told.value)
 
@@ -274,7 +271,7 @@ def test_what_is_asked_for_over_http_is_what_the_documentation_names() -> None:
     assert http_fields() == {"logprobs": 1, "return_tokens_as_token_ids": True}
     assert http_fields("chat") == {"logprobs": True, "top_logprobs": 2, "return_tokens_as_token_ids": True}
     assert http_fields("generate") == {"logprobs": 2}
-    with pytest.raises(ValueError, match="no endpoint 'responses': choose one of completions, chat, generate"):
+    with pytest.raises(ValueError, match=r"'responses'.*completions, chat, generate"):
         http_fields("responses")
 
 
@@ -300,26 +297,24 @@ def test_entropies_are_read_at_the_place_of_another_token() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "sentence"),
+    ("answer", "named"),
     [
         # Without the hook: the most likely token, or nothing where that was sampled.
-        (
-            completion({"token_id:7": -0.5, "token_id:0": -1.0}),
-            r"Token 1 \(token_id:7\) has a log-probability, and no",
-        ),
-        (completion({"token_id:7": -0.5}), "no entropy beside it: start vLLM's server with OPENRLHF_GTPO_ENTROPY=1"),
-        (completion({"token_id:7": -0.5, "token_id:9": 0.0}), "no entropy beside it"),
-        (completion({"token_id:7": 4.0, "token_id:0": 1.0}), "no entropy beside it"),  # logits
-        (completion({"b": -0.5, "!": -1.0}), "no entropy beside it"),
-        (completion({"b": -0.5}), "under texts, which two tokens may share"),
-        (completion({"token_id:7": None, "token_id:0": None}), "logits that are NaN or infinite"),
-        (completion({"token_id:7": -0.5, "token_id:0": math.nan}), "logits that are NaN or infinite"),
-        ({"error": {"message": "No such model."}}, r'no choices; it is \{"error": \{"message": "No such model\."'),
+        (completion({"token_id:7": -0.5, "token_id:0": -1.0}), ["Token 1 (token_id:7)", "OPENRLHF_GTPO_ENTROPY=1"]),
+        (completion({"token_id:7": -0.5}), ["OPENRLHF_GTPO_ENTROPY=1"]),
+        (completion({"token_id:7": -0.5, "token_id:9": 0.0}), ["OPENRLHF_GTPO_ENTROPY=1"]),
+        (completion({"token_id:7": 4.0, "token_id:0": 1.0}), ["OPENRLHF_GTPO_ENTROPY=1"]),  # logits
+        (completion({"b": -0.5, "!": -1.0}), ["OPENRLHF_GTPO_ENTROPY=1"]),
+        (completion({"b": -0.5}), ["return_tokens_as_token_ids"]),
+        (completion({"token_id:7": None, "token_id:0": None}), ["NaN"]),
+        (completion({"token_id:7": -0.5, "token_id:0": math.nan}), ["NaN"]),
+        ({"error": {"message": "No such model."}}, ['{"error": {"message": "No such model."']),
     ],
 )
-def test_an_answer_without_entropies_is_refused_with_what_to_do(answer: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(EntropyMissing, match=sentence):
+def test_an_answer_without_entropies_is_refused_with_what_to_do(answer: dict[str, Any], named: list[str]) -> None:
+    with pytest.raises(EntropyMissing) as refused:
         read_http(answer)
+    assert_refusal(str(refused.value), *named)
 
 
 def test_a_server_whose_entropies_are_of_another_distribution_is_found_out() -> None:
@@ -349,11 +344,9 @@ def test_a_server_whose_entropies_are_of_another_distribution_is_found_out() -> 
         Handler.entropy = 0.6931
         check_server(url, model="m", api_key="k")
         Handler.entropy = 5.0
-        with pytest.raises(EntropyMissing, match=r"entropies that are 4\.3 nats from .*processed_logprobs"):
+        with pytest.raises(EntropyMissing, match=r"4\.3 nats .*processed_logprobs"):
             check_server(url, model="m", api_key="k")
-        with pytest.raises(
-            EntropyMissing, match=r'names no model \(\{"status": "ok"\}\): give the URL of a vLLM server'
-        ):
+        with pytest.raises(EntropyMissing, match=r'/v1/models .*\{"status": "ok"\}'):
             check_server(url)
         server.shutdown()
 
@@ -362,5 +355,5 @@ def test_a_server_whose_entropies_are_of_another_distribution_is_found_out() -> 
     "url", [f"http://127.0.0.1:{free_port()}", "localhost:8000"], ids=["nobody listens", "no URL"]
 )
 def test_a_url_without_a_server_is_named(url: str) -> None:
-    with pytest.raises(EntropyMissing, match=f"^{url}/v1/models gives no answer of a vLLM server"):
+    with pytest.raises(EntropyMissing, match=f"^{url}/v1/models "):
         check_server(url)

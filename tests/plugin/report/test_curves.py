@@ -64,7 +64,7 @@ def test_a_curve_does_not_end_in_single_batches(axes: Any) -> None:
     assert all(abs(value - 0.8) < 0.1 for _, value in drawn(line))
     assert drawn(raw)[-1] == (100, 1.0), "the batches themselves are there, thin"
     assert raw.get_linewidth() < line.get_linewidth()
-    assert axes.get_xlabel() == "step; line: mean over 11 steps"
+    assert "11 steps" in axes.get_xlabel()
 
 
 def test_a_short_curve_is_left_as_it_is(axes: Any) -> None:
@@ -93,7 +93,7 @@ def test_a_mean_over_seeds_ends_where_the_first_of_them_does(axes: Any) -> None:
 def test_runs_of_different_lengths_are_smoothed_alike(axes: Any) -> None:
     all_series = [Series(name, [entropies(name, [1.0] * n)]) for name, n in (("long", 200), ("short", 30))]
     draw(axes, all_series, ENTROPY, "black")
-    assert axes.get_xlabel() == "step; line: mean over 15 steps"
+    assert "15 steps" in axes.get_xlabel()
     assert [drawn(axes.lines[i])[-1][0] for i in (0, 2)] == [193, 23]
 
 
@@ -128,9 +128,6 @@ def test_evaluations_during_training_have_curves_of_their_own(tmp_path: Path) ->
 def test_how_far_advantages_are_spread_has_a_curve_for_each_class(tmp_path: Path) -> None:
     folder = run(tmp_path / "a")
     lines(folder / "metrics.jsonl", [{"step": 1, "advantage/correct_std": 0.5, "advantage/wrong_std": None}])
-    assert [title for _, title, _ in curves_of([read(folder)])] == ["spread of advantages, correct tokens"]
+    assert [key for key, _, _ in curves_of([read(folder)])] == ["advantage/correct_std"]
     lines(folder / "metrics.jsonl", [{"step": 1, "advantage/correct_std": 0.5, "advantage/wrong_std": 0.7}])
-    assert [title for _, title, _ in curves_of([read(folder)])] == [
-        "spread of advantages, correct tokens",
-        "spread of advantages, wrong tokens",
-    ]
+    assert [key for key, _, _ in curves_of([read(folder)])] == ["advantage/correct_std", "advantage/wrong_std"]

@@ -1,5 +1,6 @@
 """The verdict: only what intervals bear out is called better or worse, and what was not measured is not judged."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +26,18 @@ def figures(mean: float, low: float, high: float, prompts: int = 200) -> dict[st
 @pytest.mark.parametrize(
     ("after", "change", "why"),
     [
-        ((0.50, 0.46, 0.55), "Better on math: pass@1 0.400 before, 0.500 after", "the 95 % intervals lie apart"),
-        ((0.30, 0.25, 0.34), "Worse on math: pass@1 0.400 before, 0.300 after", "the 95 % intervals lie apart"),
-        (
-            (0.43, 0.39, 0.47),
-            "No clear change on math: pass@1 0.400 before, 0.430 after",
-            "the 95 % intervals overlap",
-        ),
+        ((0.50, 0.46, 0.55), "Better on math", "apart"),
+        ((0.30, 0.25, 0.34), "Worse on math", "apart"),
+        ((0.43, 0.39, 0.47), "No clear change", "overlap"),
     ],
 )
 def test_a_change_is_one_only_where_the_intervals_lie_apart(
     tmp_path: Path, after: tuple[float, float, float], change: str, why: str
 ) -> None:
     found = evaluated(tmp_path / "a", {"math": figures(0.40, 0.35, 0.45)}, {"math": figures(*after)})
-    assert verdict(Series("a", [found])) == f"{change}, {why}."
+    said = verdict(Series("a", [found]))
+    assert said.startswith(change)
+    assert re.search(f"0.400 .*{after[0]:.3f} .*{why}", said)
 
 
 def test_each_benchmark_is_judged_and_only_pass_at_1(tmp_path: Path) -> None:
@@ -46,7 +45,8 @@ def test_each_benchmark_is_judged_and_only_pass_at_1(tmp_path: Path) -> None:
     found = evaluated(tmp_path / "a", before, {"aime": figures(0.3, 0.25, 0.35), "gsm8k": figures(0.5, 0.45, 0.55)})
     first, second = verdict(Series("a", [found])).split("; ")
     assert first.startswith("Better on aime")
-    assert second.startswith("No clear change on gsm8k")
+    assert second.startswith("No clear change")
+    assert "gsm8k" in second
     assert {change.name for change in changes([found])} == {"pass@1"}, "mean@16 is the same figure"
 
 
@@ -56,9 +56,7 @@ def test_the_seeds_of_a_series_are_counted(tmp_path: Path) -> None:
         evaluated(tmp_path / str(seed), start, {"aime": figures(mean, mean - 0.04, mean + 0.04)})
         for seed, mean in enumerate((0.5, 0.42, 0.58))
     ]
-    assert verdict(Series("a", runs)) == (
-        "Better in 2 of 3 runs, no clear change in 1 of 3 runs on aime: pass@1 0.400 before, 0.500 after."
-    )
+    assert re.search("^Better in 2 of 3 .* 1 of 3 .* 0.400 .* 0.500 ", verdict(Series("a", runs)))
 
 
 def test_evaluations_over_different_prompts_are_not_compared(tmp_path: Path) -> None:
@@ -78,9 +76,7 @@ def test_evaluations_during_training_are_compared_first_and_last(tmp_path: Path)
     lines(folder / "evaluations.jsonl", rows)
     (change,) = changes([read(folder)])
     assert (change.before.mean, change.after.mean, change.when) == (0.1, 0.3, ("step 10", "step 30"))
-    assert verdict(Series("a", [read(folder)])) == (
-        "Better on m: pass@1 0.100 at step 10, 0.300 at step 30, the 95 % intervals lie apart."
-    )
+    assert verdict(Series("a", [read(folder)])).startswith("Better on m: ")
     lines(folder / "evaluations.jsonl", rows[:1])
     assert changes([read(folder)]) == [], "one evaluation is no comparison"
 
@@ -106,11 +102,8 @@ def test_without_intervals_nothing_is_called_better() -> None:
 def test_what_was_not_evaluated_is_not_judged() -> None:
     metrics = [{"step": s, "rollout/reward_mean": 0.1 if s <= 10 else 0.7} for s in range(1, 21)]
     said = verdict(Series("a", [Run("a", metrics)]))
-    assert said.startswith(
-        "Not evaluated: the reward in training was 0.100 in the first 10 steps and 0.700 in the last. "
-    )
-    assert "openrlhf-gtpo eval" in said
-    assert verdict(Series("a", [Run("a", metrics[:1])])).startswith("Not evaluated. For a verdict: ")
+    assert re.search("^Not evaluated: .* 0.100 .* 10 steps .* 0.700 .*openrlhf-gtpo eval", said)
+    assert verdict(Series("a", [Run("a", metrics[:1])])).startswith("Not evaluated. ")
 
 
 def ended(folder: Path, *means: float, reach: float = 0.05, prompts: int = 200) -> Series:
@@ -123,39 +116,21 @@ def ended(folder: Path, *means: float, reach: float = 0.05, prompts: int = 200) 
     return Series(folder.name, runs)
 
 
-@pytest.mark.parametrize(
-    ("reach", "sentence"),
-    [
-        (0.05, "the 95 % intervals overlap and there is one seed of each, so no difference can be claimed."),
-        (0.01, "the 95 % intervals over prompts lie apart, but there is one seed of each, so it may be the seed."),
-    ],
-)
+@pytest.mark.parametrize(("reach", "why"), [(0.05, "overlap .* no difference"), (0.01, "apart, but .* one seed")])
 def test_single_runs_are_compared_but_no_difference_of_theirs_is_claimed(
-    tmp_path: Path, reach: float, sentence: str
+    tmp_path: Path, reach: float, why: str
 ) -> None:
     one, two = ended(tmp_path / "gtpo", 0.632, reach=reach), ended(tmp_path / "grpo", 0.672, reach=reach)
-    assert comparison(one, two) == [f"grpo against gtpo on math: pass@1 0.672 against 0.632, +0.040; {sentence}"]
-    assert comparison(two, one) == [f"gtpo against grpo on math: pass@1 0.632 against 0.672, -0.040; {sentence}"]
+    assert re.search(rf"^grpo against gtpo .* 0.672 against 0.632, \+0.040; .*{why}", *comparison(one, two))
+    assert re.search(rf"^gtpo against grpo .* 0.632 against 0.672, -0.040; .*{why}", *comparison(two, one))
 
 
 @pytest.mark.parametrize(
     ("means", "figures", "claim"),
     [
-        (
-            (0.5, 0.7),
-            "pass@1 0.600 against 0.400, +0.200",
-            "of 2 and 3 seeds, every one of b lies above every one of a",
-        ),
-        (
-            (0.1, 0.2),
-            "pass@1 0.150 against 0.400, -0.250",
-            "of 2 and 3 seeds, every one of b lies below every one of a",
-        ),
-        (
-            (0.44, 0.7),
-            "pass@1 0.570 against 0.400, +0.170",
-            "the seeds of the two overlap, so no difference can be cla",
-        ),
+        ((0.5, 0.7), r"0.600 against 0.400, \+0.200", "2 and 3 seeds, .* above"),
+        ((0.1, 0.2), "0.150 against 0.400, -0.250", "2 and 3 seeds, .* below"),
+        ((0.44, 0.7), r"0.570 against 0.400, \+0.170", "overlap, .* no difference"),
     ],
 )
 def test_seeds_are_compared_one_by_one_whatever_the_intervals_over_prompts(
@@ -163,7 +138,7 @@ def test_seeds_are_compared_one_by_one_whatever_the_intervals_over_prompts(
 ) -> None:
     one, two = ended(tmp_path / "a", 0.35, 0.40, 0.45), ended(tmp_path / "b", *means)
     (said,) = comparison(one, two)
-    assert said.startswith(f"b against a on math: {figures}; {claim}")
+    assert re.search(f"{figures}; .*{claim}", said)
 
 
 def by_prompt(folder: Path, name: str, shares: list[float]) -> Series:
@@ -183,15 +158,10 @@ def test_single_runs_are_compared_prompt_by_prompt_where_their_results_are_there
     """Prompts differ more from each other than runs do on one of them."""
     shares = [0.0, 0.3, 0.5, 0.8] * 10
     base = by_prompt(tmp_path, "a", shares)
-    assert comparison(base, by_prompt(tmp_path, "b", [share + 0.1 for share in shares])) == [
-        "b against a on math: pass@1 0.500 against 0.400, +0.100 (prompt by prompt, 95 % interval +0.100 to +0.100); "
-        "0 lies outside, but there is one seed of each, so it may be the seed."
-    ]
+    (said,) = comparison(base, by_prompt(tmp_path, "b", [share + 0.1 for share in shares]))
+    assert re.search(r"prompt by prompt, .* \+0.100 to \+0.100\); 0 lies outside", said)
     (said,) = comparison(base, by_prompt(tmp_path, "c", [0.5, 0.3, 0.0, 0.8] * 10))
-    assert said.startswith(
-        "c against a on math: pass@1 0.400 against 0.400, +0.000 (prompt by prompt, 95 % interval -"
-    )
-    assert said.endswith("; 0 lies inside and there is one seed of each, so no difference can be claimed.")
+    assert re.search(r"prompt by prompt, .* -\S+ to \+\S+\); 0 lies inside", said)
 
 
 def test_results_by_prompt_of_other_prompts_are_not_paired(tmp_path: Path) -> None:
@@ -203,15 +173,13 @@ def test_results_by_prompt_of_other_prompts_are_not_paired(tmp_path: Path) -> No
     ):
         lines(place / "after" / "eval.jsonl", rows)
         (said,) = comparison(one, Series("b", [read(place)]))
-        assert said.endswith(
-            "; the 95 % intervals overlap and there is one seed of each, so no difference can be claimed."
-        )
+        assert "prompt by prompt" not in said
     assert "prompt by prompt" in comparison(one, two)[0]
 
 
 def test_runs_are_compared_only_on_the_benchmark_and_the_prompts_that_both_have(tmp_path: Path) -> None:
     one, two = ended(tmp_path / "a", 0.4, prompts=30), ended(tmp_path / "b", 0.9, prompts=20)
-    assert comparison(one, two) == ["b against a on math: not comparable, they were evaluated on 20 and 30 prompts."]
+    assert re.search("not comparable, .* 20 and 30 prompts", *comparison(one, two))
     other = run(tmp_path / "c")
     measured(other / "after", {"aime": figures(0.4, 0.3, 0.5)})
     assert comparison(one, Series("c", [read(other)])) == []
@@ -225,7 +193,4 @@ def test_runs_evaluated_during_training_are_compared_at_the_last_step_that_both_
         gain = 0.1 if name == "b" else 0.0
         lines(folder / "evaluations.jsonl", [{"step": s, "eval_m_pass1": s / 100 + gain} for s in steps])
         found.append(Series(name, [read(folder)]))
-    assert comparison(*found) == [
-        "b against a on m: pass@1 0.300 against 0.200, +0.100; there are no intervals and one seed of each, so no "
-        "difference can be claimed."
-    ]
+    assert re.search(r"0.300 against 0.200, \+0.100; .*no intervals", *comparison(*found))

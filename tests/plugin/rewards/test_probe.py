@@ -7,6 +7,7 @@ from openrlhf_gtpo.rewards.embedded import EmbeddedService
 from openrlhf_gtpo.rewards.probe import ServiceUnusable, doubtful_services
 
 from ...fake_reward_server import FakeRewardServer, free_port, graded
+from ...refusals import assert_refusal
 
 
 def ask(*urls: str, token: str | None = None) -> list[str]:
@@ -29,20 +30,19 @@ def test_where_no_service_answers_the_run_is_refused_with_a_sentence_for_each(
     with pytest.raises(ServiceUnusable) as refused:
         ask(nobody, service.url, token="wrong")
     down, refuses = str(refused.value).splitlines()
-    assert down.startswith(f"The reward service {nobody}/v1/grade cannot be used. Nothing listens on port")
-    assert "start the service there by `math-reward serve`" in down
-    assert refuses.startswith(f"The reward service {service.url} cannot be used. It refuses the token of")
+    assert_refusal(down, f"{nobody}/v1/grade", f"port {nobody.rsplit(':')[-1]} of", "`math-reward serve`")
+    assert_refusal(refuses, service.url, "token of MATH_REWARD_TOKEN")
 
 
 def test_one_of_two_services_that_is_down_is_told_and_the_run_goes_on(service: EmbeddedService, nobody: str) -> None:
     (said,) = ask(service.url, nobody, token=service.token)
-    assert said.startswith(f"The reward service {nobody}/v1/grade cannot be used. ")
+    assert_refusal(said, f"{nobody}/v1/grade")
 
 
 def test_a_service_that_grades_something_else_is_told_and_the_run_goes_on() -> None:
     with FakeRewardServer(always=graded(0, 0)) as server:
         (said,) = ask(server.url)
-    assert said.startswith(f"The reward service {server.url}/v1/grade does not grade mathematics. It gave a right")
+    assert_refusal(said, f"{server.url}/v1/grade", "does not grade")
     assert len(server.posts) == 1
 
 

@@ -90,7 +90,7 @@ def _first_difference() -> str | None:
             return f"{name} has the fields {', '.join(sorted(has))}"
     unknown = _fields(_look_up("vllm.v1.engine.EngineCoreOutput")) - _OUTPUT
     if unknown:
-        return f"an output of the engine has {', '.join(sorted(unknown))}"
+        return f"EngineCoreOutput has the fields {', '.join(sorted(unknown))}"
     update = _look_up("vllm.v1.core.sched.scheduler.Scheduler.update_from_output")
     if inspect.getsource(update).count(_SLICED) != 1:
         return "Scheduler.update_from_output does not slice log-probabilities as it did"
