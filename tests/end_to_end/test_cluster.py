@@ -123,14 +123,30 @@ def test_a_submitted_job_trains_over_two_nodes_and_keeps_its_secret(
     assert token not in (tmp_path / "out" / "run.json").read_text()
 
 
-def test_a_job_over_several_nodes_without_a_reward_service_is_told_to_start_one(
-    cluster: RayCluster, policy: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("flags", "has_service", "named"),
+    [
+        ([], False, ".*several machines.*`math-reward serve`"),
+        (["--vllm.num_engines", "9"], True, ".* 10 logical GPUs .*9 for engines.*ray start"),
+    ],
+    ids=["no service that both nodes reach", "more engines than the nodes can hold"],
+)
+def test_a_job_that_could_not_train_is_refused_at_once(
+    flags: list[str],
+    has_service: bool,
+    named: str,
+    cluster: RayCluster,
+    reward_service: tuple[str, Path, str],
+    policy: Path,
+    tmp_path: Path,
 ) -> None:
+    url, file, _ = reward_service
     environment = {"PYTHON": preloaded.python(), "DEVICE": "cpu", "GPUS": "1", "MODEL": str(policy / "model")}
     environment |= {"DATA": str(policy / "train.jsonl"), "OUT": str(tmp_path / "out")}
-    done = submit(cluster, environment, *small(policy), cwd=tmp_path)
+    environment |= {"REWARD_URL": url, "MATH_REWARD_TOKEN_FILE": str(file)} if has_service else {}
+    done = submit(cluster, environment, *small(policy), *flags, cwd=tmp_path)
     assert done.returncode != 0
-    assert re.search("train: error: .*several machines.*`math-reward serve`", done.stdout), done.stdout[-3000:]
+    assert re.search(f"train: error: {named}", done.stdout), done.stdout[-3000:]
     assert not (tmp_path / "out" / "metrics.jsonl").exists()
 
 
