@@ -115,7 +115,7 @@ REFUSED: list[tuple[str, ...]] = [
     ("folder.json", "folder.json", "a folder"),
     ("rows.txt", "rows.txt", ".json .jsonl "),
     ("rows.JSONL", "rows.JSONL", ".json .jsonl "),
-    ("agent.py", "agent.py", ".jsonl"),
+    ("agent.py", "agent.py", "a script", ".jsonl"),
     ("", "empty"),
     ("data/train.jsonl,", "empty"),
 ]

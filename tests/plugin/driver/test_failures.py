@@ -65,6 +65,7 @@ def test_a_node_without_a_key_for_wandb_is_told_from_a_bad_key() -> None:
 
 def test_what_nobody_expected_keeps_its_traceback() -> None:
     assert one_sentence(KeyError("surprise"), {}) is None
+    assert one_sentence(RuntimeError("AuthenticationError of a proxy"), {}) is None
     assert one_sentence(OSError(errno.EACCES, "Permission denied"), {}) is None
 
 
