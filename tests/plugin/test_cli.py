@@ -7,36 +7,38 @@ import pytest
 
 from openrlhf_gtpo.cli import COMMANDS, main
 
+from ..refusals import assert_refusal
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["trian"], "openrlhf-gtpo: error: There is no command trian: did you mean train?"),
-        (["Train", "--help"], "openrlhf-gtpo: error: There is no command Train: did you mean train?"),
-        (["xyz"], "openrlhf-gtpo: error: There is no command xyz: --help lists them."),
-        ([], "openrlhf-gtpo: error: the following arguments are required: COMMAND"),
-        (["data", "prepar"], "openrlhf-gtpo data: error: There is no command prepar: did you mean prepare?"),
-        (["report"], "openrlhf-gtpo report: error: the following arguments are required: RUN"),
-        (["doctor", "--modle", "x"], "openrlhf-gtpo doctor: error: There is no flag --modle: did you mean --model?"),
-        (
-            ["eval", "--model", "m", "--data", "d.jsonl", "--out", "o", "--temprature=1"],
-            "openrlhf-gtpo eval: error: There is no flag --temprature: did you mean --temperature?",
-        ),
-        (
-            ["selftest", "--on", "kernel", "loop"],
-            "openrlhf-gtpo selftest: error: 'loop' belongs to no flag: --help lists them.",
-        ),
-    ],
-)
-def test_what_does_not_exist_is_named_with_the_nearest_after_the_usage(
-    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+REFUSED: list[tuple[str, ...]] = [
+    ("trian", "openrlhf-gtpo: error: ", "trian", "train?"),
+    ("Train --help", "openrlhf-gtpo: error: ", "Train", "train?"),
+    ("xyz", "openrlhf-gtpo: error: ", "xyz", "--help"),
+    ("data prepar", "openrlhf-gtpo data: error: ", "prepar", "prepare?"),
+    ("doctor --modle x", "openrlhf-gtpo doctor: error: ", "--modle", "--model?"),
+    ("eval --model m --data d.jsonl --out o --temprature=1", "openrlhf-gtpo eval: ", "--temprature", "--temperature?"),
+    ("selftest --on kernel loop", "openrlhf-gtpo selftest: error: ", "'loop'"),
+]
+
+
+def refused(words: str, capsys: pytest.CaptureFixture[str]) -> str:
     with pytest.raises(SystemExit) as ended:
-        main(arguments)
+        main(words.split())
     assert ended.value.code == 2
     said = capsys.readouterr().err.splitlines()
     assert said[0].startswith("usage: ")
-    assert said[-1] == sentence
+    return said[-1]
+
+
+@pytest.mark.parametrize(("words", "named"), [(words, named) for words, *named in REFUSED])
+def test_what_does_not_exist_is_named_with_the_nearest_after_the_usage(
+    words: str, named: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert_refusal(refused(words, capsys), *named)
+
+
+@pytest.mark.parametrize(("words", "missing"), [("", "COMMAND"), ("report", "RUN")])
+def test_what_is_missing_is_named(words: str, missing: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert refused(words, capsys).endswith(f": {missing}")
 
 
 def test_help_lists_every_command_and_imports_none() -> None:

@@ -610,43 +610,45 @@ def entropy_with(value: float) -> torch.Tensor:
     return entropy
 
 
+REFUSED = [
+    ({"entropy": _flat}, "shape (N, T)", "(4,)"),
+    ({"entropy": torch.ones(4, 5, dtype=torch.int64)}, "float", "int64"),
+    ({"entropy": entropy_with(-0.1)}, "-0.1 in response 1, column 1"),
+    ({"entropy": entropy_with(math.inf)}, "inf in response 1, column 1"),
+    ({"entropy": entropy_with(math.nan)}, "nan in response 1, column 1"),
+    ({"mask": _batch.mask[:, :4]}, "shape (4, 5)", "(4, 4)"),
+    ({"mask": _batch.mask * 2}, "0 and 1"),
+    ({"mask": _batch.mask * 0.5}, "0 and 1"),
+    ({"mask": -_batch.mask.long()}, "0 and 1"),
+    ({"mask": _batch.mask * math.nan}, "0 and 1"),
+    ({"mask": _batch.mask.to("meta")}, "device", "meta"),
+    ({"correct": _batch.correct[:3]}, "bool", "shape (4,)", "(3,)"),
+    ({"correct": _batch.correct.double()}, "bool", "float64"),
+    ({"group": _batch.group[None]}, "integer", "shape (4,)", "(1, 4)"),
+    ({"group": _batch.group.double()}, "integer", "float64"),
+    ({"group": _batch.correct}, "integer", "bool"),
+    ({"penalty": _flat[:3]}, "float", "shape (4,)", "(3,)"),
+    ({"penalty": _flat.long()}, "float", "int64"),
+    ({"penalty": _flat * math.nan}, "finite"),
+    ({"penalty": _flat / 0}, "finite"),
+    ({"alpha1": -1.0}, "-1.0"),
+    ({"alpha2": -0.1}, "-0.1"),
+    ({"alpha2": math.nan}, "nan"),
+    ({"eps": math.inf}, "inf"),
+    ({"over": "token"}, "group", "class", "token"),
+    ({"scope": "class"}, "group", "batch", "class"),
+    ({"entropy_clip": (0.5, 0.2)}, "(0.5, 0.2)"),
+    ({"entropy_clip": (-1.0, 0.2)}, "(-1.0, 0.2)"),
+    ({"entropy_clip": (0.0, math.nan)}, "(0.0, nan)"),
+    ({"entropy_clip": (math.inf, math.inf)}, "(inf, inf)"),
+]
+
+
 @BOTH
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"entropy": _flat}, r"^entropy must .*shape \(N, T\).*\(4,\)"),
-        ({"entropy": torch.ones(4, 5, dtype=torch.int64)}, "^entropy must be a float"),
-        ({"entropy": entropy_with(-0.1)}, "^entropy must .* -0.1 in response 1, column 1"),
-        ({"entropy": entropy_with(math.inf)}, "^entropy must .* inf in response 1, column 1"),
-        ({"entropy": entropy_with(math.nan)}, "^entropy must .* nan in response 1, column 1"),
-        ({"mask": _batch.mask[:, :4]}, r"^mask must have entropy's shape \(4, 5\)"),
-        ({"mask": _batch.mask * 2}, "^mask must hold nothing but 0 and 1"),
-        ({"mask": _batch.mask * 0.5}, "^mask must hold nothing but 0 and 1"),
-        ({"mask": -_batch.mask.long()}, "^mask must hold nothing but 0 and 1"),
-        ({"mask": _batch.mask * math.nan}, "^mask must hold nothing but 0 and 1"),
-        ({"mask": _batch.mask.to("meta")}, "^mask must be on entropy's device"),
-        ({"correct": _batch.correct[:3]}, r"^correct must be a bool tensor of shape \(4,\)"),
-        ({"correct": _batch.correct.double()}, "^correct must be a bool"),
-        ({"group": _batch.group[None]}, r"^group must be an integer tensor of shape \(4,\)"),
-        ({"group": _batch.group.double()}, "^group must be an integer"),
-        ({"group": _batch.correct}, "^group must be an integer"),
-        ({"penalty": _flat[:3]}, r"^penalty must be a float tensor of shape \(4,\)"),
-        ({"penalty": _flat.long()}, "^penalty must be a float"),
-        ({"penalty": _flat * math.nan}, "^penalty must be finite"),
-        ({"penalty": _flat / 0}, "^penalty must be finite"),
-        ({"alpha1": -1.0}, "^alpha1 must .*-1.0"),
-        ({"alpha2": -0.1}, "^alpha2 must .*-0.1"),
-        ({"alpha2": math.nan}, "^alpha2 must "),
-        ({"eps": math.inf}, "^eps must "),
-        ({"over": "token"}, '^over must be "group" or "class"'),
-        ({"scope": "class"}, '^scope must be "group" or "batch"'),
-        ({"entropy_clip": (0.5, 0.2)}, "^entropy_clip must "),
-        ({"entropy_clip": (-1.0, 0.2)}, "^entropy_clip must "),
-        ({"entropy_clip": (0.0, math.nan)}, "^entropy_clip must "),
-        ({"entropy_clip": (math.inf, math.inf)}, "^entropy_clip must "),
-    ],
-)
-def test_a_bad_argument_is_refused_by_name_in_one_sentence(algorithm, wrong, message):
-    with pytest.raises(ValueError, match=message) as refusal:
+@pytest.mark.parametrize(("wrong", "named"), [(wrong, named) for wrong, *named in REFUSED])
+def test_a_bad_argument_is_refused_by_name_in_one_sentence(algorithm, wrong, named):
+    with pytest.raises(ValueError, match=f"^{next(iter(wrong))} must ") as refusal:
         algorithm(**{**_batch._asdict(), **wrong})
-    assert "\n" not in str(refusal.value)
+    said = str(refusal.value)
+    assert "\n" not in said
+    assert [name for name in named if name not in said] == []

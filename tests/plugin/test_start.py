@@ -99,7 +99,7 @@ def test_without_a_gpu_the_laptops_commands_are_printed(
 
 def test_gpus_that_do_not_share_a_batch_evenly_stay_unused_and_are_said_to() -> None:
     printed = lines(Machine(7, 80, 8), None)
-    assert printed[0].startswith("# 4 GPU(s) of 80 GiB, 8 CPUs; 3 stay unused, ")
+    assert printed[0].startswith("# 4 GPU(s) of 80 GiB, ")
     assert "GPUS=4 " in "\n".join(printed)
 
 
@@ -108,7 +108,7 @@ def test_data_of_ones_own_is_prepared_unless_it_is_already(tmp_path: Path) -> No
     raw.write_text('{"question": "1 + 1?", "answer": "2"}\n')
     ready.write_text('{"input": "1 + 1? Within \\\\boxed{}.", "label": "2"}\n')
     printed = "\n".join(lines(Machine(8, 80, 8), raw))
-    assert f"openrlhf-gtpo data prepare other --from {raw} --out data" in printed
+    assert f"data prepare other --from {raw} --out data" in printed
     assert "DATA=data/other.jsonl" in printed
     printed = "\n".join(lines(Machine(8, 80, 8), ready))
     assert "data prepare other" not in printed

@@ -15,6 +15,7 @@ from openrlhf_gtpo.rewards.embedded import EmbeddedService
 from openrlhf_gtpo.settings import Settings
 
 from ...fake_reward_server import Answer, FakeRewardServer
+from ...refusals import assert_refusal
 
 Write = Callable[..., Path]
 Check = Callable[..., dict[str, Finding]]
@@ -35,33 +36,38 @@ def check(settings: Callable[..., Settings]) -> Check:
 # Rows
 
 
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ("six times seven", "is no JSON object"),
-        ('["6*7?", "42"]', "is no JSON object"),
-        ('{"input": "6*7?", "lab', "is no JSON object"),
-        ({"label": "42"}, "has no 'input'"),
-        ({"input": None, "label": "42"}, "has no 'input'"),
-        ({"input": " ", "label": "42"}, "has an empty 'input'"),
-        ({"input": [], "label": "42"}, "has an empty 'input'"),
-        ({"input": 67, "label": "42"}, "has a 'input' that is neither a text nor a list of chat messages"),
-        ({"input": [{"content": "6*7?"}], "label": "42"}, "has a 'input' that is neither a text nor a list"),
-        ('{"input": "6*7 \\ud83d?", "label": "42"}', "has half of a character, as \\ud83d is"),
-    ],
-)
-def test_a_line_that_cannot_be_used_is_named(check: Check, written: Write, row: Any, words: str) -> None:
+HALF = '{"input": "6*7 \\ud83d?", "label": "42"}'
+REFUSED: list[tuple[str, Any, str]] = [
+    ("rows", "six times seven", "JSON"),
+    ("rows", '["6*7?", "42"]', "JSON"),
+    ("rows", '{"input": "6*7?", "lab', "JSON"),
+    ("rows", {"label": "42"}, "no 'input'"),
+    ("rows", {"input": None, "label": "42"}, "no 'input'"),
+    ("rows", {"input": " ", "label": "42"}, "empty 'input'"),
+    ("rows", {"input": [], "label": "42"}, "empty 'input'"),
+    ("rows", {"input": 67, "label": "42"}, "'input'"),
+    ("rows", {"input": [{"content": "6*7?"}], "label": "42"}, "'input'"),
+    ("rows", HALF, "\\ud83d"),
+    ("labels", {"input": "6*7?"}, "no 'label'"),
+    ("labels", {"input": "6*7?", "label": None}, "no 'label'"),
+    ("labels", {"input": "6*7?", "label": "  "}, "empty 'label'"),
+    ("labels", {"input": "6*7?", "label": True}, "true or false"),
+    ("labels", {"input": "6*7?", "label": ["42", "forty-two"]}, "a list"),
+    ("labels", {"input": "6*7?", "label": {"answer": "42"}}, "an object"),
+]
+
+
+@pytest.mark.parametrize(("finding", "row", "what"), REFUSED)
+def test_a_line_that_cannot_be_used_is_named(check: Check, written: Write, finding: str, row: Any, what: str) -> None:
     path = written(GOOD, GOOD, row, GOOD)
-    found = check(path)["rows"]
+    found = check(path)[finding]
     assert found.state == "fault"
-    assert found.sentence.startswith(f"{path}: line 3 {words}")
-    assert found.sentence.endswith(": fix or remove these lines.")
+    assert_refusal(found.sentence, str(path), "line 3", what)
 
 
 def test_many_bad_lines_are_counted_and_the_first_five_named(check: Check, written: Write) -> None:
     path = written(*["oops"] * 7, GOOD, {"label": "42"}, {"label": "43"})
-    said = check(path)["rows"].sentence
-    assert "lines 1, 2, 3, 4, 5 and 2 more: it is no JSON object; lines 9 and 10: it has no 'input': fix" in said
+    assert_refusal(check(path)["rows"].sentence, "lines 1, 2, 3, 4, 5 and 2 more: ", "lines 9 and 10: ")
 
 
 def test_texts_and_chats_are_prompts_and_numbers_are_labels(check: Check, written: Write) -> None:
@@ -76,16 +82,16 @@ def test_texts_and_chats_are_prompts_and_numbers_are_labels(check: Check, writte
 def test_a_column_of_another_name_is_told_with_the_names_that_are_there(
     flag: str, finding: str, check: Check, written: Write
 ) -> None:
-    path = written(GOOD)
-    said = check(path, flag, "gold")[finding].sentence
-    assert f"has no 'gold' in any line: name the column by {flag} (there are 'input', 'label')." in said
+    found = check(written(GOOD), flag, "gold")[finding]
+    assert found.state == "fault"
+    assert_refusal(found.sentence, "'gold'", flag, "'input', 'label'")
 
 
 def test_an_empty_file_and_one_that_is_not_utf_8_are_told(check: Check, written: Write) -> None:
     path = written("", "")
-    assert "is empty" in check(path)["rows"].sentence
+    assert_refusal(check(path)["rows"].sentence, str(path), "empty")
     path.write_text(json.dumps(GOOD), encoding="utf-16")
-    assert "cannot be read: it is UTF-16 and has to be UTF-8: save it" in check(path)["rows"].sentence
+    assert_refusal(check(path)["rows"].sentence, str(path), "UTF-16", "UTF-8")
 
 
 def test_each_file_of_a_mixture_and_the_evaluations_file_are_looked_at(
@@ -116,25 +122,6 @@ def test_what_is_no_file_of_json_lines_here_is_left_to_openrlhf(
 # Labels
 
 
-@pytest.mark.parametrize(
-    ("row", "words"),
-    [
-        ({"input": "6*7?"}, "has no 'label'"),
-        ({"input": "6*7?", "label": None}, "has no 'label'"),
-        ({"input": "6*7?", "label": "  "}, "has an empty 'label'"),
-        ({"input": "6*7?", "label": True}, "has a 'label' that is true or false, not a text"),
-        ({"input": "6*7?", "label": ["42", "forty-two"]}, "has a 'label' that is a list, not a text"),
-        ({"input": "6*7?", "label": {"answer": "42"}}, "has a 'label' that is an object, not a text"),
-    ],
-)
-def test_a_label_that_would_reach_the_grader_as_something_else_is_a_fault(
-    check: Check, written: Write, row: Any, words: str
-) -> None:
-    path = written(GOOD, row)
-    found = check(path)["labels"]
-    assert (found.state, f"line 2 {words}: give each row its" in found.sentence) == ("fault", True)
-
-
 def test_without_a_label_key_no_labels_are_asked_for(settings: Callable[..., Settings], written: Write) -> None:
     asked = settings("--data.prompt_dataset", written({"input": "Say hello."}))
     assert not [finding for finding in check_data(asked, lambda: None) if finding.state in ("fault", "warning")]
@@ -147,13 +134,15 @@ def test_prompts_that_come_again_are_counted(check: Check, written: Write) -> No
     chat = [{"role": "user", "content": "6*7?"}]
     path = written(GOOD, {"input": "6*8?", "label": "48"}, GOOD, {"input": chat, "label": "42"}, GOOD)
     found = check(path)["repeats"]
-    assert (found.state, f"{path}: 2 rows repeat a prompt, in lines 3 and 5:" in found.sentence) == ("warning", True)
+    assert found.state == "warning"
+    assert_refusal(found.sentence, f"{path}: 2 ", "lines 3 and 5")
 
 
 def test_a_prompt_with_two_labels_is_named(check: Check, written: Write) -> None:
-    path = written(GOOD, GOOD, {"input": "6*7?", "label": "43"})
+    path = written(GOOD, {"input": "6*7?", "label": "43"})
     found = check(path)["repeats"]
-    assert (found.state, "with another label in line 3: keep" in found.sentence) == ("warning", True)
+    assert found.state == "warning"
+    assert_refusal(found.sentence, str(path), "another label in line 2")
 
 
 # Lengths
@@ -173,7 +162,7 @@ def test_prompts_that_do_not_ask_for_a_boxed_answer_are_told(
     flags = ["--data.prompt_dataset", written({"input": prompt, "label": "2"}), "--data.label_key", "label"]
     (found,) = check_answers(settings(*flags))
     assert (found.name, found.state) == ("data: answers", state)
-    assert ("openrlhf-gtpo data prepare other --from FILE" in found.sentence) == (state == "warning")
+    assert ("openrlhf-gtpo data prepare" in found.sentence) == (state == "warning")
     assert check_answers(settings(*flags, "--reward.remote_url", "mine.py")) == [], "who knows what it wants"
 
 
@@ -198,21 +187,16 @@ def test_a_prompt_may_have_as_many_tokens_as_the_response_leaves(
     path = written(prompt(7), prompt(4))  # and 3 tokens of the template
     found = lengths(path, 30, 20)
     assert found.state == "ok"
-    assert (
-        "the longest of 2 prompts has 10 tokens (line 1), and there is room for 10 (--data.max_len 30"
-        in found.sentence
-    )
+    assert "10 tokens (line 1), " in found.sentence
+    assert "room for 10 (" in found.sentence
 
 
 def test_a_longer_prompt_is_named(lengths: Callable[..., Finding], written: Write) -> None:
     path = written(prompt(4), prompt(8), prompt(2), prompt(10))
     found = lengths(path, 30, 20)
     assert found.state == "fault"
-    assert (
-        "2 of 4 prompts have more than 10 tokens (--data.max_len 30 less --rollout.max_new_tokens 20)"
-        in found.sentence
-    )
-    assert "in lines 2 and 4, the longest 13 in line 4;" in found.sentence
+    sizes = ("2 of 4 ", " 10 tokens", "--data.max_len 30", "--rollout.max_new_tokens 20")
+    assert_refusal(found.sentence, str(path), *sizes, "lines 2 and 4", "13 in line 4")
 
 
 def test_without_a_length_of_the_response_one_token_is_left_for_it(
@@ -231,19 +215,17 @@ def test_a_chat_that_the_template_refuses_is_named(
     )
     path = written(prompt(3), {"input": [{"role": "system", "content": "x"}], "label": "1"})
     found = lengths(path, 100, 20)
-    assert (found.state, "line 2 cannot be rendered by the chat template (no system)" in found.sentence) == (
-        "fault",
-        True,
-    )
+    assert found.state == "fault"
+    assert_refusal(found.sentence, "line 2", "(no system)")
 
 
 def test_of_many_rows_a_sample_spread_over_the_file_is_measured(
     lengths: Callable[..., Finding], written: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(data, "SAMPLE", 5)
-    path = written(*[prompt(n) for n in range(1, 18)])
-    found = lengths(path, 40, 20)
-    assert "the longest of 5 sampled (of 17) prompts has 20 tokens (line 17)" in found.sentence
+    found = lengths(written(*[prompt(n) for n in range(1, 18)]), 40, 20)
+    assert "5 sampled (of 17)" in found.sentence
+    assert "20 tokens (line 17)" in found.sentence
 
 
 # References
@@ -267,7 +249,7 @@ def test_references_that_the_real_grader_reads_are_right(
 ) -> None:
     path = written(GOOD, {"input": "1/2?", "label": r"\frac{1}{2}"}, {"input": "x?", "label": "(1, 2)"})
     found = references(path, of(service))
-    assert (found.state, "can read each of 3 references" in found.sentence) == ("ok", True)
+    assert (found.state, "each of 3 references" in found.sentence) == ("ok", True)
 
 
 def test_references_that_the_real_grader_cannot_read_are_named(
@@ -277,7 +259,7 @@ def test_references_that_the_real_grader_cannot_read_are_named(
     path = written(GOOD, {"input": "a?", "label": bad}, {"input": "b?", "label": "2"}, {"input": "c?", "label": bad})
     found = references(path, of(service))
     assert found.state == "fault"
-    assert f"cannot read 2 of 4 references, in lines 2 and 4 (such as {bad!r})" in found.sentence
+    assert_refusal(found.sentence, str(path), "2 of 4 references", "lines 2 and 4", repr(bad))
 
 
 def test_a_service_that_goes_away_while_it_grades_is_told(
@@ -286,4 +268,5 @@ def test_a_service_that_goes_away_while_it_grades_is_told(
     monkeypatch.setattr(data, "GRADING_SECONDS", 0.5)
     with FakeRewardServer(always=lambda post: Answer(503, {})) as server:
         found = references(written(GOOD), ClientSettings((server.url,)))
-    assert (found.state, "answered HTTP 503" in found.sentence) == ("fault", True)
+    assert found.state == "fault"
+    assert_refusal(found.sentence, "HTTP 503")

@@ -11,6 +11,8 @@ from openrlhf_gtpo.checks.files import check_positions, check_template
 from openrlhf_gtpo.checks.findings import Finding
 from openrlhf_gtpo.settings import Settings
 
+from ...refusals import assert_refusal
+
 Checked = Callable[[Any], Finding]
 
 
@@ -26,24 +28,27 @@ def checked(settings: Callable[..., Settings], tmp_path: Path) -> Checked:
 def test_a_good_template_is_shown_with_what_opens_the_answer(checked: Checked, tokenizer: Any) -> None:
     found = checked(tokenizer)
     assert found.state == "ok"
-    assert "opens the answer with '<assistant>', and the end-of-sequence token is <end>" in found.sentence
+    assert "'<assistant>'" in found.sentence
+    assert "<end>." in found.sentence
 
 
 @pytest.mark.parametrize(
-    ("template", "words"),
+    ("template", "named"),
     [
-        (None, "has no chat template"),
-        ("{% for m in messages %}{{ m['content'] }}{% endfor %}", "does not end a prompt with the opening"),
-        ("{% if add_generation_prompt %}<assistant>{% endif %}", "leaves the question out"),
-        ("{{ raise_exception('only tools') }}", "cannot render a question (only tools)"),
-        ("{% for %}", "cannot render a question ("),
+        (None, "--data.apply_chat_template"),
+        ("{% for m in messages %}{{ m['content'] }}{% endfor %}", "add_generation_prompt"),
+        ("{% if add_generation_prompt %}<assistant>{% endif %}", "question out"),
+        ("{{ raise_exception('only tools') }}", "(only tools)"),
+        ("{% for %}", "render"),
     ],
 )
-def test_a_bad_template_is_a_fault(template: str | None, words: str, checked: Checked, tokenizer: Any) -> None:
+def test_a_bad_template_is_a_fault(
+    template: str | None, named: str, checked: Checked, tokenizer: Any, tmp_path: Path
+) -> None:
     tokenizer.chat_template = template
     found = checked(tokenizer)
     assert found.state == "fault"
-    assert words in found.sentence
+    assert_refusal(found.sentence, str(tmp_path), named)
 
 
 def test_a_tokenizer_without_an_end_or_one_that_loses_the_question_is_a_fault(
@@ -51,7 +56,8 @@ def test_a_tokenizer_without_an_end_or_one_that_loses_the_question_is_a_fault(
 ) -> None:
     tokenizer.eos_token = None
     found = checked(tokenizer)
-    assert (found.state, "has no end-of-sequence token" in found.sentence) == ("fault", True)
+    assert found.state == "fault"
+    assert_refusal(found.sentence, "eos_token", "tokenizer_config.json")
 
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
@@ -62,13 +68,15 @@ def test_a_tokenizer_without_an_end_or_one_that_loses_the_question_is_a_fault(
         tokenizer_object=words, unk_token="<unk>", eos_token="<end>", chat_template=tokenizer.chat_template
     )
     found = checked(forgetful)
-    assert (found.state, "tokens that decode to another text" in found.sentence) == ("fault", True)
+    assert found.state == "fault"
+    assert_refusal(found.sentence, "tokenizer_class")
 
 
 def test_a_tokenizer_that_is_not_there_is_a_fault(settings: Callable[..., Settings], tmp_path: Path) -> None:
     found = check_template(settings("--actor.model_name_or_path", tmp_path / "none"))
-    assert (found.state, "none cannot be loaded (" in found.sentence) == ("fault", True)
-    assert "give --actor.model_name_or_path" in check_template(settings()).sentence
+    assert found.state == "fault"
+    assert_refusal(found.sentence, str(tmp_path / "none"))
+    assert_refusal(check_template(settings()).sentence, "--actor.model_name_or_path")
 
 
 def test_a_model_needs_a_position_for_each_token(settings: Callable[..., Settings], tiny_model: Path) -> None:

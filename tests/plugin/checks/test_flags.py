@@ -1,7 +1,6 @@
 """Our flags on OpenRLHF's real parser: what is accepted, what is refused and with which fix, and what they become."""
 
 import argparse
-import re
 from collections.abc import Callable
 
 import pytest
@@ -14,6 +13,8 @@ from openrlhf_gtpo.driver.cluster import gpus_by_role
 from openrlhf_gtpo.driver.command_line import RENAMED, FlagError
 from openrlhf_gtpo.driver.flags import COUNTS
 from openrlhf_gtpo.settings import Settings
+
+from ...refusals import assert_refusal
 
 BASE = "--data.label_key answer --algo.kl.init_coef 0 --rollout.n_samples_per_prompt 8 --vllm.num_engines 1"
 
@@ -63,21 +64,6 @@ MEANINGLESS = [
 OF_A_MODEL = "--reward.model_name_or_path judge"
 
 
-@pytest.mark.parametrize("estimator", ours())
-@pytest.mark.parametrize("flags", [*MEANINGLESS, OF_A_MODEL])
-def test_an_option_without_a_meaning_is_refused_in_one_sentence_that_names_it(
-    parse: Parse, flags: str, estimator: str
-) -> None:
-    found = faults(parse(flags, estimator))
-    if flags == OF_A_MODEL and not ESTIMATORS[estimator].needs_correctness:
-        assert found == [], "a model's scores will do"
-        return
-    (sentence,) = found
-    assert sentence.startswith(flags.split()[0])
-    assert sentence.endswith(".")
-    assert "\n" not in sentence
-
-
 @pytest.mark.parametrize("flags", MEANINGLESS)
 def test_the_same_option_is_openrlhfs_own_affair_with_its_own_estimator(parse: Parse, flags: str) -> None:
     assert faults(parse(flags, "reinforce_baseline")) == []
@@ -100,7 +86,8 @@ KEPT = f"--rollout.top_p 0.95 --rollout.top_k 50 {CORRECTED}"
         ("--shaping.top_entropy_share 0.2", "gtpo"),
         ("--shaping.weights entropy", "group_norm"),  # the default, which it does not read
         ("--train.colocate_all --vllm.num_engines 4 --vllm.tensor_parallel_size 2", "gtpo"),
-        ("--train.colocate_all --train.async_enable", "gtpo"),
+        ("--train.colocate_all --train.async_enable --train.max_steps 9", "gtpo"),
+        ("--ckpt.load_enable --train.max_steps 9", "gtpo"),
         ("--train.colocate_actor_ref --actor.num_gpus_per_node 2", "gtpo"),  # without KL there is no reference
         ("--train.colocate_critic_reward --critic.num_nodes 2", "gtpo"),  # nor a critic
         ("--train.batch_size 96 --train.micro_batch_size 3 --actor.num_gpus_per_node 4", "gtpo"),
@@ -108,6 +95,14 @@ KEPT = f"--rollout.top_p 0.95 --rollout.top_k 50 {CORRECTED}"
         ("--train.batch_size 6 --train.micro_batch_size 3 --ds.ring_attn_size 4", "gtpo"),
         ("--train.batch_size 100 --train.micro_batch_size 3 --train.dynamic_batch_enable", "gtpo"),
         ("--rollout.max_new_tokens 2047", "gtpo"),
+        ("--rollout.max_new_tokens 1 --ds.zero_stage 3 --train.max_steps 1 --shaping.alpha2 0", "gtpo"),
+        ("--ds.zero_stage 0 --shaping.entropy_clip 0 0.1 --reward.deadline 0.1", "gtpo"),
+        ("--actor.entropy_target 0.1 --actor.entropy_coef 1 --actor.entropy_coef_delta 0.1", "gtpo"),
+        ("--actor.entropy_target 0.1 --actor.entropy_coef_min 0.1 --actor.entropy_coef 0.1", "gtpo"),
+        ("--edge.clip 1 1", "edge"),
+        ("--clip_cov.share 1 --clip_cov.bounds 1 1.1", "clip_cov"),
+        ("--kl_cov.share 1 --kl_cov.coef 0", "kl_cov"),
+        *((OF_A_MODEL, name) for name in ours() if not ESTIMATORS[name].needs_correctness),
         *(("--algo.kl.use_loss --algo.kl.init_coef 0.1 --algo.kl.unbiased_gradient", name) for name in OURS),
         ("--rollout.n_samples_per_prompt 1", "flash_reinforce"),
         ("--shaping.top_entropy_share 0.2 --actor.entropy_target 0.3", "flash_reinforce"),
@@ -121,128 +116,96 @@ def test_what_goes_together_is_taken(parse: Parse, flags: str, estimator: str) -
     assert faults(parse(flags, estimator)) == []
 
 
-@pytest.mark.parametrize(
-    ("flags", "words"),
-    [
-        ("--shaping.alpha2 -0.1", "--shaping.alpha2 is -0.1"),
-        ("--shaping.alpha1 nan", "--shaping.alpha1 is nan"),
-        ("--shaping.entropy_clip 2 1", "--shaping.entropy_clip is 2.0 1.0, but needs 0 <= LOW < HIGH"),
-        ("--reward.deadline 0", "--reward.deadline is 0.0"),
-        ("--actor.entropy_coef_max 0.1", "--actor.entropy_coef_max is 0.1, but --actor.entropy_target, which it"),
-        ("--actor.entropy_target 0", "--actor.entropy_target is 0.0, but needs to be above 0, in nats."),
-        ("--actor.entropy_target 1 --actor.entropy_coef_delta 0", "--actor.entropy_coef_delta is 0.0"),
-        (
-            "--actor.entropy_target 1 --actor.entropy_coef_min 2",
-            "--actor.entropy_coef_min is 2.0, but needs to be below --actor.entropy_coef_max, 1.0.",
-        ),
-        (
-            "--actor.entropy_target 1 --actor.entropy_coef 3",
-            "--actor.entropy_coef is 3.0, where the controller begins, but needs to be from",
-        ),
-        (
-            "--shaping.entropy_clip 0 1 --shaping.weights uniform",
-            "--shaping.entropy_clip clamps entropies, but --shaping.weights uniform uses none",
-        ),
-        ("--shaping.top_entropy_share 0", "--shaping.top_entropy_share is 0.0, but a share is above 0"),
-        ("--shaping.top_entropy_share 1.5", "--shaping.top_entropy_share is 1.5, but a share is above 0"),
-        ("--shaping.save_rollouts -1", "--shaping.save_rollouts is -1"),
-        ("--train.max_steps 0", "--train.max_steps is 0"),
-        ("--ds.zero_stage 4", "--ds.zero_stage is 4, but DeepSpeed has the stages 0 to 3."),
-        ("--rollout.max_new_tokens 0", "--rollout.max_new_tokens is 0, but needs to be at least 1 and less than"),
-        ("--rollout.max_new_tokens 2048", "--rollout.max_new_tokens is 2048, but needs to be at least 1 and les"),
-        (
-            "--train.batch_size 100 --train.micro_batch_size 3 --actor.num_gpus_per_node 4",
-            "--train.batch_size is 100, but needs to be a multiple of 12: --train.micro_batch_size, 3, on each of 4 ",
-        ),
-        ("--train.updates_from m.jsonl", "--train.updates_from has another run's steps, and this run ends when"),
-        (
-            "--train.updates_from m.jsonl --train.max_steps 9 --train.max_epochs 2",
-            "--train.max_epochs is 2, but --train.updates_from decides how often a step passes over its responses",
-        ),
-        (
-            "--train.updates_from m.jsonl --train.max_steps 9 --train.dynamic_batch_enable",
-            "--train.dynamic_batch_enable fills updates by tokens, and --train.updates_from counts responses",
-        ),
-        ("--train.max_steps 9 --train.async_enable --ckpt.load_enable", "--train.max_steps cannot count"),
-        (
-            "--train.colocate_all --actor.num_gpus_per_node 4 --vllm.num_engines 2",
-            "--train.colocate_all puts engines and policy on the same GPUs, but the policy has 4 and the engines have "
-            "2: let --vllm.num_engines times --vllm.tensor_parallel_size be 4.",
-        ),
-        (
-            "--train.colocate_actor_ref --algo.kl.init_coef 0.1 --algo.kl.use_loss --actor.num_gpus_per_node 4",
-            "--train.colocate_actor_ref puts policy and reference on the same GPUs, but the policy has 1 node(s) of 4 "
-            "and the reference 1 node(s) of 8: make --ref.num_nodes",
-        ),
-        ("--reward.remote_url localhost:99", "--reward.remote_url is localhost:99, which is no URL: write http://loc"),
-        ("--reward.remote_url ftp://a/b", "--reward.remote_url: A reward service's URL is like http://127.0.0.1:8000"),
-        ("--reward.remote_url http://a:1,b:2", "--reward.remote_url is b:2, which is no URL: write http://b:2, or na"),
-        ("--reward.remote_url http://me:secret@a:1", "--reward.remote_url: The URL of a must not hold credentials"),
-    ],
-)
-def test_a_value_that_cannot_be_is_refused_with_its_bound(parse: Parse, flags: str, words: str) -> None:
-    (sentence,) = faults(parse(flags))
-    assert sentence.startswith(words)
+PLANNED = "--train.updates_from m.jsonl --train.max_steps 9"
+ON_FOUR = "--actor.num_gpus_per_node 4"
+BONUS = "--actor.entropy_target 1"
+WITH_KL = "--algo.kl.init_coef 0.1 --algo.kl.use_loss"
+REFUSED: list[tuple[str, ...]] = [
+    *((name, flags, flags.split()[0]) for name in ours() for flags in MEANINGLESS),
+    *((name, OF_A_MODEL, "--reward.model_name_or_path") for name in ours() if ESTIMATORS[name].needs_correctness),
+    ("gtpo", "--shaping.alpha2 -0.1"),
+    ("gtpo", "--shaping.alpha1 inf"),
+    ("gtpo", "--shaping.entropy_clip 2 1"),
+    ("gtpo", "--reward.deadline 0"),
+    ("gtpo", "--actor.entropy_coef_max 0.1", "--actor.entropy_coef_max", "0.1", "--actor.entropy_target"),
+    ("gtpo", "--actor.entropy_target 0"),
+    ("gtpo", f"{BONUS} --actor.entropy_coef_delta 0", "--actor.entropy_coef_delta", "0.0"),
+    ("gtpo", f"{BONUS} --actor.entropy_coef_min 2", "--actor.entropy_coef_min", "2.0", "1.0"),
+    ("gtpo", f"{BONUS} --actor.entropy_coef_min 1 --actor.entropy_coef 1", "--actor.entropy_coef_min", "1.0"),
+    ("gtpo", f"{BONUS} --actor.entropy_coef 3", "--actor.entropy_coef", "3.0", "0.0", "1.0"),
+    ("gtpo", "--shaping.entropy_clip 0 1 --shaping.weights uniform", "--shaping.entropy_clip", "--shaping.weights"),
+    ("gtpo", "--shaping.top_entropy_share 0"),
+    ("gtpo", "--shaping.top_entropy_share 1.5"),
+    ("gtpo", "--shaping.save_rollouts -1"),
+    ("gtpo", "--train.max_steps 0"),
+    ("gtpo", "--ds.zero_stage 4"),
+    ("gtpo", "--rollout.max_new_tokens 0", "--rollout.max_new_tokens", "0", "--data.max_len", "2048"),
+    ("gtpo", "--rollout.max_new_tokens 2048", "--rollout.max_new_tokens", "2048", "--data.max_len"),
+    ("gtpo", f"--train.batch_size 100 --train.micro_batch_size 3 {ON_FOUR}", "--train.batch_size", "100", " 12: "),
+    ("gtpo", "--train.updates_from m.jsonl", "--train.updates_from", "--train.max_steps"),
+    ("gtpo", f"--train.max_epochs 2 {PLANNED}", "--train.max_epochs", "2", "--train.updates_from"),
+    ("gtpo", f"--train.dynamic_batch_enable {PLANNED}", "--train.dynamic_batch_enable", "--train.updates_from"),
+    ("gtpo", "--train.max_steps 9 --train.async_enable --ckpt.load_enable", "--train.max_steps"),
+    ("gtpo", f"--train.colocate_all {ON_FOUR} --vllm.num_engines 2", "--train.colocate_all", "4", "2", "engines"),
+    ("gtpo", f"--train.colocate_actor_ref {WITH_KL} {ON_FOUR}", "--train.colocate_actor_ref", "4", "8", "--ref.num_"),
+    ("gtpo", "--reward.remote_url localhost:99", "--reward.remote_url", "http://localhost:99"),
+    ("gtpo", "--reward.remote_url ftp://a/b", "--reward.remote_url", "http://"),
+    ("gtpo", "--reward.remote_url http://a:1,b:2", "--reward.remote_url", "http://b:2"),
+    ("gtpo", "--reward.remote_url http://me:secret@a:1", "--reward.remote_url", "credentials"),
+    ("grpo_s", CORRECTED, "--algo.advantage.is_correction_", "GRPO-S"),
+    ("grpo_s", "--shaping.top_entropy_share 0.2", "--shaping.top_entropy_share", "0.2", "GRPO-S"),
+    ("entropy_advantage", "--entropy_advantage.alpha -1"),
+    ("entropy_advantage", "--entropy_advantage.kappa 1"),
+    ("edge", "--edge.clip 2 3"),
+    ("clip_cov", "--clip_cov.share 0"),
+    ("clip_cov", "--clip_cov.bounds 5 1"),
+    ("kl_cov", "--kl_cov.share 2"),
+    ("kl_cov", "--kl_cov.coef nan"),
+    ("kl_cov", "--shaping.top_entropy_share 0.2", "--shaping.top_entropy_share", "0.2", "KL-Cov"),
+    ("clip_cov", "--guide.model guide", "--guide."),
+    ("flash_reinforce", "--guide.model guide", "--algo.advantage.estimator flash_reinforce", "gtpo"),
+    ("flash_reinforce", "--rollout.n_samples_per_prompt 1 --shaping.grop"),
+    *(
+        (name, "--shaping.weights shuffled", "--shaping.weights", "shuffled", name)
+        for name in ("group_norm", "reinforce_baseline", "flash_reinforce")
+    ),
+    *(
+        (name, f"--rollout.top_p 0.9 {CORRECTED}", "--rollout.top_p", "0.9", "--rollout.top_k")
+        for name in ("gtpo", "group_norm", "reinforce_baseline")
+    ),
+    ("gtpo", f"--guide.model guide {KEPT}", "--guide.", "--rollout.top_k"),
+    ("gtpo", f"{WITH_KL} {KEPT}", "--algo.kl.init_coef", "--rollout.top_k"),
+    ("gtpo", f"--ds.ring_attn_size 2 {KEPT}", "--ds.ring_attn_size", "2", "--rollout.top_k"),
+    ("gtpo", f"--ds.tensor_parallel_size 2 {KEPT}", "--ds.tensor_parallel_size", "2", "--rollout.top_k"),
+    ("gae", "--train.colocate_critic_reward --critic.num_nodes 2", "--train.colocate_critic_reward", "2", "--reward."),
+    *(
+        ("gtpo", f"{flag} sideways", flag, "'sideways'")
+        for flag in ("--shaping.weights", "--shaping.over", "--shaping.scope", "--reward.on_failure", "--device")
+    ),
+    ("grpo", "", "--algo.advantage.estimator", "'grpo'", "group_norm"),
+    ("GTPO", "", "--algo.advantage.estimator", "'GTPO'", "did you mean gtpo"),
+    ("gpto", "", "--algo.advantage.estimator", "'gpto'", "did you mean gtpo"),
+    ("nothing", "", "--algo.advantage.estimator", "'nothing'", "gae, reinforce, "),
+]
+"""Estimator, flags, and what the refusal names: all of the flags' words where nothing is given."""
+
+
+@pytest.mark.parametrize(("estimator", "flags", "named"), [(name, flags, named) for name, flags, *named in REFUSED])
+def test_what_cannot_be_is_refused_and_named(parse: Parse, estimator: str, flags: str, named: list[str]) -> None:
+    try:
+        (said,) = faults(parse(flags, estimator))
+    except FlagError as error:
+        said = str(error)
+    assert_refusal(said, *(named or flags.split()))
 
 
 @pytest.mark.parametrize(
     "name", [*COUNTS, "rollout.top_k", "vllm.max_num_seqs", "reward.batch_size", "reward.max_in_flight"]
 )
-@pytest.mark.parametrize("count", [0, -2])
-def test_a_count_of_nothing_is_refused(parse: Parse, name: str, count: int) -> None:
-    assert f"--{name} is {count}, but needs to be at least 1." in faults(parse(f"--{name}={count}"))
-
-
-@pytest.mark.parametrize(
-    ("estimator", "flags", "words"),
-    [
-        ("grpo_s", CORRECTED, "--algo.advantage.is_correction_* weights single tokens, but GRPO-S has one ratio"),
-        ("grpo_s", "--shaping.top_entropy_share 0.2", "--shaping.top_entropy_share is 0.2, but GRPO-S has one ratio"),
-        ("entropy_advantage", "--entropy_advantage.alpha -1", "--entropy_advantage.alpha is -1.0, but a weight"),
-        ("entropy_advantage", "--entropy_advantage.kappa 1", "--entropy_advantage.kappa is 1.0, but has to be"),
-        ("edge", "--edge.clip 2 3", "--edge.clip is 2.0 3.0, but needs 0 < LOW <= 1 <= HIGH."),
-        ("clip_cov", "--clip_cov.share 0", "--clip_cov.share is 0.0, but a share is above 0 and at most 1."),
-        ("clip_cov", "--clip_cov.bounds 5 1", "--clip_cov.bounds is 5.0 1.0, but needs LOW < HIGH."),
-        ("kl_cov", "--kl_cov.share 2", "--kl_cov.share is 2.0, but a share is above 0 and at most 1."),
-        ("kl_cov", "--kl_cov.coef nan", "--kl_cov.coef is nan, but a weight is a number from 0 up."),
-        ("kl_cov", "--shaping.top_entropy_share 0.2", "--shaping.top_entropy_share is 0.2, but KL-Cov itself"),
-        ("clip_cov", "--guide.model guide", "--guide.* adds responses of another policy, whose log"),
-        *(
-            (estimator, "--shaping.weights shuffled", "--shaping.weights is shuffled, but --algo.advantage.estimator ")
-            for estimator in ("group_norm", "reinforce_baseline", "flash_reinforce")
-        ),
-        ("flash_reinforce", "--guide.model guide", "--algo.advantage.estimator flash_reinforce cannot compute advan"),
-        (
-            "flash_reinforce",
-            "--shaping.grop --rollout.n_samples_per_prompt 1",
-            "--rollout.n_samples_per_prompt is 1, but --shaping.grop compares the lengths of a group's responses",
-        ),
-        *(
-            (estimator, f"--rollout.top_p 0.9 {CORRECTED}", "--rollout.top_p is 0.9 with --algo.advantage.is_correc")
-            for estimator in ("gtpo", "group_norm", "reinforce_baseline")
-        ),
-        *(
-            ("gtpo", f"{KEPT} {flags}", words)
-            for flags, words in (
-                ("--guide.model guide", "--guide.* has responses that were not sampled from the tokens that --rol"),
-                ("--algo.kl.init_coef 0.1 --algo.kl.use_loss", "--algo.kl.init_coef compares the policy with the r"),
-                ("--ds.ring_attn_size 2", "--ds.ring_attn_size is 2, which splits the logits that --rollout.top_k r"),
-                ("--ds.tensor_parallel_size 2", "--ds.tensor_parallel_size is 2, which splits the logits that --rol"),
-            )
-        ),
-        (
-            "gae",
-            "--train.colocate_critic_reward --critic.num_nodes 2",
-            "--train.colocate_critic_reward puts critic and reward model on the same GPUs, but the critic has 2 "
-            "node(s) of 8 and the reward model 1 node(s) of 8: make --reward.num_nodes",
-        ),
-    ],
-)
-def test_what_does_not_go_with_an_estimator_is_refused_in_one_sentence(
-    parse: Parse, estimator: str, flags: str, words: str
-) -> None:
-    (sentence,) = faults(parse(flags, estimator))
-    assert sentence.startswith(words)
+def test_a_count_is_at_least_one(parse: Parse, name: str) -> None:
+    for count, refused in ((-2, True), (0, True), (1, False)):
+        found = [said for said in faults(parse(f"--{name}={count}")) if f"--{name} is {count}," in said]
+        assert any("at least 1" in said for said in found) == refused
 
 
 @pytest.mark.parametrize(
@@ -263,44 +226,20 @@ def test_an_engine_works_on_its_share_of_a_batch_at_once(parse: Parse, flags: st
     assert found.rollout("some.Class").max_num_seqs == expected
 
 
-@pytest.mark.parametrize(
-    "flag", ["--shaping.weights", "--shaping.over", "--shaping.scope", "--reward.on_failure", "--device"]
-)
-def test_an_unknown_choice_is_refused_by_the_parser(parse: Parse, flag: str) -> None:
-    with pytest.raises(FlagError, match=f"^argument {flag}: there is no 'sideways': it takes "):
-        parse(f"{flag} sideways")
-
-
-@pytest.mark.parametrize(
-    ("value", "hint"),
-    [
-        ("grpo", "here that is group_norm."),
-        ("GTPO", "did you mean gtpo"),
-        ("gpto", "did you mean gtpo"),
-        ("nothing", "it takes gae, reinforce, "),
-    ],
-)
-def test_the_message_for_a_mistyped_estimator_names_the_nearest_or_its_name_here(
-    parse: Parse, value: str, hint: str
-) -> None:
-    sentence = f"argument --algo.advantage.estimator: there is no '{value}': {hint}"
-    with pytest.raises(FlagError, match=f"^{re.escape(sentence)}"):
-        parse(estimator=value)
-
-
 def test_the_message_for_a_flag_of_an_earlier_version_has_its_new_name(parser: argparse.ArgumentParser) -> None:
     known = {option for action in parser._actions for option in action.option_strings}
     assert not set(RENAMED) & known
     assert set(RENAMED.values()) <= known
-    with pytest.raises(FlagError, match=r"^There is no flag --pretrain: it is --actor\.model_name_or_path now\.$"):
+    with pytest.raises(FlagError) as refused:
         command_line.parse(["--pretrain", "Qwen/Qwen2.5-7B"])
+    assert_refusal(str(refused.value), "--pretrain", "--actor.model_name_or_path")
 
 
 def test_the_built_in_reward_service_needs_reference_answers(settings: Callable[..., Settings]) -> None:
     found = settings("--algo.advantage.estimator", "group_norm", "--vllm.num_engines", "1")
     assert found.rewards_are_embedded
     (sentence,) = faults(found)
-    assert sentence.startswith("No --data.label_key")
+    assert_refusal(sentence, "--data.label_key")
 
 
 @pytest.mark.parametrize(
@@ -337,15 +276,14 @@ def test_a_python_reward_function_needs_no_client(parse: Parse) -> None:
 )
 def test_what_needs_a_gpu_is_refused_on_a_cpu(parse: Parse, flag: str) -> None:
     (sentence,) = platform.faults(parse(flag))
-    assert sentence.startswith(flag)
-    assert sentence.endswith("leave it out on --device cpu.")
+    assert_refusal(sentence, flag, "--device cpu")
 
 
 def test_what_a_cpu_does_another_way_is_replaced_and_told(parse: Parse) -> None:
     found, changes = platform.adjusted(parse())
     assert found.flags["ds.attn_implementation"] == "eager"
     assert found.flags["vllm.sync_backend"] == "gloo"
-    assert "on the CPU --ds.attn_implementation is eager, not flash_attention_2" in changes
+    assert any("--ds.attn_implementation" in change and "flash_attention_2" in change for change in changes)
     assert platform.adjusted(found) == (found, [])
     packed, _ = platform.adjusted(parse("--ds.packing_samples"))
     assert packed.flags["ds.attn_implementation"] == "flash_attention_2", "without it OpenRLHF would set it back"

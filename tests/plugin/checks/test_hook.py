@@ -10,6 +10,7 @@ from openrlhf_gtpo.checks.hook import check_engine, check_hook, check_plugin, ch
 from openrlhf_gtpo.checks.isolated import ProbeFailed
 
 from ...fake_reward_server import free_port
+from ...refusals import assert_refusal
 
 
 @pytest.mark.engine
@@ -22,19 +23,11 @@ def test_the_installed_vllms_samplers_are_found_and_covered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("hooked", "problem", "state", "words"),
-    [
-        (
-            None,
-            "No module named 'triton'",
-            "ok",
-            "It covers v1.Sampler; v2.Sampler cannot be imported here (No module",
-        ),
-        (False, None, "warning", "vLLM also has v2.Sampler, which the hook does not cover"),
-    ],
+    ("hooked", "problem", "state", "why"),
+    [(None, "No triton", "ok", "(No triton)"), (False, None, "warning", "--engine")],
 )
 def test_a_sampler_that_cannot_be_imported_or_is_not_known_is_not_said_to_be_covered(
-    hooked: bool | None, problem: str | None, state: str, words: str, monkeypatch: pytest.MonkeyPatch
+    hooked: bool | None, problem: str | None, state: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = [
         {"name": "v1.Sampler", "hooked": True, "problem": None},
@@ -42,25 +35,18 @@ def test_a_sampler_that_cannot_be_imported_or_is_not_known_is_not_said_to_be_cov
     ]
     monkeypatch.setattr(hook, "isolated", lambda *_: known)
     found = check_hook()
-    assert (found.state, words in found.sentence) == (state, True), found.sentence
+    assert found.state == state
+    assert_refusal(found.sentence, "v2.Sampler", why)
 
 
-@pytest.mark.parametrize(
-    ("failed", "sentence"),
-    [
-        (ProbeFailed("It does not fit: install another", has_fix=True), "It does not fit: install another."),
-        (ProbeFailed("ImportError: libcudart.so"), "ImportError: libcudart.so: fix the installation of vLLM."),
-    ],
-)
-def test_a_vllm_that_does_not_fit_is_a_fault(
-    failed: ProbeFailed, sentence: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("has_fix", "fix"), [(True, ""), (False, ": fix the installation of vLLM")])
+def test_a_vllm_that_does_not_fit_is_a_fault(has_fix: bool, fix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def isolated(*_: object) -> None:
-        raise failed
+        raise ProbeFailed("ImportError: libcudart.so", has_fix=has_fix)
 
     monkeypatch.setattr(hook, "isolated", isolated)
     found = check_hook()
-    assert (found.state, found.sentence) == ("fault", sentence)
+    assert (found.state, found.sentence) == ("fault", f"ImportError: libcudart.so{fix}.")
 
 
 @pytest.mark.engine
@@ -68,7 +54,7 @@ def test_a_vllm_that_does_not_fit_is_a_fault(
 def test_a_real_engines_entropies_agree_with_a_forward_pass(policy: Path) -> None:
     found = check_engine(str(policy), "cpu", True)
     assert found.state == "ok", found.sentence
-    assert found.sentence.startswith("The entropies of 32 tokens are ")
+    assert " 32 tokens " in found.sentence
 
 
 def test_entropies_that_disagree_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,11 +64,10 @@ def test_entropies_that_disagree_are_a_fault(monkeypatch: pytest.MonkeyPatch) ->
     }
     monkeypatch.setattr(hook, "isolated", lambda probe, *_: answers[probe])
     found = check_engine("m", "gpu", True)
-    assert (found.state, found.sentence) == (
-        "fault",
-        "The entropies of 2 tokens are 1.0e-01 nats from a float32 forward pass on average, more than 0.05: do not "
-        "train with this vLLM, install the one that OpenRLHF asks for.",
-    )
+    assert found.state == "fault"
+    assert_refusal(found.sentence, " 2 tokens ", "1.0e-01 nats", "0.05")
+    answers["forward"] = [[0.5, 1.41]]
+    assert check_engine("m", "gpu", True).state == "ok"
     answers["forward"] = [[0.5, float("nan")]]
     assert check_engine("m", "gpu", True).state == "fault"
 
@@ -92,7 +77,7 @@ def test_entropies_that_disagree_are_a_fault(monkeypatch: pytest.MonkeyPatch) ->
 def test_an_engine_that_does_not_start_is_a_fault(tmp_path: Path) -> None:
     found = check_engine(str(tmp_path), "cpu", True)
     assert found.state == "fault"
-    assert found.sentence.startswith(f"An engine with {tmp_path} gave no entropies (")
+    assert_refusal(found.sentence, str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -104,37 +89,37 @@ def test_an_engine_is_started_only_when_asked_for(model: str | None, wanted: boo
 
 
 @pytest.mark.parametrize(
-    ("environment", "state", "words"),
+    ("environment", "state", "named"),
     [
-        ({}, "ok", "Any vLLM that starts here with OPENRLHF_GTPO_ENTROPY=1 has the hook."),
-        ({"OPENRLHF_GTPO_ENTROPY": "1"}, "ok", "OPENRLHF_GTPO_ENTROPY is 1, so every vLLM that starts here has"),
-        ({"OPENRLHF_GTPO_ENTROPY": "true"}, "fault", "OPENRLHF_GTPO_ENTROPY is 'true': set it to 1 for entropies"),
-        ({"VLLM_PLUGINS": "lora"}, "warning", "VLLM_PLUGINS is 'lora', so vLLM does not load the plugin: add openrlh"),
-        ({"VLLM_PLUGINS": "", "OPENRLHF_GTPO_ENTROPY": "1"}, "fault", "does not load the plugin: add openrlhf_gtpo_e"),
-        ({"VLLM_PLUGINS": "lora,openrlhf_gtpo_entropy"}, "ok", "Any vLLM"),
+        ({}, "ok", "OPENRLHF_GTPO_ENTROPY=1"),
+        ({"OPENRLHF_GTPO_ENTROPY": "1"}, "ok", "OPENRLHF_GTPO_ENTROPY is 1"),
+        ({"OPENRLHF_GTPO_ENTROPY": "true"}, "fault", "OPENRLHF_GTPO_ENTROPY is 'true'"),
+        ({"VLLM_PLUGINS": "lora"}, "warning", "VLLM_PLUGINS is 'lora'"),
+        ({"VLLM_PLUGINS": "", "OPENRLHF_GTPO_ENTROPY": "1"}, "fault", "add openrlhf_gtpo_entropy"),
+        ({"VLLM_PLUGINS": "lora,openrlhf_gtpo_entropy"}, "ok", "OPENRLHF_GTPO_ENTROPY=1"),
     ],
 )
 def test_a_plugin_that_vllm_would_leave_out_is_found_before_it_starts(
-    environment: dict[str, str], state: str, words: str, monkeypatch: pytest.MonkeyPatch
+    environment: dict[str, str], state: str, named: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("OPENRLHF_GTPO_ENTROPY", "VLLM_PLUGINS"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     found = check_plugin()
-    assert (found.name, found.state, words in found.sentence) == ("entropy plugin", state, True), found.sentence
+    assert (found.name, found.state) == ("entropy plugin", state)
+    assert_refusal(found.sentence, named)
 
 
 def test_an_installation_without_the_entry_point_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hook, "entry_points", lambda **_: ())
     found = check_plugin()
-    assert (found.state, "install it with pip" in found.sentence) == ("warning", True), found.sentence
+    assert found.state == "warning"
+    assert_refusal(found.sentence, "openrlhf-gtpo", "pip")
 
 
 def test_a_server_that_does_not_answer_is_a_fault() -> None:
-    found = check_served(f"http://127.0.0.1:{free_port()}")
-    assert (found.name, found.state, "gives no answer of a vLLM server" in found.sentence) == (
-        "vLLM server",
-        "fault",
-        True,
-    )
+    url = f"http://127.0.0.1:{free_port()}"
+    found = check_served(url)
+    assert (found.name, found.state) == ("vLLM server", "fault")
+    assert_refusal(found.sentence, url)

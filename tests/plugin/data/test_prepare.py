@@ -10,6 +10,8 @@ from openrlhf_gtpo.cli import main
 from openrlhf_gtpo.data.formats import UnknownFormat, question_and_reference
 from openrlhf_gtpo.data.prepare import INSTRUCTION
 
+from ...refusals import assert_refusal
+
 DAPO_QUESTION = (
     "Solve the following math problem step by step. The last line of your response should be of the form Answer: "
     "$Answer (without quotes) where $Answer is the answer to the problem.\n\nWhat is $6 \\cdot 7$?\n\n"
@@ -77,8 +79,7 @@ def test_prompts_ask_for_a_box_and_come_once(tmp_path: Path, capsys: pytest.Capt
         {"input": f"6*7?\n\n{INSTRUCTION}", "label": "42"},
         {"input": f"1/2+1/2?\n\n{INSTRUCTION}", "label": "1"},
     ]
-    said = capsys.readouterr().out
-    assert said.rstrip().endswith("2 prompts; 1 repeated ones left out; every reference can be graded")
+    assert "2 prompts; 1 repeated" in capsys.readouterr().out
 
 
 def test_a_reference_that_cannot_be_graded_is_named_and_ends_with_status_one(
@@ -89,7 +90,7 @@ def test_a_reference_that_cannot_be_graded_is_named_and_ends_with_status_one(
     )
     assert prepare("other", source, tmp_path) == 1
     said = capsys.readouterr()
-    assert "other.jsonl, line 2: '\\\\frac{1}{' cannot be graded: " in said.err
+    assert "other.jsonl, line 2: '\\\\frac{1}{' " in said.err
     assert "1 references cannot be graded" in said.out
     assert prepare("other", source, tmp_path, "--drop-ungradable") == 0
     assert [json.loads(line)["label"] for line in (tmp_path / "other.jsonl").read_text().splitlines()] == ["42"]
@@ -116,10 +117,7 @@ def test_another_encoding_is_one_sentence(
     path = tmp_path / f"rows.{ending}"
     path.write_text('[{"problem": "caf\u00e9?", "answer": "42"}]', encoding=encoding)
     assert prepare("other", path, tmp_path / "out") == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"openrlhf-gtpo data prepare: error: {path}")
-    assert "UTF-8" in said
-    assert len(said.splitlines()) == 1
+    assert_refusal(capsys.readouterr().err, f"openrlhf-gtpo data prepare: error: {path}", "UTF-8")
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
@@ -133,21 +131,20 @@ def test_other_kinds_of_files_are_read_too(tmp_path: Path, ending: str) -> None:
     assert len((tmp_path / "out" / "other.jsonl").read_text().splitlines()) == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "rows", "sentence"),
-    [
-        ("other", ["{broken"], "line 1: it is no JSON object."),
-        ("other", [{"problem": "a", "answer": 1}, {"problem": "a"}], "row 2: it has no reference answer"),
-        ("aime25", [{"year": 2024, "problem": "a", "answer": 1}], "has no rows of aime25."),
-    ],
-)
+REFUSED: list[tuple[str, list[Any], str]] = [
+    ("other", ["{broken"], "line 1"),
+    ("other", [{"problem": "a", "answer": 1}, {"problem": "a"}], "row 2"),
+    ("aime25", [{"year": 2024, "problem": "a", "answer": 1}], "no rows of aime25"),
+]
+
+
+@pytest.mark.parametrize(("name", "rows", "named"), REFUSED)
 def test_rows_that_are_not_understood_are_refused_in_one_sentence(
-    tmp_path: Path, name: str, rows: list[Any], sentence: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, name: str, rows: list[Any], named: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert prepare(name, rows_to(tmp_path / "rows.jsonl", *rows), tmp_path / "out") == 2
-    said = capsys.readouterr().err
-    assert sentence in said
-    assert len(said.splitlines()) == 1
+    path = rows_to(tmp_path / "rows.jsonl", *rows)
+    assert prepare(name, path, tmp_path / "out") == 2
+    assert_refusal(capsys.readouterr().err, str(path), named)
 
 
 @pytest.mark.parametrize("source", ["nowhere.jsonl", "./nowhere", "/nowhere/rows.csv", "just-a-name"])
@@ -155,7 +152,7 @@ def test_a_source_that_is_neither_file_nor_hub_id_is_refused_without_asking_the_
     tmp_path: Path, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert prepare("other", source, tmp_path) == 2
-    assert "there is no such file, and a hub id has the form OWNER/NAME." in capsys.readouterr().err
+    assert_refusal(capsys.readouterr().err, f"--from {source}", "OWNER/NAME")
 
 
 @pytest.fixture
@@ -185,7 +182,7 @@ def test_a_data_set_of_several_configurations_asks_for_one(
     tmp_path: Path, two_configurations: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert prepare("gsm8k", two_configurations, tmp_path, "--split", "train") == 2
-    assert "has the configurations main, socratic: choose one by --config." in capsys.readouterr().err
+    assert_refusal(capsys.readouterr().err.splitlines()[-1], "main, socratic", "--config")
 
 
 def test_a_hub_id_without_internet_access_is_one_sentence(
@@ -195,6 +192,4 @@ def test_a_hub_id_without_internet_access_is_one_sentence(
 
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
     assert prepare("dapo17k", "nobody/nothing-of-this-name", tmp_path) == 2
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith("openrlhf-gtpo data prepare: error: --from nobody/nothing-of-this-name cannot be loaded (")
-    assert said.endswith("without internet access, give a file that you downloaded elsewhere.")
+    assert_refusal(capsys.readouterr().err.splitlines()[-1], "--from nobody/nothing-of-this-name ", "give a file")

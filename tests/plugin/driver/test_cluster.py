@@ -7,6 +7,8 @@ import pytest
 from openrlhf_gtpo.driver.cluster import GROWS, ClusterTooSmall, check_cluster, gpus_by_role
 from openrlhf_gtpo.settings import Settings
 
+from ...refusals import assert_refusal
+
 SIZES = ["--actor.num_gpus_per_node", "2", "--vllm.num_engines", "3", "--ref.num_gpus_per_node", "2"]
 SIZES += ["--algo.advantage.estimator", "gtpo", "--algo.kl.init_coef", "0"]
 
@@ -44,9 +46,9 @@ def test_a_cluster_with_enough_is_accepted_however_many_nodes_it_has(settings: C
 @pytest.mark.parametrize(
     ("nodes", "has", "fix"),
     [
-        ([node(0, 8)], "its node has 0 and 8", "ray start --head --num-gpus 5"),
-        ([node(1, 8), node(1, 8)], "its 2 nodes have 2 and 16", "ray start --head --num-gpus 5"),
-        ([node(5, 2)], "its node has 5 and 2", "ray start with --num-cpus 5 or more"),
+        ([node(0, 8)], "0 and 8", "--num-gpus 5"),
+        ([node(1, 8), node(1, 8)], "2 and 16", "--num-gpus 5"),
+        ([node(5, 2)], "5 and 2", "--num-cpus 5"),
     ],
 )
 def test_a_cluster_that_can_never_be_enough_is_refused_with_what_is_needed_what_there_is_and_what_to_do(
@@ -54,10 +56,7 @@ def test_a_cluster_that_can_never_be_enough_is_refused_with_what_is_needed_what_
 ) -> None:
     with pytest.raises(ClusterTooSmall) as refused:
         check_cluster(settings(*SIZES), nodes, logical=True)
-    sentence = str(refused.value)
-    assert "needs 5 logical GPUs (2 for trainers, 3 for engines) and as many CPUs" in sentence
-    assert has in sentence
-    assert fix in sentence
+    assert_refusal(str(refused.value), "5 logical GPUs (2 for trainers, 3 for engines)", has, fix)
 
 
 def test_a_cluster_that_adds_nodes_by_itself_may_be_small_at_first(

@@ -14,6 +14,8 @@ from openrlhf_gtpo.driver.command_line import FlagError, openrlhfs_refusal, pars
 from openrlhf_gtpo.openrlhf_internals import CLI, source_of
 from openrlhf_gtpo.settings import Settings
 
+from ...refusals import assert_refusal
+
 FLAGS = ["--reward.remote_url", "http://a,http://b", "--algo.advantage.is_correction_threshold", "2"]
 FLAGS += ["--algo.advantage.estimator", "reinforce", "--vllm.num_engines", "1", "--actor.num_gpus_per_node", "1"]
 
@@ -69,57 +71,45 @@ def test_a_command_line_is_refused_before_torch_is_imported() -> None:
 
 
 def test_every_flag_shows_its_default_in_the_help(parser: argparse.ArgumentParser) -> None:
-    text = " ".join(parser.format_help().split())
-    for action in parser._actions:
-        if action.dest != "help":
-            assert "default:" in (action.help or ""), action.dest
-    assert "--ds.zero_stage DS.ZERO_STAGE DeepSpeed ZeRO stage (default: 2)" in text
-    assert "--train.colocate_all whether to colocate all models (including vLLM engines)" in text
-    assert "--algo.kl.init_coef ALGO.KL.INIT_COEF KL penalty in PPO (default: 0.01)" in text
-    assert "--reward.clip_range REWARD.CLIP_RANGE REWARD.CLIP_RANGE Reward clip range (default: -10 10)" in text
-    assert "--actor.muon.nesterov (default: on) --actor.muon.no_nesterov (default: off)" in text
-    assert "--critic.model_name_or_path CRITIC.MODEL_NAME_OR_PATH HF model name or path (default: none)" in text
+    assert parser.format_help().startswith("usage: ")
+    shown = {option: (action.help or "") for action in parser._actions for option in action.option_strings}
+    assert [option for option, said in shown.items() if "default:" not in said] == ["-h", "--help"]
+    expected = {"--ds.zero_stage": "2", "--train.colocate_all": "off", "--algo.kl.init_coef": "0.01"}
+    expected |= {"--reward.clip_range": "-10 10", "--critic.model_name_or_path": "none"}
+    expected |= {"--actor.muon.nesterov": "on", "--actor.muon.no_nesterov": "off"}
+    assert {option: shown[option].rpartition("(default: ")[2] for option in expected} == {
+        option: f"{default})" for option, default in expected.items()
+    }
 
 
-@pytest.mark.parametrize(
-    ("written", "meant"),
-    [
-        ("--n_samples_per_prompt", "--rollout.n_samples_per_prompt"),
-        ("--train_batch_size", "--train.batch_size"),
-        ("--train-batch-size", "--train.batch_size"),
-        ("--remote_rm_url", "--reward.remote_url"),
-        ("--model_name", "--actor.model_name_or_path"),
-        ("--dry_run", "--dry-run"),
-    ],
-)
-def test_names_of_other_releases_and_habits_find_todays(written: str, meant: str) -> None:
+REFUSED: list[tuple[str, ...]] = [
+    ("--n_samples_per_prompt 1", "--n_samples_per_prompt", "--rollout.n_samples_per_prompt"),
+    ("--train_batch_size 1", "--train_batch_size", "--train.batch_size"),
+    ("--train-batch-size 1", "--train-batch-size", "--train.batch_size"),
+    ("--remote_rm_url 1", "--remote_rm_url", "--reward.remote_url"),
+    ("--model_name 1", "--model_name", "--actor.model_name_or_path"),
+    ("--dry_run", "--dry_run", "--dry-run"),
+    ("--frobnicate 9 9", "--frobnicate", "--help"),
+    ("gtpo", "'gtpo'", "--help"),
+    ("--rollout.batch_size ten", "--rollout.batch_size", "'ten'"),
+    ("--rollout.batch_size", "--rollout.batch_size", "one argument"),
+    ("--pres gtpo", "--pres", "--preset"),
+]
+
+
+@pytest.mark.parametrize(("words", "named"), [(words, named) for words, *named in REFUSED])
+def test_what_does_not_exist_is_refused_with_the_nearest_that_does(words: str, named: list[str]) -> None:
     with pytest.raises(FlagError) as refused:
-        parse([written, "1"])
-    assert f"There is no flag {written}: did you mean " in str(refused.value)
-    assert meant in str(refused.value)
+        parse(words.split())
+    assert_refusal(str(refused.value), *named)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentences"),
-    [
-        (["--frobnicate", "9", "9"], ["There is no flag --frobnicate: --help lists them."]),
-        (["gtpo"], ["'gtpo' belongs to no flag: --help lists them."]),
-        (
-            ["--ds.zero_stages", "3", "--rollout.topp=1"],
-            [
-                "There is no flag --ds.zero_stages: did you mean --ds.zero_stage?",
-                "There is no flag --rollout.topp: did you mean --rollout.top_p or --rollout.top_k?",
-            ],
-        ),
-        (["--rollout.batch_size", "ten"], ["argument --rollout.batch_size: invalid int value: 'ten'."]),
-        (["--rollout.batch_size"], ["argument --rollout.batch_size: expected one argument."]),
-        (["--pres", "gtpo"], ["There is no flag --pres: did you mean --preset?"]),
-    ],
-)
-def test_each_fault_has_its_sentence(arguments: list[str], sentences: list[str]) -> None:
+def test_each_fault_has_its_sentence() -> None:
     with pytest.raises(FlagError) as refused:
-        parse(arguments)
-    assert str(refused.value).splitlines() == sentences
+        parse(["--ds.zero_stages", "3", "--rollout.topp=1"])
+    first, second = str(refused.value).splitlines()
+    assert_refusal(first, "--ds.zero_stages", "--ds.zero_stage?")
+    assert_refusal(second, "--rollout.topp", "--rollout.top_p ", "--rollout.top_k")
 
 
 def test_what_was_given_is_told_from_defaults_also_where_the_value_is_the_default() -> None:
@@ -133,26 +123,21 @@ PLAIN = ["--algo.advantage.estimator", "reinforce", "--vllm.num_engines", "1", "
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "named"),
     [
-        (["--train.partial_rollout_enable"], "--train.partial_rollout_enable requires --train.async_enable."),
-        (["--rollout.micro_batch_size", "2048"], "The number of sample batches must be greater than or equal to "),
-        (["--algo.advantage.is_correction_threshold", "1", "2", "3"], "takes HIGH or LOW HIGH."),
-        (["--algo.dynamic_filtering_enable"], "n_samples_per_prompt must be greater than 1 when using dynamic filter"),
-        (["--algo.advantage.estimator", "rloo"], "rloo requires n_samples_per_prompt > 1."),
-        (
-            ["--eval.dataset", "x", "--reward.model_name_or_path", "judge"],
-            "`--eval_dataset` requires either `--remote_rm_url` (for remote reward models) or",
-        ),
+        (["--train.partial_rollout_enable"], "--train.async_enable"),
+        (["--rollout.micro_batch_size", "2048"], "sample batches"),
+        (["--algo.advantage.is_correction_threshold", "1", "2", "3"], "LOW HIGH"),
+        (["--algo.dynamic_filtering_enable"], "n_samples_per_prompt"),
+        (["--algo.advantage.estimator", "rloo"], "rloo"),
+        (["--eval.dataset", "x", "--reward.model_name_or_path", "judge"], "--eval_dataset"),
     ],
 )
-def test_what_openrlhfs_script_asserts_is_told_before_it_runs(flags: list[str], said: str) -> None:
+def test_what_openrlhfs_script_asserts_is_told_before_it_runs(flags: list[str], named: str) -> None:
     settings = Settings(parse([*PLAIN, *flags]).flags)
     before = copy.deepcopy(settings)
     sentence = openrlhfs_refusal(settings)
-    assert sentence is not None
-    assert sentence.startswith("OpenRLHF refuses this command line: ")
-    assert said in sentence
+    assert_refusal(str(sentence), "OpenRLHF", named)
     assert settings == before
 
 

@@ -42,10 +42,10 @@ def test_other_gpus_that_train_cost_too_and_a_run_without_an_end_has_seconds_a_s
 ) -> None:
     monkeypatch.setattr(hours, "kind", lambda: "A100")
     apart = dict(reversed(rows(SEVEN, Settings({**settings().flags, "train.colocate_all": False}))))
-    assert "for 210 steps on 16 x A100: " in apart["hours"]
+    assert "210 steps on 16 x A100" in apart["hours"]
     endless = Settings({**settings().flags, "train.max_steps": None})
     (only,) = rows(SEVEN, endless)
     assert only[1].endswith(" on 8 x A100")
     assert " s a step likely, " in only[1]
     monkeypatch.setattr(hours, "kind", lambda: None)
-    assert told()["hours"].startswith("not estimated for this machine's GPU; ")
+    assert told()["hours"].startswith("not estimated")
