@@ -1,6 +1,4 @@
-"""What a kind of generated answer is, and how its numbers are written."""
-
-# Notations are lists of texts: a line for each would be a page for each kind.
+"""What a kind of generated answer is, how its numbers are written, and how a completion says it."""
 
 from __future__ import annotations
 
@@ -28,12 +26,12 @@ class Kind:
 
 
 class Pair(NamedTuple):
+    """A reference and a completion, and whether they are equal by construction."""
+
     kind: str
     reference: str
     completion: str
     same: bool
-    prompt: str | None = None
-    """The prompt with which the completion begins."""
 
 
 def latex(value: Fraction) -> str:
@@ -41,17 +39,6 @@ def latex(value: Fraction) -> str:
         return str(value.numerator)
     sign = "-" if value < 0 else ""
     return rf"{sign}\frac{{{abs(value.numerator)}}}{{{value.denominator}}}"
-
-
-def decimal(value: Fraction) -> str | None:
-    below = value.denominator
-    for prime in (2, 5):
-        while below % prime == 0:
-            below //= prime
-    if below != 1:
-        return None
-    text = f"{float(value):.9f}".rstrip("0").rstrip(".")
-    return text if Fraction(text) == value else None
 
 
 def same_tree(tree: Tree) -> Hashable:
@@ -65,3 +52,26 @@ def change_number(value: Any, source: random.Random) -> Any:
 def change_pair(tree: tuple[int, int], source: random.Random) -> tuple[int, int]:
     a, b = tree
     return source.choice([(a, -b), (a + 1, b), (-a, b), (b, a), (a, b + 1)])
+
+
+_BOXED = [
+    r"So the answer is $\boxed{%s}$.",
+    r"\[ \boxed{%s} \]",
+    r"First I get \boxed{17}, but no: \boxed{%s}<|im_end|>",
+    r"<think>\boxed{99}</think> It is \fbox{%s}",
+    r"\boxed{\displaystyle %s\ .}",
+]
+_UNBOXED = [
+    "The final answer is $%s$.",
+    "Adding up, we are done.\n\n**Answer:** $%s$",
+    "#### $%s$",
+    "所以答案是$%s$。",
+    "La réponse est $%s$.",
+    "<answer>$%s$</answer>",
+]
+
+
+def said(answer: str, source: random.Random) -> str:
+    """A completion that ends with ``answer``; a text of words stands in a box."""
+    boxed = "\\text" in answer or not answer.isascii() or source.random() < 0.7
+    return source.choice(_BOXED if boxed else _UNBOXED).replace("%s", answer)

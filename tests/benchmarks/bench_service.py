@@ -1,0 +1,718 @@
+"""Loads a reward service over real sockets, or attacks one, and prints a table.
+
+    python tests/benchmarks/bench_service.py load                            # this code, on two workers
+    python tests/benchmarks/bench_service.py load --beside HEAD~20 --rounds 5
+    python tests/benchmarks/bench_service.py load --url http://127.0.0.1:8000 --token SECRET
+    python tests/benchmarks/bench_service.py attack [--only "16 MB of blanks"] [--items 20000]
+
+``load`` posts completions to /v1/grade: ``single``, one a post and a new connection for each; ``batch``, 256 a post over
+eight connections; ``hostile``, as single, but one in a hundred is made to hang a grader (the times are the others').
+With ``--beside`` a commit of this repository, or the address of another service, gets the same loads in turn. Medians
+over the rounds; memory is that of the service and its workers, in the first and in the last round, so that many rounds
+show whether anything grows. CPU time a post counts all processes of the service; one that was not started here has
+neither.
+
+``attack`` starts a service for each attack of SECURITY.md's table. Everything stays on the loopback interface and is
+bounded. ``--items`` is the number of items with known verdicts beside load and kills. Exit code 1 where an attack did not
+end as SECURITY.md promises. Meanwhile another process looks at the service every 20 ms: how far its own process grows
+(MiB, its workers not counted), and how long a health check takes.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import math
+import multiprocessing
+import os
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import psutil
+
+from openrlhf_gtpo.tables import markdown
+
+ROOT = Path(__file__).resolve().parents[2]
+MIB = 2**20
+MAX_GROWTH = 300  # MiB, beyond what the bodies themselves hold
+MAX_HEALTH = 0.1  # seconds
+BATCH_ITEMS, BATCH_CONNECTIONS = 256, 8
+RAMP_SECONDS = 4.0  # from the first connection to the last; rollouts do not end all at once either
+CLIENTS = 16
+REASONING = "We write down what is known, name the unknown x, and solve step by step. " * 12
+
+
+# The service
+
+
+class NotStarted(Exception):
+    """A service ended before it listened: its exit code and how many tracebacks it wrote."""
+
+
+class Service:
+    """A reward service at an address. ``own``: its process, where it was started here."""
+
+    def __init__(self, url: str, token: str | None = None, own: psutil.Process | None = None, log: str = "") -> None:
+        parts = urlsplit(url)
+        self.host, self.port, self.token = parts.hostname or "127.0.0.1", parts.port or 80, token
+        self.own, self._log = own, log
+
+    @property
+    def tracebacks(self) -> int:
+        """How many it has written to standard error."""
+        return Path(self._log).read_text().count("Traceback (most recent call last)")
+
+    @property
+    def processes(self) -> list[psutil.Process]:
+        return [self.own, *self.own.children(recursive=True)] if self.own else []
+
+    @property
+    def fork_server(self) -> psutil.Process:
+        return next(child for child in self.own.children() if child.children() or "forkserver" in str(child.cmdline()))
+
+    @property
+    def workers(self) -> list[psutil.Process]:
+        return [child for child in self.own.children(recursive=True) if child.parent() == self.fork_server]
+
+    def total(self, read: Callable[[psutil.Process], float]) -> float:
+        """The sum over its processes, those left out that end meanwhile."""
+        found = 0.0
+        for process in self.processes:
+            with contextlib.suppress(psutil.Error):
+                found += read(process)
+        return found
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection((self.host, self.port), timeout=20)
+
+    def ask(self, path: str, body: bytes | None = None, wait: float = 25.0, host: str = "") -> tuple[int, bytes]:
+        """Status and body of an answer; status 0 where there was none in time."""
+        headers = {"Content-Type": "application/json", "Host": host or f"{self.host}:{self.port}"}
+        request = urllib.request.Request(f"http://{self.host}:{self.port}{path}", body, headers)
+        try:
+            with urllib.request.urlopen(request, timeout=wait) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+        except OSError:
+            return 0, b""
+
+    def grade(self, *items: dict[str, Any]) -> list[str]:
+        """The verdicts, in order; none where the service refused."""
+        status, content = self.ask("/v1/grade", json.dumps({"items": items}).encode())
+        return [result["verdict"] for result in json.loads(content)["results"]] if status == 200 else []
+
+
+@contextlib.contextmanager
+def started(checkout: Path = ROOT, *options: str, ulimit: str = "-c 0") -> Iterator[Service]:
+    """``math-reward serve`` of a checkout with two workers, on a free port; ``ulimit``: of the shell that starts it.
+
+    Raises:
+        NotStarted: it ended before it listened.
+    """
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")}
+    serve = ["-m", "math_reward", "serve", "--port", "0", "--workers", "2", "--no-access-log", "--exit-on-stdin-close"]
+    with tempfile.NamedTemporaryFile("w") as log:
+        process = subprocess.Popen(
+            ["bash", "-c", f'ulimit {ulimit} && exec "$@"', "-", sys.executable, *serve, *options],
+            env=clean | {"PYTHONPATH": str(checkout / "reward_server")},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        assert process.stdout is not None
+        url = process.stdout.readline().rpartition(" ")[2].strip()
+        if not url:
+            code, said = process.wait(), Path(log.name).read_text()
+            raise NotStarted(code, said.count("Traceback (most recent call last)"))
+        service = Service(url, None, psutil.Process(process.pid), log.name)
+        try:
+            while service.ask("/readyz")[0] != 200:
+                time.sleep(0.1)
+            yield service
+        finally:
+            for one in service.processes:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.kill()
+            process.wait()
+
+
+@contextlib.contextmanager
+def watched(service: Service) -> Iterator[list[float]]:
+    """Afterwards the list has the slowest health check in seconds, and how many MiB the service's process grew."""
+    context = multiprocessing.get_context("spawn")
+    stop, results = context.Event(), context.Queue()
+    arguments = (service.host, service.port, service.own and service.own.pid, stop, results)
+    watcher = context.Process(target=_watch, args=arguments, daemon=True)
+    watcher.start()
+    results.get()  # It has to import this module first.
+    found: list[float] = []
+    try:
+        yield found
+    finally:
+        stop.set()
+        found += results.get()
+        watcher.join()
+
+
+def _watch(host: str, port: int, pid: int | None, stop: Any, results: Any) -> None:
+    process = psutil.Process(pid) if pid else None
+    before = process.memory_info().rss if process else 0
+    slowest = grown = 0.0
+    results.put(None)
+    while not stop.wait(0.02):
+        start = time.perf_counter()
+        status, _ = Service(f"http://{host}:{port}").ask("/healthz", wait=30)
+        slowest = max(slowest, time.perf_counter() - start if status == 200 else math.inf)
+        if process and process.is_running():
+            grown = max(grown, (process.memory_info().rss - before) / MIB)
+    results.put([slowest, grown])
+
+
+# What is sent
+
+
+def known_items(count: int, seed: int = 0) -> list[tuple[dict[str, str], bool]]:
+    """Items of the usual kinds, all different, each with whether it is correct; the last two of eight are not."""
+    draw = random.Random(seed)
+    items = []
+    for i in range(count):
+        a, b, c = draw.randint(2, 999), draw.randint(2, 99), draw.randint(2, 9)
+        answer, reference = [
+            (f"{a}", f"{a}"),
+            (rf"\frac{{{a}}}{{{b}}}", f"{a}/{b}"),
+            (f"{a / 8}", rf"\frac{{{a}}}{{8}}"),
+            (f"({a}, {b})", f"({a},{b})"),
+            (rf"{a}\sqrt{{{c}}}", rf"\sqrt{{{c}}} \cdot {a}"),
+            (f"{a}x+{b}", f"{b} + {a}x"),
+            (f"{a}", f"{a + b}"),
+            (rf"\frac{{{a}}}{{{b}}}", rf"\frac{{{a}}}{{{b + 1}}}"),
+        ][i % 8]
+        item = {"completion": rf"{REASONING}So it is \boxed{{{answer}}}.", "reference": reference}
+        items.append((item, i % 8 < 6))
+    return items
+
+
+def right_item() -> dict[str, str]:
+    """A right item that the service cannot have seen."""
+    number = random.randrange(10**9)
+    return {"completion": rf"\boxed{{{number}}}", "reference": str(number)}
+
+
+def slow_right_item() -> dict[str, str]:
+    """It takes about 0.25 s of CPU time: more than a head start, far less than a deadline."""
+    number = random.randrange(10**9)
+    text = "+".join(rf"\sum_{{k=1}}^{{1900}}\frac{{{number}}}{{k^{power}}}" for power in (1, 2, 3))
+    return {"completion": rf"\boxed{{{text}}}", "reference": text.replace("k", "j")}
+
+
+def endless_item() -> dict[str, str]:
+    """It takes more than a deadline."""
+    text = rf"\int_0^1 \ln(1+{random.randrange(10**6)}x^3)\cos(x^2)\,dx"
+    return {"completion": rf"\boxed{{{text}}}", "reference": f"{text.replace('x', 'y')}+1"}
+
+
+def body_of(*items: dict[str, str]) -> bytes:
+    return json.dumps({"items": items}).encode()
+
+
+# Load
+
+
+class Load(NamedTuple):
+    """Bodies to post. ``counted``: those whose times count."""
+
+    items: int
+    connections: int
+    keep_alive: bool
+    bodies: list[bytes]
+    counted: list[bool]
+
+
+class Seen(NamedTuple):
+    """What one load came to: a second, milliseconds, MiB."""
+
+    rate: float
+    p50: float
+    p99: float
+    cpu: float
+    health: float
+    memory: float
+    errors: int
+
+
+def loads(args: argparse.Namespace) -> dict[str, Load]:
+    items = [item for item, _ in known_items(max(args.posts, BATCH_ITEMS * args.batches))]
+    singles = [body_of(item) for item in items[: args.posts]]
+    batches = [body_of(*items[i : i + BATCH_ITEMS]) for i in range(0, BATCH_ITEMS * args.batches, BATCH_ITEMS)]
+    ordinary = [i % 100 != 50 for i in range(args.posts)]
+    mixed = [one if fine else body_of(endless_item()) for one, fine in zip(singles, ordinary, strict=True)]
+    return {
+        "single": Load(1, args.connections, False, singles, [True] * len(singles)),
+        "batch": Load(BATCH_ITEMS, BATCH_CONNECTIONS, True, batches, [True] * len(batches)),
+        "hostile": Load(1, args.connections, False, mixed, ordinary),
+    }
+
+
+async def post_all(service: Service, load: Load) -> tuple[list[float], list[int]]:
+    """Posts every body; the latencies in seconds and the statuses, 0 for none."""
+    latencies, statuses = [0.0] * len(load.bodies), [0] * len(load.bodies)
+    todo = iter(range(len(load.bodies)))
+    token = f"Authorization: Bearer {service.token}\r\n" if service.token else ""
+    stays = "keep-alive" if load.keep_alive else "close"
+    head = f"POST /v1/grade HTTP/1.1\r\nHost: {service.host}\r\n{token}Connection: {stays}\r\n"
+
+    async def one_connection(number: int) -> None:
+        await asyncio.sleep(RAMP_SECONDS * number / load.connections)
+        writer = None
+        for i in todo:
+            body, start = load.bodies[i], time.perf_counter()
+            length = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            try:
+                if writer is None:
+                    reader, writer = await asyncio.open_connection(service.host, service.port)
+                writer.write((head + length).encode() + body)
+                answer = (await reader.readuntil(b"\r\n\r\n")).lower()
+                await reader.readexactly(int(answer.partition(b"content-length:")[2].partition(b"\r\n")[0]))
+                statuses[i] = int(answer[9:12])
+            except (OSError, EOFError):
+                pass
+            latencies[i] = time.perf_counter() - start
+            if writer is not None and not (load.keep_alive and statuses[i]):
+                writer.close()
+                writer = None
+
+    await asyncio.gather(*map(one_connection, range(load.connections)))
+    return latencies, statuses
+
+
+def _cpu(process: psutil.Process) -> float:
+    """Seconds, those of children included that have ended."""
+    return sum(process.cpu_times()[:4])
+
+
+def measured(service: Service, load: Load) -> Seen:
+    before = service.total(_cpu)
+    with watched(service) as health:
+        start = time.perf_counter()
+        latencies, statuses = asyncio.run(post_all(service, load))
+        seconds = time.perf_counter() - start
+    cpu, count = service.total(_cpu) - before, len(load.bodies)
+    times = sorted(latency for latency, counts in zip(latencies, load.counted, strict=True) if counts)
+    return Seen(
+        count * load.items / seconds,
+        1000 * times[len(times) // 2],
+        1000 * times[math.ceil(0.99 * len(times)) - 1],
+        1000 * cpu / count,
+        1000 * health[0],
+        service.total(lambda process: process.memory_full_info().uss / MIB),
+        count - statuses.count(200),
+    )
+
+
+@contextlib.contextmanager
+def service_of(name: str, token: str | None) -> Iterator[Service]:
+    """A service that runs at an address, or one of a commit of this repository."""
+    if name.startswith("http"):
+        yield Service(name, token)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        worktree = ["git", "-C", str(ROOT), "worktree"]
+        subprocess.run([*worktree, "add", "--quiet", "--detach", folder, name], check=True)
+        try:
+            with started(Path(folder)) as service:
+                yield service
+        finally:
+            subprocess.run([*worktree, "remove", "--force", folder], check=True)
+
+
+def run_load(args: argparse.Namespace) -> bool:
+    """Prints the table of all loads; True where every post got its answer."""
+    seen: dict[tuple[str, str], list[Seen]] = {}
+    with contextlib.ExitStack() as stack:
+        here = service_of(args.url, args.token) if args.url else started()
+        services = {args.url or "this code": stack.enter_context(here)}
+        if args.beside:
+            services[args.beside] = stack.enter_context(service_of(args.beside, args.token))
+        for number in range(args.rounds):
+            for name, load in loads(args).items():
+                for where in [*services][:: 1 if number % 2 else -1]:
+                    if name in args.only:
+                        seen.setdefault((name, where), []).append(measured(services[where], load))
+    rows = []
+    for (name, where), rounds in sorted(seen.items()):
+        rate, p50, p99, cpu, health, *_ = (statistics.median(values) for values in zip(*rounds, strict=True))
+        memory = f"{rounds[0].memory:.0f}, {rounds[-1].memory:.0f}"
+        errors = sum(one.errors for one in rounds)
+        rows.append(
+            [name, where, f"{rate:,.0f}", f"{p50:.1f}", f"{p99:.1f}", f"{cpu:.2f}", f"{health:.0f}", memory, errors]
+        )
+    head = [
+        "load",
+        "service",
+        "items/s",
+        "p50 ms",
+        "p99 ms",
+        "CPU ms a post",
+        "/healthz ms",
+        "MiB first, last",
+        "errors",
+    ]
+    print(markdown(head, rows))
+    for name in args.only if args.beside else []:
+        pairs = list(zip(*(seen[name, where] for where in services), strict=True))
+        ratios = [statistics.median(one[i] / max(other[i], 1e-9) for one, other in pairs) for i in (0, 2, 3)]
+        print(
+            f"{name}, this : {args.beside}: items/s {ratios[0]:.2f}, p99 {ratios[1]:.2f}, CPU a post {ratios[2]:.2f}"
+        )
+    return not any(one.errors for rounds in seen.values() for one in rounds)
+
+
+# Attacks
+
+
+class Outcome(NamedTuple):
+    """What came of an attack. ``kept``: what is promised held. ``held``: MiB that the bodies themselves are."""
+
+    text: str
+    kept: bool
+    held: float = 0.0
+
+
+Attack = Callable[[Service], Outcome]
+
+
+def known_verdicts(service: Service, count: int) -> Outcome:
+    """Items with known verdicts, one in 200 of them slow, from 16 clients; how many verdicts are wrong?"""
+    items = known_items(count)
+    items[::200] = [(slow_right_item(), True) for _ in items[::200]]
+
+    def wrong(chunk: list[tuple[dict[str, str], bool]]) -> int:
+        status, body = 429, body_of(*(item for item, _ in chunk))
+        while status in (429, 503):
+            status, content = service.ask("/v1/grade", body, wait=600)
+            time.sleep(status != 200)
+        if status != 200:
+            return len(chunk)
+        results = json.loads(content)["results"]
+        return sum(result["correct"] is not correct for result, (_, correct) in zip(results, chunk, strict=True))
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        found = sum(clients.map(wrong, [items[i : i + 50] for i in range(0, count, 50)]))
+    return Outcome(f"{found} of {count} wrong", not found)
+
+
+def beside_load(count: int) -> Attack:
+    """Known verdicts beside eight processes that use up the CPU."""
+
+    def attack(service: Service) -> Outcome:
+        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8)]
+        try:
+            return known_verdicts(service, count)
+        finally:
+            for process in busy:
+                process.kill()
+                process.wait()
+
+    return attack
+
+
+def beside_kills(count: int, most: int, seconds: float, of_fork_server: bool) -> Attack:
+    """Known verdicts while a worker is killed again and again, or the fork server and a worker with it."""
+
+    def attack(service: Service) -> Outcome:
+        ended, kills = threading.Event(), 0
+
+        def kill() -> None:
+            nonlocal kills
+            while kills < most and not ended.wait(seconds):
+                with contextlib.suppress(psutil.Error, StopIteration, IndexError):
+                    victims = [random.choice(service.workers)] + [service.fork_server] * of_fork_server
+                    for victim in victims:
+                        victim.kill()
+                    kills += 1
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        outcome = known_verdicts(service, count)
+        ended.set()
+        killer.join()
+        return outcome._replace(text=f"{outcome.text}, {kills} kills")
+
+    return attack
+
+
+def posted(path: str, begin: str, value: str, end: str, expected: int, size: int = 16 * MIB) -> Attack:
+    """A body of this size with the value as often as there is room."""
+
+    def attack(service: Service) -> Outcome:
+        body = (begin + value * ((size - len(begin) - len(end)) // len(value)) + end).encode()
+        start = time.perf_counter()
+        status, _ = service.ask(path, body)
+        said = f"HTTP {status}" if status else "no answer"
+        return Outcome(f"{said} in {time.perf_counter() - start:.1f} s", status == expected, size / MIB)
+
+    return attack
+
+
+def hang_up(service: Service) -> Outcome:
+    """60 items that run into their deadline, from a client that hangs up; how long does another's slow one take?"""
+    body = body_of(*(endless_item() for _ in range(60)))
+    with service.connect() as connection:
+        connection.sendall(_head(body) + body)
+        time.sleep(3)
+    start = time.perf_counter()
+    verdicts = service.grade(slow_right_item())
+    seconds = time.perf_counter() - start
+    return Outcome(f"{verdicts} after {seconds:.1f} s", verdicts == ["correct"] and seconds < 10)
+
+
+def neighbours(service: Service) -> Outcome:
+    """130 slow items in one request; how long do another client's two ordinary items take, twice?"""
+    hard = [slow_right_item() for _ in range(130)]
+    threading.Thread(target=service.grade, args=hard, daemon=True).start()
+    time.sleep(0.5)
+    slowest, kept = 0.0, True
+    for _ in range(2):
+        start = time.perf_counter()
+        kept = kept and service.grade(right_item(), right_item()) == ["correct"] * 2
+        slowest = max(slowest, time.perf_counter() - start)
+    return Outcome(f"two items wait {slowest:.1f} s at most", kept and slowest < 3)
+
+
+def _head(body: bytes) -> bytes:
+    length = f"Content-Type: application/json\r\nContent-Length: {len(body)}"
+    return f"POST /v1/grade HTTP/1.1\r\nHost: localhost\r\n{length}\r\n\r\n".encode()
+
+
+def _left(service: Service) -> int:
+    assert service.own is not None
+    return sum(one.status in ("ESTABLISHED", "CLOSE_WAIT") for one in service.own.net_connections())
+
+
+def unread_answers(service: Service) -> Outcome:
+    """50 connections post a reference of 15.5 MB and read nothing; what is left of them after 40 s?"""
+    body = body_of({"completion": "1", "reference": "7" * 15_500_000})
+    connections = []
+    for _ in range(50):  # One after the other: bodies that come together are refused, since they are too many.
+        connections.append(service.connect())
+        with contextlib.suppress(OSError):  # It may be refused while it sends.
+            connections[-1].sendall(_head(body) + body)
+        time.sleep(0.2)
+    time.sleep(40)
+    left = _left(service)
+    for connection in connections:
+        connection.close()
+    return Outcome(f"{left} left after 40 s", not left, 2 * 64.0)
+
+
+def half_open(service: Service) -> Outcome:
+    """500 connections that send half a head; are they there after 14 s?"""
+    connections = [service.connect() for _ in range(500)]
+    for connection in connections:
+        connection.sendall(b"GET / HTTP/1.1\r\n")
+    time.sleep(14)
+    left = _left(service)
+    for connection in connections:
+        connection.close()
+    return Outcome(f"{left} left after 14 s", left < 50)
+
+
+def long_references(service: Service) -> Outcome:
+    """600 different references of 900 kB; how large does a worker become?"""
+    before = max(worker.memory_info().rss for worker in service.workers)
+    for begin in range(0, 600, 15):
+        service.grade(*({"completion": "1", "reference": f"{begin + i} " + "7" * 900_000} for i in range(15)))
+    grown = (max(worker.memory_info().rss for worker in service.workers) - before) / MIB
+    return Outcome(f"a worker grows by {grown:.0f} MiB", grown < 150)
+
+
+def few_files(_: Service) -> Outcome:
+    """`ulimit -n 64`: 100 connections with half a head for ten seconds; is a health check answered meanwhile?"""
+    with started(ROOT, ulimit="-n 64") as small:
+        connections = [small.connect() for _ in range(100)]
+        for connection in connections:
+            with contextlib.suppress(OSError):
+                connection.sendall(b"GET / HTTP/1.1\r\n")
+        answers = []
+        for _ in range(100):
+            answers.append(small.ask("/healthz")[0])
+            time.sleep(0.1)
+        verdicts = small.grade(right_item())
+        for connection in connections:
+            connection.close()
+        healthy = answers.count(200)
+        kept = not small.tracebacks and healthy > 95 and verdicts == ["correct"]
+        return Outcome(f"{small.tracebacks} tracebacks, {healthy} % of health checks answered, {verdicts}", kept)
+
+
+def small_files(_: Service) -> Outcome:
+    """`ulimit -f 40` with two processes that answer HTTP."""
+    try:
+        with started(ROOT, "--http-processes", "2", ulimit="-f 40") as two:
+            verdicts = two.grade(right_item())
+            return Outcome(str(verdicts), verdicts == ["correct"])
+    except NotStarted as end:
+        code, tracebacks = end.args
+        return Outcome(f"exit code {code}, {tracebacks} tracebacks", code == 2 and not tracebacks)
+
+
+def odd_numbers(service: Service) -> Outcome:
+    """1e999 and infinity as references, in a short body and in a long one, beside a right item."""
+    said = []
+    for number, room in (("1e999", 0), ("1e999", MIB), ("Infinity", 0), ("-Infinity", 0)):
+        items = f'{{"completion": "7", "reference": {number}}}, {json.dumps(right_item())}{" " * room}'
+        status, content = service.ask("/v1/grade", f'{{"items": [{items}]}}'.encode())
+        results = json.loads(content)["results"] if status == 200 else []
+        said.append("/".join(result["verdict"] for result in results) or str(status))
+    return Outcome(", ".join(said), said == ["bad_reference/correct"] * 4)
+
+
+def white_space(service: Service) -> Outcome:
+    """What a degenerate policy writes, 3.2 kB and 1 MB of it."""
+    texts = ["I think" + " \n" * 1600 + "x", "I think" + " \n" * 500_000 + "x", "$" * MIB, "\\boxed{" * 150_000]
+    start = time.perf_counter()
+    verdicts = service.grade(*({"completion": text, "reference": "42"} for text in texts))
+    text = f"{'/'.join(sorted(set(verdicts)))} in {time.perf_counter() - start:.1f} s"
+    return Outcome(text, bool(verdicts) and not {"timeout", "error"} & set(verdicts), 3.0)
+
+
+def many_bodies(service: Service) -> Outcome:
+    """Twelve bodies of 16 MB at once."""
+    body = body_of(*[{"completion": "x " * 1000 + r"\boxed{1}", "reference": "2"}] * 4000)
+    body = body[:-1] + b" " * (16 * MIB - len(body) - 16) + b"}"
+    with ThreadPoolExecutor(12) as clients:
+        statuses = Counter(clients.map(lambda _: service.ask("/v1/grade", body)[0], range(12)))
+    shown = ", ".join(f"{count} x {status or 'cut off'}" for status, count in sorted(statuses.items()))
+    return Outcome(shown, set(statuses) <= {0, 200, 422, 429}, 64.0)
+
+
+def endless_head(service: Service) -> Outcome:
+    """64 MB of header lines on one connection."""
+    sent, lines = 0, (b"X-A: " + b"a" * 1000 + b"\r\n") * 64
+    with contextlib.suppress(OSError), service.connect() as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+        while sent < 64 * MIB:
+            connection.sendall(lines)
+            sent += len(lines)
+    return Outcome(f"{sent / MIB:.1f} MiB taken", sent < 8 * MIB)
+
+
+def readiness(service: Service) -> Outcome:
+    """500 readiness checks from 16 clients: how much CPU time of the workers did they cost?"""
+    time.sleep(1.5)
+    before = sum(map(_cpu, service.workers))
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        list(clients.map(lambda _: service.ask("/readyz"), range(500)))
+    cpu = sum(map(_cpu, service.workers)) - before
+    return Outcome(f"{1000 * cpu:.0f} ms of the workers", cpu < 0.2)
+
+
+def doors(service: Service) -> Outcome:
+    """What is open without a token that should not be."""
+    found = []
+    if service.ask("/v1/recent", host="evil.example")[0] == 200:
+        found.append("rebinding")
+    with service.connect() as connection:
+        two = b"Host: evil.example\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        connection.sendall(b"GET /v1/recent HTTP/1.1\r\n" + two)
+        if connection.recv(4096).startswith(b"HTTP/1.1 200 "):
+            found.append("two Host headers")
+    if service.ask("/docs")[0] == 200:
+        found.append("CDN script")
+    return Outcome(f"open: {', '.join(found) or 'none'}", not found)
+
+
+DISTURBED = ["load 8 and 16 clients", "kills of workers", "kills of the fork server"]
+"""Health is not judged where the machine is made busy, or processes are killed, on purpose."""
+
+
+def attacks(items: int) -> dict[str, Attack]:
+    """Those of SECURITY.md's table, by its names."""
+    grade, one = "/v1/grade", '{"items":[{"completion":"1","reference":'
+    return {
+        DISTURBED[0]: beside_load(items),
+        DISTURBED[1]: beside_kills(items, 25, 0.1, of_fork_server=False),
+        DISTURBED[2]: beside_kills(items, 5, 1.0, of_fork_server=True),
+        "60 slow items, client hangs up": hang_up,
+        "130 slow items in one request, another client's two": neighbours,
+        "50 answers of 15.5 MB that nobody reads": unread_answers,
+        "600 references of 900 kB": long_references,
+        "`ulimit -n 64`, 100 half-open connections": few_files,
+        "`ulimit -f 40`, two processes": small_files,
+        "1e999 and Infinity as references": odd_numbers,
+        "white space, `$`, `\\boxed{` up to 1 MB": white_space,
+        "2 MB of empty items": posted(grade, '{"items": [', "{},", "{}]}", 422, 2 * MIB),
+        "16 MB of empty items": posted(grade, '{"items": [', "{},", "{}]}", 422),
+        "16 MB of blanks": posted(grade, "", " ", "[]", 422),
+        "8 million references": posted(grade, f"{one}[", "1,", "1]}]}", 422),
+        "16 MB nested": posted(grade, '{"items":', "[", "", 422),
+        "16 MB of escapes": posted(grade, '{"items":[{"reference":"1","completion":"', "\\n", '"}]}', 200),
+        "16 MB of one member again and again": posted(grade, f'{one}"1"', ',"options":{}', "}]}", 200),
+        "12 bodies of 16 MB at once": many_bodies,
+        "64 MB of header lines": endless_head,
+        "500 half-open connections": half_open,
+        "500 readiness checks": readiness,
+        "doors without a token": doors,
+    }
+
+
+def run_attacks(args: argparse.Namespace) -> bool:
+    """Prints a line an attack; True where all ended as promised."""
+    print("| attack | result | MiB | slowest /healthz, ms | not kept |\n|---|---|---|---|---|")
+    good = True
+    for name in args.only:
+        with started() as service:
+            with watched(service) as seen:
+                outcome = attacks(args.items)[name](service)
+            health, growth = seen
+        broken = [] if outcome.kept else ["outcome"]
+        broken += ["memory"] if growth - outcome.held > MAX_GROWTH else []
+        broken += ["health"] if health > MAX_HEALTH and name not in DISTURBED else []
+        print(f"| {name} | {outcome.text} | {growth:.0f} | {1000 * health:.0f} | {', '.join(broken)} |", flush=True)
+        good = good and not broken
+    return good
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ways = parser.add_subparsers(required=True)
+    load = ways.add_parser("load", help="p50, p99, items a second and CPU time a post")
+    load.add_argument("--url", help="the service's address; left out, one of this code is started")
+    load.add_argument("--token", help="what the service wants as bearer token")
+    load.add_argument("--beside", metavar="COMMIT_OR_URL", help="another service, which gets the same loads in turn")
+    load.add_argument("--rounds", type=int, default=1, help="(1)")
+    load.add_argument("--connections", type=int, default=2000, help="at once, in all loads but batch (2000)")
+    load.add_argument("--posts", type=int, default=20_000, help="of each load but batch (20000)")
+    load.add_argument("--batches", type=int, default=200, help=f"of {BATCH_ITEMS} items (200)")
+    kinds = ["batch", "hostile", "single"]
+    load.add_argument("--only", nargs="+", choices=kinds, default=kinds, help="which loads")
+    load.set_defaults(run=run_load)
+    attack = ways.add_parser("attack", help="whether each promise of SECURITY.md's table is kept")
+    names = [*attacks(0)]
+    attack.add_argument(
+        "--only", nargs="+", choices=names, default=names, metavar="ATTACK", help="which; all by default"
+    )
+    attack.add_argument("--items", type=int, default=3000, help="with known verdicts, beside load and kills (3000)")
+    attack.set_defaults(run=run_attacks)
+    args = parser.parse_args(arguments)
+    return 0 if args.run(args) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
