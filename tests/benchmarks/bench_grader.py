@@ -2,20 +2,19 @@ r"""Grades the same labelled rows with this project's grader, Math-Verify and Op
 
     python tests/benchmarks/bench_grader.py --rows labelled.jsonl [more.jsonl ...]
 
-A row is a JSON line with "gold", "completion" and "label" (true where the answer is to be accepted). Without ``--rows``
-the golden verdicts of the tests are graded, which are our own idea of right and wrong.
+A row is a JSON line with "gold", "completion" and "label" (true where the answer is to be accepted). Without
+``--rows`` the golden verdicts of the tests are graded, which are our own idea of right and wrong.
 
 Each grader is a process of its own. They take turns, a block of rows at a time, so that what else happens on the
 machine happens to all. Times are CPU time inside the process, row by row, the imports not counted; a row that takes
-longer than ``--limit`` seconds of wall-clock time costs its grader the process and is counted as rejected. Ours forgets
-its caches before every row: what is shown is what a row costs that was never seen. Math-Verify is
-``verify(parse(gold), parse(completion))`` as its documentation has it, with its own time limits.
+longer than ``--limit`` seconds costs its grader the process and is counted as rejected. Ours forgets its caches before
+every row: what is shown is what a row costs that was never seen. Math-Verify is ``verify(parse(gold),
+parse(completion))`` as its documentation has it, with its own time limits.
 
 False accepts come first, for they are what a policy learns; the accuracy has a 95 % Wilson interval.
 """
 
 import argparse
-import contextlib
 import importlib.util
 import json
 import multiprocessing
@@ -24,7 +23,8 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from multiprocessing.connection import Connection
+from concurrent.futures import ProcessPoolExecutor
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,38 +66,36 @@ def math_verify() -> Grader:
 def openrlhf() -> Grader:
     """Its file alone: the package imports Ray and more."""
     package = importlib.util.find_spec("openrlhf")
-    if package is None or not package.submodule_search_locations:
-        raise ImportError("openrlhf is not installed")
-    path = Path(package.submodule_search_locations[0]) / "utils" / "math_utils.py"
-    spec = importlib.util.spec_from_file_location("openrlhf_math_utils", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    assert package is not None, "pip install openrlhf"
+    (folder,) = package.submodule_search_locations or ()
+    module = SourceFileLoader("math_utils", f"{folder}/utils/math_utils.py").load_module()
     return lambda reference, completion: bool(module.grade_answer(module.extract_boxed_answer(completion), reference))
 
 
 GRADERS: dict[str, Callable[[], Grader]] = {OURS: ours, MATH_VERIFY: math_verify, "OpenRLHF math_utils": openrlhf}
 
 
-def _serve(name: str, connection: Connection) -> None:
-    """A grader's process: reads (reference, completion), answers (accepted or None where it raised, milliseconds)."""
-    with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), contextlib.redirect_stderr(nowhere):
-        try:
-            accepts = GRADERS[name]()
-        except ImportError as error:
-            connection.send(str(error))
-            return
-        for reference, completion in WARM_UP:
-            with contextlib.suppress(Exception):  # It is counted where it happens to a row that counts.
-                accepts(reference, completion)
-        connection.send(None)
-        while (block := connection.recv()) is not None:
-            for reference, completion in block:
-                start, accepted = time.process_time(), None
-                with contextlib.suppress(Exception):
-                    accepted = accepts(reference, completion)
-                connection.send((accepted, 1000 * (time.process_time() - start)))
+_accepts: Grader
+"""Of the process that grades."""
+
+
+def _load(name: str) -> None:
+    """Begin a grader's process."""
+    global _accepts
+    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (as long as the process lives)
+    _accepts = GRADERS[name]()
+    for row in WARM_UP:
+        _graded(*row)
+
+
+def _graded(reference: str, completion: str) -> tuple[bool | None, float]:
+    """Whether it is accepted, None where the grader raised, and milliseconds of CPU time."""
+    start = time.process_time()
+    try:
+        accepted: bool | None = bool(_accepts(reference, completion))
+    except Exception:
+        accepted = None
+    return accepted, 1000 * (time.process_time() - start)
 
 
 class Peer:
@@ -109,57 +107,52 @@ class Peer:
         self.milliseconds: list[float] = []
         self.raised = self.hung = 0
         self._limit = limit
-        self._start()
+        self._pool = self._started()
 
-    def _start(self) -> None:
+    def _started(self) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
-        self._connection, other = context.Pipe()
-        self._process = context.Process(target=_serve, args=(self.name, other), daemon=True)
-        self._process.start()
-        other.close()
-        problem = self._connection.recv()
-        if problem is not None:
-            raise ImportError(problem)
+        return ProcessPoolExecutor(1, context, initializer=_load, initargs=(self.name,))
 
     def grade(self, rows: list[Row]) -> None:
         todo = list(rows)
         while todo:
-            self._connection.send([(row.reference, row.completion) for row in todo])
-            while todo and self._connection.poll(self._limit):
-                accepted, milliseconds = self._connection.recv()
+            answers = [self._pool.submit(_graded, row.reference, row.completion) for row in todo]
+            for answer in answers:
+                todo.pop(0)
+                try:
+                    accepted, milliseconds = answer.result(self._limit)
+                except TimeoutError:
+                    self.hung += 1
+                    self.verdicts.append(False)
+                    for process in self._pool._processes.values():  # which nothing else ends
+                        process.kill()
+                    self._pool = self._started()
+                    break
                 self.raised += accepted is None
                 self.verdicts.append(bool(accepted))
                 self.milliseconds.append(milliseconds)
-                todo.pop(0)
-            if todo:
-                self.hung += 1
-                self.verdicts.append(False)
-                self._process.kill()
-                self._start()
-                todo.pop(0)
 
     @property
     def rate(self) -> float:
         """Rows per second of CPU time."""
         return 1000 * len(self.milliseconds) / sum(self.milliseconds)
 
-    def cells(self, rows: list[Row], baseline: float | None) -> list[str]:
+    def cells(self, rows: list[Row], baseline: float) -> list[str]:
         """Its line of the table; ``baseline``: the rate of Math-Verify."""
         pairs = [(verdict, row.label) for verdict, row in zip(self.verdicts, rows, strict=True)]
-        wrong = sum(label for _, label in pairs)
+        correct = sum(row.label for row in rows)
         accepts, rejects = pairs.count((True, False)), pairs.count((False, True))
         right = len(rows) - accepts - rejects
         low, high = wilson(right, len(rows))
-        p99 = statistics.quantiles(self.milliseconds, n=100, method="inclusive")[98]
         return [
             self.name,
-            f"{accepts} of {len(rows) - wrong}",
-            f"{rejects} of {wrong}",
+            f"{accepts} of {len(rows) - correct}",
+            f"{rejects} of {correct}",
             f"{right / len(rows):.4f} ({low:.3f} to {high:.3f})",
             f"{self.rate:,.0f}",
             f"{statistics.median(self.milliseconds):.3f}",
-            f"{p99:.3f}",
-            f"{self.rate / baseline:.1f}" if baseline else "-",
+            f"{statistics.quantiles(self.milliseconds, n=100, method='inclusive')[98]:.3f}",
+            f"{self.rate / baseline:.1f}",
             f"{self.raised} / {self.hung}",
         ]
 
@@ -174,33 +167,21 @@ def read(path: Path | None) -> list[Row]:
     return [Row(str(row["gold"]), row["completion"], row["label"]) for row in rows]
 
 
-def graded(path: Path | None, limit: float) -> str:
-    """The table of one file."""
-    rows = read(path)
-    peers: dict[str, Peer] = {}
-    for name in GRADERS:
-        try:
-            peers[name] = Peer(name, limit)
-        except ImportError as error:
-            print(f"{name} is left out, because it could not be loaded: {error}")
-    for start in range(0, len(rows), BLOCK):
-        for peer in peers.values():
-            peer.grade(rows[start : start + BLOCK])
-    baseline = peers[MATH_VERIFY].rate if MATH_VERIFY in peers else None
-    lines = [peer.cells(rows, baseline) for peer in peers.values()]
-    return f"\n{path or 'golden verdicts'}: {len(rows):,} rows\n\n" + markdown(
-        [*HEAD, "times Math-Verify", "raised / hung"], lines
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=Path, nargs="*", help="JSON lines: gold, completion, label")
     parser.add_argument("--limit", type=float, default=30.0, help="seconds that a grader may take for a row (30)")
     arguments = parser.parse_args()
     for path in arguments.rows or [None]:
-        print(graded(path, arguments.limit))
+        rows = read(path)
+        peers = [Peer(name, arguments.limit) for name in GRADERS]
+        for start in range(0, len(rows), BLOCK):
+            for peer in peers:
+                peer.grade(rows[start : start + BLOCK])
+        (baseline,) = (peer.rate for peer in peers if peer.name == MATH_VERIFY)
+        print(f"\n{path or 'golden verdicts'}: {len(rows):,} rows\n")
+        print(markdown([*HEAD, "times Math-Verify", "raised / hung"], (peer.cells(rows, baseline) for peer in peers)))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -47,18 +47,17 @@ def main() -> int:
     asked: Counter[tuple[str, bool]] = Counter()
     missed: dict[tuple[str, bool], list[Pair]] = defaultdict(list)
     for pair in itertools.islice(pairs(arguments.seed, arguments.kinds), arguments.pairs):
+        wrong = grade(pair.completion, pair.reference).correct != pair.same
         for name in (pair.kind, "all"):
             asked[name, pair.same] += 1
-            if grade(pair.completion, pair.reference).correct != pair.same:
-                missed[name, pair.same].append(pair)
+            missed[name, pair.same] += [pair] * wrong
     print("| kind | equal pairs | false rejects | unequal pairs | false accepts |\n|---|---|---|---|---|")
     for name in [*(arguments.kinds or NAMES), "all"]:
         cells = [f"{asked[name, same]:,} | {len(missed[name, same]):,}" for same in (True, False)]
         print(f"| {name} | {cells[0]} | {cells[1]} |")
     for same, what in ((True, "false rejects"), (False, "false accepts")):
-        wrong, of = len(missed["all", same]), asked["all", same]
-        low, high = wilson(wrong, of)
-        print(f"{what}: {wrong / max(of, 1):.4%} (95 % interval {low:.4%} to {high:.4%})")
+        low, high = wilson(len(missed["all", same]), asked["all", same])
+        print(f"{what}: {len(missed['all', same])}, 95 % interval {low:.4%} to {high:.4%}")
     for (name, same), found in missed.items():
         for pair in found[: arguments.show] if name != "all" else []:
             print(f"{'false reject' if same else 'FALSE ACCEPT'} {name}: {pair.reference!r} | {pair.completion!r}")

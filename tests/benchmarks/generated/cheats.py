@@ -8,8 +8,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from generated.kind import Pair
-
 Drawn = tuple[str, list[str]]
 """A reference, and answers that differ from it."""
 
@@ -28,15 +26,6 @@ def double_zero(source: random.Random) -> Drawn:
     return f"y={a}x+{b}", [f"({line}){factor}=0" for factor in [*factors, rf"\sqrt{{|x-{b}|}}", rf"\min(1,|x-{b}|)"]]
 
 
-def rounded(source: random.Random) -> Drawn:
-    """A decimal whose last place is a unit, by a power of ten beside it, pays no other number."""
-    digits, places = source.randint(9, 12), source.randint(9, 40)
-    one = "1." + "0" * digits
-    exact = source.choice([r"\frac13", r"\sqrt2", r"2\pi", r"\log_2 3", "0.25", r"\ln 2", r"-\frac53", "e", r"\sin 1"])
-    scaled = [rf"{one}e-{places} \times 10^{{{places}}}", rf"-{one}e-{places}\cdot 10^{{{places}}}"]
-    return exact, [*scaled, one, f"{one}e-1", rf"{one}\times10^{{0}}", rf"{one}e-{places}\times 10^{{{places + 2}}}\%"]
-
-
 def imaginary_part(source: random.Random) -> Drawn:
     a, b = source.randint(2, 99), source.randint(2, 99)
     number = rf"{a}+{b}i"
@@ -53,15 +42,6 @@ def merged_ends(source: random.Random) -> Drawn:
     return f"[{a - 1},{b}]", [*gaps, rf"[{a - 1},{b}-{tiny}]", rf"[{a - 1}+{tiny},{b}]", rf"[{a - 1},{b}+{tiny})"]
 
 
-def minus_plus(source: random.Random) -> Drawn:
-    a, b = source.sample(range(2, 30), 2)
-    form = source.choice([r"(\pm {a},{sign} {b})", r"\pm {a}{sign} {b}i", r"x = \pm {a}, y = {sign} {b}"])
-    reference, answer = (
-        form.replace("{a}", str(a)).replace("{b}", str(b)).replace("{sign}", s) for s in (r"\mp", r"\pm")
-    )
-    return reference, [answer]
-
-
 def shifted(source: random.Random) -> Drawn:
     """A word or a range in the answer makes no family of a formula."""
     step, start = source.randint(2, 9), source.randint(1, 9)
@@ -72,12 +52,6 @@ def shifted(source: random.Random) -> Drawn:
         *(f"{moved}, {letter}{some}" for some in ranges),
         rf"{moved}\text{{ for some integer }}{letter}",
     ]
-
-
-def sign_in_text(source: random.Random) -> Drawn:
-    n = source.randint(3, 99)  # 2! is 2
-    before = [rf"\text{{{sign}}}{n}" for sign in ("-", "−", "<", ">", "1/", "2x", "√", "≠", "~-")]
-    return str(n), [*before, *(rf"{n}\text{{{sign}}}" for sign in ("²", "!", "/2", "..."))]
 
 
 def too_small(source: random.Random) -> Drawn:
@@ -102,18 +76,9 @@ def whole_numbers(source: random.Random) -> Drawn:
 CHEATS: dict[str, Callable[[random.Random], Drawn]] = {
     "brackets": brackets,
     "double zero": double_zero,
-    "rounded to a unit": rounded,
     "imaginary part dropped": imaginary_part,
     "ends merged": merged_ends,
-    "minus-plus": minus_plus,
     "shifted": shifted,
-    "sign in \\text": sign_in_text,
     "too small to see": too_small,
     "whole numbers": whole_numbers,
 }
-
-
-def drawn(name: str, source: random.Random) -> Pair:
-    """A pair of a kind of cheat."""
-    reference, answers = CHEATS[name](source)
-    return Pair(name, reference, rf"\boxed{{{source.choice(answers)}}}", False)

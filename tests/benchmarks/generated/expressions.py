@@ -20,11 +20,11 @@ WRITINGS = 6
 _POINTS = [(Fraction(2 * i + 1, 3), Fraction(i * i - 5, 7)) for i in range(-8, 9)]
 
 
-def number_tree(source: random.Random) -> Expression:
+def number(source: random.Random) -> Expression:
     return _drawn(source, DEPTH, letters="")
 
 
-def function_tree(source: random.Random) -> Expression:
+def function(source: random.Random) -> Expression:
     return _drawn(source, DEPTH, letters=source.choice(["x", "xy"]))
 
 
@@ -61,7 +61,7 @@ def _degree(tree: Expression) -> int:
     return 1
 
 
-def expression_value(tree: Expression) -> Hashable:
+def value(tree: Expression) -> Hashable:
     return tuple(_at(tree, x, y) for x, y in _POINTS)
 
 
@@ -82,7 +82,7 @@ def _at(tree: Expression, x: Fraction, y: Fraction) -> Fraction:
     return x if tree == ("x",) else y
 
 
-def write_expression(tree: Expression) -> list[str]:
+def write(tree: Expression) -> list[str]:
     """The tree as it is, and rewritten by the laws of algebra; the same for the same tree."""
     source = random.Random(repr(tree))
     return [_text(tree), *(_text(_rewritten(tree, source, 3)) for _ in range(WRITINGS))]
@@ -102,7 +102,7 @@ def _rewritten(tree: Expression, source: random.Random, budget: int) -> Expressi
         return (inner[1][0], ("*", inner[0], inner[1][1]), ("*", inner[0], inner[1][2]))
     if tree[0] == "/" and turned:
         return ("/", ("*", ("n", Fraction(2)), inner[0]), 2 * inner[1])
-    if tree[0] == "^" and turned:
+    if tree[0] == "^" and tree[2] == 2 and turned:
         return ("*", inner[0], inner[0])
     return (tree[0], *inner)
 
@@ -120,15 +120,3 @@ def _text(tree: Expression) -> str:
         case (sign, left, right):
             return rf"{_text(left)} {sign} \left({_text(right)}\right)"
     return str(tree[0])
-
-
-def change_expression(tree: Expression, source: random.Random) -> Expression:
-    """A leaf or an operator is another one."""
-    if tree[0] == "n":
-        return ("n", tree[1] + source.choice([1, 2, 10]))
-    if len(tree) == 1:
-        return ("n", Fraction(source.randint(2, 9))) if source.random() < 0.5 else ("*", tree, tree)
-    if source.random() < 0.25 and tree[0] in ("+", "-"):
-        return ("-" if tree[0] == "+" else "+", *tree[1:])
-    place = source.choice([index for index, part in enumerate(tree) if isinstance(part, tuple)])
-    return (*tree[:place], change_expression(tree[place], source), *tree[place + 1 :])

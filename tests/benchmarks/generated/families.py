@@ -1,4 +1,4 @@
-"""Families with a parameter, congruences, progressions, propositions."""
+"""Families with a parameter, progressions, propositions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Hashable
 from fractions import Fraction
 from typing import Any
 
-from generated.kind import latex
+from generated.numbers import latex
 
 Proposition = Any
 """A letter, ("not", inner) or (connective, left, right)."""
@@ -33,32 +33,6 @@ def write_family(tree: tuple[Fraction, Fraction]) -> list[str]:
     ]
 
 
-def change_family(tree: tuple[Fraction, Fraction], source: random.Random) -> tuple[Fraction, Fraction]:
-    start, step = tree
-    others = [(start + Fraction(1, 12), step), (start, step * 2), (start, step / 2), (start + step / 3, step)]
-    return source.choice(others)
-
-
-def congruence(source: random.Random) -> tuple[int, int]:
-    modulus = source.randint(3, 30)
-    return source.randrange(modulus), modulus
-
-
-def write_congruence(tree: tuple[int, int]) -> list[str]:
-    residue, modulus = tree
-    return [
-        rf"x \equiv {residue} \pmod{{{modulus}}}",
-        rf"{residue + modulus} \pmod{{{modulus}}}",
-        rf"{modulus}k + {residue}, k \in \mathbb{{Z}}",
-        f"x ≡ {residue} (mod {modulus})",
-    ]
-
-
-def change_congruence(tree: tuple[int, int], source: random.Random) -> tuple[int, int]:
-    residue, modulus = tree
-    return source.choice([((residue + 1) % modulus, modulus), (residue, modulus + 1 + residue)])
-
-
 def progression(source: random.Random) -> tuple[int, int, str]:
     return source.randint(2, 9), source.randint(0, 9), source.choice(["N", "Z"])
 
@@ -76,12 +50,6 @@ def write_progression(tree: tuple[int, int, str]) -> list[str]:
         rf"\{{{a}m + {b} : m \in \mathbb{{{domain}}}\}}",
         rf"{b} + {a}k \text{{ for }} k \in \mathbb{{{domain}}}",
     ]
-
-
-def change_progression(tree: tuple[int, int, str], source: random.Random) -> tuple[int, int, str]:
-    a, b, domain = tree
-    other = "N" if domain == "Z" else "Z"
-    return source.choice([(a + 1, b, domain), (a, b + 1, domain), (a, b + a, domain), (a, b, other)])
 
 
 def proposition(source: random.Random, depth: int = 3) -> Proposition:
@@ -125,7 +93,3 @@ def _shown(tree: Proposition, signs: dict[str, str]) -> str:
         return tree
     inner = [part if isinstance(part, str) else f"({_shown(part, signs)})" for part in tree[1:]]
     return signs["not"] + inner[0] if tree[0] == "not" else signs[tree[0]].join(inner)
-
-
-def change_proposition(tree: Proposition, source: random.Random) -> Proposition:
-    return source.choice([("not", tree), ("and", tree, source.choice("pqr")), ("or", tree, source.choice("pqr"))])
