@@ -1,21 +1,20 @@
 """Loads a reward service over real sockets, or attacks one, and prints a table.
 
-    python tests/benchmarks/bench_service.py load                            # this code, on two workers
+    python tests/benchmarks/bench_service.py load                                            # one item a post
+    python tests/benchmarks/bench_service.py load --items 256 --connections 8 --posts 200 --keep-alive
     python tests/benchmarks/bench_service.py load --beside HEAD~20 --rounds 5
-    python tests/benchmarks/bench_service.py load --url http://127.0.0.1:8000 --token SECRET
     python tests/benchmarks/bench_service.py attack [--only "16 MB of blanks"] [--items 20000]
 
-``load`` posts completions to /v1/grade: ``single``, one a post and a new connection for each; ``batch``, 256 a post over
-eight connections; ``hostile``, as single, but one in a hundred is made to hang a grader (the times are the others').
-With ``--beside`` a commit of this repository, or the address of another service, gets the same loads in turn. Medians
-over the rounds; memory is that of the service and its workers, in the first and in the last round, so that many rounds
-show whether anything grows. CPU time a post counts all processes of the service; one that was not started here has
-neither.
+``load`` starts the service of this code with two workers and posts completions to /v1/grade, by default over a new
+connection for each. With ``--beside`` a commit of this repository, or the address of another service, gets the same
+load in turn. Medians over the rounds; memory is that of the service and its workers after the first and after the
+last round, so that many rounds show whether anything grows. CPU time is of all processes of a service that was started
+here.
 
 ``attack`` starts a service for each attack of SECURITY.md's table. Everything stays on the loopback interface and is
-bounded. ``--items`` is the number of items with known verdicts beside load and kills. Exit code 1 where an attack did not
-end as SECURITY.md promises. Meanwhile another process looks at the service every 20 ms: how far its own process grows
-(MiB, its workers not counted), and how long a health check takes.
+bounded. ``--items`` is the number of items with known verdicts beside load and kills. Exit code 1 where an attack did
+not end as SECURITY.md promises. Meanwhile another process looks at the service every 20 ms: how far its own process
+grows (MiB, its workers not counted), and how long a health check takes.
 """
 
 import argparse
@@ -38,6 +37,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -50,7 +50,6 @@ ROOT = Path(__file__).resolve().parents[2]
 MIB = 2**20
 MAX_GROWTH = 300  # MiB, beyond what the bodies themselves hold
 MAX_HEALTH = 0.1  # seconds
-BATCH_ITEMS, BATCH_CONNECTIONS = 256, 8
 RAMP_SECONDS = 4.0  # from the first connection to the last; rollouts do not end all at once either
 CLIENTS = 16
 REASONING = "We write down what is known, name the unknown x, and solve step by step. " * 12
@@ -66,9 +65,9 @@ class NotStarted(Exception):
 class Service:
     """A reward service at an address. ``own``: its process, where it was started here."""
 
-    def __init__(self, url: str, token: str | None = None, own: psutil.Process | None = None, log: str = "") -> None:
+    def __init__(self, url: str, own: psutil.Process | None = None, log: str = "") -> None:
         parts = urlsplit(url)
-        self.host, self.port, self.token = parts.hostname or "127.0.0.1", parts.port or 80, token
+        self.host, self.port = parts.hostname or "127.0.0.1", parts.port or 80
         self.own, self._log = own, log
 
     @property
@@ -140,7 +139,7 @@ def started(checkout: Path = ROOT, *options: str, ulimit: str = "-c 0") -> Itera
         if not url:
             code, said = process.wait(), Path(log.name).read_text()
             raise NotStarted(code, said.count("Traceback (most recent call last)"))
-        service = Service(url, None, psutil.Process(process.pid), log.name)
+        service = Service(url, psutil.Process(process.pid), log.name)
         try:
             while service.ask("/readyz")[0] != 200:
                 time.sleep(0.1)
@@ -155,40 +154,39 @@ def started(checkout: Path = ROOT, *options: str, ulimit: str = "-c 0") -> Itera
 @contextlib.contextmanager
 def watched(service: Service) -> Iterator[list[float]]:
     """Afterwards the list has the slowest health check in seconds, and how many MiB the service's process grew."""
+    assert service.own is not None
     context = multiprocessing.get_context("spawn")
-    stop, results = context.Event(), context.Queue()
-    arguments = (service.host, service.port, service.own and service.own.pid, stop, results)
+    here, there = context.Pipe()
+    arguments = (f"http://{service.host}:{service.port}", service.own.pid, there)
     watcher = context.Process(target=_watch, args=arguments, daemon=True)
     watcher.start()
-    results.get()  # It has to import this module first.
+    here.recv()  # It has to import this module first.
     found: list[float] = []
     try:
         yield found
     finally:
-        stop.set()
-        found += results.get()
+        here.send(None)
+        found += here.recv()
         watcher.join()
 
 
-def _watch(host: str, port: int, pid: int | None, stop: Any, results: Any) -> None:
-    process = psutil.Process(pid) if pid else None
-    before = process.memory_info().rss if process else 0
-    slowest = grown = 0.0
-    results.put(None)
-    while not stop.wait(0.02):
+def _watch(url: str, pid: int, pipe: Connection) -> None:
+    service, own = Service(url), psutil.Process(pid)
+    before, slowest, grown = own.memory_info().rss, 0.0, 0.0
+    pipe.send(None)
+    while not pipe.poll(0.02):
         start = time.perf_counter()
-        status, _ = Service(f"http://{host}:{port}").ask("/healthz", wait=30)
+        status, _ = service.ask("/healthz")
         slowest = max(slowest, time.perf_counter() - start if status == 200 else math.inf)
-        if process and process.is_running():
-            grown = max(grown, (process.memory_info().rss - before) / MIB)
-    results.put([slowest, grown])
+        grown = max(grown, (own.memory_info().rss - before) / MIB)
+    pipe.send([slowest, grown])
 
 
 # What is sent
 
 
 def known_items(count: int, seed: int = 0) -> list[tuple[dict[str, str], bool]]:
-    """Items of the usual kinds, all different, each with whether it is correct; the last two of eight are not."""
+    """Items of the usual kinds, all different, each with whether it is correct: one in six is not."""
     draw = random.Random(seed)
     items = []
     for i in range(count):
@@ -197,14 +195,12 @@ def known_items(count: int, seed: int = 0) -> list[tuple[dict[str, str], bool]]:
             (f"{a}", f"{a}"),
             (rf"\frac{{{a}}}{{{b}}}", f"{a}/{b}"),
             (f"{a / 8}", rf"\frac{{{a}}}{{8}}"),
-            (f"({a}, {b})", f"({a},{b})"),
             (rf"{a}\sqrt{{{c}}}", rf"\sqrt{{{c}}} \cdot {a}"),
             (f"{a}x+{b}", f"{b} + {a}x"),
             (f"{a}", f"{a + b}"),
-            (rf"\frac{{{a}}}{{{b}}}", rf"\frac{{{a}}}{{{b + 1}}}"),
-        ][i % 8]
+        ][i % 6]
         item = {"completion": rf"{REASONING}So it is \boxed{{{answer}}}.", "reference": reference}
-        items.append((item, i % 8 < 6))
+        items.append((item, i % 6 < 5))
     return items
 
 
@@ -234,71 +230,47 @@ def body_of(*items: dict[str, str]) -> bytes:
 # Load
 
 
-class Load(NamedTuple):
-    """Bodies to post. ``counted``: those whose times count."""
-
-    items: int
-    connections: int
-    keep_alive: bool
-    bodies: list[bytes]
-    counted: list[bool]
-
-
-class Seen(NamedTuple):
-    """What one load came to: a second, milliseconds, MiB."""
-
-    rate: float
-    p50: float
-    p99: float
-    cpu: float
-    health: float
-    memory: float
-    errors: int
-
-
-def loads(args: argparse.Namespace) -> dict[str, Load]:
-    items = [item for item, _ in known_items(max(args.posts, BATCH_ITEMS * args.batches))]
-    singles = [body_of(item) for item in items[: args.posts]]
-    batches = [body_of(*items[i : i + BATCH_ITEMS]) for i in range(0, BATCH_ITEMS * args.batches, BATCH_ITEMS)]
-    ordinary = [i % 100 != 50 for i in range(args.posts)]
-    mixed = [one if fine else body_of(endless_item()) for one, fine in zip(singles, ordinary, strict=True)]
-    return {
-        "single": Load(1, args.connections, False, singles, [True] * len(singles)),
-        "batch": Load(BATCH_ITEMS, BATCH_CONNECTIONS, True, batches, [True] * len(batches)),
-        "hostile": Load(1, args.connections, False, mixed, ordinary),
-    }
-
-
-async def post_all(service: Service, load: Load) -> tuple[list[float], list[int]]:
-    """Posts every body; the latencies in seconds and the statuses, 0 for none."""
-    latencies, statuses = [0.0] * len(load.bodies), [0] * len(load.bodies)
-    todo = iter(range(len(load.bodies)))
-    token = f"Authorization: Bearer {service.token}\r\n" if service.token else ""
-    stays = "keep-alive" if load.keep_alive else "close"
-    head = f"POST /v1/grade HTTP/1.1\r\nHost: {service.host}\r\n{token}Connection: {stays}\r\n"
+async def post_all(
+    service: Service, bodies: list[bytes], connections: int, keep_alive: bool
+) -> list[tuple[float, int]]:
+    """Posts every body; of each the latency in seconds and the status, 0 for none."""
+    answers = [(0.0, 0)] * len(bodies)
+    todo = iter(range(len(bodies)))
+    head = f"POST /v1/grade HTTP/1.1\r\nHost: {service.host}\r\nContent-Type: application/json\r\n"
+    head += f"Connection: {'keep-alive' if keep_alive else 'close'}\r\n"
 
     async def one_connection(number: int) -> None:
-        await asyncio.sleep(RAMP_SECONDS * number / load.connections)
+        await asyncio.sleep(RAMP_SECONDS * number / connections)
         writer = None
         for i in todo:
-            body, start = load.bodies[i], time.perf_counter()
-            length = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            start, status = time.perf_counter(), 0
             try:
                 if writer is None:
                     reader, writer = await asyncio.open_connection(service.host, service.port)
-                writer.write((head + length).encode() + body)
+                writer.write(f"{head}Content-Length: {len(bodies[i])}\r\n\r\n".encode() + bodies[i])
                 answer = (await reader.readuntil(b"\r\n\r\n")).lower()
                 await reader.readexactly(int(answer.partition(b"content-length:")[2].partition(b"\r\n")[0]))
-                statuses[i] = int(answer[9:12])
+                status = int(answer[9:12])
             except (OSError, EOFError):
                 pass
-            latencies[i] = time.perf_counter() - start
-            if writer is not None and not (load.keep_alive and statuses[i]):
+            answers[i] = (time.perf_counter() - start, status)
+            if writer is not None and not (keep_alive and status):
                 writer.close()
                 writer = None
 
-    await asyncio.gather(*map(one_connection, range(load.connections)))
-    return latencies, statuses
+    await asyncio.gather(*map(one_connection, range(connections)))
+    return answers
+
+
+class Seen(NamedTuple):
+    """What one load came to."""
+
+    rate: float  # items a second
+    p50: float  # ms
+    p99: float  # ms
+    cpu: float  # ms a post
+    memory: float  # MiB
+    errors: int
 
 
 def _cpu(process: psutil.Process) -> float:
@@ -306,33 +278,29 @@ def _cpu(process: psutil.Process) -> float:
     return sum(process.cpu_times()[:4])
 
 
-def measured(service: Service, load: Load) -> Seen:
-    before = service.total(_cpu)
-    with watched(service) as health:
-        start = time.perf_counter()
-        latencies, statuses = asyncio.run(post_all(service, load))
-        seconds = time.perf_counter() - start
-    cpu, count = service.total(_cpu) - before, len(load.bodies)
-    times = sorted(latency for latency, counts in zip(latencies, load.counted, strict=True) if counts)
+def loaded(service: Service, bodies: list[bytes], args: argparse.Namespace) -> Seen:
+    before, start = service.total(_cpu), time.perf_counter()
+    answers = asyncio.run(post_all(service, bodies, args.connections, args.keep_alive))
+    seconds = time.perf_counter() - start
+    times = sorted(latency for latency, _ in answers)
     return Seen(
-        count * load.items / seconds,
+        args.posts * args.items / seconds,
         1000 * times[len(times) // 2],
         1000 * times[math.ceil(0.99 * len(times)) - 1],
-        1000 * cpu / count,
-        1000 * health[0],
+        1000 * (service.total(_cpu) - before) / args.posts,
         service.total(lambda process: process.memory_full_info().uss / MIB),
-        count - statuses.count(200),
+        sum(status != 200 for _, status in answers),
     )
 
 
 @contextlib.contextmanager
-def service_of(name: str, token: str | None) -> Iterator[Service]:
+def service_of(name: str) -> Iterator[Service]:
     """A service that runs at an address, or one of a commit of this repository."""
     if name.startswith("http"):
-        yield Service(name, token)
+        yield Service(name)
         return
+    worktree = ["git", "-C", str(ROOT), "worktree"]
     with tempfile.TemporaryDirectory() as folder:
-        worktree = ["git", "-C", str(ROOT), "worktree"]
         subprocess.run([*worktree, "add", "--quiet", "--detach", folder, name], check=True)
         try:
             with started(Path(folder)) as service:
@@ -342,44 +310,26 @@ def service_of(name: str, token: str | None) -> Iterator[Service]:
 
 
 def run_load(args: argparse.Namespace) -> bool:
-    """Prints the table of all loads; True where every post got its answer."""
-    seen: dict[tuple[str, str], list[Seen]] = {}
+    """Prints the table; True where every post got its answer."""
+    items = [item for item, _ in known_items(args.posts * args.items)]
+    bodies = [body_of(*items[i : i + args.items]) for i in range(0, len(items), args.items)]
+    seen: dict[str, list[Seen]] = {}
     with contextlib.ExitStack() as stack:
-        here = service_of(args.url, args.token) if args.url else started()
-        services = {args.url or "this code": stack.enter_context(here)}
+        services = {"this code": stack.enter_context(started())}
         if args.beside:
-            services[args.beside] = stack.enter_context(service_of(args.beside, args.token))
+            services[args.beside] = stack.enter_context(service_of(args.beside))
         for number in range(args.rounds):
-            for name, load in loads(args).items():
-                for where in [*services][:: 1 if number % 2 else -1]:
-                    if name in args.only:
-                        seen.setdefault((name, where), []).append(measured(services[where], load))
+            for name in [*services][:: -1 if number % 2 else 1]:
+                seen.setdefault(name, []).append(loaded(services[name], bodies, args))
     rows = []
-    for (name, where), rounds in sorted(seen.items()):
-        rate, p50, p99, cpu, health, *_ = (statistics.median(values) for values in zip(*rounds, strict=True))
+    for name, rounds in seen.items():
+        rate, p50, p99, cpu, *_ = (statistics.median(values) for values in zip(*rounds, strict=True))
+        ratio = statistics.median(one.rate / base.rate for one, base in zip(rounds, seen["this code"], strict=True))
+        cells = [f"{rate:,.0f}", f"{ratio:.2f}", f"{p50:.1f}", f"{p99:.1f}", f"{cpu:.2f}"]
         memory = f"{rounds[0].memory:.0f}, {rounds[-1].memory:.0f}"
-        errors = sum(one.errors for one in rounds)
-        rows.append(
-            [name, where, f"{rate:,.0f}", f"{p50:.1f}", f"{p99:.1f}", f"{cpu:.2f}", f"{health:.0f}", memory, errors]
-        )
-    head = [
-        "load",
-        "service",
-        "items/s",
-        "p50 ms",
-        "p99 ms",
-        "CPU ms a post",
-        "/healthz ms",
-        "MiB first, last",
-        "errors",
-    ]
+        rows.append([name, *cells, memory, sum(one.errors for one in rounds)])
+    head = ["service", "items/s", "ratio in pairs", "p50 ms", "p99 ms", "CPU ms a post", "MiB first, last", "errors"]
     print(markdown(head, rows))
-    for name in args.only if args.beside else []:
-        pairs = list(zip(*(seen[name, where] for where in services), strict=True))
-        ratios = [statistics.median(one[i] / max(other[i], 1e-9) for one, other in pairs) for i in (0, 2, 3)]
-        print(
-            f"{name}, this : {args.beside}: items/s {ratios[0]:.2f}, p99 {ratios[1]:.2f}, CPU a post {ratios[2]:.2f}"
-        )
     return not any(one.errors for rounds in seen.values() for one in rounds)
 
 
@@ -417,44 +367,36 @@ def known_verdicts(service: Service, count: int) -> Outcome:
     return Outcome(f"{found} of {count} wrong", not found)
 
 
-def beside_load(count: int) -> Attack:
+def beside_load(service: Service, items: int) -> Outcome:
     """Known verdicts beside eight processes that use up the CPU."""
-
-    def attack(service: Service) -> Outcome:
-        busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8)]
-        try:
-            return known_verdicts(service, count)
-        finally:
-            for process in busy:
-                process.kill()
-                process.wait()
-
-    return attack
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8)]
+    try:
+        return known_verdicts(service, items)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
 
 
-def beside_kills(count: int, most: int, seconds: float, of_fork_server: bool) -> Attack:
-    """Known verdicts while a worker is killed again and again, or the fork server and a worker with it."""
+def beside_kills(service: Service, items: int, seconds: float, of_fork_server: bool) -> Outcome:
+    """Known verdicts while a worker is killed again and again, 25 times at most, or the fork server with it."""
+    ended, kills = threading.Event(), 0
 
-    def attack(service: Service) -> Outcome:
-        ended, kills = threading.Event(), 0
+    def kill() -> None:
+        nonlocal kills
+        while kills < 25 and not ended.wait(seconds):
+            with contextlib.suppress(psutil.Error, StopIteration, IndexError):
+                victims = [random.choice(service.workers), service.fork_server]
+                for victim in victims if of_fork_server else victims[:1]:
+                    victim.kill()
+                kills += 1
 
-        def kill() -> None:
-            nonlocal kills
-            while kills < most and not ended.wait(seconds):
-                with contextlib.suppress(psutil.Error, StopIteration, IndexError):
-                    victims = [random.choice(service.workers)] + [service.fork_server] * of_fork_server
-                    for victim in victims:
-                        victim.kill()
-                    kills += 1
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        outcome = known_verdicts(service, count)
-        ended.set()
-        killer.join()
-        return outcome._replace(text=f"{outcome.text}, {kills} kills")
-
-    return attack
+    killer = threading.Thread(target=kill)
+    killer.start()
+    outcome = known_verdicts(service, items)
+    ended.set()
+    killer.join()
+    return outcome._replace(text=f"{outcome.text}, {kills} kills")
 
 
 def posted(path: str, begin: str, value: str, end: str, expected: int, size: int = 16 * MIB) -> Attack:
@@ -470,11 +412,21 @@ def posted(path: str, begin: str, value: str, end: str, expected: int, size: int
     return attack
 
 
+def raw_post(*items: dict[str, str]) -> bytes:
+    """A whole request."""
+    body = body_of(*items)
+    length = f"Content-Type: application/json\r\nContent-Length: {len(body)}"
+    return f"POST /v1/grade HTTP/1.1\r\nHost: localhost\r\n{length}\r\n\r\n".encode() + body
+
+
+def long_answer() -> bytes:
+    return raw_post({"completion": "1", "reference": "7" * 15_500_000})
+
+
 def hang_up(service: Service) -> Outcome:
     """60 items that run into their deadline, from a client that hangs up; how long does another's slow one take?"""
-    body = body_of(*(endless_item() for _ in range(60)))
     with service.connect() as connection:
-        connection.sendall(_head(body) + body)
+        connection.sendall(raw_post(*(endless_item() for _ in range(60))))
         time.sleep(3)
     start = time.perf_counter()
     verdicts = service.grade(slow_right_item())
@@ -495,42 +447,24 @@ def neighbours(service: Service) -> Outcome:
     return Outcome(f"two items wait {slowest:.1f} s at most", kept and slowest < 3)
 
 
-def _head(body: bytes) -> bytes:
-    length = f"Content-Type: application/json\r\nContent-Length: {len(body)}"
-    return f"POST /v1/grade HTTP/1.1\r\nHost: localhost\r\n{length}\r\n\r\n".encode()
+def abandoned(count: int, payload: Callable[[], bytes], pause: float, seconds: float, held: float) -> Attack:
+    """So many connections that send this, one after the other, and read nothing; are they there after so long?"""
 
+    def attack(service: Service) -> Outcome:
+        sent, connections = payload(), []
+        for _ in range(count):
+            connections.append(service.connect())
+            with contextlib.suppress(OSError):  # It may be refused while it sends.
+                connections[-1].sendall(sent)
+            time.sleep(pause)
+        time.sleep(seconds)
+        assert service.own is not None
+        left = sum(one.status in ("ESTABLISHED", "CLOSE_WAIT") for one in service.own.net_connections())
+        for connection in connections:
+            connection.close()
+        return Outcome(f"{left} left after {seconds:g} s", left < count / 10, held)
 
-def _left(service: Service) -> int:
-    assert service.own is not None
-    return sum(one.status in ("ESTABLISHED", "CLOSE_WAIT") for one in service.own.net_connections())
-
-
-def unread_answers(service: Service) -> Outcome:
-    """50 connections post a reference of 15.5 MB and read nothing; what is left of them after 40 s?"""
-    body = body_of({"completion": "1", "reference": "7" * 15_500_000})
-    connections = []
-    for _ in range(50):  # One after the other: bodies that come together are refused, since they are too many.
-        connections.append(service.connect())
-        with contextlib.suppress(OSError):  # It may be refused while it sends.
-            connections[-1].sendall(_head(body) + body)
-        time.sleep(0.2)
-    time.sleep(40)
-    left = _left(service)
-    for connection in connections:
-        connection.close()
-    return Outcome(f"{left} left after 40 s", not left, 2 * 64.0)
-
-
-def half_open(service: Service) -> Outcome:
-    """500 connections that send half a head; are they there after 14 s?"""
-    connections = [service.connect() for _ in range(500)]
-    for connection in connections:
-        connection.sendall(b"GET / HTTP/1.1\r\n")
-    time.sleep(14)
-    left = _left(service)
-    for connection in connections:
-        connection.close()
-    return Outcome(f"{left} left after 14 s", left < 50)
+    return attack
 
 
 def long_references(service: Service) -> Outcome:
@@ -646,12 +580,13 @@ def attacks(items: int) -> dict[str, Attack]:
     """Those of SECURITY.md's table, by its names."""
     grade, one = "/v1/grade", '{"items":[{"completion":"1","reference":'
     return {
-        DISTURBED[0]: beside_load(items),
-        DISTURBED[1]: beside_kills(items, 25, 0.1, of_fork_server=False),
-        DISTURBED[2]: beside_kills(items, 5, 1.0, of_fork_server=True),
+        DISTURBED[0]: lambda service: beside_load(service, items),
+        DISTURBED[1]: lambda service: beside_kills(service, items, 0.1, of_fork_server=False),
+        DISTURBED[2]: lambda service: beside_kills(service, items, 1.0, of_fork_server=True),
         "60 slow items, client hangs up": hang_up,
         "130 slow items in one request, another client's two": neighbours,
-        "50 answers of 15.5 MB that nobody reads": unread_answers,
+        # With pauses: bodies that come together are refused, since they are too many.
+        "50 answers of 15.5 MB that nobody reads": abandoned(50, long_answer, 0.2, 40, held=128),
         "600 references of 900 kB": long_references,
         "`ulimit -n 64`, 100 half-open connections": few_files,
         "`ulimit -f 40`, two processes": small_files,
@@ -666,7 +601,7 @@ def attacks(items: int) -> dict[str, Attack]:
         "16 MB of one member again and again": posted(grade, f'{one}"1"', ',"options":{}', "}]}", 200),
         "12 bodies of 16 MB at once": many_bodies,
         "64 MB of header lines": endless_head,
-        "500 half-open connections": half_open,
+        "500 half-open connections": abandoned(500, lambda: b"GET / HTTP/1.1\r\n", 0, 14, held=0),
         "500 readiness checks": readiness,
         "doors without a token": doors,
     }
@@ -692,16 +627,13 @@ def run_attacks(args: argparse.Namespace) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ways = parser.add_subparsers(required=True)
-    load = ways.add_parser("load", help="p50, p99, items a second and CPU time a post")
-    load.add_argument("--url", help="the service's address; left out, one of this code is started")
-    load.add_argument("--token", help="what the service wants as bearer token")
-    load.add_argument("--beside", metavar="COMMIT_OR_URL", help="another service, which gets the same loads in turn")
+    load = ways.add_parser("load", help="items a second, p50, p99 and CPU time a post")
+    load.add_argument("--items", type=int, default=1, help="in a post (1)")
+    load.add_argument("--posts", type=int, default=20_000, help="(20000)")
+    load.add_argument("--connections", type=int, default=2000, help="at once (2000)")
+    load.add_argument("--keep-alive", action="store_true", help="no new connection for each post")
+    load.add_argument("--beside", metavar="COMMIT_OR_URL", help="another service, which gets the same load in turn")
     load.add_argument("--rounds", type=int, default=1, help="(1)")
-    load.add_argument("--connections", type=int, default=2000, help="at once, in all loads but batch (2000)")
-    load.add_argument("--posts", type=int, default=20_000, help="of each load but batch (20000)")
-    load.add_argument("--batches", type=int, default=200, help=f"of {BATCH_ITEMS} items (200)")
-    kinds = ["batch", "hostile", "single"]
-    load.add_argument("--only", nargs="+", choices=kinds, default=kinds, help="which loads")
     load.set_defaults(run=run_load)
     attack = ways.add_parser("attack", help="whether each promise of SECURITY.md's table is kept")
     names = [*attacks(0)]

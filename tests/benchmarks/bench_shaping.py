@@ -4,8 +4,8 @@
 
 Theirs is `RemoteExperienceMaker.compute_advantages_and_returns` of the installed OpenRLHF with the estimator
 group_norm, on one Experience that holds the whole batch: its best case, since it loops over the columns of each. The
-runs are interleaved and the medians compared. Ray gives an actor one thread: `--threads 1` measures what a training run
-sees.
+runs are interleaved and the medians compared. Ray gives an actor one thread: `--threads 1` measures what a training
+run sees.
 """
 
 import argparse

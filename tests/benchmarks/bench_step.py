@@ -11,9 +11,9 @@ run of its own:
     openrlhf                  OpenRLHF's own classes and group_norm, with its own way to send the tokenizer
     openrlhf_sent_once        the same, with the tokenizer sent once to each process
 
-Printed are the means of the steps after the first: seconds; when requests reach the engine; of each process CPU seconds
-and the most memory in MB; MB through Ray's object store. The default is the paper's size: 128 prompts with 16 responses
-of up to 4,096 tokens, in ten minutes on two cores and 10 GB.
+Printed are the means of the steps after the first: seconds; when requests reach the engine; of each process CPU
+seconds and the most memory in MB; MB through Ray's object store. The default is the paper's size: 128 prompts with 16
+responses of up to 4,096 tokens, in ten minutes on two cores and 10 GB.
 """
 
 import argparse
@@ -147,7 +147,7 @@ def training_flags(arm: str, args: argparse.Namespace, model: Path, folder: Path
 
 @contextlib.contextmanager
 def reward_service(arm: str) -> Iterator[list[str]]:
-    """The flag of a reward service for OpenRLHF's own client, which sends no token; our driver starts one by itself."""
+    """The flag of a reward service for OpenRLHF's own client, which sends no token; our driver starts one itself."""
     if arm in OURS:
         yield []
         return
