@@ -20,10 +20,10 @@ grows (MiB, its workers not counted), and how long a health check takes.
 import argparse
 import asyncio
 import contextlib
+import io
 import json
 import math
 import multiprocessing
-import os
 import random
 import socket
 import statistics
@@ -47,6 +47,10 @@ import psutil
 from openrlhf_gtpo.tables import markdown
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "reward_server"))
+
+from conftest import LiveServer  # noqa: E402 (the service of the tests)
+
 MIB = 2**20
 MAX_GROWTH = 300  # MiB, beyond what the bodies themselves hold
 MAX_HEALTH = 0.1  # seconds
@@ -58,107 +62,63 @@ REASONING = "We write down what is known, name the unknown x, and solve step by 
 # The service
 
 
-class NotStarted(Exception):
-    """A service ended before it listened: its exit code and how many tracebacks it wrote."""
+def ask(url: str, path: str, body: bytes | None = None, wait: float = 25.0, **headers: str) -> tuple[int, bytes]:
+    """Status and body of an answer; status 0 where there was none in time."""
+    request = urllib.request.Request(url + path, body, {"Content-Type": "application/json", **headers})
+    try:
+        with urllib.request.urlopen(request, timeout=wait) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+    except OSError:
+        return 0, b""
 
 
-class Service:
-    """A reward service at an address. ``own``: its process, where it was started here."""
+def grade(server: LiveServer, *items: dict[str, Any]) -> list[str]:
+    """The verdicts, in order; none where the service refused."""
+    status, content = ask(server.url, "/v1/grade", body_of(*items))
+    return [result["verdict"] for result in json.loads(content)["results"]] if status == 200 else []
 
-    def __init__(self, url: str, own: psutil.Process | None = None, log: str = "") -> None:
-        parts = urlsplit(url)
-        self.host, self.port = parts.hostname or "127.0.0.1", parts.port or 80
-        self.own, self._log = own, log
 
-    @property
-    def tracebacks(self) -> int:
-        """How many it has written to standard error."""
-        return Path(self._log).read_text().count("Traceback (most recent call last)")
-
-    @property
-    def processes(self) -> list[psutil.Process]:
-        return [self.own, *self.own.children(recursive=True)] if self.own else []
-
-    @property
-    def fork_server(self) -> psutil.Process:
-        return next(child for child in self.own.children() if child.children() or "forkserver" in str(child.cmdline()))
-
-    @property
-    def workers(self) -> list[psutil.Process]:
-        return [child for child in self.own.children(recursive=True) if child.parent() == self.fork_server]
-
-    def total(self, read: Callable[[psutil.Process], float]) -> float:
-        """The sum over its processes, those left out that end meanwhile."""
-        found = 0.0
-        for process in self.processes:
-            with contextlib.suppress(psutil.Error):
-                found += read(process)
-        return found
-
-    def connect(self) -> socket.socket:
-        return socket.create_connection((self.host, self.port), timeout=20)
-
-    def ask(self, path: str, body: bytes | None = None, wait: float = 25.0, host: str = "") -> tuple[int, bytes]:
-        """Status and body of an answer; status 0 where there was none in time."""
-        headers = {"Content-Type": "application/json", "Host": host or f"{self.host}:{self.port}"}
-        request = urllib.request.Request(f"http://{self.host}:{self.port}{path}", body, headers)
-        try:
-            with urllib.request.urlopen(request, timeout=wait) as answer:
-                return answer.status, answer.read()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read()
-        except OSError:
-            return 0, b""
-
-    def grade(self, *items: dict[str, Any]) -> list[str]:
-        """The verdicts, in order; none where the service refused."""
-        status, content = self.ask("/v1/grade", json.dumps({"items": items}).encode())
-        return [result["verdict"] for result in json.loads(content)["results"]] if status == 200 else []
+def connect(server: LiveServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), timeout=20)
 
 
 @contextlib.contextmanager
-def started(checkout: Path = ROOT, *options: str, ulimit: str = "-c 0") -> Iterator[Service]:
-    """``math-reward serve`` of a checkout with two workers, on a free port; ``ulimit``: of the shell that starts it.
+def started(checkout: Path = ROOT) -> Iterator[LiveServer]:
+    """The service of a checkout, with two workers."""
+    server = LiveServer("--workers", "2", "--no-access-log", PYTHONPATH=str(checkout / "reward_server")).when_ready()
+    try:
+        yield server
+    finally:
+        with contextlib.redirect_stderr(io.StringIO()):  # its log
+            server.stop()
 
-    Raises:
-        NotStarted: it ended before it listened.
-    """
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")}
-    serve = ["-m", "math_reward", "serve", "--port", "0", "--workers", "2", "--no-access-log", "--exit-on-stdin-close"]
-    with tempfile.NamedTemporaryFile("w") as log:
-        process = subprocess.Popen(
-            ["bash", "-c", f'ulimit {ulimit} && exec "$@"', "-", sys.executable, *serve, *options],
-            env=clean | {"PYTHONPATH": str(checkout / "reward_server")},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-        assert process.stdout is not None
-        url = process.stdout.readline().rpartition(" ")[2].strip()
-        if not url:
-            code, said = process.wait(), Path(log.name).read_text()
-            raise NotStarted(code, said.count("Traceback (most recent call last)"))
-        service = Service(url, psutil.Process(process.pid), log.name)
-        try:
-            while service.ask("/readyz")[0] != 200:
-                time.sleep(0.1)
-            yield service
-        finally:
-            for one in service.processes:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    one.kill()
-            process.wait()
+
+def fork_server(server: LiveServer) -> psutil.Process:
+    children = psutil.Process(server.process.pid).children()
+    return next(child for child in children if child.children() or "forkserver" in str(child.cmdline()))
+
+
+def workers(server: LiveServer) -> list[psutil.Process]:
+    return fork_server(server).children()
+
+
+def total(server: LiveServer | None, read: Callable[[psutil.Process], float]) -> float:
+    """The sum over its processes, those left out that end meanwhile; NaN for a service that was not started here."""
+    found = 0.0 if server else math.nan
+    for process in server.everything() if server else []:
+        with contextlib.suppress(psutil.Error):
+            found += read(process)
+    return found
 
 
 @contextlib.contextmanager
-def watched(service: Service) -> Iterator[list[float]]:
+def watched(server: LiveServer) -> Iterator[list[float]]:
     """Afterwards the list has the slowest health check in seconds, and how many MiB the service's process grew."""
-    assert service.own is not None
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
-    arguments = (f"http://{service.host}:{service.port}", service.own.pid, there)
-    watcher = context.Process(target=_watch, args=arguments, daemon=True)
+    watcher = context.Process(target=_watch, args=(server.url, server.process.pid, there), daemon=True)
     watcher.start()
     here.recv()  # It has to import this module first.
     found: list[float] = []
@@ -171,12 +131,12 @@ def watched(service: Service) -> Iterator[list[float]]:
 
 
 def _watch(url: str, pid: int, pipe: Connection) -> None:
-    service, own = Service(url), psutil.Process(pid)
+    own = psutil.Process(pid)
     before, slowest, grown = own.memory_info().rss, 0.0, 0.0
     pipe.send(None)
     while not pipe.poll(0.02):
         start = time.perf_counter()
-        status, _ = service.ask("/healthz")
+        status, _ = ask(url, "/healthz")
         slowest = max(slowest, time.perf_counter() - start if status == 200 else math.inf)
         grown = max(grown, (own.memory_info().rss - before) / MIB)
     pipe.send([slowest, grown])
@@ -230,13 +190,12 @@ def body_of(*items: dict[str, str]) -> bytes:
 # Load
 
 
-async def post_all(
-    service: Service, bodies: list[bytes], connections: int, keep_alive: bool
-) -> list[tuple[float, int]]:
+async def post_all(url: str, bodies: list[bytes], connections: int, keep_alive: bool) -> list[tuple[float, int]]:
     """Posts every body; of each the latency in seconds and the status, 0 for none."""
     answers = [(0.0, 0)] * len(bodies)
     todo = iter(range(len(bodies)))
-    head = f"POST /v1/grade HTTP/1.1\r\nHost: {service.host}\r\nContent-Type: application/json\r\n"
+    host, port = urlsplit(url).hostname, urlsplit(url).port
+    head = f"POST /v1/grade HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
     head += f"Connection: {'keep-alive' if keep_alive else 'close'}\r\n"
 
     async def one_connection(number: int) -> None:
@@ -246,7 +205,7 @@ async def post_all(
             start, status = time.perf_counter(), 0
             try:
                 if writer is None:
-                    reader, writer = await asyncio.open_connection(service.host, service.port)
+                    reader, writer = await asyncio.open_connection(host, port)
                 writer.write(f"{head}Content-Length: {len(bodies[i])}\r\n\r\n".encode() + bodies[i])
                 answer = (await reader.readuntil(b"\r\n\r\n")).lower()
                 await reader.readexactly(int(answer.partition(b"content-length:")[2].partition(b"\r\n")[0]))
@@ -278,33 +237,35 @@ def _cpu(process: psutil.Process) -> float:
     return sum(process.cpu_times()[:4])
 
 
-def loaded(service: Service, bodies: list[bytes], args: argparse.Namespace) -> Seen:
-    before, start = service.total(_cpu), time.perf_counter()
-    answers = asyncio.run(post_all(service, bodies, args.connections, args.keep_alive))
+def loaded(service: LiveServer | str, bodies: list[bytes], args: argparse.Namespace) -> Seen:
+    """Of a service that was started here, or of one at an address."""
+    server = None if isinstance(service, str) else service
+    before, start = total(server, _cpu), time.perf_counter()
+    answers = asyncio.run(post_all(server.url if server else str(service), bodies, args.connections, args.keep_alive))
     seconds = time.perf_counter() - start
     times = sorted(latency for latency, _ in answers)
     return Seen(
         args.posts * args.items / seconds,
         1000 * times[len(times) // 2],
         1000 * times[math.ceil(0.99 * len(times)) - 1],
-        1000 * (service.total(_cpu) - before) / args.posts,
-        service.total(lambda process: process.memory_full_info().uss / MIB),
+        1000 * (total(server, _cpu) - before) / args.posts,
+        total(server, lambda process: process.memory_full_info().uss / MIB),
         sum(status != 200 for _, status in answers),
     )
 
 
 @contextlib.contextmanager
-def service_of(name: str) -> Iterator[Service]:
+def service_of(name: str) -> Iterator[LiveServer | str]:
     """A service that runs at an address, or one of a commit of this repository."""
     if name.startswith("http"):
-        yield Service(name)
+        yield name
         return
     worktree = ["git", "-C", str(ROOT), "worktree"]
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([*worktree, "add", "--quiet", "--detach", folder, name], check=True)
         try:
-            with started(Path(folder)) as service:
-                yield service
+            with started(Path(folder)) as server:
+                yield server
         finally:
             subprocess.run([*worktree, "remove", "--force", folder], check=True)
 
@@ -315,7 +276,7 @@ def run_load(args: argparse.Namespace) -> bool:
     bodies = [body_of(*items[i : i + args.items]) for i in range(0, len(items), args.items)]
     seen: dict[str, list[Seen]] = {}
     with contextlib.ExitStack() as stack:
-        services = {"this code": stack.enter_context(started())}
+        services: dict[str, LiveServer | str] = {"this code": stack.enter_context(started())}
         if args.beside:
             services[args.beside] = stack.enter_context(service_of(args.beside))
         for number in range(args.rounds):
@@ -344,10 +305,10 @@ class Outcome(NamedTuple):
     held: float = 0.0
 
 
-Attack = Callable[[Service], Outcome]
+Attack = Callable[[LiveServer], Outcome]
 
 
-def known_verdicts(service: Service, count: int) -> Outcome:
+def known_verdicts(server: LiveServer, count: int) -> Outcome:
     """Items with known verdicts, one in 200 of them slow, from 16 clients; how many verdicts are wrong?"""
     items = known_items(count)
     items[::200] = [(slow_right_item(), True) for _ in items[::200]]
@@ -355,7 +316,7 @@ def known_verdicts(service: Service, count: int) -> Outcome:
     def wrong(chunk: list[tuple[dict[str, str], bool]]) -> int:
         status, body = 429, body_of(*(item for item, _ in chunk))
         while status in (429, 503):
-            status, content = service.ask("/v1/grade", body, wait=600)
+            status, content = ask(server.url, "/v1/grade", body, wait=600)
             time.sleep(status != 200)
         if status != 200:
             return len(chunk)
@@ -367,18 +328,18 @@ def known_verdicts(service: Service, count: int) -> Outcome:
     return Outcome(f"{found} of {count} wrong", not found)
 
 
-def beside_load(service: Service, items: int) -> Outcome:
+def beside_load(server: LiveServer, items: int) -> Outcome:
     """Known verdicts beside eight processes that use up the CPU."""
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8)]
     try:
-        return known_verdicts(service, items)
+        return known_verdicts(server, items)
     finally:
         for process in busy:
             process.kill()
             process.wait()
 
 
-def beside_kills(service: Service, items: int, seconds: float, of_fork_server: bool) -> Outcome:
+def beside_kills(server: LiveServer, items: int, seconds: float, of_fork_server: bool) -> Outcome:
     """Known verdicts while a worker is killed again and again, 25 times at most, or the fork server with it."""
     ended, kills = threading.Event(), 0
 
@@ -386,14 +347,14 @@ def beside_kills(service: Service, items: int, seconds: float, of_fork_server: b
         nonlocal kills
         while kills < 25 and not ended.wait(seconds):
             with contextlib.suppress(psutil.Error, StopIteration, IndexError):
-                victims = [random.choice(service.workers), service.fork_server]
+                victims = [random.choice(workers(server)), fork_server(server)]
                 for victim in victims if of_fork_server else victims[:1]:
                     victim.kill()
                 kills += 1
 
     killer = threading.Thread(target=kill)
     killer.start()
-    outcome = known_verdicts(service, items)
+    outcome = known_verdicts(server, items)
     ended.set()
     killer.join()
     return outcome._replace(text=f"{outcome.text}, {kills} kills")
@@ -402,10 +363,10 @@ def beside_kills(service: Service, items: int, seconds: float, of_fork_server: b
 def posted(path: str, begin: str, value: str, end: str, expected: int, size: int = 16 * MIB) -> Attack:
     """A body of this size with the value as often as there is room."""
 
-    def attack(service: Service) -> Outcome:
+    def attack(server: LiveServer) -> Outcome:
         body = (begin + value * ((size - len(begin) - len(end)) // len(value)) + end).encode()
         start = time.perf_counter()
-        status, _ = service.ask(path, body)
+        status, _ = ask(server.url, path, body)
         said = f"HTTP {status}" if status else "no answer"
         return Outcome(f"{said} in {time.perf_counter() - start:.1f} s", status == expected, size / MIB)
 
@@ -423,26 +384,26 @@ def long_answer() -> bytes:
     return raw_post({"completion": "1", "reference": "7" * 15_500_000})
 
 
-def hang_up(service: Service) -> Outcome:
+def hang_up(server: LiveServer) -> Outcome:
     """60 items that run into their deadline, from a client that hangs up; how long does another's slow one take?"""
-    with service.connect() as connection:
+    with connect(server) as connection:
         connection.sendall(raw_post(*(endless_item() for _ in range(60))))
         time.sleep(3)
     start = time.perf_counter()
-    verdicts = service.grade(slow_right_item())
+    verdicts = grade(server, slow_right_item())
     seconds = time.perf_counter() - start
     return Outcome(f"{verdicts} after {seconds:.1f} s", verdicts == ["correct"] and seconds < 10)
 
 
-def neighbours(service: Service) -> Outcome:
+def neighbours(server: LiveServer) -> Outcome:
     """130 slow items in one request; how long do another client's two ordinary items take, twice?"""
     hard = [slow_right_item() for _ in range(130)]
-    threading.Thread(target=service.grade, args=hard, daemon=True).start()
+    threading.Thread(target=grade, args=(server, *hard), daemon=True).start()
     time.sleep(0.5)
     slowest, kept = 0.0, True
     for _ in range(2):
         start = time.perf_counter()
-        kept = kept and service.grade(right_item(), right_item()) == ["correct"] * 2
+        kept = kept and grade(server, right_item(), right_item()) == ["correct"] * 2
         slowest = max(slowest, time.perf_counter() - start)
     return Outcome(f"two items wait {slowest:.1f} s at most", kept and slowest < 3)
 
@@ -450,16 +411,16 @@ def neighbours(service: Service) -> Outcome:
 def abandoned(count: int, payload: Callable[[], bytes], pause: float, seconds: float, held: float) -> Attack:
     """So many connections that send this, one after the other, and read nothing; are they there after so long?"""
 
-    def attack(service: Service) -> Outcome:
+    def attack(server: LiveServer) -> Outcome:
         sent, connections = payload(), []
         for _ in range(count):
-            connections.append(service.connect())
+            connections.append(connect(server))
             with contextlib.suppress(OSError):  # It may be refused while it sends.
                 connections[-1].sendall(sent)
             time.sleep(pause)
         time.sleep(seconds)
-        assert service.own is not None
-        left = sum(one.status in ("ESTABLISHED", "CLOSE_WAIT") for one in service.own.net_connections())
+        there = psutil.Process(server.process.pid).net_connections()
+        left = sum(one.status in ("ESTABLISHED", "CLOSE_WAIT") for one in there)
         for connection in connections:
             connection.close()
         return Outcome(f"{left} left after {seconds:g} s", left < count / 10, held)
@@ -467,79 +428,49 @@ def abandoned(count: int, payload: Callable[[], bytes], pause: float, seconds: f
     return attack
 
 
-def long_references(service: Service) -> Outcome:
+def long_references(server: LiveServer) -> Outcome:
     """600 different references of 900 kB; how large does a worker become?"""
-    before = max(worker.memory_info().rss for worker in service.workers)
+    before = max(worker.memory_info().rss for worker in workers(server))
     for begin in range(0, 600, 15):
-        service.grade(*({"completion": "1", "reference": f"{begin + i} " + "7" * 900_000} for i in range(15)))
-    grown = (max(worker.memory_info().rss for worker in service.workers) - before) / MIB
+        grade(server, *({"completion": "1", "reference": f"{begin + i} " + "7" * 900_000} for i in range(15)))
+    grown = (max(worker.memory_info().rss for worker in workers(server)) - before) / MIB
     return Outcome(f"a worker grows by {grown:.0f} MiB", grown < 150)
 
 
-def few_files(_: Service) -> Outcome:
-    """`ulimit -n 64`: 100 connections with half a head for ten seconds; is a health check answered meanwhile?"""
-    with started(ROOT, ulimit="-n 64") as small:
-        connections = [small.connect() for _ in range(100)]
-        for connection in connections:
-            with contextlib.suppress(OSError):
-                connection.sendall(b"GET / HTTP/1.1\r\n")
-        answers = []
-        for _ in range(100):
-            answers.append(small.ask("/healthz")[0])
-            time.sleep(0.1)
-        verdicts = small.grade(right_item())
-        for connection in connections:
-            connection.close()
-        healthy = answers.count(200)
-        kept = not small.tracebacks and healthy > 95 and verdicts == ["correct"]
-        return Outcome(f"{small.tracebacks} tracebacks, {healthy} % of health checks answered, {verdicts}", kept)
-
-
-def small_files(_: Service) -> Outcome:
-    """`ulimit -f 40` with two processes that answer HTTP."""
-    try:
-        with started(ROOT, "--http-processes", "2", ulimit="-f 40") as two:
-            verdicts = two.grade(right_item())
-            return Outcome(str(verdicts), verdicts == ["correct"])
-    except NotStarted as end:
-        code, tracebacks = end.args
-        return Outcome(f"exit code {code}, {tracebacks} tracebacks", code == 2 and not tracebacks)
-
-
-def odd_numbers(service: Service) -> Outcome:
+def odd_numbers(server: LiveServer) -> Outcome:
     """1e999 and infinity as references, in a short body and in a long one, beside a right item."""
     said = []
     for number, room in (("1e999", 0), ("1e999", MIB), ("Infinity", 0), ("-Infinity", 0)):
         items = f'{{"completion": "7", "reference": {number}}}, {json.dumps(right_item())}{" " * room}'
-        status, content = service.ask("/v1/grade", f'{{"items": [{items}]}}'.encode())
+        status, content = ask(server.url, "/v1/grade", f'{{"items": [{items}]}}'.encode())
         results = json.loads(content)["results"] if status == 200 else []
         said.append("/".join(result["verdict"] for result in results) or str(status))
     return Outcome(", ".join(said), said == ["bad_reference/correct"] * 4)
 
 
-def white_space(service: Service) -> Outcome:
+def white_space(server: LiveServer) -> Outcome:
     """What a degenerate policy writes, 3.2 kB and 1 MB of it."""
     texts = ["I think" + " \n" * 1600 + "x", "I think" + " \n" * 500_000 + "x", "$" * MIB, "\\boxed{" * 150_000]
     start = time.perf_counter()
-    verdicts = service.grade(*({"completion": text, "reference": "42"} for text in texts))
+    verdicts = grade(server, *({"completion": text, "reference": "42"} for text in texts))
     text = f"{'/'.join(sorted(set(verdicts)))} in {time.perf_counter() - start:.1f} s"
     return Outcome(text, bool(verdicts) and not {"timeout", "error"} & set(verdicts), 3.0)
 
 
-def many_bodies(service: Service) -> Outcome:
+def many_bodies(server: LiveServer) -> Outcome:
     """Twelve bodies of 16 MB at once."""
     body = body_of(*[{"completion": "x " * 1000 + r"\boxed{1}", "reference": "2"}] * 4000)
     body = body[:-1] + b" " * (16 * MIB - len(body) - 16) + b"}"
     with ThreadPoolExecutor(12) as clients:
-        statuses = Counter(clients.map(lambda _: service.ask("/v1/grade", body)[0], range(12)))
+        statuses = Counter(clients.map(lambda _: ask(server.url, "/v1/grade", body)[0], range(12)))
     shown = ", ".join(f"{count} x {status or 'cut off'}" for status, count in sorted(statuses.items()))
     return Outcome(shown, set(statuses) <= {0, 200, 422, 429}, 64.0)
 
 
-def endless_head(service: Service) -> Outcome:
+def endless_head(server: LiveServer) -> Outcome:
     """64 MB of header lines on one connection."""
     sent, lines = 0, (b"X-A: " + b"a" * 1000 + b"\r\n") * 64
-    with contextlib.suppress(OSError), service.connect() as connection:
+    with contextlib.suppress(OSError), connect(server) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
         while sent < 64 * MIB:
             connection.sendall(lines)
@@ -547,27 +478,27 @@ def endless_head(service: Service) -> Outcome:
     return Outcome(f"{sent / MIB:.1f} MiB taken", sent < 8 * MIB)
 
 
-def readiness(service: Service) -> Outcome:
+def readiness(server: LiveServer) -> Outcome:
     """500 readiness checks from 16 clients: how much CPU time of the workers did they cost?"""
     time.sleep(1.5)
-    before = sum(map(_cpu, service.workers))
+    before = sum(map(_cpu, workers(server)))
     with ThreadPoolExecutor(CLIENTS) as clients:
-        list(clients.map(lambda _: service.ask("/readyz"), range(500)))
-    cpu = sum(map(_cpu, service.workers)) - before
+        list(clients.map(lambda _: ask(server.url, "/readyz"), range(500)))
+    cpu = sum(map(_cpu, workers(server))) - before
     return Outcome(f"{1000 * cpu:.0f} ms of the workers", cpu < 0.2)
 
 
-def doors(service: Service) -> Outcome:
+def doors(server: LiveServer) -> Outcome:
     """What is open without a token that should not be."""
     found = []
-    if service.ask("/v1/recent", host="evil.example")[0] == 200:
+    if ask(server.url, "/v1/recent", Host="evil.example")[0] == 200:
         found.append("rebinding")
-    with service.connect() as connection:
+    with connect(server) as connection:
         two = b"Host: evil.example\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         connection.sendall(b"GET /v1/recent HTTP/1.1\r\n" + two)
         if connection.recv(4096).startswith(b"HTTP/1.1 200 "):
             found.append("two Host headers")
-    if service.ask("/docs")[0] == 200:
+    if ask(server.url, "/docs")[0] == 200:
         found.append("CDN script")
     return Outcome(f"open: {', '.join(found) or 'none'}", not found)
 
@@ -577,28 +508,26 @@ DISTURBED = ["load 8 and 16 clients", "kills of workers", "kills of the fork ser
 
 
 def attacks(items: int) -> dict[str, Attack]:
-    """Those of SECURITY.md's table, by its names."""
-    grade, one = "/v1/grade", '{"items":[{"completion":"1","reference":'
+    """Those of SECURITY.md's table, by its names; its rows of `ulimit` are tests of the suite."""
+    path, one = "/v1/grade", '{"items":[{"completion":"1","reference":'
     return {
-        DISTURBED[0]: lambda service: beside_load(service, items),
-        DISTURBED[1]: lambda service: beside_kills(service, items, 0.1, of_fork_server=False),
-        DISTURBED[2]: lambda service: beside_kills(service, items, 1.0, of_fork_server=True),
+        DISTURBED[0]: lambda server: beside_load(server, items),
+        DISTURBED[1]: lambda server: beside_kills(server, items, 0.1, of_fork_server=False),
+        DISTURBED[2]: lambda server: beside_kills(server, items, 1.0, of_fork_server=True),
         "60 slow items, client hangs up": hang_up,
         "130 slow items in one request, another client's two": neighbours,
         # With pauses: bodies that come together are refused, since they are too many.
         "50 answers of 15.5 MB that nobody reads": abandoned(50, long_answer, 0.2, 40, held=128),
         "600 references of 900 kB": long_references,
-        "`ulimit -n 64`, 100 half-open connections": few_files,
-        "`ulimit -f 40`, two processes": small_files,
         "1e999 and Infinity as references": odd_numbers,
         "white space, `$`, `\\boxed{` up to 1 MB": white_space,
-        "2 MB of empty items": posted(grade, '{"items": [', "{},", "{}]}", 422, 2 * MIB),
-        "16 MB of empty items": posted(grade, '{"items": [', "{},", "{}]}", 422),
-        "16 MB of blanks": posted(grade, "", " ", "[]", 422),
-        "8 million references": posted(grade, f"{one}[", "1,", "1]}]}", 422),
-        "16 MB nested": posted(grade, '{"items":', "[", "", 422),
-        "16 MB of escapes": posted(grade, '{"items":[{"reference":"1","completion":"', "\\n", '"}]}', 200),
-        "16 MB of one member again and again": posted(grade, f'{one}"1"', ',"options":{}', "}]}", 200),
+        "2 MB of empty items": posted(path, '{"items": [', "{},", "{}]}", 422, 2 * MIB),
+        "16 MB of empty items": posted(path, '{"items": [', "{},", "{}]}", 422),
+        "16 MB of blanks": posted(path, "", " ", "[]", 422),
+        "8 million references": posted(path, f"{one}[", "1,", "1]}]}", 422),
+        "16 MB nested": posted(path, '{"items":', "[", "", 422),
+        "16 MB of escapes": posted(path, '{"items":[{"reference":"1","completion":"', "\\n", '"}]}', 200),
+        "16 MB of one member again and again": posted(path, f'{one}"1"', ',"options":{}', "}]}", 200),
         "12 bodies of 16 MB at once": many_bodies,
         "64 MB of header lines": endless_head,
         "500 half-open connections": abandoned(500, lambda: b"GET / HTTP/1.1\r\n", 0, 14, held=0),
@@ -612,9 +541,9 @@ def run_attacks(args: argparse.Namespace) -> bool:
     print("| attack | result | MiB | slowest /healthz, ms | not kept |\n|---|---|---|---|---|")
     good = True
     for name in args.only:
-        with started() as service:
-            with watched(service) as seen:
-                outcome = attacks(args.items)[name](service)
+        with started() as server:
+            with watched(server) as seen:
+                outcome = attacks(args.items)[name](server)
             health, growth = seen
         broken = [] if outcome.kept else ["outcome"]
         broken += ["memory"] if growth - outcome.held > MAX_GROWTH else []
