@@ -10,6 +10,7 @@ import argparse
 import statistics
 
 from openrlhf_gtpo.selftest.hook_cost import HOOK, WITHOUT, rounds
+from openrlhf_gtpo.tables import markdown
 
 
 def main() -> None:
@@ -30,22 +31,13 @@ def main() -> None:
     )
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
     args = parser.parse_args()
-    ratios: dict[str, list[float]] = {kind: [] for kind in args.without}
-    found = rounds(
-        *(args.model, args.device, args.pairs, args.prompts, args.n, args.tokens), args.without, args.vocabulary
-    )
-    for number, seconds in enumerate(found, start=1):
-        for kind, mine in ratios.items():
-            mine.append(seconds[kind] / seconds[HOOK])
-            print(
-                f"pair {number}: {seconds[HOOK]:.3f} s with, {seconds[kind]:.3f} s {kind}, ratio {mine[-1]:.3f}",
-                flush=True,
-            )
-    for kind, mine in ratios.items():
-        print(
-            f"throughput with the hook: {statistics.median(mine):.3f} of {kind} "
-            f"(pairs from {min(mine):.3f} to {max(mine):.3f})"
-        )
+    work = (args.model, args.device, args.pairs, args.prompts, args.n, args.tokens)
+    pairs = list(rounds(*work, args.without, args.vocabulary))
+    rows = []
+    for kind in args.without:
+        ratios = [seconds[kind] / seconds[HOOK] for seconds in pairs]
+        rows.append([kind, *(f"{value:.3f}" for value in (statistics.median(ratios), min(ratios), max(ratios)))])
+    print(markdown(["without the hook", "throughput with : without", "least", "most"], rows))
 
 
 if __name__ == "__main__":

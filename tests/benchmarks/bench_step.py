@@ -1,138 +1,123 @@
 """What a step of training costs beside the model: the whole loop, in which generation, forward passes, the optimiser
-and the weight sync take no time, or a given one.
+and the weight sync take no time.
 
     python tests/benchmarks/bench_step.py [--arms gtpo openrlhf_sent_once] [--prompts 16 --n 8 --longest 512]
 
 The command line, Ray, OpenRLHF's controller, our generator and experience maker, the rollout actor with its reward
-client, the reward service, the replay buffer and the loss are real. Each arm is a run of its own:
+client, the reward service, the replay buffer and the loss are real (`null_actors.py` has what is not). Each arm is a
+run of its own:
 
     gtpo, grpo_s, group_norm  our module
     openrlhf                  OpenRLHF's own classes and group_norm, with its own way to send the tokenizer
     openrlhf_sent_once        the same, with the tokenizer sent once to each process
 
-For every phase of a step it prints seconds and, of each process, CPU seconds and peak memory in MB (and that without
-mapped files and shared memory), and what went through Ray's object store. The default is the paper's size: 128 prompts
-with 16 responses of up to 4,096 tokens, in ten minutes on two cores and 10 GB. `--plugin` measures another checkout.
+Printed are the means of the steps after the first: seconds; when requests reach the engine; of each process CPU
+seconds and the most memory in MB; MB through Ray's object store. The default is the paper's size: 128 prompts with 16
+responses of up to 4,096 tokens, in ten minutes on two cores and 10 GB.
 """
 
 import argparse
+import contextlib
+import itertools
 import json
 import os
 import re
-import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from openrlhf_gtpo.tables import markdown
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(HERE))
-
-from null_step import material  # noqa: E402
-from null_step.figures import Watch, by_phase, figures, summary  # noqa: E402
-
-PHASES = (
-    "dispatch",
-    "generate",
-    "collect",
-    "put together",
-    "forward",
-    "advantages",
-    "metrics",
-    "save rollouts",
-    "balance",
-    "to the policy",
-    "train",
-    "weights",
-    "logs",
-)
-"""In the order of a step. `generate` is the wait for the rollout actors, `collect` what the controller does with their
-responses."""
+TOKENIZER = ROOT / "tests" / "plugin" / "rollout"
 OURS = ("gtpo", "grpo_s", "group_norm")
 ARMS = (*OURS, "openrlhf_sent_once", "openrlhf")
-WORK = ("generate", "forward", "train", "weights")
+ROLES = ("controller", "rollout actor", "policy")
+TEMPLATE = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+FILLER = "Consider a large garden with several rows of trees planted by farmers. "
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS[:4])
     parser.add_argument("--prompts", type=int, default=128, help="of a step")
     parser.add_argument("--n", type=int, default=16, help="responses to each prompt")
     parser.add_argument("--shortest", type=int, default=1000, help="tokens of a response")
     parser.add_argument("--longest", type=int, default=4096, help="tokens of a response")
-    parser.add_argument("--steps", type=int, default=2, help="the first is not counted if there are more")
-    parser.add_argument("--engines", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=2, help="the first is not counted (2)")
     parser.add_argument("--vocabulary", type=int, default=151_646, help="tokens of the tokenizer")
-    for work in WORK:
-        parser.add_argument(f"--{work}", type=float, default=0.0, help="seconds that a step's would take")
-    parser.add_argument("--plugin", type=Path, default=ROOT / "plugin", help="folder of the plugin that is measured")
     parser.add_argument("--limit", type=float, default=600, help="seconds for one arm")
-    parser.add_argument("--out", type=Path, default=ROOT / "runs" / "null_step", help="folder for logs and figures")
-    parser.add_argument("flags", nargs="*", metavar="-- FLAG", help="further flags of the training command")
     args = parser.parse_args(arguments)
-    model = ROOT / "runs" / "cache" / f"null_step_{args.vocabulary}"
-    material.make_model(model, args.vocabulary)
-    print(f"tokenizer of {args.vocabulary:,} tokens, {material.pickled_bytes(model) / 1e6:.1f} MB pickled", flush=True)
-    results = {}
-    for arm in args.arms:
-        results[arm] = run(arm, args, model)
-        print(f"\n### {arm}\n\n{by_phase(results[arm])}\n", flush=True)
-    print(summary(results))
-    (args.out / "figures.json").write_text(json.dumps(results, indent=1))
-    return 0
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="null_step.") as folder:
+        model = Path(folder) / "model"
+        make_model(model, args.vocabulary)
+        for arm in args.arms:
+            out = Path(folder) / arm
+            out.mkdir()
+            run(arm, args, model, out)
+            rows.append([f"`{arm}`", *figures(out)])
+    head = ["", "step, s", "requests at the engine, median and last, s"]
+    print(markdown([*head, *(f"{role}: CPU s, MB" for role in ROLES), "through Ray, MB (spilled)"], rows))
 
 
-def run(arm: str, args: argparse.Namespace, model: Path) -> dict[str, Any]:
-    """Run one arm in processes of its own and measure it."""
-    args.out.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f"{arm}.", dir=args.out))
-    material.write_prompts(model, folder, args.prompts * args.steps)
+def make_model(folder: Path, tokens: int) -> None:
+    """Save a tokenizer of this many tokens, a Qwen2 of one small layer, and the tokens of responses."""
+    sys.path.insert(0, str(TOKENIZER))
+    from large_tokenizer import byte_level_bpe
+    from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+
+    ends = {"eos_token": "<|im_end|>", "pad_token": "<|endoftext|>"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=byte_level_bpe(tokens - 2), model_max_length=131072, **ends)
+    tokenizer.chat_template = TEMPLATE
+    tokenizer.save_pretrained(folder)
+    sizes = dict.fromkeys(["num_hidden_layers", "num_attention_heads", "num_key_value_heads"], 1)
+    sizes |= {"vocab_size": len(tokenizer), "hidden_size": 16, "intermediate_size": 32}
+    config = Qwen2Config(**sizes, max_position_embeddings=131072, eos_token_id=tokenizer.eos_token_id)
+    Qwen2ForCausalLM(config).save_pretrained(folder)
+    texts = {"text": FILLER * 600, "right": r"So it is \boxed{7}.", "wrong": r"So it is \boxed{8}."}
+    ids = {name: tokenizer(text, add_special_tokens=False)["input_ids"] for name, text in texts.items()}
+    (folder / "responses.json").write_text(json.dumps(ids))
+
+
+def run(arm: str, args: argparse.Namespace, model: Path, folder: Path) -> None:
+    """Run one arm in processes of its own, which write into the folder."""
+    questions = [
+        {"input": f"Problem {i}. {FILLER * 8}What is 3 + 4?", "label": "7"} for i in range(args.prompts * args.steps)
+    ]
+    (folder / "prompts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
     settings = {
         "folder": str(folder),
         "model": str(model),
-        "ours": arm in OURS,
-        "tokenizer": "once" if arm == "openrlhf_sent_once" else "as is",
+        "arm": arm,
         "shortest": args.shortest,
         "longest": args.longest,
-        "responses": args.prompts * args.n,
-        "seconds": {work: getattr(args, work) for work in WORK},
-        "seed": 0,
     }
-    (folder / "settings.json").write_text(json.dumps(settings))
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")},
-        "NULL_STEP": str(folder / "settings.json"),
-        "PYTHONPATH": os.pathsep.join(
-            map(str, [args.plugin.resolve(), args.plugin.resolve().parent / "reward_server", HERE])
-        ),
-    }
-    with reward_service(arm, folder) as (service, flags), (folder / "log").open("w") as log:
-        command = [sys.executable, "-m", "null_step.train", *training_flags(arm, args, model, folder), *flags]
-        driver = subprocess.Popen(
-            [*command, *args.flags], env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
-        )
-        try:
-            with Watch([driver.pid, *service]) as watch:
-                status = driver.wait(args.limit)
-        except BaseException:
-            driver.terminate()  # it ends Ray and the reward service
+    (folder / "settings.json").write_text(json.dumps(settings | {"ours": arm in OURS}))
+    path = [ROOT / "plugin", ROOT / "reward_server", HERE]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MATH_REWARD_")}
+    environment |= {"NULL_STEP": str(folder / "settings.json"), "PYTHONPATH": os.pathsep.join(map(str, path))}
+    with reward_service(arm) as reward, (folder / "log").open("w") as log:
+        command = [
+            sys.executable,
+            "-c",
+            "import bench_step; bench_step.drive()",
+            *training_flags(arm, args, model, folder),
+        ]
+        output: dict[str, Any] = {"stdout": log, "stderr": subprocess.STDOUT, "start_new_session": True}
+        with subprocess.Popen([*command, *reward], env=environment, **output) as driver:
             try:
-                driver.wait(60)
-            except subprocess.TimeoutExpired:
-                os.killpg(driver.pid, signal.SIGKILL)
-            raise
+                status = driver.wait(args.limit)
+            except BaseException:
+                driver.terminate()  # it ends Ray and the reward service
+                raise
     if status:
         raise SystemExit(f"The run of {arm} failed:\n{(folder / 'log').read_text()[-4000:]}")
-    found = figures(folder, watch, PHASES)
-    path = folder / "metrics.jsonl"
-    if path.exists():
-        line = json.loads(path.read_text().splitlines()[-1])
-        found["rewards"] = {name: value for name, value in line.items() if name.startswith("reward/")}
-    return found
 
 
 def training_flags(arm: str, args: argparse.Namespace, model: Path, folder: Path) -> list[str]:
@@ -155,34 +140,74 @@ def training_flags(arm: str, args: argparse.Namespace, model: Path, folder: Path
         f"--rollout.micro_batch_size={min(8, responses)}",
         f"--train.batch_size={responses}",
         f"--train.micro_batch_size={min(8, responses)}",
-        f"--vllm.num_engines={args.engines}",
+        "--vllm.num_engines=1",
         f"--ckpt.output_dir={folder / 'model'}",
-        f"--logger.metrics_path={folder / 'metrics.jsonl'}",
     ]
 
 
-@contextmanager
-def reward_service(arm: str, folder: Path) -> Iterator[tuple[list[int], list[str]]]:
-    """Process ids and flags of a reward service for OpenRLHF's own client, which sends no token; our driver starts one
-    by itself."""
+@contextlib.contextmanager
+def reward_service(arm: str) -> Iterator[list[str]]:
+    """The flag of a reward service for OpenRLHF's own client, which sends no token; our driver starts one itself."""
     if arm in OURS:
-        yield [], []
+        yield []
         return
-    with subprocess.Popen(
-        [sys.executable, "-m", "math_reward", "serve", "--port=0", "--exit-on-stdin-close"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=(folder / "reward_service.log").open("w"),
-        text=True,
-    ) as service:
+    command = [sys.executable, "-m", "math_reward", "serve", "--port=0", "--exit-on-stdin-close"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as service:
         assert service.stdout is not None
         assert service.stdin is not None
         url = next(found[1] for line in service.stdout if (found := re.search(r"listening on (http://\S+)", line)))
         try:
-            yield [service.pid], [f"--reward.remote_url={url}/get_reward"]
+            yield [f"--reward.remote_url={url}/get_reward"]
         finally:
             service.stdin.close()
 
 
+def figures(folder: Path) -> list[str]:
+    """An arm's cells: of what `null_actors.write` left, the means over the steps after the first."""
+    entries = [json.loads(line) for file in folder.glob("trace.*") for line in file.read_text().splitlines()]
+    steps = sorted((entry for entry in entries if "processes" in entry), key=lambda entry: entry["ended"])
+    pairs = list(itertools.pairwise(steps))
+    begin, end = (one["ended"] for one in pairs[-1])
+    arrivals = sorted(entry["arrived"] - begin for entry in entries if begin <= entry.get("arrived", 0) <= end)
+    mean = statistics.mean
+    cells = [f"{mean(after['ended'] - before['ended'] for before, after in pairs):.1f}"]
+    cells.append(f"{statistics.median(arrivals):.1f}, {arrivals[-1]:.1f}")
+    for role in ROLES:
+        cpu = mean(after["processes"][role][0] - before["processes"][role][0] for before, after in pairs)
+        cells.append(f"{cpu:.1f}, {max(after['processes'][role][1] for _, after in pairs):,.0f}")
+    stored, spilled = (mean(after["store"][i] - before["store"][i] for before, after in pairs) for i in (0, 1))
+    return [*cells, f"{stored:,.0f} ({spilled:,.0f})"]
+
+
+def drive() -> None:
+    """The product's driver with actors without a model."""
+    from openrlhf_gtpo import train
+    from openrlhf_gtpo.driver import bindings
+
+    def bind_actors(device: str) -> None:
+        import null_actors
+        import openrlhf.trainer.ppo_trainer as ppo_trainer
+        import openrlhf.trainer.ray.ppo_actor as ppo_actor
+        import ray
+
+        ppo_actor.PolicyModelActor = ray.remote(num_gpus=1)(null_actors.PolicyActor)
+        ppo_trainer.PPOTrainer = ray.remote(null_actors.Trainer)
+
+    def bind_rollout(device: str, settings: Any) -> None:
+        import null_actors
+        import openrlhf.trainer.ray.vllm_engine as vllm_engine
+        import ray
+
+        actor = ray.remote(null_actors.RolloutActor)
+        if null_actors.SETTINGS["ours"]:
+            from openrlhf_gtpo.rollout.actor import ConfiguredRolloutActor
+
+            actor = ConfiguredRolloutActor(actor, settings)
+        vllm_engine.RolloutRayActor = actor
+
+    bindings.bind_actors, bindings.bind_rollout = bind_actors, bind_rollout
+    sys.exit(train.main())
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,11 +1,10 @@
 """Entropies and log-probabilities out of a real vLLM engine against float64, in one environment with one vLLM.
 
-`run.py` starts it there: ``python exactness.py ANSWER``, with the plugin on PYTHONPATH. Nothing of OpenRLHF is needed.
+`run.sh` starts it there: ``python exactness.py ANSWER``, with the plugin on PYTHONPATH. Nothing of OpenRLHF is needed.
 A random Qwen2 is asked in every way that changes the distribution a token is sampled from. The reference is a forward
 pass of transformers in float32; all that vLLM does to its logits is done again in float64, by its definition.
 """
 
-import json
 import sys
 import tempfile
 from importlib.metadata import version
@@ -13,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from reference import answer, expected
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 VOCABULARY = 512
 END = 1  # its token; forbidden throughout by min_tokens
@@ -33,23 +35,9 @@ ASKED: list[dict[str, Any]] = [
 
 def make_model(folder: str) -> None:
     """A random Qwen2 in float32 whose entropies differ from one position to the next."""
-    from transformers import Qwen2Config, Qwen2ForCausalLM
+    from small_models import small_qwen2
 
-    torch.manual_seed(0)
-    config = Qwen2Config(
-        vocab_size=VOCABULARY,
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        max_position_embeddings=128,
-        tie_word_embeddings=False,
-        eos_token_id=END,
-        bos_token_id=None,
-        initializer_range=0.3,
-    )
-    Qwen2ForCausalLM(config).to(torch.float32).save_pretrained(folder)
+    small_qwen2(vocab_size=VOCABULARY, eos_token_id=END, bos_token_id=None).save_pretrained(folder)
 
 
 def sample(folder: str) -> tuple[list[Any], str]:
@@ -92,7 +80,7 @@ def forward(policy: Any, prompt: list[int], tokens: list[int]) -> torch.Tensor:
 
 
 def distribution(logits: torch.Tensor, tokens: list[int], asked: dict[str, Any]) -> torch.Tensor:
-    """(len(tokens), V) float64 log-probabilities of what each token was sampled from.
+    """(len(tokens), V) float64 logits of what each token was sampled from.
 
     Args:
         logits: (len(tokens), V), the model's own.
@@ -116,7 +104,7 @@ def distribution(logits: torch.Tensor, tokens: list[int], asked: dict[str, Any])
         p, order = logits.softmax(dim=-1).sort(dim=-1, descending=True)
         kept = (p.cumsum(dim=-1) - p < asked["top_p"]).gather(1, order.argsort(dim=-1))
         logits[~kept] = float("-inf")
-    return logits.log_softmax(dim=-1)
+    return logits
 
 
 def compare(folder: str) -> dict[str, Any]:
@@ -131,17 +119,15 @@ def compare(folder: str) -> dict[str, Any]:
     for prompt, asked, completion in zip(PROMPTS, ASKED, completions, strict=True):
         tokens = list(completion.token_ids)
         assert len(tokens) == TOKENS, f"{len(tokens)} tokens came back for {asked}, not {TOKENS}"
-        logp = distribution(forward(policy, prompt, tokens), tokens, asked)
-        entropy = -(logp.exp() * logp).nan_to_num(0.0).sum(dim=-1)
-        of_tokens = logp.gather(1, torch.tensor(tokens)[:, None]).squeeze(1)
+        logits = distribution(forward(policy, prompt, tokens), tokens, asked)
+        of_tokens, entropy = expected(logits, torch.tensor(tokens))[:, :2].T
         entropy_apart.append((torch.tensor(entropies(completion)).double() - entropy).abs().max().item())
         logprob_apart.append((torch.tensor(logprobs(completion)).double() - of_tokens).abs().max().item())
         seen.append(entropy)
     spread = torch.cat(seen).std().item()
     assert spread > 0.1, f"the model's entropies do not differ enough to be told apart: {spread:.2g}"
     return {
-        "torch": torch.__version__,
-        "transformers": version("transformers"),
+        "packages": f"torch {torch.__version__}, transformers {version('transformers')}",
         "sampler": sampler,
         "tokens": sum(map(len, seen)),
         "entropy_apart": max(entropy_apart),
@@ -152,4 +138,4 @@ def compare(folder: str) -> dict[str, Any]:
 if __name__ == "__main__":  # vLLM's own processes import this file
     with tempfile.TemporaryDirectory() as model:
         make_model(model)
-        Path(sys.argv[1]).write_text(json.dumps(compare(model)), encoding="utf-8")
+        answer(**compare(model))

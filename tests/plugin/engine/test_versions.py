@@ -9,7 +9,7 @@ from openrlhf_gtpo.vllm_entropy import EntropyMissing, check_hook
 
 
 def test_a_sampler_that_is_not_covered_is_answered_with_the_range() -> None:
-    with pytest.raises(EntropyMissing, match=r"install a vLLM from 0\.27 to 0\.33, each of which was tested, or set"):
+    with pytest.raises(EntropyMissing, match=r"0\.27 to 0\.33"):
         check_hook([{"hooked": False, "sampler": "vllm.v3.Sampler", "vllm": "0.40.0"}])
 
 
@@ -20,6 +20,6 @@ def test_a_sampler_without_a_method_that_is_hooked_stops_the_worker_with_one_sen
     monkeypatch.delattr(Sampler, hook.MARK, raising=False)  # another test of this process may have hooked it
     monkeypatch.delattr(Sampler, method)
     before = dict(vars(Sampler))
-    with pytest.raises(EntropyHookError, match=rf"vLLM 0\.29.* \(Sampler has no {method}\): install a vLLM from"):
+    with pytest.raises(EntropyHookError, match=rf"vLLM 0\.29.* \(Sampler has no {method}\)"):
         install()
     assert dict(vars(Sampler)) == before, "nothing is half hooked"

@@ -33,7 +33,7 @@ PROMPTS = [[5, 17, 300], [9], [100, 200, 300, 400, 11, 12, 13], [42, 42], [7, 8,
 TEMPERATURES = [1.0, 0.7, 1.3, 0.4, 1.0]
 LENGTHS = [20, 3, 33, 1, 12]
 PROGRAMS = Path(__file__).resolve().parents[2] / "versions"
-"""Those that tests/versions/run.py runs with each version of vLLM."""
+"""Those that tests/versions/run.sh runs with each version of vLLM."""
 
 
 def run(program: str, model: Path, **environment: str) -> str:
@@ -372,5 +372,5 @@ def test_the_v2_samplers_own_code_returns_statistics_in_tritons_interpreter(tmp_
 
 
 @pytest.mark.engine
-def test_the_v1_sampler_returns_statistics_in_one_pass_whatever_else_is_asked_for(tmp_path: Path) -> None:
+def test_the_v1_rejection_sampler_returns_statistics_of_accepted_drafts(tmp_path: Path) -> None:
     assert answer("v1_sampler.py", tmp_path, TORCH_COMPILE_DISABLE="1")["apart"] < 5e-6

@@ -26,8 +26,8 @@ from .test_actor import OPENRLHFS_ENGINE
 pytestmark = pytest.mark.engine
 
 PROMPTS = 8
-FOLDERS = (Path(__file__).parent, Path(__file__).parents[2] / "benchmarks")
-"""Of `large_tokenizer` and what it imports."""
+FOLDER = str(Path(__file__).parent)
+"""Of `large_tokenizer`."""
 
 
 class OpenRLHFsHalf:
@@ -46,8 +46,7 @@ class Half(GeneratorMixin, OpenRLHFsHalf):
 @pytest.fixture
 def tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A large one, of a class that Ray's workers import by the same name."""
-    for folder in FOLDERS:
-        monkeypatch.syspath_prepend(folder)
+    monkeypatch.syspath_prepend(FOLDER)
     from large_tokenizer import large_tokenizer
 
     found = large_tokenizer()
@@ -70,7 +69,7 @@ def test_the_rollout_actor_unpickles_it_once_for_policy_and_guide_and_no_reward_
     assert len(pickle.dumps(tokenizer)) > 2 * 2**20, "the size is the point"
     args = guided(model="guide", guide__samples=2, rollout__batch_size=PROMPTS, rollout__vllm_generate_batch_size=None)
     environment = cpu_environment()
-    environment["PYTHONPATH"] = ":".join([environment["PYTHONPATH"], *map(str, FOLDERS)])
+    environment["PYTHONPATH"] = ":".join([environment["PYTHONPATH"], FOLDER])
     ray.init(address="local", num_cpus=4, num_gpus=1, include_dashboard=False, runtime_env={"env_vars": environment})
     try:
         with FakeRewardServer(always=finds("2")) as server:

@@ -1,7 +1,7 @@
 """Schedules Python's full garbage collections between loads: they stop the event loop, and find little during one.
 
 With two thousand connections the service used 0.83 of the CPU time that it used under Python's own schedule (median of
-6 pairs of runs, 0.72 to 1.01: ``python tests/benchmarks/bench_event_loop.py gc_schedule``). The longest full
+6 pairs of runs, 0.72 to 1.01: measured at 0f4aeb7). The longest full
 collection took 3 ms of CPU time instead of 134 ms (one run each, timed with ``gc.callbacks``).
 """
 

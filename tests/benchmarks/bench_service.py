@@ -1,0 +1,579 @@
+"""Loads a reward service over real sockets, or attacks one, and prints a table.
+
+    python tests/benchmarks/bench_service.py load                                            # one item a post
+    python tests/benchmarks/bench_service.py load --items 256 --connections 8 --posts 200 --keep-alive
+    python tests/benchmarks/bench_service.py load --beside HEAD~20 --rounds 5
+    python tests/benchmarks/bench_service.py attack [--only "16 MB of blanks"] [--items 20000]
+
+``load`` starts the service of this code with two workers and posts completions to /v1/grade, by default over a new
+connection for each. With ``--beside`` a commit of this repository, or the address of another service, gets the same
+load in turn. Medians over the rounds; memory is that of the service and its workers after the first and after the
+last round, so that many rounds show whether anything grows. CPU time is of all processes of a service that was started
+here.
+
+``attack`` starts a service for each attack of SECURITY.md's table. Everything stays on the loopback interface and is
+bounded. ``--items`` is the number of items with known verdicts beside load and kills. Exit code 1 where an attack did
+not end as SECURITY.md promises. Meanwhile another process looks at the service every 20 ms: how far its own process
+grows (MiB, its workers not counted), and how long a health check takes.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import io
+import json
+import math
+import multiprocessing
+import random
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import psutil
+
+from openrlhf_gtpo.tables import markdown
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "reward_server"))
+
+from conftest import LiveServer  # noqa: E402 (the service of the tests)
+
+MIB = 2**20
+MAX_GROWTH = 300  # MiB, beyond what the bodies themselves hold
+MAX_HEALTH = 0.1  # seconds
+RAMP_SECONDS = 4.0  # from the first connection to the last; rollouts do not end all at once either
+CLIENTS = 16
+REASONING = "We write down what is known, name the unknown x, and solve step by step. " * 12
+
+
+# The service
+
+
+def ask(url: str, path: str, body: bytes | None = None, wait: float = 25.0, **headers: str) -> tuple[int, bytes]:
+    """Status and body of an answer; status 0 where there was none in time."""
+    request = urllib.request.Request(url + path, body, {"Content-Type": "application/json", **headers})
+    try:
+        with urllib.request.urlopen(request, timeout=wait) as answer:
+            return answer.status, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read()
+    except OSError:
+        return 0, b""
+
+
+def grade(server: LiveServer, *items: dict[str, Any]) -> list[str]:
+    """The verdicts, in order; none where the service refused."""
+    status, content = ask(server.url, "/v1/grade", body_of(*items))
+    return [result["verdict"] for result in json.loads(content)["results"]] if status == 200 else []
+
+
+def connect(server: LiveServer) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", server.port), timeout=20)
+
+
+@contextlib.contextmanager
+def started(checkout: Path = ROOT) -> Iterator[LiveServer]:
+    """The service of a checkout, with two workers."""
+    server = LiveServer("--workers", "2", "--no-access-log", PYTHONPATH=str(checkout / "reward_server")).when_ready()
+    try:
+        yield server
+    finally:
+        with contextlib.redirect_stderr(io.StringIO()):  # its log
+            server.stop()
+
+
+def fork_server(server: LiveServer) -> psutil.Process:
+    children = psutil.Process(server.process.pid).children()
+    return next(child for child in children if child.children() or "forkserver" in str(child.cmdline()))
+
+
+def workers(server: LiveServer) -> list[psutil.Process]:
+    return fork_server(server).children()
+
+
+def total(server: LiveServer | None, read: Callable[[psutil.Process], float]) -> float:
+    """The sum over its processes, those left out that end meanwhile; NaN for a service that was not started here."""
+    found = 0.0 if server else math.nan
+    for process in server.everything() if server else []:
+        with contextlib.suppress(psutil.Error):
+            found += read(process)
+    return found
+
+
+@contextlib.contextmanager
+def watched(server: LiveServer) -> Iterator[list[float]]:
+    """Afterwards the list has the slowest health check in seconds, and how many MiB the service's process grew."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    watcher = context.Process(target=_watch, args=(server.url, server.process.pid, there), daemon=True)
+    watcher.start()
+    here.recv()  # It has to import this module first.
+    found: list[float] = []
+    try:
+        yield found
+    finally:
+        here.send(None)
+        found += here.recv()
+        watcher.join()
+
+
+def _watch(url: str, pid: int, pipe: Connection) -> None:
+    own = psutil.Process(pid)
+    before, slowest, grown = own.memory_info().rss, 0.0, 0.0
+    pipe.send(None)
+    while not pipe.poll(0.02):
+        start = time.perf_counter()
+        status, _ = ask(url, "/healthz")
+        slowest = max(slowest, time.perf_counter() - start if status == 200 else math.inf)
+        grown = max(grown, (own.memory_info().rss - before) / MIB)
+    pipe.send([slowest, grown])
+
+
+# What is sent
+
+
+def known_items(count: int, seed: int = 0) -> list[tuple[dict[str, str], bool]]:
+    """Items of the usual kinds, all different, each with whether it is correct: one in six is not."""
+    draw = random.Random(seed)
+    items = []
+    for i in range(count):
+        a, b, c = draw.randint(2, 999), draw.randint(2, 99), draw.randint(2, 9)
+        answer, reference = [
+            (f"{a}", f"{a}"),
+            (rf"\frac{{{a}}}{{{b}}}", f"{a}/{b}"),
+            (f"{a / 8}", rf"\frac{{{a}}}{{8}}"),
+            (rf"{a}\sqrt{{{c}}}", rf"\sqrt{{{c}}} \cdot {a}"),
+            (f"{a}x+{b}", f"{b} + {a}x"),
+            (f"{a}", f"{a + b}"),
+        ][i % 6]
+        item = {"completion": rf"{REASONING}So it is \boxed{{{answer}}}.", "reference": reference}
+        items.append((item, i % 6 < 5))
+    return items
+
+
+def right_item() -> dict[str, str]:
+    """A right item that the service cannot have seen."""
+    number = random.randrange(10**9)
+    return {"completion": rf"\boxed{{{number}}}", "reference": str(number)}
+
+
+def slow_right_item() -> dict[str, str]:
+    """It takes about 0.25 s of CPU time: more than a head start, far less than a deadline."""
+    number = random.randrange(10**9)
+    text = "+".join(rf"\sum_{{k=1}}^{{1900}}\frac{{{number}}}{{k^{power}}}" for power in (1, 2, 3))
+    return {"completion": rf"\boxed{{{text}}}", "reference": text.replace("k", "j")}
+
+
+def endless_item() -> dict[str, str]:
+    """It takes more than a deadline."""
+    text = rf"\int_0^1 \ln(1+{random.randrange(10**6)}x^3)\cos(x^2)\,dx"
+    return {"completion": rf"\boxed{{{text}}}", "reference": f"{text.replace('x', 'y')}+1"}
+
+
+def body_of(*items: dict[str, str]) -> bytes:
+    return json.dumps({"items": items}).encode()
+
+
+# Load
+
+
+async def post_all(url: str, bodies: list[bytes], connections: int, keep_alive: bool) -> list[tuple[float, int]]:
+    """Posts every body; of each the latency in seconds and the status, 0 for none."""
+    answers = [(0.0, 0)] * len(bodies)
+    todo = iter(range(len(bodies)))
+    host, port = urlsplit(url).hostname, urlsplit(url).port
+    head = f"POST /v1/grade HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    head += f"Connection: {'keep-alive' if keep_alive else 'close'}\r\n"
+
+    async def one_connection(number: int) -> None:
+        await asyncio.sleep(RAMP_SECONDS * number / connections)
+        writer = None
+        for i in todo:
+            start, status = time.perf_counter(), 0
+            try:
+                if writer is None:
+                    reader, writer = await asyncio.open_connection(host, port)
+                writer.write(f"{head}Content-Length: {len(bodies[i])}\r\n\r\n".encode() + bodies[i])
+                answer = (await reader.readuntil(b"\r\n\r\n")).lower()
+                await reader.readexactly(int(answer.partition(b"content-length:")[2].partition(b"\r\n")[0]))
+                status = int(answer[9:12])
+            except (OSError, EOFError):
+                pass
+            answers[i] = (time.perf_counter() - start, status)
+            if writer is not None and not (keep_alive and status):
+                writer.close()
+                writer = None
+
+    await asyncio.gather(*map(one_connection, range(connections)))
+    return answers
+
+
+class Seen(NamedTuple):
+    """What one load came to."""
+
+    rate: float  # items a second
+    p50: float  # ms
+    p99: float  # ms
+    cpu: float  # ms a post
+    memory: float  # MiB
+    errors: int
+
+
+def _cpu(process: psutil.Process) -> float:
+    """Seconds, those of children included that have ended."""
+    return sum(process.cpu_times()[:4])
+
+
+def loaded(service: LiveServer | str, bodies: list[bytes], args: argparse.Namespace) -> Seen:
+    """Of a service that was started here, or of one at an address."""
+    server = None if isinstance(service, str) else service
+    before, start = total(server, _cpu), time.perf_counter()
+    answers = asyncio.run(post_all(server.url if server else str(service), bodies, args.connections, args.keep_alive))
+    seconds = time.perf_counter() - start
+    times = sorted(latency for latency, _ in answers)
+    return Seen(
+        args.posts * args.items / seconds,
+        1000 * times[len(times) // 2],
+        1000 * times[math.ceil(0.99 * len(times)) - 1],
+        1000 * (total(server, _cpu) - before) / args.posts,
+        total(server, lambda process: process.memory_full_info().uss / MIB),
+        sum(status != 200 for _, status in answers),
+    )
+
+
+@contextlib.contextmanager
+def service_of(name: str) -> Iterator[LiveServer | str]:
+    """A service that runs at an address, or one of a commit of this repository."""
+    if name.startswith("http"):
+        yield name
+        return
+    worktree = ["git", "-C", str(ROOT), "worktree"]
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([*worktree, "add", "--quiet", "--detach", folder, name], check=True)
+        try:
+            with started(Path(folder)) as server:
+                yield server
+        finally:
+            subprocess.run([*worktree, "remove", "--force", folder], check=True)
+
+
+def run_load(args: argparse.Namespace) -> bool:
+    """Prints the table; True where every post got its answer."""
+    items = [item for item, _ in known_items(args.posts * args.items)]
+    bodies = [body_of(*items[i : i + args.items]) for i in range(0, len(items), args.items)]
+    seen: dict[str, list[Seen]] = {}
+    with contextlib.ExitStack() as stack:
+        services: dict[str, LiveServer | str] = {"this code": stack.enter_context(started())}
+        if args.beside:
+            services[args.beside] = stack.enter_context(service_of(args.beside))
+        for number in range(args.rounds):
+            for name in [*services][:: -1 if number % 2 else 1]:
+                seen.setdefault(name, []).append(loaded(services[name], bodies, args))
+    rows = []
+    for name, rounds in seen.items():
+        rate, p50, p99, cpu, *_ = (statistics.median(values) for values in zip(*rounds, strict=True))
+        ratio = statistics.median(one.rate / base.rate for one, base in zip(rounds, seen["this code"], strict=True))
+        cells = [f"{rate:,.0f}", f"{ratio:.2f}", f"{p50:.1f}", f"{p99:.1f}", f"{cpu:.2f}"]
+        memory = f"{rounds[0].memory:.0f}, {rounds[-1].memory:.0f}"
+        rows.append([name, *cells, memory, sum(one.errors for one in rounds)])
+    head = ["service", "items/s", "ratio in pairs", "p50 ms", "p99 ms", "CPU ms a post", "MiB first, last", "errors"]
+    print(markdown(head, rows))
+    return not any(one.errors for rounds in seen.values() for one in rounds)
+
+
+# Attacks
+
+
+class Outcome(NamedTuple):
+    """What came of an attack. ``kept``: what is promised held. ``held``: MiB that the bodies themselves are."""
+
+    text: str
+    kept: bool
+    held: float = 0.0
+
+
+Attack = Callable[[LiveServer], Outcome]
+
+
+def known_verdicts(server: LiveServer, count: int) -> Outcome:
+    """Items with known verdicts, one in 200 of them slow, from 16 clients; how many verdicts are wrong?"""
+    items = known_items(count)
+    items[::200] = [(slow_right_item(), True) for _ in items[::200]]
+
+    def wrong(chunk: list[tuple[dict[str, str], bool]]) -> int:
+        status, body = 429, body_of(*(item for item, _ in chunk))
+        while status in (429, 503):
+            status, content = ask(server.url, "/v1/grade", body, wait=600)
+            time.sleep(status != 200)
+        if status != 200:
+            return len(chunk)
+        results = json.loads(content)["results"]
+        return sum(result["correct"] is not correct for result, (_, correct) in zip(results, chunk, strict=True))
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        found = sum(clients.map(wrong, [items[i : i + 50] for i in range(0, count, 50)]))
+    return Outcome(f"{found} of {count} wrong", not found)
+
+
+def beside_load(server: LiveServer, items: int) -> Outcome:
+    """Known verdicts beside eight processes that use up the CPU."""
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(8)]
+    try:
+        return known_verdicts(server, items)
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+def beside_kills(server: LiveServer, items: int, seconds: float, of_fork_server: bool) -> Outcome:
+    """Known verdicts while a worker is killed again and again, 25 times at most, or the fork server with it."""
+    ended, kills = threading.Event(), 0
+
+    def kill() -> None:
+        nonlocal kills
+        while kills < 25 and not ended.wait(seconds):
+            with contextlib.suppress(psutil.Error, StopIteration, IndexError):
+                victims = [random.choice(workers(server)), fork_server(server)]
+                for victim in victims if of_fork_server else victims[:1]:
+                    victim.kill()
+                kills += 1
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    outcome = known_verdicts(server, items)
+    ended.set()
+    killer.join()
+    return outcome._replace(text=f"{outcome.text}, {kills} kills")
+
+
+def posted(path: str, begin: str, value: str, end: str, expected: int, size: int = 16 * MIB) -> Attack:
+    """A body of this size with the value as often as there is room."""
+
+    def attack(server: LiveServer) -> Outcome:
+        body = (begin + value * ((size - len(begin) - len(end)) // len(value)) + end).encode()
+        start = time.perf_counter()
+        status, _ = ask(server.url, path, body)
+        said = f"HTTP {status}" if status else "no answer"
+        return Outcome(f"{said} in {time.perf_counter() - start:.1f} s", status == expected, size / MIB)
+
+    return attack
+
+
+def raw_post(*items: dict[str, str]) -> bytes:
+    """A whole request."""
+    body = body_of(*items)
+    length = f"Content-Type: application/json\r\nContent-Length: {len(body)}"
+    return f"POST /v1/grade HTTP/1.1\r\nHost: localhost\r\n{length}\r\n\r\n".encode() + body
+
+
+def long_answer() -> bytes:
+    return raw_post({"completion": "1", "reference": "7" * 15_500_000})
+
+
+def hang_up(server: LiveServer) -> Outcome:
+    """60 items that run into their deadline, from a client that hangs up; how long does another's slow one take?"""
+    with connect(server) as connection:
+        connection.sendall(raw_post(*(endless_item() for _ in range(60))))
+        time.sleep(3)
+    start = time.perf_counter()
+    verdicts = grade(server, slow_right_item())
+    seconds = time.perf_counter() - start
+    return Outcome(f"{verdicts} after {seconds:.1f} s", verdicts == ["correct"] and seconds < 10)
+
+
+def neighbours(server: LiveServer) -> Outcome:
+    """130 slow items in one request; how long do another client's two ordinary items take, twice?"""
+    hard = [slow_right_item() for _ in range(130)]
+    threading.Thread(target=grade, args=(server, *hard), daemon=True).start()
+    time.sleep(0.5)
+    slowest, kept = 0.0, True
+    for _ in range(2):
+        start = time.perf_counter()
+        kept = kept and grade(server, right_item(), right_item()) == ["correct"] * 2
+        slowest = max(slowest, time.perf_counter() - start)
+    return Outcome(f"two items wait {slowest:.1f} s at most", kept and slowest < 3)
+
+
+def abandoned(count: int, payload: Callable[[], bytes], pause: float, seconds: float, held: float) -> Attack:
+    """So many connections that send this, one after the other, and read nothing; are they there after so long?"""
+
+    def attack(server: LiveServer) -> Outcome:
+        sent, connections = payload(), []
+        for _ in range(count):
+            connections.append(connect(server))
+            with contextlib.suppress(OSError):  # It may be refused while it sends.
+                connections[-1].sendall(sent)
+            time.sleep(pause)
+        time.sleep(seconds)
+        there = psutil.Process(server.process.pid).net_connections()
+        left = sum(one.status in ("ESTABLISHED", "CLOSE_WAIT") for one in there)
+        for connection in connections:
+            connection.close()
+        return Outcome(f"{left} left after {seconds:g} s", left < count / 10, held)
+
+    return attack
+
+
+def long_references(server: LiveServer) -> Outcome:
+    """600 different references of 900 kB; how large does a worker become?"""
+    before = max(worker.memory_info().rss for worker in workers(server))
+    for begin in range(0, 600, 15):
+        grade(server, *({"completion": "1", "reference": f"{begin + i} " + "7" * 900_000} for i in range(15)))
+    grown = (max(worker.memory_info().rss for worker in workers(server)) - before) / MIB
+    return Outcome(f"a worker grows by {grown:.0f} MiB", grown < 150)
+
+
+def odd_numbers(server: LiveServer) -> Outcome:
+    """1e999 and infinity as references, in a short body and in a long one, beside a right item."""
+    said = []
+    for number, room in (("1e999", 0), ("1e999", MIB), ("Infinity", 0), ("-Infinity", 0)):
+        items = f'{{"completion": "7", "reference": {number}}}, {json.dumps(right_item())}{" " * room}'
+        status, content = ask(server.url, "/v1/grade", f'{{"items": [{items}]}}'.encode())
+        results = json.loads(content)["results"] if status == 200 else []
+        said.append("/".join(result["verdict"] for result in results) or str(status))
+    return Outcome(", ".join(said), said == ["bad_reference/correct"] * 4)
+
+
+def white_space(server: LiveServer) -> Outcome:
+    """What a degenerate policy writes, 3.2 kB and 1 MB of it."""
+    texts = ["I think" + " \n" * 1600 + "x", "I think" + " \n" * 500_000 + "x", "$" * MIB, "\\boxed{" * 150_000]
+    start = time.perf_counter()
+    verdicts = grade(server, *({"completion": text, "reference": "42"} for text in texts))
+    text = f"{'/'.join(sorted(set(verdicts)))} in {time.perf_counter() - start:.1f} s"
+    return Outcome(text, bool(verdicts) and not {"timeout", "error"} & set(verdicts), 3.0)
+
+
+def many_bodies(server: LiveServer) -> Outcome:
+    """Twelve bodies of 16 MB at once."""
+    body = body_of(*[{"completion": "x " * 1000 + r"\boxed{1}", "reference": "2"}] * 4000)
+    body = body[:-1] + b" " * (16 * MIB - len(body) - 16) + b"}"
+    with ThreadPoolExecutor(12) as clients:
+        statuses = Counter(clients.map(lambda _: ask(server.url, "/v1/grade", body)[0], range(12)))
+    shown = ", ".join(f"{count} x {status or 'cut off'}" for status, count in sorted(statuses.items()))
+    return Outcome(shown, set(statuses) <= {0, 200, 422, 429}, 64.0)
+
+
+def endless_head(server: LiveServer) -> Outcome:
+    """64 MB of header lines on one connection."""
+    sent, lines = 0, (b"X-A: " + b"a" * 1000 + b"\r\n") * 64
+    with contextlib.suppress(OSError), connect(server) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
+        while sent < 64 * MIB:
+            connection.sendall(lines)
+            sent += len(lines)
+    return Outcome(f"{sent / MIB:.1f} MiB taken", sent < 8 * MIB)
+
+
+def readiness(server: LiveServer) -> Outcome:
+    """500 readiness checks from 16 clients: how much CPU time of the workers did they cost?"""
+    time.sleep(1.5)
+    before = sum(map(_cpu, workers(server)))
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        list(clients.map(lambda _: ask(server.url, "/readyz"), range(500)))
+    cpu = sum(map(_cpu, workers(server))) - before
+    return Outcome(f"{1000 * cpu:.0f} ms of the workers", cpu < 0.2)
+
+
+def doors(server: LiveServer) -> Outcome:
+    """What is open without a token that should not be."""
+    found = []
+    if ask(server.url, "/v1/recent", Host="evil.example")[0] == 200:
+        found.append("rebinding")
+    with connect(server) as connection:
+        two = b"Host: evil.example\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        connection.sendall(b"GET /v1/recent HTTP/1.1\r\n" + two)
+        if connection.recv(4096).startswith(b"HTTP/1.1 200 "):
+            found.append("two Host headers")
+    if ask(server.url, "/docs")[0] == 200:
+        found.append("CDN script")
+    return Outcome(f"open: {', '.join(found) or 'none'}", not found)
+
+
+DISTURBED = ["load 8 and 16 clients", "kills of workers", "kills of the fork server"]
+"""Health is not judged where the machine is made busy, or processes are killed, on purpose."""
+
+
+def attacks(items: int) -> dict[str, Attack]:
+    """Those of SECURITY.md's table, by its names; its rows of `ulimit` are tests of the suite."""
+    path, one = "/v1/grade", '{"items":[{"completion":"1","reference":'
+    return {
+        DISTURBED[0]: lambda server: beside_load(server, items),
+        DISTURBED[1]: lambda server: beside_kills(server, items, 0.1, of_fork_server=False),
+        DISTURBED[2]: lambda server: beside_kills(server, items, 1.0, of_fork_server=True),
+        "60 slow items, client hangs up": hang_up,
+        "130 slow items in one request, another client's two": neighbours,
+        # With pauses: bodies that come together are refused, since they are too many.
+        "50 answers of 15.5 MB that nobody reads": abandoned(50, long_answer, 0.2, 40, held=128),
+        "600 references of 900 kB": long_references,
+        "1e999 and Infinity as references": odd_numbers,
+        "white space, `$`, `\\boxed{` up to 1 MB": white_space,
+        "2 MB of empty items": posted(path, '{"items": [', "{},", "{}]}", 422, 2 * MIB),
+        "16 MB of empty items": posted(path, '{"items": [', "{},", "{}]}", 422),
+        "16 MB of blanks": posted(path, "", " ", "[]", 422),
+        "8 million references": posted(path, f"{one}[", "1,", "1]}]}", 422),
+        "16 MB nested": posted(path, '{"items":', "[", "", 422),
+        "16 MB of escapes": posted(path, '{"items":[{"reference":"1","completion":"', "\\n", '"}]}', 200),
+        "16 MB of one member again and again": posted(path, f'{one}"1"', ',"options":{}', "}]}", 200),
+        "12 bodies of 16 MB at once": many_bodies,
+        "64 MB of header lines": endless_head,
+        "500 half-open connections": abandoned(500, lambda: b"GET / HTTP/1.1\r\n", 0, 14, held=0),
+        "500 readiness checks": readiness,
+        "doors without a token": doors,
+    }
+
+
+def run_attacks(args: argparse.Namespace) -> bool:
+    """Prints a line an attack; True where all ended as promised."""
+    print("| attack | result | MiB | slowest /healthz, ms | not kept |\n|---|---|---|---|---|")
+    good = True
+    for name in args.only:
+        with started() as server:
+            with watched(server) as seen:
+                outcome = attacks(args.items)[name](server)
+            health, growth = seen
+        broken = [] if outcome.kept else ["outcome"]
+        broken += ["memory"] if growth - outcome.held > MAX_GROWTH else []
+        broken += ["health"] if health > MAX_HEALTH and name not in DISTURBED else []
+        print(f"| {name} | {outcome.text} | {growth:.0f} | {1000 * health:.0f} | {', '.join(broken)} |", flush=True)
+        good = good and not broken
+    return good
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ways = parser.add_subparsers(required=True)
+    load = ways.add_parser("load", help="items a second, p50, p99 and CPU time a post")
+    load.add_argument("--items", type=int, default=1, help="in a post (1)")
+    load.add_argument("--posts", type=int, default=20_000, help="(20000)")
+    load.add_argument("--connections", type=int, default=2000, help="at once (2000)")
+    load.add_argument("--keep-alive", action="store_true", help="no new connection for each post")
+    load.add_argument("--beside", metavar="COMMIT_OR_URL", help="another service, which gets the same load in turn")
+    load.add_argument("--rounds", type=int, default=1, help="(1)")
+    load.set_defaults(run=run_load)
+    attack = ways.add_parser("attack", help="whether each promise of SECURITY.md's table is kept")
+    names = [*attacks(0)]
+    attack.add_argument(
+        "--only", nargs="+", choices=names, default=names, metavar="ATTACK", help="which; all by default"
+    )
+    attack.add_argument("--items", type=int, default=3000, help="with known verdicts, beside load and kills (3000)")
+    attack.set_defaults(run=run_attacks)
+    args = parser.parse_args(arguments)
+    return 0 if args.run(args) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
