@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ..refusals import assert_refusal
+
 ROOT = Path(__file__).parents[2]
 SHAPING, TABLE = (Path("plugin") / "openrlhf_gtpo" / place for place in ("shaping.py", "algorithms/table.py"))
 
@@ -40,19 +42,15 @@ def change(path: Path, pattern: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["nothere"], "there is no commit nothere in this repository: `git log` has their names."),
-        (["HEAD", "gtop"], "there is no configuration gtop: choose from m1_m2, dapo, "),
-    ],
+    ("arguments", "named"),
+    [(["nothere"], ["commit nothere"]), (["HEAD", "gtop"], ["configuration gtop", "m1_m2, dapo, "])],
 )
 def test_a_commit_or_a_configuration_that_is_not_there_is_one_sentence(
-    repository: Path, arguments: list[str], sentence: str
+    repository: Path, arguments: list[str], named: list[str]
 ) -> None:
     done = same(repository, *arguments)
     assert done.returncode == 2
-    assert sentence in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert_refusal(done.stderr, *named)
 
 
 @pytest.mark.engine
