@@ -15,9 +15,8 @@ import same_rollouts
 import torch
 from datasets import Dataset
 from same_rollouts import CLIP, CORRECT, ENTROPY, MASK, NEW, OLD, PENALTY, SIZE
-from tiny_policy import tiny_policy
+from tiny_policy import on_a_cpu, tiny_policy
 from transformers import TrainerCallback
-from trl import GRPOConfig
 
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 from openrlhf_gtpo.trainers.trl import GTPOTrainer
@@ -81,8 +80,8 @@ def one_step(folder: Path, estimator: str, batch: int, steps: int) -> tuple[list
     trainer = Watched(
         policy,
         [correct, overlong],
-        GRPOConfig(
-            output_dir=str(folder),
+        on_a_cpu(
+            folder,
             max_steps=1,
             num_iterations=2,
             per_device_train_batch_size=batch,
@@ -93,11 +92,6 @@ def one_step(folder: Path, estimator: str, batch: int, steps: int) -> tuple[list
             epsilon_high=CLIP[1],
             max_grad_norm=0.0,
             loss_type="grpo" if estimator == "grpo_s" else "dapo",
-            save_strategy="no",
-            report_to="none",
-            use_cpu=True,
-            bf16=False,
-            gradient_checkpointing=False,
         ),
         train_dataset=Dataset.from_dict({"prompt": ["What"] * ROWS}),
         processing_class=tokenizer,

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from tiny_policy import QUESTIONS, tiny_policy
-from trl import GRPOConfig
+from tiny_policy import QUESTIONS, on_a_cpu, tiny_policy
 
 from openrlhf_gtpo.shaping import gtpo
 from openrlhf_gtpo.trainers.trl import GTPOTrainer
@@ -77,8 +76,8 @@ def test_entropies_are_exact_after_top_p_and_after_updates(tmp_path: Path, monke
     trainer = Watched(
         str(tmp_path / "policy"),
         says_seven,
-        GRPOConfig(
-            output_dir=str(tmp_path),
+        on_a_cpu(
+            tmp_path,
             max_steps=4,
             learning_rate=0.0003,
             per_device_train_batch_size=32,
@@ -90,11 +89,6 @@ def test_entropies_are_exact_after_top_p_and_after_updates(tmp_path: Path, monke
             vllm_importance_sampling_correction=False,
             vllm_gpu_memory_utilization=0.05,
             vllm_max_model_length=32,
-            save_strategy="no",
-            report_to="none",
-            use_cpu=True,
-            bf16=False,
-            gradient_checkpointing=False,
         ),
         train_dataset=Dataset.from_dict({"prompt": QUESTIONS * 8}),
         processing_class=tokenizer,

@@ -165,37 +165,21 @@ def test_verls_loss_has_the_same_gradient(estimator: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "sentence"),
+    ("overrides", "named"),
     [
-        ([], "needs adv_estimator=gtpo or, .* but they are gae, vanilla, token-mean"),
-        (GRPO_S[:1], "but they are grpo_s, vanilla, token-mean"),
-        ([*SETTINGS["gtpo"], *GRPO_S[1:]], "but they are gtpo, grpo_s, seq-mean-token-mean"),
-        (
-            [*SETTINGS["gtpo"], "algorithm.rollout_correction.bypass_mode=true"],
-            "leaves out the entropies' pass: set it to false",
-        ),
-        (
-            [*SETTINGS["gtpo"], f"{ROLLOUT}.top_p=0.95"],
-            "rollout.top_p=0.95 and top_k=-1 cut off .*: set them to 1 and -1",
-        ),
-        ([*SETTINGS["gtpo"], f"{ROLLOUT}.top_k=50"], "rollout.top_p=1 and top_k=50 cut off"),
-        ([*SETTINGS["gtpo"], "+algorithm.shaping.alpha2=-1"], "alpha2 must be a finite number"),
-        ([*SETTINGS["gtpo"], "+algorithm.shaping.alpha3=1"], "unexpected keyword argument 'alpha3'"),
+        ([], "adv_estimator=gtpo"),
+        (GRPO_S[:1], "grpo_s, vanilla, token-mean"),
+        ([*SETTINGS["gtpo"], "algorithm.rollout_correction.bypass_mode=true"], "bypass_mode"),
+        ([*SETTINGS["gtpo"], f"{ROLLOUT}.top_p=0.95"], "top_p=0.95"),
+        ([*SETTINGS["gtpo"], f"{ROLLOUT}.top_k=50"], "top_k=50"),
+        ([*SETTINGS["gtpo"], "+algorithm.shaping.alpha2=-1"], "alpha2"),
     ],
 )
-def test_a_setting_that_does_not_work_with_it_is_refused_at_start_up(overrides: list[str], sentence: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=sentence):
+def test_a_setting_that_does_not_work_with_it_is_refused_at_start_up_and_named(
+    overrides: list[str], named: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=named):
         get_trainer_cls("gtpo")(configured(*overrides))
-
-
-def test_an_option_of_shaping_reaches_it(queue: None) -> None:
-    batch = put([row(i, verdict(i)) for i in range(len(MASK))], KEYS)
-    config = configured("algorithm.adv_estimator=gtpo", "+algorithm.shaping.alpha2=0")
-    get_trainer_cls("gtpo")(config)._compute_advantage(batch, {})
-    found = tq.kv_batch_get(keys=KEYS, partition_id="train", select_fields=["advantages"]).to_padded_tensor()
-    first = found["advantages"][0, :4]
-    assert first.min() == first.max(), "without a share of the reward for entropy, all tokens of a response are alike"
-    assert first.min() > 0
 
 
 def test_a_reward_that_is_no_verdict_ends_the_step(queue: None) -> None:
@@ -221,24 +205,8 @@ def test_verl_accepts_the_pages_command_lines(overrides: list[str]) -> None:
     assert type(made).__module__ == "openrlhf_gtpo.trainers.verl"
 
 
-def imported(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, env=os.environ | variables)
-
-
 def test_verl_loads_the_module_that_its_variable_names() -> None:
     code = "import verl; from verl.trainer.ppo.v1 import get_trainer_cls; print(get_trainer_cls('gtpo').__module__)"
-    found = imported(code, VERL_USE_EXTERNAL_MODULES="openrlhf_gtpo.trainers.verl")
+    environment = os.environ | {"VERL_USE_EXTERNAL_MODULES": "openrlhf_gtpo.trainers.verl"}
+    found = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, env=environment)
     assert found.stdout.splitlines()[-1:] == ["openrlhf_gtpo.trainers.verl"], found.stderr
-
-
-def test_verl_does_not_start_without_the_version_that_it_relies_on(tmp_path: Path) -> None:
-    (tmp_path / "in_another_verl.py").write_text(
-        "import verl; verl.__version__ = '0.10.0'; import openrlhf_gtpo.trainers.verl"
-    )
-    path = f"{tmp_path}:{os.environ['PYTHONPATH']}"
-    ended = imported("import verl", VERL_USE_EXTERNAL_MODULES="in_another_verl", PYTHONPATH=path)
-    assert ended.returncode
-    assert ended.stderr.splitlines()[-1] == (
-        "ImportError: openrlhf_gtpo.trainers.verl relies on internals of verl 0.9.1 (this is verl 0.10.0): "
-        "pip install 'verl[verl-core]==0.9.1', or take the module out of VERL_USE_EXTERNAL_MODULES."
-    )

@@ -1,7 +1,11 @@
 """A policy of one layer over a few words, made on the spot: for the checks with TRL."""
 
+from pathlib import Path
+from typing import Any
+
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM, set_seed
+from trl import GRPOConfig
 
 WORDS = ["<pad>", "<eos>", "What", "is", "half", "of", "?", "7", "14", "8", "16"]
 TEMPLATE = "{% for message in messages %}{{ message['content'] + ' ' }}{% endfor %}"
@@ -28,3 +32,10 @@ def tiny_policy(hidden_size: int = 16) -> tuple[Qwen2ForCausalLM, PreTrainedToke
         bos_token_id=None,
     )
     return Qwen2ForCausalLM(config), tokenizer
+
+
+def on_a_cpu(folder: Path, **settings: Any) -> GRPOConfig:
+    """TRL's settings for a run that saves and reports nothing."""
+    quiet = {"save_strategy": "no", "report_to": "none", "disable_tqdm": True, "logging_steps": 1}
+    cpu = {"use_cpu": True, "bf16": False, "gradient_checkpointing": False}
+    return GRPOConfig(str(folder), **{**quiet, **cpu, **settings})
