@@ -52,7 +52,9 @@ def flags_of(command: list[str]) -> dict[str, Any]:
     """What the trainer's own parser makes of a run's command line."""
     from openrlhf_gtpo.driver import command_line, presets
 
-    return command_line.parse(presets.expand(command[command.index("train") + 1 :]).arguments).flags
+    flags = command_line.parse(presets.expand(command[command.index("train") + 1 :]).arguments).flags
+    del flags["logger.wandb.run_name"]  # by default the minute
+    return flags
 
 
 # --- runs
