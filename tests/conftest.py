@@ -45,7 +45,7 @@ LONGEST_FIRST = [
     "cluster",
     "guide",
     "modes",
-    "compare",
+    "studies",
 ]
 """Files with engines; where two workers take file after file, they end together. The first needs no policy, which the
 other worker trains meanwhile."""
