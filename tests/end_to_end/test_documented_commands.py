@@ -57,7 +57,7 @@ def test_the_example_draws_the_entropies_and_verdicts_of_a_group(folder: Path) -
 def test_a_task_of_ones_own_goes_through_the_whole_quickstart(folder: Path) -> None:
     """docs/examples/counting.py through launch/quickstart.sh, as docs/extending.md prints it, with two steps."""
     subprocess.run(["bash", str(ROOT / "launch" / "setup.sh")], check=True)  # else the quickstart would, from here
-    run(block("docs/extending.md", "TASK=docs/examples/counting.py"), folder, STEPS="2")
+    run(block("docs/extending.md", "RUN=runs/counting"), folder, STEPS="2")
     summary = json.loads((folder / "runs" / "counting" / "summary.json").read_text())
     assert 0.1 <= summary["before"]["pass@1"] <= 0.9
     assert {"pass@1", "pass@8"} <= summary["after"].keys()
