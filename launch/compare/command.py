@@ -37,7 +37,8 @@ def main(design: Design, description: str) -> None:
     runs: dict[str, dict[Replicate, Run]] = {}
     for job in study.jobs_in_order():
         runs.setdefault(job.arm.key, {})[job.policy, job.seed] = read(job.folder(study))
-    results.report(study.out, runs, design.layout.picture, tables, f"{design.title}, {study.seeds} runs each")
+    title = design.title if len(study.arms) == len(design.arms) else "Comparison"
+    results.report(study.out, runs, design.layout.picture, tables, f"{title}, {study.seeds} runs each")
     print(text)
     print(f"\nTook {(time.monotonic() - begin) / 60:.0f} minutes. The results are in {study.out}")
     print(f"One record a run, out of which --analyse makes the tables again, is in {study.records}")
