@@ -80,9 +80,9 @@ def test_arms_share_policy_prompts_and_noise_within_a_policy_and_seed_and_nothin
 def test_an_update_divides_the_responses_of_a_step_in_every_arm(design: designs.Design, tmp_path: Path) -> None:
     for arm in design.arms:
         flags = flags_of(designs.training(study(tmp_path, design), designs.Job(arm, 0)))
-        for responses in (flags["rollout.n_samples_per_prompt"], flags["rollout.n_samples_per_prompt"] + 2):
-            of_step = flags["rollout.batch_size"] * responses  # with the guide's two as well
-            assert of_step % flags["train.batch_size"] == 0 or "guide" not in " ".join(arm.flags)
+        own, guides = flags["rollout.n_samples_per_prompt"], guided.GUIDE_SAMPLES
+        for responses in (own, own + guides) if "--guide.model" in arm.flags else (own,):
+            assert flags["rollout.batch_size"] * responses % flags["train.batch_size"] == 0
 
 
 def test_the_guided_arms_differ_in_the_guides_flags_alone(tmp_path: Path) -> None:
