@@ -54,7 +54,7 @@ def plugin() -> None:
         same("needs torch" in str(error) and "pip install torch" in str(error), True)
     else:
         raise AssertionError(f"{openrlhf_gtpo.shaping} needs no torch")
-    for name in ("train", "start", "doctor", "selftest", "report"):
+    for name in ("train", "doctor", "report"):
         refused = command("openrlhf-gtpo", name, *["/nowhere"] * (name == "report"))
         same((refused.returncode in (1, 2), refused.stdout), (True, ""))
         one_sentence = rf"openrlhf-gtpo {name}: error: [^\n]+\.\n"

@@ -119,11 +119,8 @@ train() {
         --logger.metrics_path "$run/metrics.jsonl"
         --shaping.save_rollouts 4
     )
-    echo "  starting Ray, DeepSpeed and vLLM: half a minute or more without a line (log: $run/train.log)"
-    : >"$run/train.log" # there before tail looks for it
-    "$python" -m openrlhf_gtpo.train "${flags[@]}" >"$run/train.log" 2>&1 &
-    tail -n +1 -f -s 0.5 --pid=$! "$run/train.log" | sed -un 's/^.*\(step [0-9]\+ .*reward .*\)$/  \1/p'
-    wait $!
+    echo "  starting Ray, DeepSpeed and vLLM: half a minute or more without a line"
+    "$python" -m openrlhf_gtpo.train "${flags[@]}" 2>&1 | sed -u 's/^openrlhf-gtpo train: /  /'
 }
 
 [ $# -eq 0 ] || fail "takes no arguments, but got '$*': STEPS=30 bash launch/quickstart.sh and so on; its head has the list."

@@ -13,7 +13,6 @@
 # INPUT_KEY, LABEL_KEY  its columns (input, label)
 # NODES, GPUS  machines, and GPUs of each (1 and 8, or 8 and 8)
 # GPU_GB  memory of a GPU in GiB (80); with less, log-probabilities are computed for fewer responses at once
-# GPU_KIND  for the plan's hours on a machine without a GPU: H100 (default), H200, B200, A100, L40S or L4
 # REWARD_URL   reward services, separated by commas; without it one is started, on a single node only
 # MATH_REWARD_TOKEN_FILE  file with their token, on the node where this runs; see launch/runtime_env.yaml
 # WANDB_API_KEY  key of --logger.wandb.enable, which `wandb login` can leave on every node instead. Ray's processes have
@@ -28,8 +27,8 @@
 #         of 8) it only prints where every actor would be placed
 #
 # Flags after the script's name are passed on and override the script's. Prompts, updates, lengths, steps and learning
-# rate are the preset's, which is the paper's run (`openrlhf-gtpo train --preset gtpo --show`); here stands what fits it
-# to the machines.
+# rate are the preset's, which is the paper's run (plugin/openrlhf_gtpo/presets); here stands what fits it to the
+# machines.
 set -euo pipefail
 
 . "$(dirname "${BASH_SOURCE[0]}")/find_python.sh"

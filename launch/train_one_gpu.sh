@@ -9,7 +9,6 @@
 #   openrlhf-gtpo report ~/checkpoints/gtpo-0.5b-gsm8k         # curves and tokens, one HTML file
 #
 # GPU_GB  memory of the GPU in GiB (default: nvidia-smi's): 24, 48 or 80; other sizes count as the next smaller one
-# GPU_KIND  for the plan's hours on a machine without a GPU: H100 (default), H200, B200, A100, L40S or L4
 # SIZE    0.5b (default below 40 GiB) or 1.5b (default above; below, Adam's state is in the node's memory)
 # TASK    gsm8k: answers of up to 1,024 tokens (default); math: up to 2,048
 # DATA    prompts and references, as `data prepare` writes them (data/gsm8k.jsonl; for math data/other.jsonl, of
@@ -21,7 +20,7 @@
 # REHEARSE  1: run all of this script's flags on this machine's CPU, for three small steps of a small policy on one logical
 #         GPU; MODEL and DATA are those of the quickstart
 #
-# The plan estimates the hours, and the cost with --price PER_GPU_HOUR. In metrics.jsonl and the report, look at these:
+# In metrics.jsonl and the report, look at these:
 #   rollout/pass_rate           rises within 20 steps
 #   entropy/token_mean          falls slowly; if it falls to 0 at once, the learning rate is too high
 #   mismatch/logprob_gap        stays below 0.02; above, policy and engine have different weights

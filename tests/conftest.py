@@ -10,9 +10,9 @@ from typing import Any
 import hypothesis
 import pytest
 
-from openrlhf_gtpo.cpu.environment import STUBS, cpu_environment
+from openrlhf_gtpo.cpu.platform import STUBS, environment
 
-os.environ.update(cpu_environment())
+os.environ.update(environment())
 if str(STUBS) in os.environ["PYTHONPATH"] and str(STUBS) not in sys.path:
     sys.path.insert(0, str(STUBS))
 

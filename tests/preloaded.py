@@ -5,15 +5,17 @@ import atexit
 import functools
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 
 PROGRAM = """
 import os, sys
+sys.path.append(sys.argv[1])
 from openrlhf_gtpo.cpu.platform import prepare_process
 prepare_process()
 os.environ |= {"RAY_prestart_worker_first_driver": "0", "RAY_task_events_report_interval_ms": "0"}
-from openrlhf_gtpo.cpu.zygote import Zygote
+from zygote import Zygote
 with Zygote() as zygote:
     print(zygote.python, flush=True)
     for _ in sys.stdin:  # until the tests end
@@ -26,7 +28,10 @@ with Zygote() as zygote:
 @functools.cache
 def _server() -> "subprocess.Popen[str]":
     server = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PROGRAM, str(Path(__file__).parent)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     atexit.register(server.communicate)  # which closes its input
     return server

@@ -3,6 +3,7 @@ that everything that reads a data set grades against the same text."""
 
 import contextlib
 import json
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from math_reward.http.requests import GradeItem
-from math_reward.json_lines import NoAnswer, NoRow, label_text, object_of
+from math_reward.json_lines import NoAnswer, NoRow, NotUTF8, label_text, lines_of, object_of
 from math_reward.pool.item import DEFAULT_OPTIONS
 from openrlhf_gtpo.data import as_written
 from openrlhf_gtpo.data.formats import UnknownFormat
 from openrlhf_gtpo.data.formats import question_and_reference as prepared
-from openrlhf_gtpo.data.json_lines import NotOpened, Unreadable, is_lines, lines_of
-from openrlhf_gtpo.data.survey import read_rows, survey
-from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.evaluation.benchmark import load
+from openrlhf_gtpo.data.table import DataUnusable, is_lines, objects, rows
 
 BOM = b"\xef\xbb\xbf"
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
@@ -54,7 +52,7 @@ def files(draw: st.DrawFn) -> bytes:
 def rows_of(path: Path) -> list[dict[str, Any] | str]:
     """The object of each line that is not blank, or why there is none."""
     found: list[dict[str, Any] | str] = []
-    for line in lines_of(path):
+    for line in lines_of(BytesIO(path.read_bytes())):
         try:
             found.append(object_of(line.content))
         except NoRow as error:
@@ -72,8 +70,8 @@ def test_a_line_of_any_file_is_found_again_by_its_place_and_is_an_object_or_one_
     path: Path, content: bytes
 ) -> None:
     path.write_bytes(content)
-    with contextlib.suppress(Unreadable):
-        for line in lines_of(path):
+    with contextlib.suppress(NotUTF8):
+        for line in lines_of(BytesIO(content)):
             assert content[line.offset :].startswith(line.content)
             assert content[: line.offset].count(b"\n") == line.number - 1
         assert all(isinstance(row, dict) or row.endswith(".") for row in rows_of(path))
@@ -101,22 +99,21 @@ def test_only_a_line_feed_ends_a_line(path: Path) -> None:
 
 def test_lines_have_their_number_and_their_place_and_blank_ones_are_none(path: Path) -> None:
     path.write_bytes(BOM + b"\r\n{}\n\n \t\r\n{}")
-    assert list(lines_of(path)) == [(2, 5, b"{}\n"), (5, 13, b"{}")]
-    path.write_text("")
-    assert list(lines_of(path)) == []
+    assert list(lines_of(BytesIO(path.read_bytes()))) == [(2, 5, b"{}\n"), (5, 13, b"{}")]
+    assert list(lines_of(BytesIO())) == []
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
 def test_another_unicode_is_refused_by_its_name(path: Path, encoding: str) -> None:
     path.write_bytes('{"input": "6*7?", "label": "42"}\n'.encode(encoding))
-    with pytest.raises(Unreadable, match=encoding[:6].upper()):
-        list(lines_of(path))
+    with pytest.raises(DataUnusable, match=encoding[:6].upper()):
+        list(objects(path))
 
 
 def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     for unusable in (tmp_path / "none.jsonl", tmp_path):
-        with pytest.raises(NotOpened):
-            list(lines_of(unusable))
+        with pytest.raises(DataUnusable, match="cannot be read"):
+            list(objects(unusable))
 
 
 @pytest.mark.parametrize(
@@ -151,19 +148,16 @@ def usable(text: Any) -> bool:
     return bool(str(text).strip())
 
 
-@given(rows=st.lists(st.tuples(TEXTS.filter(usable), (TEXTS | NUMBERS).filter(usable)), min_size=1, max_size=5))
-def test_every_command_and_training_grade_against_the_same_text(path: Path, rows: list[tuple[str, Any]]) -> None:
-    """Prepare, the doctor, evaluations, `math-reward grade`, the service and OpenRLHF's loader in training."""
-    written = [{"input": prompt, "label": label} for prompt, label in rows]
+@given(pairs=st.lists(st.tuples(TEXTS.filter(usable), (TEXTS | NUMBERS).filter(usable)), min_size=1, max_size=5))
+def test_every_command_and_training_grade_against_the_same_text(path: Path, pairs: list[tuple[str, Any]]) -> None:
+    """Prepare, the checks, evaluations, `math-reward grade`, the service and OpenRLHF's loader in training."""
+    written = [{"input": prompt, "label": label} for prompt, label in pairs]
     path.write_bytes(BOM + "\r\n".join(json.dumps(row) for row in written).encode())
-    expected = [label_text(label) for _, label in rows]
-    found = survey(path, "input", "label")
-    assert (found.bad_rows, found.bad_labels) == ({}, {})
-    assert [row.label for row in read_rows(path, found, 10, "input", "label")] == expected
-    assert [prompt.reference for prompt in load(path, "input", "label").prompts] == expected
-    assert [GradeItem("", label).item(DEFAULT_OPTIONS).reference for _, label in rows] == expected
-    data = as_written.table(path, "input", "label", "images")["train"]
-    assert (data["label"][:], data["input"][:]) == (expected, [prompt for prompt, _ in rows])
+    expected = [label_text(label) for _, label in pairs]
+    assert [row.label for row in rows(path, "input", "label")] == expected
+    assert [GradeItem("", label).item(DEFAULT_OPTIONS).reference for _, label in pairs] == expected
+    data = as_written.dataset(path, "input", "label", "images")["train"]
+    assert (data["label"][:], data["input"][:]) == (expected, [prompt for prompt, _ in pairs])
     for row, text in zip(written, expected, strict=True):
         if "####" not in text:  # which begins the answer of a solution
             question, reference = prepared("other", row)  # type: ignore[misc]
@@ -174,10 +168,7 @@ def test_every_command_and_training_grade_against_the_same_text(path: Path, rows
 def test_no_command_takes_what_is_no_answer(path: Path, label: Any) -> None:
     row = {"input": "6*7?", "label": label}
     path.write_text(json.dumps(row))
-    assert sum(map(len, survey(path, "input", "label").bad_labels.values())) == 1
-    with pytest.raises(SettingsError, match=r"line 1: .*'label'"):
-        load(path, "input", "label")
+    with pytest.raises(DataUnusable, match=r"line 1: .*'label'"):
+        list(rows(path, "input", "label"))
     with pytest.raises(UnknownFormat, match="reference"):
         prepared("other", row)
-    with pytest.raises(as_written.DataUnusable, match=r"line 1: .*'label'"):
-        as_written.table(path, "input", "label", None)

@@ -5,11 +5,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from math_reward.nearest import did_you_mean, nearest
-from openrlhf_gtpo.driver import command_line
+from openrlhf_gtpo import flags
 
 FLAGS = sorted(
     option
-    for action in command_line.parser()._actions
+    for action in flags.parser()._actions
     for option in action.option_strings
     if option.startswith("--") and len(option) > 8
 )

@@ -5,7 +5,7 @@ Arguments and result are those of docs/examples/shaping_function.py.
 
 import torch
 
-from openrlhf_gtpo.algorithms.group_norm import group_norm
+from openrlhf_gtpo.algorithms.estimators import normalised_in_groups
 
 
 def leave_one_out(entropy, logprob, mask, correct, reward, group):
@@ -29,7 +29,7 @@ def low_probability_less(entropy, logprob, mask, correct, reward, group, alpha=0
 
     alpha is 0.2, as in the authors' script for this method alone.
     """
-    return group_norm(reward, group)[:, None] * (alpha * logprob.exp() + 1 - alpha) * mask
+    return normalised_in_groups(reward, group)[:, None] * (alpha * logprob.exp() + 1 - alpha) * mask
 
 
 def unlikely_more(entropy, logprob, mask, correct, reward, group, beta=0.25):
@@ -45,4 +45,4 @@ def unlikely_more(entropy, logprob, mask, correct, reward, group, beta=0.25):
         own = group == prompt
         less_probable = mean[own].argsort().argsort()
         earned[own] = reward[own] * (1 - beta * less_probable / own.sum())
-    return group_norm(earned, group)[:, None] * mask
+    return normalised_in_groups(earned, group)[:, None] * mask

@@ -24,7 +24,7 @@ def main(design: Design, description: str) -> None:
     if sys.argv[1:2] == ["--analyse"] and len(sys.argv) == 3:
         folder = Path(sys.argv[2])
         try:
-            print(results.analyse(folder, folder, names, design.layout)[0])
+            print(results.analyse(folder, folder, names, design.layout))
         except ValueError as error:
             print(f"{SCRIPT}: {error}.", file=sys.stderr)
             raise SystemExit(2) from None
@@ -33,12 +33,11 @@ def main(design: Design, description: str) -> None:
     begin = time.monotonic()
     perform([study])
     print("== report", flush=True)
-    text, tables = results.analyse(study.records, study.out, names, design.layout)
+    text = results.analyse(study.records, study.out, names, design.layout)
     runs: dict[str, dict[Replicate, Run]] = {}
     for job in study.jobs_in_order():
         runs.setdefault(job.arm.key, {})[job.policy, job.seed] = read(job.folder(study))
-    title = design.title if len(study.arms) == len(design.arms) else "Comparison"
-    results.report(study.out, runs, design.layout.picture, tables, f"{title}, {study.seeds} runs each")
+    results.report(study.out, runs, design.layout.picture)
     print(text)
     print(f"\nTook {(time.monotonic() - begin) / 60:.0f} minutes. The results are in {study.out}")
     print(f"One record a run, out of which --analyse makes the tables again, is in {study.records}")

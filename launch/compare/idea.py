@@ -1,4 +1,4 @@
-"""An idea on trial: a function or an estimator of one's own, its arms beside GRPO, GTPO and its shuffled control, and
+"""An idea on trial: a function of one's own, its arms beside GRPO, GTPO and its shuffled control, and
 the two tasks that it is tried on."""
 
 from __future__ import annotations
@@ -13,17 +13,13 @@ from pathlib import Path
 import torch
 
 from designs import ROOT, Arm, Design, Study
-from openrlhf_gtpo.algorithms.estimators import Rollouts
-from openrlhf_gtpo.algorithms.table import Estimator, line_of
-from openrlhf_gtpo.algorithms.user_file import FileUnusable, parts
-from openrlhf_gtpo.algorithms.user_function import small_batch, try_out
+from openrlhf_gtpo.algorithms.estimators import Estimator, Rollouts, estimator_named, small_batch, try_out
 from record import Record
-from shuffled_idea import defaults, permuted
+from shuffled_idea import permuted, write_control
 
 POLICIES = (0, 1, 2, 3, 4, 5)
 GRPO, GTPO, SHUFFLED = "grpo", "gtpo", "-shuffled"
 """Keys of arms; the last is the end of the key of an idea's control."""
-CONTROL = "launch/compare/shuffled_idea.py:shuffled_idea"
 # A rate that falls within so few steps would leave little to see.
 FLAT = ("--actor.min_lr_ratio", "1.0")
 FLAGS = {
@@ -98,7 +94,7 @@ OUTCOMES = [name for one in BENCHES.values() for name in one.outcomes]
 
 @dataclass(frozen=True)
 class Idea:
-    """A function or an estimator of one's own."""
+    """A function of one's own."""
 
     place: str
     """``FILE.py:NAME`` of a copy, which stays as it is when the file is edited."""
@@ -109,7 +105,7 @@ class Idea:
 
     @property
     def name(self) -> str:
-        return parts(self.place)[1]
+        return self.place.rpartition(":")[2]
 
     @property
     def key(self) -> str:
@@ -124,30 +120,36 @@ def read_idea(place: str, out: Path) -> Idea:
         out: where the folder is.
 
     Raises:
-        FileUnusable: it cannot be loaded, or does not return advantages.
+        ValueError: it cannot be loaded, or does not return advantages.
     """
-    path, name = parts(place)
-    line = line_of(place)
-    if line is None:
-        raise FileUnusable(f"{place} does not name a Python file: write FILE.py:NAME")
-    try_out(place, line, defaults(line.flags), SAMPLES)
-    content = path.read_bytes()
+    if ".py:" not in place:
+        raise ValueError(f"{place} does not name a Python file: write FILE.py:NAME.")
+    try_out(place, SAMPLES)
+    estimator = estimator_named(place)
+    assert estimator is not None
+    path, _, name = place.rpartition(":")
+    content = Path(path).read_bytes()
     digest = hashlib.sha256(content).hexdigest()
-    copy = out / f"{name}-{digest[:12]}" / path.name
+    copy = out / f"{name}-{digest[:12]}" / Path(path).name
     copy.parent.mkdir(parents=True, exist_ok=True)
     copy.write_bytes(content)
-    return Idea(f"{copy.relative_to(ROOT) if copy.is_relative_to(ROOT) else copy}:{name}", digest, reads_tokens(line))
+    at = copy.relative_to(ROOT) if copy.is_relative_to(ROOT) else copy
+    return Idea(f"{at}:{name}", digest, reads_tokens(estimator))
 
 
-def reads_tokens(line: Estimator) -> bool:
-    """Whether an estimator's advantages change when entropies and log-probabilities are shuffled."""
+def reads_tokens(estimator: Estimator) -> bool:
+    """Whether a function's advantages change when entropies and log-probabilities are shuffled."""
 
     def advantages(batch: Rollouts) -> torch.Tensor:
-        found: torch.Tensor = line.load()(batch, **defaults(line.flags)).advantages
+        found: torch.Tensor = estimator.function(batch).advantages
         return found
 
+    def mixed(batch: Rollouts) -> Rollouts:
+        entropy, logprob = permuted([batch.entropy, batch.logprob], batch.mask, batch.correct, batch.group)
+        return dataclasses.replace(batch, entropy=entropy, logprob=logprob)
+
     batches = [small_batch(SAMPLES, seed) for seed in range(4)]
-    return any(not torch.allclose(advantages(one), advantages(permuted(one)), atol=1e-6) for one in batches)
+    return any(not torch.allclose(advantages(one), advantages(mixed(one)), atol=1e-6) for one in batches)
 
 
 def arms(idea: Idea) -> tuple[Arm, ...]:
@@ -155,8 +157,7 @@ def arms(idea: Idea) -> tuple[Arm, ...]:
     flags = dict(FLAGS)
     flags[idea.key] = (*FLAGS[GRPO], "--algo.advantage.estimator", idea.place)
     if idea.is_shuffled_by:
-        own = ("--algo.advantage.estimator", CONTROL, "--shuffled_idea.of", idea.place)
-        flags[idea.key + SHUFFLED] = (*FLAGS[GRPO], *own)
+        flags[idea.key + SHUFFLED] = (*FLAGS[GRPO], "--algo.advantage.estimator", write_control(idea.place))
     return tuple(Arm(key, title(key), mine) for key, mine in flags.items())
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from inference import Replicate
-from openrlhf_gtpo.controller.run_record import ORDER, PACKAGES
+from openrlhf_gtpo.controller.files import PACKAGES
 from openrlhf_gtpo.report.run import Run, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,13 +30,6 @@ SERIES = {
     "guide_responses": "guide/responses",
 }
 """Of a record's training -> the metric, which docs/metrics.md describes."""
-
-CONTENTS = {
-    "data.prompt_dataset": "files of training prompts",
-    "eval.dataset": "files of held-out prompts",
-    "guide.model": "guides",
-}
-"""What is the same for all runs of a study, by its name in run.json's `sha256`."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +59,6 @@ class Record:
     """Seed of the warm start that made the initial policy."""
     versions: dict[str, str] = field(default_factory=dict)
     """Of Python and of the packages."""
-    sha256: dict[str, str | None] = field(default_factory=dict)
-    """Of initial policy, data, order of prompts and final weights, as run.json has them; None where one is missing."""
 
     @property
     def replicate(self) -> Replicate:
@@ -137,7 +128,6 @@ def of(run: Run, start: Mapping[str, float] | None, **about: Any) -> Record:
         evaluations=tuple({key: round(value, 5) for key, value in row.items()} for row in evaluations),
         training=training,
         versions={name: run.environment[name] for name in ("python", *PACKAGES) if name in run.environment},
-        sha256=run.sha256,
         **about,
     )
 
@@ -216,14 +206,6 @@ def _shared(run: Record) -> Iterator[tuple[str, str]]:
     yield f"sets of flags of {run.arm}", " ".join(run.flags)
     for package, version in run.versions.items():
         yield f"versions of {package}", version
-    contents = {
-        **CONTENTS,
-        "actor.model_name_or_path": f"initial policies {run.policy}",
-        ORDER: f"orders of prompts for policy {run.policy} and seed {run.seed}",
-    }
-    for key, what in contents.items():
-        if digest := run.sha256.get(key):
-            yield what, digest[:12]
 
 
 def commit() -> str:

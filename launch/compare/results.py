@@ -7,9 +7,8 @@ Tables are made of the records of runs, so those of a finished study can be made
 from __future__ import annotations
 
 import dataclasses
-import html
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,9 @@ from typing import Any
 import record
 from contrasts import comparisons
 from inference import Replicate, mean_and_half
-from openrlhf_gtpo.report.curves import curves_of, png, smoothed, width
-from openrlhf_gtpo.report.page import page, table
-from openrlhf_gtpo.report.run import Run, series
-from openrlhf_gtpo.tables import markdown
+from openrlhf_gtpo.report.command import page
+from openrlhf_gtpo.report.curves import CURVES, picture
+from openrlhf_gtpo.report.run import Run
 from record import Record
 
 FIGURES = ("pass@1", "pass@4", "pass@8", "pass@32", "entropy_response_mean", "response_length")
@@ -59,7 +57,7 @@ class Entropy:
     @classmethod
     def of(cls, run: Record) -> Entropy:
         points = run.points("entropy")
-        means = smoothed(points, width([len(points)]))
+        means = smoothed(points)
         step, lowest = min(means, key=lambda point: point[1])
         return cls(points[0][1], lowest, step, means[-1][1])
 
@@ -67,6 +65,16 @@ class Entropy:
     def rebound(self) -> float:
         """The last value minus the lowest."""
         return self.last - self.lowest
+
+
+def smoothed(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """The running mean over a tenth of a long curve, an odd number of points, at the step in the middle of each. Only
+    whole windows are used: at the ends a mean over fewer points would be noisy."""
+    half = min(len(points) // 20, (len(points) // 2 - 1) // 2) if len(points) >= SMOOTHED_FROM else 0
+    return [
+        (points[i][0], statistics.fmean(value for _, value in points[i - half : i + half + 1]))
+        for i in range(half, len(points) - half)
+    ]
 
 
 def seconds_a_step(run: Record) -> float:
@@ -187,11 +195,14 @@ COMPARISON = Layout(
     ),
 )
 
+SMOOTHED_FROM = 40
+"""A shorter curve is taken as it is."""
+
 Cells = tuple[list[Any], list[list[Any]]]
 """A table: its head, its rows."""
 
 
-def analyse(records: Path, out: Path, names: Mapping[str, str], layout: Layout) -> tuple[str, list[Cells]]:
+def analyse(records: Path, out: Path, names: Mapping[str, str], layout: Layout) -> str:
     """Write table.md, a study's tables, out of the records of a folder.
 
     Args:
@@ -201,7 +212,7 @@ def analyse(records: Path, out: Path, names: Mapping[str, str], layout: Layout) 
         layout: of the study.
 
     Returns:
-        The tables as Markdown and as cells.
+        The tables as Markdown.
 
     Raises:
         ValueError: the records cannot be compared.
@@ -234,7 +245,7 @@ def analyse(records: Path, out: Path, names: Mapping[str, str], layout: Layout) 
     ]
     text += "".join(f"\n{markdown(*course)}\n" for course in courses)
     (out / "table.md").write_text(text, encoding="utf-8")
-    return text, [(head, rows), ([gap, *layout.figures], gaps), *courses]
+    return text
 
 
 def differences(runs: Mapping[str, Sequence[Record]], names: Mapping[str, str], layout: Layout) -> list[list[Any]]:
@@ -252,43 +263,43 @@ def differences(runs: Mapping[str, Sequence[Record]], names: Mapping[str, str], 
     return [[names[key], *mine] for key, mine in cells.items()]
 
 
-def report(
-    out: Path,
-    runs: Mapping[str, Mapping[Replicate, Run]],
-    picture: Sequence[str],
-    tables: Sequence[Cells],
-    title: str,
-) -> None:
-    """Write curves.png and report.html.
+def report(out: Path, runs: Mapping[str, Mapping[Replicate, Run]], shown: Sequence[str]) -> None:
+    """Write curves.png and report.html: of each algorithm the mean over its runs, and the tokens of the first.
 
     Args:
         out: where to.
         runs: key of an algorithm -> its runs.
-        picture: ends of the keys of the curves in curves.png.
-        tables: shown first.
-        title: of the report.
+        shown: ends of the keys of the curves in curves.png.
     """
-    policies = {policy for mine in runs.values() for policy, _ in mine}
-    everything: list[Run] = []
-    for key, mine in runs.items():
-        for number, run in enumerate(mine.values()):
-            # Token views of every run would make the file slow to open: those of the first are enough.
-            shown = dataclasses.replace(run, rollouts=None) if number else run
-            if len(policies) > 1:  # the runs of all policies are one curve with a band
-                settings = run.settings | {"actor.model_name_or_path": f"{len(policies)} policies"}
-                shown = dataclasses.replace(shown, name=f"{key}-{number}", settings=settings)
-            everything.append(shown)
-    curves = [curve for end in picture for curve in curves_of(everything) if curve[0].endswith(end)]
-    (out / "curves.png").write_bytes(png(series(everything), curves))
-    introduction = "".join(f'<div class="wide">{html_table(*one)}</div>' for one in tables if one[1])
-    (out / "report.html").write_text(page(everything, title=title, introduction=introduction), encoding="utf-8")
+    means = [mean_run(key, list(mine.values())) for key, mine in runs.items()]
+    keys = [key for run in means for row in (*run.metrics, *run.evaluations) for key in row]
+    drawn = {key: CURVES.get(key, key) for end in shown for key in dict.fromkeys(keys) if key.endswith(end)}
+    (out / "curves.png").write_bytes(picture(means, "png", drawn))
+    (out / "report.html").write_text(page(means), encoding="utf-8")
 
 
-def html_table(head: Sequence[Any], rows: Sequence[Sequence[Any]]) -> str:
-    cells = [(html.escape(str(row[0])), [_bold(html.escape(str(cell))) for cell in row[1:]]) for row in rows]
-    caption = f"<h2>{html.escape(str(head[0]) or 'The last measurement')}</h2>"
-    return caption + table([html.escape(str(cell)) for cell in head[1:]], cells)
+def mean_run(name: str, runs: Sequence[Run]) -> Run:
+    """The mean of several runs, step by step, over those that have the value; everything else is the first's."""
+
+    def mean(rows: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+        by_step: dict[int, dict[str, list[float]]] = {}
+        for row in (row for one in rows for row in one):
+            for key, value in row.items():
+                if isinstance(value, (int, float)):
+                    by_step.setdefault(row["step"], {}).setdefault(key, []).append(value)
+        return [
+            {"step": step, **{key: statistics.fmean(values) for key, values in of.items() if key != "step"}}
+            for step, of in sorted(by_step.items())
+        ]
+
+    metrics, evaluated = mean([run.metrics for run in runs]), mean([run.evaluations for run in runs])
+    return dataclasses.replace(runs[0], name=name, metrics=metrics, evaluations=evaluated)
 
 
-def _bold(cell: str) -> str:
-    return f"<b>{cell.strip('*')}</b>" if cell.startswith("**") else cell
+def markdown(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    """A table in Markdown, without a line end behind it; a ``|`` in a cell is escaped, so that it ends no cell."""
+
+    def line(cells: Sequence[object]) -> str:
+        return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+    return "\n".join([line(head), "|" + "---|" * len(head), *map(line, rows)])

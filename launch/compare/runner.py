@@ -23,26 +23,21 @@ from tqdm import tqdm
 
 import record
 from designs import ROOT, Job, Study, evaluation, training
-from openrlhf_gtpo.cpu.platform import prepare_process, worker_python
+from openrlhf_gtpo.cpu.platform import prepare_process
 
 SCRIPT = Path(sys.argv[0]).name
 
 
 class Runner:
-    """Runs Python's commands, each with its log, and stops all of them when it stops.
+    """Runs commands, each with its log, and stops all of them when it stops."""
 
-    Args:
-        python: program that runs them in the place of the one that they name.
-    """
-
-    def __init__(self, python: str) -> None:
-        self.python = python
+    def __init__(self) -> None:
         self.running: dict[subprocess.Popen[bytes], str] = {}
 
     def start(self, command: list[str], log: Path) -> subprocess.Popen[bytes]:
         with log.open("ab") as file:
             process = subprocess.Popen(
-                [self.python, *command[1:]],
+                command,
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=file,
@@ -84,9 +79,8 @@ def perform(studies: Sequence[Study]) -> None:
         check_folder(study)
     exit_on_signals()
     with contextlib.ExitStack() as cleanup:
-        # Every command is a fork of one process that has imported torch, vLLM and the rest: see cpu/zygote.py.
         prepare_process()
-        runner = Runner(worker_python(cleanup) or sys.executable)
+        runner = Runner()
         cleanup.callback(runner.stop)
         for study in studies:
             prepare(study, runner)

@@ -1,4 +1,4 @@
-"""Anybody's idea, tested: a shaping function or an estimator of one's own beside GRPO, GTPO and its own shuffled
+"""Anybody's idea, tested: a shaping function of one's own beside GRPO, GTPO and its own shuffled
 control, on two tasks.
 
     bash launch/try.sh FILE.py:NAME [--tasks wordings,traps] [--policies 0,1,...] [--steps N] [--out runs/try]
@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 import contrasts
 import record
 import results
@@ -30,12 +32,10 @@ from contrasts import Comparison, Pair, Values, comparisons, places
 from designs import JOBS, ROOT, Study
 from idea import BENCHES, GRPO, GTPO, OUTCOMES, POLICIES, SHUFFLED, read_idea, study, title
 from inference import Replicate, mean_and_half
-from openrlhf_gtpo.algorithms.user_file import FileUnusable
-from openrlhf_gtpo.driver.run_lock import held
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.report.run import Run, read
-from openrlhf_gtpo.tables import markdown
 from record import Record
+from results import markdown
 from runner import perform
 
 NAME = "try.sh"
@@ -235,14 +235,13 @@ def report(studies: Sequence[Study], out: Path) -> list[Path]:
         (out / one.design.task).mkdir()
         for job in one.jobs_in_order():
             shutil.copy(one.records / f"{job.name}.json", out / one.design.task)
-    tried, pages = Tried.load(out), []
-    printed = contrasts.table(tried.tests(), tried.names)
+    pages = []
     for one in studies:
         runs: dict[str, dict[Replicate, Run]] = {}
         for job in one.jobs_in_order():
             runs.setdefault(job.arm.title, {})[job.policy, job.seed] = read(job.folder(one))
         folder = out / one.design.task
-        results.report(folder, runs, results.COMPARISON.picture, [printed], one.design.title)
+        results.report(folder, runs, results.COMPARISON.picture)
         pages.append(folder / "report.html")
     return pages
 
@@ -258,7 +257,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog=NAME, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("idea", metavar="FILE.py:NAME", help="a shaping function or an estimator: docs/extending.md")
+    parser.add_argument("idea", metavar="FILE.py:NAME", help="a shaping function: docs/extending.md")
     parser.add_argument("--tasks", default=",".join(BENCHES), help=f"separated by commas ({','.join(BENCHES)})")
     usual = ",".join(map(str, POLICIES))
     parser.add_argument("--policies", default=usual, help=f"initial policies: seeds of warm starts ({usual})")
@@ -279,11 +278,14 @@ def main() -> None:
         print(f"{idea.name}, SHA-256 {idea.sha256}", flush=True)
         if not idea.is_shuffled_by:
             print(LEFT_OUT, flush=True)
-        with held(base, "--out", lambda warning: print(warning, file=sys.stderr)):
+        base.mkdir(parents=True, exist_ok=True)
+        with FileLock(base / "run.lock", timeout=0):
             studies = [study(idea, task, base, args.steps, policies, args.jobs) for task in tasks]
             perform(studies)
             pages = report(studies, base / idea.key)
-    except (FileUnusable, SettingsError) as error:
+    except Timeout:
+        raise refused(f"--out {args.out}: another trial writes there: wait for it, or name another folder") from None
+    except (ValueError, SettingsError) as error:
         raise refused(str(error)) from None
     print(analyse(base / idea.key, base / idea.key))
     print(f"\nTook {(time.monotonic() - begin) / 60:.0f} minutes. Tables, picture and records: {base / idea.key}")

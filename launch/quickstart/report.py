@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import textwrap
 from collections.abc import Iterable
@@ -18,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.report.curves import curves_of, png
-from openrlhf_gtpo.report.run import Series, read
+from openrlhf_gtpo.report.curves import CURVES, picture
+from openrlhf_gtpo.report.run import read
+from openrlhf_gtpo.report.tokens import question
 
 NAMES = {"gtpo": "GTPO", "grpo_s": "GRPO-S", "group_norm": "GRPO"}
-CURVES = ("rollout/pass_rate", "entropy/token_mean", "rollout/response_length_mean")
+DRAWN = ("rollout/pass_rate", "entropy/token_mean", "rollout/response_length_mean")
 ROWS = [
     ("pass@1", "pass@1", ".3f"),
     ("pass@8", "pass@8", ".3f"),
@@ -88,8 +88,7 @@ def token_rows(response: dict[str, Any]) -> str:
 def group_text(group: list[dict[str, Any]]) -> str:
     shown = choose_responses(group)
     correct = sum(bool(response["correct"]) for response in group)
-    asked = re.search(r"<\|im_start\|>user\n(.*?)<\|im_end\|>", group[0]["prompt"], re.DOTALL)
-    head = f"Step {group[0]['step']}: {asked[1] if asked else group[0]['prompt']} (answer: {group[0]['label']})"
+    head = f"Step {group[0]['step']}: {question(group[0]['prompt'])} (answer: {group[0]['label']})"
     note = (
         f"{correct} of {len(group)} responses are correct; {len(shown)} different ones with each token's entropy H "
         "(nats) and advantage A. Where A varies among the tokens of correct responses, or of wrong ones, that is the "
@@ -117,11 +116,11 @@ def main() -> None:
     name = NAMES.get(args.algorithm, args.algorithm)  # else FILE.py:NAME
     task = json.loads((args.run / "warm_start" / "task.json").read_text(encoding="utf-8"))["task"]
     title = f"{name} on the task {task}: held-out pass@1 {before['pass@1']:.2f} to {after['pass@1']:.2f}"
-    drawn = [curve for curve in curves_of([run]) if curve[0] in CURVES]
-    for key in set(CURVES) - {key for key, _, _ in drawn}:
+    drawn = {key: CURVES[key] for key in DRAWN if run.points(key)}
+    for key in set(DRAWN) - set(drawn):
         print(f"report.py: metrics.jsonl has no {key}, so its curve is missing", file=sys.stderr)
     if drawn:
-        (args.run / "curves.png").write_bytes(png([Series(name, [run])], drawn, title))
+        (args.run / "curves.png").write_bytes(picture([run], "png", drawn, title))
 
     kept = [key for key, _, _ in ROWS]
     summary = {
@@ -132,7 +131,7 @@ def main() -> None:
     }
     (args.run / "summary.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
 
-    group = choose_group(run.rollouts or ())
+    group = choose_group(run.groups())
     if group:
         print(group_text(group) + "\n")
     else:

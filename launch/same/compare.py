@@ -36,10 +36,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 import identical
-from openrlhf_gtpo.controller.content import data_hash, weights_hash
-from openrlhf_gtpo.controller.run_record import cpu
-from openrlhf_gtpo.report.run import read
-from openrlhf_gtpo.tables import aligned
+from openrlhf_gtpo.controller.files import cpu, sha256_of
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNS, KEPT = ROOT / "runs" / "same", ROOT / "runs" / "cache" / "same"
@@ -70,7 +67,6 @@ CONFIGURATIONS: dict[str, tuple[str, ...]] = {
     "dapo_forking": ("--preset=dapo_forking", *DAPO[1:]),
     "gtpo": GTPO,
     "grpo_s": ("--algo.advantage.estimator=grpo_s", "--algo.kl.init_coef=0"),
-    "kl_cov": ("--algo.advantage.estimator=kl_cov", "--algo.kl.init_coef=0", "--kl_cov.share=0.1"),
     "lora": (*GTPO, "--ds.lora.rank=8", "--ds.lora.alpha=16"),
 }
 """Name -> flags; the longest first."""
@@ -168,9 +164,14 @@ def warm_start() -> Path:
 
 def key(start: Path) -> str:
     """A hash of all but the code that decides results: the kind of CPU, policy, prompts, flags and packages."""
-    contents = [weights_hash(str(start / "model")), data_hash(str(start / "train.jsonl"))]
-    parts = [cpu(), sys.version, data_hash(str(ROOT / REQUIREMENTS)), contents, SHARED, CONFIGURATIONS]
+    contents = [weights_hash(start / "model"), sha256_of([start / "train.jsonl"])]
+    parts = [cpu(), sys.version, sha256_of([ROOT / REQUIREMENTS]), contents, SHARED, CONFIGURATIONS]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
+
+
+def weights_hash(model: Path) -> str:
+    """One hash of the weights in a folder."""
+    return sha256_of(sorted(model.glob("*.safetensors")))
 
 
 def start_run(job: Job, start: Path) -> subprocess.Popen[bytes]:
@@ -221,10 +222,12 @@ def finish(job: Job, status: int) -> str | None:
     for _, package, origin in imported:
         if not Path(origin).is_relative_to(job.side.tree.resolve()):
             raise SystemExit(f"{job.side.name} imported {package} from {origin}, which is not in {job.side.tree}.")
-    workers = set(re.findall(r"\(\w+ pid=(\d+)", job.log.read_text(encoding="utf-8", errors="replace")))
+    logs = [job.log, job.part / "train.log"]  # up to 0.2 all output was on the terminal
+    said = "".join(log.read_text(encoding="utf-8", errors="replace") for log in logs if log.is_file())
+    workers = set(re.findall(r"\(\w+ pid=(\d+)", said))
     if not workers or not workers <= {process for process, package, _ in imported if package == "openrlhf_gtpo"}:
         raise SystemExit(f"Ray's workers of {job.side.name} did not say what they imported: see {shown(job.witness)}.")
-    (job.part / "weights.sha256").write_text(weights_hash(str(job.part / "model")), encoding="utf-8")
+    (job.part / "weights.sha256").write_text(weights_hash(job.part / "model"), encoding="utf-8")
     shutil.rmtree(job.part / "model")
     shutil.rmtree(job.folder, ignore_errors=True)
     job.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -278,21 +281,16 @@ def stop(active: dict[subprocess.Popen[bytes], Any]) -> None:
 
 def verdict(one: Job, other: Job) -> tuple[str, list[str]]:
     """A cell of the table, and sentences on where two runs part; none if they are the same."""
-    runs = [dataclasses.replace(read(job.folder), name=job.side.name) for job in (one, other)]
-    found = identical.compare(*runs)
+    found = identical.compare(one.folder, other.folder)
     lost, gained = found.only
     weights = [(job.folder / "weights.sha256").read_text(encoding="utf-8") for job in (one, other)]
-    faults = []
-    if found.step is not None:
-        faults += identical.where(found, *runs)
-    elif len(found.steps) < STEPS or not found.groups:
-        faults.append(f"Only {len(found.steps)} of {STEPS} steps and {found.groups} groups can be compared.")
-    elif weights[0] != weights[1]:
+    faults = list(found.faults)
+    if not faults and (found.steps < STEPS or not found.responses):
+        faults.append(f"Only {found.steps} of {STEPS} steps and {found.responses} responses can be compared.")
+    elif not faults and weights[0] != weights[1]:
         faults.append("Every metric and response is the same, but the final weights differ.")
-    elif lost:
-        faults.append(f"Every metric that both log is the same, but {other.side.name} lacks {', '.join(lost)}.")
-    new = f"; new here: {', '.join(gained)}" if gained else ""
-    return ("they part" if faults else f"the same to the bit{new}"), faults
+    told = [f"{said}: {', '.join(names)}" for said, names in (("gone", lost), ("new here", gained)) if names]
+    return ("they part" if faults else "; ".join(["the same to the bit", *told])), faults
 
 
 def shown(path: Path) -> str:
@@ -351,7 +349,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         broken = [failed[job] for job in pair if job in failed]
         results[name] = ("no result", broken) if broken else verdict(*pair)
     print(f"\n{there.name} and this work tree, after {time.monotonic() - begin:.0f} s:")
-    print(aligned([(name, cell) for name, (cell, _) in results.items()]))
+    print("\n".join(f"{name:<{max(map(len, results))}}  {cell}" for name, (cell, _) in results.items()))
     for name, (_, faults) in results.items():
         if faults:
             print("\n".join([f"\n{name}:", *(f"  {fault}" for fault in faults)]))

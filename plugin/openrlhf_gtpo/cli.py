@@ -1,27 +1,53 @@
 """The command ``openrlhf-gtpo``."""
 
+import argparse
+import importlib
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 
-from openrlhf_gtpo.parsing import Commands, dispatch
+from math_reward.nearest import did_you_mean
+from openrlhf_gtpo.errors import SettingsError, UserError
 
-COMMANDS: Commands = {
-    "start": ("openrlhf_gtpo.start", "the commands for this machine, from the data to the evaluation"),
+COMMANDS = {
     "train": ("openrlhf_gtpo.train", "train with GTPO, GRPO-S or any estimator of OpenRLHF"),
-    "eval": ("openrlhf_gtpo.evaluation.command", "Mean@n and Pass@k of a policy with confidence intervals"),
-    "data": (
-        {"prepare": ("openrlhf_gtpo.data.prepare", "write a data set as prompts and labels, every reference checked")},
-        "prompts and labels from a data set, every reference checked",
-    ),
-    "report": ("openrlhf_gtpo.report.command", "curves and the token view of one or several runs, as one HTML file"),
-    "doctor": ("openrlhf_gtpo.doctor.command", "what to fix before training"),
-    "selftest": (
-        "openrlhf_gtpo.selftest.command",
-        "run the parts on this machine: kernel, hook, three training steps with a GPU's flags, LoRA, a resume",
-    ),
+    "doctor": ("openrlhf_gtpo.doctor", "what to fix before training; --run trains here for some minutes"),
+    "data": ("openrlhf_gtpo.data.prepare", "prompts and labels from a data set, every reference checked"),
+    "eval": ("openrlhf_gtpo.evaluation", "Mean@n and Pass@k of a policy with confidence intervals"),
+    "report": ("openrlhf_gtpo.report.command", "curves and the token view of runs, as one HTML file"),
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; its exit status."""
-    return dispatch("openrlhf-gtpo", "GTPO and GRPO-S for OpenRLHF.", COMMANDS, sys.argv[1:] if argv is None else argv)
+    """Run a command.
+
+    Returns:
+        The command's exit status; 2, with the sentence, after a SettingsError, and 1 after a UserError or where a
+        package is not installed.
+
+    Raises:
+        SystemExit: 0 after ``--help`` and ``--version``; 2, with a sentence, for a command that does not exist.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser = argparse.ArgumentParser(prog="openrlhf-gtpo", description="GTPO and GRPO-S for OpenRLHF.")
+    parser.add_argument("--version", action="version", version=f"openrlhf-gtpo {version('openrlhf-gtpo')}")
+    names = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command, (_, what) in COMMANDS.items():
+        names.add_parser(command, help=what, add_help=False)
+    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
+        parser.error(f"There is no command {words[0]}{did_you_mean(words[0], COMMANDS, '--help lists them')}")
+    name = parser.parse_args(words[:1]).command
+    try:
+        return importlib.import_module(COMMANDS[name][0]).main(words[1:])
+    except (SettingsError, UserError) as error:
+        said, status = str(error), 2 if isinstance(error, SettingsError) else 1
+    except ModuleNotFoundError as error:
+        if str(error.name).startswith("openrlhf_gtpo"):
+            raise
+        said, status = (
+            f"It needs the Python package {error.name}, which comes with the trainer: install that in a clone of the "
+            "repository by `bash launch/setup_gpu.sh` (setup.sh without a GPU).",
+            1,
+        )
+    print("\n".join(f"openrlhf-gtpo {name}: error: {line}" for line in said.splitlines()), file=sys.stderr)
+    return status

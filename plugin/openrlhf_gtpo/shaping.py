@@ -17,12 +17,15 @@ except ModuleNotFoundError:  # no dependency of ours: which build of torch fits 
     raise ModuleNotFoundError(needed, name="torch") from None
 
 from openrlhf_gtpo.algorithms import arguments
-from openrlhf_gtpo.algorithms.weights import SMALLEST_ENTROPY
 
 __all__ = ["Shaped", "grpo_s", "gtpo"]
 
 _ZERO_ENTROPY = 1e-30
 """Nats. Replaces H = 0 in correct units: negligible beside a real entropy, and 0/0 becomes equal shares."""
+
+
+SMALLEST_ENTROPY = 1e-6
+"""Nats. 1/H is that of an entropy of at least this, so that it stays finite."""
 
 
 @dataclass(frozen=True, eq=False)

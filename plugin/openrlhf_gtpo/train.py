@@ -2,52 +2,38 @@
 
     python -m openrlhf_gtpo.train <any flags of openrlhf.cli.train_ppo_ray> [--shaping.* --reward.* --device ...]
 
-1. The command line is read (`driver.command_line`) and checked (`checks`) before anything heavy is imported.
-2. OpenRLHF's names are rebound in this process to our subclasses: the controller, the policy actor, the rollout actor,
-   the strategy, and a second pair for asynchronous training. Ray finds the subclasses in its workers by import path.
+1. The command line is read (`flags`) and checked (`checks`) before anything heavy is imported.
+2. Our subclasses take the places of OpenRLHF's classes in this process (`bindings`).
 3. The ``train`` of OpenRLHF's own script is called, with the command line as the script's own statements complete it.
-"""
+
+The terminal shows the steps; all other output goes to train.log (`terminal`)."""
 
 import contextlib
 import faulthandler
 import importlib
 import os
+import re
 import signal
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import traceback
+from argparse import Namespace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo import openrlhf_internals
-from openrlhf_gtpo.checks.files import check_named, in_the_files
-from openrlhf_gtpo.checks.findings import Finding
-from openrlhf_gtpo.checks.flags import check_flags, gpu_faults
-from openrlhf_gtpo.controller.rollouts_file import expected
-from openrlhf_gtpo.controller.run_record import differing, record_final_weights
-from openrlhf_gtpo.driver import bindings, command_line, presets, run_lock
-from openrlhf_gtpo.driver.cluster import check_cluster
-from openrlhf_gtpo.driver.command_line import PROGRAM, USAGE, FlagError
-from openrlhf_gtpo.driver.cuda import compiler_fault
-from openrlhf_gtpo.driver.device import choose_device, nodes_of_ray_address
-from openrlhf_gtpo.driver.failures import one_sentence
-from openrlhf_gtpo.driver.orphans import adopt_orphans, reap
-from openrlhf_gtpo.errors import SettingsError, UserError
-from openrlhf_gtpo.rewards.embedded import EmbeddedService, start_embedded_service
-from openrlhf_gtpo.rewards.probe import doubtful_services
-from openrlhf_gtpo.settings import Settings
+from filelock import FileLock, Timeout
+
+from openrlhf_gtpo import bindings, checks, flags
+from openrlhf_gtpo.checks.rules import in_a_file
+from openrlhf_gtpo.errors import SettingsError, UserError, reason
+from openrlhf_gtpo.rewards.client import client_settings
+from openrlhf_gtpo.rewards.embedded import start_embedded_service
+from openrlhf_gtpo.terminal import Terminal
 
 CLEAN_UP_SECONDS = 20
-ORPHAN_SECONDS = 10
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A checked command line."""
-
-    settings: Settings
-    precision: str
-    """The precision of the weights, as a text for people."""
+WANDB_KEY = "(of the environment)"
+"""What OpenRLHF gets for the key of wandb, which it then takes from the environment or a login itself: it logs to
+wandb where there is a key among its flags, and sends the flags to wandb."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,175 +46,186 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit status: 0 when training ended, 1 when an error stopped it, 2 for a command line that is refused, 130
         after Ctrl-C.
     """
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    # SIGTERM cleans up as Ctrl-C does: no process of a run outlives the driver.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    signal.signal(signal.SIGINT, _interrupted)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+    terminal = Terminal()
+    args: Namespace | None = None
     status, last_words = 0, ""
-    flags: Mapping[str, Any] = {}  # once they are known
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(faulthandler.cancel_dump_traceback_later)  # called last
-        locks = cleanup.enter_context(contextlib.ExitStack())  # held until every process of the run is gone
         try:
-            prepared = prepare(arguments)
-            if prepared is not None:
-                flags = prepared.settings.flags
-                adopt_orphans()
-                cleanup.callback(reap, ORPHAN_SECONDS)  # after Ray and the reward service are down
-                _lock_folders(flags, locks)
-                _train(prepared, cleanup)
+            args = prepare(flags.parse(sys.argv[1:] if argv is None else argv), terminal)
+            if args is not None:
+                last_words = _train(args, terminal, cleanup)
         except KeyboardInterrupt:
+            _limit_clean_up()
             status, last_words = 130, "interrupted"
         except SystemExit:
             _limit_clean_up()
             raise
         except SettingsError as error:
             status, last_words = 2, str(error)
-            if isinstance(error, FlagError):
-                print(f"usage: {USAGE}", file=sys.stderr)
         except Exception as error:
             _limit_clean_up()
-            sentence = one_sentence(error, flags)
-            if sentence is None:
-                raise
-            status, last_words = 1, sentence
-    # Ray is down, so its workers' logs are complete: print them before our last words, also where stdout is buffered.
-    sys.stdout.flush()
-    for line in last_words.splitlines():
-        print(f"{PROGRAM}: {'' if status == 130 else 'error: '}{line}", file=sys.stderr)
+            traceback.print_exc()
+            status, last_words = 1, _last_words(error, args, terminal)
+    # Ray is down, so its workers' logs are complete.
+    terminal.end(status, last_words)
     return status
-
-
-def _interrupted(*_: Any) -> None:
-    _limit_clean_up()
-    raise KeyboardInterrupt
 
 
 def _limit_clean_up() -> None:
     """End this process after `CLEAN_UP_SECONDS`, whatever it waits for.
 
-    Ray's shutdown may wait for ever for workers that the same Ctrl-C reached. Child processes see that their parent is
-    gone and end by themselves. The timer is faulthandler's, since it works while C++ code holds Python's lock.
+    Ray's shutdown may wait for ever for workers that the same Ctrl-C reached. The timer is faulthandler's, since it
+    works while C++ code holds Python's lock.
     """
     faulthandler.dump_traceback_later(CLEAN_UP_SECONDS, exit=True, file=open(os.devnull, "w"))  # noqa: SIM115
 
 
-def prepare(arguments: Sequence[str]) -> Prepared | None:
-    """Read and check a command line. Starts nothing, and imports torch only once the flags are known to be right.
+def prepare(args: Namespace, terminal: Terminal) -> Namespace | None:
+    """Check a command line, and complete it for this device. Starts nothing but a request to the reward services.
 
     Args:
-        arguments: without the program's name.
+        args: flat, of `flags.parse`; changed.
+        terminal: told of warnings.
 
     Returns:
-        None where there is nothing to run: after ``--show`` and ``--dry-run``.
+        The flags, with absolute paths; None after ``--dry-run``, which prints the plan.
 
     Raises:
         SettingsError: the command line is refused; one sentence a line.
-        SystemExit: after ``--help``.
     """
-    expanded = presets.expand(arguments)
-    if expanded.show:
-        print(presets.text(expanded.preset or ""), end="")
-        return None
-    line = command_line.parse(expanded.arguments)
-    device = choose_device(line.flags["device"])
-    settings = Settings({**line.flags, "preset": expanded.preset, "device": device})
-    platform: Any = None
-    if device == "cpu":
-        platform = importlib.import_module("openrlhf_gtpo.cpu.platform")
-        platform.prepare_process()
-        settings = settings.changed(platform.sizes(settings.flags, line.given))
-    of_flags = check_flags(settings, platform.faults if platform else gpu_faults)
-    _refuse([*of_flags, *check_named(settings)])
-    wanted = settings.flags["ds.param_dtype"]
-    dtype = "bf16" if wanted == "auto" else wanted  # on a GPU, as OpenRLHF's default
-    dtype, precision = platform.chosen_precision(wanted) if platform else (dtype, dtype)
-    settings = settings.changed({"ds.param_dtype": dtype})
-    of_files = list(in_the_files(settings))
-    _refuse(of_files)
-    for finding in (*of_files, *of_flags):
-        if finding.state == "warning":
-            _tell(f"warning: {finding.sentence}")
-    if settings.flags["dry_run"]:
-        from openrlhf_gtpo.driver.plan import plan  # which imports torch
-
-        print(plan(settings, precision=precision, overridden=expanded.overridden))
-        return None
-    if client := settings.reward_client():
-        for doubt in doubtful_services(client):
-            _tell(f"warning: {doubt}")
-    return Prepared(settings.for_every_process(), precision)
-
-
-def _refuse(findings: Sequence[Finding]) -> None:
-    if faults := [finding.sentence for finding in findings if finding.state == "fault"]:
+    given = vars(args)
+    if given["device"] == "cpu":
+        importlib.import_module("openrlhf_gtpo.cpu.platform").prepare(given)
+    elif given["ds.param_dtype"] == "auto":
+        given["ds.param_dtype"] = "bf16"  # OpenRLHF's default
+    of_the_command = list(checks.of_the_command(given))
+    if faults := checks.faults(of_the_command):
         raise SettingsError("\n".join(faults))
+    of_the_machine = list(checks.of_the_machine(given))
+    if (faults := checks.faults(of_the_machine)) and not given["dry_run"]:
+        raise SettingsError("\n".join(faults))
+    for finding in (*of_the_command, *of_the_machine):
+        if finding.state != "ok":
+            here = "on this machine: " if finding.state == "fault" else ""
+            terminal.say(f"warning: {here}{finding.sentence}")
+    if given["dry_run"]:
+        from openrlhf_gtpo.dry_run import plan
+
+        print(plan(given))
+        return None
+    _complete(given)
+    return args
 
 
-def _tell(sentence: str) -> None:
-    print(f"{PROGRAM}: {sentence}", file=sys.stderr)
+def _complete(given: dict[str, Any]) -> None:
+    """Absolute paths, since Ray's workers have another working directory, and what other processes need to know."""
+    given["logger.metrics_path"] = given["logger.metrics_path"] or os.path.join(
+        given["ckpt.output_dir"], "metrics.jsonl"
+    )
+    for name in ("ckpt.output_dir", "ckpt.path", "logger.metrics_path", "logger.tensorboard_dir", "guide.model"):
+        if given[name] and (name != "guide.model" or os.path.isdir(given[name])):  # else a hub id
+            given[name] = os.path.abspath(given[name])
+    if in_a_file(given["algo.advantage.estimator"]):
+        path, colon, name = given["algo.advantage.estimator"].rpartition(":")
+        given["algo.advantage.estimator"] = f"{os.path.abspath(path)}{colon}{name}"
+    given["settings"] = {name: value for name, value in given.items() if name not in ("dry_run", "config")}
+    given["whole_updates"] = flags.whole_updates(given)
+    if given["logger.wandb.enable"]:
+        given["logger.wandb.key"] = WANDB_KEY
 
 
-def _lock_folders(flags: Mapping[str, Any], locks: contextlib.ExitStack) -> None:
-    """Lock the folders that the run writes its policy and its checkpoints to."""
-    names = ["ckpt.output_dir"]
-    keeps_best = flags["eval.dataset"] and flags["ckpt.best_metric_key"].lower() != "none"
-    if flags["ckpt.save_steps"] > 0 or flags["ckpt.load_enable"] or keeps_best:
-        names.append("ckpt.path")
-    folders = {Path(flags[name]): f"--{name}" for name in reversed(names)}
-    for folder, flag in folders.items():
-        locks.enter_context(run_lock.held(folder, flag, lambda sentence: _tell(f"warning: {sentence}")))
-
-
-def _train(prepared: Prepared, cleanup: contextlib.ExitStack) -> None:
-    settings = prepared.settings
-    device = settings.device
-    platform: Any = importlib.import_module("openrlhf_gtpo.cpu.platform") if device == "cpu" else None
-    python = platform.worker_python(cleanup) if platform else None
-    if platform is None:
-        if nodes := nodes_of_ray_address():
-            check_cluster(settings, nodes, logical=False)
-        elif sentence := compiler_fault():  # the training ranks are on this machine
-            raise SettingsError(sentence)
-    openrlhf_internals.check()
+def _train(args: Namespace, terminal: Terminal, cleanup: contextlib.ExitStack) -> str:
+    """Train, and say where the policy is and what to type next."""
+    given = vars(args)
+    folder = Path(given["logger.metrics_path"]).parent
+    _lock(given, cleanup)
+    cleanup.enter_context(terminal.quiet(folder / "train.log"))
+    token = None
+    if flags.embedded(given):
+        service = cleanup.enter_context(start_embedded_service(log_path=folder / "reward_service.log"))
+        given["reward.remote_url"], token = service.url, service.token
     # OpenRLHF passes on variables of a Ray job with the job's own values; without this Ray would call that a conflict.
     os.environ.setdefault("RAY_OVERRIDE_JOB_RUNTIME_ENV", "1")
-    bindings.bind_actors(device)
-    bindings.bind_engines(settings.guide)
-    bindings.bind_strategy()
     import ray
 
     cleanup.callback(ray.shutdown)
-    if platform:
-        settings, changes = platform.adjusted(settings)
-        for change in changes:
-            _tell(change)
-        _tell(f"on the CPU in {prepared.precision}")
-        platform.start_ray(settings, python)
-    if groups := expected(settings):
-        _tell(f"rollouts.jsonl: {groups}")
-    settings = settings.changed({"defaults": differing(settings.flags, command_line.defaults())})
-    token = None
-    if settings.rewards_are_embedded:
-        service = _start_embedded_service(settings, cleanup)
-        settings, token = settings.changed({"reward.remote_url": service.url}), service.token
-    bindings.bind_rollout(device, settings.rollout(bindings.worker_extension(device), token))
-    importlib.import_module(openrlhf_internals.CLI).train(command_line.settled(settings))
-    record_final_weights(settings.metrics_path.with_name("run.json"), settings.flags["ckpt.output_dir"])
+    if given["device"] == "cpu":
+        importlib.import_module("openrlhf_gtpo.cpu.platform").start_ray(given)
+    from openrlhf_gtpo.rollout.actor import RolloutSettings
+
+    completed = flags.completed(args)
+    rollout = RolloutSettings(
+        reward=client_settings(given, token),
+        worker_extension_cls=bindings.worker_extension(given["device"]),
+        dtype="float32" if given["ds.param_dtype"] == "fp32" else None,
+        max_num_seqs=flags.responses_at_once(given),
+    )
+    bindings.bind(given["device"], rollout, completed.guide)
+    importlib.import_module("openrlhf.cli.train_ppo_ray").train(completed)
+    from openrlhf_gtpo.controller.files import record_final_weights
+
+    record_final_weights(folder / "run.json", Path(given["ckpt.output_dir"]))
+    return f"the policy is in {given['ckpt.output_dir']}; its curves and tokens: openrlhf-gtpo report {folder}"
 
 
-def _start_embedded_service(settings: Settings, cleanup: contextlib.ExitStack) -> EmbeddedService:
-    """Start the built-in reward service on this machine."""
-    if len(nodes_of_ray_address()) > 1:
-        raise UserError(
-            "The built-in reward service listens on this machine alone, but the Ray cluster has several machines: "
-            "start `math-reward serve` where all of them reach it and pass --reward.remote_url http://HOST:PORT."
-        )
-    log = settings.metrics_path.with_name("reward_service.log")
-    log.parent.mkdir(parents=True, exist_ok=True)
-    service = cleanup.enter_context(start_embedded_service(log_path=log))
-    _tell(f"reward service at {service.url}, its log in {log}")
-    return service
+def _lock(given: dict[str, Any], cleanup: contextlib.ExitStack) -> None:
+    """Lock the folders that the run writes its policy and its checkpoints to, so that no second run does."""
+    names = ["ckpt.output_dir"]
+    keeps_best = given["eval.dataset"] and given["ckpt.best_metric_key"].lower() != "none"
+    if given["ckpt.save_steps"] > 0 or given["ckpt.load_enable"] or keeps_best:
+        names.append("ckpt.path")
+    for folder, name in {given[name]: name for name in reversed(names)}.items():
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        try:
+            cleanup.enter_context(FileLock(Path(folder, "run.lock"), timeout=0))
+        except Timeout:
+            raise SettingsError(
+                f"--{name} {folder}: another run writes there: wait for it, stop it, or name another folder."
+            ) from None
+
+
+def _last_words(error: BaseException, args: Namespace | None, terminal: Terminal) -> str:
+    """Why the run stopped, and how to go on: one of our own sentences, else the last line of the exception with the
+    end of the log before it."""
+    ours = next((link for link in _chain(error) if isinstance(link, UserError) and not hasattr(link, "cause")), None)
+    sentence = str(ours) if ours else reason(error)
+    if ours is None:
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        # Ray passes on the exception of an actor's constructor as a text.
+        own = [line.partition(": ")[2] for line in lines if line.startswith("openrlhf_gtpo.")]
+        dead = re.search(r"class_name: (\w+)", str(error))  # in Ray's ActorDiedError
+        if own:
+            sentence = own[-1]
+        elif dead:
+            sentence = f"The Ray actor {dead[1]} died: it crashed, was killed, or there was no memory left for it."
+        elif not hasattr(error, "cause"):  # Ray's RayTaskError ends with the exception's own last line
+            sentence = f"{type(error).__name__}: {lines[-1] if lines else 'without a message'}"
+        else:
+            sentence = lines[-1]
+        if not own:
+            terminal.show_end_of_log()
+    step = _last_checkpoint(vars(args)["ckpt.path"]) if args else None
+    if step is None:
+        return sentence
+    return f"{sentence.rstrip('.')}. The same command with --ckpt.load_enable goes on after step {step}."
+
+
+def _chain(error: BaseException | None) -> Any:
+    while error is not None:
+        yield error
+        # Ray's RayTaskError holds the original exception as ``cause``, and is an instance of its class too.
+        error = getattr(error, "cause", None) or error.__cause__
+
+
+def _last_checkpoint(folder: str) -> int | None:
+    """The step of the checkpoint that a resumed run would continue from; None if there is none."""
+    try:  # DeepSpeed's pointer to the newest
+        latest = Path(folder, "_actor", "latest").read_text(encoding="utf-8").strip()
+        return int(latest.removeprefix("global_step"))
+    except (OSError, ValueError):
+        return None
 
 
 if __name__ == "__main__":

@@ -9,10 +9,9 @@ from typing import Any
 
 from tqdm import tqdm
 
-from openrlhf_gtpo.engine import hook as vllm_hook
-from openrlhf_gtpo.engine import repeatable
+from openrlhf_gtpo.engine import hook, repeatable
 
-vllm_hook.install()
+hook.install()
 repeatable.install()
 
 # By default tqdm's lock is a semaphore in shared memory, which would stay there when Ray kills the engine at the end
@@ -24,7 +23,7 @@ class EntropyWorkerExtension:
     """Methods that vLLM adds to its worker class; called by ``collective_rpc``."""
 
     def entropy_hook_report(self) -> dict[str, Any]:
-        """Which sampler this worker uses, and whether the hook covers it and returns the engine's statistics.
+        """Which sampler this worker uses, and whether the hook covers it.
 
         Returns:
             ``{"sampler": dotted name or None, "hooked": bool, "vllm": version}``. A worker without a sampler (not the
@@ -32,9 +31,4 @@ class EntropyWorkerExtension:
         """
         sampler = getattr(self.model_runner, "sampler", None)  # type: ignore[attr-defined]
         name = None if sampler is None else f"{type(sampler).__module__}.{type(sampler).__qualname__}"
-        asked = vllm_hook.statistics_of(self.vllm_config)  # type: ignore[attr-defined]
-        return {
-            "sampler": name,
-            "hooked": sampler is None or (vllm_hook.is_hooked(sampler) and sampler.statistics == asked),
-            "vllm": vllm_hook.version_found(),
-        }
+        return {"sampler": name, "hooked": sampler is None or hook.is_hooked(sampler), "vllm": hook.version_found()}

@@ -29,8 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from differential import wilson
-
-from openrlhf_gtpo.tables import markdown
+from tables import markdown
 
 BLOCK = 192
 GOLDEN = Path(__file__).resolve().parents[1] / "reward_server" / "grader" / "golden_verdicts.jsonl"

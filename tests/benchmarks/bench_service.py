@@ -44,10 +44,10 @@ from urllib.parse import urlsplit
 
 import psutil
 
-from openrlhf_gtpo.tables import markdown
-
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "reward_server"))
+
+from tables import markdown  # noqa: E402
 
 from conftest import LiveServer  # noqa: E402 (the service of the tests)
 

@@ -21,15 +21,15 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import torch
 
-from openrlhf_gtpo.cpu.environment import STUBS, cpu_environment
+from openrlhf_gtpo.cpu.platform import STUBS, environment
 from openrlhf_gtpo.shaping import grpo_s, gtpo
-from openrlhf_gtpo.tables import markdown
 
-os.environ.update(cpu_environment())  # after torch has read the number of threads, which stays the user's
+os.environ.update(environment())  # after torch has read the number of threads, which stays the user's
 sys.path.insert(0, str(STUBS))
 
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
+from tables import markdown
 
 
 def experience_maker(samples_per_prompt: int) -> RemoteExperienceMaker:

@@ -30,7 +30,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.tables import markdown
+from tables import markdown
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -38,7 +38,7 @@ TOKENIZER = ROOT / "tests" / "plugin" / "rollout"
 OURS = ("gtpo", "grpo_s", "group_norm")
 ARMS = (*OURS, "openrlhf_sent_once", "openrlhf")
 ROLES = ("controller", "rollout actor", "policy")
-TEMPLATE = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+TEMPLATE = "{% for m in messages %}{{ m['content'] }}{% endfor %}{% if add_generation_prompt %} Answer: {% endif %}"
 FILLER = "Consider a large garden with several rows of trees planted by farmers. "
 
 
@@ -181,31 +181,25 @@ def figures(folder: Path) -> list[str]:
 
 def drive() -> None:
     """The product's driver with actors without a model."""
-    from openrlhf_gtpo import train
-    from openrlhf_gtpo.driver import bindings
+    from openrlhf_gtpo import bindings, train
 
-    def bind_actors(device: str) -> None:
+    def bind(device: str, rollout: Any, guide: Any) -> None:
         import null_actors
         import openrlhf.trainer.ppo_trainer as ppo_trainer
         import openrlhf.trainer.ray.ppo_actor as ppo_actor
+        import openrlhf.trainer.ray.vllm_engine as vllm_engine
         import ray
 
         ppo_actor.PolicyModelActor = ray.remote(num_gpus=1)(null_actors.PolicyActor)
         ppo_trainer.PPOTrainer = ray.remote(null_actors.Trainer)
-
-    def bind_rollout(device: str, settings: Any) -> None:
-        import null_actors
-        import openrlhf.trainer.ray.vllm_engine as vllm_engine
-        import ray
-
         actor = ray.remote(null_actors.RolloutActor)
         if null_actors.SETTINGS["ours"]:
             from openrlhf_gtpo.rollout.actor import ConfiguredRolloutActor
 
-            actor = ConfiguredRolloutActor(actor, settings)
+            actor = ConfiguredRolloutActor(actor, rollout)
         vllm_engine.RolloutRayActor = actor
 
-    bindings.bind_actors, bindings.bind_rollout = bind_actors, bind_rollout
+    bindings.bind = bind
     sys.exit(train.main())
 
 

@@ -24,7 +24,7 @@ import vllm
 from openrlhf_gtpo.cpu.actors import CpuModel, CpuPolicyActor
 from openrlhf_gtpo.cpu.engines import CpuRolloutActor
 from openrlhf_gtpo.engine.one_message.front_end import ArrayLogprobs
-from openrlhf_gtpo.openrlhf_internals import plain_class
+from openrlhf_gtpo.host import plain_class
 
 SETTINGS: dict[str, Any] = json.loads(Path(os.environ["NULL_STEP"]).read_text())
 FOLDER = Path(SETTINGS["folder"])

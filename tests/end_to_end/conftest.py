@@ -1,15 +1,11 @@
-"""The warm-started policy that every end-to-end run begins with, which is kept under runs/ and made once; and a table
-of estimators without those of the studies."""
+"""The warm-started policy that every end-to-end run begins with, which is kept under runs/ and made once."""
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
-
-from .. import estimator_table
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,15 +23,3 @@ def policy() -> Path:
         )
     assert made.returncode == 0, made.stderr[-3000:]
     return folder
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report(collector: pytest.Collector) -> Iterator[None]:
-    with estimator_table.as_it_was():
-        return (yield)
-
-
-@pytest.fixture(autouse=True)
-def _no_estimator_of_a_study_is_left() -> Iterator[None]:
-    with estimator_table.as_it_was():
-        yield

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from openrlhf_gtpo.cpu.precision import param_dtype
+from openrlhf_gtpo.cpu.platform import WORKERS
 
 from .. import preloaded
-from .loop import GAP
+from .loop import own_gap
 from .ray_cluster import RAY, RayCluster, free_ports
 
 pytestmark = pytest.mark.engine
@@ -72,6 +72,11 @@ def reward_service(tmp_path: Path) -> Iterator[tuple[str, Path, str]]:
         service.wait(120)
 
 
+def preloaded_python() -> dict[str, str]:
+    """Variables with which a script's driver and its workers start quickly."""
+    return {"PYTHON": preloaded.python(), WORKERS: preloaded.python()}
+
+
 def small(policy: Path) -> list[str]:
     """What makes the cluster's settings small enough for a CPU; flags after the script's name win."""
     flags = {
@@ -94,7 +99,7 @@ def test_a_submitted_job_trains_over_two_nodes_and_keeps_its_secret(
 ) -> None:
     url, file, token = reward_service
     environment = {
-        "PYTHON": preloaded.python(),
+        **preloaded_python(),
         "DEVICE": "cpu",
         "GPUS": "1",
         "MODEL": str(policy / "model"),
@@ -111,7 +116,7 @@ def test_a_submitted_job_trains_over_two_nodes_and_keeps_its_secret(
     for line in metrics:
         assert line["entropy/token_mean"] > 0, "the hook is in the engine on the other node"
         assert line["shaped_reward/wrong_mean"] < 0, "the shaping's settings are in the controller"
-        assert line["mismatch/logprob_gap"] <= GAP[param_dtype("auto")], "weights go from one node to the other"
+        assert line["mismatch/logprob_gap"] <= own_gap(), "weights go from one node to the other"
     assert metrics[-1]["reward/items_total"] == 2 * 16 * 8, "the token is with the rollout actors"
     record = json.loads((tmp_path / "out" / "run.json").read_text())
     assert record["environment"]["nodes"] == 2
@@ -141,7 +146,7 @@ def test_a_job_that_could_not_train_is_refused_at_once(
     tmp_path: Path,
 ) -> None:
     url, file, _ = reward_service
-    environment = {"PYTHON": preloaded.python(), "DEVICE": "cpu", "GPUS": "1", "MODEL": str(policy / "model")}
+    environment = {**preloaded_python(), "DEVICE": "cpu", "GPUS": "1", "MODEL": str(policy / "model")}
     environment |= {"DATA": str(policy / "train.jsonl"), "OUT": str(tmp_path / "out")}
     environment |= {"REWARD_URL": url, "MATH_REWARD_TOKEN_FILE": str(file)} if has_service else {}
     done = submit(cluster, environment, *small(policy), *flags, cwd=tmp_path)
@@ -154,8 +159,9 @@ EVENT = re.compile(r"(\d+\.\d+) on logical GPU (\w+:\d+): (engine|policy) (.+)")
 
 
 def rehearsed(script: str, policy: Path, folder: Path, *flags: str) -> str:
-    """What a GPU script prints with REHEARSE=1; its files are in ``folder / "out"``."""
-    environment = {"REHEARSE": "1", "OUT": str(folder / "out"), "PYTHON": preloaded.python(), "RAY_DEDUP_LOGS": "0"}
+    """What a GPU script with REHEARSE=1 writes to the terminal and to train.log; its files are in
+    ``folder / "out"``."""
+    environment = {"REHEARSE": "1", "OUT": str(folder / "out"), **preloaded_python(), "RAY_DEDUP_LOGS": "0"}
     environment |= {"MODEL": str(policy / "model"), "DATA": str(policy / "train.jsonl")}
     unset = {name: value for name, value in os.environ.items() if name not in ("RAY_ADDRESS", "GPU_GB", "SIZE")}
     done = subprocess.run(
@@ -167,8 +173,10 @@ def rehearsed(script: str, policy: Path, folder: Path, *flags: str) -> str:
         text=True,
         timeout=800,
     )
-    assert done.returncode == 0, done.stdout[-5000:]
-    return done.stdout
+    log = folder / "out" / "train.log"
+    written = done.stdout + (log.read_text(errors="replace") if log.is_file() else "")
+    assert done.returncode == 0, written[-5000:]
+    return written
 
 
 def test_the_gpu_commands_own_flags_run_in_a_rehearsal_on_two_nodes(policy: Path, tmp_path: Path) -> None:
@@ -186,7 +194,7 @@ def test_the_gpu_commands_own_flags_run_in_a_rehearsal_on_two_nodes(policy: Path
     assert [line["step"] for line in metrics] == [1, 2, 3]
     for line in metrics:
         assert line["entropy/token_mean"] > 0
-        assert line["mismatch/logprob_gap"] <= GAP[param_dtype("auto")], "each engine has the weights of its GPU"
+        assert line["mismatch/logprob_gap"] <= own_gap(), "each engine has the weights of its GPU"
 
     told = [(float(time), gpu, who, what) for time, gpu, who, what in EVENT.findall(printed)]
     assert {gpu for _, gpu, *_ in told} == {f"{node}:0" for node, *_ in placed}
@@ -199,7 +207,6 @@ def test_the_gpu_commands_own_flags_run_in_a_rehearsal_on_two_nodes(policy: Path
 
 def test_the_one_gpu_scripts_flags_run_in_a_rehearsal_on_one_logical_gpu(policy: Path, tmp_path: Path) -> None:
     printed = rehearsed("train_one_gpu.sh", policy, tmp_path, "--train.max_steps", "1")
-    assert re.search(r"rollouts\.jsonl: 2 .* 8 .* 1 MB in 1 steps", printed)
     settings = json.loads((tmp_path / "out" / "run.json").read_text())["settings"]
     assert all(
         settings[name] for name in ("ds.packing_samples", "train.colocate_all", "vllm.enable_sleep", "ds.enable_sleep")
@@ -207,7 +214,7 @@ def test_the_one_gpu_scripts_flags_run_in_a_rehearsal_on_one_logical_gpu(policy:
     assert settings["vllm.enable_prefix_caching"]
     (line,) = [json.loads(line) for line in (tmp_path / "out" / "metrics.jsonl").read_text().splitlines()]
     assert line["entropy/token_mean"] > 0
-    assert line["mismatch/logprob_gap"] <= GAP[param_dtype("auto")]
+    assert line["mismatch/logprob_gap"] <= own_gap()
     turns = [(who, what) for _, _, who, what in sorted(EVENT.findall(printed))]
     assert turns[:7] == [*BEGINNING, *GENERATION, *TRAINING], "engine and policy are never awake together"
 
@@ -221,7 +228,7 @@ TRAINING = [("engine", "sleeps"), ("policy", "is awake"), ("policy", "sleeps")]
 def test_a_rehearsal_of_the_32b_model_places_every_actor_on_64_logical_gpus() -> None:
     done = subprocess.run(
         ["bash", str(ROOT / "launch" / "train_grpo_s.sh")],
-        env={**os.environ, "REHEARSE": "1", "SIZE": "32b", "PYTHON": preloaded.python()},
+        env={**os.environ, "REHEARSE": "1", "SIZE": "32b", **preloaded_python()},
         capture_output=True,
         text=True,
         timeout=300,
@@ -234,6 +241,4 @@ def test_a_rehearsal_of_the_32b_model_places_every_actor_on_64_logical_gpus() ->
 
 
 def numbers(text: str) -> list[int]:
-    """0, 17-19 as a list."""
-    ends = [[int(end) for end in part.split("-")] for part in text.split(", ")]
-    return [number for part in ends for number in range(part[0], part[-1] + 1)]
+    return [int(number) for number in text.split(", ")]

@@ -1,9 +1,8 @@
-"""A guide beside the policy, in the real loop: a model on an engine of its own, and a file of worked solutions."""
+"""A guide beside the policy, in the real loop: a model on an engine of its own."""
 
 import contextlib
 import json
 import os
-import random
 import signal
 import socket
 import subprocess
@@ -12,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from last_digit import TASK as task
 
 from .loop import OTHER_PRECISION, PROMPTS, SAMPLES, Run, apart, train
 
@@ -102,62 +99,37 @@ def another_ray_cluster() -> Iterator[None]:
         cluster.wait(30)
 
 
-PLANNED = (5, 1)
-"""Optimiser updates of the two steps of `solved`, whose passes have two or three."""
-
-
 @pytest.fixture(scope="module")
-def solved(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """GRPO-S in float32, whatever the CPU has, with a worked solution to every second prompt and another run's numbers
-    of updates, while a Ray cluster of somebody else is on the machine."""
-    folder = tmp_path_factory.mktemp("solved")
-    rows = [json.loads(line) for line in (policy / "train.jsonl").read_text().splitlines()][: 2 * PROMPTS]
-    expressions = {task.question(expression): expression for expression in task.expressions(960, 1, held_out=False)}
-    solutions = [
-        {"input": row["input"], "solution": task.worked(expressions[row["input"]], 0.0, random.Random(0))}
-        for row in rows[::2]
-    ]
-    file = folder / "solutions.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in solutions))
-    flags = [f"--guide.solutions={file}", "--guide.ratio_shaping=0.1", "--shaping.save_rollouts=4", OTHER_PRECISION]
-    other = folder / "metrics.jsonl"
-    made = enumerate(PLANNED, 1)
-    other.write_text("".join(json.dumps({"step": step, "policy/updates": number}) + "\n" for step, number in made))
-    flags += [f"--train.updates_from={other}", "--train.max_steps=2", "--actor.min_lr_ratio=1"]
+def beside_another_cluster(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """GRPO-S in float32, whatever the CPU has, with a guide for every group, while a Ray cluster of somebody else is
+    on the machine."""
+    flags = [f"--guide.model={policy / 'model'}", "--shaping.save_rollouts=4", OTHER_PRECISION, "--train.max_steps=2"]
     with another_ray_cluster():
-        return train(policy, folder / "run", "grpo_s", 2, *flags, own_cluster=True).check()
+        return train(policy, tmp_path_factory.mktemp("other"), "grpo_s", 2, *flags, own_cluster=True).check()
 
 
-def test_worked_solutions_guide_with_the_policys_own_probability_as_ratio(solved: Run) -> None:
-    assert sum(line["guide/asked_groups"] for line in solved.metrics) == PROMPTS, "every second prompt has a solution"
-    for line in solved.metrics:
-        assert line["guide/pass_rate"] == 1
-        assert line["guide/logprob_mean"] == 0
-        assert 0 < line["guide/ratio_mean"] < 1, "the ratio is the policy's probability"
+def test_a_guide_goes_with_one_ratio_for_a_whole_response(beside_another_cluster: Run) -> None:
+    first, last = beside_another_cluster.metrics
+    assert first["guide/kl"] == pytest.approx(0, abs=beside_another_cluster.gap)
+    assert last["guide/kl"] > first["guide/kl"]
+    for line in beside_another_cluster.metrics:
+        assert (line["guide/asked_groups"], line["guide/responses"]) == (PROMPTS, PROMPTS)
+        assert line["guide/zero_reward_groups"] == 0, "these groups are not taken out of the batch"
         assert line["rollout/num_samples"] == PROMPTS * SAMPLES
 
 
-def test_another_runs_numbers_of_updates_are_made_and_a_guides_batch_makes_as_many_as_it_fills(
-    guided: Run, solved: Run
-) -> None:
-    assert [line["policy/updates"] for line in solved.metrics] == list(PLANNED)
-    for line in guided.metrics:
-        trained = (PROMPTS + line["guide/rescued_groups"]) * (SAMPLES + 2) + line["guide/fillers"]
-        assert line["policy/updates"] == trained / 64
-
-
-def test_grpo_s_trains_while_another_ray_cluster_is_on_the_machine(solved: Run) -> None:
-    assert len(solved.metrics) == 2
-    assert all(line["actor_grad_norm"] > 0 for line in solved.metrics)
-    lines = [json.loads(line) for line in (solved.folder / "rollouts.jsonl").read_text().splitlines()]
+def test_grpo_s_trains_while_another_ray_cluster_is_on_the_machine(beside_another_cluster: Run) -> None:
+    assert len(beside_another_cluster.metrics) == 2
+    assert all(line["actor_grad_norm"] > 0 for line in beside_another_cluster.metrics)
+    lines = [json.loads(line) for line in (beside_another_cluster.folder / "rollouts.jsonl").read_text().splitlines()]
     for line in lines:
         assert max(line["advantage"]) == min(line["advantage"]), "one advantage for a whole response"
     assert any(line["advantage"][0] != 0 for line in lines)
 
 
-def test_in_float32_rollout_and_policy_agree_to_a_few_millionths(solved: Run) -> None:
-    assert solved.settings["ds.param_dtype"] == "fp32"
-    assert max(line["mismatch/logprob_gap"] for line in solved.metrics) <= 5e-6
+def test_in_float32_rollout_and_policy_agree_to_a_few_millionths(beside_another_cluster: Run) -> None:
+    assert beside_another_cluster.settings["ds.param_dtype"] == "fp32"
+    assert max(line["mismatch/logprob_gap"] for line in beside_another_cluster.metrics) <= 5e-6
 
 
 def test_a_guide_of_another_vocabulary_is_refused_at_start(policy: Path, tmp_path: Path) -> None:

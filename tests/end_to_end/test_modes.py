@@ -105,12 +105,12 @@ def prompts_in_order(policy: Path, steps: int) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def adapted(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """LoRA in float32, whatever the CPU has, with an agent of two turns and an engine of two workers, which samples
-    with top-k and top-p under importance correction."""
+    """LoRA in float32, whatever the CPU has, with an agent of two turns and an engine of two workers, under importance
+    correction."""
     flags = ["--vllm.tensor_parallel_size=2"]
     flags += ["--ds.lora.rank=8", "--ds.lora.alpha=16", "--actor.adam.lr=1e-2", OTHER_PRECISION]
     flags += [f"--train.agent_func_path={EXAMPLES / 'second_chance_agent.py'}", "--shaping.save_rollouts=4"]
-    flags += ["--rollout.top_p=0.95", "--rollout.top_k=12", "--algo.advantage.is_correction_level=token"]
+    flags += ["--algo.advantage.is_correction_level=token"]
     return train(policy, tmp_path_factory.mktemp("adapted"), "gtpo", 4, *flags).check()
 
 
@@ -126,10 +126,8 @@ def test_an_engine_of_two_workers_agrees_with_the_policy_on_every_token(adapted:
     assert all(line["entropy/token_mean"] > 0 for line in adapted.metrics)
 
 
-def test_importance_ratios_are_over_the_tokens_that_top_p_kept(adapted: Run) -> None:
-    # Over all tokens the policy's log-probabilities would be lower by up to -log 0.95, and vllm_kl the mean of that.
+def test_importance_ratios_are_of_the_weights_that_sampled(adapted: Run) -> None:
     for line in adapted.metrics:
-        assert line["entropy/token_mean"] > 0.05, "more than one token was kept in places"
         assert abs(line["vllm_kl"]) <= 2 * adapted.gap
         assert line["is_filter_ratio"] == 0
 

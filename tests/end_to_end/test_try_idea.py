@@ -18,8 +18,7 @@ import idea as ideas
 import record
 import shuffled_idea
 import try_idea
-from openrlhf_gtpo.algorithms.table import ESTIMATORS
-from openrlhf_gtpo.algorithms.user_function import small_batch
+from openrlhf_gtpo.algorithms.estimators import estimator_named, small_batch
 from record import Record
 
 from ..refusals import assert_refusal
@@ -59,8 +58,8 @@ def test_the_idea_and_its_control_are_grpo_but_for_the_estimator(task: str, tmp_
 
     estimator = "algo.advantage.estimator"
     assert differing(idea) == {estimator}
-    assert differing(control) == {estimator, "shuffled_idea.of"}
-    assert control["shuffled_idea.of"] == idea[estimator]
+    assert differing(control) == {estimator}
+    assert Path(control[estimator]).name == "shuffled_shaping_function.py:shuffled_idea"
     assert differing(gtpo) <= {estimator, "preset", "actor.eps_clip_low_high"}
     assert (gtpo[estimator], gtpo["shaping.alpha2"], gtpo["shaping.grop"]) == ("gtpo", 0.1, False)
     assert all(flags["actor.min_lr_ratio"] == 1 for flags in found.values())
@@ -108,52 +107,30 @@ def test_a_file_that_was_edited_is_another_idea_and_the_runs_have_the_copy(tmp_p
 
 def test_the_control_moves_entropy_and_log_probability_together_within_position_group_and_class() -> None:
     batch = small_batch(16, seed=3)
-    moved = shuffled_idea.permuted(batch)
-    assert not torch.equal(moved.entropy, batch.entropy)
     assert batch.correct is not None
+    entropy, logprob = shuffled_idea.permuted([batch.entropy, batch.logprob], batch.mask, batch.correct, batch.group)
+    assert not torch.equal(entropy, batch.entropy)
     cells: dict[tuple[int, bool, int], list[tuple[int, int]]] = {}
     for row, column in batch.mask.nonzero().tolist():  # a token's column is its position: no row has a gap
         cells.setdefault((int(batch.group[row]), bool(batch.correct[row]), column), []).append((row, column))
     for places in cells.values():
-        pairs = [sorted((one.entropy[at].item(), one.logprob[at].item()) for at in places) for one in (batch, moved)]
+        pairs = [
+            sorted((one[at].item(), other[at].item()) for at in places)
+            for one, other in ((batch.entropy, batch.logprob), (entropy, logprob))
+        ]
         assert pairs[0] == pairs[1]
-    assert not moved.entropy[~batch.mask].any()
-    assert not moved.logprob[~batch.mask].any()
+    assert not entropy[~batch.mask].any()
+    assert not logprob[~batch.mask].any()
 
 
-def test_the_control_is_the_idea_on_shuffled_tokens_with_the_idea_s_own_flags(tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text(
-        "from openrlhf_gtpo.algorithms.estimators import Estimate\n"
-        "from openrlhf_gtpo.algorithms.table import ESTIMATORS, Estimator, flag\n"
-        "def scaled(rollouts, by):\n"
-        "    return Estimate(by * (rollouts.entropy + rollouts.logprob), rollouts.reward)\n"
-        "ESTIMATORS['scaled'] = Estimator('Scaled', 'by a factor (arXiv 0000.00000)', f'{__name__}:scaled',\n"
-        "    flags=(flag('scaled.by', 'factor', type=float, default=3.0),))\n"
-    )
+def test_the_control_is_the_idea_on_shuffled_tokens_in_a_file_of_its_own(tmp_path: Path) -> None:
     batch = small_batch(8)
-    moved = shuffled_idea.permuted(batch)
+    entropy, logprob = shuffled_idea.permuted([batch.entropy, batch.logprob], batch.mask, batch.correct, batch.group)
+    place = shuffled_idea.write_control(written(tmp_path, "return (3 * entropy + logprob) * mask"))
+    control = estimator_named(place)
+    assert control is not None
     for _ in range(2):
-        found = shuffled_idea.shuffled_idea(batch, of=f"{tmp_path / 'own.py'}:scaled").advantages
-        assert torch.equal(found, 3 * (moved.entropy + moved.logprob))
-    # Else a parser that is made after the idea was loaded would have a flag that the run's own parser had not.
-    assert "scaled" not in ESTIMATORS
-
-
-def test_the_control_has_the_loss_of_its_idea_and_openrlhf_s_where_that_has_none(tmp_path: Path) -> None:
-    place = written(tmp_path, "return entropy * mask")
-    loss = object()
-    assert shuffled_idea.LossOfTheIdea.like(loss, of=place) is loss
-    (tmp_path / "own.py").write_text(
-        "from openrlhf_gtpo.algorithms.table import ESTIMATORS, Estimator\n"
-        "class Loss:\n"
-        "    @classmethod\n"
-        "    def like(cls, loss):\n"
-        "        return 'like', loss\n"
-        "def own(rollouts):\n"
-        "    pass\n"
-        "ESTIMATORS['own'] = Estimator('Own', 'none (arXiv 0000.00000)', f'{__name__}:own', loss=f'{__name__}:Loss')\n"
-    )
-    assert shuffled_idea.LossOfTheIdea.like(loss, of=f"{tmp_path / 'own.py'}:own") == ("like", loss)
+        assert torch.equal(control.function(batch).advantages, 3 * entropy + logprob)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +169,7 @@ def refusal(arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytes
     ("place", "named"),
     [
         ("mine.py", ["mine.py", "FILE.py:NAME"]),
-        ("edge", ["edge", "FILE.py:NAME"]),
+        ("gtpo", ["gtpo", "FILE.py:NAME"]),
         ("mine:idea", ["mine:idea", "FILE.py:NAME"]),
         ("none.py:idea", ["none.py", "FILE.py:NAME"]),
         ("bad.py:idea", ["bad.py:idea", "(32,)"]),
@@ -350,7 +327,7 @@ def test_the_report_has_the_differences_and_its_folder_the_records_of_this_idea_
     out = tmp_path / idea.key
     (page,) = try_idea.report([one], out)
     assert page == out / "wordings" / "report.html"
-    assert "surprise - GRPO" in page.read_text()
+    assert "surprise, shuffled" in page.read_text(), "a curve for each arm"
     names = {f"{job.name}.json" for job in one.jobs_in_order()}
     assert {path.name for path in (out / "wordings").glob("*.json")} == names
     assert "| surprise - GRPO | wordings: pass rate in training | 2 | **+0.2050" in try_idea.analyse(out, out)
@@ -392,5 +369,3 @@ def test_the_page_has_the_row_that_the_records_of_an_idea_give(name: str, tried:
     found, *cells = try_idea.row(try_idea.Tried.load(tried / name))
     assert found == name
     assert [cell.strip() for cell in said.strip("|").split("|")][1:] == cells
-    digest = hashlib.sha256(IDEAS.read_bytes()).hexdigest()[:12]
-    assert cells[0] == f"`{digest}`", "the file is still the one that was tried"

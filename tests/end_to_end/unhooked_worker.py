@@ -15,8 +15,7 @@ class UnhookedWorker(CpuWorkerExtension):
 
 
 if __name__ == "__main__":
-    from openrlhf_gtpo import train
-    from openrlhf_gtpo.driver import bindings
+    from openrlhf_gtpo import bindings, train
 
     bindings.worker_extension = lambda device: "unhooked_worker.UnhookedWorker"
     sys.exit(train.main())

@@ -1,14 +1,14 @@
 """The driver with a controller that never sends weights to vLLM: what the sync test compares the real one with."""
 
 import sys
+from typing import Any
 
-from openrlhf_gtpo import train
-from openrlhf_gtpo.driver import bindings
+from openrlhf_gtpo import bindings, train
 
 
-def bind_deaf_trainer(device: str) -> None:
+def bind_deaf_trainer(device: str, rollout: Any, guide: Any) -> None:
     """Bind as the driver does, then put a deaf controller in the real one's place."""
-    bind(device)
+    bind(device, rollout, guide)
 
     import openrlhf.trainer.ppo_trainer as ppo_trainer  # once the driver has prepared this process
     import ray
@@ -25,5 +25,5 @@ def bind_deaf_trainer(device: str) -> None:
 
 
 if __name__ == "__main__":
-    bind, bindings.bind_actors = bindings.bind_actors, bind_deaf_trainer
+    bind, bindings.bind = bindings.bind, bind_deaf_trainer
     sys.exit(train.main())

@@ -1,4 +1,4 @@
-"""The first call: what log-probability, rank and entropy of sampled tokens cost, each by itself and in one pass.
+"""The first call: what log-probability, rank and entropy of sampled tokens cost, by themselves and in one pass.
 
     python3 tests/gpu/kernel.py --out FOLDER [--device cpu --vocabularies 500 --rows 1 8]
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import torch
 
-from openrlhf_gtpo.algorithms import entropy
+from openrlhf_gtpo.algorithms.entropy import logprob_and_entropy
 
 CACHE_BYTES = 256 * 2**20
 """Inputs rotate through this much, several times the cache of a GPU."""
@@ -27,10 +27,11 @@ def ranks(logits: torch.Tensor, sampled: torch.Tensor) -> torch.Tensor:
     return (logits >= logits.gather(1, sampled[:, None])).sum(dim=-1)
 
 
-def plain(logits: torch.Tensor, sampled: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """What vLLM computes for a request with one log-probability, and then our entropy."""
+def plain(logits: torch.Tensor, sampled: torch.Tensor) -> tuple[object, ...]:
+    """What vLLM computes for a request with one log-probability, and then an entropy in float32 by torch."""
     logp = logits.float().log_softmax(dim=-1)
-    return logp.topk(1), logp.gather(1, sampled[:, None]), ranks(logp, sampled), entropy.token_entropy(logits)
+    entropy = -(logp.exp() * logp).nan_to_num(0.0).sum(dim=-1)
+    return logp.topk(1), logp.gather(1, sampled[:, None]), ranks(logp, sampled), entropy
 
 
 WORKS: dict[str, Callable[..., object]] = {
@@ -38,12 +39,8 @@ WORKS: dict[str, Callable[..., object]] = {
     "top-k": lambda logits, sampled: logits.topk(1),
     "log-softmax": lambda logits, sampled: logits.float().log_softmax(dim=-1),
     "ranks": ranks,
-    "entropy": lambda logits, sampled: entropy.token_entropy(logits),
     "all of these": plain,
-    "one pass": lambda logits, sampled: entropy.token_statistics(logits, ("entropy",), sampled),
-    "one pass, four statistics": lambda logits, sampled: entropy.token_statistics(
-        logits, ("entropy", "collision_probability", "support_size", "min_entropy"), sampled
-    ),
+    "one pass": logprob_and_entropy,
 }
 
 
@@ -67,17 +64,16 @@ def seconds(work: Callable[..., object], inputs: list[tuple[torch.Tensor, torch.
 
 
 def error(logits: torch.Tensor, sampled: torch.Tensor) -> dict[str, float]:
-    """The largest differences from float64 in nats, over eight rows: of the entropy alone and of the one pass."""
+    """The largest differences from float64 in nats, over eight rows."""
     few, tokens = logits[:8], sampled[:8]
     logp = few.double().log_softmax(dim=-1)
     expected = -(logp.exp() * logp).nan_to_num(0.0).sum(dim=-1)
-    found = {"entropy": float((entropy.token_entropy(few).double() - expected).abs().max())}
-    if hasattr(entropy, "token_statistics"):
-        both = entropy.token_statistics(few, ("entropy",), tokens).double()
-        found["one pass, entropy"] = float((both[:, 1] - expected).abs().max())
-        of_tokens = logp.gather(1, tokens[:, None]).squeeze(1)
-        found["one pass, log-probability"] = float((both[:, 0] - of_tokens).abs().max())
-    return found
+    both = logprob_and_entropy(few, tokens).double()
+    of_tokens = logp.gather(1, tokens[:, None]).squeeze(1)
+    return {
+        "entropy": float((both[:, 1] - expected).abs().max()),
+        "log-probability": float((both[:, 0] - of_tokens).abs().max()),
+    }
 
 
 def main() -> None:
@@ -88,10 +84,6 @@ def main() -> None:
     parser.add_argument("--vocabularies", type=int, nargs="+", default=[151_936, 152_064])
     args = parser.parse_args()
     place = "cuda" if args.device == "gpu" else "cpu"
-    works = dict(WORKS)
-    if not hasattr(entropy, "token_statistics"):
-        print("This tree has no entropy.token_statistics: the one pass is left out.")
-        works = {name: work for name, work in works.items() if not name.startswith("one pass")}
     generator = torch.Generator(place).manual_seed(0)
     found = []
     for vocabulary in args.vocabularies:
@@ -105,10 +97,10 @@ def main() -> None:
                     logits[:, 7] = float("-inf")  # as min_tokens masks the end of a response
                     sampled = torch.randint(8, vocabulary, (rows,), device=place, generator=generator)
                     inputs.append((logits.to(dtype), sampled))
-                taken = {name: seconds(work, inputs, place) for name, work in works.items()}
+                taken = {name: seconds(work, inputs, place) for name, work in WORKS.items()}
                 row = {"vocabulary": vocabulary, "dtype": str(dtype).removeprefix("torch."), "rows": rows}
                 found.append({**row, "seconds": taken, "error_nats": error(*inputs[0])})
-                told = ", ".join(f"{name} {taken[name] * 1e6:.1f}" for name in works)
+                told = ", ".join(f"{name} {taken[name] * 1e6:.1f}" for name in WORKS)
                 print(f"V {vocabulary}, {row['dtype']}, {rows} rows, µs: {told}", flush=True)
                 print(f"  TB/s of the logits: {', '.join(f'{n} {size / t / 1e12:.2f}' for n, t in taken.items())}")
     worst: dict[str, float] = {}

@@ -55,9 +55,9 @@ def main() -> None:
     parser.add_argument("--device", choices=["cpu", "gpu"], default="gpu")
     args = parser.parse_args()
     if args.device == "cpu":
-        from openrlhf_gtpo.cpu.environment import cpu_environment
+        from openrlhf_gtpo.cpu.platform import environment
 
-        os.environ.update(cpu_environment())
+        os.environ.update(environment())
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     import torch
     from exactness import forward, make_model

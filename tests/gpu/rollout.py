@@ -6,7 +6,7 @@ A random model of Qwen2.5-1.5B's shape, in engines that are all up and take turn
 
 * nothing: tokens alone            * logprobs: vLLM's own log-probabilities of the sampled tokens
 * hook: with entropies             * hook, frozen heap: after gc.freeze() in the process that asks
-* one message: the same, and one message a request (openrlhf_gtpo.engine.one_message), where this tree has it
+* one message: the same, and one message a request (openrlhf_gtpo.engine.one_message)
 
 Every request wants its final output alone, no text, and at least one token. With py-spy, both processes of each engine
 are sampled in further runs.
@@ -15,7 +15,6 @@ are sampled in further runs.
 import argparse
 import asyncio
 import gc
-import importlib.util
 import json
 import multiprocessing
 import os
@@ -69,9 +68,9 @@ def engine_main(name: str, model: Path, args: argparse.Namespace, pipe: Connecti
             os.dup2(log.fileno(), stream)
     extra: dict[str, Any] = {"gpu_memory_utilization": args.share}
     if args.device == "cpu":
-        from openrlhf_gtpo.cpu.environment import cpu_environment
+        from openrlhf_gtpo.cpu.platform import environment
 
-        os.environ.update(cpu_environment())
+        os.environ.update(environment())
         extra = {"enforce_eager": True, "dtype": "float32"}
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "1"
     import vllm
@@ -170,11 +169,6 @@ def main() -> None:
     args.out.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     kinds = list(args.kinds)
-    if "one message" in kinds and importlib.util.find_spec("openrlhf_gtpo.engine.one_message") is None:
-        print("This tree has no openrlhf_gtpo.engine.one_message: it is left out.")
-        kinds.remove("one message")
-    fused = importlib.util.find_spec("openrlhf_gtpo.algorithms.distribution") is not None
-    print(f"The hook of this tree {'takes one pass over the logits' if fused else 'adds a pass over the logits'}.")
     make_model(args.out / "model", args)
     context = multiprocessing.get_context("spawn")
     pipes, processes, pids = {}, [], {}
@@ -203,7 +197,7 @@ def main() -> None:
         for process in processes:
             process.join(60)
             process.kill()
-    (args.out / "rollout.json").write_text(json.dumps({"one_pass": fused, "seconds": found, "summary": summary}))
+    (args.out / "rollout.json").write_text(json.dumps({"seconds": found, "summary": summary}))
 
 
 def rounds(

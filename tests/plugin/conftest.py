@@ -1,41 +1,39 @@
-"""OpenRLHF's parser with our flags, a policy with a tokenizer whose tokens are characters, and the real reward
+"""Command lines, a policy with a tokenizer whose tokens are characters, and the real reward
 service."""
 
-import argparse
 import copy
 import json
 import shutil
-import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from openrlhf_gtpo.driver import command_line
+from openrlhf_gtpo import flags
+from openrlhf_gtpo.cpu import platform
 from openrlhf_gtpo.rewards.embedded import EmbeddedService, start_embedded_service
-from openrlhf_gtpo.settings import Settings
-
-from .. import preloaded
 
 
 @pytest.fixture(scope="session")
-def parser() -> argparse.ArgumentParser:
-    """OpenRLHF's own flags with ours, as the driver reads them; test_command_line.py holds it against the parser in
-    OpenRLHF's script."""
-    return command_line.parser()
+def parse() -> Callable[..., dict[str, Any]]:
+    """The flat flags of a command line on a CPU, as the driver reads them: ``parse("--data.max_len", 96)``."""
+    return lambda *words: vars(flags.parse([str(word) for word in ("--device=cpu", *words)]))
 
 
 @pytest.fixture(scope="session")
-def settings(parser: argparse.ArgumentParser) -> Callable[..., Settings]:
-    """The settings of a command line: ``settings("--data.max_len", 96)``."""
-    return lambda *flags: Settings(vars(parser.parse_args([str(word) for word in flags])))
+def args(parse: Callable[..., dict[str, Any]]) -> Callable[..., Any]:
+    """OpenRLHF's nested ``args`` of a command line, as every process of a run has them."""
 
+    def nested(*words: Any) -> Any:
+        given = parse(*words)
+        platform.prepare(given)
+        given["logger.metrics_path"] = given["logger.metrics_path"] or "metrics.jsonl"
+        given |= {"whole_updates": flags.whole_updates(given), "settings": dict(given)}
+        return flags.Script().completed(Namespace(**copy.deepcopy(given)))
 
-@pytest.fixture
-def preloaded_checks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checks that run in a process of their own run in a fork of one that has imported everything."""
-    monkeypatch.setattr(sys, "executable", preloaded.python())
+    return nested
 
 
 TEMPLATE = (

@@ -10,7 +10,8 @@ import psutil
 
 DRIVER = """
 import sys
-from openrlhf_gtpo.cpu.zygote import Zygote
+sys.path.append(sys.argv.pop(1))
+from zygote import Zygote
 
 with Zygote(sys.argv[1:]) as zygote:
     print("ZYGOTE", zygote.python, zygote._pid, flush=True)
@@ -25,7 +26,7 @@ class Driver:
         paths = [str(path)] if path else []
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*paths, os.environ["PYTHONPATH"]])}
         self.process = subprocess.Popen(
-            [sys.executable, "-c", DRIVER, *modules],
+            [sys.executable, "-c", DRIVER, str(Path(__file__).parents[1]), *modules],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

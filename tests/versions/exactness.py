@@ -111,6 +111,7 @@ def compare(folder: str) -> dict[str, Any]:
     """The row of the installed vLLM, without its date."""
     from transformers import AutoModelForCausalLM
 
+    from openrlhf_gtpo.engine.one_message import vllm_internals
     from openrlhf_gtpo.vllm_entropy import entropies, logprobs
 
     completions, sampler = sample(folder)
@@ -120,7 +121,7 @@ def compare(folder: str) -> dict[str, Any]:
         tokens = list(completion.token_ids)
         assert len(tokens) == TOKENS, f"{len(tokens)} tokens came back for {asked}, not {TOKENS}"
         logits = distribution(forward(policy, prompt, tokens), tokens, asked)
-        of_tokens, entropy = expected(logits, torch.tensor(tokens))[:, :2].T
+        of_tokens, entropy = expected(logits, torch.tensor(tokens)).T
         entropy_apart.append((torch.tensor(entropies(completion)).double() - entropy).abs().max().item())
         logprob_apart.append((torch.tensor(logprobs(completion)).double() - of_tokens).abs().max().item())
         seen.append(entropy)
@@ -132,6 +133,7 @@ def compare(folder: str) -> dict[str, Any]:
         "tokens": sum(map(len, seen)),
         "entropy_apart": max(entropy_apart),
         "logprob_apart": max(logprob_apart),
+        "one_message": vllm_internals.misfit() or "fits",
     }
 
 

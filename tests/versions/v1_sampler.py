@@ -3,7 +3,6 @@
 ``python v1_sampler.py ANSWER``. The engine of `exactness.py` samples with V1 too, but never from drafts.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -14,19 +13,17 @@ from vllm.v1.sample.rejection_sampler import RejectionSampler
 from vllm.v1.sample.sampler import Sampler
 from vllm.v1.spec_decode.metadata import SpecDecodeMetadata
 
-from openrlhf_gtpo.algorithms.distribution import CONFIG_KEY, STATISTICS
 from openrlhf_gtpo.engine import hook as vllm_hook
 
-EVERY = tuple(STATISTICS)
 DRAFTS = [[301, 302], [13]]
 """Two requests: two drafts and one, each with a bonus token."""
 VERIFIED = torch.tensor([[301, 302, 3], [0, -1, -1]])  # all accepted; the draft rejected, and 0 in its place
 ACCEPTED = torch.tensor([301, 302, 3, 0])
 
 
-def a_sampler(statistics: Sequence[str]) -> Any:
+def a_sampler() -> Any:
     """As a worker makes it: while vLLM has the engine's configuration at hand."""
-    with set_current_vllm_config(VllmConfig(additional_config={CONFIG_KEY: list(statistics)})):
+    with set_current_vllm_config(VllmConfig()):
         return Sampler("processed_logprobs")
 
 
@@ -48,11 +45,10 @@ rows = torch.randn(5, 400) * 3
 rows[1, 5:300] = float("-inf")
 apart = []
 for logits in (rows, rows.bfloat16()):
-    for statistics in (EVERY, ("entropy",), EVERY[::-1]):
-        scores = verify(a_sampler(statistics), logits, len(statistics))
+    for num_logprobs in (1, 3):
+        scores = verify(a_sampler(), logits, num_logprobs)
+        assert scores.logprobs.shape[1] == 1 + num_logprobs, "vLLM's own after the entropy"
         assert scores.logprob_token_ids[:4, 0].tolist() == ACCEPTED.tolist()
-        assert all(len(set(ids)) == 1 + len(statistics) for ids in scores.logprob_token_ids.tolist())
-        order = [0, *(1 + EVERY.index(statistic) for statistic in statistics)]
-        apart.append((scores.logprobs[:4] - expected(logits[:4], ACCEPTED)[:, order]).abs().max().item())
-assert verify(a_sampler(EVERY), rows, 6).logprobs.shape[1] == 7, "vLLM's own after the statistics"
+        assert scores.logprob_token_ids[:4, 1].tolist() == [0, 0, 0, 1], "never the sampled token's id"
+        apart.append((scores.logprobs[:4, :2] - expected(logits[:4], ACCEPTED)).abs().max().item())
 answer(apart=max(apart))

@@ -20,7 +20,6 @@ backends["cpu"] = types.SimpleNamespace(driver=types.SimpleNamespace(is_active=l
 import torch  # noqa: E402
 from reference import answer, expected  # noqa: E402
 
-from openrlhf_gtpo.algorithms.distribution import STATISTICS  # noqa: E402
 from openrlhf_gtpo.engine import hook as vllm_hook  # noqa: E402
 
 vllm_hook.install()
@@ -38,11 +37,11 @@ def drawn(logits: torch.Tensor, *state: Any, **options: Any) -> tuple[torch.Tens
     return (logits.float() + noise).argmax(dim=-1), logits
 
 
-def a_sampler(statistics: tuple[str, ...]) -> Any:
+def a_sampler() -> Any:
     """A sampler, whose attribute ``num_logprobs`` is what requests ask for."""
     made = object.__new__(sampler.Sampler)
     assert vllm_hook.is_hooked(made)
-    made.statistics, made.logprobs_mode, made.num_logprobs = statistics, "processed_logprobs", len(statistics)
+    made.logprobs_mode, made.num_logprobs = "processed_logprobs", 1
     made.sample, made.compute_nans, made.return_sampling_mask, made.trace_replay_state = drawn, False, False, None
     made.req_states = SimpleNamespace(prefill_len=SimpleNamespace(gpu=torch.ones(ROWS, dtype=torch.int32)))
     made.logprob_token_ids_state = SimpleNamespace(max_num_token_ids=lambda rows: 0)
@@ -76,34 +75,36 @@ logits[3, 10:200] = float("-inf")
 entropy_apart, logprob_apart = [], []
 for dtype in (torch.float32, torch.bfloat16):
     rows = logits.to(dtype)
-    for statistics in (("entropy",), tuple(STATISTICS)):
-        one = a_sampler(statistics)
-        output = one(rows, a_batch())
-        sampled = output.sampled_token_ids.squeeze(1).long()
-        assert sampled[0] == 0
-        assert sampled[4] == rows[4].argmax()
-        rejecting = object.__new__(rejection_sampler.RejectionSampler)
-        rejecting.sampler, rejecting.enable_adaptive_verification = one, False
-        starts = torch.tensor([0, 2, ROWS], dtype=torch.int32)  # requests of two and three tokens
-        drafted = torch.stack([sampled[[0, 1, 1]], sampled[2:]])
-        verified = rejecting._get_logprobs_tensors(
-            drafted, torch.tensor([2, 3]), rows, starts, starts.numpy(), len(statistics)
-        )
-        assert verified.cu_num_generated_tokens == [0, 2, ROWS]
-        wanted = expected(rows, sampled)
-        for scores in (output.logprobs_tensors, verified):
-            assert scores.logprob_token_ids[:, 0].tolist() == sampled.tolist()
-            assert all(len(set(ids)) == 1 + len(statistics) for ids in scores.logprob_token_ids.tolist())
-            assert scores.logprob_token_ids[0].tolist() == list(range(1 + len(statistics)))
-            assert scores.selected_token_ranks.tolist() == [0] * ROWS, "not counted"
-            apart = (scores.logprobs - wanted[:, : 1 + len(statistics)]).abs()
-            logprob_apart.append(apart[:, 0].max().item())
-            entropy_apart.append(apart[:, 1:].max().item())
-        # Nobody asked for more than the sampled token: vLLM's own, with its rank.
-        one.num_logprobs = 0
-        alone = one(rows, a_batch()).logprobs_tensors
-        assert alone.logprobs.shape == (ROWS, 1)
-        assert (alone.selected_token_ranks >= 1).all()
+    one = a_sampler()
+    output = one(rows, a_batch())
+    sampled = output.sampled_token_ids.squeeze(1).long()
+    assert sampled[0] == 0
+    assert sampled[4] == rows[4].argmax()
+    rejecting = object.__new__(rejection_sampler.RejectionSampler)
+    rejecting.sampler, rejecting.enable_adaptive_verification = one, False
+    starts = torch.tensor([0, 2, ROWS], dtype=torch.int32)  # requests of two and three tokens
+    drafted = torch.stack([sampled[[0, 1, 1]], sampled[2:]])
+    verified = rejecting._get_logprobs_tensors(drafted, torch.tensor([2, 3]), rows, starts, starts.numpy(), 1)
+    assert verified.cu_num_generated_tokens == [0, 2, ROWS]
+    for scores in (output.logprobs_tensors, verified):
+        assert scores.logprob_token_ids[:, 0].tolist() == sampled.tolist()
+        assert scores.logprob_token_ids[:, 1].tolist() == [1, *(0 for _ in sampled[1:])]
+        assert scores.selected_token_ranks.tolist() == [0] * ROWS, "not counted"
+        apart = (scores.logprobs - expected(rows, sampled)).abs()
+        logprob_apart.append(apart[:, 0].max().item())
+        entropy_apart.append(apart[:, 1].max().item())
+    # More than the entropy: vLLM's own log-probabilities after it, and ranks.
+    one.num_logprobs = 3
+    output = one(rows, a_batch())
+    sampled, more = output.sampled_token_ids.squeeze(1).long(), output.logprobs_tensors
+    assert more.logprobs.shape == (ROWS, 4)
+    assert (more.selected_token_ranks >= 1).all()
+    entropy_apart.append((more.logprobs[:, 1] - expected(rows, sampled)[:, 1]).abs().max().item())
+    # Nobody asked for more than the sampled token: vLLM's own, with its rank.
+    one.num_logprobs = 0
+    alone = one(rows, a_batch()).logprobs_tensors
+    assert alone.logprobs.shape == (ROWS, 1)
+    assert (alone.selected_token_ranks >= 1).all()
 # The log-probabilities of prompts keep their meaning: the sampled token's, and then the most likely one's.
 top = prompt_logprob.compute_topk_scores(logits, 1, torch.tensor([0, 5, 7, 299, 1]))
 assert top.logprob_token_ids[:, 0].tolist() == [0, 5, 7, 299, 1]

@@ -1,3 +1,63 @@
-"""Every check of a command line before training: functions from `openrlhf_gtpo.settings.Settings` to findings.
+"""Every check of a run before it starts: what would train on something wrong in silence, or would fail only after
+minutes. What OpenRLHF, DeepSpeed or Ray refuse themselves at once is theirs.
 
-A dry run asks `flags` and `files` (with `data`, what is in the data sets), a run `services` too, the doctor all."""
+``train``, ``--dry-run`` and ``doctor`` ask the same list, so that they cannot know different things. A check is a
+function of the flat flags of a command line, ``vars(args)``, that yields findings. It starts no engine and downloads
+nothing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+State = Literal["ok", "warning", "fault"]
+NAMED = 5
+"""Most line numbers in a sentence."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of a check."""
+
+    check: str
+    """What was looked at, in a word or two."""
+    state: State
+    """``fault``: training would fail or learn from something wrong; ``warning``: it may work."""
+    sentence: str
+    """What was found, and for a fault or a warning what to do."""
+
+
+def of_the_command(flags: Mapping[str, Any]) -> Iterator[Finding]:
+    """Findings about what a command line says and names: flags, models, data, programs."""
+    from openrlhf_gtpo.checks import data, rules
+
+    found = list(rules.check(flags))
+    yield from found
+    if not any(finding.state == "fault" for finding in found):
+        yield from data.check(flags)
+
+
+def of_the_machine(flags: Mapping[str, Any]) -> Iterator[Finding]:
+    """Findings about where it is to run: versions first of all, GPUs, the cluster, the disk, the reward services."""
+    from openrlhf_gtpo.checks import machine, services, versions
+
+    yield from versions.check(flags)
+    yield from machine.check(flags)
+    yield from services.check(flags)
+
+
+def faults(findings: Sequence[Finding]) -> list[str]:
+    """The sentences of the faults."""
+    return [finding.sentence for finding in findings if finding.state == "fault"]
+
+
+def places(lines: Sequence[int]) -> str:
+    """``line 7``, ``lines 7 and 9`` or ``lines 1, 2, 3, 4, 5 and 12 more``.
+
+    Args:
+        lines: line numbers, at least one.
+    """
+    if len(lines) == 1:
+        return f"line {lines[0]}"
+    named = [str(line) for line in lines[:NAMED]]
+    last = f"{len(lines) - NAMED:,} more" if len(lines) > NAMED else named.pop()
+    return f"lines {', '.join(named)} and {last}"

@@ -1,61 +1,55 @@
-"""Checks the reward services: sends each a correct and a wrong answer, by the protocol of training."""
+"""The reward services that a command line names: each is sent a right and a wrong answer, by the protocol of
+training."""
 
-import contextlib
-import dataclasses
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
-from math_reward.client import Settings as ClientSettings
-from math_reward.client.settings import speaks_grade
-from openrlhf_gtpo.checks.findings import Finding, fault, ok, skipped
-from openrlhf_gtpo.rewards.embedded import EmbeddedServiceError, start_embedded_service
-from openrlhf_gtpo.rewards.probe import ServiceUnusable, ask_known_answers
-from openrlhf_gtpo.settings import Settings
+from math_reward.client import Client, ClientError, Item, Result, Settings
+from openrlhf_gtpo.checks import Finding
+from openrlhf_gtpo.flags import service_urls
+from openrlhf_gtpo.rewards.client import sentence
+
+QUESTION, REFERENCE = "What is 6 times 7?", "42"
+ITEMS = [Item(f"6 times 7 is \\boxed{{{answer}}}.", REFERENCE, QUESTION) for answer in (42, 41)]
+SECONDS = 15.0
 
 
-def check_rewards(settings: Settings, cleanup: contextlib.ExitStack) -> tuple[list[Finding], ClientSettings | None]:
-    """One finding for each service; without one, the built-in service is started and checked.
+def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
+    """One finding for each service. One that does not answer is a fault only where none does."""
+    urls = service_urls(flags)
+    found = [ask(Settings((url,), verify=flags["reward.ca_file"], reward_models=True)) for url in urls]
+    some_work = any(finding.state != "fault" for finding in found)
+    for finding in found:
+        yield replace(finding, state="warning") if some_work and finding.state == "fault" else finding
+
+
+def ask(settings: Settings) -> Finding:
+    """Whether one service tells a right answer from a wrong one.
 
     Args:
-        settings: of the command line.
-        cleanup: stops the built-in service when it is closed.
-
-    Returns:
-        The findings; and the settings of a service that passed, if possible one with verdicts, or None.
+        settings: of one URL.
     """
-    if settings.rewards_are_embedded:
-        return _embedded(cleanup)
+    name = f"reward {settings.urls[0]}"
+    log = logging.getLogger("math_reward.client")
+    level = log.level
+    log.setLevel(logging.ERROR)  # it warns that it will try again, which is not so here
     try:
-        client = settings.reward_client()
-    except ValueError as error:  # about the token: the flags have a check of their own
-        return [fault("reward token", str(error))], None
-    if client is None:
-        return [skipped("reward service", "Not checked: a program or a model gives the rewards.")], None
-    findings, working = [], None
-    for url in client.urls:
-        one = dataclasses.replace(client, urls=(url,), deadline=0.0)
-        finding = _round_trip(f"reward {url}", one)
-        findings.append(finding)
-        if finding.state == "ok" and (working is None or (speaks_grade(url) and not speaks_grade(working.urls[0]))):
-            working = one
-    return findings, working
-
-
-def _embedded(cleanup: contextlib.ExitStack) -> tuple[list[Finding], ClientSettings | None]:
-    name = "reward service"
-    try:
-        service = cleanup.enter_context(start_embedded_service(workers=1))
-    except EmbeddedServiceError as error:
-        return [fault(name, str(error))], None
-    settings = ClientSettings((service.url,), token=service.token, deadline=0.0)
-    finding = _round_trip(name, settings)
-    return [finding], settings if finding.state == "ok" else None
-
-
-def _round_trip(name: str, settings: ClientSettings) -> Finding:
-    try:
-        answers = ask_known_answers(settings)
-    except ServiceUnusable as unusable:
-        return fault(name, str(unusable))
-    if answers.fault:
-        return fault(name, answers.fault)
-    graded = f"It gave a right answer {answers.right.reward:g} and a wrong one {answers.wrong.reward:g}"
-    return ok(name, f"{graded}, in {answers.seconds * 1e3:.0f} ms for both in one request.")
+        with Client(**vars(replace(settings, timeout=SECONDS, deadline=0.0))) as client:
+            right, wrong = (result for result in client.grade_many(ITEMS) if isinstance(result, Result))
+    except ClientError as error:
+        said = sentence(error)
+        if settings.urls[0] not in said:
+            said = f"The reward service {settings.urls[0]} cannot be used: {said}"
+        return Finding(name, "fault", said)
+    finally:
+        log.setLevel(level)
+    if right.score != 1 or wrong.score not in (0, -1):
+        return Finding(
+            name,
+            "warning",
+            f"{settings.urls[0]} gave a right answer the score {right.score:g} and a wrong one {wrong.score:g}, not 1 "
+            "and 0, and GTPO needs verified correctness: use a service that grades, such as `math-reward serve`.",
+        )
+    return Finding(name, "ok", f"It gave a right answer {right.reward:g} and a wrong one {wrong.reward:g}.")

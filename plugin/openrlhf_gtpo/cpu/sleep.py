@@ -1,4 +1,4 @@
-"""Runs in the policy's actors and in vLLM's workers: emulates sleep, with which engine and policy share a GPU.
+"""Emulates sleep, with which engine and policy share a GPU, in the policy's actors and in vLLM's workers.
 
 On a CPU there is no GPU memory to free. The visible effects are emulated: each change is logged in one line, a
 sleeping engine refuses to generate, and its cache is lost when it wakes up.
@@ -11,11 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 PARTS = ("weights", "kv_cache")
+"""What an engine frees when it sleeps, by vLLM's names."""
 GARBAGE = 1000.0
 """Value of the cache after a sleep. It is finite, since attention multiplies masked positions by 0."""
-
-
-NAME = "OPENRLHF_GTPO_LOGICAL_GPU"
+GPU_VARIABLE = "OPENRLHF_GTPO_LOGICAL_GPU"
 
 
 def name_gpu() -> None:
@@ -27,28 +26,17 @@ def name_gpu() -> None:
     import ray
 
     node = ray.get_runtime_context().get_node_id()[:6]
-    os.environ[NAME] = ",".join(f"{node}:{gpu}" for gpu in ray.get_gpu_ids())
+    os.environ[GPU_VARIABLE] = ",".join(f"{node}:{gpu}" for gpu in ray.get_gpu_ids())
 
 
-def gpu_id() -> str:
-    """The name that ``name_gpu`` stored."""
-    return os.environ.get(NAME, "")
+def gpu_name() -> str:
+    """The name that `name_gpu` stored."""
+    return os.environ.get(GPU_VARIABLE, "")
 
 
-def told(who: str, what: str, do: Callable[..., Any]) -> Callable[..., Any]:
-    """``do``, followed by a line of log: seconds since the epoch, GPU, who, what."""
-
-    @functools.wraps(do)
-    def done(*args: Any, **kwargs: Any) -> Any:
-        result = do(*args, **kwargs)
-        _tell(who, what)
-        return result
-
-    return done
-
-
-def _tell(who: str, what: str) -> None:
-    print(f"{time.time():.6f} on logical GPU {gpu_id()}: {who} {what}", flush=True)
+def log(event: str) -> None:
+    """Print a line: seconds since the epoch, the logical GPU, what happened on it."""
+    print(f"{time.time():.6f} on logical GPU {gpu_name()}: {event}", flush=True)
 
 
 def install_engine_sleep(worker: type[Any]) -> None:
@@ -64,22 +52,23 @@ def install_engine_sleep(worker: type[Any]) -> None:
         self._asleep = frozenset(PARTS)
         for cache in self.model_runner.kv_caches:
             cache.fill_(GARBAGE)
-        _tell("engine", "sleeps")
+        log("engine sleeps")
 
     def wake_up(self: Any, tags: Sequence[str] | None = None) -> None:
         self._asleep -= set(tags or PARTS)
-        _tell("engine", f"has its {' and '.join(tags or PARTS)} back")
-
-    def awake(call: Callable[..., Any], part: str) -> Callable[..., Any]:
-        @functools.wraps(call)
-        def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if part in self._asleep:
-                raise RuntimeError(f"The engine's {call.__name__} was called while its {part} sleep.")
-            return call(self, *args, **kwargs)
-
-        return called
+        log(f"engine has its {' and '.join(tags or PARTS)} back")
 
     worker._asleep = frozenset()
     worker.sleep = sleep
     worker.wake_up = wake_up
-    worker.execute_model = awake(worker.execute_model, "kv_cache")
+    worker.execute_model = _awake(worker.execute_model)
+
+
+def _awake(execute_model: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(execute_model)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if "kv_cache" in self._asleep:
+            raise RuntimeError("The engine was asked to generate while its kv_cache sleeps.")
+        return execute_model(self, *args, **kwargs)
+
+    return checked

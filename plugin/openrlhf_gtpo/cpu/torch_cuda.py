@@ -1,15 +1,15 @@
 """Replaces on a CPU what OpenRLHF's training actors use of CUDA: the device, synchronisation, the device mesh and the
-weight-sync group. It also adds float32, which OpenRLHF does not offer."""
+weight sync. It also adds float32, which OpenRLHF does not offer."""
 
 import functools
 import importlib
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 from openrlhf_gtpo.cpu import weight_sync
-from openrlhf_gtpo.cpu.precision import to_torch_dtype
-from openrlhf_gtpo.cpu.sleep import told
+from openrlhf_gtpo.cpu.sleep import gpu_name, log
 
 
 class CpuDevice(str):
@@ -33,16 +33,17 @@ def install() -> None:
     if getattr(ppo_actor, "_on_cpu", False):
         return
     device = CpuDevice()
-    torch.cuda.current_device = lambda: device  # type: ignore[assignment,return-value]
+    cuda: Any = torch.cuda
+    cuda.current_device = lambda: device
     for name in ("set_device", "synchronize", "empty_cache", "current_stream"):
-        setattr(torch.cuda, name, lambda *args, **kwargs: None)
-    torch.cuda.get_device_properties = weight_sync.properties  # type: ignore[assignment]
-    torch.multiprocessing.reductions.reduce_tensor = weight_sync.handle
+        setattr(cuda, name, lambda *args, **kwargs: None)
+    cuda.get_device_properties = lambda device: SimpleNamespace(uuid=gpu_name())
+    torch.multiprocessing.reductions.reduce_tensor = weight_sync.reduce_tensor
     ppo_actor.stateless_init_process_group = weight_sync.StoreGroup
-    ppo_actor.offload_deepspeed_states = told("policy", "sleeps", _whatever_adam(ppo_actor.offload_deepspeed_states))
-    ppo_actor.reload_deepspeed_states = told("policy", "is awake", ppo_actor.reload_deepspeed_states)
+    ppo_actor.offload_deepspeed_states = _with_torch_adam(_logged("policy sleeps", ppo_actor.offload_deepspeed_states))
+    ppo_actor.reload_deepspeed_states = _logged("policy is awake", ppo_actor.reload_deepspeed_states)
     # OpenRLHF has bf16 and fp16 only. Without either setting DeepSpeed computes in float32.
-    openrlhf_utils.convert_to_torch_dtype = to_torch_dtype
+    openrlhf_utils.convert_to_torch_dtype = {"bf16": torch.bfloat16, "fp32": torch.float32}.__getitem__
     mesh = deepspeed_strategy.init_device_mesh
     deepspeed_strategy.init_device_mesh = lambda device_type, *args, **kwargs: mesh("cpu", *args, **kwargs)
     # Without this and torch_adam, DeepSpeed would compile C++ at run time: shared-memory collectives and fused Adam.
@@ -52,7 +53,16 @@ def install() -> None:
     ppo_actor._on_cpu = True
 
 
-def _whatever_adam(offload: Callable[..., None]) -> Callable[..., None]:
+def _logged(event: str, function: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(function)
+    def logged(*args: Any, **kwargs: Any) -> None:
+        function(*args, **kwargs)
+        log(event)
+
+    return logged
+
+
+def _with_torch_adam(offload: Callable[..., None]) -> Callable[..., None]:
     """OpenRLHF's function that moves DeepSpeed's states to host memory. ZeRO-3 first checks that the optimizer is the
     fused Adam; on a CPU it is torch's, so the check is given that class."""
 

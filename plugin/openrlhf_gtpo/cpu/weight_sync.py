@@ -1,54 +1,29 @@
-"""Weight sync without CUDA, between OpenRLHF's own code on both sides: to an engine on the policy's logical GPU by
-handles, elsewhere, in place of NCCL, through a TCP store.
+"""Weight sync without CUDA: to an engine on the policy's logical GPU as bytes, in place of CUDA's handles of memory;
+to other engines through a TCP store, in place of NCCL."""
 
-On a GPU a handle says where a tensor of the policy is. Here it holds the values themselves, as bytes, since vLLM
-serialises tensors in its own way on their way to an engine."""
-
-import contextlib
-from collections.abc import Iterator
-from types import SimpleNamespace
+import pickle
 from typing import Any
-from unittest import mock
 
 import torch
 
-from openrlhf_gtpo.cpu.sleep import gpu_id
-
-DEVICE_PLACE = 6
-"""Position of the device's index, which OpenRLHF replaces, among the arguments of a handle."""
+from openrlhf_gtpo.cpu.sleep import gpu_name
 
 
-def _opened(data: bytes, dtype: str, shape: list[int], *_: Any) -> torch.Tensor:
-    return torch.frombuffer(bytearray(data), dtype=getattr(torch, dtype)).view(*shape)
+def reduce_tensor(tensor: torch.Tensor) -> bytes:
+    """Takes the place of ``torch.multiprocessing.reductions.reduce_tensor``, with which OpenRLHF makes a handle: the
+    values themselves."""
+    return pickle.dumps(tensor)
 
 
-def handle(tensor: torch.Tensor) -> tuple[Any, tuple[Any, ...]]:
-    """As torch's ``reduce_tensor``: a function that rebuilds the tensor, and its arguments."""
-    data = tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes()
-    arguments = (data, str(tensor.dtype).removeprefix("torch."), list(tensor.shape))
-    return _opened, (*arguments, *[None] * (DEVICE_PLACE - len(arguments)), 0)
-
-
-def properties(device: Any) -> SimpleNamespace:
-    """As ``torch.cuda.get_device_properties``, as far as OpenRLHF reads them: the name of this actor's logical GPU."""
-    return SimpleNamespace(uuid=gpu_id())
-
-
-@contextlib.contextmanager
-def received(handles: dict[str, Any]) -> Iterator[None]:
-    """A context in which OpenRLHF's method opens a handle in vLLM's worker: torch reports the GPU of its actor.
+def tensor_of(handles: dict[str, bytes]) -> torch.Tensor:
+    """In an engine: the policy's tensor on this GPU.
 
     Args:
-        handles: by GPU. In an engine of several workers each takes the first, since a CPU worker has no GPU.
+        handles: of `reduce_tensor`, by the name of each policy rank's logical GPU. The workers of an engine that has
+            several do not know theirs and take the first; all hold the same values.
     """
-    uuid = gpu_id() or next(iter(handles))
-    cuda = {
-        "current_device": lambda: 0,
-        "get_device_properties": lambda device: SimpleNamespace(uuid=uuid),
-        "synchronize": lambda: None,
-    }
-    with mock.patch.multiple(torch.cuda, **cuda):  # type: ignore[call-overload]
-        yield
+    tensor: torch.Tensor = pickle.loads(handles[gpu_name() or next(iter(handles))])
+    return tensor
 
 
 class StoreGroup:

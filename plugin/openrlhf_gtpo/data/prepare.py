@@ -8,44 +8,64 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from math_reward.json_lines import Line, NoRow, object_of
 from openrlhf_gtpo.data.formats import FORMATS, UnknownFormat, question_and_reference
-from openrlhf_gtpo.data.json_lines import Unreadable, is_lines, lines_of
+from openrlhf_gtpo.data.table import DataUnusable, is_lines, objects
 from openrlhf_gtpo.errors import SettingsError, reason
-from openrlhf_gtpo.parsing import Parser
 
-PROGRAM = "openrlhf-gtpo data prepare"
 INSTRUCTION = r"Please reason step by step, and put your final answer within \boxed{}."
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run the command.
+    """Write ``OUT/NAME.jsonl``, with ``{"input": question and instruction, "label": reference}`` on each line. A
+    repeated question is kept once.
 
     Returns:
-        Exit status: 0, 1 if a reference cannot be graded.
+        Exit status: 0, or 1 if a reference cannot be graded and is not left out.
 
     Raises:
-        SettingsError: the command line is refused.
+        SettingsError: the command line is refused, the source cannot be read, or a row has no question or reference.
     """
     args = _parser().parse_args(argv)
-    return prepare(
-        args.name,
-        args.source,
-        args.out,
-        args.instruction,
-        config=args.config,
-        split=args.split,
-        drop=args.drop_ungradable,
-    )
+    rows: dict[str, str] = {}
+    repeated = 0
+    for number, row in enumerate(_rows(args.source, args.config, args.split), 1):
+        try:
+            pair = question_and_reference(args.name, row)
+        except UnknownFormat as error:
+            raise SettingsError(f"{args.source}, row {number}: {error}.") from None
+        if pair is None:
+            continue
+        question, reference = pair
+        repeated += question in rows
+        rows.setdefault(question, reference)
+    if not rows:
+        raise SettingsError(f"{args.source} has no rows of {args.name}.")
+    args.out.mkdir(parents=True, exist_ok=True)
+    path = args.out / f"{args.name}.jsonl"
+    lines = [
+        {"input": f"{question}\n\n{args.instruction}".strip(), "label": label} for question, label in rows.items()
+    ]
+    _write(path, lines)
+    bad = _bad_references(path)
+    for number, why in bad.items():
+        print(f"{path}, line {number}: {lines[number - 1]['label']!r} cannot be graded: {why}", file=sys.stderr)
+    if bad and args.drop_ungradable:
+        lines = [line for number, line in enumerate(lines, 1) if number not in bad]
+        _write(path, lines)
+    graded = f"{len(bad)} references cannot be graded" if bad else "every reference can be graded"
+    left_out = " and were left out" if bad and args.drop_ungradable else ""
+    print(f"{path}: {len(lines)} prompts; {repeated} repeated ones left out; {graded}{left_out}")
+    return 1 if bad and not args.drop_ungradable else 0
 
 
 def _parser() -> argparse.ArgumentParser:
     listed = "\n".join(f"  {name:<8} {what}" for name, what in FORMATS.items())
-    parser = Parser(
-        prog=PROGRAM,
+    parser = argparse.ArgumentParser(
+        prog="openrlhf-gtpo data",
         description=f"{__doc__}\n\n{listed}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("command", choices=["prepare"], help="prepare")
     parser.add_argument("name", choices=FORMATS, metavar="NAME", help="one of the above")
     parser.add_argument(
         "--from",
@@ -65,65 +85,6 @@ def _parser() -> argparse.ArgumentParser:
         help="leave out rows whose reference cannot be graded, instead of ending with status 1",
     )
     return parser
-
-
-def prepare(
-    name: str,
-    source: str,
-    out: Path,
-    instruction: str,
-    *,
-    config: str | None = None,
-    split: str | None = None,
-    drop: bool = False,
-) -> int:
-    """Write ``out/name.jsonl``, with ``{"input": question and instruction, "label": reference}`` on each line.
-
-    A repeated question is kept once.
-
-    Args:
-        name: a key of `FORMATS`.
-        source: a file, a hub id, or a folder as the hub has them.
-        out: folder.
-        instruction: text after each question.
-        config: of a hub data set.
-        split: of a hub data set.
-        drop: whether to leave out rows whose reference cannot be graded.
-
-    Returns:
-        0, or 1 if a reference cannot be graded and is not dropped.
-
-    Raises:
-        SettingsError: the source cannot be read, or a row has no question or reference.
-    """
-    rows: dict[str, str] = {}
-    repeated = 0
-    for number, row in enumerate(_rows(source, config, split), 1):
-        try:
-            pair = question_and_reference(name, row)
-        except UnknownFormat as error:
-            raise SettingsError(f"{source}, row {number}: {error}.") from None
-        if pair is None:
-            continue
-        question, reference = pair
-        repeated += question in rows
-        rows.setdefault(question, reference)
-    if not rows:
-        raise SettingsError(f"{source} has no rows of {name}.")
-    out.mkdir(parents=True, exist_ok=True)
-    path = out / f"{name}.jsonl"
-    lines = [{"input": f"{question}\n\n{instruction}".strip(), "label": label} for question, label in rows.items()]
-    _write(path, lines)
-    bad = _bad_references(path)
-    for number, why in bad.items():
-        print(f"{path}, line {number}: {lines[number - 1]['label']!r} cannot be graded: {why}", file=sys.stderr)
-    if bad and drop:
-        lines = [line for number, line in enumerate(lines, 1) if number not in bad]
-        _write(path, lines)
-    graded = f"{len(bad)} references cannot be graded" if bad else "every reference can be graded"
-    left_out = " and were left out" if bad and drop else ""
-    print(f"{path}: {len(lines)} prompts; {repeated} repeated ones left out; {graded}{left_out}")
-    return 1 if bad and not drop else 0
 
 
 def _write(path: Path, lines: list[dict[str, str]]) -> None:
@@ -174,10 +135,9 @@ def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a file of JSON lines, or of one JSON array of objects."""
     if not path.is_file() or is_lines(path):
         try:
-            for line in lines_of(path):
-                yield _object(path, line)
-        except Unreadable as error:
-            raise SettingsError(f"{path} cannot be read: {error}.") from None
+            yield from (values for _, values in objects(path))
+        except DataUnusable as error:
+            raise SettingsError(str(error)) from None
         return
     try:
         rows = json.loads(path.read_text(encoding="utf-8-sig"))
@@ -190,13 +150,6 @@ def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise SettingsError(f"{path} is not a JSON array of objects: give that, or one object per line.")
     yield from rows
-
-
-def _object(path: Path, line: Line) -> dict[str, Any]:
-    try:
-        return object_of(line.content)
-    except NoRow as error:
-        raise SettingsError(f"{path}, line {line.number}: it {error.brief}.") from None
 
 
 def _bad_references(path: Path) -> dict[int, str]:

@@ -1,7 +1,6 @@
 """The policy's tokenizer and its chat template, as OpenRLHF uses them."""
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 
@@ -26,7 +25,23 @@ def rendered(tokenizer: Any, prompt: Any) -> str:
     return tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
 
 
-def prompt_ids(model: str, prompts: Sequence[str]) -> list[list[int]]:
-    """Token ids of prompts, as OpenRLHF makes them."""
-    tokenizer = load(model)
-    return [tokenizer(rendered(tokenizer, prompt), add_special_tokens=False)["input_ids"] for prompt in prompts]
+def difference(policy: str, ours: Any, guide: str, theirs: Any) -> str | None:
+    """Why a policy cannot train on a guide's tokens, and the fix; None where they are the same.
+
+    Args:
+        policy: the policy's name.
+        ours: its tokenizer.
+        guide: the guide's name.
+        theirs: its tokenizer.
+    """
+    if ours.get_vocab() != theirs.get_vocab():  # special tokens included
+        return (
+            f"--guide.model {guide} has another vocabulary than the policy {policy}, so its tokens mean other texts: "
+            "choose a guide of the same family."
+        )
+    if ours.eos_token != theirs.eos_token:
+        return (
+            f"--guide.model {guide} ends its responses with {theirs.eos_token!r}, but the policy {policy} with "
+            f"{ours.eos_token!r}: give both the same eos_token in their tokenizer_config.json."
+        )
+    return None

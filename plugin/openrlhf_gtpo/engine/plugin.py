@@ -7,14 +7,7 @@ vLLM calls `install` in each of its processes: the one that reads settings and r
 that raises when it is called ends the process. So this module imports nothing that could fail.
 """
 
-import functools
 import os
-import sys
-from collections.abc import Callable
-from typing import Any
-
-ENTRY_POINT = "openrlhf_gtpo_entropy"
-"""Its name, for vLLM's ``VLLM_PLUGINS``."""
 
 VARIABLE = "OPENRLHF_GTPO_ENTROPY"
 """Of the environment: 1 switches the hook on."""
@@ -24,7 +17,7 @@ COPIED_BY_RAY = "VLLM_RAY_EXTRA_ENV_VARS_TO_COPY"
 
 
 def install() -> None:
-    """Hook the samplers of this process and refuse what cannot go with entropies, if `VARIABLE` is 1.
+    """Hook the samplers of this process, if `VARIABLE` is 1.
 
     Raises:
         EntropyHookError: the variable has another value, or this vLLM does not fit.
@@ -32,23 +25,11 @@ def install() -> None:
     value = os.environ.get(VARIABLE, "")
     if value in ("", "0"):
         return
-    from openrlhf_gtpo.engine import hook, refusals
+    from openrlhf_gtpo.engine import hook
 
-    sys.excepthook = functools.partial(_in_one_sentence, sys.excepthook)
     if value != "1":
         raise hook.EntropyHookError(f"{VARIABLE} is {value!r}: set it to 1 for entropies, or to 0.")
     hook.install()
-    refusals.install()
     copied = [name for name in os.environ.get(COPIED_BY_RAY, "").split(",") if name.strip()]
     if VARIABLE not in copied:
         os.environ[COPIED_BY_RAY] = ",".join([*copied, VARIABLE])
-
-
-def _in_one_sentence(otherwise: Callable[..., Any], kind: type[BaseException], error: Any, trace: Any) -> None:
-    """Ends a program, such as vLLM's server, with the sentence of an error of ours, and without a traceback."""
-    from openrlhf_gtpo.errors import UserError
-
-    if issubclass(kind, UserError):
-        print(f"openrlhf-gtpo: {error}", file=sys.stderr)
-    else:
-        otherwise(kind, error, trace)

@@ -1,6 +1,7 @@
 """Runs in the controller: asks the guide while the policy still generates, and joins both responses in groups."""
 
 import dataclasses
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +12,8 @@ import torch
 from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ray.vllm_engine import batch_vllm_engine_call
 
-from openrlhf_gtpo.batch.transformation import Transformation
-from openrlhf_gtpo.guide.sources import Source
+from openrlhf_gtpo.guide.engines import find_engines
 from openrlhf_gtpo.seeds import derived
-from openrlhf_gtpo.settings import GuideSettings
 
 PROMPT = "_guide_prompt"
 """Entry of `Guide.see` in ``info`` of the policy's responses until `Guide.after_generation`, (1,) int: the index of
@@ -27,79 +26,87 @@ the second batch; 1 for a filler; 1 for a response of the guide."""
 
 @dataclass
 class GuideTally:
-    """Counts of the guide's responses and groups in one rollout batch."""
+    """Counts of one rollout batch, by the names of their metrics."""
 
-    asked: int = 0
+    asked_groups: int = 0
     responses: int = 0
     correct: int = 0
-    zero_reward: int = 0
-    rescued: int = 0
-    unsolved: int = 0
-    failed: int = 0
+    zero_reward_groups: int = 0
+    rescued_groups: int = 0
+    unsolved_groups: int = 0
+    failed_groups: int = 0
     fillers: int = 0
     wait_seconds: float = 0.0
 
     def metrics(self) -> dict[str, float]:
         """Metric name -> value."""
-        return {
-            "guide/asked_groups": float(self.asked),
-            "guide/responses": float(self.responses),
+        counts = {f"guide/{name}": float(value) for name, value in vars(self).items() if name != "correct"}
+        return counts | {
             "guide/pass_rate": self.correct / max(1, self.responses),
-            "guide/zero_reward_groups": float(self.zero_reward),
-            "guide/rescued_groups": float(self.rescued),
-            "guide/rescued_share": self.rescued / max(1, self.zero_reward),
-            "guide/unsolved_groups": float(self.unsolved),
-            "guide/failed_groups": float(self.failed),
-            "guide/fillers": float(self.fillers),
-            "guide/wait_seconds": self.wait_seconds,
+            "guide/rescued_share": self.rescued_groups / max(1, self.zero_reward_groups),
         }
 
 
 @dataclass
-class _Asked:
-    """A group of the policy's responses, and the guide's answer to its prompt."""
+class _Request:
+    """A prompt for the guide, and its answer."""
 
-    policy: list[Experience]
-    is_zero_reward: bool
+    group: list[Experience]
+    """The policy's own responses to the prompt."""
+    rescues: bool
+    """Whether the group is all wrong, and joins the second batch if the guide solves it."""
     seed: int
     answer: Any = None
-    """A Ray reference; None if the guide was not asked yet, or has no answer."""
+    """A Ray reference to the guide's responses; None until it is asked."""
 
 
-class Guide(Transformation):
+class Guide:
     """Asks a guide for responses, one rollout batch after the other.
 
     For each batch, `see` gets every response of the policy as it arrives, then `after_generation` gets those that are
     left, once. In between OpenRLHF may drop whole groups, change their order and keep some for later batches: `see`
     numbers the prompts and writes each response's number into its ``info``, by which the answer to it is found.
 
+    Args:
+        args: OpenRLHF's nested ``args``.
+
     Attributes:
-        settings: the flags ``--guide.*``.
-        source: gives the responses, once it is connected.
+        engines: Ray's handles of the guide's engines, which are asked in turns.
+        tokenizer: the policy's, as an argument of remote calls (`openrlhf_gtpo.sent_once`).
         tally: of the batch that was generated last.
     """
 
-    changes_groups = True
-    source: Source
+    engines: Sequence[Any]
+    tokenizer: Any
 
     def __init__(self, args: Any) -> None:
-        """
-        Args:
-            args: OpenRLHF's nested ``args``.
-        """
         self.args = args
-        self.settings: GuideSettings = args.plugin.guide
         self.tally = GuideTally()
-        self._open: list[Experience] = []
+        self._open: list[Experience] = []  # of the group that is not complete yet
         self._prompts = 0  # seen so far
-        self._asked: dict[int, _Asked] = {}  # by the index of the prompt
+        self._requests: dict[int, _Request] = {}  # by the index of the prompt
+        self._turns = itertools.count()
         self._generate_kwargs: Mapping[str, Any] = {}
         # An engine that shares a GPU sleeps while the policy's are awake, so it is asked afterwards.
-        self._at_once = not self.args.vllm.enable_sleep
+        self._asks_at_once = not args.vllm.enable_sleep
+
+    def connect(self, tokenizer: Any) -> None:
+        """Before the first batch: wait for the guide's engines, and check that they can guide.
+
+        Raises:
+            UserError: as `openrlhf_gtpo.guide.engines.find_engines`.
+        """
+        self.tokenizer, self.engines = tokenizer, find_engines(self.args, tokenizer.value)
 
     def see(self, experience: Experience, generate_kwargs: Mapping[str, Any]) -> None:
-        """The guide is asked as soon as a group is complete, so that it generates while the policy does. A response's
-        ``index`` has the place of its prompt, which gives the guide its seed and groups their order."""
+        """Take a response of the policy. The guide is asked as soon as a group is complete, so that it generates while
+        the policy does.
+
+        Args:
+            experience: the response; its ``index`` has the place of its prompt, which gives the guide its seed and
+                groups their order. Responses to one prompt come one after the other.
+            generate_kwargs: OpenRLHF's, with the limits on lengths in tokens.
+        """
         index = self._prompts
         experience.info[PROMPT] = torch.tensor([index])
         self._open.append(experience)
@@ -110,19 +117,48 @@ class Guide(Transformation):
         if any(sample.scores is None for sample in group):
             return  # a reward failed, so the group will be dropped
         self._generate_kwargs = generate_kwargs
-        scores = [sample.scores.item() for sample in group]
-        is_zero_reward = not any(score == 1 for score in scores)
-        rescues = self.settings.rescues and is_zero_reward
-        if not rescues and not (self.settings.mixes and not self._is_thrown_away(scores)):
+        when, scores = self.args.guide.when, [sample.scores.item() for sample in group]
+        rescues = "zero_reward" in when and not any(score == 1 for score in scores)
+        if not rescues and ("all" not in when or self._is_filtered_out(scores)):
             return
-        asked = _Asked(group, rescues, derived(self.args.train.seed, "guide", *experience.index))
-        self._asked[index] = asked
-        if self._at_once:
-            asked.answer = self.source.ask(group[0], generate_kwargs, asked.seed)
+        request = _Request(group, rescues, derived(self.args.train.seed, "guide", *experience.index))
+        self._requests[index] = request
+        if self._asks_at_once:
+            self._ask(request)
 
-    def _is_thrown_away(self, scores: list[float]) -> bool:
+    def _is_filtered_out(self, scores: list[float]) -> bool:
+        """Whether OpenRLHF's dynamic filtering drops a group of these scores."""
         low, high = self.args.algo.dynamic_filtering_range
         return self.args.algo.dynamic_filtering_enable and not low < sum(scores) / len(scores) < high
+
+    def _ask(self, request: _Request) -> None:
+        """Ask for the guide's responses, in the form of a rollout actor's.
+
+        The guide always samples at temperature 1 without top-k or top-p, whatever the policy's settings are: only then
+        are vLLM's log-probabilities those of pi_phi itself.
+        """
+        from vllm import SamplingParams
+
+        sample, limits = request.group[0], self._generate_kwargs
+        engine = self.engines[next(self._turns) % len(self.engines)]
+        parameters = SamplingParams(
+            temperature=1.0,
+            max_tokens=limits.get("max_new_tokens"),
+            min_tokens=limits.get("min_new_tokens", 1),
+            skip_special_tokens=False,
+            # With it OpenRLHF's executor returns log-probabilities, as it does for the policy's responses.
+            logprobs=None if sample.rollout_log_probs is None else 1,
+        )
+        request.answer = engine.generate_responses.remote(
+            prompt=sample.prompts[0],
+            label=sample.labels[0],
+            sampling_params=parameters,
+            max_length=limits.get("max_len", 2048),
+            hf_tokenizer=self.tokenizer,
+            num_samples=self.args.guide.samples,
+            images=sample.images[0],
+            seed=request.seed,
+        )
 
     def after_generation(
         self,
@@ -132,31 +168,36 @@ class Guide(Transformation):
     ) -> list[Experience]:
         """The rollout batch with the guide's responses: groups of the first batch, groups of the second, fillers.
 
+        Args:
+            samples: the policy's responses of this batch, group after group.
+            waiting: responses that OpenRLHF keeps for later batches.
+            experience_of: makes an experience of a guide's response.
+
         Returns:
             Responses with `MARKS`, in a number that fills optimiser updates on every rank; empty if there are none.
         """
         begin = time.monotonic()
         self.tally = GuideTally()
         size = self.args.rollout.n_samples_per_prompt
-        if not self._at_once:
+        if not self._asks_at_once:
             self._ask_after_the_policy()
         first: list[list[Experience]] = []
-        second: list[_Asked] = []
+        second: list[_Request] = []
         for start in range(0, len(samples), size):
             group = samples[start : start + size]
             (index,) = {int(sample.info[PROMPT]) for sample in group}
-            asked = self._asked.pop(index, None)
-            if asked is not None and asked.is_zero_reward:  # still here if OpenRLHF does not filter
-                second.append(asked)
+            request = self._requests.pop(index, None)
+            if request is not None and request.rescues:  # still here if OpenRLHF does not filter
+                second.append(request)
             else:
-                first.append(group + (self._answers(asked, experience_of) if asked else []))
+                first.append(group + (self._answers(request, experience_of) if request else []))
         kept = {int(sample.info[PROMPT]) for sample in waiting}
-        later = {index: asked for index, asked in self._asked.items() if index in kept}
+        later = {index: request for index, request in self._requests.items() if index in kept}
         # Groups that dynamic filtering dropped.
-        dropped = [asked for index, asked in self._asked.items() if asked.is_zero_reward and index not in kept]
-        second += sorted(dropped, key=lambda asked: asked.policy[0].index)
-        self._asked = later
-        rescued = [group for asked in second if (group := self._rescued(asked, experience_of))]
+        dropped = [request for index, request in self._requests.items() if request.rescues and index not in kept]
+        second += sorted(dropped, key=lambda request: request.group[0].index)
+        self._requests = later
+        rescued = [group for request in second if (group := self._rescued(request, experience_of))]
         joined = [(group, False) for group in first] + [(group, True) for group in rescued]
         responses = [
             _marked(sample, number, in_second, place >= size)
@@ -166,45 +207,36 @@ class Guide(Transformation):
         self.tally.wait_seconds = time.monotonic() - begin
         return responses + self._fillers(responses, len(joined))
 
-    def metrics(self) -> dict[str, float]:
-        return self.tally.metrics()
-
     def _ask_after_the_policy(self) -> None:
         """If engines sleep: wake the guide's, get all answers, and put them to sleep again."""
-        engines = self.source.engines
-        pending = [asked for asked in self._asked.values() if asked.answer is None]
+        pending = [request for request in self._requests.values() if request.answer is None]
         if not pending:
             return
-        if engines:
-            batch_vllm_engine_call(engines, "wake_up")
-        for asked in pending:
-            asked.answer = self.source.ask(asked.policy[0], self._generate_kwargs, asked.seed)
-        ray.wait(answers := [a.answer for a in self._asked.values() if a.answer is not None], num_returns=len(answers))
-        if engines:
-            batch_vllm_engine_call(engines, "sleep")
+        batch_vllm_engine_call(self.engines, "wake_up")
+        for request in pending:
+            self._ask(request)
+        ray.wait([request.answer for request in pending], num_returns=len(pending))
+        batch_vllm_engine_call(self.engines, "sleep")
 
-    def _answers(self, asked: _Asked, experience_of: Callable[[dict[str, Any]], Experience]) -> list[Experience]:
+    def _answers(self, request: _Request, experience_of: Callable[[dict[str, Any]], Experience]) -> list[Experience]:
         """The guide's responses to a group's prompt; none if one of their rewards failed."""
-        if asked.answer is None:
-            return []
-        answers = [experience_of(response) for response in ray.get(asked.answer)]
-        self.tally.asked += 1
+        answers = [experience_of(response) for response in ray.get(request.answer)]
+        self.tally.asked_groups += 1
         if any(sample.rewards is None for sample in answers):
-            self.tally.failed += 1
+            self.tally.failed_groups += 1
             return []
         self.tally.responses += len(answers)
         self.tally.correct += sum(sample.scores.item() == 1 for sample in answers)
         return answers
 
-    def _rescued(self, asked: _Asked, experience_of: Callable[[dict[str, Any]], Experience]) -> list[Experience]:
+    def _rescued(self, request: _Request, experience_of: Callable[[dict[str, Any]], Experience]) -> list[Experience]:
         """The group with the guide's responses if one of these is correct, else empty."""
-        self.tally.zero_reward += 1
-        failed = self.tally.failed
-        answers = self._answers(asked, experience_of)
+        answers = self._answers(request, experience_of)
+        self.tally.zero_reward_groups += 1
         if any(sample.scores.item() == 1 for sample in answers):
-            self.tally.rescued += 1
-            return asked.policy + answers
-        self.tally.unsolved += self.tally.failed == failed
+            self.tally.rescued_groups += 1
+            return request.group + answers
+        self.tally.unsolved_groups += bool(answers)  # else a reward failed
         return []
 
     def _fillers(self, samples: list[Experience], groups: int) -> list[Experience]:
@@ -214,7 +246,7 @@ class Guide(Transformation):
         A filler is a response cut after its first token. Its advantage is 0, and our metrics leave it out. OpenRLHF's
         own means over the trained responses include it, and so do KL and entropy terms of the loss, with one token.
         """
-        missing = -len(samples) % self.args.plugin.whole_updates
+        missing = -len(samples) % self.args.whole_updates
         self.tally.fillers = missing
         if not missing:
             return []

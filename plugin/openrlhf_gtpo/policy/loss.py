@@ -1,32 +1,18 @@
-"""What our losses share, and GRPO-S's objective, with the interface of OpenRLHF's PolicyLoss.
+"""GRPO-S's objective, with the interface of OpenRLHF's PolicyLoss.
 
 GTPO needs no loss of its own: Eq. 7 of the paper (Tan et al., arXiv 2508.04349) is OpenRLHF's PolicyLoss with the
 token mean. GRPO-S has one ratio and one clip per response (Eq. 10, 11).
 """
 
-from typing import Any, TypeVar
-
 import torch
 from openrlhf.models.loss import PolicyLoss
 
 from openrlhf_gtpo.algorithms.mixed_policy import LOG_RATIO_BOUND
-
-Loss = TypeVar("Loss", bound="LikeAnother")
-
-
-class LikeAnother(PolicyLoss):
-    """OpenRLHF's loss, which can be built from another one."""
-
-    @classmethod
-    def like(cls: type[Loss], loss: PolicyLoss, **options: Any) -> Loss:
-        """One with these options and all attributes of another loss, whose names depend on OpenRLHF's version."""
-        new = cls(**options)
-        # PolicyLoss has no parameters or buffers; attributes with an underscore are nn.Module's own.
-        new.__dict__.update({name: value for name, value in vars(loss).items() if not name.startswith("_")})
-        return new
+from openrlhf_gtpo.host import overrides
 
 
-class SequenceRatioLoss(LikeAnother):
+@overrides("forward")
+class SequenceRatioLoss(PolicyLoss):
     """Clipped objective on one ratio per response, the arithmetic mean of its token ratios (Eq. 10, 11; negated).
 
         ratio_i = mean over t of exp(log_probs_it - old_log_probs_it)
@@ -36,25 +22,15 @@ class SequenceRatioLoss(LikeAnother):
     all equal in GRPO-S. With dual_clip = c, a negative A_i costs at most c * |A_i|.
 
     Takes the arguments of PolicyLoss. token_level_loss has no effect: the mean is over responses that have tokens.
-
-    Raises:
-        ValueError: the settings ask for GSPO's ratio or for an importance-sampling correction between training and
-            rollout engine, which are defined on token ratios.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        _refuse_other_ratios(self)
-
     @classmethod
-    def like(cls: type[Loss], loss: PolicyLoss, **options: Any) -> Loss:
-        """As `LikeAnother.like`.
-
-        Raises:
-            ValueError: as for the class.
-        """
-        _refuse_other_ratios(loss)
-        return super().like(loss, **options)
+    def like(cls, loss: PolicyLoss) -> "SequenceRatioLoss":
+        """One with all attributes of OpenRLHF's loss, whose names depend on its version."""
+        new = cls()
+        # PolicyLoss has no parameters or buffers; attributes with an underscore are nn.Module's own.
+        new.__dict__.update({name: value for name, value in vars(loss).items() if not name.startswith("_")})
+        return new
 
     def forward(
         self,
@@ -108,16 +84,3 @@ class SequenceRatioLoss(LikeAnother):
         loss = total / responses if global_batch_size is None else total / global_batch_size * dp_size
         clip_ratio = (clipped < unclipped).sum() / responses
         return loss, clip_ratio, *rest
-
-
-def _refuse_other_ratios(loss: PolicyLoss) -> None:
-    if loss.policy_loss_type != "ppo":
-        raise ValueError(
-            f'policy_loss_type is "{loss.policy_loss_type}", but GRPO-S has a sequence ratio of its own: '
-            'set --actor.policy_loss_type to "ppo"'
-        )
-    if loss.is_correction_level != "off":
-        raise ValueError(
-            "GRPO-S cannot be combined with the importance-sampling correction of rollout log-probabilities, which "
-            "weights single tokens: switch the correction off or use GTPO"
-        )

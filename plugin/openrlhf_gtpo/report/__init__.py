@@ -1,5 +1,4 @@
-"""A report on one or several runs, as one HTML file without further files.
+"""One HTML page of one or several runs: curves, evaluations, differing settings, and the first run token by token.
 
-Runs in the process of ``openrlhf-gtpo report`` and needs no torch, so that it also runs where the files of a run were
-copied to.
+Runs in a process of its own; imports no torch.
 """

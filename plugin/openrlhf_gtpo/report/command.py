@@ -1,77 +1,78 @@
-"""``openrlhf-gtpo report``: the verdict on one or several runs, their curves and the token view, in one HTML file.
-
-The verdict compares RUN/before/eval.json with RUN/after/eval.json. Write them with `openrlhf-gtpo eval --out
-RUN/before` of the model before training, and `--out RUN/after` of the trained model. Without these files, the
-evaluations during training (--eval.*) are compared.
-"""
+"""``openrlhf-gtpo report RUN...``: the curves of one or several runs, their evaluations before and after, in what
+their settings differ, and the tokens of the first, as one HTML file that needs no other file and no network."""
 
 import argparse
-import contextlib
-import time
+import json
 from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.parsing import Parser
-from openrlhf_gtpo.report.page import page
-from openrlhf_gtpo.report.run import read
-
-PROGRAM = "openrlhf-gtpo report"
+from openrlhf_gtpo.report.curves import picture
+from openrlhf_gtpo.report.run import Run, read
+from openrlhf_gtpo.report.tokens import views
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the report.
+    """Write the page, and print where it is.
 
     Returns:
         Exit status 0.
 
     Raises:
-        SettingsError: a folder has no run, or the file cannot be written.
+        SettingsError: a folder is no run, or the page cannot be written.
     """
-    parser = Parser(prog=PROGRAM, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "runs", type=Path, nargs="+", metavar="RUN", help="folder with metrics.jsonl, as --ckpt.output_dir"
-    )
-    parser.add_argument("--out", type=Path, default=None, help="the file (report.html in the first run's folder)")
-    parser.add_argument(
-        "--watch",
-        type=int,
-        metavar="SECONDS",
-        help="write the page anew every SECONDS of a run that is at work, until Ctrl-C; the browser follows",
-    )
+    parser = argparse.ArgumentParser(prog="openrlhf-gtpo report", description=__doc__)
+    parser.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="folder with metrics.jsonl")
+    parser.add_argument("--out", type=Path, help="the file (report.html in the first run's folder)")
     args = parser.parse_args(argv)
-    if args.watch is None:
-        print(_write(args))
-        return 0
-    if args.watch < 1:
-        raise SettingsError(f"--watch is {args.watch}, but needs to be at least 1 second.")
-    with contextlib.suppress(KeyboardInterrupt):
-        told = ""
-        while True:
-            try:
-                said = str(_write(args))
-            except SettingsError as error:  # such as no step yet
-                said = f"{PROGRAM}: waiting: {error}"
-            if said != told:
-                print(said, flush=True)
-            told = said
-            time.sleep(args.watch)
+    path = args.out or args.runs[0] / "report.html"
+    text = page([read(folder) for folder in args.runs])
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SettingsError(f"{path} cannot be written: {error.strerror}.") from None
+    print(path)
     return 0
 
 
-def _write(args: argparse.Namespace) -> Path:
-    """Write the page; its path."""
-    runs = [read(folder) for folder in args.runs]
-    if len({run.name for run in runs}) < len(runs):
-        raise SettingsError("Two runs have the same name, that of their folder: rename one of the folders.")
-    document = page(runs)
-    if args.watch:
-        refresh = f'<meta http-equiv="refresh" content="{args.watch}">'
-        document = document.replace("<head>", f"<head>{refresh}", 1)
-    path = args.out or args.runs[0] / "report.html"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(document, encoding="utf-8")
-    except OSError as error:
-        raise SettingsError(f"{error.filename} cannot be written: {error.strerror}.") from None
-    return path
+def page(runs: Sequence[Run]) -> str:
+    """The document."""
+    import jinja2
+
+    folder = files("openrlhf_gtpo.report")
+    groups, typical = views(runs[0].groups())
+    # In a script element only "</" could end it early.
+    data = json.dumps({"run": runs[0].name, "groups": groups, "typical": typical}).replace("</", "<\\/")
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string((folder / "page.html").read_text(encoding="utf-8")).render(
+        title=", ".join(run.name for run in runs),
+        runs=runs,
+        curves=picture(runs).decode().partition("<svg")[2].join(["<svg", ""]),
+        evaluations=evaluations(runs),
+        differences=differences(runs),
+        has_groups=bool(groups),
+        data=data,
+        style=(folder / "page.css").read_text(encoding="utf-8"),
+        script=(folder / "page.js").read_text(encoding="utf-8"),
+    )
+
+
+def evaluations(runs: Sequence[Run]) -> list[tuple[str, list[tuple[Any, Any]]]]:
+    """Name of a figure -> for each run its value before and after, each with its interval, or None."""
+    names = {(b, f): None for run in runs for end in (run.before, run.after) for b in end for f in end[b]}
+    found = []
+    for benchmark, figure in names:
+        cells = [tuple(end.get(benchmark, {}).get(figure) for end in (run.before, run.after)) for run in runs]
+        if any(isinstance(value, dict) for cell in cells for value in cell):
+            found.append((f"{figure} on {benchmark}", cells))
+    return found
+
+
+def differences(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """The settings in which runs differ -> their values."""
+    names = sorted({name for run in runs for name in run.settings})
+    rows = {name: [str(run.settings.get(name)) for run in runs] for name in names}
+    return {name: values for name, values in rows.items() if len(set(values)) > 1}

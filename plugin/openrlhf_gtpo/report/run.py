@@ -1,71 +1,55 @@
-"""What a training run left in its folder, and which runs are one experiment with several seeds."""
+"""What a training run left in its folder."""
 
 import json
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.data.json_lines import Unreadable, lines_of
+from openrlhf_gtpo.data.table import DataUnusable, objects
 from openrlhf_gtpo.errors import SettingsError
-from openrlhf_gtpo.report.rollouts import SavedGroups, object_of_line
 
-OWN = (
-    "train.seed",
-    "ckpt.output_dir",
-    "ckpt.path",
-    "logger.metrics_path",
-    "logger.tensorboard_dir",
-    "logger.wandb.run_name",
-    "reward.remote_url",
-)
-"""Settings in which the runs of one series may differ."""
+KEYS = ("step", "group", "prompt", "label", "correct", "tokens", "entropy", "shaped_reward", "advantage")
+"""What a line of rollouts.jsonl has."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run's metrics and, where there are some, its evaluations, rollouts and record."""
+    """A run's metrics and, where there are some, its evaluations, rollouts and settings."""
 
     name: str
     metrics: list[dict[str, Any]]
     """One object a step, in order."""
-    rollouts: SavedGroups | None = None
-    """The groups that were saved, if any; see ``--shaping.save_rollouts``."""
+    rollouts: Path | None = None
+    """The file of the groups that were saved, if any; see ``--shaping.save_rollouts``."""
     evaluations: list[dict[str, Any]] = field(default_factory=list)
     """One object for each evaluation during training, in order; see OpenRLHF's ``--eval.*``."""
     settings: dict[str, Any] = field(default_factory=dict)
-    """Flag -> value; empty for a run of an earlier version."""
+    """Flag -> value."""
     environment: dict[str, Any] = field(default_factory=dict)
-    defaults: dict[str, Any] | None = None
-    """The default of each flag that was set otherwise; None for a run of an earlier version."""
     before: dict[str, Any] = field(default_factory=dict)
     """Figures by benchmark of ``before/eval.json``, an evaluation of the model that the run began with, if any."""
     after: dict[str, Any] = field(default_factory=dict)
     """As before, of the model that came out."""
-    correct: dict[str, dict[int, float]] = field(default_factory=dict)
-    """Of each prompt of each benchmark, by its number, the share of correct responses of the model that came out:
-    from ``after/eval.jsonl``, if it is there."""
-    sha256: dict[str, str | None] = field(default_factory=dict)
-    """Of what it began with and of its final weights; None where there is no hash. Empty for a run of an earlier
-    version."""
-
-    @property
-    def last_step(self) -> int:
-        """The step of the last line of metrics."""
-        return self.metrics[-1]["step"]
 
     def points(self, key: str) -> list[tuple[int, float]]:
         """(step, value) of a metric, or of an evaluation's, in order."""
         return [(row["step"], row[key]) for row in (*self.metrics, *self.evaluations) if row.get(key) is not None]
 
+    def groups(self) -> Iterator[list[dict[str, Any]]]:
+        """The saved groups, each the list of its responses' lines. The file may be larger than the memory.
 
-@dataclass(frozen=True)
-class Series:
-    """Runs that differ in nothing but their seed: one curve with a band."""
-
-    name: str
-    runs: list[Run]
+        Raises:
+            SettingsError: a line is not what a run writes.
+        """
+        group: list[dict[str, Any]] = []
+        for line in _lines(self.rollouts, KEYS) if self.rollouts else ():
+            if group and (line["step"], line["group"]) != (group[0]["step"], group[0]["group"]):
+                yield group
+                group = []
+            group.append(line)
+        if group:
+            yield group
 
 
 def read(folder: Path) -> Run:
@@ -78,23 +62,19 @@ def read(folder: Path) -> Run:
     places = [place for place in (folder, folder / "model") if (place / "metrics.jsonl").is_file()]
     if not places:
         raise SettingsError(f"{folder} is no run: it has no metrics.jsonl.")
-    metrics = _lines(places[0] / "metrics.jsonl")
+    metrics = list(_lines(places[0] / "metrics.jsonl", ("step",)))
     if not metrics:
         raise SettingsError(f"{places[0] / 'metrics.jsonl'} is empty: the run has made no step yet.")
-    record = _object(places[0] / "run.json")
-    rollouts = places[0] / "rollouts.jsonl"
+    record, rollouts = _object(places[0] / "run.json"), places[0] / "rollouts.jsonl"
     return Run(
-        folder.resolve().name,
-        metrics,
-        SavedGroups(rollouts) if rollouts.is_file() else None,
-        _lines(places[0] / "evaluations.jsonl"),
-        record.get("settings", {}),
-        record.get("environment", {}),
-        record.get("defaults"),
-        _benchmarks(folder / "before" / "eval.json"),
-        _benchmarks(folder / "after" / "eval.json"),
-        _correct(folder / "after" / "eval.jsonl"),
-        record.get("sha256", {}),
+        name=folder.resolve().name,
+        metrics=metrics,
+        rollouts=rollouts if rollouts.is_file() else None,
+        evaluations=list(_lines(places[0] / "evaluations.jsonl", ("step",))),
+        settings=record.get("settings", {}),
+        environment=record.get("environment", {}),
+        before=_object(folder / "before" / "eval.json").get("benchmarks", {}),
+        after=_object(folder / "after" / "eval.json").get("benchmarks", {}),
     )
 
 
@@ -104,60 +84,25 @@ def _object(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
-        raise SettingsError(f"{path} is not JSON: fix or remove it.") from None
+        content = None
     if not isinstance(content, dict):
         raise SettingsError(f"{path} holds no JSON object: fix or remove it.")
     return content
 
 
-def _benchmarks(path: Path) -> dict[str, Any]:
-    benchmarks = _object(path).get("benchmarks", {})
-    if not isinstance(benchmarks, dict) or not all(isinstance(figures, dict) for figures in benchmarks.values()):
-        raise SettingsError(f"{path} is no evaluation: it has no figures by benchmark; fix or remove it.")
-    return benchmarks
-
-
-def _correct(path: Path) -> dict[str, dict[int, float]]:
-    answers: dict[str, dict[int, list[bool]]] = {}
-    for row in _lines(path, ("benchmark", "prompt", "correct")):
-        answers.setdefault(row["benchmark"], {}).setdefault(row["prompt"], []).append(row["correct"])
-    return {
-        benchmark: {prompt: sum(correct) / len(correct) for prompt, correct in prompts.items()}
-        for benchmark, prompts in answers.items()
-    }
-
-
-def _lines(path: Path, needed: Sequence[str] = ("step",)) -> list[dict[str, Any]]:
+def _lines(path: Path, needed: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """The objects of a file of JSON lines. A last line that is cut off is left out: a run may be writing it."""
     if not path.is_file():
-        return []
-    rows = []
+        return
+    last = 0
     try:
-        for line in lines_of(path):
-            try:
-                rows.append(object_of_line(path, line, needed))
-            except SettingsError:
-                if line.content.endswith(b"\n"):  # a run that is still going on may be writing the last one
-                    raise
-    except Unreadable as error:
-        raise SettingsError(f"{path} cannot be read: {error}.") from None
-    return rows
-
-
-def series(runs: Sequence[Run]) -> list[Series]:
-    """The runs by experiment, in the order of each one's first run.
-
-    Runs with the same settings but for the seed and the places of files are one series, by the name that theirs begin
-    with. A run without a record is a series of its own.
-    """
-    groups: dict[str, list[Run]] = {}
-    for number, run in enumerate(runs):
-        shared = {name: value for name, value in run.settings.items() if name not in OWN}
-        groups.setdefault(json.dumps(shared, sort_keys=True) if shared else str(number), []).append(run)
-    return [Series(_name(group), group) for group in groups.values()]
-
-
-def _name(runs: Sequence[Run]) -> str:
-    if len(runs) == 1:
-        return runs[0].name
-    shared = {re.sub(r"[-_. ]?(seed)?[-_. =]?\d+$", "", run.name) for run in runs}
-    return shared.pop() if len(shared) == 1 else f"{runs[0].name} and {len(runs) - 1} more"
+        for number, row in objects(path):
+            last = number
+            if missing := [key for key in needed if key not in row]:
+                raise SettingsError(f"{path}, line {number}, has no {missing[0]!r}: fix or remove it.")
+            yield row
+    except DataUnusable as error:
+        with path.open("rb") as file:
+            rest = file.read().split(b"\n")
+        if len(rest) != last + 1 or not rest[-1]:  # another line than the last, or a whole one
+            raise SettingsError(str(error)) from None

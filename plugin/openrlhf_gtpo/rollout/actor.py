@@ -7,8 +7,6 @@ for entropies and keeps them. Rewards are fetched here, not in the executor, who
 A response gains these entries:
 
 * ``entropy`` and ``logprob``: float32 arrays, one number per observation token, 0 outside the response
-* ``kept``: int32 array (n, 2), for each token that one could have been sampled in its place the place among the
-  observation tokens and the token; None in runs that need none
 * ``reward_error``: one sentence, or None
 * ``reward_refused``: whether the reward service refuses every request
 * ``generated_at``: Unix time of its last token
@@ -17,7 +15,6 @@ A response gains these entries:
 
 import asyncio
 import dataclasses
-import functools
 import gc
 import math
 import os
@@ -31,20 +28,32 @@ from openrlhf.utils.agent import AgentExecutorBase, SingleTurnAgentExecutor
 from vllm.sampling_params import RequestOutputKind
 
 from math_reward.client import ClientError, Item
+from math_reward.client import Settings as ClientSettings
 from math_reward.client.settings import speaks_grade
 from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.errors import UserError
-from openrlhf_gtpo.openrlhf_internals import plain_class
+from openrlhf_gtpo.host import plain_class
 from openrlhf_gtpo.rewards.client import RewardClient, sentence
-from openrlhf_gtpo.rollout.kept import engine_with_kept, sampling_with_kept, take_kept
 from openrlhf_gtpo.seeds import derived
-from openrlhf_gtpo.settings import RolloutSettings
-from openrlhf_gtpo.vllm_entropy import entropies_and_logprobs
+from openrlhf_gtpo.vllm_entropy import engine_kwargs, entropies_and_logprobs, sampling_kwargs
+
+
+@dataclasses.dataclass(frozen=True)
+class RolloutSettings:
+    """Settings of a rollout actor that OpenRLHF does not pass to it."""
+
+    reward: ClientSettings | None
+    """None when rewards come from a Python function, from an agent or from a reward model."""
+    worker_extension_cls: str
+    """Dotted name of the class that vLLM adds to its workers."""
+    dtype: str | None = None
+    """The engine's precision by vLLM's name. None leaves it to OpenRLHF, whose engines compute in bfloat16."""
+    max_num_seqs: int = 128
+    """Responses that an engine generates at once. The default is vLLM's for an engine like OpenRLHF's."""
 
 
 class AgentMismatch(UserError):
-    """An agent's calls of the engine do not match its action ranges, so entropies cannot be assigned to tokens, or not
-    the run's way of sampling."""
+    """An agent's calls of the engine do not match its action ranges, so entropies cannot be assigned to tokens."""
 
 
 class EntropyRecorder:
@@ -52,35 +61,22 @@ class EntropyRecorder:
 
     ``text``: whether anyone reads the generated text. If not, vLLM does not have to decode tokens.
     ``seed``: what the seeds of its requests are derived from; None for no seeds.
-    ``columns``: the engine's for kept tokens, 0 in runs that need none.
     """
 
-    def __init__(self, engine: Any, *, text: bool = True, seed: int | None = None, columns: int = 0) -> None:
+    def __init__(self, engine: Any, *, text: bool = True, seed: int | None = None) -> None:
         self._engine = engine
         self._text = text
-        self._columns = columns
         self._seed = seed
         self._asked = 0
         self.calls: list[tuple[np.ndarray, np.ndarray]] = []
         """For each call of `generate`, the entropies (nats) and the log-probabilities of its tokens, (T,) each."""
-        self.kept: list[np.ndarray] = []
-        """For each call its kept tokens, see `take_kept`; empty without columns."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
     async def generate(self, prompt_token_ids: list[int], sampling_params: Any, multi_modal_data: Any = None) -> Any:
-        """As the engine's own `generate`, whose output it returns, without the columns of kept tokens.
-
-        Raises:
-            AgentMismatch: kept tokens are needed, and an agent took top-k out of its request.
-        """
-        if self._columns and sampling_params.top_k < 1:
-            raise AgentMismatch(
-                "The agent of --train.agent_func_path asks for a response without the run's --rollout.top_k, which "
-                "importance correction needs: let it pass on the sampling parameters that it is given."
-            )
-        for name, value in sampling_with_kept(self._columns).items():
+        """As the engine's own `generate`, whose output it returns."""
+        for name, value in sampling_kwargs().items():
             setattr(sampling_params, name, value)
         if self._seed is not None:
             sampling_params.seed = derived(self._seed, self._asked)  # an agent asks once a turn
@@ -89,26 +85,8 @@ class EntropyRecorder:
         sampling_params.output_kind = RequestOutputKind.FINAL_ONLY
         sampling_params.detokenize = sampling_params.detokenize and (self._text or bool(sampling_params.stop))
         output = await self._engine.generate(prompt_token_ids, sampling_params, multi_modal_data=multi_modal_data)
-        completion = output.outputs[0]
-        if self._columns:
-            self.kept.append(take_kept(completion, self._columns))
-        self.calls.append(entropies_and_logprobs(completion))
+        self.calls.append(entropies_and_logprobs(output.outputs[0]))
         return output
-
-
-class PromptsOnce:
-    """A tokenizer that tokenizes a prompt once; OpenRLHF's executor does it anew for each response of a group."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self.tokenizer = tokenizer
-        self._encode = functools.lru_cache(maxsize=1024)(tokenizer.__call__)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.tokenizer, name)
-
-    def __call__(self, **arguments: Any) -> Any:
-        """As the tokenizer's. Whoever changes the result changes it for all callers."""
-        return self._encode(**arguments)
 
 
 def aligned(response: dict[str, Any], calls: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
@@ -141,17 +119,6 @@ def aligned(response: dict[str, Any], calls: list[tuple[np.ndarray, np.ndarray]]
     return entropy_T, logprob_T
 
 
-def kept_in_sequence(response: dict[str, Any], kept: list[np.ndarray]) -> np.ndarray:
-    """(n, 2) int32, the kept tokens of a response with their places among its ``observation_tokens``.
-
-    Args:
-        response: as for `aligned`, which checks it.
-        kept: the `kept` of an `EntropyRecorder` with columns.
-    """
-    moved = [one + np.array([start, 0]) for (start, _), one in zip(response["action_ranges"], kept, strict=True)]
-    return np.concatenate([np.zeros((0, 2)), *moved]).astype(np.int32)
-
-
 def completion_text(response: dict[str, Any], tokenizer: Any) -> str:
     """The policy's text, without the prompt and without end-of-sequence and padding tokens at its end."""
     start = response["action_ranges"][0][0] if response["action_ranges"] else len(response["observation_tokens"])
@@ -182,24 +149,19 @@ def number(value: Any, name: str) -> float:
 class RewardingExecutor(AgentExecutorBase):
     """Generates with another executor, then fetches the reward and reports every failure."""
 
-    def __init__(
-        self, inner: AgentExecutorBase, client: RewardClient | None, reward_function: bool, columns: int = 0
-    ) -> None:
+    def __init__(self, inner: AgentExecutorBase, client: RewardClient | None, reward_function: bool) -> None:
         """
         Args:
             inner: the executor that generates; an agent returns the reward too.
             client: of the reward service, or None.
             reward_function: whether ``inner`` is OpenRLHF's single-turn executor with a user's ``reward_func``.
-            columns: the engine's for kept tokens.
         """
-        self.columns = columns
         self.inner = inner
         self.client = client
         self.reward_function = reward_function
         protocols = {speaks_grade(url) for url in client.settings.urls} if client else set()
         self.reads_completion = True in protocols
         self.reads_query = False in protocols or reward_function
-        self._tokenizer: PromptsOnce | None = None
 
     async def execute(
         self,
@@ -219,58 +181,17 @@ class RewardingExecutor(AgentExecutorBase):
         """
         # OpenRLHF's own executor reads only the tokens; a user's agent may read the text.
         is_openrlhfs = type(self.inner) is SingleTurnAgentExecutor
-        recorder = EntropyRecorder(llm_engine, text=not is_openrlhfs, seed=seed, columns=self.columns)
-        if self._tokenizer is None or self._tokenizer.tokenizer is not hf_tokenizer:
-            self._tokenizer = PromptsOnce(hf_tokenizer)
+        recorder = EntropyRecorder(llm_engine, text=not is_openrlhfs, seed=seed)
         response = await self.inner.execute(
             prompt=prompt,
             label=label,
             sampling_params=sampling_params,
             max_length=max_length,
-            hf_tokenizer=self._tokenizer if is_openrlhfs and not images else hf_tokenizer,
+            hf_tokenizer=hf_tokenizer,
             llm_engine=recorder,
             images=images,
         )
         response["entropy"], response["logprob"] = aligned(response, recorder.calls)
-        response["kept"] = kept_in_sequence(response, recorder.kept) if self.columns else None
-        return await self._rewarded(response, prompt, label, hf_tokenizer)
-
-    async def worked_solution(
-        self, prompt: str, label: str, solution: str, max_length: int, hf_tokenizer: Any, log_probs: bool
-    ) -> dict[str, Any]:
-        """A worked solution as a response that was certain to be generated: every probability is 1, every entropy 0.
-
-        Args:
-            prompt: as the policy gets it.
-            label: the reference answer.
-            solution: the text; the end-of-sequence token is appended. Tokens beyond ``max_length`` are cut off, and
-                the response then counts as truncated.
-            max_length: tokens of prompt and solution.
-            hf_tokenizer: the policy's tokenizer or processor.
-            log_probs: whether OpenRLHF's executor returns log-probabilities in this run.
-        """
-        # For a vision model this is a processor, whose first argument is images.
-        tokenizer = getattr(hf_tokenizer, "tokenizer", hf_tokenizer)
-        start = tokenizer(prompt, add_special_tokens=False)["input_ids"]
-        tokens = start + tokenizer(solution, add_special_tokens=False)["input_ids"] + [tokenizer.eos_token_id]
-        truncated, tokens = len(tokens) > max_length, tokens[:max_length]
-        nothing = np.zeros(len(tokens), dtype=np.float32)
-        response = {
-            "prompt": prompt,
-            "label": label,
-            "images": None,
-            "mm_train_inputs": None,
-            "observation_tokens": tokens,
-            "action_ranges": [(len(start), len(tokens))],
-            "rollout_log_probs": nothing.tolist() if log_probs else None,
-            "truncated": truncated,
-            "reward": None,
-            "scores": None,
-            "extra_logs": {},
-            "entropy": nothing,
-            "logprob": nothing,
-            "kept": None,
-        }
         return await self._rewarded(response, prompt, label, hf_tokenizer)
 
     async def _rewarded(self, response: dict[str, Any], prompt: str, label: str, hf_tokenizer: Any) -> dict[str, Any]:
@@ -327,15 +248,14 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
     async def __init__(  # type: ignore[misc]
         self, *args: Any, rollout: RolloutSettings, remote_rm_url: Any = None, **kwargs: Any
     ) -> None:
-        kwargs.update(engine_with_kept(rollout.kept_columns) | one_message.switch_on())
+        kwargs.update(engine_kwargs() | one_message.switch_on())
         kwargs["disable_log_stats"] = True  # counted for every token, and nobody reads them
         if kwargs.get("full_determinism"):  # --train.full_determinism_enable
             os.environ.setdefault("VLLM_BATCH_INVARIANT", "1")
         kwargs["worker_extension_cls"] = rollout.worker_extension_cls
         if rollout.dtype is not None:
             kwargs["dtype"] = rollout.dtype
-        if rollout.max_num_seqs is not None:
-            kwargs["max_num_seqs"] = rollout.max_num_seqs
+        kwargs["max_num_seqs"] = rollout.max_num_seqs
         urls = [remote_rm_url] if isinstance(remote_rm_url, str) else list(remote_rm_url or [])
         reward_function = bool(urls) and urls[0].endswith(".py")
         # Without a URL OpenRLHF's executor fetches no reward, and we do. From a .py file it loads the reward function.
@@ -343,7 +263,7 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
         if reward_function:
             self.executor.reward_endpoints = []
         self.reward_client = None if rollout.reward is None else RewardClient(rollout.reward)
-        self.executor = RewardingExecutor(self.executor, self.reward_client, reward_function, rollout.kept_columns)
+        self.executor = RewardingExecutor(self.executor, self.reward_client, reward_function)
         # vLLM's own front-end does the same. Otherwise reading the arrays of log-probabilities sets off collections
         # that go through all of vLLM's objects.
         gc.collect()
@@ -373,17 +293,6 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
     async def entropy_hook_report(self) -> list[dict[str, Any]]:
         """Each worker's report on the entropy hook, for `openrlhf_gtpo.vllm_entropy.check_hook`."""
         return await self.llm.collective_rpc("entropy_hook_report")
-
-    async def worked_solutions(
-        self, prompt: str, label: str, solutions: list[str], max_length: int, hf_tokenizer: Any, log_probs: bool
-    ) -> list[dict[str, Any]]:
-        """Worked solutions of one prompt, graded; see `RewardingExecutor.worked_solution`."""
-        return await asyncio.gather(
-            *(
-                self.executor.worked_solution(prompt, label, solution, max_length, hf_tokenizer, log_probs)
-                for solution in solutions
-            )
-        )
 
     async def reward_stats(self) -> dict[str, float]:
         """Counters of this actor's reward client since its start; empty without a client."""

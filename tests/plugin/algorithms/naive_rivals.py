@@ -1,9 +1,8 @@
 """The rivals a second time, from their papers' equations, with loops over plain numbers. Shares no code with
 openrlhf_gtpo.algorithms. Every function takes nested lists."""
 
-from math import exp, fsum
+from math import fsum
 
-from .naive_mixed_policy import clipped_objective
 from .naive_mixed_policy import naive_group_norm as grpo
 
 
@@ -29,21 +28,3 @@ def edge(entropy, mask, reward, group, clip):
             divisor = min(max(divisor, clip[0]), clip[1])
         found.append([a / divisor if m else 0.0 for m in keep])
     return found
-
-
-def covariances(logprob, mask, reward, group):
-    """{(row, column): covariance} of the tokens."""
-    places = [(i, t) for i, keep in enumerate(mask) for t, m in enumerate(keep) if m]
-    advantage = grpo(reward, group)
-    mean_a = fsum(advantage[i] for i, _ in places) / len(places)
-    mean_p = fsum(logprob[i][t] for i, t in places) / len(places)
-    return {(i, t): (logprob[i][t] - mean_p) * (advantage[i] - mean_a) for i, t in places}
-
-
-def clipped_loss(new, old, advantages, mask, low, high):
-    """PPO's token-level objective, negated, the mean over tokens."""
-    tokens = (
-        token for rows in zip(new, old, advantages, mask, strict=True) for token in zip(*rows, strict=True) if token[3]
-    )
-    terms = [-clipped_objective(exp(x - y), advantage, low, high) for x, y, advantage, _ in tokens]
-    return fsum(terms) / len(terms)

@@ -1,20 +1,21 @@
-"""Entropy, log-probability and the other statistics against float64, and their kernel in Triton's own interpreter."""
+"""Entropy and log-probability against float64, and their kernel in Triton's own interpreter."""
 
 import math
 import os
-import re
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openrlhf_gtpo.algorithms.distribution import STATISTICS, declared
-from openrlhf_gtpo.algorithms.entropy import token_entropy, token_statistics
+from openrlhf_gtpo.algorithms.entropy import logprob_and_entropy
+
+
+def token_entropy(logits: torch.Tensor) -> torch.Tensor:
+    """(rows,) entropies alone."""
+    return logprob_and_entropy(logits, torch.zeros(len(logits), dtype=torch.long))[:, 1]
 
 
 def reference(logits: torch.Tensor) -> torch.Tensor:
@@ -52,53 +53,43 @@ def test_scratch_memory_stays_far_below_the_size_of_the_logits() -> None:
     assert 0 < largest <= logits.nbytes / 8
 
 
-def all_in_float64(logits: torch.Tensor, sampled: torch.Tensor) -> torch.Tensor:
-    """(rows, 5): the textbook formulas of the log-probability and of each statistic, in the order of the list."""
+def both_in_float64(logits: torch.Tensor, sampled: torch.Tensor) -> torch.Tensor:
+    """(rows, 2): the textbook formulas."""
     logp = logits.double().log_softmax(dim=-1)
-    p = logp.exp()
-    return torch.stack(
-        [
-            logp.gather(1, sampled.long()[:, None]).squeeze(1),
-            reference(logits),
-            p.square().sum(dim=-1),
-            logits.isfinite().sum(dim=-1).double(),
-            -logp.amax(dim=-1),
-        ],
-        dim=1,
-    )
+    return torch.stack([logp.gather(1, sampled.long()[:, None]).squeeze(1), reference(logits)], dim=1)
 
 
 @pytest.mark.parametrize("vocabulary", [3, 512, 16_384, 152_064])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("ids", [torch.int32, torch.int64])
-def test_every_statistic_is_that_of_float64(vocabulary: int, dtype: torch.dtype, ids: torch.dtype) -> None:
+def test_both_are_those_of_float64(vocabulary: int, dtype: torch.dtype, ids: torch.dtype) -> None:
     logits = 4 * torch.randn(5, vocabulary, generator=torch.Generator().manual_seed(vocabulary))
     logits[1, 1::7] = float("-inf")
     logits[2, : vocabulary - 1] = float("-inf")
     logits[3] *= 5
     logits, sampled = logits.to(dtype), torch.tensor([0, 1, vocabulary - 1, 2, int(logits[4].argmax())], dtype=ids)
     sampled[1] = 0 if vocabulary < 7 else 7  # not masked
-    found, expected = token_statistics(logits, tuple(STATISTICS), sampled).double(), all_in_float64(logits, sampled)
+    found, expected = logprob_and_entropy(logits, sampled).double(), both_in_float64(logits, sampled)
     apart = (found - expected).abs().amax(dim=0)
     assert apart[0] <= 5e-6, "the log-probability"
-    assert (apart[1:] <= 1e-6).all(), apart
+    assert apart[1] <= 1e-6, "the entropy"
 
 
 @pytest.mark.parametrize("vocabulary", [512, 152_064])
 def test_the_log_probability_is_at_least_as_exact_as_vllms_own(vocabulary: int) -> None:
     logits = 4 * torch.randn(32, vocabulary, generator=torch.Generator().manual_seed(vocabulary))
     sampled = torch.arange(32)
-    exact = all_in_float64(logits, sampled)[:, 0]
-    ours = token_statistics(logits, ("entropy",), sampled)[:, 0]
+    exact = both_in_float64(logits, sampled)[:, 0]
+    ours = logprob_and_entropy(logits, sampled)[:, 0]
     vllms = logits.log_softmax(dim=-1, dtype=torch.float32).gather(1, sampled[:, None]).squeeze(1)
     assert (ours - exact).abs().max() <= (vllms - exact).abs().max()
 
 
 def test_a_fair_die_with_two_masked_faces_by_hand() -> None:
     die = torch.tensor([[0.5, 0.5, float("-inf"), 0.5, 0.5, float("-inf")]])
-    (found,) = token_statistics(die, tuple(STATISTICS), torch.tensor([3])).tolist()
-    assert found == pytest.approx([-math.log(4), math.log(4), 1 / 4, 4, math.log(4)], abs=1e-7)
-    assert token_statistics(die, ("entropy",), torch.tensor([2]))[0, 0] == float("-inf")
+    (found,) = logprob_and_entropy(die, torch.tensor([3])).tolist()
+    assert found == pytest.approx([-math.log(4), math.log(4)], abs=1e-7)
+    assert logprob_and_entropy(die, torch.tensor([2]))[0, 0] == float("-inf")
 
 
 @given(
@@ -108,80 +99,48 @@ def test_a_fair_die_with_two_masked_faces_by_hand() -> None:
     st.data(),
 )
 @settings(max_examples=200, deadline=None)
-def test_every_statistic_keeps_its_bounds(row: list[float], data: st.DataObject) -> None:
+def test_both_keep_their_bounds(row: list[float], data: st.DataObject) -> None:
     token = data.draw(st.integers(0, len(row) - 1))
-    (found,) = token_statistics(torch.tensor([row]), tuple(STATISTICS), torch.tensor([token])).tolist()
-    logp, entropy, collision, support, least = found
+    ((logp, entropy),) = logprob_and_entropy(torch.tensor([row]), torch.tensor([token])).tolist()
     assert logp <= 0.0
-    assert 0.0 <= least <= entropy + 1e-6 <= math.log(support) + 2e-6
-    assert 1 / support - 1e-6 <= collision <= 1.0
-    assert logp <= -least + 1e-6, "no token is likelier than the most likely one"
-    assert support == sum(map(math.isfinite, row))
-
-
-def test_columns_come_in_the_order_asked_for_and_do_not_change_with_what_is_beside_them() -> None:
-    logits, sampled = torch.randn(6, 700) * 3, torch.arange(6)
-    everything = token_statistics(logits, tuple(STATISTICS), sampled)
-    for place, name in enumerate(STATISTICS, start=1):
-        assert torch.equal(token_statistics(logits, (name,), sampled), everything[:, [0, place]])
-    backwards = token_statistics(logits, tuple(reversed(STATISTICS)))
-    assert torch.equal(backwards, everything[:, 1:].flip(1))
+    assert 0.0 <= entropy <= math.log(sum(map(math.isfinite, row))) + 1e-6
 
 
 def test_rows_may_be_a_part_of_a_wider_tensor_and_vocabularies_may_be_padded_or_turned() -> None:
     wide, sampled = torch.randn(10, 320), torch.tensor([3, 0, 299, 7, 8])
     rows = wide[::2, :300]
-    expected = token_statistics(rows.contiguous(), tuple(STATISTICS), sampled)
-    assert torch.equal(token_statistics(rows, tuple(STATISTICS), sampled), expected)
+    expected = logprob_and_entropy(rows.contiguous(), sampled)
+    assert torch.equal(logprob_and_entropy(rows, sampled), expected)
     turned = rows.t().contiguous().t()
-    torch.testing.assert_close(token_statistics(turned, tuple(STATISTICS), sampled), expected)
+    torch.testing.assert_close(logprob_and_entropy(turned, sampled), expected)
 
 
 @pytest.mark.parametrize("broken", [float("nan"), float("inf"), float("-inf")])
 def test_a_broken_row_is_one_in_every_column_and_alone(broken: float) -> None:
     logits, sampled = torch.randn(3, 50), torch.tensor([1, 2, 3])
-    whole = token_statistics(logits, tuple(STATISTICS), sampled)
+    whole = logprob_and_entropy(logits, sampled)
     logits[1, slice(None) if broken == float("-inf") else 7] = broken
-    found = token_statistics(logits, tuple(STATISTICS), sampled)
+    found = logprob_and_entropy(logits, sampled)
     assert found[1].isnan().all()
     assert torch.equal(found[[0, 2]], whole[[0, 2]])
 
 
-def test_no_rows_give_no_statistics() -> None:
-    assert token_statistics(torch.empty(0, 10), ("entropy", "min_entropy"), torch.empty(0).long()).shape == (0, 3)
-
-
-@pytest.mark.parametrize(
-    ("check", "given", "named"),
-    [
-        (token_entropy, torch.zeros(3), "torch.float32 of shape (3,)"),
-        (token_entropy, torch.zeros(2, 2, 2), "shape (2, 2, 2)"),
-        (token_entropy, torch.zeros(2, 2, dtype=torch.long), "torch.int64 of shape (2, 2)"),
-        (declared, ["entropy", "entropi"], "entropi"),
-        (declared, ["entropy", "entropy"], "entropy, entropy"),
-        (declared, [], "()"),
-    ],
-)
-def test_other_logits_than_a_matrix_of_floats_and_no_list_of_statistics_are_refused(
-    check: Callable[[Any], Any], given: Any, named: str
-) -> None:
-    with pytest.raises(ValueError, match=re.escape(named)):
-        check(given)
-
-
-def test_one_name_is_a_list_of_one() -> None:
-    assert declared("min_entropy") == ("min_entropy",)
+def test_no_rows_give_nothing() -> None:
+    assert logprob_and_entropy(torch.empty(0, 10), torch.empty(0).long()).shape == (0, 2)
 
 
 def test_the_triton_kernel_agrees_with_float64_in_tritons_interpreter() -> None:
     pytest.importorskip("triton", reason="Triton has no wheel for this platform; the eager path serves here")
     program = """
 import torch
-from openrlhf_gtpo.algorithms.distribution import STATISTICS
-from openrlhf_gtpo.algorithms.entropy import _triton_kernel
-kernel = _triton_kernel()
+from openrlhf_gtpo.algorithms.entropy import BLOCK, WARPS, triton_kernel
+def kernel(logits, sampled):
+    out = torch.empty(len(logits), 2)
+    if len(logits):
+        arguments = (logits, logits.stride(0), sampled, out, logits.shape[1])
+        triton_kernel()[(len(logits),)](*arguments, BLOCK=BLOCK, num_warps=WARPS)
+    return out
 torch.manual_seed(0)
-everything = ("logprob", *STATISTICS)
 for vocabulary in (3, 16384, 40001):  # a part of a block, one, and more than two
     for scale in (0.1, 5.0, 40.0):
         for dtype, ids in ((torch.float32, torch.int64), (torch.bfloat16, torch.int32)):
@@ -199,22 +158,16 @@ for vocabulary in (3, 16384, 40001):  # a part of a block, one, and more than tw
             expected = torch.stack([
                 logp.gather(1, sampled.long()[:, None]).squeeze(1),
                 -(p * logp).nan_to_num(0.0).sum(-1),
-                p.square().sum(-1),
-                logits.isfinite().sum(-1).double(),
-                -logp.amax(-1),
             ], dim=1)
-            found = kernel(wide[::2, :vocabulary], sampled, everything)
+            found = kernel(wide[::2, :vocabulary], sampled)
             apart = (found.double() - expected).abs().amax(dim=0)
-            assert apart[0] <= 5e-6 and (apart[1:] <= 1e-6).all(), (vocabulary, scale, dtype, apart)
+            assert apart[0] <= 5e-6 and apart[1] <= 1e-6, (vocabulary, scale, dtype, apart)
             assert (found[:, 1:] >= 0).all()
-            assert torch.equal(kernel(logits, None, ("entropy",)), found[:, 1:2])
-            assert torch.equal(kernel(logits, sampled, ("logprob", "min_entropy")), found[:, [0, 4]])
 broken = torch.zeros(4, 5)
 broken[0, 1], broken[1, 1], broken[2] = float("nan"), float("inf"), float("-inf")
-rows = kernel(broken, torch.tensor([1, 1, 1, 1]), everything).isnan()
+rows = kernel(broken, torch.tensor([1, 1, 1, 1])).isnan()
 assert rows[:3].all() and not rows[3].any()
-assert kernel(torch.zeros(1, 5), torch.tensor([5]), ("logprob",)).isnan(), "a token outside is not read"
-assert kernel(torch.empty(0, 5), torch.empty(0).long(), everything).shape == (0, 5)
+assert kernel(torch.zeros(1, 5), torch.tensor([5]))[0, 0].isnan(), "a token outside is not read"
 print("agrees")
 """
     run = subprocess.run(

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openrlhf_gtpo.algorithms.group_norm import group_norm
+from openrlhf_gtpo.algorithms.estimators import normalised_in_groups as group_norm
 
 from .naive_mixed_policy import naive_group_norm
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openrlhf.models.loss import PolicyLoss
 
-from openrlhf_gtpo.algorithms.mixed_policy import batch_factors, guide_statistics, shaped_log_ratio
+from openrlhf_gtpo.algorithms.mixed_policy import batch_factors, guide_statistics
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 
 from . import naive_mixed_policy as naive
@@ -210,39 +210,6 @@ def test_a_batch_without_tokens_is_no_batch_and_the_second_keeps_its_weight_alon
     second = torch.tensor([False, True, False])
     assert batch_factors(mask, second, weight=0.3, unit=unit).tolist() == [1.0, 1.0, 1.0]
     assert batch_factors(mask, ~second, weight=0.5, unit=unit).tolist() == [0.5, 1.0, 0.5]
-
-
-# shaped_log_ratio
-
-
-@moderate
-@given(st.floats(-30, 30), st.sampled_from([0.01, 0.1, 1.0, 5.0]))
-def test_the_shaped_ratio_is_r_over_r_plus_gamma(log_ratio, gamma):
-    r = math.exp(log_ratio)
-    shaped = shaped_log_ratio(torch.tensor([log_ratio], dtype=F64), gamma)
-    assert shaped.exp().item() == pytest.approx(r / (r + gamma), rel=1e-12)
-
-
-def test_a_ratio_of_one_is_shaped_by_the_hand_worked_number():
-    # 1 / 1.1, and the slope of log f in log r is gamma / (r + gamma) = 0.1 / 1.1.
-    log_ratio = torch.zeros(1, 1, dtype=F64, requires_grad=True)
-    shaped = shaped_log_ratio(log_ratio, 0.1)
-    (slope,) = torch.autograd.grad(shaped.sum(), log_ratio)
-    assert shaped.shape == (1, 1)
-    assert shaped.item() == pytest.approx(-math.log(1.1), abs=1e-15)
-    assert slope.item() == pytest.approx(0.1 / 1.1, abs=1e-15)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, F64])
-def test_extreme_log_ratios_are_shaped_without_overflow_and_so_is_their_gradient(dtype):
-    log_ratio = torch.tensor([-1e4, -50.0, 50.0, 1e4], dtype=dtype, requires_grad=True)
-    shaped = shaped_log_ratio(log_ratio, 0.1)
-    (slope,) = torch.autograd.grad(shaped.sum(), log_ratio)
-    # r / gamma for small r, 1 - gamma / r for large r.
-    small = 0.1 * math.exp(-50)
-    expected = torch.tensor([-1e4 - math.log(0.1), -50 - math.log(0.1), -small, 0.0], dtype=dtype)
-    torch.testing.assert_close(shaped.detach(), expected, rtol=1e-5, atol=0)
-    torch.testing.assert_close(slope, torch.tensor([1.0, 1.0, small, 0.0], dtype=dtype), rtol=1e-5, atol=0)
 
 
 # guide_statistics

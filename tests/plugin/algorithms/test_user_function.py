@@ -6,10 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from openrlhf_gtpo.algorithms import user_function
-from openrlhf_gtpo.algorithms.table import line_of
-from openrlhf_gtpo.algorithms.user_file import FileUnusable
-from openrlhf_gtpo.algorithms.user_function import function
+from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts, estimator_named, try_out
 
 from ...refusals import assert_refusal
 from .rollout_batches import rollouts
@@ -19,10 +16,10 @@ IDEAS = EXAMPLE.with_name("ideas.py")
 SIX = "entropy, logprob, mask, correct, reward, group"
 
 
-def try_out(place: str, group_size: int) -> None:
-    line = line_of(place)
-    assert line is not None
-    user_function.try_out(place, line, {}, group_size)
+def function(batch: Rollouts, place: str) -> Estimate:
+    estimator = estimator_named(place)
+    assert estimator is not None
+    return estimator.function(batch)
 
 
 def mine(body: str, arguments: str = SIX) -> str:
@@ -67,6 +64,13 @@ def test_unlikely_more_pays_a_probable_right_response_less() -> None:
     try_out(f"{IDEAS}:unlikely_more", 8)
 
 
+def test_less_from_success_has_its_equations_advantages_by_hand() -> None:
+    batch = rollouts([[0.5, 4.0], [1.0]], [True, False])
+    found = function(batch, f"{EXAMPLE.with_name('less_from_success.py')}:less_from_success").advantages
+    # Group norm of (1, 0) is +-0.70711, of which success gets a tenth.
+    assert torch.allclose(found.float(), torch.tensor([[0.070711, 0.070711], [-0.70711, 0.0]]), atol=1e-5)
+
+
 @pytest.mark.parametrize(
     ("source", "place", "named"),
     [
@@ -76,7 +80,6 @@ def test_unlikely_more_pays_a_probable_right_response_less() -> None:
         (mine("return entropy / 0"), "mine.py:mine", ["response 0, column 0"]),
         (mine("return {}['x']"), "mine.py:mine", ["KeyError", "line 5", "'x'"]),
         (mine("raise ValueError('of mine')"), "mine.py:mine", ["ValueError", "line 5", "of mine"]),
-        (mine("return entropy"), "mine.py", ["FILE.py:NAME"]),
         (mine("return entropy"), "none.py:mine", ["none.py"]),
         (mine("return entropy"), "mine.py:other", ["other"]),
         (mine("return entropy", "entropy, mask"), "mine.py:mine", [SIX]),
@@ -88,9 +91,9 @@ def test_what_does_not_work_is_refused_before_training(
     tmp_path: Path, source: str, place: str, named: list[str]
 ) -> None:
     (tmp_path / "mine.py").write_text(source)
-    with pytest.raises(FileUnusable) as refused:
+    with pytest.raises(ValueError, match=r"mine|none") as refused:
         try_out(f"{tmp_path}/{place}", 4)
-    assert_refusal(f"--algo.advantage.estimator: {refused.value}.", place.split(":")[0], *named)
+    assert_refusal(f"--algo.advantage.estimator: {refused.value}", place.split(":")[0], *named)
 
 
 def test_what_it_changes_in_place_and_puts_off_the_mask_stays_its_own_affair(tmp_path: Path) -> None:

@@ -1,30 +1,36 @@
 """Whole groups into advantages: OpenRLHF's real Experience, splitting and length penalties; no model, no engine."""
 
+import math
 import random
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from openrlhf.trainer.ppo_utils.experience import make_experience_batch, split_experience_batch
 from openrlhf.trainer.ppo_utils.experience_maker import RemoteExperienceMaker
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
-from openrlhf_gtpo.batch.whole_batch import NotBinary
+from openrlhf_gtpo.batch import NotBinary
 from openrlhf_gtpo.controller.experience import ExperienceMaker, PolicyBroken, ShapingFailed
 from openrlhf_gtpo.controller.generator import Generator
-from openrlhf_gtpo.glossary.entries import describe
 from openrlhf_gtpo.shaping import grpo_s, gtpo
-
-from ..nested import with_settings
 
 G = 4
 
 
+class Arguments(SimpleNamespace):
+    """With what the driver adds."""
+
+    @property
+    def whole_updates(self) -> int:
+        ranks = self.actor.num_nodes * self.actor.num_gpus_per_node // self.ds.ring_attn_size
+        return math.lcm(self.train.batch_size, self.rollout.micro_batch_size * ranks)
+
+
 def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
     """OpenRLHF's nested arguments, as far as these classes read them. ``reward__overlong_buffer_len=2`` sets one."""
-    args = SimpleNamespace(
+    args = Arguments(
         algo=SimpleNamespace(
             advantage=SimpleNamespace(estimator=estimator, gamma=1.0, lambd=1.0, no_std_norm=False),
             kl=SimpleNamespace(use_loss=False, init_coef=0.0),
@@ -36,7 +42,6 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
             over="group",
             scope="group",
             entropy_clip=None,
-            weights="entropy",
             save_rollouts=0,
             grop=False,
             top_entropy_share=1.0,
@@ -49,20 +54,15 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
             overlong_penalty_factor=1.0,
             stop_properly_penalty_coef=None,
         ),
-        rollout=SimpleNamespace(
-            n_samples_per_prompt=G, micro_batch_size=1, max_new_tokens=12, max_tokens_per_gpu=64, top_k=None
-        ),
+        rollout=SimpleNamespace(n_samples_per_prompt=G, micro_batch_size=1, max_new_tokens=12, max_tokens_per_gpu=64),
         train=SimpleNamespace(dynamic_batch_enable=False, batch_size=G, max_steps=None, seed=42),
         guide=SimpleNamespace(
             model=None,
-            solutions=None,
             samples=1,
             when=["all"],
             weight=1.0,
             engines=1,
             tensor_parallel_size=None,
-            ratio_shaping=0.0,
-            objective="ratio",
         ),
         vllm=SimpleNamespace(tensor_parallel_size=1, enable_sleep=False),
         actor=SimpleNamespace(
@@ -83,7 +83,7 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
         for group in groups:
             target = getattr(target, group)
         setattr(target, name, value)
-    return with_settings(args)
+    return args
 
 
 def maker(args: SimpleNamespace, decoded: list[int] | None = None) -> ExperienceMaker:
@@ -138,7 +138,6 @@ def response(
         "extra_logs": {},
         "entropy": entropy_T,
         "logprob": [-0.5] * total,
-        "kept": None,
         "reward_error": error,
         "reward_refused": False,
         "reward_seconds": 0.25,
@@ -299,24 +298,6 @@ def test_only_the_tokens_of_highest_entropy_in_the_whole_batch_learn(estimator: 
     assert any(values.abs().sum() > 0 for values in some)
 
 
-def test_kept_tokens_go_with_their_response_and_point_at_the_logits_that_a_token_was_sampled_from() -> None:
-    responses = rollout()
-    for i, one in enumerate(responses):
-        places = [t for start, end in one["action_ranges"] for t in range(start, end)]
-        one["kept"] = np.array([(t, 100 * i + k) for t in places for k in (1, 2)], dtype=np.int32).reshape(-1, 2)
-    step = Step(arguments(rollout__micro_batch_size=5), responses)
-    for experience in step.experiences:
-        for i, row in enumerate(experience.index):
-            kept = experience.info["kept"][i]
-            on = experience.action_mask[i].nonzero().flatten().repeat_interleave(2)
-            assert kept[:, 0].tolist() == on.tolist(), "entry t of the mask is the token after place t"
-            assert set((kept[:, 1] // 100).tolist()) <= {row}
-    # To the ranks of the policy and into its replay buffer, and out of it in micro-batches.
-    items = [one for experience in step.experiences for one in split_experience_batch(experience)]
-    again = make_experience_batch([items[3], items[0]])
-    assert [one.tolist() for one in again.info["kept"]] == [items[i].info["kept"].tolist() for i in (3, 0)]
-
-
 def test_metrics_tell_the_classes_apart_and_count_uninformative_groups() -> None:
     responses = rollout()
     step = Step(arguments(), responses, actor_logprob=-0.75)
@@ -337,60 +318,6 @@ def test_metrics_tell_the_classes_apart_and_count_uninformative_groups() -> None
     assert metrics["rollout/pass_rate"] == pytest.approx(10 / 24)
     assert step.generator.metrics()["reward/wait_seconds_mean"] == pytest.approx(0.25)
     assert step.generator.metrics()["reward/wait_after_generation"] == pytest.approx(0.25)
-
-
-def with_rivals(estimator: str, **changes: Any) -> SimpleNamespace:
-    args = arguments(estimator, **changes)
-    args.entropy_advantage = SimpleNamespace(alpha=0.4, kappa=2.0)
-    args.edge = SimpleNamespace(clip=None)
-    args.clip_cov = SimpleNamespace(share=0.1, bounds=[0.0, 9.0])
-    args.kl_cov = SimpleNamespace(share=0.1, coef=1.0)
-    return args
-
-
-@pytest.mark.parametrize(
-    ("estimator", "names"),
-    [
-        ("entropy_advantage", {"entropy_advantage/bonus_mean", "entropy_advantage/bounded_share"}),
-        ("edge", {"edge/divisor_min", "edge/divisor_max"}),
-        ("gtpo", {"shaping/weight_entropy_correlation"}),
-        ("grpo_s", {"shaping/weight_entropy_correlation"}),
-    ],
-)
-def test_a_rivals_own_metrics_are_logged_and_described(estimator: str, names: set[str]) -> None:
-    found = Step(with_rivals(estimator, shaping__weights="shuffled"), rollout()).metrics
-    assert names <= set(found)
-    for name in names:
-        entry = describe(name)
-        assert entry is not None
-        assert entry.file.startswith("plugin/openrlhf_gtpo/algorithms/")
-
-
-@pytest.mark.parametrize(
-    ("estimator", "names"),
-    [
-        ("clip_cov", {"covariance/logprob_mean", "covariance/advantage_mean", "clip_cov/chance"}),
-        ("kl_cov", {"covariance/logprob_mean", "covariance/advantage_mean", "kl_cov/threshold"}),
-    ],
-)
-def test_the_whole_batchs_numbers_go_to_the_loss_with_every_response(estimator: str, names: set[str]) -> None:
-    step = Step(with_rivals(estimator, rollout__micro_batch_size=3), rollout())
-    for name in names:
-        values = torch.cat([experience.info[name] for experience in step.experiences])
-        assert values.shape == (24,)
-        assert values.unique().numel() == 1
-        assert describe(name) is not None
-
-
-def test_a_shuffle_is_another_one_at_each_step_and_the_same_when_the_step_is_repeated() -> None:
-    def advantages(step: int, seed: int = 42) -> torch.Tensor:
-        args = arguments(shaping__weights="shuffled", train__seed=seed, rollout__micro_batch_size=24)
-        (experience,) = Step(args, rollout(), step=step).experiences
-        return experience.advantages
-
-    assert torch.equal(advantages(3), advantages(3))
-    assert not torch.equal(advantages(3), advantages(4))
-    assert not torch.equal(advantages(3), advantages(3, seed=43))
 
 
 def test_openrlhfs_own_gspo_has_our_metrics() -> None:
@@ -452,3 +379,21 @@ def test_an_impossible_entropy_stops_training() -> None:
 def test_log_probabilities_that_are_no_numbers_stop_training_before_the_weights_are_spoiled(estimator: str) -> None:
     with pytest.raises(PolicyBroken, match=r"step 0's .* NaN"):
         advantages_by_response(arguments(estimator), rollout(), actor_logprob=float("nan"))
+
+
+def test_a_function_of_ones_own_decides_the_advantages(tmp_path: Path) -> None:
+    """Whatever the micro-batches are, it is called with the whole batch."""
+    file = tmp_path / "mine.py"
+    file.write_text("def mine(entropy, logprob, mask, correct, reward, group):\n    return group[:, None] + entropy\n")
+    responses = rollout()
+    entropy, mask = dense(responses)
+    expected = (torch.arange(len(responses)) // G)[:, None] + entropy
+    found = advantages_by_response(arguments(f"{file}:mine", rollout__micro_batch_size=5), responses)
+    assert_close(found, torch.where(mask.bool(), expected, 0.0))
+
+
+def test_a_function_of_ones_own_that_fails_stops_training_in_one_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text("def mine(entropy, logprob, mask, correct, reward, group):\n    return reward.nothing\n")
+    with pytest.raises(ShapingFailed, match=r"step 0 .*mine.py:mine failed in line 2: AttributeError.*\.$"):
+        advantages_by_response(arguments(f"{file}:mine"), rollout())

@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -87,14 +88,17 @@ def test_agree_with_loops(batch: dict[str, Any]) -> None:
     tables = {name: torch.tensor(table) for name, table in batch["tables"].items()}
     n = len(batch["mask"])
     found = rollout_metrics(
-        entropy=tables["entropy"],
-        mask=torch.tensor(batch["mask"]),
-        correct=None if batch["correct"] is None else torch.tensor(batch["correct"]),
-        group=torch.arange(n) // 2,
-        advantages=tables["advantage"],
-        shaped_rewards=tables["shaped_reward"],
-        rollout_logprob=tables["rollout"],
-        actor_logprob=tables["actor"],
+        SimpleNamespace(
+            of_metrics=slice(None),
+            entropy=tables["entropy"] * torch.tensor(batch["mask"]),
+            mask=torch.tensor(batch["mask"]),
+            correct=None if batch["correct"] is None else torch.tensor(batch["correct"]),
+            group=torch.arange(n) // 2,
+            advantages=tables["advantage"],
+            shaped_rewards=tables["shaped_reward"],
+            rollout_logprob=tables["rollout"],
+            actor_logprob=tables["actor"],
+        )
     )
     expected = naive_metrics(**batch)
     of_groups = {name for name in found if name.startswith(("groups/", "rollout/"))}

@@ -14,7 +14,7 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 from openrlhf_gtpo.controller.trainers import in_seeded_order
 from openrlhf_gtpo.seeds import derived
 
-from ..guide.tables import MAX_LEN, Engine, Reference, generator, guided, said
+from ..guide.tables import MAX_LEN, Engine, generator, guided, said
 from .test_experience import G, arguments
 
 MIXED, WRONG, RIGHT, LOST = [1.0, 0.0, 0.0, 1.0], [0.0] * G, [1.0] * G, [1.0, None, 0.0, 0.0]
@@ -50,21 +50,14 @@ def batches(
     )
     answers = {prompt: said(prompt, kind) for prompt, kind in zip(PROMPTS, kinds, strict=False)}
     actors = [Engine(answers, f"engine {i}") for i in range(engines)]
-    asked: list[tuple[str, int]] = []
-
-    class Source:
-        engines: tuple[Any, ...] = ()
-
-        def ask(self, sample: Any, generate_kwargs: Any, seed: int) -> Reference:
-            asked.append((sample.prompts[0], seed))
-            return Reference(said(sample.prompts[0], [1.0], "guide"))
-
-    generate = generator(args, Source(), actors, list(answers))
+    guides = [Engine({prompt: said(prompt, [1.0], "guide") for prompt in answers}, "guide")]
+    generate = generator(args, guides, actors, list(answers))
     found = []
     for _ in range(2):
         samples, *_ = generate.generate_samples(max_len=MAX_LEN)
         found.append([(sample.prompts[0], sample.labels[0], sample.sequences.tolist()) for sample in samples])
     policy = [(one["prompt"], one["place"], one["seed"]) for actor in actors for one in actor.arguments]
+    asked = [(one["prompt"], one["seed"]) for one in guides[0].arguments]
     return found, sorted(policy), sorted(asked)
 
 
@@ -101,7 +94,7 @@ def test_an_evaluation_has_seeds_of_its_own_and_changes_none_of_trainings(arriva
 
     def run(evaluates: bool) -> tuple[list[Any], list[Any]]:
         engine = Engine(answers)
-        generate = generator(guided(model=None), None, [engine], PROMPTS[:8])
+        generate = generator(guided(model=None), [], [engine], PROMPTS[:8])
         generate.eval_dataloader = [(None, [prompt], ["7"], [None]) for prompt in PROMPTS[8:12]]
         generate.generate_samples(max_len=MAX_LEN)
         evaluated = generate.generate_eval_samples(max_len=MAX_LEN) if evaluates else []

@@ -23,8 +23,6 @@ from openrlhf.models.loss import PolicyLoss  # noqa: E402
 from openrlhf.models.ring_attn_utils import set_ring_attn_group  # noqa: E402
 
 from openrlhf_gtpo.cpu import torch_cuda  # noqa: E402
-from openrlhf_gtpo.guide.loss import ShapedGuideLoss  # noqa: E402
-from openrlhf_gtpo.policy.kept import KeptTokens  # noqa: E402
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss  # noqa: E402
 
 LENGTHS = [(5, 7), (1, 1), (9, 3), (2, 12), (4, 4)]
@@ -45,14 +43,6 @@ def batch() -> dict[str, torch.Tensor]:
     return {"sequences": sequences, "attention_mask": attention_mask, "action_mask": action_mask}
 
 
-def kept(attention_mask: torch.Tensor) -> list[torch.Tensor]:
-    """Three tokens that every second token of each sequence was sampled from."""
-    generator = torch.Generator().manual_seed(4)
-    places = [row.nonzero().flatten()[::2].repeat_interleave(3) for row in attention_mask]
-    tokens = [torch.randint(2, 512, (len(one),), generator=generator) for one in places]
-    return [torch.stack(both, dim=1).int() for both in zip(places, tokens, strict=True)]
-
-
 def model(how: str, folder: Path) -> Actor:
     return Actor(
         str(folder), attn_implementation="eager", param_dtype="fp32", temperature=1.0, packing_samples=how != "padded"
@@ -60,9 +50,7 @@ def model(how: str, folder: Path) -> Actor:
 
 
 def losses() -> dict[str, Any]:
-    guided = ShapedGuideLoss(PolicyLoss(), gamma=0.1)
-    guided.guide = torch.tensor([True, False, True, False, False])
-    return {"gtpo": PolicyLoss(), "grpo_s": SequenceRatioLoss(), "guide": guided}
+    return {"gtpo": PolicyLoss(), "grpo_s": SequenceRatioLoss()}
 
 
 def main(how: str, folder: Path, out: Path) -> None:
@@ -80,14 +68,9 @@ def main(how: str, folder: Path, out: Path) -> None:
     generator = torch.Generator().manual_seed(2)
     advantages = torch.randn(mask.shape, generator=generator) * mask
     found: dict[str, Any] = {}
-    restricted = KeptTokens(actor.model, packed=how == "packed")
-    runs = [(name, loss, None) for name, loss in losses().items()]
-    if group is None:
-        runs.append(("kept", PolicyLoss(), kept(inputs["attention_mask"])))
-    for name, loss_of, tokens in runs:
+    for name, loss_of in losses().items():
         actor.model.zero_grad()
-        with restricted.of(tokens, inputs["attention_mask"]):
-            log_probs, output = actor(**inputs, return_output=True, return_entropy=True, ring_attn_group=group)
+        log_probs, output = actor(**inputs, return_output=True, return_entropy=True, ring_attn_group=group)
         old = log_probs.detach() + 0.1 * torch.randn(mask.shape, generator=torch.Generator().manual_seed(3)) * mask
         loss = loss_of(log_probs, old, advantages, action_mask=inputs["action_mask"])[0]
         loss.backward()

@@ -1,22 +1,19 @@
 """The driver on a CPU before anything starts."""
 
-import contextlib
 import importlib.metadata
 import os
+import platform as machine
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 
-from openrlhf_gtpo.checks.flags import faults
 from openrlhf_gtpo.cpu import platform
-from openrlhf_gtpo.driver import command_line
-from openrlhf_gtpo.settings import Settings
-
-from ...refusals import assert_refusal
+from openrlhf_gtpo.errors import SettingsError
 
 
 @pytest.mark.skipif(
@@ -26,7 +23,7 @@ def test_a_cpu_is_chosen_without_torch_which_would_start_a_thread_for_each_core_
     program = """
 import os, sys
 from openrlhf_gtpo.cpu.platform import prepare_process
-from openrlhf_gtpo.train import choose_device
+from openrlhf_gtpo.device import choose_device
 print(choose_device("auto"), "torch" in sys.modules)
 prepare_process()
 import torch
@@ -37,18 +34,6 @@ print(torch.get_num_threads())
     unset = {name: value for name, value in os.environ.items() if name not in gone}
     done = subprocess.run([sys.executable, "-c", program], env=unset, capture_output=True, text=True, timeout=120)
     assert done.stdout.split() == ["cpu", "False", "1"], done.stderr[-2000:]
-
-
-def test_where_torch_came_first_workers_are_ordinary_pythons(monkeypatch: pytest.MonkeyPatch):
-    for name in ("OMP_NUM_THREADS", "RAY_ADDRESS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    monkeypatch.delitem(sys.modules, "ray", raising=False)
-
-    platform.prepare_process()
-
-    with contextlib.ExitStack() as cleanup:
-        assert platform.worker_python(cleanup) is None
 
 
 def test_vllm_does_not_warn_of_a_triton_that_a_cpu_has_no_use_for() -> None:
@@ -63,13 +48,15 @@ print(vllm.triton_utils.HAS_TRITON)
     assert "Triton" not in done.stderr
 
 
-def sizes(*flags: str) -> dict[str, Any]:
+Parse = Callable[..., dict[str, Any]]
+
+
+def sizes(given: dict[str, Any]) -> dict[str, Any]:
     """The sizes of a run of these flags on a CPU."""
-    line = command_line.parse(flags)
-    found = {**line.flags, **platform.sizes(line.flags, line.given)}
+    platform.prepare(given)
     roles = ("actor", "ref", "critic", "reward")
-    return {role: found[f"{role}.num_nodes"] * found[f"{role}.num_gpus_per_node"] for role in roles} | {
-        "engines": found["vllm.num_engines"]
+    return {role: given[f"{role}.num_nodes"] * given[f"{role}.num_gpus_per_node"] for role in roles} | {
+        "engines": given["vllm.num_engines"]
     }
 
 
@@ -92,26 +79,53 @@ ONE_OF_EACH = {"actor": 1, "ref": 1, "critic": 1, "reward": 1, "engines": 1}
             ["--actor.num_gpus_per_node", "4", "--train.colocate_all", "--train.async_enable"],
             {"actor": 4, "ref": 4},  # engines are beside the trainers, then
         ),
-        (["--critic.num_gpus_per_node", "2", "--train.colocate_critic_reward"], {"critic": 2, "reward": 2}),
+        (["--critic.num_gpus_per_node", "2"], {"critic": 2}),
         (["--ds.ring_attn_size", "2"], {"actor": 2}),
         (["--actor.num_nodes", "2"], {"actor": 2}),
     ],
 )
 def test_a_cpu_has_one_trainer_and_one_engine_where_the_command_line_says_nothing(
-    flags: list[str], different: dict[str, int]
+    parse: Parse, flags: list[str], different: dict[str, int]
 ) -> None:
-    assert sizes(*flags) == ONE_OF_EACH | different
+    assert sizes(parse(*flags)) == ONE_OF_EACH | different
 
 
-@pytest.mark.parametrize("engines", [[], ["--vllm.num_engines", "0"], ["--vllm.num_engines=-1"]])
-def test_no_engine_is_refused_wherever_one_was_not_filled_in(engines: list[str]) -> None:
-    line = command_line.parse(["--data.label_key", "label", *engines])
-    settings = Settings(line.flags)
-    (sentence,) = faults(settings)
-    count = engines[-1].split("=")[-1] if engines else "0"
-    assert_refusal(sentence, f"--vllm.num_engines is {count},", "1 or more")
-    filled = settings.changed(platform.sizes(line.flags, line.given))
-    assert faults(filled) == ([sentence] if engines else [])
+@pytest.mark.parametrize("count", [0, -1])
+def test_no_engine_is_refused(parse: Parse, count: int) -> None:
+    with pytest.raises(SettingsError, match="needs to be at least 1"):
+        parse("--vllm.num_engines", count)
+
+
+@pytest.mark.parametrize(("native", "name"), [(True, "bf16"), (False, "fp32")])
+def test_the_precision_is_what_the_cpu_is_quick_in_unless_somebody_says_so(
+    parse: Parse, monkeypatch: pytest.MonkeyPatch, native: bool, name: str
+) -> None:
+    monkeypatch.setattr(platform, "has_native_bf16", lambda: native)
+    for asked, taken in (("auto", name), ("bf16", "bf16"), ("fp32", "fp32")):
+        given = parse(f"--ds.param_dtype={asked}")
+        platform.prepare(given)
+        assert given["ds.param_dtype"] == taken
+
+
+def native_in(*environment: str) -> str:
+    """Whether a process with these variables finds native bfloat16."""
+    kept = {name: value for name, value in os.environ.items() if name != "ONEDNN_MAX_CPU_ISA"}
+    program = "from openrlhf_gtpo.cpu.platform import has_native_bf16; print(has_native_bf16())"
+    done = subprocess.run(
+        ["env", *environment, sys.executable, "-c", program], env=kept, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.skipif(machine.machine() != "x86_64", reason="the names of the flags are those of x86-64")
+def test_the_cpus_own_flags_say_whether_it_has_bfloat16() -> None:
+    flags = Path("/proc/cpuinfo").read_text().split()
+    assert native_in() == str("avx512_bf16" in flags or "amx_bf16" in flags)
+
+
+@pytest.mark.skipif(machine.machine() != "x86_64", reason="the variable names an instruction set of x86-64")
+def test_instructions_that_onednn_may_not_use_do_not_count() -> None:
+    assert native_in("ONEDNN_MAX_CPU_ISA=AVX2") == "False"
 
 
 def test_what_is_set_already_is_not_set_again_or_ray_could_not_name_its_processes(monkeypatch: pytest.MonkeyPatch):
@@ -125,24 +139,23 @@ def test_what_is_set_already_is_not_set_again_or_ray_could_not_name_its_processe
     assert again == []
 
 
-def store(*flags: str) -> int:
-    line = command_line.parse(flags)
-    return platform.store_bytes(line.flags)
+def store(parse: Parse, *flags: str) -> int:
+    return platform.store_bytes(parse(*flags))
 
 
-def test_rays_store_holds_all_that_a_step_sends_and_a_small_run_gets_the_least() -> None:
+def test_rays_store_holds_all_that_a_step_sends_and_a_small_run_gets_the_least(parse: Parse) -> None:
     paper = ["--rollout.batch_size", "128", "--rollout.n_samples_per_prompt", "16"]
     small = ["--rollout.batch_size", "16", "--rollout.n_samples_per_prompt", "8", "--data.max_len", "96"]
-    assert store(*small) == platform.SMALLEST_STORE
+    assert store(parse, *small) == platform.SMALLEST_STORE
     # 597 MB were seen for responses of 1,000 to 4,096 tokens: tests/benchmarks/bench_step.py.
-    assert store(*paper, "--data.max_len", "4608") >= 597e6
+    assert store(parse, *paper, "--data.max_len", "4608") >= 597e6
 
 
-def test_rays_store_leaves_room_in_memory_and_in_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rays_store_leaves_room_in_memory_and_in_shared_memory(parse: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
     huge = ["--rollout.batch_size", "4096", "--rollout.n_samples_per_prompt", "64", "--data.max_len", "32768"]
     installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    assert store(*huge) <= installed * 3 // 10
+    assert store(parse, *huge) <= installed * 3 // 10
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=10**9))
-    assert store(*huge) == 9 * 10**8
+    assert store(parse, *huge) == 9 * 10**8
     monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=64 * 2**20))
-    assert store(*huge) == platform.SMALLEST_STORE, "as Ray says, it then uses a folder on the disk"
+    assert store(parse, *huge) == platform.SMALLEST_STORE, "as Ray says, it then uses a folder on the disk"

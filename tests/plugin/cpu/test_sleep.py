@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from openrlhf.trainer.ray.vllm_worker_wrap import WorkerWrap
 
-from openrlhf_gtpo.cpu import rehearsal, sleep, weight_sync
+from openrlhf_gtpo.cpu import sleep, weight_sync
 
 
 class Worker:
@@ -33,7 +32,7 @@ def worker() -> Any:
     return kind()
 
 
-def test_an_engine_generates_while_its_cache_is_there(worker: Any, capsys: pytest.CaptureFixture[str]):
+def test_an_engine_generates_while_its_cache_is_there(worker: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert worker.execute_model("a batch") == "tokens of a batch"
     worker.sleep()
     with pytest.raises(RuntimeError, match="kv_cache"):
@@ -50,37 +49,27 @@ def test_an_engine_generates_while_its_cache_is_there(worker: Any, capsys: pytes
     assert times == sorted(times)
 
 
-def test_what_was_cached_is_gone_after_a_sleep(worker: Any):
+def test_what_was_cached_is_gone_after_a_sleep(worker: Any) -> None:
     worker.sleep()
     worker.wake_up()
     assert torch.equal(worker.model_runner.kv_caches[0], torch.full((2, 3), sleep.GARBAGE))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_openrlhfs_own_method_gives_the_engine_the_weight_of_its_gpu(
-    dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_engine_takes_the_weight_of_its_gpu(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = {gpu: torch.randn(3, 5).to(dtype) for gpu in ("node1:0", "node2:0")}
-    handles = pickle.loads(pickle.dumps({gpu: weight_sync.handle(weight) for gpu, weight in weights.items()}))
-    monkeypatch.setenv(sleep.NAME, "node2:0")
-    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
-    received: list[tuple[str, torch.Tensor]] = []
-    worker: Any = SimpleNamespace(
-        device=torch.device("cuda", 0),
-        model_config=SimpleNamespace(dtype=dtype),
-        model_runner=SimpleNamespace(model=SimpleNamespace(load_weights=lambda weights: received.extend(weights))),
-    )
-
-    with weight_sync.received(handles):
-        WorkerWrap.update_weight_cuda_ipc(worker, "a.weight", dtype, (3, 5), ipc_handles=handles)
-
-    ((name, weight),) = received
-    assert name == "a.weight"
-    assert torch.equal(weight, weights["node2:0"])
+    handles = pickle.loads(pickle.dumps({gpu: weight_sync.reduce_tensor(weight) for gpu, weight in weights.items()}))
+    monkeypatch.setenv(sleep.GPU_VARIABLE, "node2:0")
+    assert torch.equal(weight_sync.tensor_of(handles), weights["node2:0"])
 
 
-@pytest.mark.parametrize(
-    ("numbers", "text"), [([3], "3"), ([0, 1, 2], "0-2"), ([0, 17, 18, 20], "0, 17-18, 20"), ([], "")]
-)
-def test_numbers_are_written_as_ranges(numbers: list[int], text: str):
-    assert rehearsal._ranges(numbers) == text
+def test_a_gpu_without_a_policy_rank_gets_no_weight_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(sleep.GPU_VARIABLE, "node2:0")
+    with pytest.raises(KeyError, match="node2:0"):
+        weight_sync.tensor_of({"node1:0": weight_sync.reduce_tensor(torch.ones(2))})
+
+
+def test_the_workers_of_an_engine_that_has_several_take_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(sleep.GPU_VARIABLE, raising=False)
+    handles = {gpu: weight_sync.reduce_tensor(torch.tensor([1.0])) for gpu in ("node1:0", "node1:1")}
+    assert weight_sync.tensor_of(handles).tolist() == [1.0]

@@ -11,7 +11,8 @@ import pytest
 from openrlhf.datasets import utils
 
 from openrlhf_gtpo.controller import trainers
-from openrlhf_gtpo.data.as_written import DataUnusable, table
+from openrlhf_gtpo.data.as_written import dataset as table
+from openrlhf_gtpo.data.table import DataUnusable
 
 from ...refusals import assert_refusal
 

@@ -117,7 +117,7 @@ def test_another_encoding_is_one_sentence(
     path = tmp_path / f"rows.{ending}"
     path.write_text('[{"problem": "caf\u00e9?", "answer": "42"}]', encoding=encoding)
     assert prepare("other", path, tmp_path / "out") == 2
-    assert_refusal(capsys.readouterr().err, f"openrlhf-gtpo data prepare: error: {path}", "UTF-8")
+    assert_refusal(capsys.readouterr().err, f"openrlhf-gtpo data: error: {path}", "UTF-8")
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "json"])

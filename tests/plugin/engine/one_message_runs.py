@@ -18,9 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.cpu.environment import cpu_environment
+from openrlhf_gtpo.cpu.platform import environment
 
-os.environ |= cpu_environment() | {"VLLM_ALLOW_INSECURE_SERIALIZATION": "1"}
+os.environ |= environment() | {"VLLM_ALLOW_INSECURE_SERIALIZATION": "1"}
 
 import vllm
 from vllm.sampling_params import RequestOutputKind

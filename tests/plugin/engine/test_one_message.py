@@ -21,6 +21,7 @@ from vllm.logprobs import FlatLogprobs
 from vllm.sampling_params import RequestOutputKind
 from vllm.v1.core.sched.async_scheduler import AsyncScheduler
 from vllm.v1.core.sched.scheduler import Scheduler
+from vllm.v1.engine import EngineCoreOutput, EngineCoreOutputs, FinishReason
 from vllm.v1.engine.logprobs import LogprobsProcessor
 from vllm.v1.outputs import LogprobsLists
 
@@ -266,10 +267,6 @@ def other_arguments(self: Any, request: Any, priority: int) -> None:
     pass
 
 
-def other_slices(self: Any, scheduler_output: Any, model_runner_output: Any) -> Any:
-    return model_runner_output.logprobs.rows_of(0)
-
-
 @pytest.mark.parametrize(
     ("name", "change", "why"),
     [
@@ -281,7 +278,8 @@ def other_slices(self: Any, scheduler_output: Any, model_runner_output: Any) -> 
         ),
         ("logprobs.FlatLogprobs", SimpleNamespace(__dataclass_fields__={"token_ids": 0}), "fields token_ids"),
         ("v1.engine.EngineCoreOutput", SimpleNamespace(__struct_fields__=("thoughts",)), "EngineCoreOutput"),
-        ("v1.core.sched.scheduler.Scheduler.update_from_output", other_slices, "Scheduler.update_from_output"),
+        ("v1.outputs.LogprobsLists.slice_request", other_arguments, "slice_request"),
+        ("v1.engine.EngineCoreOutputs", SimpleNamespace(__struct_fields__=("outputs",)), "no finished_requests"),
         ("v1.core.sched.scheduler.Scheduler.finish_requests", other_arguments, "finish_requests"),
     ],
 )
@@ -302,6 +300,48 @@ def test_where_vllm_does_not_fit_everything_stays_as_vllm_does_it_and_one_line_s
     assert installed == []
     (line,) = {record.getMessage() for record in caplog.records if record.name.startswith("openrlhf_gtpo")}
     assert_refusal(line, "vLLM 0.40.0 differs")
+
+
+class SlicesArrays:
+    """A scheduler as another vLLM may have it, which cuts each request's rows out of a step's arrays by itself."""
+
+    def __init__(self, config: Any) -> None:
+        self.requests: dict[str, Any] = {}
+
+    def add_request(self, request: Any) -> None:
+        self.requests[request.request_id] = request
+
+    def update_from_output(self, tokens: list[int], model_runner_output: Any) -> dict[int, EngineCoreOutputs]:
+        ids, values, ranks, _ = model_runner_output.logprobs
+        message = EngineCoreOutputs()
+        for i, (name, request) in enumerate(self.requests.items()):
+            request.output_token_ids.append(tokens[i])
+            rows = LogprobsLists(ids[i : i + 1], values[i : i + 1], ranks[i : i + 1])
+            end = FinishReason.LENGTH if len(request.output_token_ids) == 3 else None
+            message.outputs.append(EngineCoreOutput(name, [tokens[i]], new_logprobs=rows, finish_reason=end))
+        return {0: message}
+
+
+def test_rows_that_a_vllm_slices_in_another_way_are_kept_all_the_same(
+    config: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(config.scheduler_config), "get_scheduler_cls", lambda self: SlicesArrays)
+    scheduler = scheduler_class(config)(config)
+    for name, kind in (("whole", RequestOutputKind.FINAL_ONLY), ("each", RequestOutputKind.DELTA)):
+        params = vllm.SamplingParams(output_kind=kind, logprobs=1)
+        scheduler.add_request(
+            SimpleNamespace(request_id=name, sampling_params=params, resumable=False, output_token_ids=[])
+        )
+    got = defaultdict(list)
+    rows = lists(2, 2)  # of another request's wider batch, and in arrays that the next step uses again
+    for step in range(3):
+        tokens = [10 + step, 20 + step]
+        rows.logprob_token_ids[:, 0] = tokens
+        messages = scheduler.update_from_output(tokens, SimpleNamespace(logprobs=rows))
+        for output in messages[0].outputs if messages else []:
+            got[output.request_id].append((output.new_token_ids, output.new_logprobs.logprob_token_ids.tolist()))
+    assert got["whole"] == [([10, 11, 12], [[10, 0], [11, 0], [12, 0]])]
+    assert [tokens for tokens, _ in got["each"]] == [[20], [21], [22]]
 
 
 # ---- rows

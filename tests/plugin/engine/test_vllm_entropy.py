@@ -17,14 +17,12 @@ from vllm.logprobs import FlatLogprobs
 
 from openrlhf_gtpo.engine.one_message.front_end import ArrayLogprobs
 from openrlhf_gtpo.vllm_entropy import (
-    STATISTICS,
     EntropyMissing,
     check_hook,
     engine_kwargs,
     entropies,
     logprobs,
     sampling_kwargs,
-    statistics,
 )
 
 from ... import preloaded
@@ -151,7 +149,9 @@ try:
     entropies(outputs[0].outputs[0])
 except EntropyMissing as error:
     print("FOUND OUT", error)
-print("RESULT" + json.dumps([[list(o.outputs[0].token_ids), logprobs(o.outputs[0])] for o in outputs]))
+print("RESULT" + json.dumps([
+    [list(o.outputs[0].token_ids), [e[t].logprob for t, e in zip(o.outputs[0].token_ids, o.outputs[0].logprobs)]]
+    for o in outputs]))
 """
     )
     out = run(program, tiny_model)
@@ -162,9 +162,9 @@ print("RESULT" + json.dumps([[list(o.outputs[0].token_ids), logprobs(o.outputs[0
 
 
 @pytest.fixture(scope="module")
-def everything(tiny_model: Path) -> str:
-    """What an engine with every statistic prints: the columns of requests that ask differently, side by side; and, in
-    the end, whether a sampler of a foreign class is found out, which is what a future vLLM's third would look like."""
+def side_by_side(tiny_model: Path) -> str:
+    """What an engine prints whose requests ask differently; and, in the end, whether a sampler of a foreign class is
+    found out, which is what a future vLLM's third would look like."""
     program = (
         ENGINE
         + """
@@ -172,24 +172,23 @@ def swap(worker):
     from vllm.v1.sample.sampler import Sampler
     third = type("ThirdSampler", (), {"__module__": "vllm.v3"})
     worker.model_runner.sampler = third()
-names = list(STATISTICS)
-llm = engine(**{**engine_kwargs(names), "max_logprobs": 6})
+llm = engine(**{**engine_kwargs(), "max_logprobs": 4})
 check_hook(llm.collective_rpc("entropy_hook_report"))
-every, prompt = sampling_kwargs(names), {"prompt_token_ids": [5, 17, 300]}
+entropy, prompt = sampling_kwargs(), {"prompt_token_ids": [5, 17, 300]}
 def ask(*requests):
     return llm.generate([prompt] * len(requests), list(requests))
-together = ask(request(9, seed=0, **every), request(9, temperature=0, **every), request(9, seed=1),
-               request(9, seed=0, **sampling_kwargs()), request(9, seed=0, **{**every, "flat_logprobs": False}),
-               request(9, seed=2, prompt_logprobs=2, **every))
-beside_more, more = ask(request(9, seed=0, **every), request(9, seed=3, logprobs=6, flat_logprobs=True))
+together = ask(request(9, seed=0, **entropy), request(9, temperature=0, **entropy), request(9, seed=1),
+               request(9, seed=0, **{**entropy, "flat_logprobs": False}),
+               request(9, seed=2, prompt_logprobs=2, **entropy))
+beside_more, more = ask(request(9, seed=0, **entropy), request(9, seed=3, logprobs=4, flat_logprobs=True))
 def read(output):
     one = output.outputs[0]
-    return {"tokens": list(one.token_ids), "logprob": logprobs(one), **statistics(one, names)}
+    return {"tokens": list(one.token_ids), "logprob": logprobs(one), "entropy": entropies(one)}
 print("RESULT" + json.dumps({
     "sampled": read(together[0]), "greedy": read(together[1]), "nothing": together[2].outputs[0].logprobs,
-    "first": entropies(together[3].outputs[0]), "objects": read(together[4]), "asks for its prompt": read(together[5]),
-    "prompt": [sorted(e[t].logprob for t in e) for e in together[5].prompt_logprobs[1:]],
-    "beside more": read(beside_more), "more": [more.outputs[0].logprobs.logprobs[i::7] for i in range(7)],
+    "objects": read(together[3]), "asks for its prompt": read(together[4]),
+    "prompt": [sorted(e[t].logprob for t in e) for e in together[4].prompt_logprobs[1:]],
+    "beside more": read(beside_more), "more": [more.outputs[0].logprobs.logprobs[i::5] for i in range(5)],
     "more's tokens": list(more.outputs[0].token_ids)}))
 llm.collective_rpc(swap)
 try:
@@ -202,55 +201,49 @@ except EntropyMissing as error:
 
 
 def in_float64(model: Path, tokens: list[int]) -> dict[str, list[float]]:
-    """Log-probability and statistics of the tokens that follow that engine's prompt."""
+    """Log-probabilities and entropies of the tokens that follow that engine's prompt."""
     logp = logits_of(model, [5, 17, 300], tokens).double().log_softmax(dim=-1)
-    p = logp.exp()
     return {
         "logprob": logp[range(len(tokens)), tokens].tolist(),
-        "entropy": (-(p * logp).nan_to_num(0.0).sum(dim=-1)).tolist(),
-        "collision_probability": p.square().sum(dim=-1).tolist(),
-        "support_size": logp.isfinite().sum(dim=-1).tolist(),
-        "min_entropy": (-logp.amax(dim=-1)).tolist(),
+        "entropy": (-(logp.exp() * logp).nan_to_num(0.0).sum(dim=-1)).tolist(),
     }
 
 
 @pytest.mark.engine
 @pytest.mark.parametrize("which", ["sampled", "greedy", "objects", "asks for its prompt", "beside more"])
-def test_every_statistic_that_was_asked_for_is_that_of_float64(everything: str, tiny_model: Path, which: str) -> None:
-    found = result(everything)[which]
+def test_entropies_of_requests_that_ask_differently_are_those_of_float64(
+    side_by_side: str, tiny_model: Path, which: str
+) -> None:
+    found = result(side_by_side)[which]
     for name, expected in in_float64(tiny_model, found["tokens"]).items():
         assert found[name] == pytest.approx(expected, abs=1e-5), name
 
 
 @pytest.mark.engine
-def test_requests_beside_those_that_ask_for_statistics_get_what_they_ask_for(
-    everything: str, tiny_model: Path
+def test_requests_beside_those_that_ask_for_entropies_get_what_they_ask_for(
+    side_by_side: str, tiny_model: Path
 ) -> None:
-    found = result(everything)
+    found = result(side_by_side)
     assert found["nothing"] is None
-    assert found["first"] == found["sampled"]["entropy"], "one entry: the first statistic"
     logp = logits_of(tiny_model, [5], [17, 300], end_is_masked=False).log_softmax(dim=-1)
     likeliest = logp.sort(descending=True).values[:, :2]
     assert [entries[-2:] for entries in found["prompt"]] == [
         pytest.approx(two[::-1], abs=1e-5) for two in likeliest.tolist()
     ]
-    # More than there are statistics: vLLM's own log-probabilities after them, but for tokens whose ids the statistics
-    # have, the first four that are not the sampled one.
+    # More than the entropy: vLLM's own log-probabilities after it, but for the token whose id the entropy has.
     tokens, more = found["more's tokens"], found["more"]
     logp = logits_of(tiny_model, [5, 17, 300], tokens).log_softmax(dim=-1)
     assert more[1] == pytest.approx(in_float64(tiny_model, tokens)["entropy"], abs=1e-5)
-    fifth = logp.argsort(descending=True)[:, 4].tolist()
-    shown = [
-        own if other in [i for i in range(5) if i != own][:4] else other
-        for own, other in zip(tokens, fifth, strict=True)
-    ]
-    assert more[5] == pytest.approx(logp[range(len(tokens)), shown].tolist(), abs=1e-5)
+    for place in (2, 3, 4):
+        likely = logp.argsort(descending=True)[:, place - 1].tolist()
+        shown = [own if other == (own == 0) else other for own, other in zip(tokens, likely, strict=True)]
+        assert more[place] == pytest.approx(logp[range(len(tokens)), shown].tolist(), abs=1e-5)
 
 
 @pytest.mark.engine
-def test_a_sampler_that_is_not_hooked_is_found_out_at_start_up(everything: str) -> None:
-    assert "FOUND OUT vLLM 0.29" in everything
-    assert "vllm.v3.ThirdSampler" in everything
+def test_a_sampler_that_is_not_hooked_is_found_out_at_start_up(side_by_side: str) -> None:
+    assert "FOUND OUT vLLM 0.29" in side_by_side
+    assert "vllm.v3.ThirdSampler" in side_by_side
 
 
 def test_a_request_that_did_not_ask_is_told_how_to() -> None:
@@ -285,17 +278,10 @@ FORMS = pytest.mark.parametrize("form", [as_objects, flat, at_once])
 
 
 @FORMS
-def test_statistics_are_read_in_the_order_asked_for_whatever_holds_them(form: Any) -> None:
+def test_entropies_and_log_probabilities_are_read_whatever_holds_them(form: Any) -> None:
     one = SimpleNamespace(token_ids=[7, 0], logprobs=form([[(7, -0.1), (0, 0.5)], [(0, -0.2), (1, 0.0)]]))
     assert entropies(one) == [0.5, 0.0]
     assert logprobs(one) == [-0.1, -0.2]
-    two = form([[(7, -0.1), (0, 0.5), (1, 0.25)], [(0, -0.2), (1, 0.75), (2, 0.125)]])
-    completion = SimpleNamespace(token_ids=[7, 0], logprobs=two)
-    found = statistics(completion, ["entropy", "collision_probability"])
-    assert found == {"entropy": [0.5, 0.75], "collision_probability": [0.25, 0.125]}
-    assert list(statistics(completion, ["min_entropy", "entropy"])) == ["min_entropy", "entropy"]
-    with pytest.raises(EntropyMissing, match=r"\*\*engine_kwargs\(\['min_entropy'\]\)"):
-        statistics(completion, "min_entropy")
 
 
 NOT_ENTROPIES: dict[str, Entries] = {
@@ -332,20 +318,17 @@ def test_logits_that_are_no_numbers_are_called_so_and_not_a_missing_hook(form: A
     assert "engine_kwargs" not in str(told.value)
 
 
-def test_a_response_without_tokens_has_no_statistics() -> None:
+def test_a_response_without_tokens_has_no_entropies() -> None:
     for given in (FlatLogprobs(), []):
         completion = SimpleNamespace(token_ids=[], logprobs=given)
-        assert statistics(completion, STATISTICS) == {name: [] for name in STATISTICS}
+        assert entropies(completion) == logprobs(completion) == []
 
 
 def test_the_settings_are_those_that_the_documentation_names() -> None:
     assert engine_kwargs()["worker_extension_cls"] == "openrlhf_gtpo.vllm_worker.EntropyWorkerExtension"
     assert engine_kwargs()["logprobs_mode"] == "processed_logprobs"
     assert sampling_kwargs() == {"logprobs": 1, "flat_logprobs": True}
-    assert (engine_kwargs()["max_logprobs"], "additional_config" in engine_kwargs()) == (1, False)
-    two = ["min_entropy", "entropy"]
-    assert engine_kwargs(two)["max_logprobs"] == sampling_kwargs(two)["logprobs"] == 2
-    assert engine_kwargs(two)["additional_config"] == {"openrlhf_gtpo_statistics": two}
+    assert engine_kwargs()["max_logprobs"] == 1
     check_hook([{"hooked": True, "sampler": None, "vllm": "0.29.0"}])
 
 
@@ -363,7 +346,7 @@ def answer(program: str, folder: Path, **environment: str) -> dict[str, float]:
 
 
 @pytest.mark.engine
-def test_the_v2_samplers_own_code_returns_statistics_in_tritons_interpreter(tmp_path: Path) -> None:
+def test_the_v2_samplers_own_code_returns_entropies_in_tritons_interpreter(tmp_path: Path) -> None:
     """vLLM's V2 sampler is the one that GPUs use; its Triton kernels run here in Triton's interpreter."""
     pytest.importorskip("triton", reason="Triton has no wheel for this platform, where V2 cannot be in use either")
     apart = answer("v2_sampler.py", tmp_path, TRITON_INTERPRET="1")
@@ -372,5 +355,5 @@ def test_the_v2_samplers_own_code_returns_statistics_in_tritons_interpreter(tmp_
 
 
 @pytest.mark.engine
-def test_the_v1_rejection_sampler_returns_statistics_of_accepted_drafts(tmp_path: Path) -> None:
+def test_the_v1_rejection_sampler_returns_entropies_of_accepted_drafts(tmp_path: Path) -> None:
     assert answer("v1_sampler.py", tmp_path, TORCH_COMPILE_DISABLE="1")["apart"] < 5e-6

@@ -14,7 +14,6 @@ from openrlhf.trainer.ppo_utils.experience import Experience
 from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 
 from openrlhf_gtpo.controller.generator import Generator
-from openrlhf_gtpo.guide.batch import GuidedBatch
 from openrlhf_gtpo.guide.groups import MARKS
 
 from ..controller.test_experience import arguments, response
@@ -61,27 +60,17 @@ class Engine:
                 return Reference(None)
             self.arguments.append(arguments)
             place = arguments.get("place")  # of a prompt of the policy
-            return Reference([{**one, "place": place} for one in self.answers[arguments["prompt"]]])
+            return Reference([{**one, "place": place} for one in self.responses(arguments)])
 
         return SimpleNamespace(remote=remote)
 
-
-class TableSource:
-    """A guide's answers by prompt; None where it has none."""
-
-    def __init__(self, answers: dict[str, Any], engines: Sequence[Engine] = (), log: Any = None) -> None:
-        self.answers = answers
-        self.engines = list(engines)
-        self.log: list[Any] = [] if log is None else log
-
-    def ask(self, sample: Experience, generate_kwargs: dict[str, Any], seed: int) -> Reference | None:
-        self.log.append(("guide", f"asked {sample.prompts[0]}"))
-        answer = self.answers.get(sample.prompts[0])
-        return None if answer is None else Reference(answer)
+    def responses(self, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+        return self.answers[arguments["prompt"]]
 
     @property
     def asked(self) -> list[str]:
-        return [what.removeprefix("asked ") for _, what in self.log]
+        """The prompts."""
+        return [arguments["prompt"] for arguments in self.arguments]
 
 
 def said(prompt: str, scores: Sequence[float | None], who: str = "policy", *, truncated: bool = False) -> list[Any]:
@@ -121,35 +110,37 @@ def guided(model: str | None = "guide", **changes: Any) -> SimpleNamespace:
     return args
 
 
-def generator(args: SimpleNamespace, source: Any, engines: Sequence[Engine] = (), prompts: Sequence[str] = ()) -> Any:
-    """Our generator over OpenRLHF's, with a guide where the arguments name one."""
+def generator(
+    args: SimpleNamespace, guide: Sequence[Engine], engines: Sequence[Engine] = (), prompts: Sequence[str] = ()
+) -> Any:
+    """Our generator over OpenRLHF's, with a guide where the arguments name one.
+
+    Args:
+        args: of the run.
+        guide: the guide's engines.
+        engines: the policy's.
+        prompts: of the data set.
+    """
     data = [(None, [prompt], ["7"], [None]) for prompt in prompts]
     new = Generator.like(SamplesGenerator(SimpleNamespace(args=args), data, None, None, list(engines)))
-    for transformation in new.transformations:
-        if isinstance(transformation, GuidedBatch):
-            transformation.source = source
+    if new.guide is not None:
+        new.guide.engines, new.guide.tokenizer = guide, "the policy's tokenizer"
     return new
-
-
-def guide_in(generate: Any) -> GuidedBatch:
-    """The guide of a generator."""
-    (guide,) = (one for one in generate.transformations if isinstance(one, GuidedBatch))
-    return guide
 
 
 def joined(args: SimpleNamespace, groups: Sequence[list[Any]], guide: dict[str, Any]) -> tuple[list[Experience], Any]:
     """The rollout batch of these groups, with what a guide says to their prompts, and the guide, if there is one."""
-    generate = generator(args, TableSource(guide))
+    generate = generator(args, [Engine(guide, "guide")])
     samples = []
     for group in groups:
         own = [generate._process_response_into_experience(one, max_len=MAX_LEN) for one in group]
         scores = [one["scores"] for one in group]
         if not args.algo.dynamic_filtering_enable or 0 < sum(scores) < len(scores):
             samples += own
-    if args.plugin.guide is None:
+    if generate.guide is None:
         return samples, None
-    found = guide_in(generate).after_generation(samples, [], lambda one: generate._experience_of(one, max_len=MAX_LEN))
-    return found, guide_in(generate)
+    found = generate.guide.after_generation(samples, [], lambda one: generate._experience_of(one, max_len=MAX_LEN))
+    return found, generate.guide
 
 
 def marks(sample: Experience) -> tuple[float, ...]:

@@ -1,6 +1,9 @@
 """The guide's engines start beside the policy's, by OpenRLHF's own function: nothing is started here."""
 
 import inspect
+import json
+from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,17 +11,17 @@ import openrlhf.trainer.ray.vllm_engine as vllm_engine
 import pytest
 import ray
 
-from openrlhf_gtpo.driver.bindings import bind_engines
+from openrlhf_gtpo.errors import EntropyMissing, UserError
 from openrlhf_gtpo.guide import engines
-from openrlhf_gtpo.guide.batch import GuidedBatch
-from openrlhf_gtpo.guide.engines import guide_engines, with_guide_engines
-from openrlhf_gtpo.rollout.actor import ConfiguredRolloutActor
-from openrlhf_gtpo.settings import GuideSettings, RolloutSettings
+from openrlhf_gtpo.guide.engines import with_guide_engines
+from openrlhf_gtpo.guide.groups import Guide
+from openrlhf_gtpo.rollout.actor import ConfiguredRolloutActor, RolloutSettings
 
-from .tables import Engine, guided, without_ray
+from ...refusals import assert_refusal
+from .tables import Reference, guided, without_ray
 
 SIGNATURE = inspect.signature(vllm_engine.create_vllm_engines)
-GUIDE = GuideSettings("org/guide", None, 1, True, False, 1.0, 3, 2, 0.0)
+GUIDE = SimpleNamespace(model="org/guide", engines=3, tensor_parallel_size=2)
 
 
 class Actors:
@@ -54,9 +57,9 @@ class Calls:
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     found: list[Any] = []
-    settings = RolloutSettings(worker_extension_cls="some.Class", reward=None)
+    settings = RolloutSettings(reward=None, worker_extension_cls="some.Class", dtype=None, max_num_seqs=8)
     monkeypatch.setattr(vllm_engine, "RolloutRayActor", ConfiguredRolloutActor(Actors(found), settings))
-    monkeypatch.setattr(engines, "_kept", [])
+    monkeypatch.setattr(engines, "_started", [])
     return found
 
 
@@ -75,7 +78,7 @@ def test_the_guides_engines_differ_in_name_model_number_gpus_and_seed_alone(star
     assert differ == {"num_engines": 3, "tensor_parallel_size": 2, "pretrain": "org/guide"}
     assert set(guide) == set(policy)
     assert guide["shared_pg"] == "the policy's placement group"
-    assert engines._kept == ["engine 3", "engine 4", "engine 5"], "or Ray would end them"
+    assert engines._started == ["engine 3", "engine 4", "engine 5"], "or Ray would end them"
     assert vllm_engine.RolloutRayActor is mine
     names = [options.get("name") for options, _ in started]
     assert names == [None, None, *(f"openrlhf_gtpo_guide_{i}" for i in range(3))]
@@ -84,20 +87,17 @@ def test_the_guides_engines_differ_in_name_model_number_gpus_and_seed_alone(star
     assert all(arguments["rollout"].worker_extension_cls == "some.Class" for _, arguments in started)
 
 
-def test_the_controller_finds_them_by_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray, "get_actor", lambda name: f"handle of {name}")
-    assert guide_engines(GUIDE) == [f"handle of openrlhf_gtpo_guide_{i}" for i in range(3)]
-
-
-SOLUTIONS = GuideSettings(None, "solutions.jsonl", 1, True, False, 1.0, 0, 1, 0.0)
-
-
-@pytest.mark.parametrize("guide", [None, SOLUTIONS])
-def test_without_a_model_that_guides_nothing_changes(started: list[Any], guide: GuideSettings | None) -> None:
-    create = Calls()
-    assert with_guide_engines(create, guide)(*POSITIONAL, **NAMED) == ["engine 1", "engine 2"]
+def test_without_a_guide_nothing_changes(started: list[Any]) -> None:
+    create, nobody = Calls(), SimpleNamespace(model=None, engines=1, tensor_parallel_size=None)
+    assert with_guide_engines(create, nobody)(*POSITIONAL, **NAMED) == ["engine 1", "engine 2"]
     assert create.seen == [SIGNATURE.bind(*POSITIONAL, **NAMED).arguments]
     assert [options for options, _ in started] == [{"num_gpus": 1}] * 2
+
+
+def test_the_guides_engines_are_as_wide_as_the_policys_unless_told_otherwise(started: list[Any]) -> None:
+    create = Calls()
+    with_guide_engines(create, SimpleNamespace(model="org/guide", engines=1, tensor_parallel_size=None))(*POSITIONAL)
+    assert [seen["tensor_parallel_size"] for seen in create.seen] == [1, 1]
 
 
 def test_a_guide_that_cannot_start_leaves_the_policys_class_in_place(started: list[Any]) -> None:
@@ -114,34 +114,70 @@ def test_a_guide_that_cannot_start_leaves_the_policys_class_in_place(started: li
     assert vllm_engine.RolloutRayActor is mine
 
 
-def test_openrlhfs_script_imports_the_function_that_starts_both(
-    started: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import openrlhf.trainer.ray as openrlhf_ray
-
-    create = Calls()
-    monkeypatch.setattr(openrlhf_ray, "create_vllm_engines", create)
-    bind_engines(GUIDE)
-    from openrlhf.trainer.ray import create_vllm_engines
-
-    create_vllm_engines(*POSITIONAL)
-    assert len(create.seen) == 2
+# ── the controller finds them ──
 
 
-def test_engines_without_the_entropy_hook_are_no_guide(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def connect(monkeypatch: pytest.MonkeyPatch, tokenizer: Any) -> Callable[..., tuple[Guide, list[str]]]:
+    """Connects a guide of three engines; gives it, and the names of the actors that had to report their hook."""
     without_ray(monkeypatch)
-    asked: list[Any] = []
+    reported: list[str] = []
 
-    class Hooked(Engine):
-        def __getattr__(self, method: str) -> Any:
-            assert method == "entropy_hook_report"
-            return SimpleNamespace(remote=lambda: SimpleNamespace(value=asked.append(self.name) or ["a report"]))
+    def connected(model: str, sampler: str = "hooked") -> tuple[Guide, list[str]]:
+        def actor(name: str) -> Any:
+            def report() -> Reference:
+                reported.append(name)
+                is_hooked = sampler == "hooked" or not name.endswith("_2")
+                return Reference([{"hooked": is_hooked, "vllm": "0.27", "sampler": sampler}])
 
-    monkeypatch.setattr(ray, "get_actor", lambda name: Hooked({}, name))
-    checked: list[Any] = []
-    monkeypatch.setattr("openrlhf_gtpo.guide.batch.check_hook", checked.append)
-    batch = GuidedBatch(guided(guide__engines=2, guide__samples=3))
-    batch.connect("tokenizer", [])
-    assert asked == ["openrlhf_gtpo_guide_0", "openrlhf_gtpo_guide_1"]
-    assert checked == [["a report"]] * 2
-    assert batch.source.samples == 3  # type: ignore[attr-defined]
+            return SimpleNamespace(name=name, entropy_hook_report=SimpleNamespace(remote=report))
+
+        monkeypatch.setattr(ray, "get_actor", actor)
+        args = guided(model, guide__engines=3)
+        args.actor.model_name_or_path = "org/policy"
+        guide = Guide(args)
+        guide.connect(SimpleNamespace(value=tokenizer))
+        return guide, reported
+
+    return connected
+
+
+def test_the_controller_finds_them_by_their_names_and_asks_each_for_its_hook(
+    connect: Any, saved: Callable[..., str]
+) -> None:
+    guide, reported = connect(saved("guide"))
+    names = [f"openrlhf_gtpo_guide_{i}" for i in range(3)]
+    assert [engine.name for engine in guide.engines] == reported == names
+
+
+def test_an_engine_without_the_entropy_hook_is_no_guide(connect: Any, saved: Callable[..., str]) -> None:
+    with pytest.raises(EntropyMissing, match="AnotherSampler"):
+        connect(saved("guide"), "AnotherSampler")
+
+
+def test_a_guide_of_another_vocabulary_is_refused_by_both_models_names(
+    connect: Any, saved: Callable[..., str]
+) -> None:
+    guide = saved("guide", "hmm")
+    with pytest.raises(UserError) as refused:
+        connect(guide)
+    assert_refusal(str(refused.value), "--guide.model", guide, "org/policy", "vocabulary")
+
+
+def test_a_guide_that_ends_its_responses_otherwise_is_refused(connect: Any, saved: Callable[..., str]) -> None:
+    guide = saved("guide")
+    config = Path(guide) / "tokenizer_config.json"
+    settings = json.loads(config.read_text())
+    config.write_text(json.dumps({**settings, "eos_token": "<user>"}))
+    with pytest.raises(UserError) as refused:
+        connect(guide)
+    assert_refusal(str(refused.value), "--guide.model", guide, "org/policy", "'<user>'", repr(settings["eos_token"]))
+
+
+def test_the_tokenizer_of_a_vision_models_processor_is_compared(
+    connect: Any, tokenizer: Any, saved: Callable[..., str]
+) -> None:
+    processor = SimpleNamespace(tokenizer=tokenizer)
+    guide, _ = connect(saved("guide"))
+    guide.connect(SimpleNamespace(value=processor))
+    assert guide.tokenizer.value is processor, "the engines get the whole of it"

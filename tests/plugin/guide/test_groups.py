@@ -15,17 +15,14 @@ from openrlhf.trainer.ppo_utils.experience import (
 from openrlhf.trainer.ppo_utils.replay_buffer import NaiveReplayBuffer
 
 from openrlhf_gtpo.controller.generator import RewardsFailed
-from openrlhf_gtpo.guide.sources import ModelSource
+from openrlhf_gtpo.guide.groups import Guide
 
 from ..controller.test_experience import maker
 from .tables import (
     MAX_LEN,
     Engine,
     G,
-    Reference,
-    TableSource,
     generator,
-    guide_in,
     guided,
     joined,
     labels,
@@ -44,8 +41,21 @@ def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
     without_ray(monkeypatch)
 
 
+def asked(guide: Guide) -> list[str]:
+    """The prompts that its only engine was asked for."""
+    (engine,) = guide.engines
+    return engine.asked
+
+
 def guide_says(**scores: list[float | None]) -> dict[str, Any]:
     return {prompt: said(prompt, found, "guide") for prompt, found in scores.items()}
+
+
+def with_log_probs(responses: list[Any]) -> list[Any]:
+    """As OpenRLHF's executor returns them where the importance correction asks for them."""
+    for one in responses:
+        one["rollout_log_probs"] = one["logprob"]
+    return responses
 
 
 def test_every_group_gets_the_guides_responses_behind_its_own() -> None:
@@ -65,7 +75,7 @@ def test_with_dynamic_filtering_only_the_groups_that_are_kept_are_asked_for() ->
     groups = [said("a", MIXED), said("b", WRONG), said("c", RIGHT)]
     samples, guide = joined(guided(**FILTERED), groups, guide_says(a=[1.0], b=[1.0], c=[1.0]))
     assert labels(samples) == [*names("a", "policy", G), *names("a", "guide", 1)]
-    assert guide.source.asked == ["a"]
+    assert asked(guide) == ["a"]
 
 
 @pytest.mark.parametrize("filters", [True, False])
@@ -74,7 +84,7 @@ def test_groups_that_are_all_wrong_form_a_second_batch(filters: bool) -> None:
     args = guided(guide__when=["zero_reward"], algo__dynamic_filtering_enable=filters)
     groups = [said("b", WRONG), said("a", MIXED), said("c", WRONG)]
     samples, guide = joined(args, groups, guide_says(b=[0.0, 1.0], a=[1.0], c=[1.0, 0.0]))
-    assert guide.source.asked == ["b", "c"], "the other group is not asked for"
+    assert asked(guide) == ["b", "c"], "the other group is not asked for"
     assert labels(samples) == [
         *names("a", "policy", G),
         *(label for prompt in "bc" for label in names(prompt, "policy", G) + names(prompt, "guide", 2)),
@@ -110,15 +120,6 @@ def test_a_group_that_the_guide_cannot_solve_is_dropped_and_counted(filters: boo
     assert told["guide/failed_groups"] == 0
 
 
-def test_a_prompt_that_the_guide_has_no_answer_to_goes_without() -> None:
-    args = guided(guide__when=["all", "zero_reward"])
-    samples, guide = joined(args, [said("a", MIXED), said("b", WRONG)], {})
-    assert labels(samples) == names("a", "policy", G)
-    assert guide.source.asked == ["a", "b"]
-    told = guide.tally.metrics()
-    assert (told["guide/asked_groups"], told["guide/unsolved_groups"], told["guide/pass_rate"]) == (0, 1, 0)
-
-
 def test_a_group_goes_without_a_guide_whose_reward_failed_and_is_counted() -> None:
     args = guided(guide__when=["all", "zero_reward"])
     groups = [said("a", MIXED), said("b", WRONG)]
@@ -135,22 +136,22 @@ def test_a_failed_reward_of_the_guide_stops_the_run_where_any_failure_does() -> 
 
 def test_a_group_of_the_policy_that_lost_a_reward_is_not_asked_for() -> None:
     args = guided(guide__when=["all", "zero_reward"])
-    generate = generator(args, TableSource(guide_says(a=[1.0])))
+    generate = generator(args, [Engine(guide_says(a=[1.0], b=[1.0]))])
     for one in said("a", [0.0, None, 0.0, 0.0]) + said("b", MIXED):
         generate._process_response_into_experience(one, max_len=MAX_LEN)
-    assert guide_in(generate).source.asked == ["b"]
+    assert asked(generate.guide) == ["b"]
 
 
 def test_an_evaluation_asks_no_guide() -> None:
-    generate = generator(guided(), TableSource({}), [Engine({"a": said("a", MIXED)})])
+    generate = generator(guided(), [Engine({})], [Engine({"a": said("a", MIXED)})])
     generate.eval_dataloader = [(None, ["a"], ["7"], [None])]
     assert len(generate.generate_eval_samples(max_len=MAX_LEN)) == G
-    assert guide_in(generate).source.asked == []
+    assert asked(generate.guide) == []
 
 
 def test_groups_that_wait_for_a_later_step_keep_their_answers_until_then() -> None:
     args = guided(guide__when=["all", "zero_reward"])
-    generate = generator(args, TableSource(guide_says(a=[1.0], b=[1.0], c=[1.0])))
+    generate = generator(args, [Engine(guide_says(a=[1.0], b=[1.0], c=[1.0]))])
 
     def experience_of(one: dict[str, Any]) -> Experience:
         return generate._experience_of(one, max_len=MAX_LEN)
@@ -159,13 +160,58 @@ def test_groups_that_wait_for_a_later_step_keep_their_answers_until_then() -> No
         generate._process_response_into_experience(one, max_len=MAX_LEN)
         for one in said("a", MIXED) + said("b", WRONG) + said("c", MIXED)
     ]
-    now = guide_in(generate).after_generation(own[:G], own[G:], experience_of)
+    now = generate.guide.after_generation(own[:G], own[G:], experience_of)
     assert {sample.prompts[0] for sample in now} == {"a"}
-    assert guide_in(generate).tally.asked == 1
-    later = guide_in(generate).after_generation(own[G:], [], experience_of)
+    assert generate.guide.tally.asked_groups == 1
+    later = generate.guide.after_generation(own[G:], [], experience_of)
     assert [(sample.prompts[0], marks(sample)[1]) for sample in later] == [("c", 0)] * (G + 1) + [("b", 1)] * (G + 1)
-    assert guide_in(generate).source.asked == ["a", "b", "c"], "nobody is asked twice"
-    assert guide_in(generate).after_generation([], [], experience_of) == [], "nothing is left over"
+    assert asked(generate.guide) == ["a", "b", "c"], "nobody is asked twice"
+    assert generate.guide.after_generation([], [], experience_of) == [], "nothing is left over"
+
+
+# ── how the guide is asked ──
+
+
+LIMITS = {"max_len": 48, "max_new_tokens": 12, "min_new_tokens": 2, "temperature": 0.6, "top_p": 0.9, "top_k": 20}
+
+
+@pytest.mark.parametrize("log_probs", [True, False])
+def test_a_guide_is_sampled_from_its_own_distribution_whatever_the_policy_is_sampled_with(log_probs: bool) -> None:
+    engine = Engine(guide_says(a=[1.0]))
+    generate = generator(guided(guide__samples=3), [engine])
+    for one in with_log_probs(said("a", MIXED)) if log_probs else said("a", MIXED):
+        generate._process_response_into_experience({**one, "images": "picture.png"}, **LIMITS)
+    (told,) = engine.arguments
+    parameters = told.pop("sampling_params")
+    assert isinstance(told.pop("seed"), int)
+    assert told == {
+        "prompt": "a",
+        "label": "a policy 0",
+        "max_length": 48,
+        "hf_tokenizer": "the policy's tokenizer",
+        "num_samples": 3,
+        "images": "picture.png",
+    }
+    assert (parameters.temperature, parameters.top_p, parameters.top_k) == (1.0, 1.0, 0)
+    assert (parameters.min_p, parameters.repetition_penalty) == (0.0, 1.0)
+    assert (parameters.max_tokens, parameters.min_tokens) == (12, 2)
+    assert not parameters.skip_special_tokens
+    assert parameters.logprobs == (1 if log_probs else None), "as the policy's, or they could not be batched"
+
+
+def test_its_engines_take_turns_and_each_prompt_has_a_seed_of_its_own() -> None:
+    def asks() -> tuple[list[list[str]], list[int]]:
+        engines = [Engine(guide_says(a=[1.0], b=[1.0], c=[1.0])) for _ in range(2)]
+        generate = generator(guided(), engines)
+        for place, prompt in enumerate("abc"):
+            for one in said(prompt, MIXED):
+                generate._process_response_into_experience({**one, "place": place}, max_len=MAX_LEN)
+        return [engine.asked for engine in engines], [one["seed"] for each in engines for one in each.arguments]
+
+    prompts, seeds = asks()
+    assert prompts == [["a", "c"], ["b"]]
+    assert len(set(seeds)) == 3
+    assert asks() == (prompts, seeds), "a run that is repeated asks the same"
 
 
 # ── engines that sleep ──
@@ -176,7 +222,7 @@ def test_where_engines_sleep_the_guides_are_woken_after_the_policys_answers_and_
     log: list[tuple[str, str]] = []
     policy = Engine({"a": said("a", MIXED), "b": said("b", WRONG), "c": said("c", MIXED)}, log=log)
     engine = Engine(guide_says(a=[1.0], b=[1.0], c=[1.0]), "guide", log)
-    generate = generator(args, ModelSource([engine], 1, None), [policy], ["a", "b", "c"])
+    generate = generator(args, [engine], [policy], ["a", "b", "c"])
     samples, *_ = generate.generate_samples(max_len=MAX_LEN)
     assert log == [
         ("policy", "wake_up"),
@@ -197,7 +243,7 @@ def test_engines_that_nobody_asks_sleep_on() -> None:
     args = guided(guide__when=["zero_reward"], vllm__enable_sleep=True)
     engine = Engine({}, "guide")
     policy = Engine({"a": said("a", MIXED), "b": said("b", MIXED)})
-    generate = generator(args, ModelSource([engine], 1, None), [policy], ["a", "b"])
+    generate = generator(args, [engine], [policy], ["a", "b"])
     samples, *_ = generate.generate_samples(max_len=MAX_LEN)
     assert len(samples) == 2 * G
     assert engine.log == []
@@ -209,13 +255,13 @@ def test_where_nobody_sleeps_the_guide_is_asked_while_the_policy_still_answers()
     args = guided(**FILTERED)
     policy.answers["a"] = said("a", RIGHT)  # thrown away: "c" is drawn for it when the guide works already
     policy.answers["c"] = said("c", MIXED)
-    source = TableSource(guide_says(b=[1.0], c=[1.0]), log=log)
-    generate = generator(args, source, [policy], ["a", "b", "c"])
+    guide = Engine(guide_says(b=[1.0], c=[1.0]), "guide", log)
+    generate = generator(args, [guide], [policy], ["a", "b", "c"])
     generate.generate_samples(max_len=MAX_LEN)
     assert log[2:] == [
         ("policy", "generate_responses c"),
-        ("guide", "asked b"),
-        ("guide", "asked c"),
+        ("guide", "generate_responses b"),
+        ("guide", "generate_responses c"),
     ]
 
 
@@ -227,7 +273,7 @@ def test_what_openrlhfs_dynamic_filtering_throws_away_comes_back_as_a_second_bat
     policy = Engine({prompt: said(prompt, found) for prompt, found in scores.items()})
     guide = Engine(guide_says(a=[0.0, 1.0], d=[0.0, 0.0]), "guide")
     args = guided(guide__when=["zero_reward"], guide__samples=2, **FILTERED)
-    generate = generator(args, ModelSource([guide], 2, None), [policy], list("abcdef"))
+    generate = generator(args, [guide], [policy], list("abcdef"))
     samples, _, consumed, exhausted = generate.generate_samples(max_len=MAX_LEN, max_new_tokens=12)
     assert consumed == 5
     assert not exhausted
@@ -237,7 +283,7 @@ def test_what_openrlhfs_dynamic_filtering_throws_away_comes_back_as_a_second_bat
         *[("a", 2, 1, 0, 0)] * G,
         *[("a", 2, 1, 0, 1)] * 2,
     ]
-    assert [one["prompt"] for one in guide.arguments] == ["a", "d"]
+    assert guide.asked == ["a", "d"]
     told = generate.metrics()
     assert (told["guide/zero_reward_groups"], told["guide/rescued_groups"], told["guide/unsolved_groups"]) == (2, 1, 1)
     assert generate.tally.responses == 5 * G + 4, "the guide's rewards are rewards"
@@ -254,7 +300,7 @@ def test_a_second_batch_alone_is_trained_on() -> None:
     """The data set ends with prompts that are all too hard: nothing is left for a later step to pick up."""
     policy = Engine({prompt: said(prompt, WRONG) for prompt in "ab"})
     args = guided(guide__when=["zero_reward"], **FILTERED)
-    generate = generator(args, TableSource(guide_says(a=[1.0], b=[0.0])), [policy], ["a", "b"])
+    generate = generator(args, [Engine(guide_says(a=[1.0], b=[0.0]))], [policy], ["a", "b"])
     samples, _, _, exhausted = generate.generate_samples(max_len=MAX_LEN)
     assert exhausted
     assert [(sample.prompts[0], marks(sample)[1]) for sample in samples] == [("a", 1)] * (G + 1)
@@ -262,7 +308,9 @@ def test_a_second_batch_alone_is_trained_on() -> None:
 
 def test_a_step_whose_groups_all_go_is_empty_and_no_step() -> None:
     policy = Engine({prompt: said(prompt, WRONG) for prompt in "abc"})
-    generate = generator(guided(guide__when=["zero_reward"]), TableSource({}), [policy], list("abc"))
+    generate = generator(
+        guided(guide__when=["zero_reward"]), [Engine(guide_says(a=[0.0], b=[0.0], c=[0.0]))], [policy], list("abc")
+    )
     samples, _, consumed, exhausted = generate.generate_samples(max_len=MAX_LEN)
     assert (samples, consumed, exhausted, generate.steps) == ([], 2, False, 0)
 
@@ -273,7 +321,7 @@ def test_a_log_that_the_guides_responses_lack_is_left_out_of_all() -> None:
         one["extra_logs"] = {"format": 1.0}
     policy = Engine({"a": group})
     args = guided(rollout__batch_size=1)
-    generate = generator(args, TableSource(guide_says(a=[1.0])), [policy], ["a"])
+    generate = generator(args, [Engine(guide_says(a=[1.0]))], [policy], ["a"])
     samples, *_ = generate.generate_samples(max_len=MAX_LEN)
     assert all("format" not in sample.info for sample in samples)
     assert all("guide/share" in sample.info for sample in samples)
@@ -298,13 +346,6 @@ def test_fillers_complete_updates_on_every_rank(batch: int, micro: int, gpus: in
     assert {marks(filler) for filler in fillers} <= {(2, 0, 1, 0)}, "of no group and of nobody"
     assert len(samples) % batch == 0
     assert len(samples) // micro % (gpus // ring) == 0 == len(samples) % micro
-
-
-def with_log_probs(responses: list[Any]) -> list[Any]:
-    """As OpenRLHF's executor returns them where the importance correction asks for them."""
-    for one in responses:
-        one["rollout_log_probs"] = one["logprob"]
-    return responses
 
 
 def test_a_filler_is_a_prompt_and_one_token() -> None:
@@ -365,12 +406,12 @@ def test_however_openrlhf_drops_keeps_copies_and_reorders_groups_each_gets_the_a
     groups: list[tuple[list[float], str]], order: Random
 ) -> None:
     """All prompts have the same text, as where one is drawn twice; labels are numbers, which the guide repeats."""
-    generate = generator(guided(guide__when=["all", "zero_reward"]), TableSource({}))
 
-    def repeated(sample: Experience, generate_kwargs: Any, seed: int) -> Reference:
-        return Reference([{**one, "label": sample.labels[0]} for one in said("same", [1.0], "guide")])
+    class Repeating(Engine):
+        def responses(self, arguments: dict[str, Any]) -> list[dict[str, Any]]:
+            return [{**one, "label": arguments["label"]} for one in said("same", [1.0], "guide")]
 
-    guide_in(generate).source.ask = repeated
+    generate = generator(guided(guide__when=["all", "zero_reward"]), [Repeating({})])
     left: dict[str, list[list[Experience]]] = {"now": [], "later": [], "never": []}
     for number, (scores, fate) in enumerate(groups):
         own = [
@@ -386,8 +427,8 @@ def test_however_openrlhf_drops_keeps_copies_and_reorders_groups_each_gets_the_a
         return generate._experience_of(one, max_len=MAX_LEN)
 
     batches = [
-        guide_in(generate).after_generation(now, later, experience_of),
-        guide_in(generate).after_generation(later, [], experience_of),
+        generate.guide.after_generation(now, later, experience_of),
+        generate.guide.after_generation(later, [], experience_of),
     ]
 
     for fate, batch in zip(("now", "later"), batches, strict=True):

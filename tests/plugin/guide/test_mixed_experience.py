@@ -12,13 +12,11 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 from openrlhf.models.loss import PolicyLoss
 from openrlhf.trainer.ppo_utils.experience import Experience
 
 from openrlhf_gtpo.controller.experience import ExperienceMaker
 from openrlhf_gtpo.guide.groups import MARKS
-from openrlhf_gtpo.policy import objective
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 
 from ..algorithms.naive_mixed_policy import clipped_objective, naive_group_norm, naive_objective
@@ -219,103 +217,6 @@ def test_the_importance_correction_leaves_the_guides_tokens_alone() -> None:
     assert -found.loss(corrected) == pytest.approx(expected, abs=2e-6)
 
 
-# ── a supervised second batch ──
-
-
-VOCABULARY = 5
-
-
-def gradients(args: SimpleNamespace, **settings: Any) -> dict[str, tuple[torch.Tensor, ...]]:
-    """Of each response's label that is no filler: logits, tokens and the gradient of the run's own loss by the logits,
-    in one update over everything. The policy is far from where it began, and far from the guide."""
-    groups, guide = both_batches()
-    found = Batch(args, groups, guide)
-    random = torch.Generator().manual_seed(5)
-    masks = [experience.action_mask for experience in found.experiences]
-    norm = {"batch_num_tokens": float(sum(mask.sum() for mask in masks))}
-    norm["global_batch_size"] = float(sum((mask.sum(-1) > 0).sum() for mask in masks))
-    loss = objective.loss_of(args, PolicyLoss(clip_eps_low=LOW, clip_eps_high=HIGH, **settings))
-    rows: dict[str, tuple[torch.Tensor, ...]] = {}
-    for experience in found.experiences:
-        shape = (*experience.action_mask.shape, VOCABULARY)
-        logits = (4 * torch.randn(shape, generator=random, dtype=torch.float64)).requires_grad_()
-        tokens = torch.randint(VOCABULARY, shape[:2], generator=random)
-        if see := getattr(loss, "see", None):
-            see(experience)
-        value = loss(
-            logits.log_softmax(-1).gather(-1, tokens[..., None]).squeeze(-1),
-            experience.action_log_probs.double(),
-            experience.advantages.double(),
-            action_mask=experience.action_mask,
-            rollout_log_probs=placed(experience, found.responses, "old") - 0.05,
-            **norm,
-        )[0]
-        (gradient,) = torch.autograd.grad(value, logits)
-        for i, (label, on) in enumerate(zip(experience.labels, experience.action_mask.bool(), strict=True)):
-            one = (logits[i][on].detach(), tokens[i][on], gradient[i][on])
-            rows.setdefault(label, one)  # a filler has the label of a response before it
-    return rows
-
-
-@pytest.mark.parametrize(
-    ("estimator", "settings"),
-    [
-        ("group_norm", {}),
-        ("group_norm", {"dual_clip": 3.0}),
-        ("gtpo", {"is_correction_level": "token", "is_correction_threshold": [0.5, 5.0]}),
-        ("group_norm", {"is_correction_level": "seq", "is_correction_threshold": [0.5, 5.0]}),
-        ("group_norm", {"token_level_loss": False}),
-        ("group_norm", {"policy_loss_type": "gspo"}),
-        ("grpo_s", {}),
-    ],
-    ids=str,
-)
-def test_a_supervised_second_batch_has_the_gradient_of_the_cross_entropy_of_the_guides_right_responses(
-    estimator: str, settings: dict[str, Any]
-) -> None:
-    by_response = estimator == "grpo_s" or "token_level_loss" in settings or "policy_loss_type" in settings
-    found = {}
-    for kind in ("ratio", "supervised"):
-        args = guided(
-            estimator=estimator,
-            guide__when=["zero_reward"],
-            guide__objective=kind,
-            guide__weight=0.25,
-            rollout__micro_batch_size=5,
-            train__batch_size=16,
-        )
-        args.actor.loss_agg_mode = "seq-mean-token-mean" if by_response else "token-mean"
-        args.actor.policy_loss_type = settings.get("policy_loss_type", "ppo")
-        found[kind] = gradients(args, **settings)
-    ours = found["supervised"]
-    right = ["b guide 0", "f guide 1"]
-    assert [label for label in ours if "guide" in label] == ["b guide 0", "b guide 1", "f guide 0", "f guide 1"]
-    assert ours.keys() == found["ratio"].keys(), "as many responses, so as many updates"
-    logits = [ours[label][0].requires_grad_() for label in right]
-    losses = [F.cross_entropy(one, ours[label][1]) for one, label in zip(logits, right, strict=True)]
-    if not by_response:
-        losses = [F.cross_entropy(torch.cat(logits), torch.cat([ours[label][1] for label in right]))]
-    expected = torch.autograd.grad(0.25 * sum(losses) / len(losses), logits)
-    for label, gradient in zip(right, expected, strict=True):
-        torch.testing.assert_close(ours[label][2], gradient, rtol=1e-6, atol=1e-9)
-    for label, (_, _, gradient) in ours.items():
-        if label[0] in "bf" and label not in right:
-            assert not gradient.any(), f"{label} is not learned"
-    first = [label for label in ours if label[0] in "ac"]
-    assert any(ours[label][2].any() for label in first)
-    for label in first:
-        torch.testing.assert_close(ours[label][2], found["ratio"][label][2], msg=f"{label} learns as with M2")
-
-
-def test_a_supervised_second_batch_clips_no_ratio() -> None:
-    share = {}
-    for kind in ("ratio", "supervised"):
-        args = guided(estimator="group_norm", guide__when=["zero_reward"], guide__objective=kind)
-        args.actor.eps_clip_low_high = (0.01, 0.01)
-        share[kind] = Batch(args, *both_batches()).maker.metrics["guide/clip_share"]
-    assert share["ratio"] > 0 == share["supervised"]
-
-
 @ESTIMATORS
 def test_fillers_have_no_advantage_and_change_nothing(estimator: str) -> None:
     few, many = (
@@ -354,30 +255,27 @@ def test_a_response_without_tokens_is_counted_nowhere() -> None:
 def test_without_responses_of_the_guide_it_is_bit_for_bit_the_run_without_one(estimator: str, micro: int) -> None:
     groups, _ = both_batches()
     kinds = {"estimator": estimator, "rollout__micro_batch_size": micro}
-    no_guide, no_samples, silent_guide = (
-        Batch(guided(**kinds, **changes), groups, {}) for changes in ({"model": None}, {"guide__samples": 0}, {})
-    )
-    without, zero, silent = (batch.experiences for batch in (no_guide, no_samples, silent_guide))
-    assert not set(MARKS) & set(without[0].info) | set(MARKS) & set(zero[0].info)
+    nothing = {prompt: [] for prompt in "abcdef"}
+    no_guide, silent_guide = (Batch(guided(**kinds, **changes), groups, nothing) for changes in ({"model": None}, {}))
+    without, silent = (batch.experiences for batch in (no_guide, silent_guide))
+    assert not set(MARKS) & set(without[0].info)
     assert "guide/share" in silent[0].info, "a guide is there, but says nothing"
     assert any(experience.advantages.abs().sum() > 0 for experience in without)
-    for one, other, third in zip(without, zero, silent, strict=True):
+    for one, third in zip(without, silent, strict=True):
         on = one.action_mask.bool()
-        assert torch.equal(one.advantages, other.advantages)
         # Off the mask OpenRLHF's group_norm leaves what nobody reads.
         assert torch.equal(one.advantages[on], third.advantages[on])
         assert one.returns is third.returns is None, "nobody reads them"
-        assert torch.equal(one.action_log_probs, other.action_log_probs)
         assert torch.equal(one.action_log_probs, third.action_log_probs)
         assert torch.equal(one.rewards, third.rewards)
         assert torch.equal(one.info["return"], third.info["return"])
         torch.testing.assert_close(one.info["group_reward_std"], third.info["group_reward_std"])
         assert one.rollout_log_probs is third.rollout_log_probs is None
         assert set(third.info) - set(one.info) == {"guide/share"}
-    makers = [batch.maker for batch in (no_guide, no_samples, silent_guide)]
+    makers = [batch.maker for batch in (no_guide, silent_guide)]
     for make in makers:
         del make.metrics["shaping/seconds"]
-    assert makers[0].metrics == makers[1].metrics == makers[2].metrics
+    assert makers[0].metrics == makers[1].metrics
     assert makers[0].counted(without) is without
 
 

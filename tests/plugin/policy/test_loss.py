@@ -173,19 +173,6 @@ def test_like_takes_over_the_settings_of_a_loss():
     assert ours(*arguments)[0].item() == pytest.approx(-(1.4 - 0.9 - 2.0) / 3, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [
-        ({"is_correction_level": "token"}, "importance-sampling correction"),
-        ({"policy_loss_type": "gspo"}, "--actor.policy_loss_type"),
-    ],
-)
-def test_what_is_defined_on_token_ratios_is_refused(setting, words):
-    for make in (lambda: SequenceRatioLoss.like(PolicyLoss(**CLIP, **setting)), lambda: SequenceRatioLoss(**setting)):
-        with pytest.raises(ValueError, match=words):
-            make()
-
-
 def test_openrlhfs_token_mean_is_gtpos_objective():
     # Eq. 7: every token's min(w A, clip(w) A), divided by the number of tokens of both responses together
     log_probs, old, _, mask = batch_of([[1.1, 0.5, 1.5], [1.5, 0.6]], [0.0, 0.0])

@@ -45,12 +45,9 @@ def run(folder: Path, rollouts: list[dict[str, Any]] | None = None, steps: int =
     return folder
 
 
-def record(folder: Path, defaults: Mapping[str, Any] | None = None, **settings: Any) -> Path:
-    given = {"preset": "gtpo", "train.seed": 0, "logger.wandb.key": "(hidden)", **settings}
-    told = {"settings": given, "environment": {"vllm": "0.29.0"}}
-    if defaults is not None:
-        told["defaults"] = dict(defaults)
-    (folder / "run.json").write_text(json.dumps(told))
+def record(folder: Path, **settings: Any) -> Path:
+    given = {"preset": "gtpo", "train.seed": 0, **settings}
+    (folder / "run.json").write_text(json.dumps({"settings": given, "environment": {"vllm": "0.29.0"}}))
     return folder
 
 

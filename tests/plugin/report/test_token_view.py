@@ -10,7 +10,6 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.select import Select
-from selenium.webdriver.support.wait import WebDriverWait
 
 from openrlhf_gtpo.cli import main
 
@@ -46,15 +45,9 @@ def rows(driver: webdriver.Chrome, table: str) -> list[list[str]]:
     return [[cell.text for cell in row.find_elements(By.CSS_SELECTOR, "th, td")] for row in found]
 
 
-def sort(driver: webdriver.Chrome) -> None:
-    """Unfold the tokens by difference; the browser tells the page of it some time after the click."""
-    driver.find_element(By.CSS_SELECTOR, "#sorted summary").click()
-    WebDriverWait(driver, 120).until(lambda _: driver.find_element(By.ID, "sorted-note").text)
-
-
 def test_every_token_has_its_numbers_in_a_table(driver: webdriver.Chrome, tmp_path: Path) -> None:
     shown(driver, tmp_path / "a", ROLLOUTS)
-    assert heads(driver) == ["1 ✓ correct5 tokens", "2 ✓ correct1 token", "3 ✗ wrong3 tokens"]
+    assert heads(driver) == ["✓ correct5 tokens", "✓ correct1 token", "✗ wrong3 tokens"]
     assert len(tokens(driver)) == 9
     assert tokens(driver)[6].text == "<script>alert(1)</script>", "what a model wrote stays text"
     detail = driver.find_element(By.ID, "detail")
@@ -99,8 +92,6 @@ def test_a_class_whose_tokens_are_the_same_but_for_rounding_has_no_colour(
     choose(driver, "shaped_reward")
     assert len(set(map(rgb, tokens(driver)))) == 1
     assert driver.find_element(By.ID, "scale").text.startswith("correct: mean 1.100, ")
-    sort(driver)
-    assert rows(driver, "#sorted") == []
 
 
 def test_rounding_is_not_shown_as_a_difference(driver: webdriver.Chrome, tmp_path: Path) -> None:
@@ -126,7 +117,7 @@ def test_groups_are_reached_by_button_key_and_list_and_details_go(driver: webdri
     previous, following = (driver.find_element(By.ID, name) for name in ("previous", "next"))
     detail = driver.find_element(By.ID, "detail")
     assert not previous.is_enabled()
-    other = ["1 ✓ correct, the guide's1 token", "2 ✗ wrong2 tokens"]
+    other = ["✓ correct, the guide's1 token", "✗ wrong2 tokens"]
     driver.execute_script("arguments[0].focus()", tokens(driver)[0])
     assert detail.is_displayed()
     following.click()
@@ -146,57 +137,20 @@ def test_groups_are_reached_by_button_key_and_list_and_details_go(driver: webdri
     assert driver.get_log("browser") == []
 
 
-def test_the_view_opens_where_advantages_are_spread_most_within_a_class(
+def test_the_view_opens_on_a_typical_group_and_keeps_the_order_of_the_run(
     driver: webdriver.Chrome, tmp_path: Path
 ) -> None:
-    """Correct against wrong is no spread, and one far token among many equal ones is less than many that differ."""
-    far = [response(True, ["x"] * 20, group=4, advantage=[3.0] + [0.0] * 19)]  # 0.65
-    apart = [response(True, ["a"], group=5, advantage=[9.0]), response(False, ["b"], group=5, advantage=[-9.0])]
-    most = [response(False, list("abcd"), group=6, advantage=[-1.0, -3.0, -1.0, -3.0])]  # 1
-    shown(driver, tmp_path / "a", far + apart + most + [response(True, ["z"], group=7)])
+    groups = []
+    for number, away in enumerate((5.0, 0.0, 1.0)):
+        groups += [response(True, ["a", "b"], group=number, advantage=[away, -away])]
+        groups += [response(False, ["c"], group=number)] * 3
+    shown(driver, tmp_path / "a", groups)
     select = Select(driver.find_element(By.ID, "group"))
-    assert "group 6: 0 of 1" in select.first_selected_option.text
-    assert heads(driver) == ["1 ✗ wrong4 tokens"]
+    assert "group 2: 1 of 4 correct" in select.first_selected_option.text
+    assert heads(driver) == ["✓ correct2 tokens", "✗ wrong × 31 token"], "equal responses are one"
     driver.find_element(By.ID, "previous").click()
-    assert len(heads(driver)) == 2, "the list keeps its order"
-    driver.find_element(By.ID, "next").click()
-    driver.find_element(By.ID, "next").click()
-    assert heads(driver) == ["1 ✓ correct1 token"]
-    assert driver.get_log("browser") == []
-
-
-def test_the_view_opens_on_the_first_group_where_none_differs(driver: webdriver.Chrome, tmp_path: Path) -> None:
-    flat = [response(True, ["a", "b"], group=group, advantage=[1.0, 1.0]) for group in (4, 5)]
-    shown(driver, tmp_path / "a", flat)
-    assert not driver.find_element(By.ID, "previous").is_enabled()
-    assert driver.find_element(By.ID, "next").is_enabled()
-
-
-def test_tokens_are_sorted_by_difference_on_demand_and_lead_to_their_place(
-    driver: webdriver.Chrome, tmp_path: Path
-) -> None:
-    shown(driver, tmp_path / "a", ROLLOUTS + OTHER)
-    assert rows(driver, "#sorted") == []
-    choose(driver, "advantage")
-    sort(driver)
-    found = rows(driver, "#sorted")
-    # 1 to 5 and 1 around 2.667; -1 to -3 around -2, where the middle one is at the mean.
-    assert [(row[3], row[4], row[1]) for row in found] == [
-        ("1 correct", "5", "+2.33"),
-        ("1 correct", "1", "−1.67"),
-        ("2 correct", "1", "−1.67"),
-        ("1 correct", "4", "+1.33"),
-        ("3 wrong", "1", "+1.00"),
-        ("3 wrong", "3", "−1.00"),
-        ("1 correct", "2", "−0.667"),
-        ("1 correct", "3", "+0.333"),
-    ]
-    assert found[0][0] == "42"
-    assert "8 tokens of 9" in driver.find_element(By.ID, "sorted-note").text
-    driver.find_element(By.CSS_SELECTOR, "#sorted button").click()
-    assert driver.switch_to.active_element == tokens(driver)[4]
-    driver.find_element(By.ID, "next").click()
-    assert [row[4] for row in rows(driver, "#sorted")] == ["1", "2"], "of the other group, -1 and -2 around -1.5"
+    assert "group 1" in select.first_selected_option.text
+    assert not driver.find_element(By.ID, "next").get_attribute("disabled")
 
 
 def test_entropy_is_coloured_from_nothing_to_the_highest(driver: webdriver.Chrome, tmp_path: Path) -> None:

@@ -3,20 +3,18 @@
 import asyncio
 import pickle
 import ssl
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from math_reward.client import Cause, ClientClosed, ClientError, Item, Result, Settings
-from openrlhf_gtpo.checks.flags import faults
-from openrlhf_gtpo.rewards.client import RewardClient, sentence
-from openrlhf_gtpo.rewards.probe import ServiceUnusable, doubtful_services
-from openrlhf_gtpo.settings import Settings as CommandLine
+from openrlhf_gtpo.checks import services
+from openrlhf_gtpo.rewards.client import RewardClient, client_settings, sentence
 
 from ...certificates import write_certificate
 from ...fake_reward_server import Answer, FakeRewardServer
+from ...refusals import assert_refusal
 
 ITEM = Item("0.5", "1", "prompt", query="0.5")
 FLAGS = {
@@ -33,7 +31,7 @@ FLAGS = {
 
 def made(**flags: Any) -> Settings:
     """What the flags make of the client, after the way from the driver to an actor."""
-    client = CommandLine(FLAGS | flags).reward_client(token="t")
+    client = client_settings(FLAGS | flags, token="t")
     assert client is not None
     return pickle.loads(pickle.dumps(client))
 
@@ -87,18 +85,23 @@ async def test_a_certificate_that_is_not_trusted_names_the_flag_in_training_and_
             await client.reward(ITEM)
         client.close()
         assert "--reward.ca_file" in sentence(refused.value)
-        with pytest.raises(ServiceUnusable, match=r"certificate .*--reward\.ca_file"):
-            await asyncio.to_thread(doubtful_services, settings)
+        found = await asyncio.to_thread(services.ask, settings)
+        assert_refusal(found.sentence, "certificate", "--reward.ca_file")
 
 
-def test_the_flag_of_certificates_is_refused_where_it_cannot_work(
-    settings: Callable[..., CommandLine], tmp_path: Path
-) -> None:
-    def faults_of(url: str, path: str) -> list[str]:
-        return faults(settings("--vllm.num_engines", 1, "--reward.remote_url", url, "--reward.ca_file", path))
+@pytest.mark.parametrize(("choice", "deadline"), [("retry", 2.0), ("stop", 2.0), ("drop_group", 0.0)])
+def test_drop_group_means_a_single_attempt(choice: str, deadline: float) -> None:
+    assert made(**{"reward.on_failure": choice}).deadline == deadline
 
-    own = str(write_certificate(tmp_path, "own")[0])
-    assert faults_of("https://a:1", own) == []
-    for url, path in (("http://a:1", own), ("https://a:1", str(tmp_path / "none.pem"))):
-        [fault] = faults_of(url, path)
-        assert fault.startswith("--reward.ca_file")
+
+def test_whoever_gives_rewards_otherwise_needs_no_client() -> None:
+    for other in ({"reward.remote_url": "rewards.py"}, {"train.agent_func_path": "agent.py"}):
+        assert client_settings(FLAGS | other) is None
+
+
+def test_the_token_is_the_environments_and_nobody_prints_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MATH_REWARD_TOKEN", "s3cret")
+    client = client_settings(FLAGS)
+    assert client is not None
+    assert client.token == "s3cret"
+    assert "s3cret" not in repr(client), "OpenRLHF prints its flags, Ray its arguments"

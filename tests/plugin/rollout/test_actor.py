@@ -19,17 +19,19 @@ from openrlhf.utils.agent import AgentInstanceBase, MultiTurnAgentExecutor, Sing
 from vllm import SamplingParams
 
 from math_reward.client import Settings
+from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.rewards.client import RewardClient
 from openrlhf_gtpo.rollout.actor import (
     AgentMismatch,
     RewardingExecutor,
     RolloutActor,
+    RolloutSettings,
     aligned,
     completion_text,
     number,
 )
 from openrlhf_gtpo.seeds import derived
-from openrlhf_gtpo.settings import RolloutSettings
+from openrlhf_gtpo.vllm_entropy import engine_kwargs
 
 from ...fake_reward_server import Answer, FakeRewardServer, Post, finds
 
@@ -119,15 +121,10 @@ async def test_a_single_turn_rollout_brings_entropies_and_a_reward(graded: Any) 
 
 
 class CountingTokenizer(Tokenizer):
-    """Keeps the texts that it tokenizes, and the number of tokens of each text that is asked for."""
+    """Keeps the number of tokens of each text that is asked for."""
 
     def __init__(self) -> None:
-        self.tokenized: list[str] = []
         self.decoded: list[int] = []
-
-    def __call__(self, text: str, **kwargs: Any) -> dict[str, torch.Tensor]:
-        self.tokenized.append(text)
-        return super().__call__(text, **kwargs)
 
     def decode(self, tokens: list[int], skip_special_tokens: bool = False) -> str:
         self.decoded.append(len(tokens))
@@ -147,16 +144,6 @@ async def test_a_response_is_decoded_once_as_its_service_reads_it(path: str, dec
         assert response["reward"] == 1.0
         assert tokenizer.decoded == decoded
         assert server.posts[0].texts == [{4: "so 2", 9: "1+1?so 2<eos>"}[decoded[0]]]
-
-
-async def test_a_prompt_is_tokenized_once_for_all_responses_of_its_group(graded: Any) -> None:
-    tokenizer = CountingTokenizer()
-    executor = RewardingExecutor(SingleTurnAgentExecutor(None), graded[0], False)
-    group = [await roll(executor, Engine("2"), tokenizer=tokenizer) for _ in range(3)]
-    other = await roll(executor, Engine("2"), prompt="2+0?", tokenizer=tokenizer)
-    assert tokenizer.tokenized == ["1+1?", "2+0?"]
-    texts = [tokenizer.decode(response["observation_tokens"]) for response in (*group, other)]
-    assert texts == ["1+1?2<eos>"] * 3 + ["2+0?2<eos>"]
 
 
 async def test_a_number_as_reference_is_sent_as_text(graded: Any) -> None:
@@ -270,15 +257,23 @@ async def started(model: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[
     return seen[0]
 
 
-@pytest.mark.parametrize(("most", "at_once"), [(None, 128), (512, 512)])
 async def test_vllm_is_told_how_many_responses_it_gets_at_once(
-    tiny_model: Path, monkeypatch: pytest.MonkeyPatch, most: int | None, at_once: int
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read(args: Any) -> int:
         return args.create_engine_config().scheduler_config.max_num_seqs
 
-    rollout = RolloutSettings(None, "some.Class", max_num_seqs=most)
-    assert await started(tiny_model, monkeypatch, read, rollout=rollout) == at_once
+    rollout = RolloutSettings(None, "some.Class", max_num_seqs=512)
+    assert await started(tiny_model, monkeypatch, read, rollout=rollout) == 512
+
+
+async def test_a_rollouts_engine_returns_entropies_and_sends_one_message_a_request(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = await started(tiny_model, monkeypatch, lambda args: args)
+    wanted = engine_kwargs() | {"worker_extension_cls": "some.Class", "scheduler_cls": one_message.SCHEDULER}
+    assert {name: getattr(asked, name) for name in wanted} == wanted
+    assert asked.disable_log_stats
 
 
 @pytest.mark.parametrize("chosen", [False, True])

@@ -83,6 +83,12 @@ class KeptRequest:
         else:
             self._places.extend(range(place, place + count))
 
+    def add_rows(self, rows: Any) -> None:
+        """Copy rows that no block has, a ``vllm.v1.outputs.LogprobsLists``."""
+        self._take()
+        ids, logprobs = rows.logprob_token_ids[:, : self.columns], rows.logprobs[:, : self.columns]
+        self._taken.append([ids.copy(), logprobs.copy(), rows.sampled_token_ranks.copy()])
+
     def rows(self) -> list[np.ndarray] | None:
         """All rows, T tokens: ids and log-probabilities (T, 1 + k), ranks (T,); None if there are none."""
         self._take()

@@ -89,11 +89,13 @@ def _keeping(scheduler: type) -> type:
     return type(f"OneMessage{scheduler.__name__}", (_KeepsTokens, scheduler), {})
 
 
-class _WhereRows:
-    """Takes the place of a step's ``LogprobsLists`` while vLLM's scheduler makes the outputs: which rows are a
-    request's, until it is known who keeps them."""
+class _Places(LogprobsLists):
+    """A step's rows, of which vLLM's scheduler gets places while it makes the outputs, until it is known who keeps
+    them: slices of arrays, three for each token, would cost more than all else that is done here."""
 
-    def slice_request(self, req_idx: int, num_positions: int) -> tuple[int, int]:
+    __slots__ = ()
+
+    def slice_request(self, req_idx: int, num_positions: int) -> Any:
         return req_idx, num_positions
 
 
@@ -122,21 +124,24 @@ class _KeepsTokens:
         if rows is not None:
             block, first = self._step_rows.add(rows, self._columns)
             starts = rows.cu_num_generated_tokens
-            model_runner_output.logprobs = _WhereRows()
+            model_runner_output.logprobs = _Places(*rows)
         messages = super().update_from_output(scheduler_output, model_runner_output)  # type: ignore[misc]
         kept_requests = self._kept
         for message in messages.values():
             passing = []
             for output in message.outputs:
-                kept, where = kept_requests.get(output.request_id), output.new_logprobs
+                kept, given = kept_requests.get(output.request_id), output.new_logprobs
+                is_place = type(given) is tuple
                 if kept is None:
-                    if where is not None:
-                        output.new_logprobs = rows.slice_request(*where)
+                    if is_place:
+                        output.new_logprobs = rows.slice_request(*given)
                     passing.append(output)
                     continue
-                if where is not None:
-                    index, count = where
+                if is_place:
+                    index, count = given
                     kept.add(block, first + (index if starts is None else starts[index]), count)
+                elif given is not None:  # a vLLM that slices rows in another way, which is slower and as good
+                    kept.add_rows(given)
                 if output.finish_reason is not None:
                     passing.append(self._with_all(output, kept))
                 elif output.prefill_stats is not None or output.events or output.num_nans_in_logits:

@@ -1,4 +1,4 @@
-"""Every internal of vLLM that `one_message` uses, checked before it is used. Read in 0.27 to 0.32."""
+"""Every internal of vLLM that `one_message` uses, checked before it is used. Read in 0.29 to 0.32."""
 
 import inspect
 import pkgutil
@@ -7,40 +7,31 @@ from typing import Any
 
 from openrlhf_gtpo.engine.hook import version_found
 
-_INTERNALS: Mapping[str, Mapping[str, Sequence[str]]] = {
-    "vllm.config.scheduler": {"SchedulerConfig.get_scheduler_cls": ["self"]},
-    "vllm.v1.core.sched.async_scheduler": {"AsyncScheduler": []},
-    "vllm.v1.core.sched.scheduler": {
-        "Scheduler.add_request": ["self", "request"],
-        "Scheduler.finish_requests": ["self", "request_ids", "finished_status"],
-        "Scheduler.update_from_output": ["self", "scheduler_output", "model_runner_output"],
-    },
-    "vllm.v1.engine.async_llm": {"AsyncLLM.abort": ["self", "request_id", "internal"]},
-    "vllm.v1.engine.logprobs": {"LogprobsProcessor._update_sample_logprobs": ["self", "logprobs_lists"]},
-    "vllm.v1.engine.output_processor": {"OutputProcessor.abort_requests": ["self", "request_ids", "internal"]},
-    "vllm.v1.request": {"Request.get_finished_reason": ["self"], "RequestStatus.FINISHED_ABORTED": []},
-    "vllm.sampling_params": {"RequestOutputKind.FINAL_ONLY": [], "SamplingParams.num_logprobs": []},
+_CALLABLES: Mapping[str, Sequence[str]] = {
+    "vllm.config.scheduler.SchedulerConfig.get_scheduler_cls": ["self"],
+    "vllm.sampling_params.RequestOutputKind.FINAL_ONLY": [],
+    "vllm.sampling_params.SamplingParams.num_logprobs": [],
+    "vllm.v1.core.sched.scheduler.Scheduler.add_request": ["self", "request"],
+    "vllm.v1.core.sched.scheduler.Scheduler.finish_requests": ["self", "request_ids", "finished_status"],
+    "vllm.v1.core.sched.scheduler.Scheduler.update_from_output": ["self", "scheduler_output", "model_runner_output"],
+    "vllm.v1.engine.async_llm.AsyncLLM.abort": ["self", "request_id", "internal"],
+    "vllm.v1.engine.logprobs.LogprobsProcessor._update_sample_logprobs": ["self", "logprobs_lists"],
+    "vllm.v1.outputs.LogprobsLists.slice_request": ["self", "req_idx", "num_positions"],
+    "vllm.v1.request.Request.get_finished_reason": ["self"],
+    "vllm.v1.request.RequestStatus.FINISHED_ABORTED": [],
 }
-"""Module -> what is subclassed, wrapped or called -> the names of its arguments."""
+"""What is subclassed, wrapped or read -> the names of its first arguments."""
 
-_FIELDS: Mapping[str, Sequence[str]] = {
-    "vllm.logprobs.FlatLogprobs": [
-        "start_indices",
-        "end_indices",
-        "token_ids",
-        "logprobs",
-        "ranks",
-        "decoded_tokens",
-    ],
-    "vllm.v1.outputs.LogprobsLists": [
+_FIELDS: Mapping[str, set[str]] = {
+    "vllm.logprobs.FlatLogprobs": {"start_indices", "end_indices", "token_ids", "logprobs", "ranks", "decoded_tokens"},
+    "vllm.v1.outputs.LogprobsLists": {
         "logprob_token_ids",
         "logprobs",
         "sampled_token_ranks",
         "cu_num_generated_tokens",
-    ],
-    "vllm.v1.engine.EngineCoreOutputs": ["outputs", "scheduler_stats", "finished_requests"],
+    },
 }
-"""Classes -> fields that they must have; the first two no others."""
+"""Classes -> their fields, which must be these and no others."""
 
 _OUTPUT = {
     "request_id",
@@ -66,9 +57,6 @@ _OUTPUT = {
 }
 """All fields of EngineCoreOutput in any version that was read. One that is not among them could be lost."""
 
-_SLICED = "logprobs.slice_request(req_index, len(new_token_ids))"
-"""All that ``Scheduler.update_from_output`` does with the log-probabilities of a step."""
-
 
 def misfit() -> str | None:
     """Why the installed vLLM does not fit, as a clause with its version, or None."""
@@ -77,24 +65,22 @@ def misfit() -> str | None:
 
 
 def _first_difference() -> str | None:
-    for module, callables in _INTERNALS.items():
-        for name, arguments in callables.items():
-            internal = _look_up(f"{module}.{name}")
-            if internal is None:
-                return f"there is no {module}.{name}"
-            if arguments and [*inspect.signature(internal).parameters][: len(arguments)] != arguments:
-                return f"{module}.{name} does not take ({', '.join(arguments)})"
+    for name, arguments in _CALLABLES.items():
+        internal = _look_up(name)
+        if internal is None:
+            return f"there is no {name}"
+        if arguments and [*inspect.signature(internal).parameters][: len(arguments)] != arguments:
+            return f"{name} does not take ({', '.join(arguments)})"
     for name, fields in _FIELDS.items():
-        has = _fields(_look_up(name))
-        if not {*fields} <= has or (name.endswith("Logprobs") and {*fields} != has):
+        if (has := _fields(_look_up(name))) != fields:
             return f"{name} has the fields {', '.join(sorted(has))}"
     unknown = _fields(_look_up("vllm.v1.engine.EngineCoreOutput")) - _OUTPUT
     if unknown:
         return f"EngineCoreOutput has the fields {', '.join(sorted(unknown))}"
-    update = _look_up("vllm.v1.core.sched.scheduler.Scheduler.update_from_output")
-    if inspect.getsource(update).count(_SLICED) != 1:
-        return "Scheduler.update_from_output does not slice log-probabilities as it did"
-    return None
+    missing = {"outputs", "scheduler_stats", "finished_requests"} - _fields(
+        _look_up("vllm.v1.engine.EngineCoreOutputs")
+    )
+    return f"EngineCoreOutputs has no {', '.join(sorted(missing))}" if missing else None
 
 
 def _look_up(name: str) -> Any:

@@ -1,0 +1,256 @@
+"""Rules about flags alone: what contradicts itself, what an estimator would read in another way than it is meant, and
+what fails only once every actor is up."""
+
+import math
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from math_reward.client.settings import check_url, token_of_environment, trusted
+from openrlhf_gtpo.checks import Finding
+from openrlhf_gtpo.flags import OURS, embedded, openrlhfs_refusal, service_urls
+
+Flags = Mapping[str, Any]
+
+WITHOUT_MEANING = {
+    "algo.advantage.gamma": 1,
+    "algo.advantage.lambd": 1,
+    "algo.advantage.no_std_norm": False,
+    "reward.normalize_enable": False,
+    "reward.clip_range": (-10, 10),
+    "critic.model_name_or_path": None,
+    "actor.policy_loss_type": "ppo",
+    "actor.loss_agg_mode": "token-mean",
+}
+"""Flags of OpenRLHF that our estimators do not read -> their defaults."""
+
+NEEDS_A_GPU = {
+    "ds.load_in_4bit": "quantises with bitsandbytes",
+    "ds.use_liger_kernel": "uses Triton kernels",
+    "ds.adam_offload": "moves the optimiser from a GPU to the CPU",
+    "vllm.sync_with_ray": "sends weights by Ray's GPU collectives",
+}
+
+
+def check(flags: Flags) -> Iterator[Finding]:
+    """What the flags say that cannot be run, by our rules, else by OpenRLHF's script."""
+    rules = (_of_the_run, _of_the_estimator, _of_the_services, _of_the_batch, _of_the_guide, _of_the_device)
+    sentences = [sentence for rule in rules for sentence in rule(flags)]
+    if not sentences and (refusal := openrlhfs_refusal(Namespace(**flags))):
+        sentences.append(refusal)
+    for sentence in sentences:
+        yield Finding("flags", "fault", sentence)
+    if not sentences:
+        yield Finding("flags", "ok", "OpenRLHF and the plugin take all of them.")
+
+
+def in_a_file(estimator: str) -> bool:
+    """Whether an estimator is a function of the user's own, ``FILE.py:NAME``."""
+    return ".py:" in estimator
+
+
+def _of_the_run(flags: Flags) -> Iterator[str]:
+    longest, answer = flags["data.max_len"], flags["rollout.max_new_tokens"]
+    if not flags["vllm.num_engines"]:
+        yield "--vllm.num_engines is not set, but vLLM engines generate the responses: set it to 1 or more."
+    if flags["train.max_steps"] is not None and flags["train.async_enable"] and flags["ckpt.load_enable"]:
+        yield (
+            "--train.max_steps cannot count the earlier steps of an asynchronous run that is resumed: leave it out, "
+            "or "
+            "take a preset's back by --no-train.max_steps."
+        )
+    if flags["logger.wandb.key"]:
+        yield (
+            "--logger.wandb.key would be printed, and sent to wandb among the settings: put the key into "
+            "WANDB_API_KEY, or run `wandb login` once, and give --logger.wandb.enable in its place."
+        )
+    if answer is not None and not 1 <= answer < longest:
+        yield (
+            f"--rollout.max_new_tokens is {answer}, but needs to be at least 1 and less than --data.max_len, "
+            f"{longest}, which has to hold the prompt too: set both."
+        )
+    if flags["shaping.grop"] and flags["rollout.n_samples_per_prompt"] < 2:
+        yield (
+            f"--rollout.n_samples_per_prompt is {flags['rollout.n_samples_per_prompt']}, but --shaping.grop compares "
+            "the lengths of a group's responses: use 2 or more, or leave --shaping.grop out."
+        )
+    if embedded(flags) and flags["data.label_key"] is None:
+        yield (
+            "No --data.label_key: the built-in reward service compares each response with a reference answer, so name "
+            "the column that holds it (or give your own rewards by --reward.remote_url)."
+        )
+    if flags["rollout.top_p"] < 1 and _corrects(flags):
+        yield (
+            f"--rollout.top_p is {flags['rollout.top_p']}, but the ratios of --algo.advantage.is_correction_* are "
+            f"over "
+            "all tokens: set it to 1, or leave the correction out."
+        )
+    clip = flags["shaping.entropy_clip"]
+    if clip is not None and not clip[0] < clip[1]:
+        yield f"--shaping.entropy_clip is {clip[0]} {clip[1]}, but LOW needs to be below HIGH."
+
+
+def _corrects(flags: Flags) -> bool:
+    """Whether importance correction is on, which weights the loss by the ratio of policy to rollout."""
+    return flags["algo.advantage.is_correction_level"] != "off"
+
+
+def _of_the_estimator(flags: Flags) -> Iterator[str]:
+    """Options of OpenRLHF that mean nothing with our estimators. They are refused, not ignored."""
+    name, samples, share = (
+        flags[flag]
+        for flag in ("algo.advantage.estimator", "rollout.n_samples_per_prompt", "shaping.top_entropy_share")
+    )
+    if name not in OURS and not in_a_file(name):
+        return
+    for flag, default in WITHOUT_MEANING.items():
+        if (tuple(flags[flag]) if isinstance(default, tuple) else flags[flag]) != default:
+            yield f"--{flag} is {flags[flag]}, which {name} does not read: leave it out."
+    yield from _kl_in_the_reward(flags, f"the reward that {name} uses")
+    if samples < 2:
+        yield (
+            f"--rollout.n_samples_per_prompt is {samples}, but {name} compares the responses of a group: use 2 or "
+            f"more "
+            "(GTPO's paper uses 16)."
+        )
+    if name in OURS:
+        yield from _scores_of_a_model(flags, name)
+    if name == "grpo_s" and share != 1:
+        yield (
+            f"--shaping.top_entropy_share is {share}, but grpo_s has one ratio and one advantage per response, so it "
+            "cannot leave out single tokens: leave it at 1."
+        )
+    if name == "grpo_s" and _corrects(flags):
+        yield (
+            "--algo.advantage.is_correction_* weights single tokens, but grpo_s has one ratio per response: leave it "
+            "out."
+        )
+
+
+def _kl_in_the_reward(flags: Flags, where: str) -> Iterator[str]:
+    """KL has to be in the loss: subtracted from rewards it would change what groups compare."""
+    weight = flags["algo.kl.init_coef"]
+    if weight > 0 and not flags["algo.kl.use_loss"]:
+        yield (
+            f"--algo.kl.init_coef is {weight} without --algo.kl.use_loss, which would subtract KL from {where}: set "
+            "--algo.kl.init_coef 0, as the papers do, or add --algo.kl.use_loss."
+        )
+
+
+def _scores_of_a_model(flags: Flags, who: str) -> Iterator[str]:
+    """Whoever treats correct and wrong responses differently gets no scores of a model."""
+    if flags["reward.model_name_or_path"] and not flags["reward.remote_url"]:
+        yield (
+            f"--reward.model_name_or_path gives a model's scores, but {who} needs verified correctness: use "
+            "--reward.remote_url, or leave both out for the built-in reward service."
+        )
+
+
+def _of_the_services(flags: Flags) -> Iterator[str]:
+    """URLs that are none, and a token or a file of certificates that cannot be used."""
+    for url in service_urls(flags):
+        try:
+            check_url(url)
+        except ValueError as error:
+            hint = f"--reward.remote_url is {url}, which is no URL: write http://{url}, or name a .py file."
+            yield f"--reward.remote_url: {error}" if "://" in url else hint
+    ca_file = flags["reward.ca_file"]
+    if ca_file is not None and "https://" not in (flags["reward.remote_url"] or ""):
+        yield "--reward.ca_file needs an https:// URL in --reward.remote_url: add one, or leave the file out."
+    elif ca_file is not None:
+        try:
+            trusted(ca_file)
+        except ValueError as error:
+            yield f"--reward.ca_file: {error}"
+    try:
+        token_of_environment()
+    except ValueError as error:
+        yield str(error)
+
+
+def _of_the_batch(flags: Flags) -> Iterator[str]:
+    """Sizes that DeepSpeed or OpenRLHF would refuse only once the actors run."""
+    ranks = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
+    shards = ranks // (flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"])
+    at_once = flags["train.micro_batch_size"] * shards
+    if at_once and flags["train.batch_size"] % at_once and not flags["train.dynamic_batch_enable"]:
+        yield (
+            f"--train.batch_size is {flags['train.batch_size']}, but needs to be a multiple of {at_once}: "
+            f"--train.micro_batch_size, {flags['train.micro_batch_size']}, on each of {shards} processes."
+        )
+    engines = (flags["vllm.num_engines"] or 0) * flags["vllm.tensor_parallel_size"]
+    if flags["train.colocate_all"] and not flags["train.async_enable"] and engines and ranks != engines:
+        yield (
+            f"--train.colocate_all puts engines and policy on the same GPUs, but the policy has {ranks} and the "
+            f"engines have {engines}: let --vllm.num_engines times --vllm.tensor_parallel_size be {ranks}."
+        )
+    actor, ref = ((flags[f"{role}.num_nodes"], flags[f"{role}.num_gpus_per_node"]) for role in ("actor", "ref"))
+    shares = flags["train.colocate_all"] or flags["train.colocate_actor_ref"]
+    if shares and flags["algo.kl.init_coef"] > 0 and actor != ref:
+        yield (
+            f"The policy shares its GPUs with the reference, but has {math.prod(actor)} of them and the reference "
+            f"{math.prod(ref)}: make --ref.num_nodes and --ref.num_gpus_per_node the policy's."
+        )
+
+
+def _of_the_guide(flags: Flags) -> Iterator[str]:
+    if not flags["guide.model"]:
+        unset = {"samples": 1, "when": ["all"], "weight": 1.0, "engines": 1, "tensor_parallel_size": None}
+        changed = [f"--guide.{name}" for name, default in unset.items() if flags[f"guide.{name}"] != default]
+        if changed:
+            yield f"{', '.join(changed)} would do nothing: name a guide by --guide.model."
+        return
+    name = flags["algo.advantage.estimator"]
+    if name not in (*OURS, "group_norm") and not in_a_file(name):
+        yield (
+            f"--algo.advantage.estimator {name} cannot compute advantages over the policy's and the guide's responses "
+            f"together: use one of {', '.join((*OURS, 'group_norm'))} with a guide."
+        )
+    if name == "group_norm":  # others say it themselves
+        yield from _kl_in_the_reward(flags, "the rewards of the guide's responses too")
+        yield from _scores_of_a_model(flags, "a guide")
+    if flags["train.async_enable"]:
+        yield (
+            "--train.async_enable does not work with a guide: the policy's and the guide's responses would reach "
+            "training in different steps. Leave it out."
+        )
+    if flags["train.dynamic_batch_enable"]:
+        yield (
+            "--train.dynamic_batch_enable drops responses beyond --rollout.batch_size, such as the guide's: leave it "
+            "out."
+        )
+    if flags["guide.weight"] != 1 and "zero_reward" not in flags["guide.when"]:
+        yield (
+            "--guide.weight weights the second batch, which only --guide.when zero_reward makes: add zero_reward or "
+            "leave the weight out."
+        )
+    has = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
+    needs = flags["guide.engines"] * (flags["guide.tensor_parallel_size"] or flags["vllm.tensor_parallel_size"])
+    if flags["train.colocate_all"] and needs > has:
+        yield (
+            f"--guide.engines needs {needs} GPUs, but --train.colocate_all shares the {has} of the policy: use fewer "
+            "engines."
+        )
+
+
+def _of_the_device(flags: Flags) -> Iterator[str]:
+    """What needs a GPU, or a CPU."""
+    if flags["device"] == "gpu":
+        if flags["ds.param_dtype"] == "fp32":
+            yield "--ds.param_dtype is fp32, which is for CPUs: leave it out, since OpenRLHF trains in bf16 or fp16."
+        return
+    for name, why in NEEDS_A_GPU.items():
+        if flags[name]:
+            yield f"--{name} {why}, which a CPU cannot: leave it out on --device cpu."
+    if flags["ds.param_dtype"] == "fp16":
+        yield "--ds.param_dtype is fp16, but a CPU computes in bf16 or fp32: choose one, or leave it out."
+    if flags["algo.advantage.estimator"] == "gae":
+        yield (
+            "--algo.advantage.estimator gae, OpenRLHF's default, trains a critic, which the CPU platform has not: "
+            "choose gtpo, grpo_s, group_norm or another estimator without one."
+        )
+    if flags["reward.model_name_or_path"] and not (flags["reward.remote_url"] or flags["train.agent_func_path"]):
+        yield (
+            "--reward.model_name_or_path is a model that scores, which the CPU platform has not: leave it out for the "
+            "built-in reward service, or name one by --reward.remote_url."
+        )

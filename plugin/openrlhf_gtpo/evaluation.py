@@ -1,0 +1,235 @@
+"""``openrlhf-gtpo eval``: Mean@n and Pass@k of a policy on benchmarks, with 95 % intervals over prompts. vLLM samples,
+the reward service grades."""
+
+import argparse
+import contextlib
+import gc
+import importlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from math_reward.client import Client, ClientError, Item, Result
+from openrlhf_gtpo.algorithms.pass_at_k import bootstrap, pass_at_k
+from openrlhf_gtpo.data.table import DataUnusable, Row, rows
+from openrlhf_gtpo.device import choose_device
+from openrlhf_gtpo.engine import one_message
+from openrlhf_gtpo.errors import SettingsError, UserError
+from openrlhf_gtpo.flags import COUNT, SECONDS, WEIGHT, number
+from openrlhf_gtpo.rewards.embedded import start_embedded_service
+from openrlhf_gtpo.seeds import derived
+from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, sampling_kwargs
+
+PROGRAM = "openrlhf-gtpo eval"
+AT_ONCE = 4096
+"""Responses that are sampled before they are graded and written: what is lost, at most, and what is in memory."""
+
+
+@dataclass(frozen=True)
+class Response:
+    """One graded response, a line of eval.jsonl."""
+
+    benchmark: str
+    prompt: int
+    """Its row in the benchmark's file, from 0."""
+    index: int
+    """Among the responses to the prompt, from 0."""
+    text: str
+    tokens: int
+    entropy: float
+    """Mean over its tokens, nats; 0 for an empty response."""
+    truncated: bool
+    reward: float
+    correct: bool
+    verdict: str | None
+
+
+def main(argv: Sequence[str]) -> int:
+    """Sample, grade and write eval.json and eval.jsonl.
+
+    Returns:
+        Exit status 0.
+
+    Raises:
+        SettingsError: the command line or a file is refused.
+        UserError: a response has no reward or no entropy.
+    """
+    args = _parser().parse_args(argv)
+    ks = _ks(args.k, args.n)
+    try:
+        benchmarks = {path.stem: list(rows(path, args.input_key, args.label_key)) for path in args.data}
+    except DataUnusable as error:
+        raise SettingsError(str(error)) from None
+    if len(benchmarks) < len(args.data):
+        raise SettingsError("--data names two files of the same name, which names the benchmark: rename one.")
+    args.out.mkdir(parents=True, exist_ok=True)
+    results = {}
+    with _rewards(args) as client, _engine(args) as llm, (args.out / "eval.jsonl").open("w", encoding="utf-8") as file:
+        for name, table in benchmarks.items():
+            table, responses = table[: args.max_prompts], []
+            at_once = max(1, AT_ONCE // args.n)
+            for first in range(0, len(table), at_once):
+                part = sample_and_grade(llm, client, name, table[first : first + at_once], args, first)
+                file.writelines(json.dumps(asdict(one), ensure_ascii=False) + "\n" for one in part)
+                responses += [replace(one, text="") for one in part]
+                print(f"{PROGRAM}: {name}: {len(responses):,} responses graded", file=sys.stderr, flush=True)
+            results[name] = figures(responses, args.n, ks)
+    path = args.out / "eval.json"
+    path.write_text(json.dumps({"model": args.model, "benchmarks": results}, indent=2) + "\n", encoding="utf-8")
+    for name, found in results.items():
+        print(f"{name}, {found['prompts']} prompts x {found['n']} responses, 95 % intervals over prompts:")
+        for key, one in found.items():
+            if isinstance(one, dict):
+                print(f"{key:<24} {one['mean']:.3f} ({one['low']:.3f} to {one['high']:.3f})")
+    print(f"Written to {path} and {args.out / 'eval.jsonl'}.")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=PROGRAM, description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    add = parser.add_argument
+    add("--model", required=True, help="the policy: a folder or a hub id")
+    add("--data", type=Path, nargs="+", required=True, help="a JSON-lines file for each benchmark")
+    add("--out", type=Path, required=True, help="folder for eval.json and eval.jsonl")
+    add("--n", type=COUNT, default=32, help="responses to each prompt")
+    add("--k", default="1,2,4,8,16,32", help="the k of Pass@k, each at most n")
+    add("--temperature", type=WEIGHT, default=1.0, help="sampling temperature; 0 is greedy")
+    add("--top_p", type=number(0, float, 1, above=True), default=1.0, help="sample from this share of the probability")
+    add("--max_new_tokens", type=COUNT, default=4096, help="most tokens of a response")
+    add("--max_prompts", type=COUNT, help="first N prompts of each benchmark")
+    add("--input_key", default="input", help="column of the prompt, a text or chat messages")
+    add("--label_key", default="label", help="column of the reference answer")
+    add("--reward_url", help="reward service, with the token of MATH_REWARD_TOKEN; without a URL one is started")
+    add("--deadline", type=SECONDS, default=300.0, help="seconds of retries for one reward")
+    add("--tensor_parallel_size", type=COUNT, default=1, help="GPUs of the engine")
+    add("--device", choices=["auto", "cpu", "gpu"], default="auto", help="where vLLM runs")
+    add("--seed", type=int, default=0, help="of the sampling")
+    return parser
+
+
+def _ks(text: str, n: int) -> list[int]:
+    try:
+        ks = sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        raise SettingsError(f"--k is {text!r}, but needs whole numbers with commas between them.") from None
+    if not 1 <= ks[0] <= ks[-1] <= n:
+        raise SettingsError(f"--k is {text}, but Pass@k needs 1 <= k <= n, and --n is {n}.")
+    return ks
+
+
+@contextlib.contextmanager
+def _rewards(args: argparse.Namespace) -> Iterator[Client]:
+    """The reward client. Without a URL, a built-in service runs as long as the context."""
+    with contextlib.ExitStack() as stack:
+        if args.reward_url is None:
+            service = stack.enter_context(start_embedded_service(args.out / "reward_service.log"))
+            client = Client(service.url, token=service.token, deadline=args.deadline)
+        else:
+            urls = [part.strip() for part in args.reward_url.split(",")]
+            try:
+                client = Client(urls, deadline=args.deadline, reward_models=True)
+            except ValueError as error:
+                raise SettingsError(f"--reward_url: {error}") from None
+        yield stack.enter_context(client)
+
+
+@contextlib.contextmanager
+def _engine(args: argparse.Namespace) -> Iterator[Any]:
+    """A ``vllm.LLM`` with the entropy hook. It ends with the context: one that lasts until the interpreter ends keeps
+    Triton's objects, of which nanobind then says in forty lines that they leaked."""
+    engine: dict[str, Any] = {"tensor_parallel_size": args.tensor_parallel_size}
+    if choose_device(args.device) == "cpu":
+        # In the precision of training's rollouts and eager as they are: what is measured is what was trained.
+        engine |= importlib.import_module("openrlhf_gtpo.cpu.platform").engine_on_a_cpu()
+    print(f"{PROGRAM}: starting vLLM", file=sys.stderr, flush=True)
+    import vllm
+
+    llm = vllm.LLM(model=args.model, seed=args.seed, **engine, **engine_kwargs(), **one_message.switch_on())
+    try:
+        check_hook(llm.collective_rpc("entropy_hook_report"))
+        yield llm
+    finally:
+        llm.llm_engine.engine_core.shutdown()
+        del llm
+        gc.collect()
+
+
+def sample_and_grade(
+    llm: Any, client: Client, benchmark: str, table: Sequence[Row], args: argparse.Namespace, first: int = 0
+) -> list[Response]:
+    """n responses to each prompt, by the model's chat template. Each prompt has its own seed, by its place.
+
+    Args:
+        llm: with the entropy hook.
+        client: of the reward service.
+        benchmark: its name.
+        table: prompts and reference answers.
+        args: of the command line.
+        first: the place of the first prompt in the benchmark's file, from 0.
+
+    Raises:
+        UserError: a response has no reward.
+    """
+    import vllm
+
+    chats = [[{"role": "user", "content": p}] if isinstance(p, str) else p for p in (row.prompt for row in table)]
+    parameters = [
+        vllm.SamplingParams(
+            n=args.n,
+            temperature=args.temperature,
+            top_p=args.top_p,
+            max_tokens=args.max_new_tokens,
+            seed=derived(args.seed, "eval", first + place),  # vLLM adds a response's place in its group
+            **sampling_kwargs(),
+        )
+        for place in range(len(table))
+    ]
+    outputs = llm.chat(chats, parameters)
+    sampled = [(place, i, one) for place, output in enumerate(outputs) for i, one in enumerate(output.outputs)]
+    questions = ["\n".join(message["content"] for message in chat) for chat in chats]
+    items = [Item(one.text, str(table[place].label), questions[place]) for place, _, one in sampled]
+    try:
+        results = [result for result in client.grade_many(items) if isinstance(result, Result)]
+    except ClientError as error:
+        raise UserError(str(error)) from None
+    responses = []
+    for (place, i, one), result in zip(sampled, results, strict=True):
+        nats, cut = entropies(one), one.finish_reason == "length"
+        mean, verdict = sum(nats) / max(1, len(nats)), result.verdict or None
+        responses.append(
+            Response(
+                benchmark, first + place, i, one.text, len(nats), mean, cut, result.reward, result.score == 1, verdict
+            )
+        )
+    return responses
+
+
+def figures(responses: Sequence[Response], n: int, ks: Sequence[int]) -> dict[str, Any]:
+    """The figures of one benchmark, each with its 95 % interval over prompts; entropies in nats.
+
+    Args:
+        responses: n to each prompt, prompt after prompt.
+        n: responses to each prompt.
+        ks: the k of Pass@k.
+    """
+    groups = [responses[first : first + n] for first in range(0, len(responses), n)]
+    correct = [sum(response.correct for response in group) for group in groups]
+    values = {
+        f"mean@{n}": [c / n for c in correct],
+        **{f"pass@{k}": [pass_at_k(n, c, k) for c in correct] for k in ks},
+    }
+    for name, key in (("response_length", "tokens"), ("truncated", "truncated")):
+        values[name] = [sum(getattr(response, key) for response in group) / n for group in groups]
+    # Of tokens alike, as training logs it; and of responses alike, in which a short one weighs as much as a long one.
+    spoken = [own for group in groups if (own := [response for response in group if response.tokens])]
+    values["entropy_response_mean"] = [sum(r.entropy for r in own) / len(own) for own in spoken] or [0.0]
+    tokens = [sum(r.tokens for r in own) for own in spoken]
+    per_token = [sum(r.entropy * r.tokens for r in own) / count for own, count in zip(spoken, tokens, strict=True)]
+    found: dict[str, Any] = {name: asdict(bootstrap(of)) for name, of in values.items()}
+    found["entropy_token_mean"] = asdict(bootstrap(per_token or [0.0], tokens or None))
+    return {**found, "prompts": len(groups), "n": n}

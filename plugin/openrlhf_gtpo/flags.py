@@ -1,0 +1,477 @@
+"""The command line of training: OpenRLHF's flags and ours, read without OpenRLHF's imports, which take a quarter of a
+minute. Ours are dotted like OpenRLHF's, so ``--shaping.alpha1`` is ``args.shaping.alpha1`` in every process.
+
+OpenRLHF's parser is in the ``__main__`` block of its script. The statements that build it need the standard library
+alone, so they are taken from the script's source and run by themselves; and so are those behind it, which check the
+command line and complete it."""
+
+import argparse
+import ast
+import contextlib
+import copy
+import importlib.util
+import io
+import math
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+from math_reward.nearest import did_you_mean
+from openrlhf_gtpo.device import choose_device
+from openrlhf_gtpo.errors import SettingsError, reason
+
+PROGRAM = "openrlhf-gtpo train"
+OURS = ("gtpo", "grpo_s")
+"""Estimators that OpenRLHF does not have; `openrlhf_gtpo.algorithms.estimators` has their functions."""
+MOST_AT_ONCE = 1024
+"""The default of ``--vllm.max_num_seqs`` is never higher: vLLM's own limit for batches on large GPUs."""
+SIZES = (*(f"{role}.num_gpus_per_node" for role in ("actor", "ref", "critic", "reward")), "vllm.num_engines")
+"""Flags whose defaults depend on the device."""
+COUNTS = (
+    *SIZES,
+    "actor.num_nodes",
+    "vllm.tensor_parallel_size",
+    "ds.ring_attn_size",
+    "ds.tensor_parallel_size",
+    "rollout.batch_size",
+    "rollout.micro_batch_size",
+    "rollout.n_samples_per_prompt",
+    "train.batch_size",
+    "train.micro_batch_size",
+    "train.max_epochs",
+    "train.num_episodes",
+    "data.max_len",
+    "data.max_samples",
+)
+"""Flags of OpenRLHF that are at least 1."""
+
+
+class FlagError(SettingsError):
+    """A flag that does not exist, or a value that its flag does not take."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's, which raises a FlagError where that would exit, and suggests the nearest flag."""
+
+    def error(self, message: str) -> NoReturn:
+        raise FlagError(message if message[-1] in ".?" else f"{message}.")
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:  # argparse has overloads
+        """As argparse's; one sentence for each flag that does not exist."""
+        parsed, rest = self.parse_known_args(args, namespace)
+        if rest:
+            known = [option for action in self._actions for option in action.option_strings]
+            names = [word.partition("=")[0] for word in rest if word.startswith("-")] or rest[:1]
+            self.error(
+                "\n".join(f"There is no flag {n}{did_you_mean(n, known, '--help-all lists them')}" for n in names)
+            )
+        return parsed
+
+
+class Formatter(argparse.HelpFormatter):
+    """Shows the default of each flag that has one."""
+
+    def _get_help_string(self, action: argparse.Action) -> str:
+        text = action.help or ""
+        if action.default in (None, False, argparse.SUPPRESS) or "default" in text:
+            return text
+        return f"{text} (default: %(default)s)"
+
+
+class Help(argparse.Action):
+    """``--help`` prints our flags, ``--help-all`` OpenRLHF's too."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str, **_: Any) -> None:
+        what = "all flags, OpenRLHF's too" if option_strings == ["--help-all"] else "these flags"
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=f"print {what}")
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        if self.option_strings != ["--help-all"]:
+            parser._action_groups = [group for group in parser._action_groups if group.title in GROUPS]
+            parser.epilog = (
+                "OpenRLHF's own flags are taken too (--help-all lists them), such as --algo.advantage.estimator: "
+                "gtpo, grpo_s, any of OpenRLHF's, or a function of your own, FILE.py:NAME."
+            )
+        parser.print_help()
+        parser.exit()
+
+
+def number(least: float, kind: type = float, most: float = math.inf, *, above: bool = False) -> Callable[[str], Any]:
+    """A type for argparse: a number from ``least``, or above it, to ``most``."""
+
+    def parse(text: str) -> Any:
+        value = kind(text)
+        if not (least < value if above else least <= value) or not value <= most or math.isinf(value):
+            up_to = "" if math.isinf(most) else f" and at most {most}"
+            raise argparse.ArgumentTypeError(f"{text} needs to be {'above' if above else 'at least'} {least}{up_to}")
+        return value
+
+    parse.__name__ = kind.__name__  # for argparse's messages
+    return parse
+
+
+WEIGHT, COUNT, SECONDS = number(0), number(1, int), number(0, above=True)
+GROUPS = ("openrlhf-gtpo", "openrlhf-gtpo guide")
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add our flags to OpenRLHF's parser, and our estimators and precisions to its choices."""
+    for action in parser._actions:
+        if action.dest in COUNTS:
+            action.type = COUNT
+        if action.dest == "algo.advantage.estimator":
+            action.type, action.choices = _estimator([*(action.choices or []), *OURS]), None
+            action.help = f"{action.help}, {', '.join(OURS)}, or a function of your own: FILE.py:NAME"
+        if action.dest == "ds.param_dtype":
+            action.choices, action.default = ["auto", *(action.choices or []), "fp32"], "auto"
+            action.help = "precision of the weights; auto is bf16, but fp32 on a CPU without bf16"
+        if action.dest in SIZES:
+            action.help = f"{action.help or ''} (on a GPU {action.default}, on a CPU what is needed)".lstrip()
+        if action.dest == "logger.wandb.key":
+            action.help = "refused: --logger.wandb.enable takes the key from the environment"
+    add = parser.add_argument_group(
+        GROUPS[0], "Group Token Policy Optimization (Tan et al., arXiv 2508.04349)"
+    ).add_argument
+    add("-h", "--help", action=Help)
+    add("--help-all", action=Help)
+    add(
+        "--device",
+        choices=["auto", "cpu", "gpu"],
+        default="auto",
+        help="where OpenRLHF's loop runs; auto takes the CPU where neither this machine nor the Ray cluster of "
+        "RAY_ADDRESS has a GPU",
+    )
+    add(
+        "--preset",
+        metavar="NAME",
+        help=f"the flags of an algorithm: {', '.join(presets())}; your own override it, --no-FLAG takes one back",
+    )
+    add(
+        "--config",
+        metavar="FILE.yaml",
+        help="flags by name, as in the run.json of a run; the command line's override it",
+    )
+    add("--dry-run", dest="dry_run", action="store_true", help="check the command line, print the plan, start nothing")
+    add("--shaping.alpha1", type=WEIGHT, metavar="X", default=1.0, help="weight of correctness, beta1 for grpo_s")
+    add("--shaping.alpha2", type=WEIGHT, metavar="X", default=0.1, help="weight of entropy, beta2 for grpo_s")
+    add(
+        "--shaping.over",
+        choices=["group", "class"],
+        default="group",
+        help="mean and std that normalise the shaped rewards (Eq. 6): of the whole scope, with 0 for the other class, "
+        "or of each class by itself, which removes the difference between correct and wrong",
+    )
+    add(
+        "--shaping.scope", choices=["group", "batch"], default="group", help="mean and std per group or over the batch"
+    )
+    add(
+        "--shaping.entropy_clip",
+        type=WEIGHT,
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="clamp entropies to [LOW, HIGH] nats before shaping",
+    )
+    add(
+        "--shaping.grop",
+        action="store_true",
+        help="Group Relative Overlong Punishment (Appendix D): subtract up to 1/2 from the reward of responses that "
+        "are long compared with their group; with any estimator",
+    )
+    add(
+        "--shaping.top_entropy_share",
+        type=number(0, float, 1, above=True),
+        default=1.0,
+        metavar="SHARE",
+        help="forking tokens (Wang et al., arXiv 2506.01939, which uses 0.2): train on this share of a rollout "
+        "batch's tokens, those of the highest entropy; with any estimator but grpo_s",
+    )
+    add(
+        "--shaping.save_rollouts",
+        type=number(0, int),
+        default=0,
+        metavar="N",
+        help="write N groups of each step, token by token, to rollouts.jsonl beside the metrics",
+    )
+    add(
+        "--train.max_steps",
+        type=COUNT,
+        metavar="N",
+        help="stop after N steps (rollout batches), however many prompts dynamic filtering needs; the learning rate's "
+        "schedule ends there too",
+    )
+    add(
+        "--vllm.max_num_seqs",
+        type=COUNT,
+        metavar="N",
+        help=f"responses that an engine generates at once (its share of a batch, at most {MOST_AT_ONCE})",
+    )
+    add(
+        "--reward.on_failure",
+        choices=["retry", "drop_group", "stop"],
+        default="retry",
+        help="if a request for a reward fails: retry until --reward.deadline, then drop the whole group and draw "
+        "another prompt; drop_group at the first failure; or retry and stop the run at the deadline",
+    )
+    add("--reward.deadline", type=SECONDS, metavar="S", default=300.0, help="seconds of retries for one reward")
+    add(
+        "--reward.timeout",
+        type=SECONDS,
+        metavar="S",
+        default=60.0,
+        help="seconds for one request to the reward service",
+    )
+    add("--reward.ca_file", metavar="FILE", help="a PEM file with the certificates of an https reward service")
+    add("--reward.batch_size", type=COUNT, metavar="N", default=64, help="most responses in one request")
+    add(
+        "--reward.max_in_flight",
+        type=COUNT,
+        metavar="N",
+        default=8,
+        help="most requests that a rollout engine has open at once",
+    )
+    add(
+        "--logger.wandb.enable",
+        action="store_true",
+        help="log to wandb too, with the key of WANDB_API_KEY, or that `wandb login` left on the machine",
+    )
+    add("--logger.metrics_path", metavar="FILE", help="file for the metrics (metrics.jsonl in --ckpt.output_dir)")
+    add = parser.add_argument_group(
+        GROUPS[1], "Mixed-policy DAPO (Tan & Li, arXiv 2507.12931), a reconstruction from its abstract"
+    ).add_argument
+    add("--guide.model", metavar="DIR_OR_ID", help="a frozen model with the policy's tokenizer, on its own engines")
+    add("--guide.samples", type=COUNT, default=1, metavar="G'", help="guide responses for each prompt that gets any")
+    add(
+        "--guide.when",
+        nargs="+",
+        choices=["all", "zero_reward"],
+        default=["all"],
+        help="all: every group in training gets guide responses (M1); zero_reward: groups whose responses are all "
+        "wrong get them, and form a second batch instead of being dropped (M2); give one or both",
+    )
+    add("--guide.weight", type=WEIGHT, default=1.0, metavar="LAMBDA", help="weight of the second batch")
+    add("--guide.engines", type=COUNT, metavar="N", default=1, help="vLLM engines of the guide")
+    add("--guide.tensor_parallel_size", type=COUNT, metavar="N", help="GPUs of each (as --vllm.tensor_parallel_size)")
+
+
+def _estimator(known: list[str]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text == "grpo":
+            return "group_norm"  # OpenRLHF's name for it
+        if text not in known and ".py:" not in text:
+            near = did_you_mean(text, known, f"it is {', '.join(known)} or FILE.py:NAME").rstrip(".")
+            raise argparse.ArgumentTypeError(f"there is no {text!r}{near}")
+        return text
+
+    return parse
+
+
+def _presets() -> Any:  # Python versions import Traversable from different modules
+    return files("openrlhf_gtpo") / "presets"
+
+
+def presets() -> list[str]:
+    names = (entry.name for entry in _presets().iterdir())
+    return sorted(name.removesuffix(".flags") for name in names if name.endswith(".flags") and name[0] != "_")
+
+
+def preset_flags(name: str) -> list[list[str]]:
+    """The flags of a preset and those of the paper's run, which all presets share: ``[["--shaping.grop"], ...]``.
+
+    Raises:
+        SettingsError: there is no such preset.
+    """
+    if name not in presets():
+        raise SettingsError(f"--preset {name} does not exist{did_you_mean(name, presets(), ', '.join(presets()))}")
+    texts = [(_presets() / f"{part}.flags").read_text(encoding="utf-8") for part in ("_run", name)]
+    return [words for line in "\n".join(texts).splitlines() if (words := shlex.split(line, comments=True))]
+
+
+def expanded(words: Sequence[str], defaults: Mapping[str, Any]) -> list[str]:
+    """A command line with the flags of its preset and its file before its own, which override them.
+
+    Args:
+        words: the command line.
+        defaults: of all flags; a file's values that equal them are left out, since OpenRLHF has some that no words
+            give, such as a text where a flag takes a list.
+
+    Raises:
+        SettingsError: the preset or the file cannot be used, or ``--no-FLAG`` takes back what no preset sets.
+    """
+    finder = Parser(add_help=False, allow_abbrev=False)
+    finder.add_argument("--preset")
+    finder.add_argument("--config")
+    if path := finder.parse_known_args(words)[0].config:
+        words = [*_flags_of_file(Path(path), defaults), *words]
+    name = finder.parse_known_args(words)[0].preset
+    taken_back = {f"--{word.removeprefix('--no-')}" for word in words if word.startswith("--no-")}
+    lines = preset_flags(name) if name else []
+    if unset := sorted(taken_back - {line[0] for line in lines}):
+        raise SettingsError(f"--no-{unset[0][2:]} takes back {unset[0]}, which no --preset sets: leave it out.")
+    kept = [word for line in lines if line[0] not in taken_back for word in line]
+    return [*kept, *(word for word in words if not word.startswith("--no-"))]
+
+
+def _flags_of_file(path: Path, defaults: Mapping[str, Any]) -> list[str]:
+    """The words of a file of flags: YAML, flat or nested; a run.json's are under ``settings``."""
+    import yaml  # type: ignore[import-untyped]
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SettingsError(f"--config {path} cannot be read: {reason(error)}.") from None
+    if not isinstance(content, dict):
+        raise SettingsError(f"--config {path} holds no flags: write one a line, such as `shaping.alpha2: 0.1`.")
+    words: list[str] = []
+    of_a_run = {**content.get("settings", {}), "preset": None}  # whose record has every flag
+    for name, value in _flat(of_a_run if "settings" in content else content).items():
+        if name in defaults and value == defaults[name]:
+            continue
+        if value is True:
+            words.append(f"--{name}")
+        elif isinstance(value, list):
+            words += [f"--{name}", *map(str, value)]
+        elif value is not None and value is not False:
+            words.append(f"--{name}={value}")
+    return words
+
+
+def _flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in nested.items():
+        values |= _flat(value, f"{prefix}{name}.") if isinstance(value, dict) else {f"{prefix}{name}": value}
+    return values
+
+
+def parser() -> argparse.ArgumentParser:
+    """OpenRLHF's parser with our flags.
+
+    Raises:
+        SettingsError: OpenRLHF is not installed, or its script has no parser where 0.11 has it.
+    """
+    made = Script().parser()
+    made.__class__, made.allow_abbrev = Parser, False
+    made.conflict_handler = "resolve"  # our --help in place of theirs
+    add_flags(made)
+    made.prog, made.formatter_class = PROGRAM, Formatter
+    made.usage = "%(prog)s --actor.model_name_or_path DIR_OR_ID --data.prompt_dataset FILE [--preset NAME] [flags]"
+    return made
+
+
+def parse(words: Sequence[str]) -> Namespace:
+    """OpenRLHF's flat flags and ours: ``vars(args)["algo.kl.init_coef"]``. The device is chosen; on a CPU the `SIZES`
+    that were not given are None.
+
+    Raises:
+        SettingsError: one sentence for each fault.
+        SystemExit: after ``--help``.
+    """
+    made = parser()
+    sizes = {name: made.get_default(name) for name in SIZES}
+    made.set_defaults(**dict.fromkeys(SIZES))
+    args = made.parse_args(expanded(words, {action.dest: action.default for action in made._actions}))
+    args.device = choose_device(args.device)
+    if args.device == "gpu":
+        vars(args).update({name: size for name, size in sizes.items() if vars(args)[name] is None})
+    return args
+
+
+def completed(args: Namespace) -> SimpleNamespace:
+    """OpenRLHF's nested ``args`` as its script gives them to ``train``: checked and completed by its own statements.
+
+    Args:
+        args: flat; not changed.
+
+    Raises:
+        AssertionError: the script refuses them.
+    """
+    return Script().completed(copy.deepcopy(args))
+
+
+def openrlhfs_refusal(args: Namespace) -> str | None:
+    """The sentence with which OpenRLHF's script would refuse this command line; None where it would train."""
+    changes: dict[str, Any] = {"use_ms": False}  # else the script would import ModelScope and patch the hub's client
+    if embedded(vars(args)):
+        changes["reward.remote_url"] = "http://127.0.0.1"  # set when the service starts
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            completed(Namespace(**vars(args) | changes))
+        except AssertionError as error:
+            return f"OpenRLHF refuses this command line: {reason(error)}."
+    return None
+
+
+def embedded(flags: Mapping[str, Any]) -> bool:
+    """Whether no source of rewards is named, so that the trainer starts the built-in service."""
+    return not any(flags[name] for name in ("reward.remote_url", "train.agent_func_path", "reward.model_name_or_path"))
+
+
+def service_urls(flags: Mapping[str, Any]) -> tuple[str, ...]:
+    """The reward services that are named; empty where rewards come from elsewhere."""
+    remote = flags["reward.remote_url"]
+    if not remote or flags["train.agent_func_path"] or remote.endswith(".py"):
+        return ()
+    return tuple(url.strip() for url in remote.split(",") if url.strip())
+
+
+def whole_updates(flags: Mapping[str, Any]) -> int:
+    """The number of responses that has to divide a batch, so that it fills optimiser updates of
+    ``--train.batch_size`` and gives every rank the same number of micro-batches."""
+    ranks = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
+    ranks //= flags["ds.ring_attn_size"] * flags["ds.tensor_parallel_size"]
+    return math.lcm(flags["train.batch_size"], flags["rollout.micro_batch_size"] * ranks)
+
+
+def responses_at_once(flags: Mapping[str, Any]) -> int:
+    """Responses that an engine generates at once; by default its share of a batch."""
+    prompts = flags["rollout.vllm_generate_batch_size"] or flags["rollout.batch_size"]
+    share = math.ceil(prompts * flags["rollout.n_samples_per_prompt"] / flags["vllm.num_engines"])
+    return flags["vllm.max_num_seqs"] or min(share, MOST_AT_ONCE)
+
+
+class Script:
+    """OpenRLHF's script in parts."""
+
+    def __init__(self) -> None:
+        spec = importlib.util.find_spec("openrlhf")
+        if spec is None or not spec.submodule_search_locations:
+            raise SettingsError("OpenRLHF is not installed, and training needs it: the README says how to install it.")
+        self.path = Path(spec.submodule_search_locations[0], "cli", "train_ppo_ray.py")
+        tree = ast.parse(self.path.read_text(encoding="utf-8"))
+        blocks = [
+            s.body for s in tree.body if isinstance(s, ast.If) and ast.unparse(s.test) == "__name__ == '__main__'"
+        ]
+        main = blocks[0] if blocks else []
+        written = [ast.unparse(statement) for statement in main]
+        try:
+            parsed, trained = written.index("args = parser.parse_args()"), written.index("train(args)")
+        except ValueError:
+            raise SettingsError(
+                f"{self.path} does not parse and train as OpenRLHF 0.11's does: install OpenRLHF's released version."
+            ) from None
+        self._imports = [s for s in tree.body if _module(s).split(".")[0] in sys.stdlib_module_names]
+        self._parser, self._checks = main[:parsed], main[parsed + 1 : trained]
+
+    def parser(self) -> argparse.ArgumentParser:
+        return self._run(self._imports + self._parser, {})["parser"]
+
+    def completed(self, flags: Namespace) -> SimpleNamespace:
+        config = self.path.parents[1] / "utils" / "config.py"  # importing its package would import DeepSpeed
+        names: dict[str, Any] = {"args": flags}
+        exec(compile(config.read_text(encoding="utf-8"), config, "exec"), names)
+        checks = [statement for statement in self._checks if not isinstance(statement, ast.ImportFrom)]
+        return self._run(self._imports + checks, names)["args"]
+
+    def _run(self, statements: list[ast.stmt], names: dict[str, Any]) -> dict[str, Any]:
+        exec(compile(ast.Module(statements, []), self.path, "exec"), names)
+        return names
+
+
+def _module(statement: ast.stmt) -> str:
+    if isinstance(statement, ast.ImportFrom):
+        return statement.module or ""
+    return statement.names[0].name if isinstance(statement, ast.Import) else ""

@@ -1,0 +1,21 @@
+"""Reads docs/metrics.md, the table of every name that a run logs."""
+
+import functools
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "metrics.md"
+OPEN = {"source": r".+", "k": r"\d+", "verdict": r".+"}
+"""Placeholders in names: what a run's data decide, as patterns."""
+
+
+@functools.cache
+def names() -> list[str]:
+    """The names of the table, in its order."""
+    return re.findall(r"^\| `(.+?)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def is_described(name: str) -> bool:
+    """Whether a logged name has a row."""
+    patterns = (re.sub(r"\\\{(\w+)\\\}", lambda match: OPEN[match[1]], re.escape(row)) for row in names())
+    return any(re.fullmatch(pattern, name) for pattern in patterns)

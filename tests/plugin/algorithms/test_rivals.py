@@ -1,0 +1,77 @@
+"""The rivals and controls of docs/examples, as functions of one's own, against their papers' equations in loops."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+
+from openrlhf_gtpo.algorithms.estimators import Estimate, Rollouts, estimator_named, small_batch, try_out
+from openrlhf_gtpo.shaping import gtpo
+
+from . import naive_rivals
+from .naive_weights import exchanging, naive_weights
+from .rollout_batches import batches
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "docs" / "examples"
+CONTROLS = ("uniform", "surprisal", "inverse", "shuffled")
+
+
+def estimate(name: str, batch: Rollouts) -> Estimate:
+    estimator = estimator_named(f"{EXAMPLES}/{name}")
+    assert estimator is not None
+    return estimator.function(batch)
+
+
+def lists(batch: Rollouts) -> tuple[list[list[float]], list[list[bool]], list[float], list[int]]:
+    return batch.entropy.tolist(), batch.mask.tolist(), batch.reward.tolist(), batch.group.tolist()
+
+
+@given(batches())
+def test_entropy_advantage_is_its_papers(batch: Rollouts) -> None:
+    expected = naive_rivals.entropy_advantage(*lists(batch), alpha=0.4, kappa=2.0)
+    found = estimate("rivals.py:entropy_advantage", batch).advantages.tolist()
+    assert found == [pytest.approx(row, abs=1e-5) for row in expected]
+
+
+@given(batches())
+def test_edge_is_its_papers(batch: Rollouts) -> None:
+    expected = naive_rivals.edge(*lists(batch), clip=None)
+    found = estimate("rivals.py:edge", batch).advantages.tolist()
+    assert found == [pytest.approx(row, rel=1e-4, abs=1e-4) for row in expected]
+
+
+@pytest.mark.parametrize("name", CONTROLS[:-1])
+def test_a_control_is_gtpo_with_other_values_in_the_place_of_entropies(name: str) -> None:
+    batch = small_batch(8, seed=3)
+    table = naive_weights(name, batch.entropy.tolist(), batch.logprob.tolist(), batch.mask.tolist(), False)
+    expected = gtpo(torch.tensor(table), batch.mask, batch.correct, batch.group).advantages
+    torch.testing.assert_close(estimate(f"controls.py:{name}", batch).advantages, expected)
+    assert not torch.allclose(expected, gtpo(batch.entropy, batch.mask, batch.correct, batch.group).advantages)
+
+
+@given(batches())
+def test_a_shuffle_moves_entropies_among_tokens_of_the_same_position_group_and_class(batch: Rollouts) -> None:
+    import runpy
+
+    permuted = runpy.run_path(f"{EXAMPLES}/controls.py")["permuted"]
+    entropy, logprob = permuted([batch.entropy, batch.logprob], batch.mask, batch.correct, batch.group)
+    assert not entropy[~batch.mask].any()
+    for places in exchanging(batch.mask.tolist(), batch.correct.tolist(), batch.group.tolist()):
+        before = sorted((batch.entropy[place].item(), batch.logprob[place].item()) for place in places)
+        assert sorted((entropy[place].item(), logprob[place].item()) for place in places) == before
+    again = permuted([batch.entropy, batch.logprob], batch.mask, batch.correct, batch.group)
+    assert torch.equal(again[0], entropy), "a run repeats"
+
+
+def test_a_shuffle_does_move_them() -> None:
+    batch = small_batch(8, seed=3)
+    moved = estimate("controls.py:shuffled", batch).advantages
+    assert not torch.allclose(moved, gtpo(batch.entropy, batch.mask, batch.correct, batch.group).advantages)
+
+
+@pytest.mark.parametrize(
+    "name", ["rivals.py:edge", "rivals.py:entropy_advantage", *(f"controls.py:{c}" for c in CONTROLS)]
+)
+def test_each_is_taken_by_the_check_before_training(name: str) -> None:
+    try_out(f"{EXAMPLES}/{name}", 8)

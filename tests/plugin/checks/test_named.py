@@ -1,0 +1,184 @@
+"""What a command line names: taken where OpenRLHF would find it, and refused in one sentence where it would not."""
+
+import os
+from pathlib import Path
+
+import huggingface_hub.constants
+import pytest
+from huggingface_hub.utils import HFValidationError, validate_repo_id
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openrlhf_gtpo.checks import named
+
+from ...refusals import assert_refusal
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working directory with one of everything, and an empty cache of the hub."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("HF_DATASETS_CACHE", raising=False)
+    for name in ("model/config.json", "data/train.jsonl", "data/more.json", "data/part-1.parquet", "data/sub/a.csv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("{}\n")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "rows.txt").write_text("1\n")
+    (tmp_path / "rows.JSONL").write_text("{}\n")
+    (tmp_path / "agent.py").write_text("")
+    return tmp_path
+
+
+def faults(offline: bool, **changes: str | None) -> list[str]:
+    """What is missing of a command line with a model and data that are there, but for some flags."""
+    flags = dict.fromkeys(
+        ("guide.model", "reward.model_name_or_path", "reward.remote_url", "train.agent_func_path", "eval.dataset")
+    )
+    flags |= {
+        "actor.model_name_or_path": "model",
+        "data.prompt_dataset": "data/train.jsonl",
+        "data.prompt_probs": None,
+    }
+    flags |= {"algo.advantage.estimator": "gtpo", "use_ms": False, "dry_run": False, "device": "cpu"}
+    flags |= {name.replace("__", "."): value for name, value in changes.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HF_HUB_OFFLINE", str(int(offline)))
+        return list(named.faults(flags))
+
+
+def model(name: str, offline: bool = True) -> str | None:
+    found = faults(offline, actor__model_name_or_path=name)
+    return next((fault for fault in found if fault.startswith("--actor.")), None)
+
+
+def data_faults(flag: str, listed: str, offline: bool, probabilities: str | None = None) -> list[str]:
+    name = flag.removeprefix("--").replace(".", "__")
+    return faults(offline, **{name: listed}, data__prompt_probs=probabilities)
+
+
+def test_a_folder_with_a_model_is_taken_by_its_relative_and_its_absolute_path(here: Path) -> None:
+    assert model("model") is None
+    assert model("./model/") is None
+    assert model(str(here / "model")) is None
+
+
+@pytest.mark.parametrize("name", ["./nothing", "/no/such/model", "runs/a/model", "../model ", "a b", "-x", "a/"])
+@pytest.mark.parametrize("offline", [True, False])
+def test_a_name_that_is_neither_a_folder_nor_a_hub_id_is_refused_online_too(
+    here: Path, name: str, offline: bool
+) -> None:
+    assert_refusal(
+        str(model(name, offline)), "--actor.model_name_or_path", f"no folder {name}", f"{name!r} ", "hub id"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("a/b/c", "a/b/c in {here}"), ("/a/b", "/a/b, "), ("empty", "config.json"), ("rows.txt", "is a file")],
+)
+def test_a_folder_without_a_model_and_a_file_are_refused(here: Path, name: str, what: str) -> None:
+    assert_refusal(str(model(name)), "--actor.model_name_or_path", name, what.format(here=here))
+
+
+def test_a_hub_id_is_believed_online_and_looked_for_in_the_cache_offline(here: Path) -> None:
+    assert model("Qwen/Qwen2.5-7B", offline=False) is None
+    assert_refusal(str(model("Qwen/Qwen2.5-7B")), "--actor.model_name_or_path", "HF_HUB_OFFLINE", "Qwen/Qwen2.5-7B")
+
+    folder = here / "cache" / "models--Qwen--Qwen2.5-7B"
+    (folder / "refs").mkdir(parents=True)
+    (folder / "refs" / "main").write_text("c0ffee")
+    (folder / "snapshots" / "c0ffee").mkdir(parents=True)
+    (folder / "snapshots" / "c0ffee" / "config.json").write_text("{}")
+    assert model("Qwen/Qwen2.5-7B") is None
+
+
+@given(st.text(alphabet="ab-._/ @é\n", min_size=1, max_size=12))
+def test_online_a_model_that_is_not_here_is_taken_exactly_where_the_hub_takes_its_name(name: str) -> None:
+    if os.path.exists(name):
+        return
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        assert model(name, offline=False) is not None
+    else:
+        assert model(name, offline=False) is None
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "data/train.jsonl",
+        "data/train.jsonl, data/more.json",
+        "data/train.jsonl@default",  # OpenRLHF hands what follows @ on for folders and hub ids alone
+        "data/*.parquet",
+        "data/**/*.csv",
+        "data",
+        "data@sub",
+        "data @ sub",
+        "https://example.com/x.jsonl",
+        "hf://datasets/a/b/x.parquet",
+    ],
+)
+def test_data_is_taken_as_openrlhf_reads_it(here: Path, listed: str) -> None:
+    assert data_faults("--data.prompt_dataset", listed, offline=True) == []
+
+
+REFUSED: list[tuple[str, ...]] = [
+    ("data/nothing.jsonl", "data/nothing.jsonl in {here}."),
+    ("data/*.csv", "data/*.csv in {here}."),
+    ("/x/y.parquet@sub", "/x/y.parquet."),
+    ("nowhere/a/b", "nowhere/a/b in {here}, ", "hub id"),
+    ("data@nothing", "data/nothing in {here}."),
+    ("rows.txt", "rows.txt", ".json .jsonl "),
+    ("rows.JSONL", "rows.JSONL", ".json .jsonl "),
+    ("data/train.jsonl,", "empty"),
+]
+
+
+@pytest.mark.parametrize(("listed", "named"), [(listed, named) for listed, *named in REFUSED])
+def test_data_that_is_not_there_has_one_sentence(here: Path, listed: str, named: list[str]) -> None:
+    (found,) = data_faults("--data.prompt_dataset", listed, offline=True)
+    assert_refusal(found, "--data.prompt_dataset", *(name.format(here=here) for name in named))
+
+
+def test_each_of_several_data_sets_has_a_sentence_of_its_own(here: Path) -> None:
+    first, second = data_faults("--eval.dataset", "a.jsonl, data/train.jsonl ,b.csv", offline=True)
+    assert_refusal(first, "--eval.dataset", "a.jsonl")
+    assert_refusal(second, "--eval.dataset", "b.csv")
+
+
+def test_there_is_a_probability_for_each_data_set(here: Path) -> None:
+    def found(probabilities: str | None) -> list[str]:
+        listed = "data/train.jsonl,data/more.json"
+        return data_faults("--data.prompt_dataset", listed, offline=True, probabilities=probabilities)
+
+    assert found(None) == found("0.5,0.5") == []
+    for wrong in ("1", "0.2,0.3,0.5"):
+        (fault,) = found(wrong)
+        assert_refusal(fault, "--data.prompt_probs", wrong)
+
+
+def test_a_file_of_python_has_to_be_there_and_to_be_named_so(here: Path) -> None:
+    assert faults(True, train__agent_func_path="agent.py") == []
+    for name, named_part in (("x.py", f"x.py in {here}"), ("rows.txt", "end with .py")):
+        (fault,) = faults(True, train__agent_func_path=name)
+        assert_refusal(fault, "--train.agent_func_path", name, named_part)
+
+
+def test_a_policy_and_prompts_are_needed_and_every_fault_is_told_at_once(here: Path) -> None:
+    found = faults(True, actor__model_name_or_path=None, data__prompt_dataset=None, guide__model="./no")
+    assert [fault.split(":")[0] for fault in found] == [
+        "No --actor.model_name_or_path",
+        "No --data.prompt_dataset",
+        "--guide.model",
+    ]
+
+
+def test_what_the_run_would_not_use_need_not_be_there(here: Path) -> None:
+    rewards = {"reward__model_name_or_path": "./no", "reward__remote_url": "agent.py"}
+    assert faults(True, critic__model_name_or_path="./no", **rewards) == []
+    (fault,) = faults(True, critic__model_name_or_path="./no", algo__advantage__estimator="gae")
+    assert_refusal(fault, "--critic.model_name_or_path", "./no")

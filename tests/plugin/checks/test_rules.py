@@ -1,0 +1,192 @@
+"""Rules about flags on OpenRLHF's real parser: what goes together, and what is refused with which fix."""
+
+from collections.abc import Callable
+
+import pytest
+
+from openrlhf_gtpo.checks import rules
+from openrlhf_gtpo.cpu import platform
+from openrlhf_gtpo.flags import parse as read
+
+from ...refusals import assert_refusal
+
+BASE = "--data.label_key answer --algo.kl.init_coef 0 --rollout.n_samples_per_prompt 8 --vllm.num_engines 1"
+OURS = ("gtpo", "grpo_s")
+ESTIMATORS = (*OURS, "group_norm", "docs/examples/shaping_function.py:signed_entropy")
+
+Faults = Callable[..., list[str]]
+
+
+@pytest.fixture(scope="session")
+def faults() -> Faults:
+    """The sentences about a command line that has no fault but for what is added."""
+
+    def found(flags: str = "", estimator: str = "gtpo", device: str = "gpu") -> list[str]:
+        words = f"--device {device} {BASE} --algo.advantage.estimator {estimator}".split()
+        given = vars(read([*words, *flags.split()]))
+        if device == "cpu":
+            platform.prepare(given)
+        return [one.sentence for one in rules.check(given) if one.state == "fault"]
+
+    return found
+
+
+@pytest.mark.parametrize("estimator", [*ESTIMATORS, "grpo", "reinforce_baseline", "rloo", "dr_grpo"])
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_every_estimator_is_taken_with_the_papers_settings(faults: Faults, estimator: str, device: str) -> None:
+    assert faults("", estimator, device) == []
+
+
+MEANINGLESS = [
+    "--algo.advantage.gamma 0.99",
+    "--algo.advantage.lambd 0.95",
+    "--algo.kl.init_coef 0.01",
+    "--reward.normalize_enable",
+    "--reward.clip_range -1 1",
+    "--rollout.n_samples_per_prompt 1",
+    "--critic.model_name_or_path critic",
+    "--algo.advantage.no_std_norm",
+    "--actor.policy_loss_type gspo",
+    "--actor.loss_agg_mode seq-mean-token-mean",
+]
+NEEDS_GROUPS = "OpenRLHF refuses this command line: reinforce_baseline requires n_samples_per_prompt > 1."
+OF_A_MODEL = "--reward.model_name_or_path judge"
+
+
+@pytest.mark.parametrize("flags", MEANINGLESS)
+def test_the_same_option_is_openrlhfs_own_affair_with_its_own_estimator(faults: Faults, flags: str) -> None:
+    assert faults(flags, "reinforce_baseline") in ([], [NEEDS_GROUPS])
+
+
+CORRECTED = "--algo.advantage.is_correction_level token"
+
+
+@pytest.mark.parametrize(
+    ("flags", "estimator"),
+    [
+        ("--algo.kl.init_coef 0.001 --algo.kl.use_loss", "gtpo"),
+        (CORRECTED, "gtpo"),
+        ("--rollout.top_p 0.9", "gtpo"),  # no correction, no ratios
+        ("--shaping.top_entropy_share 0.2", "gtpo"),
+        ("--train.colocate_all --vllm.num_engines 4 --vllm.tensor_parallel_size 2", "gtpo"),
+        ("--train.colocate_all --train.async_enable --train.max_steps 9", "gtpo"),
+        ("--ckpt.load_enable --train.max_steps 9", "gtpo"),
+        ("--train.colocate_actor_ref --actor.num_gpus_per_node 2", "gtpo"),  # without KL there is no reference
+        ("--train.batch_size 96 --train.micro_batch_size 3 --actor.num_gpus_per_node 4", "gtpo"),
+        # 8 GPUs in groups of 4 that share a sequence are 2 that share a batch.
+        ("--train.batch_size 6 --train.micro_batch_size 3 --ds.ring_attn_size 4", "gtpo"),
+        ("--train.batch_size 100 --train.micro_batch_size 3 --train.dynamic_batch_enable", "gtpo"),
+        ("--rollout.max_new_tokens 2047", "gtpo"),
+        ("--rollout.max_new_tokens 1 --ds.zero_stage 3 --train.max_steps 1 --shaping.alpha2 0", "gtpo"),
+        ("--ds.zero_stage 0 --shaping.entropy_clip 0 0.1 --reward.deadline 0.1", "gtpo"),
+        (OF_A_MODEL, "group_norm"),
+        (OF_A_MODEL, "docs/examples/shaping_function.py:signed_entropy"),
+        *(("--algo.kl.use_loss --algo.kl.init_coef 0.1 --algo.kl.unbiased_gradient", name) for name in OURS),
+        ("--rollout.n_samples_per_prompt 1", "flash_reinforce"),
+        (
+            f"--algo.advantage.is_correction_gating binary_kl --algo.advantage.is_correction_threshold 1 {CORRECTED}",
+            "gtpo",
+        ),
+    ],
+)
+def test_what_goes_together_is_taken(faults: Faults, flags: str, estimator: str) -> None:
+    assert faults(flags, estimator) == []
+
+
+ON_FOUR = "--actor.num_gpus_per_node 4"
+WITH_KL = "--algo.kl.init_coef 0.1 --algo.kl.use_loss"
+ASYNC = "--train.async_enable"
+REFUSED: list[tuple[str, ...]] = [
+    *((name, flags, flags.split()[0]) for name in (*OURS, ESTIMATORS[-1]) for flags in MEANINGLESS),
+    *((name, OF_A_MODEL, "--reward.model_name_or_path") for name in OURS),
+    ("gtpo", "--shaping.entropy_clip 2 1", "--shaping.entropy_clip", "2.0 1.0"),
+    ("gtpo", "--rollout.max_new_tokens 0", "--rollout.max_new_tokens", "0", "--data.max_len", "2048"),
+    ("gtpo", "--rollout.max_new_tokens 2048", "--rollout.max_new_tokens", "2048", "--data.max_len"),
+    ("gtpo", f"--train.batch_size 100 --train.micro_batch_size 3 {ON_FOUR}", "--train.batch_size", "100", " 12: "),
+    ("gtpo", f"--train.max_steps 9 {ASYNC} --ckpt.load_enable", "--train.max_steps"),
+    ("gtpo", f"--train.colocate_all {ON_FOUR} --vllm.num_engines 2", "--train.colocate_all", "4", "2", "engines"),
+    ("gtpo", f"--train.colocate_actor_ref {WITH_KL} {ON_FOUR}", "4", "8", "--ref.num_nodes"),
+    ("gtpo", "--reward.remote_url localhost:99", "--reward.remote_url", "http://localhost:99"),
+    ("gtpo", "--reward.remote_url ftp://a/b", "--reward.remote_url", "http://"),
+    ("gtpo", "--reward.remote_url http://a:1,b:2", "--reward.remote_url", "http://b:2"),
+    ("gtpo", "--reward.remote_url http://me:secret@a:1", "--reward.remote_url", "credentials"),
+    ("gtpo", "--reward.ca_file ca.pem", "--reward.ca_file", "https://"),
+    ("gtpo", "--reward.ca_file none.pem --reward.remote_url https://a", "--reward.ca_file", "none.pem"),
+    ("gtpo", "--logger.wandb.key s3cret", "--logger.wandb.key", "WANDB_API_KEY"),
+    ("gtpo", "--ds.param_dtype fp32", "--ds.param_dtype is fp32"),
+    ("grpo_s", CORRECTED, "--algo.advantage.is_correction_", "grpo_s"),
+    ("grpo_s", "--shaping.top_entropy_share 0.2", "--shaping.top_entropy_share", "0.2", "grpo_s"),
+    ("flash_reinforce", "--rollout.n_samples_per_prompt 1 --shaping.grop", "--rollout.n_samples_per_prompt", "grop"),
+    *(
+        (name, f"--rollout.top_p 0.9 {CORRECTED}", "--rollout.top_p", "0.9")
+        for name in ("gtpo", "group_norm", "reinforce_baseline")
+    ),
+]
+"""Estimator, flags, and what the refusal names."""
+
+
+@pytest.mark.parametrize(("estimator", "flags", "named"), [(name, flags, named) for name, flags, *named in REFUSED])
+def test_what_cannot_be_is_refused_and_named(faults: Faults, estimator: str, flags: str, named: list[str]) -> None:
+    (said,) = faults(flags, estimator)
+    assert_refusal(said, *named)
+    assert "s3cret" not in said
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "--ds.load_in_4bit",
+        "--ds.use_liger_kernel",
+        "--ds.adam_offload",
+        "--vllm.sync_with_ray",
+        "--ds.param_dtype fp16",
+    ],
+)
+def test_what_needs_a_gpu_is_refused_on_a_cpu(faults: Faults, flags: str) -> None:
+    (said,) = faults(flags, device="cpu")
+    assert_refusal(said, flags.split()[0], "CPU")
+
+
+def test_a_critic_is_refused_on_a_cpu(faults: Faults) -> None:
+    (said,) = faults("", "gae", "cpu")
+    assert_refusal(said, "--algo.advantage.estimator gae", "gtpo")
+
+
+def test_no_engine_is_refused_where_the_command_line_does_not_say_how_many(faults: Faults) -> None:
+    given = vars(read(f"--device gpu {BASE.rpartition(' --')[0]} --algo.advantage.estimator gtpo".split()))
+    (said,) = (one.sentence for one in rules.check(given))
+    assert_refusal(said, "--vllm.num_engines")
+
+
+def test_what_openrlhf_refuses_is_told(faults: Faults) -> None:
+    (said,) = faults("--train.partial_rollout_enable", "reinforce")
+    assert_refusal(said, "OpenRLHF refuses", "--train.async_enable")
+
+
+def test_the_built_in_reward_service_needs_reference_answers() -> None:
+    words = ["--device=gpu", "--algo.advantage.estimator=group_norm", "--vllm.num_engines=1", "--algo.kl.init_coef=0"]
+    (said,) = (one.sentence for one in rules.check(vars(read(words))))
+    assert_refusal(said, "--data.label_key")
+
+
+def test_a_token_file_that_is_not_there_is_refused_before_anything_starts(
+    faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MATH_REWARD_TOKEN", raising=False)
+    monkeypatch.setenv("MATH_REWARD_TOKEN_FILE", "/no/token")
+    (said,) = faults()
+    assert_refusal(said, "/no/token", "MATH_REWARD_TOKEN_FILE")
+
+
+@pytest.mark.parametrize(
+    ("flags", "backend"),
+    [("", "gloo"), ("--train.colocate_all", "nccl"), ("--train.colocate_all --train.async_enable", "gloo")],
+)
+def test_what_a_cpu_does_another_way_is_replaced(flags: str, backend: str) -> None:
+    """Engines and policy share logical GPUs only where they take turns."""
+    given = vars(read(f"--device cpu --algo.advantage.estimator gtpo {flags}".split()))
+    platform.prepare(given)
+    assert (given["ds.attn_implementation"], given["vllm.sync_backend"]) == ("eager", backend)
+    packed = vars(read(["--device=cpu", "--ds.packing_samples"]))
+    platform.prepare(packed)
+    assert packed["ds.attn_implementation"] == "flash_attention_2", "without it OpenRLHF would set it back"

@@ -1,0 +1,62 @@
+"""The policy's trainer as OpenRLHF's actor makes it: its loss is the estimator's, and its engines have the hook."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import openrlhf.trainer.ray.ppo_actor as ppo_actor
+import pytest
+import ray
+import torch
+from openrlhf.models.loss import PolicyLoss
+
+from openrlhf_gtpo.errors import EntropyMissing
+from openrlhf_gtpo.policy.actor import PolicyTrainer
+from openrlhf_gtpo.policy.loss import SequenceRatioLoss
+
+Make = Callable[..., PolicyTrainer]
+
+
+@pytest.fixture
+def make(args: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Make:
+    """The trainer of rank 0, by OpenRLHF's own constructor, which finds neither ranks nor a GPU here."""
+    monkeypatch.setattr(ppo_actor, "torch_dist_barrier_and_cuda_sync", lambda: None)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 0)
+
+    def made(estimator: str, engines: list[Any] | None = None) -> PolicyTrainer:
+        words = ["--data.label_key", "answer", "--algo.kl.init_coef", 0, "--vllm.num_engines", 1]
+        words += ["--algo.advantage.estimator", estimator, "--rollout.n_samples_per_prompt", 8]
+        words += ["--actor.eps_clip_low_high", 0.1, 0.3, "--actor.dual_clip", 3]
+        strategy = SimpleNamespace(args=args(*words))
+        return PolicyTrainer(strategy, None, None, None, None, vllm_engines=engines)
+
+    return made
+
+
+@pytest.mark.parametrize(
+    ("estimator", "kind"),
+    [("rloo", PolicyLoss), ("gtpo", PolicyLoss), ("grpo_s", SequenceRatioLoss), ("mine.py:shape", PolicyLoss)],
+)
+def test_the_estimator_has_its_loss_with_the_settings_of_openrlhfs(make: Make, estimator: str, kind: type) -> None:
+    loss: Any = make(estimator).actor_loss_fn
+    assert type(loss) is kind
+    assert (loss.clip_eps_low, loss.clip_eps_high, loss.dual_clip) == (0.1, 0.3, 3.0)
+
+
+@pytest.mark.parametrize("hooked", [True, False])
+def test_the_weight_sync_is_opened_with_engines_that_have_the_entropy_hook(
+    make: Make, monkeypatch: pytest.MonkeyPatch, hooked: bool
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(PolicyTrainer, "_init_vllm_sync_group", lambda self, backend: opened.append(backend))
+    monkeypatch.setattr(ray, "get", list)
+    reports = [[{"hooked": True}], [{"hooked": hooked, "vllm": "0.27", "sampler": "AnotherSampler"}]]
+    engines = [SimpleNamespace(entropy_hook_report=SimpleNamespace(remote=lambda one=one: one)) for one in reports]
+    if hooked:
+        make("gtpo", engines)
+        assert len(opened) == 1
+    else:
+        with pytest.raises(EntropyMissing, match="AnotherSampler"):
+            make("gtpo", engines)
+        assert opened == []

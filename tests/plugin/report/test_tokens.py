@@ -1,0 +1,102 @@
+"""Groups for the token view: which are shown, who is alive where, and what the tokens of a class are on average."""
+
+import pytest
+
+from openrlhf_gtpo.report import tokens
+from openrlhf_gtpo.report.tokens import MAX_GROUPS, question, view, views
+
+from .files import ROLLOUTS, response
+
+
+def test_d_and_h_count_the_responses_of_each_class_that_are_at_least_so_long() -> None:
+    group = view(ROLLOUTS)
+    assert group["d"] == [2, 1, 1, 1, 1]
+    assert group["h"] == [1, 1, 1, 0, 0]
+    assert (group["step"], group["group"], group["label"]) == (1, 3, "42")
+    assert [r["correct"] for r in group["responses"]] == [True, True, False]
+
+
+def test_a_long_run_is_shown_by_groups_spread_over_its_steps() -> None:
+    shown, _ = views([response(True, ["a"], step=step)] for step in range(1000))
+    steps = [group["step"] for group in shown]
+    assert MAX_GROUPS / 2 <= len(steps) <= MAX_GROUPS
+    assert steps == list(range(0, 1000, steps[1]))
+
+
+def test_groups_of_long_responses_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "MAX_TOKENS", 100)
+    shown, _ = views([response(True, ["a"] * 9, step=step)] for step in range(40))
+    assert 5 <= len(shown) <= 11
+    assert len(views([[response(True, ["a"] * 500)]] * 3)[0]) == 1, "one, however long it is"
+
+
+def test_the_first_shown_is_of_median_spread_among_those_with_correct_and_wrong_responses() -> None:
+    """A spread is of advantages within a class; correct against wrong is none."""
+
+    def group(number: int, away: float, other: bool | None = False) -> list[dict[str, object]]:
+        own = response(True, ["a", "b"], group=number, advantage=[1 + away, 1 - away])
+        return [own, response(other, ["c"], group=number, advantage=[-9.0])]
+
+    groups = [group(0, 5), group(1, 2), group(2, 1), group(3, 3, other=True), group(4, 0), group(5, 4, other=None)]
+    _, typical = views(groups)
+    assert typical == 1, "0, 1, 2 and 5 are the spreads of those with both"
+    assert views([group(0, 1, other=True), group(1, 2, other=True)])[1] == 1
+    assert views([]) == ([], 0)
+
+
+def test_equal_responses_are_one_with_their_number() -> None:
+    same = response(True, ["4", "2"])
+    rounded = response(True, ["4", "2"], advantage=[1.0000001, 2.0])
+    others = [response(False, ["4", "2"]), response(True, ["4", "2"], guide=True), response(True, ["42"])]
+    group = view([same, rounded, *others, same])
+    assert [one["times"] for one in group["responses"]] == [3, 1, 1, 1]
+    assert (group["size"], group["right"]) == (6, 5)
+    assert group["d"] == [5, 4], "every response counts"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhat is 6*7?<|im_end|>\n<|im_start|>assistant\n",
+        "<start_of_turn>system\nBe brief.\n<start_of_turn>user\nWhat is 6*7?<end_of_turn>\n<start_of_turn>model\n",
+        "Be brief.\nWhat is 6*7?",
+    ],
+)
+def test_a_prompt_is_shown_without_the_tokens_of_its_chat_template(prompt: str) -> None:
+    assert question(prompt) == "Be brief.\nWhat is 6*7?"
+    assert question("Is a < b | c > d?") == "Is a < b | c > d?"
+
+
+def test_a_class_has_the_mean_over_its_tokens_and_the_farthest_from_it() -> None:
+    group = view(ROLLOUTS)
+    # Advantages of correct tokens 1 to 5 and 1, of wrong ones -1 to -3.
+    correct, wrong = group["classes"]["correct"], group["classes"]["wrong"]
+    assert correct["advantage"]["mean"] == pytest.approx(16 / 6)
+    assert correct["advantage"]["reach"] == pytest.approx(14 / 6)
+    assert (wrong["advantage"]["mean"], wrong["advantage"]["reach"]) == (-2, 1)
+    assert (correct["shaped_reward"]["mean"], correct["shaped_reward"]["reach"]) == (1, 0)
+    assert group["classes"]["ungraded"] is None
+
+
+def test_a_class_has_the_standard_deviation_of_its_tokens() -> None:
+    # 1, 1, 3 and 3 around 2.
+    group = view([response(True, list("abcd"), advantage=[1.0, 1.0, 3.0, 3.0])])
+    assert group["classes"]["correct"]["advantage"]["spread"] == pytest.approx(1)
+    group = view([response(True, list("abc"), advantage=[1.1, 1.1000001, 1.0999999])])
+    assert group["classes"]["correct"]["advantage"]["spread"] == 0, "rounding"
+
+
+def test_rounding_is_no_difference() -> None:
+    """rollouts.jsonl has seven digits of a float32."""
+    values = [1.1, 1.1000001, 1.0999999]
+    group = view([response(True, list("abc"), shaped_reward=values)])
+    assert group["classes"]["correct"]["shaped_reward"]["reach"] == 0
+    group = view([response(True, list("abc"), shaped_reward=[1.1, 1.101, 1.1])])
+    assert group["classes"]["correct"]["shaped_reward"]["reach"] == pytest.approx(0.001 * 2 / 3)
+
+
+def test_an_estimator_without_shaped_rewards_and_an_ungraded_response_have_their_places() -> None:
+    group = view([response(None, ["a", "b"], shaped_reward=None)])
+    assert group["classes"]["ungraded"]["shaped_reward"] is None
+    entropy = group["classes"]["ungraded"]["entropy"]
+    assert (entropy["mean"], entropy["reach"]) == (0.25, 0.25)

@@ -1,0 +1,69 @@
+"""The doctor: the checks of training as a list, for a command line or for the machine alone, and a run here."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from openrlhf_gtpo import doctor
+from openrlhf_gtpo.checks import Finding
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
+Said = Callable[..., tuple[int, dict[str, str]]]
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Said:
+    """The exit status, and the state of each check, of the doctor with these words on a CPU."""
+    monkeypatch.chdir(tmp_path)
+
+    def ask(*words: str) -> tuple[int, dict[str, str]]:
+        status = doctor.main(["--device=cpu", *words])
+        lines = capsys.readouterr().out.splitlines()
+        return status, {line[9:].split(":")[0]: line.split()[0] for line in lines if line[:1].strip() and ":" in line}
+
+    return ask
+
+
+def test_without_a_command_line_the_machine_alone_is_checked(said: Said) -> None:
+    status, states = said()
+    assert status == 0, states
+    assert {"OpenRLHF", "vllm", "torch", "ray", "deepspeed", "transformers", "disk"} == set(states)
+    assert "fault" not in states.values()
+
+
+def test_of_a_command_line_it_says_all_that_training_would_refuse(said: Said, tmp_path: Path, policy: Path) -> None:
+    data = tmp_path / "train.jsonl"
+    data.write_text(json.dumps({"input": r"1 + 1? \\boxed{}", "label": "2"}) + "\n")
+    words = ["--algo.advantage.estimator=gtpo", "--algo.kl.init_coef=0", "--rollout.n_samples_per_prompt=4"]
+    words += [f"--actor.model_name_or_path={policy}", f"--data.prompt_dataset={data}", "--data.label_key=label"]
+    status, states = said(*words, "--data.max_len=64", f"--reward.remote_url={EXAMPLES / 'reward_function.py'}")
+    assert (status, states["flags"], states["data"]) == (0, "ok", "ok")
+    status, states = said(
+        *words, "--data.max_len=64", "--shaping.entropy_clip", "2", "1", "--reward.remote_url=http://127.0.0.1:9"
+    )
+    assert status == 1
+    assert {name for name, state in states.items() if state == "fault"} == {"flags", "reward http"}
+
+
+def test_each_fault_is_a_sentence_and_makes_the_status_1(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [Finding("GPU", "fault", "none."), Finding("disk", "warning", "nearly full."), Finding("x", "ok", "fine.")]
+    monkeypatch.setattr(doctor, "findings", lambda args, run: iter(found))
+    assert said() == (1, {"GPU": "fault", "disk": "warning", "x": "ok"})
+
+
+@pytest.mark.engine
+def test_a_run_here_proves_entropies_training_and_a_resumed_run(said: Said) -> None:
+    status, states = said("--run")
+    assert status == 0, states
+    assert {"entropies", "training", "resume"} <= {name for name, state in states.items() if state == "ok"}
+
+
+@pytest.mark.engine
+def test_a_run_here_says_what_was_wrong(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here: responses that are all of the same length earn the same reward, so there is no gradient."""
+    monkeypatch.setattr(doctor, "REWARD", doctor.REWARD.replace("float(len(queries[0]) % 2)", "1.0"))
+    status, states = said("--run")
+    assert status == 1
+    assert (states["entropies"], states["training"]) == ("ok", "fault")

@@ -1,0 +1,348 @@
+"""Training's command line: OpenRLHF's flags read from its source without its imports, ours, presets and files of
+flags, and what is said of flags that are not."""
+
+import argparse
+import contextlib
+import copy
+import io
+import json
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from openrlhf_gtpo import flags
+from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.flags import COUNTS, FlagError, Script, openrlhfs_refusal, parse
+
+from ..refusals import assert_refusal
+
+FLAGS = ["--reward.remote_url", "http://a,http://b", "--algo.advantage.is_correction_threshold", "2"]
+FLAGS += ["--algo.advantage.estimator", "reinforce", "--vllm.num_engines", "1", "--actor.num_gpus_per_node", "1"]
+
+
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    """The names of OpenRLHF's own script after it read `FLAGS`, imports and all, and before it trains."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["train", *FLAGS])
+        exec(Script().path.read_text(encoding="utf-8").replace("    train(args)\n", ""), names)
+    return names
+
+
+def described(parser: argparse.ArgumentParser) -> list[dict[str, Any]]:
+    """All that decides what a parser does with a command line, and its help."""
+    names = ("option_strings", "dest", "nargs", "const", "default", "type", "choices", "required", "metavar", "help")
+    rows = [{name: getattr(action, name) for name in names} | {"kind": type(action)} for action in parser._actions]
+    for row in rows:
+        if row["dest"] == "logger.wandb.run_name":
+            row["default"] = row["default"].split("T")[0]  # the minute may pass
+    return rows
+
+
+def flat(nested: SimpleNamespace, prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in vars(nested).items():
+        inner = flat(value, f"{prefix}{name}.") if hasattr(value, "__dict__") else {f"{prefix}{name}": value}
+        found |= inner
+    return found
+
+
+def test_the_parser_read_from_the_source_is_that_of_the_whole_script(script: dict[str, Any]) -> None:
+    assert described(Script().parser()) == described(script["parser"])
+    assert len(described(script["parser"])) > 150
+
+
+def test_train_gets_what_the_whole_script_would_give_it(script: dict[str, Any]) -> None:
+    theirs, ours = flat(script["args"]), flat(flags.completed(parse(["--device=gpu", *FLAGS])))
+    assert theirs["reward.remote_url"] == ["http://a", "http://b"]
+    assert {name: value for name, value in ours.items() if name in theirs} == theirs | {"ds.param_dtype": "auto"}
+
+
+def test_a_flag_of_ours_has_its_own_name_in_every_process() -> None:
+    args = flags.completed(parse(["--device=gpu", *FLAGS, "--shaping.alpha2=0.25", "--guide.when", "zero_reward"]))
+    assert (args.shaping.alpha2, args.guide.when, args.device) == (0.25, ["zero_reward"], "gpu")
+
+
+def test_a_command_line_is_refused_before_torch_is_imported() -> None:
+    heavy = ["torch", "transformers", "deepspeed", "vllm", "ray", "openrlhf.trainer"]
+    program = (
+        "import sys\n"
+        "from openrlhf_gtpo.train import main\n"
+        "status = main(['--rollout.n_sample_per_prompt', '8'])\n"
+        f"print(status, [name for name in {heavy} if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "2 []\n", done.stderr
+    assert done.stderr == (
+        "openrlhf-gtpo train: error: There is no flag --rollout.n_sample_per_prompt: did you mean "
+        "--rollout.n_samples_per_prompt or --eval.n_samples_per_prompt?\n"
+    )
+
+
+def shown(flag: str) -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit) as left:
+        parse([flag])
+    assert not left.value.code
+    return out.getvalue()
+
+
+def test_help_shows_our_flags_with_their_defaults_and_openrlhfs_behind_help_all() -> None:
+    ours, everything = shown("--help"), shown("--help-all")
+    for flag in ("--shaping.alpha2", "--guide.model", "--preset", "--config", "--help-all"):
+        assert flag in ours
+        assert flag in everything
+    assert "(default: 0.1)" in ours.partition("--shaping.alpha2")[2].partition("--")[0]
+    assert "--rollout.batch_size" not in ours
+    assert "--rollout.batch_size" in everything
+    assert len(ours.splitlines()) < len(everything.splitlines()) / 2
+
+
+REFUSED: list[tuple[str, ...]] = [
+    ("--n_samples_per_prompt 1", "--n_samples_per_prompt", "--rollout.n_samples_per_prompt"),
+    ("--train_batch_size 1", "--train_batch_size", "--train.batch_size"),
+    ("--train-batch-size 1", "--train-batch-size", "--train.batch_size"),
+    ("--dry_run", "--dry_run", "--dry-run"),
+    ("--frobnicate 9 9", "--frobnicate", "--help"),
+    ("gtpo", "gtpo", "--help"),
+    ("--rollout.batch_size ten", "--rollout.batch_size", "'ten'"),
+    ("--rollout.batch_size", "--rollout.batch_size", "one argument"),
+    ("--pres gtpo", "--pres", "--preset"),
+    ("--preset ppo", "--preset ppo", "dapo"),
+    ("--preset", "--preset", "one argument"),
+    ("--preset ../secret", "--preset ../secret", "dapo"),
+    ("--no-shaping.grop", "--no-shaping.grop", "--preset"),
+    ("--preset dapo --no-shaping.grop", "--no-shaping.grop", "--preset"),
+    ("--shaping.alpha2 -0.1", "--shaping.alpha2", "-0.1", "at least 0"),
+    ("--shaping.alpha1 inf", "--shaping.alpha1", "inf"),
+    ("--shaping.alpha1 nan", "--shaping.alpha1", "nan"),
+    ("--reward.deadline 0", "--reward.deadline", "above 0"),
+    ("--shaping.top_entropy_share 0", "--shaping.top_entropy_share", "above 0"),
+    ("--shaping.top_entropy_share 1.5", "--shaping.top_entropy_share", "at most 1"),
+    ("--shaping.save_rollouts -1", "--shaping.save_rollouts", "at least 0"),
+    ("--train.max_steps 0", "--train.max_steps", "at least 1"),
+    *((f"{flag} sideways", flag, "sideways") for flag in ("--shaping.over", "--shaping.scope", "--reward.on_failure")),
+    ("--device sideways", "--device", "'sideways'"),
+    ("--algo.advantage.estimator GTPO", "--algo.advantage.estimator", "'GTPO'", "did you mean gtpo"),
+    ("--algo.advantage.estimator gpto", "--algo.advantage.estimator", "'gpto'", "did you mean gtpo"),
+    ("--algo.advantage.estimator nothing", "'nothing'", "gae, reinforce, ", "FILE.py:NAME"),
+]
+
+
+@pytest.mark.parametrize(("words", "named"), [(words, named) for words, *named in REFUSED])
+def test_what_does_not_exist_or_has_no_meaning_is_refused_with_the_nearest_that_does(
+    words: str, named: list[str]
+) -> None:
+    with pytest.raises(SettingsError) as refused:
+        parse(words.split())
+    assert_refusal(str(refused.value), *named)
+
+
+def test_each_fault_has_its_sentence() -> None:
+    with pytest.raises(FlagError) as refused:
+        parse(["--ds.zero_stages", "3", "--rollout.topp=1"])
+    first, second = str(refused.value).splitlines()
+    assert_refusal(first, "--ds.zero_stages", "--ds.zero_stage?")
+    assert_refusal(second, "--rollout.topp", "--rollout.top_p?")
+
+
+@pytest.mark.parametrize("name", [*COUNTS, "vllm.max_num_seqs", "reward.batch_size", "reward.max_in_flight"])
+def test_a_count_is_at_least_one(name: str) -> None:
+    for count in (-2, 0):
+        with pytest.raises(FlagError, match=f"--{name}.*at least 1"):
+            parse([f"--{name}={count}"])
+    assert vars(parse([f"--{name}=1"]))[name] == 1
+
+
+def test_grpo_is_openrlhfs_group_norm() -> None:
+    assert vars(parse(["--algo.advantage.estimator=grpo"]))["algo.advantage.estimator"] == "group_norm"
+
+
+def test_sizes_that_depend_on_the_device_are_openrlhfs_on_a_gpu_and_open_on_a_cpu() -> None:
+    words = ["--vllm.num_engines=3"]
+    on_gpus, on_a_cpu = (vars(parse([f"--device={device}", *words])) for device in ("gpu", "cpu"))
+    assert (on_gpus["actor.num_gpus_per_node"], on_gpus["vllm.num_engines"]) == (8, 3)
+    assert (on_a_cpu["actor.num_gpus_per_node"], on_a_cpu["vllm.num_engines"]) == (None, 3)
+
+
+@pytest.mark.parametrize("name", flags.presets())
+def test_every_line_of_a_preset_is_a_flag_and_none_is_there_twice(name: str) -> None:
+    lines = [line[0] for line in flags.preset_flags(name)]
+    assert len(lines) == len(set(lines))
+    assert vars(parse(["--preset", name]))["algo.kl.init_coef"] == 0
+
+
+def test_the_presets_are_the_algorithms_of_the_papers_table() -> None:
+    assert flags.presets() == ["dapo", "dapo_forking", "grpo", "grpo_s", "gtpo"]
+    of = {name: vars(parse(["--preset", name])) for name in flags.presets()}
+
+    def different(one: str, other: str) -> set[str]:
+        return {flag for flag in of[one] if of[one][flag] != of[other][flag]} - {"preset"}
+
+    assert of["dapo"]["actor.eps_clip_low_high"] == [0.2, 0.28]
+    assert of["dapo"]["algo.dynamic_filtering_enable"] is True
+    assert of["dapo"]["reward.overlong_buffer_len"] == 1024
+    assert different("dapo", "dapo_forking") == {"shaping.top_entropy_share"}
+    assert of["dapo_forking"]["shaping.top_entropy_share"] == 0.2
+    assert different("gtpo", "grpo_s") == {"algo.advantage.estimator"}
+    assert of["gtpo"]["shaping.grop"] is True
+    assert (of["gtpo"]["shaping.alpha1"], of["gtpo"]["shaping.alpha2"]) == (1.0, 0.1)
+    assert of["grpo"]["algo.advantage.estimator"] == "group_norm"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--preset", "dapo", "--actor.eps_clip_low_high", "0.1", "0.3"],
+        ["--actor.eps_clip_low_high", "0.1", "0.3", "--preset", "dapo"],
+    ],
+)
+def test_what_the_command_line_says_itself_wins_wherever_it_stands(words: list[str]) -> None:
+    assert vars(parse(words))["actor.eps_clip_low_high"] == [0.1, 0.3]
+
+
+def test_a_switch_of_the_preset_can_be_taken_back() -> None:
+    found = vars(parse(["--preset", "dapo", "--no-algo.dynamic_filtering_enable"]))
+    assert found["algo.dynamic_filtering_enable"] is False
+    assert found["reward.overlong_buffer_len"] == 1024
+
+
+NESTED = """
+preset: dapo
+shaping: {alpha2: 0.3, grop: true}
+actor.eps_clip_low_high: [0.1, 0.2]
+guide.model: null
+train.async_enable: false
+data.max_len: 640
+"""
+
+
+def test_a_file_gives_flags_nested_or_flat_and_the_command_line_overrides_it(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(NESTED)
+    found = vars(parse([f"--config={file}", "--data.max_len", "320"]))
+    assert (found["shaping.alpha2"], found["shaping.grop"]) == (0.3, True)
+    assert found["actor.eps_clip_low_high"] == [0.1, 0.2]
+    assert found["algo.dynamic_filtering_enable"] is True, "the preset's"
+    assert (found["guide.model"], found["train.async_enable"], found["data.max_len"]) == (None, False, 320)
+
+
+def test_the_settings_of_a_runs_record_give_the_same_run(tmp_path: Path) -> None:
+    words = [
+        "--preset=gtpo",
+        "--no-shaping.grop",
+        "--device=gpu",
+        "--shaping.entropy_clip",
+        "0",
+        "2",
+        "--data.label_key=a b",
+    ]
+    before = vars(parse(words))
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps({"settings": {n: v for n, v in before.items() if n not in ("dry_run", "config")}}))
+    after = vars(parse(["--config", str(file)]))
+    as_json = {name: list(value) if isinstance(value, tuple) else value for name, value in before.items()}
+    assert {name for name, value in as_json.items() if value != json.loads(json.dumps(after[name]))} == {
+        "config",
+        "preset",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [("- 1\n", "holds no flags"), ("a: [", "cannot be read"), ("shaping.alpha3: 1\n", "--shaping.alpha3")],
+)
+def test_a_file_that_holds_no_flags_is_refused_and_named(tmp_path: Path, text: str, named: str) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(text)
+    with pytest.raises(SettingsError) as refused:
+        parse(["--config", str(file)])
+    assert_refusal(str(refused.value).replace("\n", " "), named)
+    with pytest.raises(SettingsError, match="cannot be read"):
+        parse(["--config", str(tmp_path / "none.yaml")])
+
+
+def test_yaml_is_read_as_data_alone(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(yaml.dump(Namespace(a=1)))
+    with pytest.raises(SettingsError, match="cannot be read"):
+        parse(["--config", str(file)])
+
+
+PLAIN = ["--device=gpu", "--algo.advantage.estimator=reinforce", "--vllm.num_engines=1", "--actor.num_gpus_per_node=1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--train.partial_rollout_enable"], "--train.async_enable"),
+        (["--rollout.micro_batch_size", "2048"], "sample batches"),
+        (["--algo.advantage.is_correction_threshold", "1", "2", "3"], "LOW HIGH"),
+        (["--algo.dynamic_filtering_enable"], "n_samples_per_prompt"),
+        (["--algo.advantage.estimator", "rloo"], "rloo"),
+        (["--eval.dataset", "x", "--reward.model_name_or_path", "judge"], "--eval_dataset"),
+    ],
+)
+def test_what_openrlhfs_script_asserts_is_told_before_it_runs(words: list[str], named: str) -> None:
+    args = parse([*PLAIN, *words])
+    before = copy.deepcopy(args)
+    assert_refusal(str(openrlhfs_refusal(args)), "OpenRLHF", named)
+    assert args == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--algo.advantage.estimator", "gae"],  # its critic is the policy where rewards come by URL
+        ["--eval.dataset", "x"],  # rewards of the built-in service count as remote
+        ["--train.agent_func_path", "agent.py", "--eval.dataset", "x"],
+        ["--algo.advantage.is_correction_threshold", "2"],  # which the script changes in place
+        ["--use_ms"],
+    ],
+)
+def test_what_openrlhfs_script_takes_is_taken_in_silence(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    args = parse([*PLAIN, *words])
+    before = copy.deepcopy(args)
+    assert openrlhfs_refusal(args) is None
+    assert args == before
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    # 128 prompts x 8 responses for 4 engines; an odd share is rounded up; never more than 1,024 unless asked for.
+    [
+        ("--vllm.num_engines 4", 256),
+        ("--vllm.num_engines 3", 342),
+        ("--vllm.num_engines 4 --vllm.max_num_seqs 64", 64),
+        ("--vllm.num_engines 4 --rollout.vllm_generate_batch_size 256", 512),
+        ("--vllm.num_engines 1 --rollout.batch_size 512", 1024),
+        ("--vllm.num_engines 1 --vllm.max_num_seqs 2048", 2048),
+    ],
+)
+def test_an_engine_works_on_its_share_of_a_batch_at_once(words: str, expected: int) -> None:
+    sizes = ["--rollout.batch_size=128", "--rollout.n_samples_per_prompt=8"]
+    assert flags.responses_at_once(vars(parse([*sizes, *words.split()]))) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "services"),
+    [
+        ("", ()),
+        ("--reward.remote_url http://a:1,http://b:2", ("http://a:1", "http://b:2")),
+        ("--reward.remote_url rewards.py", ()),
+        ("--train.agent_func_path agent.py", ()),
+        ("--reward.model_name_or_path judge", ()),
+    ],
+)
+def test_whoever_gives_rewards_takes_the_built_in_services_place(words: str, services: tuple[str, ...]) -> None:
+    found = vars(parse(words.split()))
+    assert flags.embedded(found) == (not words)
+    assert flags.service_urls(found) == services

@@ -1,0 +1,29 @@
+"""What the plugin needs of OpenRLHF: its version, and the methods that subclasses of ours take the place of."""
+
+import pytest
+
+from openrlhf_gtpo import host
+from openrlhf_gtpo.errors import UserError
+
+from ..refusals import assert_refusal
+
+
+@pytest.mark.parametrize("found", ["0.10.5", "0.12.0", "0.11.1"])
+def test_another_openrlhf_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch, found: str) -> None:
+    host.check_version()
+    monkeypatch.setattr(host, "version", lambda name: found)
+    with pytest.raises(UserError) as error:
+        host.check_version()
+    assert_refusal(str(error.value), found, "0.11.2")
+
+
+def test_a_method_that_openrlhf_no_longer_calls_is_refused_when_the_class_is_made() -> None:
+    from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
+
+    class Ours(SamplesGenerator):
+        def generate_samples(self) -> None: ...
+
+    assert host.overrides("generate_samples")(Ours) is Ours
+    with pytest.raises(UserError) as error:
+        host.overrides("generate_other_samples")(Ours)
+    assert_refusal(str(error.value), "generate_other_samples", "Ours")
