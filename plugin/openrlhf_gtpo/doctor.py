@@ -10,6 +10,7 @@ import argparse
 import importlib
 import json
 import multiprocessing
+import os
 import subprocess
 import sys
 import tempfile
@@ -99,7 +100,7 @@ def _run(device: str, model: str | None) -> Iterator[Finding]:
     make_task(out, device)
     parts: dict[str, Callable[[], str]] = {
         "reward service": lambda: reward_service(out),
-        "entropies": lambda: _alone(entropies, model or str(out / "model"), device),
+        "entropies": lambda: _alone(out / "entropies.log", entropies, model or str(out / "model"), device),
         "training": lambda: train(out, device, 3),
         "resume": lambda: train(out, device, 5, "--ckpt.load_enable"),
     }
@@ -113,10 +114,17 @@ def _run(device: str, model: str | None) -> Iterator[Finding]:
             yield Finding(name, "ok", f"{sentence} ({time.monotonic() - begin:.0f} s).")
 
 
-def _alone(function: Callable[..., str], *arguments: Any) -> str:
-    """In a process of its own, whose memory on the GPU is free when it has ended."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+def _alone(log: Path, function: Callable[..., str], *arguments: Any) -> str:
+    """In a process of its own, which writes to a log, and whose memory on the GPU is free when it has ended."""
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn, initializer=_write_to, initargs=(log,)) as process:
         return process.submit(function, *arguments).result()
+
+
+def _write_to(log: Path) -> None:
+    with log.open("w") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
 
 
 def reward_service(out: Path) -> str:
@@ -139,19 +147,18 @@ def entropies(model: str, device: str) -> str:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from openrlhf_gtpo import vllm_entropy
+    from openrlhf_gtpo.engine.offline import offline_engine
 
     engine: dict[str, Any] = {"dtype": "bfloat16", "gpu_memory_utilization": 0.4}
     if device == "cpu":
         engine = importlib.import_module("openrlhf_gtpo.cpu.platform").engine_on_a_cpu() | {"dtype": "float32"}
     prompt = AutoTokenizer.from_pretrained(model)("What is 6 times 7?")["input_ids"]
-    llm = vllm.LLM(model=model, max_model_len=len(prompt) + NEW_TOKENS, **engine, **vllm_entropy.engine_kwargs())
-    vllm_entropy.check_hook(llm.collective_rpc("entropy_hook_report"))
     wanted = vllm.SamplingParams(
         temperature=TEMPERATURE, max_tokens=NEW_TOKENS, ignore_eos=True, **vllm_entropy.sampling_kwargs()
     )
-    (output,) = llm.generate([{"prompt_token_ids": prompt}], wanted, use_tqdm=False)
+    with offline_engine(model=model, max_model_len=len(prompt) + NEW_TOKENS, **engine) as llm:
+        (output,) = llm.generate([{"prompt_token_ids": prompt}], wanted, use_tqdm=False)
     sampled = torch.tensor(vllm_entropy.entropies(output.outputs[0]))
-    del llm
     policy = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32)
     with torch.no_grad():
         tokens = torch.tensor([[*prompt, *output.outputs[0].token_ids]])
@@ -167,7 +174,9 @@ def make_task(out: Path, device: str) -> None:
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     fast = Tokenizer(models.BPE(vocab={token: place for place, token in enumerate(alphabet)}, merges=[]))
     fast.pre_tokenizer, fast.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()

@@ -3,7 +3,6 @@ the reward service grades."""
 
 import argparse
 import contextlib
-import gc
 import importlib
 import json
 import sys
@@ -17,11 +16,12 @@ from openrlhf_gtpo.algorithms.pass_at_k import bootstrap, pass_at_k
 from openrlhf_gtpo.data.table import DataUnusable, Row, rows
 from openrlhf_gtpo.device import choose_device
 from openrlhf_gtpo.engine import one_message
+from openrlhf_gtpo.engine.offline import offline_engine
 from openrlhf_gtpo.errors import SettingsError, UserError
 from openrlhf_gtpo.flags import COUNT, SECONDS, WEIGHT, number
 from openrlhf_gtpo.rewards.embedded import start_embedded_service
 from openrlhf_gtpo.seeds import derived
-from openrlhf_gtpo.vllm_entropy import check_hook, engine_kwargs, entropies, sampling_kwargs
+from openrlhf_gtpo.vllm_entropy import entropies, sampling_kwargs
 
 PROGRAM = "openrlhf-gtpo eval"
 AT_ONCE = 4096
@@ -140,23 +140,14 @@ def _rewards(args: argparse.Namespace) -> Iterator[Client]:
 
 @contextlib.contextmanager
 def _engine(args: argparse.Namespace) -> Iterator[Any]:
-    """A ``vllm.LLM`` with the entropy hook. It ends with the context: one that lasts until the interpreter ends keeps
-    Triton's objects, of which nanobind then says in forty lines that they leaked."""
+    """A ``vllm.LLM`` with the entropy hook."""
     engine: dict[str, Any] = {"tensor_parallel_size": args.tensor_parallel_size}
     if choose_device(args.device) == "cpu":
         # In the precision of training's rollouts and eager as they are: what is measured is what was trained.
         engine |= importlib.import_module("openrlhf_gtpo.cpu.platform").engine_on_a_cpu()
     print(f"{PROGRAM}: starting vLLM", file=sys.stderr, flush=True)
-    import vllm
-
-    llm = vllm.LLM(model=args.model, seed=args.seed, **engine, **engine_kwargs(), **one_message.switch_on())
-    try:
-        check_hook(llm.collective_rpc("entropy_hook_report"))
+    with offline_engine(model=args.model, seed=args.seed, **engine, **one_message.switch_on()) as llm:
         yield llm
-    finally:
-        llm.llm_engine.engine_core.shutdown()
-        del llm
-        gc.collect()
 
 
 def sample_and_grade(
