@@ -18,7 +18,7 @@ from openrlhf_gtpo.device import choose_device
 from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.engine.offline import offline_engine
 from openrlhf_gtpo.errors import SettingsError, UserError
-from openrlhf_gtpo.flags import COUNT, SECONDS, WEIGHT, number
+from openrlhf_gtpo.flags import COUNT, MODE_HELP, MODES, SECONDS, WEIGHT, number
 from openrlhf_gtpo.rewards.embedded import start_embedded_service
 from openrlhf_gtpo.seeds import derived
 from openrlhf_gtpo.vllm_entropy import entropies, sampling_kwargs
@@ -104,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--max_prompts", type=COUNT, help="first N prompts of each benchmark")
     add("--input_key", default="input", help="column of the prompt, a text or chat messages")
     add("--label_key", default="label", help="column of the reference answer")
+    add("--reward_mode", choices=MODES, help=MODE_HELP)
     add("--reward_url", help="reward service, with the token of MATH_REWARD_TOKEN; without a URL one is started")
     add("--deadline", type=SECONDS, default=300.0, help="seconds of retries for one reward")
     add("--tensor_parallel_size", type=COUNT, default=1, help="GPUs of the engine")
@@ -144,7 +145,7 @@ def _engine(args: argparse.Namespace) -> Iterator[Any]:
     engine: dict[str, Any] = {"tensor_parallel_size": args.tensor_parallel_size}
     if choose_device(args.device) == "cpu":
         # In the precision of training's rollouts and eager as they are: what is measured is what was trained.
-        engine |= importlib.import_module("openrlhf_gtpo.cpu.platform").engine_on_a_cpu()
+        engine |= importlib.import_module("openrlhf_gtpo.cpu.platform").engine_on_a_cpu(args.model)
     print(f"{PROGRAM}: starting vLLM", file=sys.stderr, flush=True)
     with offline_engine(model=args.model, seed=args.seed, **engine, **one_message.switch_on()) as llm:
         yield llm
@@ -183,7 +184,8 @@ def sample_and_grade(
     outputs = llm.chat(chats, parameters)
     sampled = [(place, i, one) for place, output in enumerate(outputs) for i, one in enumerate(output.outputs)]
     questions = ["\n".join(message["content"] for message in chat) for chat in chats]
-    items = [Item(one.text, str(table[place].label), questions[place]) for place, _, one in sampled]
+    how = {"mode": args.reward_mode} if args.reward_mode else None
+    items = [Item(one.text, str(table[place].label), questions[place], how) for place, _, one in sampled]
     try:
         results = [result for result in client.grade_many(items) if isinstance(result, Result)]
     except ClientError as error:

@@ -71,7 +71,7 @@ def run_engine(hook: bool, args: argparse.Namespace, pipe: Connection) -> None:
     if args.device == "cpu":
         from openrlhf_gtpo.cpu.platform import engine_on_a_cpu
 
-        extra = engine_on_a_cpu()  # before vLLM is imported, which reads the environment then
+        extra = engine_on_a_cpu(args.model)  # before vLLM is imported, which reads the environment then
     import vllm
     from vllm.sampling_params import RequestOutputKind
 

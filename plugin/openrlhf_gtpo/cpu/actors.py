@@ -3,11 +3,16 @@ process."""
 
 from typing import Any
 
+import openrlhf.trainer.ray.launcher as launcher
+import openrlhf.trainer.ray.ppo_actor as ppo_actor
+
 from openrlhf_gtpo.cpu import torch_cuda
+from openrlhf_gtpo.cpu.shared_prompts import SharedPromptsActor, loader
 from openrlhf_gtpo.cpu.sleep import name_gpu
 from openrlhf_gtpo.policy.actor import PolicyActor, ReferenceActor
 
 torch_cuda.install()
+ppo_actor.Actor = launcher.Actor = SharedPromptsActor
 
 
 class CpuModel:
@@ -25,6 +30,11 @@ class CpuModel:
 
 class CpuPolicyActor(CpuModel, PolicyActor):
     """The policy actor. The class is in this module so that unpickling it imports the module."""
+
+    def init_model_from_pretrained(self, strategy: Any, *args: Any, **kwargs: Any) -> Any:
+        """As OpenRLHF's, with our loader of micro-batches."""
+        ppo_actor.DataLoader = loader(strategy.args.train.batch_size)
+        return super().init_model_from_pretrained(strategy, *args, **kwargs)
 
 
 class CpuReferenceActor(CpuModel, ReferenceActor):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.checks.machine import gpus_by_role, shares_gpus
+from openrlhf_gtpo.model_size import size_of
 
 STUBS = Path(__file__).parent / "stubs"
 """Folder with replacements for flash-attn, for the Python path of a CPU run."""
@@ -25,11 +26,14 @@ WORKERS = "OPENRLHF_GTPO_WORKER_PYTHON"
 SMALLEST_STORE = 512 * 2**20
 STORE_BYTES_A_TOKEN = 256
 """Twice what a step sends for each token: sequences and masks, to two models, log-probabilities and advantages."""
+PARAMETERS_A_THREAD = 10_000_000
+"""A smaller model is quicker with one thread than with two."""
 
 _SETTINGS = {
     "DS_ACCELERATOR": "cpu",
     "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # engines share the cores instead of pinning themselves to the same ones
+    "VLLM_CPU_ATTN_SPLIT_KV": "0",  # keys shared out among threads are added up in an order that depends on the batch
     "VLLM_CPU_CI_ENV": "1",  # no compiled kernels for odd shapes
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the engine stays inside its Ray actor
     "TORCH_COMPILE_DISABLE": "1",  # a compiler run costs more than it saves at this size
@@ -72,8 +76,11 @@ def prepare(flags: dict[str, Any]) -> None:
     Args:
         flags: of `openrlhf_gtpo.flags.parse`; changed. `openrlhf_gtpo.checks.rules` refuses those that need a GPU.
     """
+    threads_given = "OMP_NUM_THREADS" in os.environ
     prepare_process()
     _choose_sizes(flags)
+    if not threads_given:
+        os.environ["OMP_NUM_THREADS"] = str(threads(flags["actor.model_name_or_path"], _at_once(flags)))
     flags["ds.param_dtype"] = param_dtype(flags["ds.param_dtype"])
     if not flags["ds.packing_samples"]:  # with it OpenRLHF would set it back; the actors use plain torch in any case
         flags["ds.attn_implementation"] = "eager"
@@ -99,6 +106,22 @@ def _choose_sizes(flags: dict[str, Any]) -> None:
         default(f"{role}.num_gpus_per_node", 1)
     trainers = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
     default("vllm.num_engines", max(1, trainers // flags["vllm.tensor_parallel_size"]) if shares_gpus(flags) else 1)
+
+
+def _at_once(flags: Mapping[str, Any]) -> int:
+    """Processes that compute at the same time: the policy's ranks or the engines, which take turns, or both."""
+    ranks = flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"]
+    workers = flags["vllm.num_engines"] * flags["vllm.tensor_parallel_size"]
+    return ranks + workers if flags["train.async_enable"] else max(ranks, workers)
+
+
+def threads(model: str | None, processes: int = 1) -> int:
+    """Threads of a process that computes with the model: all cores, shared with other processes that work then, or one
+    for a model that is too small or not known."""
+    size = size_of(model) if model else None
+    if size is None or size.parameters < PARAMETERS_A_THREAD:
+        return 1
+    return max(1, len(os.sched_getaffinity(0)) // processes)
 
 
 def param_dtype(wanted: str) -> str:
@@ -128,9 +151,14 @@ def has_native_bf16() -> bool:
     return bool(allowed and native)
 
 
-def engine_on_a_cpu() -> dict[str, Any]:
+def engine_on_a_cpu(model: str) -> dict[str, Any]:
     """Prepare this process for an engine of `vllm.LLM`, and give its arguments: training's precision, eager."""
+    threads_given = "OMP_NUM_THREADS" in os.environ
     prepare_process()
+    if not threads_given:
+        import torch
+
+        torch.set_num_threads(threads(model))
     dtype = {"bf16": "bfloat16", "fp32": "float32"}[param_dtype("auto")]
     return {"dtype": dtype, "enforce_eager": True, "gpu_memory_utilization": 0.1}
 

@@ -1,8 +1,10 @@
 """vLLM's worker on a CPU: the entropy hook, and OpenRLHF's weight sync by `weight_sync`."""
 
+import logging
 from typing import Any
 
 import torch
+from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead, VocabParallelEmbedding
 from vllm.v1.worker.cpu_worker import CPUWorker
 
 from openrlhf_gtpo.cpu.sleep import install_engine_sleep
@@ -10,6 +12,8 @@ from openrlhf_gtpo.cpu.weight_sync import StoreGroup, tensor_of
 from openrlhf_gtpo.vllm_worker import EntropyWorkerExtension
 
 install_engine_sleep(CPUWorker)  # vLLM refuses an extension that overrides a method of its worker
+# At each update it warns of two layers that got no weights: rotary embeddings, which have none, and a tied head.
+logging.getLogger("vllm.model_executor.model_loader.reload.layerwise").setLevel(logging.ERROR)
 
 
 class CpuWorkerExtension(EntropyWorkerExtension):
@@ -52,3 +56,20 @@ class CpuWorkerExtension(EntropyWorkerExtension):
         if last:
             weights, self._policy_weights = self._policy_weights, ()
             self.model_runner.reload_weights(weights_iterator=iter(weights))  # type: ignore[attr-defined]
+            tie_head(self.model_runner.model)  # type: ignore[attr-defined]
+
+
+def tie_head(model: torch.nn.Module) -> None:
+    """Give a tied head the embedding's new weights. vLLM's reload leaves it with the old ones, packed for a CPU: the
+    engine would go on with the new embedding and the first step's head.
+
+    Args:
+        model: vLLM's, changed; one with a head of its own is left as it is.
+    """
+    config: Any = model.config
+    if not getattr(config.get_text_config(), "tie_word_embeddings", False):
+        return
+    embedding = next(layer for layer in model.modules() if type(layer) is VocabParallelEmbedding)
+    for head in (layer for layer in model.modules() if isinstance(layer, ParallelLMHead)):
+        head.tie_weights(embedding)
+        head.quant_method.process_weights_after_loading(head)

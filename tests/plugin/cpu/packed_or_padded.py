@@ -1,7 +1,7 @@
 """Log-probabilities, entropies, loss and gradients of one batch, as OpenRLHF's Actor gives them padded, packed, or
-packed and split over the ranks of a ring.
+packed and split over the ranks of a ring; without entropies as ours gives them, with each prompt once.
 
-    python packed_or_padded.py padded|packed MODEL OUT
+    python packed_or_padded.py padded|packed|shared MODEL OUT
     RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python packed_or_padded.py ring MODEL OUT
 
 Writes a torch file, one entry for each loss, and prints its name.
@@ -23,10 +23,13 @@ from openrlhf.models.loss import PolicyLoss  # noqa: E402
 from openrlhf.models.ring_attn_utils import set_ring_attn_group  # noqa: E402
 
 from openrlhf_gtpo.cpu import torch_cuda  # noqa: E402
+from openrlhf_gtpo.cpu.shared_prompts import SharedPromptsActor, layout  # noqa: E402
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss  # noqa: E402
 
-LENGTHS = [(5, 7), (1, 1), (9, 3), (2, 12), (4, 4)]
-"""Tokens of prompt and response; together odd, so that a ring of two has to pad."""
+LENGTHS = [(9, 7), (9, 1), (9, 3), (6, 12), (6, 5)]
+"""Tokens of prompt and response; together odd, so that a ring of two has to pad. Two prompts have several."""
+UNMASKED = 3
+"""Of the last response a token that an agent's environment wrote, not the policy."""
 
 
 def batch() -> dict[str, torch.Tensor]:
@@ -39,14 +42,17 @@ def batch() -> dict[str, torch.Tensor]:
         place = slice(before - prompt, before + response)
         sequences[row, place] = torch.randint(2, 512, (prompt + response,))
         attention_mask[row, place] = 1
-    action_mask = attention_mask[:, before:]
+        if row and prompt == LENGTHS[row - 1][0]:
+            sequences[row, :before] = sequences[row - 1, :before]
+    action_mask = attention_mask[:, before:].clone()
+    action_mask[-1, UNMASKED] = 0
     return {"sequences": sequences, "attention_mask": attention_mask, "action_mask": action_mask}
 
 
 def model(how: str, folder: Path) -> Actor:
-    return Actor(
-        str(folder), attn_implementation="eager", param_dtype="fp32", temperature=1.0, packing_samples=how != "padded"
-    )
+    kind = SharedPromptsActor if how == "shared" else Actor
+    packed = how in ("packed", "ring")
+    return kind(str(folder), attn_implementation="eager", param_dtype="fp32", temperature=0.7, packing_samples=packed)
 
 
 def losses() -> dict[str, Any]:
@@ -64,13 +70,15 @@ def main(how: str, folder: Path, out: Path) -> None:
         set_ring_attn_group(group)
         substitute_hf_flash_attn(group, 1)
     actor, inputs = model(how, folder), batch()
+    if how == "shared":
+        assert layout(**inputs) is not None
     mask = inputs["action_mask"].float()
     generator = torch.Generator().manual_seed(2)
     advantages = torch.randn(mask.shape, generator=generator) * mask
     found: dict[str, Any] = {}
     for name, loss_of in losses().items():
         actor.model.zero_grad()
-        log_probs, output = actor(**inputs, return_output=True, return_entropy=True, ring_attn_group=group)
+        log_probs, output = actor(**inputs, return_output=True, return_entropy=how != "shared", ring_attn_group=group)
         old = log_probs.detach() + 0.1 * torch.randn(mask.shape, generator=torch.Generator().manual_seed(3)) * mask
         loss = loss_of(log_probs, old, advantages, action_mask=inputs["action_mask"])[0]
         loss.backward()
@@ -80,7 +88,7 @@ def main(how: str, folder: Path, out: Path) -> None:
                 parameter.grad /= dist.get_world_size()
         found[name] = {
             "log_probs": log_probs.detach(),
-            "entropy": output.entropy.detach()[:, -mask.shape[1] :] * mask,
+            "entropy": output.entropy.detach()[:, -mask.shape[1] :] * mask if how != "shared" else None,
             "loss": loss.detach(),
             "gradient": torch.cat([parameter.grad.flatten() for parameter in actor.model.parameters()]),
         }

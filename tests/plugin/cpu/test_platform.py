@@ -14,6 +14,7 @@ import pytest
 
 from openrlhf_gtpo.cpu import platform
 from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.model_size import ModelSize
 
 
 @pytest.mark.skipif(
@@ -105,6 +106,34 @@ def test_the_precision_is_what_the_cpu_is_quick_in_unless_somebody_says_so(
         given = parse(f"--ds.param_dtype={asked}")
         platform.prepare(given)
         assert given["ds.param_dtype"] == taken
+
+
+@pytest.mark.parametrize(
+    ("parameters", "flags", "expected"),
+    [
+        (400_000, [], 1),
+        (135_000_000, [], 8),
+        (135_000_000, ["--actor.num_gpus_per_node=2", "--vllm.num_engines=2"], 4),
+        (135_000_000, ["--train.async_enable"], 4),
+        (None, [], 1),
+    ],
+    ids=["a small model", "a real one", "two ranks", "engine and policy at once", "a model of unknown size"],
+)
+def test_a_model_that_is_large_enough_gets_all_cores_and_whoever_sets_threads_decides(
+    parse: Parse, monkeypatch: pytest.MonkeyPatch, parameters: int | None, flags: list[str], expected: int
+) -> None:
+    size = None if parameters is None else ModelSize(parameters, 1, 1, 1)
+    monkeypatch.setattr(platform, "size_of", lambda name: size)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
+    monkeypatch.setattr(
+        os, "environ", {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    )
+    named = ["--actor.model_name_or_path=a/model", *flags]
+    platform.prepare(parse(*named))
+    assert os.environ["OMP_NUM_THREADS"] == str(expected)
+    os.environ["OMP_NUM_THREADS"] = "3"
+    platform.prepare(parse(*named))
+    assert os.environ["OMP_NUM_THREADS"] == "3"
 
 
 def native_in(*environment: str) -> str:

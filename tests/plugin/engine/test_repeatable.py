@@ -50,7 +50,7 @@ print("RESULT" + json.dumps({"alone": alone, "few": few, "together": ask(range(2
 
 @pytest.fixture(scope="module", params=["float32", "the precision of runs"])
 def answers(tiny_model: Path, request: pytest.FixtureRequest) -> Any:
-    dtype = "float32" if request.param == "float32" else engine_on_a_cpu()["dtype"]
+    dtype = "float32" if request.param == "float32" else engine_on_a_cpu(str(tiny_model))["dtype"]
     if request.param != "float32" and dtype == "float32":
         pytest.skip("This CPU has no bfloat16 instructions.")
     program = PROGRAM.replace("sys.argv[2]", repr(dtype))

@@ -1,0 +1,79 @@
+"""Where prompts are computed once: that it pays, and that micro-batches bring together what shares a prompt."""
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from openrlhf_gtpo.cpu.shared_prompts import PromptsTogether, layout
+
+
+def items(prompt: int, response: int, groups: int = 4, size: int = 4) -> list[SimpleNamespace]:
+    """A replay buffer's, of prompts and responses with so many tokens."""
+    return [
+        SimpleNamespace(
+            prompts=[f"prompt {number // size}"],
+            response_length=torch.tensor(response),
+            total_length=torch.tensor(prompt + response),
+        )
+        for number in range(groups * size)
+    ]
+
+
+def order(of: list[SimpleNamespace], update: int, seed: int = 0) -> list[int]:
+    torch.manual_seed(seed)
+    return list(PromptsTogether(of, update))
+
+
+@given(st.sampled_from([4, 8, 16]), st.integers(0, 1000))
+def test_responses_to_a_prompt_stand_together_in_their_update_and_no_response_changes_it(update: int, seed: int):
+    shuffled, together = order(items(5, 9), update, seed), order(items(9, 5), update, seed)
+    for begin in range(0, 16, update):
+        window = together[begin : begin + update]
+        assert sorted(window) == sorted(shuffled[begin : begin + update]), "the update that torch's shuffle gave it"
+        prompts = [i // 4 for i in window]
+        changes = sum(one != other for one, other in itertools.pairwise(prompts))
+        assert changes == len(set(prompts)) - 1
+
+
+def test_short_prompts_are_shuffled_as_torch_does():
+    torch.manual_seed(3)
+    expected = list(torch.utils.data.RandomSampler(range(16)))
+    assert order(items(5, 9), 16, seed=3) == expected
+
+
+def rows(prompts: list[list[int]], response: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Sequences of these prompts, their action mask and their attention mask."""
+    longest = max(map(len, prompts))
+    padded = [[0] * (longest - len(prompt)) + prompt for prompt in prompts]
+    sequences = torch.cat([torch.tensor(padded), torch.randint(2, 9, (len(prompts), response))], dim=1)
+    attention = torch.cat(
+        [torch.tensor(padded).gt(0).long(), torch.ones(len(prompts), response, dtype=torch.long)], dim=1
+    )
+    actions = torch.zeros(len(prompts), longest + response - 1, dtype=torch.long)
+    actions[:, -response:] = 1
+    return sequences, actions, attention
+
+
+@pytest.mark.parametrize(
+    ("prompts", "response", "columns"),
+    [
+        ([[1] * 30] * 4, 5, (1, 50)),
+        ([[1] * 30, [2] * 20] * 2, 5, (2, 40)),
+        ([[1] * 30, [2] * 30], 5, (2, 35)),
+        ([[1] * 5] * 4, 30, None),
+    ],
+    ids=["one prompt", "two prompts", "none shared", "long responses, whose attention would cost more"],
+)
+def test_a_row_holds_a_prompt_and_its_responses_where_that_is_less(prompts, response, columns):
+    found = layout(*rows(prompts, response))
+    assert (found and tuple(found.tokens.shape)) == columns
+
+
+def test_a_response_without_tokens_of_its_own_is_left_to_ordinary_rows():
+    sequences, actions, attention = rows([[1] * 30] * 4, 5)
+    actions[2] = 0
+    assert layout(sequences, actions, attention) is None
