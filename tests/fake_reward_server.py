@@ -96,11 +96,17 @@ def right_answer(post: Post) -> dict[str, Any]:
 
 
 def finds(text: str) -> Callable[[Post], Answer]:
-    """To be ``always``: every completion with ``text`` in it is correct, and an empty reference cannot be read."""
+    """To be ``always``: every completion with ``text`` in it is correct, and has its answer there; an empty reference
+    cannot be read."""
+
+    def graded_one(completion: str) -> dict[str, Any]:
+        place = completion.find(text)
+        span = None if place < 0 else [place, place + len(text)]
+        return {"reward": float(place >= 0), "correct": place >= 0, "verdict": "graded", "span": span}
 
     def graded(post: Post) -> Answer:
         results = [
-            {"reward": float(text in item["completion"]), "correct": text in item["completion"], "verdict": "graded"}
+            graded_one(item["completion"])
             if item["reference"]
             else {"reward": 0.0, "correct": False, "verdict": "bad_reference"}
             for item in post.payload["items"]

@@ -35,6 +35,7 @@ class WholeBatch:
     rewards: torch.Tensor  # (N,) before any penalty
     response_length: torch.Tensor  # (N,) tokens, as OpenRLHF counts them
     truncated: torch.Tensor  # (N,) float, 1 where a response was cut off
+    after_answer: torch.Tensor  # (N, T) bool, tokens after the answer that was graded
     group: torch.Tensor  # (N,) int
     penalty: torch.Tensor  # (N,) to be added to rewards
     correct: torch.Tensor | None = None
@@ -99,6 +100,7 @@ def whole_batch(experiences: Sequence[Experience], group_size: int, step: int) -
         rewards=torch.zeros(n),
         response_length=torch.zeros(n),
         truncated=torch.zeros(n),
+        after_answer=torch.zeros(n, width, dtype=torch.bool),
         group=torch.arange(n) // group_size,
         penalty=torch.zeros(n),
     )
@@ -107,6 +109,9 @@ def whole_batch(experiences: Sequence[Experience], group_size: int, step: int) -
         batch.mask[rows, columns] = experience.action_mask.bool()
         batch.entropy[rows, columns] = experience.info.pop("entropy")
         batch.rollout_logprob[rows, columns] = experience.info.pop("logprob")
+        token = torch.arange(1, experience.action_mask.shape[1] + 1)
+        after = token >= experience.info.pop("answer_end").flatten()[:, None]
+        batch.after_answer[rows, columns] = after & experience.action_mask.bool()
         batch.actor_logprob[rows, columns] = experience.action_log_probs.float()
         batch.rewards[rows] = experience.rewards.flatten().float()
         batch.response_length[rows] = experience.response_length.flatten().float()

@@ -115,6 +115,10 @@ def number(least: float, kind: type = float, most: float = math.inf, *, above: b
     return parse
 
 
+MODES = ["lenient", "strict"]
+MODE_HELP = (
+    "where the reward service looks for the answer: strict in a box only, lenient in prose too (as the service is set)"
+)
 WEIGHT, COUNT, SECONDS = number(0), number(1, int), number(0, above=True)
 GROUPS = ("openrlhf-gtpo", "openrlhf-gtpo guide")
 
@@ -170,6 +174,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         "--shaping.scope", choices=["group", "batch"], default="group", help="mean and std per group or over the batch"
     )
     add(
+        "--shaping.until",
+        choices=["end", "answer"],
+        default="end",
+        help="answer: tokens after the answer that was graded share their reward equally, and entropy distributes "
+        "among those up to it; for gtpo, beyond the paper",
+    )
+    add(
         "--shaping.entropy_clip",
         type=WEIGHT,
         nargs=2,
@@ -217,6 +228,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="if a request for a reward fails: retry until --reward.deadline, then drop the whole group and draw "
         "another prompt; drop_group at the first failure; or retry and stop the run at the deadline",
     )
+    add("--reward.mode", choices=MODES, help=MODE_HELP)
     add("--reward.deadline", type=SECONDS, metavar="S", default=300.0, help="seconds of retries for one reward")
     add(
         "--reward.timeout",

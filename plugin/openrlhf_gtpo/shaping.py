@@ -55,6 +55,7 @@ def gtpo(
     scope: Literal["group", "batch"] = "group",
     penalty: torch.Tensor | None = None,
     entropy_clip: tuple[float, float] | None = None,
+    neutral: torch.Tensor | None = None,
     eps: float = 1e-8,
 ) -> Shaped:
     """Group Token Policy Optimization's shaped rewards (Eq. 3, 5) and advantages (Eq. 6), token by token.
@@ -77,6 +78,8 @@ def gtpo(
             per prompt in both.
         penalty: (N,) added to the rewards of each response before mean and std, such as a length penalty.
         entropy_clip: lowest and highest entropy in nats, applied before anything else.
+        neutral: (N, T) bool, tokens whose share is 1 whatever their entropy, as if it were the mean of the others at
+            their position; entropy distributes among the others alone. Not in the paper.
         eps: added to the population standard deviation. Where that is 0 or rounding noise, the advantage is 0.
 
     Returns:
@@ -86,7 +89,9 @@ def gtpo(
         ValueError: an argument has the wrong shape, type or value; the message names it.
     """
     nats, on = arguments.entropies_on_tokens(entropy, mask, entropy_clip)
-    return _shaped(nats, on, correct, group, alpha1, alpha2, over, scope, penalty, eps)
+    if neutral is not None:
+        arguments.check_tensor("neutral", neutral, "bool", *entropy.shape, entropy=entropy)
+    return _shaped(nats, on, correct, group, alpha1, alpha2, over, scope, penalty, eps, neutral)
 
 
 def grpo_s(
@@ -127,19 +132,21 @@ def _shaped(
     scope: Literal["group", "batch"],
     penalty: torch.Tensor | None,
     eps: float,
+    neutral: torch.Tensor | None = None,
 ) -> Shaped:
     """Shape (N, U) units, U being T or 1; ``on`` is True where there is a unit."""
     arguments.check_options(alpha1, alpha2, eps, over, scope)
     arguments.check_responses(entropy, correct, group, penalty)
     has_units = on.any(1)
+    counted = on if neutral is None else on & ~neutral
     rewards, advantages = torch.zeros_like(entropy), torch.zeros_like(entropy)  # (N, U)
     informative = torch.zeros_like(correct)  # (N,)
     for rows in _groups(group):
         right, wrong = rows[correct[rows] & has_units[rows]], rows[~correct[rows] & has_units[rows]]
         informative[rows] = bool(len(right) and len(wrong))
         h, inverse = entropy[right].clamp(min=_ZERO_ENTROPY), 1 / entropy[wrong].clamp(min=SMALLEST_ENTROPY)
-        rewards[right] = alpha1 + alpha2 * _shares(h, on[right])  # Eq. 3; Eq. 9 for responses
-        rewards[wrong] = -alpha1 - alpha2 * _shares(inverse, on[wrong])  # Eq. 5; Eq. 9 for responses
+        rewards[right] = alpha1 + alpha2 * _shares(h, on[right], counted[right])  # Eq. 3; Eq. 9 for responses
+        rewards[wrong] = -alpha1 - alpha2 * _shares(inverse, on[wrong], counted[wrong])  # Eq. 5; Eq. 9 for responses
     if penalty is not None:
         rewards += penalty.detach()[:, None]
     rewards = torch.where(on, rewards, 0.0)
@@ -151,15 +158,16 @@ def _shaped(
     return Shaped(rewards, advantages, informative)
 
 
-def _shares(weight: torch.Tensor, on: torch.Tensor) -> torch.Tensor:
-    """d_t * w / (sum of w), with the sum over the d_t of these (n, U) units that are at the same position t."""
+def _shares(weight: torch.Tensor, on: torch.Tensor, counted: torch.Tensor) -> torch.Tensor:
+    """d_t * w / (sum of w), with the sum over the d_t of these (n, U) units that are at the same position t and
+    counted; 1 for the others."""
     columns = on.shape[1]
     position = (on.cumsum(1) - 1).masked_fill(~on, columns)  # what is no unit goes to a column of its own
     weight = weight.new_zeros(len(on), columns + 1).scatter_(1, position, weight)
-    has_unit = torch.arange(columns + 1, device=on.device) < on.sum(1, keepdim=True)
+    has_unit = on.new_zeros(len(on), columns + 1).scatter_(1, position, counted)
     # The count is d_t, h_t, n or m. Division by the mean makes the share of a single unit exactly 1.
     mean = (weight * has_unit).sum(0) / has_unit.sum(0)
-    return (weight / mean).gather(1, position)
+    return torch.where(counted, (weight / mean).gather(1, position), 1.0)
 
 
 def _normalised(rewards: torch.Tensor, on: torch.Tensor, others: torch.Tensor | int, eps: float) -> torch.Tensor:

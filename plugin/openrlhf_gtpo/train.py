@@ -158,6 +158,7 @@ def _train(args: Namespace, terminal: Terminal, cleanup: contextlib.ExitStack) -
     completed = flags.completed(args)
     rollout = RolloutSettings(
         reward=client_settings(given, token),
+        reward_options={"mode": given["reward.mode"]} if given["reward.mode"] else None,
         worker_extension_cls=bindings.worker_extension(given["device"]),
         dtype="float32" if given["ds.param_dtype"] == "fp32" else None,
         max_num_seqs=flags.responses_at_once(given),

@@ -130,6 +130,22 @@ def test_grpo_s_gives_the_worked_example():
     assert_rows(batch, shaped.advantages, [[a] * n for a, n in zip(advantages, lengths, strict=True)])
 
 
+@pytest.mark.parametrize("anything", [0.0, 0.4, 7.0])
+def test_neutral_tokens_have_a_share_of_1_and_the_others_share_as_if_they_were_not_there(anything):
+    """At position 0 shares are 1.5, 0.5 and 1 of the correct, 1.6, 0.4 and 1 of the wrong responses; a token that is
+    alone beside neutral ones has 1."""
+    rows = [[0.9, 0.1], [0.3, anything], [anything, anything], [0.1, 0.2], [0.4, anything], [anything]]
+    batch = rollouts(rows, [True, True, True, False, False, False])
+    neutral = torch.tensor([[False, False], [False, True], [True, True], [False, False], [False, True], [True, False]])
+    shaped = gtpo(*batch, neutral=neutral)
+    assert_rows(batch, shaped.rewards, [[1.15, 1.1], [1.05, 1.1], [1.1, 1.1], [-1.16, -1.1], [-1.04, -1.1], [-1.1]])
+
+
+def test_only_neutral_tokens_is_grpo_with_alpha1_and_alpha2_together():
+    batch = worked_example()
+    assert_same(gtpo(*batch, neutral=batch.mask), gtpo(*batch, alpha1=1.1, alpha2=0.0))
+
+
 # What must hold, whatever the rollouts
 
 

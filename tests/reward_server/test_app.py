@@ -68,6 +68,7 @@ def test_grades_have_the_order_and_the_number_of_the_items(ask: httpx.Client):
         "reference": "3",
         "detail": None,
         "stage": "string",
+        "span": [7, 8],
     }
     assert GradeResponse.model_validate(response.json())
 

@@ -125,6 +125,7 @@ def test_python_m_math_reward_grades_and_prints_json():
         "correct": True,
         "stage": "exact",
         "detail": None,
+        "span": [10, 17],
     }
 
 

@@ -41,6 +41,8 @@ class Rollouts:
     """(N,) float, the part of the reward that is penalties (length, overlong punishment)."""
     reward_clip: tuple[float, float] = (-torch.inf, torch.inf)
     """OpenRLHF's bounds of a normalised reward (``--reward.clip_range``), for `group_norm`, which is OpenRLHF's."""
+    after_answer: torch.Tensor | None = None
+    """(N, T) bool, the tokens after the answer that was graded; None where nobody says where it stands."""
     seed: int = 0
     """Of whatever is drawn for this batch: another one at each step of a run, the same one when a step is repeated."""
 
@@ -85,9 +87,10 @@ def _shaped(shape: Callable[..., shaping.Shaped], rollouts: Rollouts, **options:
     return Estimate(shaped.advantages, shaped.rewards.sum(-1) / length, shaped.rewards)
 
 
-def gtpo(rollouts: Rollouts, **options: Any) -> Estimate:
-    """GTPO: tokens share their class's reward by their entropy (arXiv 2508.04349, Eq. 3, 5 and 6)."""
-    return _shaped(shaping.gtpo, rollouts, **options)
+def gtpo(rollouts: Rollouts, until: str = "end", **options: Any) -> Estimate:
+    """GTPO: tokens share their class's reward by their entropy (arXiv 2508.04349, Eq. 3, 5 and 6). With ``until``
+    "answer", those after the answer have a share of 1."""
+    return _shaped(shaping.gtpo, rollouts, neutral=rollouts.after_answer if until == "answer" else None, **options)
 
 
 def grpo_s(rollouts: Rollouts, **options: Any) -> Estimate:
@@ -146,7 +149,7 @@ ARGUMENTS = ("entropy", "logprob", "mask", "correct", "reward", "group")
 """What a user's function is called with, by name; `Rollouts` describes each."""
 
 ESTIMATORS: dict[str, Estimator] = {
-    "gtpo": Estimator(gtpo, needs_correctness=True, options=OPTIONS),
+    "gtpo": Estimator(gtpo, needs_correctness=True, options=(*OPTIONS, "until")),
     "grpo_s": Estimator(grpo_s, needs_correctness=True, per_response=True, options=OPTIONS),
     "group_norm": Estimator(group_norm, openrlhfs_own=True),
 }

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from math_reward.client.settings import check_url, token_of_environment, trusted
+from math_reward.client.settings import check_url, speaks_grade, token_of_environment, trusted
 from openrlhf_gtpo.checks import Finding
 from openrlhf_gtpo.flags import OURS, embedded, openrlhfs_refusal, service_urls
 
@@ -85,9 +85,23 @@ def _of_the_run(flags: Flags) -> Iterator[str]:
             f"over "
             "all tokens: set it to 1, or leave the correction out."
         )
+    if flags["shaping.until"] == "answer" and flags["algo.advantage.estimator"] != "gtpo":
+        yield (
+            f"--shaping.until answer is for gtpo, whose tokens share a reward, and the estimator is "
+            f"{flags['algo.advantage.estimator']}: leave it out."
+        )
+    for flag in ("reward.mode", "shaping.until"):
+        if flags[flag] not in (None, "end") and not _by_our_service(flags):
+            yield f"--{flag} needs this project's reward service, and the rewards come from elsewhere: leave it out."
     clip = flags["shaping.entropy_clip"]
     if clip is not None and not clip[0] < clip[1]:
         yield f"--shaping.entropy_clip is {clip[0]} {clip[1]}, but LOW needs to be below HIGH."
+
+
+def _by_our_service(flags: Flags) -> bool:
+    """Whether all rewards are grades of this project's reward service."""
+    urls = service_urls(flags)
+    return embedded(flags) or (bool(urls) and all(map(speaks_grade, urls)))
 
 
 def _corrects(flags: Flags) -> bool:

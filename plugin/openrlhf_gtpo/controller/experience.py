@@ -130,6 +130,7 @@ class ExperienceMaker(RemoteExperienceMaker):
             reward=reward,
             penalty=reward - batch.rewards,
             reward_clip=self.args.reward.clip_range,
+            after_answer=batch.after_answer,
             seed=derived(self.args.train.seed, "weights", self.step),
         )
         options = {name: getattr(self.args.shaping, name) for name in estimator.options}

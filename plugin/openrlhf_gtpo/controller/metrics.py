@@ -11,6 +11,9 @@ import torch
 from openrlhf_gtpo.algorithms.reductions import per_group, spread
 from openrlhf_gtpo.batch import WholeBatch
 
+GAP = "mismatch/logprob_gap"
+WIDER, NOISE = 3, 0.005
+"""A gap so many times that of a run's first step, and above this, in nats, is no rounding."""
 ROWS = 256
 """Responses at a time where a whole batch would be copied."""
 
@@ -52,15 +55,30 @@ def rollout_metrics(batch: WholeBatch) -> dict[str, float]:
             _extent(metrics, f"shaped_reward/{prefix}", _taken(shaped_rewards, places))
         if not prefix:
             gap = _taken(rollout_logprob, places).sub_(_taken(actor_logprob, places)).abs_()
-            metrics["mismatch/logprob_gap"] = gap.mean().item()
+            metrics[GAP] = gap.mean().item()
     if correct is not None:
         _, place = group.unique(return_inverse=True)
         share = per_group(correct.float(), place, "mean")
+        metrics |= _best_after_answer(advantages, mask, batch.after_answer[own], place, (share > 0) & (share < 1))
         metrics["rollout/pass_rate"] = correct.float().mean().item()
         metrics["groups/all_correct_share"] = (share == 1).float().mean().item()
         metrics["groups/all_wrong_share"] = (share == 0).float().mean().item()
         metrics["groups/uninformative_share"] = metrics["groups/all_correct_share"] + metrics["groups/all_wrong_share"]
     return metrics
+
+
+def _best_after_answer(
+    advantages: torch.Tensor, mask: torch.Tensor, after: torch.Tensor, group: torch.Tensor, informative: torch.Tensor
+) -> dict[str, float]:
+    """The share of informative groups whose highest advantage is that of a token after the answer that was graded, and
+    of none up to it; nothing where no answer's place is known."""
+    if not after.any() or not informative.any():
+        return {}
+    behind, before = (
+        per_group(advantages.masked_fill(~tokens, -torch.inf).amax(-1), group, "amax")[informative]
+        for tokens in (after, mask & ~after)
+    )
+    return {"advantage/best_after_answer": (behind > before).float().mean().item()}
 
 
 def _extent(metrics: dict[str, float], prefix: str, values: torch.Tensor) -> None:
@@ -73,6 +91,23 @@ def _extent(metrics: dict[str, float], prefix: str, values: torch.Tensor) -> Non
 
 def _taken(values: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     return values.flatten().index_select(0, places)
+
+
+def weights_differ(step: int, gap: float, first: float) -> str | None:
+    """A warning where the gap of log-probabilities has grown beyond rounding; None where it has not. How wide rounding
+    makes it depends on model and precision, so it is compared with the same run's.
+
+    Args:
+        step: of the gap.
+        gap: ``mismatch/logprob_gap``.
+        first: that of the run's first step, before any update was sent to the engines.
+    """
+    if gap <= max(WIDER * first, NOISE):
+        return None
+    return (
+        f"warning: {GAP} is {gap:.3f} in step {step} and was {first:.3f} in the first: the engines may not have the "
+        "policy's weights; look at its curve, and stop the run if it rises on"
+    )
 
 
 def progress_line(step: int, metrics: Mapping[str, Any]) -> str:

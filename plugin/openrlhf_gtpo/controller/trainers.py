@@ -16,7 +16,7 @@ from openrlhf_gtpo.controller.during_training import with_every_k
 from openrlhf_gtpo.controller.experience import ExperienceMaker
 from openrlhf_gtpo.controller.files import StepsFile, write_run_record
 from openrlhf_gtpo.controller.generator import Generator
-from openrlhf_gtpo.controller.metrics import progress_line
+from openrlhf_gtpo.controller.metrics import GAP, progress_line, weights_differ
 from openrlhf_gtpo.data.as_written import reading_as_written
 from openrlhf_gtpo.host import overrides, plain_class
 from openrlhf_gtpo.seeds import derived, seed_process
@@ -79,6 +79,8 @@ class MetricsMixin:
     """Mixin of what trains: our experience maker in place of OpenRLHF's. It logs the metrics of each batch to every
     logger of OpenRLHF and to metrics.jsonl."""
 
+    first_gap: float | None = None
+
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.experience_maker = ExperienceMaker.like(self.experience_maker)
@@ -123,6 +125,10 @@ class MetricsMixin:
         self.files[0].write(global_step, logs_dict or {})
         super().save_logs_and_checkpoints(global_step, logs_dict, states)  # type: ignore[misc]
         print(f"{MARK}{progress_line(global_step, logs_dict or {})}", flush=True)
+        if (gap := (logs_dict or {}).get(GAP)) is not None:
+            self.first_gap = gap if self.first_gap is None else self.first_gap
+            if warning := weights_differ(global_step, gap, self.first_gap):
+                print(f"{MARK}{warning}", flush=True)
 
     def save_best_checkpoint(self: Any, eval_metrics: Any, global_step: int, client_states: Any = None) -> None:
         """As OpenRLHF's, which passes every evaluation's metrics here; also writes a line in evaluations.jsonl."""

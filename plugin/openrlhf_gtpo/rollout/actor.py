@@ -9,6 +9,7 @@ A response gains these entries:
 * ``entropy`` and ``logprob``: float32 arrays, one number per observation token, 0 outside the response
 * ``reward_error``: one sentence, or None
 * ``reward_refused``: whether the reward service refuses every request
+* ``answer_end``: place in the sequence of the first token after the answer that was graded; its length where none is
 * ``generated_at``: Unix time of its last token
 * ``reward_seconds``: from then to its reward
 """
@@ -50,6 +51,8 @@ class RolloutSettings:
     """The engine's precision by vLLM's name. None leaves it to OpenRLHF, whose engines compute in bfloat16."""
     max_num_seqs: int = 128
     """Responses that an engine generates at once. The default is vLLM's for an engine like OpenRLHF's."""
+    reward_options: dict[str, str] | None = None
+    """How to grade, `math_reward.client.Item.options`; None for the service's own settings."""
 
 
 class AgentMismatch(UserError):
@@ -119,13 +122,30 @@ def aligned(response: dict[str, Any], calls: list[tuple[np.ndarray, np.ndarray]]
     return entropy_T, logprob_T
 
 
-def completion_text(response: dict[str, Any], tokenizer: Any) -> str:
-    """The policy's text, without the prompt and without end-of-sequence and padding tokens at its end."""
+def completion_tokens(response: dict[str, Any], tokenizer: Any) -> list[int]:
+    """The policy's tokens, without the prompt and without end-of-sequence and padding tokens at their end."""
     start = response["action_ranges"][0][0] if response["action_ranges"] else len(response["observation_tokens"])
     tokens = list(response["observation_tokens"][start:])
     while tokens and tokens[-1] in (tokenizer.eos_token_id, tokenizer.pad_token_id):
         tokens.pop()
-    return tokenizer.decode(tokens, skip_special_tokens=False)
+    return tokens
+
+
+def tokens_within(characters: int, tokens: list[int], tokenizer: Any) -> int:
+    """How many of the last tokens have a text of so many characters or fewer. Most answers stand near the end, so few
+    are looked at."""
+    low, high = 0, 1
+
+    def fit(count: int) -> bool:
+        return len(tokenizer.decode(tokens[len(tokens) - count :], skip_special_tokens=False)) <= characters
+
+    while characters and high <= len(tokens) and fit(high):
+        low, high = high, 2 * high
+    high = min(high, len(tokens) + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fit(middle) else (low, middle)
+    return low
 
 
 def number(value: Any, name: str) -> float:
@@ -197,6 +217,7 @@ class RewardingExecutor(AgentExecutorBase):
     async def _rewarded(self, response: dict[str, Any], prompt: str, label: str, hf_tokenizer: Any) -> dict[str, Any]:
         """The response with its reward, or with a sentence that says why it has none."""
         response["reward_error"], response["reward_refused"] = None, False
+        response["answer_end"] = len(response["observation_tokens"])
         response["generated_at"], started = time.time(), time.monotonic()
         try:
             await self._reward(response, prompt, label, hf_tokenizer)
@@ -213,10 +234,13 @@ class RewardingExecutor(AgentExecutorBase):
         if self.reads_query:
             query = tokenizer.decode(response["observation_tokens"], skip_special_tokens=False)
         if self.client is not None:
-            if self.reads_completion:
-                completion = completion_text(response, tokenizer)
-            answer = await self.client.reward(Item(completion, str(label), prompt, query=query))
+            tokens = completion_tokens(response, tokenizer) if self.reads_completion else []
+            completion = tokenizer.decode(tokens, skip_special_tokens=False) if tokens else ""
+            answer = await self.client.reward(Item(completion, str(label), prompt, self.client.options, query))
             response.update(reward=answer.reward, scores=answer.score, extra_logs=answer.extra_logs)
+            if answer.span is not None:
+                after = tokens_within(len(completion) - answer.span[1], tokens, tokenizer)
+                response["answer_end"] = response["action_ranges"][0][0] + len(tokens) - after
             return
         if self.reward_function:
             try:
@@ -262,7 +286,7 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
         await super().__init__(*args, remote_rm_url=urls if reward_function else None, **kwargs)
         if reward_function:
             self.executor.reward_endpoints = []
-        self.reward_client = None if rollout.reward is None else RewardClient(rollout.reward)
+        self.reward_client = None if rollout.reward is None else RewardClient(rollout.reward, rollout.reward_options)
         self.executor = RewardingExecutor(self.executor, self.reward_client, reward_function)
         # vLLM's own front-end does the same. Otherwise reading the arrays of log-probabilities sets off collections
         # that go through all of vLLM's objects.

@@ -116,7 +116,7 @@ def _for_the_pool(item: Item) -> Any:
 
 
 def _judged(graded: Any, item: Item) -> Result:
-    result = Result(**graded.grade.as_dict(), seconds=graded.seconds)
+    result = Result(**{**graded.grade.as_dict(), "span": graded.grade.span}, seconds=graded.seconds)
     failure = no_judgement(result, item)
     if failure is not None:
         raise failure.becomes(f"The grader {failure}.")

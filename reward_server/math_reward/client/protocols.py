@@ -96,6 +96,8 @@ class Result:
     """One sentence that says why, if the verdict alone does not."""
     stage: str | None = None
     """The stage that decided, a value of ``math_reward.grader.Stage``; None if nothing was compared."""
+    span: tuple[int, int] | None = None
+    """Where the answer stands in the completion: its first character and the one after its last."""
     seconds: float = 0.0
     """Time that grading took, without the wait for a worker."""
     scores: float | None = None
@@ -189,7 +191,17 @@ def _graded(result: Any, item: Item) -> Result:
     if not isinstance(result.get("correct"), bool):
         raise wrong(f"gave a 'correct' that is {_kind(result.get('correct'))}, not true or false")
     reward, seconds = _number(result.get("reward"), "reward"), _number(result.get("seconds", 0.0), "seconds")
-    return Result(reward, result["correct"], seconds=seconds, **texts)
+    return Result(reward, result["correct"], span=_span(result.get("span")), seconds=seconds, **texts)
+
+
+def _span(value: Any) -> tuple[int, int] | None:
+    """Two places in a completion; None of an older service, which does not say where the answer stands."""
+    if value is None:
+        return None
+    if isinstance(value, list) and len(value) == 2 and all(type(place) is int for place in value):
+        begin, end = value
+        return begin, end
+    raise wrong(f"gave a 'span' that is {value!r}, not two places in the completion")
 
 
 NO_JUDGEMENT = ("error", "bad_reference")

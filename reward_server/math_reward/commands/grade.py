@@ -103,7 +103,7 @@ def _grade_one(arguments: argparse.Namespace, limits: GradingLimits, options: Op
         print(json.dumps(row, ensure_ascii=False))
     else:
         for name, value in row.items():
-            if value is not None:
+            if value is not None and name != "span":
                 print(f"{name:<10}{value}")
     sys.exit(0 if grade.correct else 1)
 

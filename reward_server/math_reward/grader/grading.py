@@ -8,7 +8,7 @@ from math_reward.grader.asked_form import missing_form
 from math_reward.grader.compared import compared
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
-from math_reward.grader.extraction.statement import Statement, final_answer, is_denied
+from math_reward.grader.extraction.statement import Statement, final_answer, is_denied, span_of
 from math_reward.grader.memory import Memory
 from math_reward.grader.notation.parse import MAX_CHARACTERS
 from math_reward.grader.reading import ANSWERS, REFERENCES, Answer, Reference
@@ -96,7 +96,7 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
         detail = f"The reference answer cannot be used: {read[0].fault if read else 'there is none'}."
         return Grade(Verdict.BAD_REFERENCE, None, references[0] if references else "", detail)
 
-    first = usable[0].given
+    first, given = usable[0].given, completion
     if prompt is not None:
         response = cut_prompt(completion, prompt)
         if response is None:
@@ -107,6 +107,12 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
     said = final_answer(completion, options.mode)
     if said is None or (prompt is not None and said.boxed and is_quoted_box(completion, prompt)):
         return Grade(Verdict.NO_ANSWER, None, first)
+    return dataclasses.replace(_graded(said, usable, prompt, options), span=span_of(said, given))
+
+
+def _graded(said: Statement, usable: list[Reference], prompt: str | None, options: Options) -> Grade:
+    """The grade of an answer that was found."""
+    first = usable[0].given
     refused = _refused(said, first)
     if refused is not None:
         return refused

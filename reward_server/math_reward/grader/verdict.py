@@ -136,6 +136,9 @@ class Grade:
     """The sentence of the rule that decided; None if no trees were compared."""
     difference: tuple[Any, Any] | None = field(default=None, compare=False, repr=False)
     """The first parts of the two trees that differ, innermost; not sent to other processes."""
+    span: tuple[int, int] | None = field(default=None, compare=False)
+    """Where the answer stands in the completion, first character and the one after its last; None if there is none,
+    or it stands there in other words."""
     undecided: tuple[str, ...] = field(default=(), compare=False)
     """The references, as they were given, for which the stage is ``undecided``. A judge is asked about these alone."""
 
@@ -152,6 +155,7 @@ class Grade:
             "correct": self.correct,
             "stage": None if self.stage is None else self.stage.value,
             "detail": self.detail,
+            "span": None if self.span is None else list(self.span),
         }
 
     @property

@@ -18,6 +18,10 @@ class GradeResult(BaseModel):
     reference: str = Field(description="The reference answer. Of several: the one that matched, else the first.")
     detail: str | None = Field(description="One sentence that says why, if the verdict alone does not.")
     stage: Stage | None = Field(description="The stage that decided; null if nothing was compared.")
+    span: tuple[int, int] | None = Field(
+        description="Where the answer stands in the completion: its first character and the one after its last; null "
+        "if there is none, or it stands there in other words."
+    )
     seconds: float = Field(description="Time that grading took, without the wait for a worker.")
 
 
@@ -37,6 +41,7 @@ class GradeResponse(BaseModel):
                             "reference": "0.5",
                             "detail": None,
                             "stage": "exact",
+                            "span": [22, 33],
                             "seconds": 0.0004,
                         },
                         {
@@ -47,6 +52,7 @@ class GradeResponse(BaseModel):
                             "reference": "2",
                             "detail": None,
                             "stage": "exact",
+                            "span": [18, 19],
                             "seconds": 0.0002,
                         },
                     ]

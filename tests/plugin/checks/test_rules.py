@@ -99,6 +99,9 @@ ASYNC = "--train.async_enable"
 REFUSED: list[tuple[str, ...]] = [
     *((name, flags, flags.split()[0]) for name in (*OURS, ESTIMATORS[-1]) for flags in MEANINGLESS),
     *((name, OF_A_MODEL, "--reward.model_name_or_path") for name in OURS),
+    ("grpo_s", "--shaping.until answer", "--shaping.until answer", "grpo_s"),
+    ("gtpo", "--shaping.until answer --reward.remote_url http://a/reward", "--shaping.until", "reward service"),
+    ("group_norm", "--reward.mode strict --reward.remote_url http://a:1,http://b/reward", "--reward.mode"),
     ("gtpo", "--shaping.entropy_clip 2 1", "--shaping.entropy_clip", "2.0 1.0"),
     ("gtpo", "--rollout.max_new_tokens 0", "--rollout.max_new_tokens", "0", "--data.max_len", "2048"),
     ("gtpo", "--rollout.max_new_tokens 2048", "--rollout.max_new_tokens", "2048", "--data.max_len"),

@@ -14,6 +14,7 @@ from openrlhf.trainer.ppo_utils.samples_generator import SamplesGenerator
 from openrlhf_gtpo.batch import NotBinary
 from openrlhf_gtpo.controller.experience import ExperienceMaker, PolicyBroken, ShapingFailed
 from openrlhf_gtpo.controller.generator import Generator
+from openrlhf_gtpo.controller.metrics import weights_differ
 from openrlhf_gtpo.shaping import grpo_s, gtpo
 
 G = 4
@@ -45,6 +46,7 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
             save_rollouts=0,
             grop=False,
             top_entropy_share=1.0,
+            until="end",
         ),
         reward=SimpleNamespace(
             remote_url=["http://127.0.0.1:1"],
@@ -115,8 +117,10 @@ def response(
     truncated: bool = False,
     gap: int = 0,
     error: str | None = None,
+    answer_end: int | None = None,
 ) -> dict[str, Any]:
-    """What a rollout actor returns. ``gap`` tokens of a tool's answer stand after the first two response tokens."""
+    """What a rollout actor returns. ``gap`` tokens of a tool's answer stand after the first two response tokens;
+    ``answer_end`` counts the response's tokens up to its answer."""
     n, first = len(entropy), prompt_length
     ranges = [(first, first + n)] if not gap else [(first, first + 2), (first + 2 + gap, first + n + gap)]
     total = prompt_length + n + gap
@@ -138,6 +142,7 @@ def response(
         "extra_logs": {},
         "entropy": entropy_T,
         "logprob": [-0.5] * total,
+        "answer_end": total if answer_end is None else prompt_length + answer_end,
         "reward_error": error,
         "reward_refused": False,
         "reward_seconds": 0.25,
@@ -318,6 +323,46 @@ def test_metrics_tell_the_classes_apart_and_count_uninformative_groups() -> None
     assert metrics["rollout/pass_rate"] == pytest.approx(10 / 24)
     assert step.generator.metrics()["reward/wait_seconds_mean"] == pytest.approx(0.25)
     assert step.generator.metrics()["reward/wait_after_generation"] == pytest.approx(0.25)
+
+
+def ramblers() -> list[dict[str, Any]]:
+    """Two correct responses to a prompt, of which the first goes on after its answer with the highest entropies, and a
+    wrong one."""
+    return [
+        response("a", 3, [0.2, 0.6, 3.0, 2.8], 1.0, answer_end=2),
+        response("a", 3, [0.6, 0.2, 0.1, 0.1], 1.0),
+        response("a", 3, [0.5, 0.5, 0.5], 0.0, answer_end=2),
+        response("a", 3, [0.5, 0.5, 0.5], 0.0),
+    ]
+
+
+def test_until_the_answer_entropy_distributes_among_the_tokens_up_to_it() -> None:
+    told = {
+        until: advantages_by_response(arguments("gtpo", shaping__until=until), ramblers())
+        for until in ("end", "answer")
+    }
+    end, answer = (one[0].tolist() for one in (told["end"], told["answer"]))
+    assert max(end) == end[2], "the most is paid to the words behind the answer"
+    assert max(answer) == answer[1]
+    assert answer[2] == answer[3] == pytest.approx(told["answer"][1][2].item()), "a share of 1"
+
+
+@pytest.mark.parametrize(("until", "share"), [("end", 1.0), ("answer", 0.0)])
+def test_a_metric_says_in_how_many_groups_a_token_after_the_answer_is_paid_most(until: str, share: float) -> None:
+    flags = arguments("gtpo", shaping__until=until)
+    assert Step(flags, ramblers()).metrics["advantage/best_after_answer"] == share
+    assert "advantage/best_after_answer" not in Step(flags, rollout()).metrics, "nobody says where answers stand"
+
+
+@pytest.mark.parametrize(
+    ("first", "gap", "is_wider"),
+    [(0.03, 0.085, False), (0.03, 0.095, True), (3e-7, 4e-3, False), (3e-7, 6e-3, True)],
+    ids=["rounding in bfloat16", "three times it", "rounding in float32", "above rounding"],
+)
+def test_a_gap_is_compared_with_that_of_the_runs_first_step(first: float, gap: float, is_wider: bool) -> None:
+    warning = weights_differ(12, gap, first)
+    assert (warning is not None) is is_wider
+    assert warning is None or "step 12" in warning
 
 
 def test_openrlhfs_own_gspo_has_our_metrics() -> None:

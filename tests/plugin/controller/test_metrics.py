@@ -16,7 +16,9 @@ from openrlhf_gtpo.controller.metrics import rollout_metrics
 Table = list[list[float]]
 
 
-def naive_metrics(tables: dict[str, Table], mask: list[list[bool]], correct: list[bool] | None) -> dict[str, float]:
+def naive_metrics(
+    tables: dict[str, Table], mask: list[list[bool]], correct: list[bool] | None, ends: list[int]
+) -> dict[str, float]:
     """Of tokens and responses; quantiles are between the two values beside them."""
     found: dict[str, float] = {}
     classes: dict[str, list[bool]] = {"": [True] * len(mask)}
@@ -59,7 +61,25 @@ def naive_metrics(tables: dict[str, Table], mask: list[list[bool]], correct: lis
         for one, other, on in zip(*rows, strict=True)
         if on
     ]
+    if correct is not None:
+        found |= naive_best_after_answer(tables["advantage"], mask, correct, ends)
     return found | ({"mismatch/logprob_gap": statistics.fmean(gaps)} if gaps else {})
+
+
+def naive_best_after_answer(
+    advantages: Table, mask: list[list[bool]], correct: list[bool], ends: list[int]
+) -> dict[str, float]:
+    """Responses are in groups of two; a token from the column ``ends`` on stands after the answer."""
+    wins: list[bool] = []
+    for first in range(0, len(mask) - 1, 2):
+        pair = (first, first + 1)
+        if correct[first] == correct[first + 1]:
+            continue
+        paid = [(a, t >= ends[i]) for i in pair for t, a in enumerate(advantages[i]) if mask[i][t]]
+        best = max((a for a, after in paid if not after), default=-math.inf)
+        wins.append(any(after and a > best for a, after in paid))
+    somewhere = any(on and t >= end for row, end in zip(mask, ends, strict=True) for t, on in enumerate(row))
+    return {"advantage/best_after_answer": statistics.fmean(wins)} if wins and somewhere else {}
 
 
 def _on(row: list[float], on: list[bool]) -> list[float]:
@@ -80,6 +100,7 @@ def rollouts(draw: Any) -> dict[str, Any]:
         },
         "mask": draw(table(st.booleans())),
         "correct": draw(st.none() | st.lists(st.booleans(), min_size=n, max_size=n)),
+        "ends": draw(st.lists(st.integers(0, t), min_size=n, max_size=n)),
     }
 
 
@@ -98,6 +119,8 @@ def test_agree_with_loops(batch: dict[str, Any]) -> None:
             shaped_rewards=tables["shaped_reward"],
             rollout_logprob=tables["rollout"],
             actor_logprob=tables["actor"],
+            after_answer=torch.tensor(batch["mask"])
+            & (torch.arange(len(batch["mask"][0])) >= torch.tensor(batch["ends"])[:, None]),
         )
     )
     expected = naive_metrics(**batch)

@@ -27,7 +27,7 @@ from openrlhf_gtpo.rollout.actor import (
     RolloutActor,
     RolloutSettings,
     aligned,
-    completion_text,
+    completion_tokens,
     number,
 )
 from openrlhf_gtpo.seeds import derived
@@ -118,6 +118,18 @@ async def test_a_single_turn_rollout_brings_entropies_and_a_reward(graded: Any) 
     assert (response["reward"], response["scores"], response["reward_error"]) == (1.0, 1.0, None)
     assert response["rollout_log_probs"] is None, "what OpenRLHF did not ask for stays as in OpenRLHF"
     assert [text for post in seen for text in post.texts] == ["so 2"], "the completion alone, without its end token"
+
+
+@pytest.mark.parametrize(
+    ("text", "answer_end"),
+    [("so 2", 8), ("so 2, I am sure", 8), ("2", 5), ("2 is what one and one are", 5), ("so 3", 9)],
+    ids=["at the end", "talk behind it", "alone", "a long talk behind it", "none: the end of all"],
+)
+async def test_a_rollout_says_where_its_answer_ends(graded: Any, text: str, answer_end: int) -> None:
+    """The prompt has four tokens, and a token is a character; the last one ends the text."""
+    client, _ = graded
+    response = await roll(RewardingExecutor(SingleTurnAgentExecutor(None), client, False), Engine(text))
+    assert response["answer_end"] == answer_end
 
 
 class CountingTokenizer(Tokenizer):
@@ -321,8 +333,8 @@ def test_an_agent_whose_ranges_are_not_its_calls_is_refused() -> None:
 
 def test_only_the_end_of_a_completion_loses_its_end_tokens() -> None:
     response = {"observation_tokens": [ord("q"), ord("a"), 1, ord("b"), 1, 0], "action_ranges": [(1, 6)]}
-    assert completion_text(response, Tokenizer()) == "a<eos>b"
-    assert completion_text({"observation_tokens": [ord("q")], "action_ranges": []}, Tokenizer()) == ""
+    assert Tokenizer().decode(completion_tokens(response, Tokenizer())) == "a<eos>b"
+    assert completion_tokens({"observation_tokens": [ord("q")], "action_ranges": []}, Tokenizer()) == []
 
 
 @pytest.mark.parametrize("value", [1, 1.0, [1.0], [[1]], torch.tensor(1.0), torch.tensor([1.0])])

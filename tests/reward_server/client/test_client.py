@@ -42,9 +42,16 @@ def test_a_result_has_every_field_of_the_services_answer() -> None:
         "stage": "exact",
         "seconds": 0.25,
     }
-    answer = Answer(body={"results": [{**fields, "of a later version": 1}]})
-    with FakeRewardServer([answer]) as server, Client(server.url) as client:
+    answers = [
+        Answer(body={"results": [{**fields, "span": [0, 1], "of a later version": 1}]}),
+        Answer(body={"results": [fields]}),  # of an earlier one
+        Answer(body={"results": [{**fields, "span": [0, "1"]}]}),
+    ]
+    with FakeRewardServer(answers) as server, Client(server.url, deadline=0) as client:
+        assert client.grade("3", "2") == Result(**fields, span=(0, 1))
         assert client.grade("3", "2") == Result(**fields)
+        with pytest.raises(ClientError, match="'span'"):
+            client.grade("3", "2")
 
 
 def test_prompt_and_options_go_with_the_item_that_has_them(server: FakeRewardServer) -> None:

@@ -180,7 +180,7 @@ def test_the_output_has_a_verdict_per_row_in_order(command: Any, write: Any, tmp
     assert [row["answer"] for row in written] == [str(n) for n in range(count)]
     assert [row["correct"] for row in written] == [n % 3 != 0 for n in range(count)]
     assert set(written[0]) == {
-        "line", "reward", "correct", "verdict", "answer", "reference", "detail", "stage", "seconds",
+        "line", "reward", "correct", "verdict", "answer", "reference", "detail", "stage", "span", "seconds",
     }  # fmt: skip
     assert json.loads(printed)["rows"] == count
 

@@ -48,7 +48,7 @@ def test_rows_become_verdicts_in_order_with_nothing_on_standard_error(arguments:
     assert [one["line"] for one in verdicts] == list(range(1, count + 1))
     assert [one["correct"] for one in verdicts] == [n % 3 != 0 for n in range(count)]
     assert set(verdicts[0]) == {
-        "line", "reward", "correct", "verdict", "answer", "reference", "detail", "stage", "seconds",
+        "line", "reward", "correct", "verdict", "answer", "reference", "detail", "stage", "span", "seconds",
     }  # fmt: skip
 
 

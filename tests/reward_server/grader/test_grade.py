@@ -183,6 +183,39 @@ def test_equal_questions_are_answered_from_the_cache():
     assert after["verdict"][1] - before["verdict"][1] == 1
 
 
+@pytest.mark.parametrize(
+    ("completion", "before", "answer"),
+    [
+        ("so \\boxed{42}, and not 42.", "so \\boxed{", "42"),
+        ("\\boxed{7} then \\boxed{ \\frac{1}{2} } is it", "\\boxed{7} then \\boxed{ ", "\\frac{1}{2}"),
+        (
+            "<think>It is 41.</think> The answer is 7 because 3+4=7",
+            "<think>It is 41.</think> The answer is 7 because 3+4=",
+            "7",
+        ),
+        ("<|begin_of_box|>5<|end_of_box|> 5", "<|begin_of_box|>", "5"),
+        ("It is 12 apples<|im_end|>\n<|im_start|>user\nIs it 12 apples?", "It is ", "12"),
+        ("x" * 200_000 + "\nThe answer is $x=3$.", "x" * 200_000 + "\nThe answer is $", "x=3"),
+    ],
+    ids=[
+        "a box",
+        "the last box",
+        "after a thought",
+        "a box of tokens",
+        "before the next turn",
+        "at the end of a long text",
+    ],
+)
+def test_a_grade_says_where_its_answer_stands(completion: str, before: str, answer: str):
+    graded = grade(completion, "1")
+    assert (graded.answer, graded.span) == (answer, (len(before), len(before) + len(answer)))
+
+
+@pytest.mark.parametrize("completion", ["I do not know.", "\\boxed{1}, \\boxed{2}"], ids=["none", "two boxes"])
+def test_an_answer_that_stands_nowhere_as_it_is_has_no_place(completion: str):
+    assert grade(completion, "1").span is None
+
+
 def test_the_answer_is_what_the_last_box_holds():
     assert grade(r"\boxed{1}, so \boxed{ \frac{1}{2} }", "3").answer == r"\frac{1}{2}"
 

@@ -84,6 +84,7 @@ def test_what_is_in_words_is_judged_and_the_judge_sees_the_extracted_answer_alon
         "correct": True,
         "stage": "judge",
         "detail": None,
+        "span": [38, 57],
     }
     assert [asked(post)["question"] for post in obedient.posts] == ["Who wins?"] * 2
     assert not any("secret thoughts" in json.dumps(post.payload) for post in obedient.posts)

@@ -148,8 +148,7 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
     Text before the last ``</think>`` and after the next message of the user does not count. A box that is never closed
     was cut off, so there is no answer.
     """
-    text = completion.rpartition("</think>")[2].partition("<think>")[0]  # A thought that never ends has no answer.
-    text = before_next_turn(text[-SCANNED_CHARACTERS:])
+    text = completion[_read_part(completion)]
     tag = last_match(_TAG, text, max(0, len(text) - TAIL_CHARACTERS)) if mode is Mode.LENIENT else None
     if tag is not None and tag[1].strip() and not BOX.search(text, tag.end()) and "begin_of_box" not in text:
         text = tag[1].strip()  # What stands last counts; a box in it is the answer.
@@ -165,6 +164,31 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
         return None
     before, _, after = text.rpartition(answer)
     return Statement(answer, boxed=False, before=before, after=after)
+
+
+def _read_part(completion: str) -> slice:
+    """The part of a completion that is searched for an answer."""
+    begin = completion.rfind("</think>") + len("</think>") if "</think>" in completion else 0
+    text = completion[begin:].partition("<think>")[0]  # A thought that never ends has no answer.
+    end = begin + len(text)
+    begin = max(begin, end - SCANNED_CHARACTERS)
+    return slice(begin, begin + len(before_next_turn(completion[begin:end])))
+
+
+def span_of(said: Statement, completion: str) -> tuple[int, int] | None:
+    """Where an answer stands in its completion: its first character and the one after its last, the box's braces not
+    among them. None where it is put together from several places, or stands there in other words.
+
+    Args:
+        said: of `final_answer`.
+        completion: the same.
+    """
+    part = _read_part(completion)
+    text = rf"(?P<answer>{re.escape(said.text)})"
+    if said.boxed:
+        text = rf"(?:{BOX.pattern}|<\|begin_of_box\|>)\s*{text}\s*(?:\}}|<\|end_of_box)"
+    places = [match.span("answer") for match in re.finditer(text, completion[part])]
+    return (part.start + places[-1][0], part.start + places[-1][1]) if places else None
 
 
 def is_denied(said: Statement) -> bool:

@@ -45,7 +45,7 @@ _STREAM_ANSWER_DOCUMENTED = {
     MEDIA_TYPE: {
         "schema": {"type": "string"},
         "example": '{"line": 1, "verdict": "correct", "answer": "4", "reference": "4", "reward": 1.0, '
-        '"correct": true, "stage": "string", "detail": null, "seconds": 0.0002}\n'
+        '"correct": true, "stage": "string", "detail": null, "span": [9, 10], "seconds": 0.0002}\n'
         '{"line": 2, "error": "Field \'reference\': field required."}\n'
         '{"end": true, "lines": 2, "verdicts": 1, "errors": 1}\n',
     }
