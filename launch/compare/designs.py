@@ -76,6 +76,10 @@ class Design:
     the last evaluation in training is at the last step; a finished run is then its record alone."""
     final_prompts: int = 200
     """Of that evaluation, where --final_prompts does not say so."""
+    more: tuple[str, ...] = ()
+    """Flags of all arms."""
+    strict: bool = False
+    """Whether an answer counts in its box alone, in the evaluation too."""
     has_guide: bool = False
     """Whether there is a second policy, with the task's strong skill."""
 
@@ -202,7 +206,8 @@ def training(study: Study, job: Job) -> list[str]:
     }
     command = [sys.executable, "-m", "openrlhf_gtpo", "train", "--data.apply_chat_template"]
     guide = "" if study.guide is None else str(study.guide / "model")
-    command += [flag.replace(GUIDE, guide) for flag in job.arm.flags]
+    command += [flag.replace(GUIDE, guide) for flag in (*design.more, *job.arm.flags)]
+    command += ["--reward.mode", "strict"] if design.strict else []
     # By default OpenRLHF would keep a checkpoint of each best evaluation.
     command += ["--ckpt.best_metric_key", "none"]
     # An engine takes a step's responses at once; an evaluation has more, and is quicker in fewer waves.
@@ -220,4 +225,5 @@ def evaluation(study: Study, model: Path, out: Path, seed: int) -> list[str]:
     command += ["--data", str(data), "--out", str(out), "--seed", str(seed)]
     powers = ",".join(str(2**power) for power in range(samples.bit_length()))
     command += ["--n", str(samples), "--k", powers, "--max_prompts", str(prompts)]
-    return [*command, "--max_new_tokens", str(study.design.max_new_tokens)]
+    command += ["--reward_mode", "strict"] if design.strict else []
+    return [*command, "--max_new_tokens", str(design.max_new_tokens)]

@@ -24,6 +24,7 @@ SERIES = {
     "responses": "reward/items_total",
     "prompts": "rollout/prompts_consumed",
     "seconds": "timing/step_total",
+    "after_answer": "advantage/best_after_answer",
     "rescued": "guide/rescued_share",
     "unsolved": "guide/zero_reward_groups",
     "guide_right": "guide/pass_rate",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import record
-from contrasts import comparisons
+from contrasts import Pair, Values, comparisons, table
 from inference import Replicate, mean_and_half
 from openrlhf_gtpo.report.command import page
 from openrlhf_gtpo.report.curves import CURVES, picture
@@ -109,6 +109,12 @@ def prompts_to(run: Record, level: float) -> float | None:
     return None if step is None else prompts_consumed(run, step)
 
 
+def mean_of(run: Record, name: str) -> float | None:
+    """The mean over the steps that have the figure; None where none has."""
+    values = [value for _, value in run.points(name)]
+    return statistics.fmean(values) if values else None
+
+
 def average(run: Record, name: str, of: str) -> float | None:
     """The mean of a share over the steps, weighted by the number that it is a share of.
 
@@ -178,6 +184,8 @@ class Layout:
     tables: tuple[Table, ...]
     picture: tuple[str, ...]
     """Ends of the keys of the curves in curves.png."""
+    planned: tuple[Pair, ...] = ()
+    """Pairs of algorithms whose difference in the first figure is tested, in place of those to the baseline."""
 
 
 COMPARISON = Layout(
@@ -193,6 +201,19 @@ COMPARISON = Layout(
         "rollout/response_length_mean",
         "groups/uninformative_share",
     ),
+)
+
+REAL = Layout(
+    baseline="grpo",
+    figures=("pass@1", "pass@16", "entropy_response_mean", "response_length"),
+    columns=(
+        Column("pass rate in training", lambda run: mean_of(run, "reward")),
+        Column("best paid after the answer", lambda run: mean_of(run, "after_answer")),
+        Column("seconds a step", seconds_a_step),
+    ),
+    tables=(ENTROPY,),
+    picture=("rollout/pass_rate", "entropy/token_mean", "rollout/response_length_mean", "groups/uninformative_share"),
+    planned=(("gtpo", "grpo"), ("gtpo", "gtpo_0"), ("gtpo_until", "gtpo")),
 )
 
 SMOOTHED_FROM = 40
@@ -230,7 +251,12 @@ def analyse(records: Path, out: Path, names: Mapping[str, str], layout: Layout) 
     head = ["", *layout.figures, *(column.title for column in layout.columns)]
     text = f"{markdown(head, rows)}\n\nMean over seeds ± half a 95 % interval (Student's t over seeds).\n"
     gap, gaps = f"Difference to {names[layout.baseline]} with the same seed", differences(runs, names, layout)
-    if gaps:
+    if layout.planned:
+        head, tests = table(comparisons(layout.planned, outcomes(runs, layout), layout.figures[:1]), names)
+        text += (
+            f"\nDifferences between runs with the same seed, bold where they are shown.\n\n{markdown(head, tests)}\n"
+        )
+    elif gaps:
         text += (
             f"\n{gap}. Each interval is a 95 % interval by itself; bold where p is below 0.05 (Student's paired t "
             f"test) after Holm's correction for the {len(gaps) * len(layout.figures)} comparisons of this table.\n\n"
@@ -251,16 +277,21 @@ def analyse(records: Path, out: Path, names: Mapping[str, str], layout: Layout) 
 def differences(runs: Mapping[str, Sequence[Record]], names: Mapping[str, str], layout: Layout) -> list[list[Any]]:
     """Rows of differences to the baseline between runs of the same seed, corrected for their number; none where two
     seeds or the baseline are missing."""
-    values = {
-        key: {figure: {run.replicate: run.final[figure] for run in mine} for figure in layout.figures}
-        for key, mine in runs.items()
-    }
+    values = outcomes(runs, layout)
     pairs = [(key, layout.baseline) for key in runs if key != layout.baseline]
     cells: dict[str, list[str]] = {}
     for test in comparisons(pairs, values, layout.figures):
         gap = str(Interval(test.gap.mean, test.gap.half))
         cells.setdefault(test.pair[0], []).append(f"**{gap}**" if test.is_shown else gap)
     return [[names[key], *mine] for key, mine in cells.items()]
+
+
+def outcomes(runs: Mapping[str, Sequence[Record]], layout: Layout) -> Values:
+    """The figures of the final evaluations."""
+    return {
+        key: {figure: {run.replicate: run.final[figure] for run in mine} for figure in layout.figures}
+        for key, mine in runs.items()
+    }
 
 
 def report(out: Path, runs: Mapping[str, Mapping[Replicate, Run]], shown: Sequence[str]) -> None:
