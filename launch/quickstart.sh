@@ -4,15 +4,18 @@
 #
 #   bash launch/quickstart.sh
 #   ALGO=grpo_s STEPS=30 RUN=runs/grpo_s bash launch/quickstart.sh
+#   MODEL=smollm2 bash launch/quickstart.sh
 #
+# MODEL  none (default): a policy of 0.4 M parameters, made here. smollm2: a real language model of 135 M parameters on
+#        word problems, half an hour. Or the folder, or a hub's id, of another instruct model
 # ALGO   gtpo (default), grpo_s, group_norm, which is plain GRPO, or FILE.py:NAME, a shaping function or an estimator of
 #        your own: docs/extending.md
-# STEPS  training steps of 16 prompts with 8 responses each (60)
-# RUN    folder for everything that the run makes, relative to the repository's root (runs/quickstart)
+# STEPS  training steps of 16 prompts with 8 responses each (60); with a MODEL of 8 prompts (40)
+# RUN    folder for everything that the run makes, relative to the repository's root (runs/quickstart, or runs/MODEL)
 # TASK   last_digit (default), gates, trail, wordings, traps, or a file with a task of your own: docs/extending.md
 # SEED   of the policy's first weights, the sampling and the order of the prompts (0)
 #
-# An honest word: the policy is trained first on demonstrations that get things wrong on purpose, and reinforcement
+# An honest word: without MODEL the policy is trained first on demonstrations that get things wrong on purpose, and reinforcement
 # learning then removes these habits. It shows that the whole loop works and learns, and nothing about real models.
 #
 # May be interrupted and run again: the installation is kept, and the warm start under runs/cache, for every ALGO and RUN
@@ -23,13 +26,20 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 algorithm=${ALGO:-gtpo}
+model=${MODEL:-}
 steps=${STEPS:-60}
 run=${RUN:-runs/quickstart}
 seed=${SEED:-0}
 task=${TASK:-last_digit}
+prompts_per_step=16 learning_rate=1.5e-4 held_out=200 samples=16 first=warm_start
+more=()
+if [ -n "$model" ]; then
+    steps=${STEPS:-40} run=${RUN:-runs/${model##*/}}
+    prompts_per_step=8 learning_rate=2e-5 held_out=100 samples=8 first=model
+    more=(--reward.mode strict --vllm.enable_prefix_caching)
+fi
 
 python=.venv/bin/python
-prompts_per_step=16
 results=(before after phases.json summary.json curves.png report.html run.json metrics.jsonl rollouts.jsonl
     train.log evaluate.log reward_service.log model)
 phase_pid=
@@ -86,10 +96,11 @@ limit() { # limit NAME: of the task, in tokens
     "$python" -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$run/warm_start/task.json" "$1"
 }
 
-evaluate() { # evaluate MODEL OUT: 200 held-out prompts, 16 responses each, with the evaluation that users have
+evaluate() { # evaluate MODEL OUT: held-out prompts, some responses each, with the evaluation that users have
     echo "  starting vLLM, then sampling and grading (log: $run/evaluate.log)"
-    "$python" -m openrlhf_gtpo eval --device cpu --model "$1" --out "$2" --seed "$seed" --n 16 --k 1,8 \
-        --data "$run/warm_start/heldout.jsonl" --max_prompts 200 --max_new_tokens "$(limit max_new_tokens)" 2>>"$run/evaluate.log" |
+    "$python" -m openrlhf_gtpo eval --device cpu --model "$1" --out "$2" --seed "$seed" --n "$samples" --k 1,8 \
+        --data "$run/warm_start/heldout.jsonl" --max_prompts "$held_out" --max_new_tokens "$(limit max_new_tokens)" \
+        ${model:+--reward_mode strict} 2>>"$run/evaluate.log" |
         sed -n 's/^pass@/  &/p'
 }
 
@@ -112,15 +123,30 @@ train() {
         --train.batch_size 64
         --train.micro_batch_size 16
         --train.seed "$seed"
-        --actor.adam.lr 1.5e-4
+        --actor.adam.lr "$learning_rate"
         --actor.num_gpus_per_node 1
         --vllm.num_engines 1
         --ckpt.output_dir "$run/model"
         --logger.metrics_path "$run/metrics.jsonl"
         --shaping.save_rollouts 4
+        "${more[@]}"
     )
     echo "  starting Ray, DeepSpeed and vLLM: half a minute or more without a line"
-    "$python" -m openrlhf_gtpo.train "${flags[@]}" 2>&1 | sed -u 's/^openrlhf-gtpo train: /  /'
+    "$python" -m openrlhf_gtpo.train "${flags[@]}" 2>&1 | with_time_left
+}
+
+with_time_left() { # the lines of training, those of steps with the minutes that the rest will take
+    local line done=0 begin=0 left
+    while IFS= read -r line; do
+        line="  ${line#openrlhf-gtpo train: }"
+        if [[ $line == "  step "* ]]; then
+            done=$((done + 1))
+            [ "$done" -gt 1 ] || begin=$SECONDS
+            left=$((done > 1 ? (steps - done) * (SECONDS - begin) / (done - 1) / 60 : 0))
+            [ "$left" -eq 0 ] || line+=", $left min left"
+        fi
+        echo "$line"
+    done
 }
 
 [ $# -eq 0 ] || fail "takes no arguments, but got '$*': STEPS=30 bash launch/quickstart.sh and so on; its head has the list."
@@ -129,6 +155,8 @@ case $algorithm in
     *.py:*) [ -f "${algorithm%:*}" ] || fail "ALGO is $algorithm, and there is no such file." ;;
     *) fail "ALGO is '$algorithm', but has to be gtpo, grpo_s, group_norm or FILE.py:NAME: docs/extending.md." ;;
 esac
+[ -z "$model" ] || [ -z "${TASK:-}" ] ||
+    fail "TASK is $TASK, but with MODEL the task is word problems: leave it out."
 case $task in
     last_digit | gates | trail | wordings | traps) ;;
     *.py) [ -f "$task" ] || fail "TASK is $task, and there is no such file." ;;
@@ -166,24 +194,36 @@ fi
 
 set_up="1 min   the first time only; 1.1 GB to download, 4 GB of disk"
 [ ! -x "$python" ] || set_up="5 s     .venv is there: only what has changed is installed"
+if [ -n "$model" ]; then
+    begins="model       1 min   a language model of 135 M parameters, once; then taken from runs/cache"
+    training=$(((steps * 20 + 59) / 60 + 1)) evaluating="90 s "
+else
+    begins="warm_start  2 min   a policy of 0.4 M parameters copies careless work: reinforcement learning is to remove habits that
+                      are planted here. Once for each task, as its file is, and seed; then taken from runs/cache"
+    training=$(((45 + steps * 3 / 2 + 59) / 60)) evaluating="30 s "
+fi
 cat <<EOF
-Quickstart: $algorithm, $steps steps, seed $seed, in $run. On two cores and no GPU it takes about
+Quickstart: $algorithm, ${model:+$model, }$steps steps, seed $seed, in $run. On two cores and no GPU it takes about
   setup       $set_up
-  warm_start  2 min   a policy of 0.4 M parameters copies careless work: reinforcement learning is to remove habits that
-                      are planted here. Once for each task, as its file is, and seed; then taken from runs/cache
-  before      30 s    pass@1 on prompts that are never trained on
-  training    $(((45 + steps * 3 / 2 + 59) / 60)) min   $algorithm through OpenRLHF, vLLM, DeepSpeed and Ray, with this project's reward service
-  after       30 s    pass@1 again
+  $begins
+  before      $evaluating   pass@1 on prompts that are never trained on
+  training    $training min   $algorithm through OpenRLHF, vLLM, DeepSpeed and Ray, with this project's reward service
+  after       $evaluating   pass@1 again
   report      10 s    table, curves, the entropies and advantages of some responses, and an HTML report
 On a busy machine it takes several times as long.
 
 EOF
 echo "== setup"
 phase setup bash launch/setup.sh
-echo "== warm_start"
-echo "  reading and checking the task"
-phase warm_start "$python" launch/laptop/warm_start.py --out "$run/warm_start" --seed "$seed" --task "$task" \
-    --prompts $((steps * prompts_per_step))
+echo "== $first"
+if [ -n "$model" ]; then
+    phase model "$python" launch/smollm2/start.py --out "$run/warm_start" --model "$model" \
+        --prompts $((steps * prompts_per_step))
+else
+    echo "  reading and checking the task"
+    phase warm_start "$python" launch/laptop/warm_start.py --out "$run/warm_start" --seed "$seed" --task "$task" \
+        --prompts $((steps * prompts_per_step))
+fi
 echo "== before"
 phase before evaluate "$run/warm_start/model" "$run/before"
 echo "== training"
@@ -194,3 +234,4 @@ echo "== report"
 "$python" launch/quickstart/report.py --run "$run" --algorithm "$algorithm"
 "$python" -m openrlhf_gtpo report "$run" --out "$run/report.html" >/dev/null
 echo "  report: $run/report.html (open it in a browser)"
+[ -n "$model" ] || echo "  next: a real language model, half an hour: MODEL=smollm2 bash launch/quickstart.sh"

@@ -23,7 +23,7 @@
 # In metrics.jsonl and the report, look at these:
 #   rollout/pass_rate           rises within 20 steps
 #   entropy/token_mean          falls slowly; if it falls to 0 at once, the learning rate is too high
-#   mismatch/logprob_gap        stays below 0.02; above, policy and engine have different weights
+#   mismatch/logprob_gap        stays near that of the first step; three times that, policy and engine differ in weights
 #   groups/uninformative_share  share of groups from which a step learns nothing
 #
 # Flags after the script's name are passed on and override the script's.
