@@ -1,14 +1,13 @@
-"""Draws one group of the quickstart as GRPO and as GTPO see it: a token's advantage as its colour.
+"""Draws one group of a language model as GRPO and as GTPO see it: a token's advantage as its colour, and its entropy.
 
     python launch/site/group_picture.py     # docs/examples/group.jsonl -> docs/group.svg
 
-The rows are those that the run saved (``--shaping.save_rollouts``): step 11, group 4. The advantages are calculated
-here, with the functions of the trainer.
+The rows are those that `MODEL=smollm2 bash launch/quickstart.sh` saved (``--shaping.save_rollouts``): step 8, group 6.
+The advantages are calculated here, of all eight with the functions of the trainer; the first of each kind are drawn.
 """
 
 import html
 import json
-from collections import Counter
 from pathlib import Path
 
 import torch
@@ -17,7 +16,9 @@ from openrlhf_gtpo.shaping import gtpo
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 CHARACTER, LINE, LEFT, TOP = 9.2, 26, 176, 84
-BLUE, ORANGE = (0, 114, 178), (213, 94, 0)  # told apart with any eyes
+BLUE, ORANGE, GREY = (0, 114, 178), (213, 94, 0), (90, 90, 90)  # told apart with any eyes
+DRAWN = {True: 2, False: 1}
+"""Responses, correct and wrong."""
 
 
 def picture(rows: list[dict]) -> str:
@@ -34,30 +35,32 @@ def picture(rows: list[dict]) -> str:
     # Each class has a colour; the strongest of it is the largest advantage of either method.
     most = {is_correct: float(shaped[correct == is_correct].abs().max()) for is_correct in (True, False)}
 
-    copies = Counter("".join(row["tokens"]) for row in rows)
     lines: list[str] = []
-    y = TOP
+    y, drawn = TOP, {True: 0, False: 0}
+    width = 0.0
     for row, one, many in zip(rows, plain, shaped, strict=True):
-        times = copies.pop("".join(row["tokens"]), 0)
-        if not times:
+        drawn[row["correct"]] += 1
+        if drawn[row["correct"]] > DRAWN[row["correct"]]:
             continue
-        name = ("correct" if row["correct"] else "wrong") + (f", {times} times" if times > 1 else "")
+        name = "correct" if row["correct"] else "wrong"
         lines.append(f'<text x="8" y="{y + LINE}" class="name">{name}</text>')
         count = len(row["tokens"])
+        lines += _tokens(row["tokens"], row["entropy"], float(entropy.max()), y, "entropy", GREY, " nats")
         for method, values in (("GRPO", [float(one)] * count), ("GTPO", many[:count].tolist())):
-            lines += _tokens(row["tokens"], values, most[row["correct"]], y, method)
             y += LINE
-        y += 14
-    width = LEFT + max(sum(map(_width, row["tokens"])) for row in rows) + 12
+            colour = BLUE if row["correct"] else ORANGE
+            lines += _tokens(row["tokens"], values, most[row["correct"]], y, method, colour)
+        y += LINE + 14
+        width = max(width, LEFT + sum(map(_width, row["tokens"])) + 12)
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {y}" width="{width:.0f}" role="img">'
-        "<title>The same group with GRPO, one advantage for each response, and with GTPO, one for each token</title>"
+        "<title>Responses of one group: each token's entropy, GRPO's one advantage for all, GTPO's for each</title>"
         "<style>text{font:15px monospace;fill:#222} .name,.what{font-family:sans-serif} .what{font-size:14px}</style>"
         f'<rect width="100%" height="100%" fill="#fff"/>'
         f'<text x="8" y="24" class="name" font-weight="bold">{html.escape(_question(rows[0]))}</text>'
-        '<text x="8" y="48" class="what">Blue: this token is made more likely, orange: less. Darker is more. Two lines'
-        "</text>"
-        '<text x="8" y="67" class="what">for each response: GRPO above, GTPO below.</text>'
+        '<text x="8" y="48" class="what">Grey: entropy. Blue: this token is made more likely, orange: less. Darker is '
+        "more.</text>"
+        '<text x="8" y="67" class="what">Three of eight responses; the others count in GTPO\'s shares too.</text>'
     )
     return head + "".join(lines) + "</svg>\n"
 
@@ -68,26 +71,34 @@ def _question(row: dict) -> str:
 
 
 def _shown(token: str) -> str:
-    return token.replace("\n", "⏎").replace("<|im_end|>", "■")
+    return token.replace("\n", "⏎").replace("<|im_end|>", "■").replace(" ", "\u00a0")  # a space that is drawn
 
 
 def _width(token: str) -> float:
     return CHARACTER * len(_shown(token)) + 3
 
 
-def _tokens(tokens: list[str], values: list[float], most: float, y: float, method: str) -> list[str]:
-    drawn = [f'<text x="{LEFT - 44}" y="{y + 18}" class="what">{method}</text>']
+def _tokens(
+    tokens: list[str],
+    values: list[float],
+    most: float,
+    y: float,
+    what: str,
+    strongest: tuple[int, int, int],
+    unit: str = "",
+) -> list[str]:
+    drawn = [f'<text x="{LEFT - 56}" y="{y + 18}" class="what">{what}</text>']
     x = float(LEFT)
     for token, value in zip(tokens, values, strict=True):
         shown = _shown(token)
         share = min(1.0, abs(value) / most)
-        strongest = BLUE if value > 0 else ORANGE
         colour = "rgb({},{},{})".format(*(round(255 - share * (255 - part)) for part in strongest))
         ink = "#fff" if share > 0.6 else "#222"
         wide = _width(token)
         drawn.append(
-            f'<g><title>{html.escape(shown)}: {value:+.2f}</title><rect x="{x:.1f}" y="{y + 2}" width="{wide:.1f}" '
-            f'height="{LINE - 4}" fill="{colour}"/><text x="{x + 1.5:.1f}" y="{y + 18}" style="fill:{ink}">'
+            f"<g><title>{html.escape(shown)}: {value:.2f}{unit}</title>"
+            f'<rect x="{x:.1f}" y="{y + 2}" width="{wide:.1f}" height="{LINE - 4}" fill="{colour}"/>'
+            f'<text x="{x + 1.5:.1f}" y="{y + 18}" style="fill:{ink}">'
             f"{html.escape(shown)}</text></g>"
         )
         x += wide

