@@ -31,7 +31,7 @@ arguments = {**engine_on_a_cpu(sys.argv[1]), "dtype": sys.argv[2]}
 import vllm
 from openrlhf_gtpo.engine.offline import offline_engine
 from openrlhf_gtpo.vllm_entropy import entropies, sampling_kwargs
-prompts = [json.loads(line)["input"] for line in open(sys.argv[3])][:20]
+prompts = [json.loads(line)["input"] for line in open(sys.argv[3])][:24]
 with offline_engine(model=sys.argv[1], max_model_len=512, **arguments) as llm:
     answers = [llm.chat(prompts, vllm.SamplingParams(max_tokens=48, seed=1, temperature=t, **sampling_kwargs()))
                for t in (1.0, 0.0)]
@@ -69,13 +69,12 @@ def test_entropies_are_those_of_a_forward_pass_in_float64_and_what_is_said_is_te
         expected = torch.distributions.Categorical(logits=logits).entropy()
         gaps += (torch.tensor(found, dtype=torch.float64) - expected).abs().tolist()
     print(f"{dtype}: {len(gaps)} tokens, {statistics.fmean(gaps):.2e} nats apart on average, {max(gaps):.2e} at most")
-    assert len(gaps) > TOKENS / 2
+    assert len(gaps) > TOKENS
     assert statistics.fmean(gaps) < mean
     assert max(gaps) < most
     for _, _, text, _ in sampled + greedy:
         assert text.isprintable() or "\n" in text
     assert sum("\\boxed{" in text for _, _, text, _ in greedy) > len(greedy) / 2, "the prompt's examples are followed"
-    assert all(entropy == 0 for _, _, _, found in greedy for entropy in found), "a greedy token has no alternative"
 
 
 @pytest.fixture(scope="module")
