@@ -24,7 +24,7 @@ from typing import Any
 
 from openrlhf_gtpo import checks, flags
 from openrlhf_gtpo.checks import Finding
-from openrlhf_gtpo.errors import reason
+from openrlhf_gtpo.errors import SettingsError, reason
 
 TEMPERATURE, NEW_TOKENS = 0.7, 16
 """Not 1, so that entropies of the raw logits differ from those of the distribution that is sampled from."""
@@ -64,13 +64,16 @@ def main(argv: Sequence[str]) -> int:
         prog="openrlhf-gtpo doctor", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--run", action="store_true", help="also train here, for some minutes")
+    parser.add_argument("--model", help="what --run tries, a folder or a hub id (a small one with random weights)")
     own, words = parser.parse_known_args([word for word in argv if word != "--"])
+    if own.model and not own.run:
+        raise SettingsError("--model is what --run tries: add --run, or leave it out.")
     args = flags.parse(words)
     given = vars(args)
     if args.device == "cpu":
         importlib.import_module("openrlhf_gtpo.cpu.platform").prepare(given)
     count = {"ok": 0, "warning": 0, "fault": 0}
-    for finding in findings(args, own.run):
+    for finding in findings(args, own.run, own.model):
         count[finding.state] += 1
         begin = f"{finding.state:<7}  {finding.check}: "
         print(textwrap.fill(f"{begin}{finding.sentence}", WIDTH, subsequent_indent=" " * 9), flush=True)
@@ -78,19 +81,20 @@ def main(argv: Sequence[str]) -> int:
     return int(count["fault"] > 0)
 
 
-def findings(args: Namespace, run: bool) -> Iterator[Finding]:
+def findings(args: Namespace, run: bool, model: str | None = None) -> Iterator[Finding]:
     """What training would find with these flags, then what it does here.
 
     Args:
         args: flat, of `flags.parse`.
         run: whether to train.
+        model: to train; by default that of the flags, or a small one with random weights.
     """
     given = vars(args)
     yield from checks.of_the_machine(given)
     if given["actor.model_name_or_path"] or given["data.prompt_dataset"]:
         yield from checks.of_the_command(given)
     if run:
-        yield from _run(args.device, given["actor.model_name_or_path"])
+        yield from _run(args.device, model or given["actor.model_name_or_path"])
 
 
 def _run(device: str, model: str | None) -> Iterator[Finding]:
