@@ -21,6 +21,7 @@ from transformers import AutoModelForCausalLM
 import start
 from openrlhf_gtpo.cpu.platform import has_native_bf16
 
+pytestmark = pytest.mark.engine  # which have a quarter of an hour each
 ROOT = Path(__file__).resolve().parents[2]
 TOKENS = 500
 
