@@ -15,8 +15,9 @@
 # TASK   last_digit (default), gates, trail, wordings, traps, or a file with a task of your own: docs/extending.md
 # SEED   of the policy's first weights, the sampling and the order of the prompts (0)
 #
-# An honest word: without MODEL the policy is trained first on demonstrations that get things wrong on purpose, and reinforcement
-# learning then removes these habits. It shows that the whole loop works and learns, and nothing about real models.
+# An honest word: without MODEL the policy is trained first on demonstrations that get things wrong on purpose, and
+# reinforcement learning then removes these habits. It shows that the whole loop works and learns, and nothing about
+# real models.
 #
 # May be interrupted and run again: the installation is kept, and the warm start under runs/cache, for every ALGO and RUN
 # with the same SEED (for a fresh one: rm -r runs/cache); the rest is done anew. The results of

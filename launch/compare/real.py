@@ -1,6 +1,5 @@
 """GTPO beside GRPO, beside itself without entropy, and with credit up to the answer, on a real language model.
 
-    MODEL=smollm2 STEPS=1 bash launch/quickstart.sh        # gets the model
     python launch/smollm2/start.py --out runs/real/start --prompts 320
     python launch/compare/real.py --start runs/real/start --seeds 6 --jobs 1 [--out runs/real]
     python launch/compare/real.py --analyse FOLDER
