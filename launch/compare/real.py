@@ -38,6 +38,7 @@ DESIGN = Design(
     max_new_tokens=48,
     max_length=288,
     learning_rate=2e-5,
+    final_prompts=100,
     final_samples=16,
     more=(
         *("--algo.kl.init_coef", "0", "--actor.eps_clip_low_high", "0.2", "0.28"),

@@ -78,8 +78,11 @@ def perform(studies: Sequence[Study]) -> None:
     for study in studies:
         check_folder(study)
     exit_on_signals()
+    threads = os.environ.get("OMP_NUM_THREADS")
     with contextlib.ExitStack() as cleanup:
         prepare_process()
+        if threads is None:  # each run chooses by its model
+            del os.environ["OMP_NUM_THREADS"]
         runner = Runner()
         cleanup.callback(runner.stop)
         for study in studies:
