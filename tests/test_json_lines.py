@@ -14,16 +14,17 @@ from hypothesis import strategies as st
 from math_reward.http.requests import GradeItem
 from math_reward.json_lines import NoAnswer, NoRow, NotUTF8, label_text, lines_of, object_of
 from math_reward.pool.item import DEFAULT_OPTIONS
-from openrlhf_gtpo.data import as_written
 from openrlhf_gtpo.data.formats import UnknownFormat
 from openrlhf_gtpo.data.formats import question_and_reference as prepared
-from openrlhf_gtpo.data.table import DataUnusable, is_lines, objects, rows
+from openrlhf_gtpo.data.sources import DataUnusable, is_lines
+from openrlhf_gtpo.data.sources import lines as objects
+from openrlhf_gtpo.data.table import rows
 
 BOM = b"\xef\xbb\xbf"
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=12) | st.sampled_from(
     ["42", "0.50", "007", "1e3", "2024-01-01", "true", "[1, 2]", "null", "a\u2028b", "a\u0085b", "a\fb", "caf\u00e9"]
 )
-NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([42, 42.0, 0.5, 1e300])
+NUMBERS = st.integers() | st.floats(-1e15, 1e15) | st.sampled_from([42, 42.0, 0.5])
 VALUES = TEXTS | NUMBERS | st.none() | st.booleans() | st.lists(TEXTS, max_size=2)
 LINES = st.one_of(
     st.builds(lambda prompt, label: {"input": prompt, "label": label}, TEXTS, VALUES).map(
@@ -150,25 +151,23 @@ def usable(text: Any) -> bool:
 
 @given(pairs=st.lists(st.tuples(TEXTS.filter(usable), (TEXTS | NUMBERS).filter(usable)), min_size=1, max_size=5))
 def test_every_command_and_training_grade_against_the_same_text(path: Path, pairs: list[tuple[str, Any]]) -> None:
-    """Prepare, the checks, evaluations, `math-reward grade`, the service and OpenRLHF's loader in training."""
+    """Prepare, the checks, evaluations and training by one reader, and the service."""
     written = [{"input": prompt, "label": label} for prompt, label in pairs]
     path.write_bytes(BOM + "\r\n".join(json.dumps(row) for row in written).encode())
     expected = [label_text(label) for _, label in pairs]
-    assert [row.label for row in rows(path, "input", "label")] == expected
+    assert [row.label for row in rows(str(path), "input", "label")] == expected
     assert [GradeItem("", label).item(DEFAULT_OPTIONS).reference for _, label in pairs] == expected
-    data = as_written.dataset(path, "input", "label", "images")["train"]
-    assert (data["label"][:], data["input"][:]) == (expected, [prompt for prompt, _ in pairs])
     for row, text in zip(written, expected, strict=True):
         if "####" not in text:  # which begins the answer of a solution
             question, reference = prepared("other", row)  # type: ignore[misc]
             assert (question, reference) == (row["input"].strip(), text.strip())
 
 
-@pytest.mark.parametrize("label", [True, ["42"], {"answer": "42"}])
+@pytest.mark.parametrize("label", [True, ["42", "43"], {"style": "42"}])
 def test_no_command_takes_what_is_no_answer(path: Path, label: Any) -> None:
     row = {"input": "6*7?", "label": label}
     path.write_text(json.dumps(row))
     with pytest.raises(DataUnusable, match=r"line 1: .*'label'"):
-        list(rows(path, "input", "label"))
+        list(rows(str(path), "input", "label"))
     with pytest.raises(UnknownFormat, match="reference"):
         prepared("other", row)

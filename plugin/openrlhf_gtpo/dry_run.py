@@ -144,13 +144,11 @@ def _memory(flags: Flags) -> Iterator[Row]:
 def _data(flags: Flags) -> Iterator[Row]:
     from openrlhf_gtpo.checks.data import prompt_lengths
 
-    for path, lengths in prompt_lengths(flags):
-        if not lengths:
-            yield "prompts", f"{path}"
-            continue
-        ordered = sorted(lengths)
-        of_them = f"{ordered[0]:,} to {ordered[-1]:,} tokens, half of them up to {ordered[len(ordered) // 2]:,}"
-        yield "prompts", f"{path}: {len(lengths):,} rows of {of_them}"
+    for name, count, lengths in prompt_lengths(flags):
+        said = name if count is None else f"{name}: {count:,} rows"
+        if ordered := sorted(lengths):
+            said += f" of {ordered[0]:,} to {ordered[-1]:,} tokens, half of them up to {ordered[len(ordered) // 2]:,}"
+        yield "prompts", said
     yield (
         "rewards",
         flags["reward.remote_url"]

@@ -8,12 +8,14 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from math_reward.client import Client, ClientError, Item, Result
 from openrlhf_gtpo.algorithms.pass_at_k import bootstrap, pass_at_k
-from openrlhf_gtpo.data.table import DataUnusable, Row, rows
+from openrlhf_gtpo.data.sources import DataUnusable
+from openrlhf_gtpo.data.table import Row, rows
 from openrlhf_gtpo.device import choose_device
 from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.engine.offline import offline_engine
@@ -60,7 +62,10 @@ def main(argv: Sequence[str]) -> int:
     args = _parser().parse_args(argv)
     ks = _ks(args.k, args.n)
     try:
-        benchmarks = {path.stem: list(rows(path, args.input_key, args.label_key)) for path in args.data}
+        benchmarks = {
+            Path(name).stem: list(islice(rows(name, args.input_key, args.label_key, split=None), args.max_prompts))
+            for name in args.data
+        }
     except DataUnusable as error:
         raise SettingsError(str(error)) from None
     if len(benchmarks) < len(args.data):
@@ -69,7 +74,7 @@ def main(argv: Sequence[str]) -> int:
     results = {}
     with _rewards(args) as client, _engine(args) as llm, (args.out / "eval.jsonl").open("w", encoding="utf-8") as file:
         for name, table in benchmarks.items():
-            table, responses = table[: args.max_prompts], []
+            responses = []
             at_once = max(1, AT_ONCE // args.n)
             for first in range(0, len(table), at_once):
                 part = sample_and_grade(llm, client, name, table[first : first + at_once], args, first)
@@ -94,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--model", required=True, help="the policy: a folder or a hub id")
-    add("--data", type=Path, nargs="+", required=True, help="a JSON-lines file for each benchmark")
+    add("--data", nargs="+", required=True, help="the benchmarks: a file, a folder or a hub id each")
     add("--out", type=Path, required=True, help="folder for eval.json and eval.jsonl")
     add("--n", type=COUNT, default=32, help="responses to each prompt")
     add("--k", default="1,2,4,8,16,32", help="the k of Pass@k, each at most n")

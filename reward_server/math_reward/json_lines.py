@@ -7,6 +7,7 @@ A file is UTF-8, with or without a byte order mark, and its lines end with LF or
 import json
 import math
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 MAX_REFERENCES = 64
@@ -97,9 +98,10 @@ def object_of(content: bytes) -> dict[str, Any]:
 
 
 def float_of(text: str) -> float | str:
-    """A number as JSON writes it: text where a float has no room for it, such as 1e999."""
+    """A number as JSON writes it: text where a float has no room for all its digits, such as 1e999."""
     value = float(text)
-    return value if math.isfinite(value) else text
+    fits = math.isfinite(value) and abs(value) < WHOLE_FLOATS and Decimal(text) == Decimal(repr(value))
+    return value if fits else text
 
 
 def label_text(label: Any) -> str:

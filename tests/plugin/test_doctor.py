@@ -39,6 +39,7 @@ def test_of_a_command_line_it_says_all_that_training_would_refuse(said: Said, tm
     data.write_text(json.dumps({"input": r"1 + 1? \\boxed{}", "label": "2"}) + "\n")
     words = ["--algo.advantage.estimator=gtpo", "--algo.kl.init_coef=0", "--rollout.n_samples_per_prompt=4"]
     words += [f"--actor.model_name_or_path={policy}", f"--data.prompt_dataset={data}", "--data.label_key=label"]
+    words += ["--rollout.batch_size=1", "--train.batch_size=4", "--train.micro_batch_size=4"]
     status, states = said(*words, "--data.max_len=64", f"--reward.remote_url={EXAMPLES / 'reward_function.py'}")
     assert (status, states["flags"], states["data"]) == (0, "ok", "ok")
     status, states = said(

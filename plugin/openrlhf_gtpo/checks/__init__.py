@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 State = Literal["ok", "warning", "fault"]
-NAMED = 5
-"""Most line numbers in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +46,3 @@ def of_the_machine(flags: Mapping[str, Any]) -> Iterator[Finding]:
 def faults(findings: Sequence[Finding]) -> list[str]:
     """The sentences of the faults."""
     return [finding.sentence for finding in findings if finding.state == "fault"]
-
-
-def places(lines: Sequence[int]) -> str:
-    """``line 7``, ``lines 7 and 9`` or ``lines 1, 2, 3, 4, 5 and 12 more``.
-
-    Args:
-        lines: line numbers, at least one.
-    """
-    if len(lines) == 1:
-        return f"line {lines[0]}"
-    named = [str(line) for line in lines[:NAMED]]
-    last = f"{len(lines) - NAMED:,} more" if len(lines) > NAMED else named.pop()
-    return f"lines {', '.join(named)} and {last}"

@@ -2,15 +2,18 @@
 chat template, the estimator's function, the guide's vocabulary."""
 
 import functools
+import itertools
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
-from openrlhf_gtpo.checks import Finding, named, places
+from openrlhf_gtpo.checks import Finding, named
 from openrlhf_gtpo.checks.rules import in_a_file
 from openrlhf_gtpo.data import tokenizer
-from openrlhf_gtpo.data.table import DataUnusable, Row, is_lines, rows
+from openrlhf_gtpo.data.sources import DataUnusable, is_local, names_of
+from openrlhf_gtpo.data.table import rows
+from openrlhf_gtpo.data.tokenizer import Lengths
 from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.flags import embedded, service_urls
 from openrlhf_gtpo.model_size import positions_of
@@ -18,7 +21,7 @@ from openrlhf_gtpo.model_size import positions_of
 Flags = Mapping[str, Any]
 
 SAMPLE = 2000
-"""Most rows that are tokenized."""
+"""Most prompts whose lengths a dry run tells."""
 QUESTION = "What is 6 times 7?"
 
 
@@ -39,47 +42,105 @@ def check(flags: Flags) -> Iterator[Finding]:
             yield Finding(name, "fault", sentence)
 
 
-def _files(flags: Flags) -> list[Path]:
-    """The files of JSON lines among the data sets; OpenRLHF itself reads other sources, such as a hub id."""
-    listed = [flags[flag] for flag in ("data.prompt_dataset", "eval.dataset") if flags[flag]]
-    paths = [Path(name.strip()) for name in ",".join(listed).split(",")]
-    return [path for path in paths if path.is_file() and is_lines(path)]
+@dataclass(frozen=True)
+class Seen:
+    """What was found in a data set, of which every row was read."""
+
+    count: int
+    asks: bool
+    """Whether a prompt has the word ``boxed``."""
+    sample: list[Any]
+    """Prompts from all over it."""
+    fault: str | None
 
 
 def _rows(flags: Flags) -> Iterator[Finding]:
-    """The first bad line of each file, prompts that leave no room for a response, and a chat template that cannot
-    render them."""
+    """The first bad row of each data set, prompts that leave no room for a response, too few rows for a step, and a
+    chat template that cannot render them."""
     model = str(flags["actor.model_name_or_path"])
     loaded = _tokenizer(model)
     if loaded is not None and flags["data.apply_chat_template"] and (sentence := _template(loaded, model)):
         yield Finding("chat template", "fault", sentence)
         return
-    for path in _files(flags):
+    counts: list[int | None] = []
+    for name, training in data_sets(flags):
+        if flags["use_ms"] or (flags["dry_run"] and not is_local(name)):
+            counts.append(None)
+            yield Finding("data", "ok", f"{name} is read when training starts.")
+            continue
         try:
-            found = _sampled(path, flags["data.input_key"], flags["data.label_key"])
+            seen = _seen(name, loaded, *_reading(flags, training))
         except DataUnusable as error:
+            counts.append(None)
             yield Finding("data", "fault", str(error))
             continue
-        asks = any("boxed" in str(row.prompt) for row in found)
-        if not asks and (embedded(flags) or service_urls(flags)):
+        counts += [seen.count] * training
+        if seen.fault:
+            yield Finding("data", "fault", seen.fault)
+        elif not seen.asks and (embedded(flags) or service_urls(flags)):
             yield Finding(
                 "data",
                 "warning",
-                rf"{path}: no prompt asks for \boxed{{}}, where the grader reads an answer most surely: "
-                rf"`openrlhf-gtpo "
-                "data` writes prompts that do. Leave it as it is if the policy has learned how to answer.",
+                rf"{name}: no prompt asks for \boxed{{}}, where the grader reads an answer most surely: "
+                "`openrlhf-gtpo data` writes prompts that do. Leave it as it is if the policy has learned to answer.",
             )
-        if loaded is None or not flags["data.apply_chat_template"]:
-            yield Finding("data", "ok", f"{path}: every row has a prompt and what it is compared with.")
         else:
-            yield _lengths(path, found, loaded, flags)
+            yield Finding("data", "ok", f"{name}: each of {seen.count:,} rows has what training needs.")
+    yield from _too_few(flags, counts)
+
+
+def _too_few(flags: Flags, counts: list[int | None]) -> Iterator[Finding]:
+    """Fewer responses than an update takes: OpenRLHF would end without a step."""
+    if None in counts:
+        return
+    prompts = min(sum(count for count in counts if count), flags["data.max_samples"])
+    samples, batch = flags["rollout.n_samples_per_prompt"], flags["train.batch_size"]
+    if not flags["data.prompt_probs"] and prompts * samples < batch:
+        yield Finding(
+            "data",
+            "fault",
+            f"{prompts:,} prompts with {samples} responses each are fewer than --train.batch_size {batch:,}, so that "
+            "no step could be made: give more prompts, or lower --train.batch_size.",
+        )
+
+
+def data_sets(flags: Flags) -> Iterator[tuple[str, bool]]:
+    """The name of each data set, and whether it is for training."""
+    for flag in ("data.prompt_dataset", "eval.dataset"):
+        yield from ((name, flag == "data.prompt_dataset") for name in names_of(flags[flag]))
+
+
+def _reading(flags: Flags, training: bool) -> tuple[Any, ...]:
+    names = ("max_len", "apply_chat_template", "input_template", "input_key", "label_key", "image_key", "max_samples")
+    split = flags["data.prompt_split" if training else "eval.split"]
+    return flags["rollout.max_new_tokens"], split, *(flags[f"data.{name}"] for name in names)
 
 
 @functools.cache
-def _sampled(path: Path, input_key: str, label_key: str | None) -> list[Row]:
-    """Rows spread over a file, of which every line was read."""
-    found = list(rows(path, input_key, label_key))
-    return found[:: -(-len(found) // SAMPLE)]
+def _seen(
+    name: str,
+    loaded: Any,
+    new_tokens: int | None,
+    split: str,
+    max_len: int,
+    chat: bool,
+    template: str | None,
+    input_key: str,
+    label_key: str | None,
+    image_key: str,
+    most: int,
+) -> Seen:
+    lengths = Lengths(loaded, max_len, new_tokens, chat, template) if loaded is not None else None
+    asks, sample, every, count = False, [], 1, 0
+    for count, row in enumerate(itertools.islice(rows(name, input_key, label_key, (image_key,), split), most), 1):
+        if lengths is not None:
+            lengths.add(row.place, row.prompt)
+        asks = asks or "boxed" in str(row.prompt)
+        if count % every == 0:
+            sample.append(row.prompt)
+        if len(sample) > SAMPLE:
+            sample, every = sample[1::2], 2 * every
+    return Seen(count, asks, sample, None if lengths is None else lengths.fault())
 
 
 @functools.cache
@@ -93,45 +154,19 @@ def _tokenizer(model: str) -> Any:
         return None
 
 
-def _room(flags: Flags) -> int:
-    """Most tokens of a prompt that leave room for its response."""
-    return flags["data.max_len"] - (flags["rollout.max_new_tokens"] or 1)
-
-
-def _lengths(path: Path, found: list[Row], loaded: Any, flags: Flags) -> Finding:
-    """Prompts that leave no room for the response; OpenRLHF would cut off their beginning."""
-    try:
-        lengths = {row.line: _tokens(loaded, row.prompt) for row in found}
-    except Exception as error:  # a chat template is a program, which may raise anything
-        return Finding("data", "fault", f"{path}: the chat template cannot render a prompt ({reason(error)}): fix it.")
-    longest, room = max(lengths, key=lengths.__getitem__), _room(flags)
-    long = [line for line, length in lengths.items() if length > room]
-    if not long:
-        return Finding("data", "ok", f"{path}: the longest prompt has {lengths[longest]:,} tokens of {room:,}.")
-    return Finding(
-        "data",
-        "fault",
-        f"{path}: {len(long):,} of {len(found):,} prompts have more than {room:,} tokens (--data.max_len "
-        f"{flags['data.max_len']} less --rollout.max_new_tokens {flags['rollout.max_new_tokens'] or 1}), in "
-        f"{places(long)}, the longest {lengths[longest]:,} in line {longest}; OpenRLHF would cut off their beginning: "
-        "raise --data.max_len or leave them out.",
-    )
-
-
-def _tokens(loaded: Any, prompt: Any) -> int:
-    return len(loaded(tokenizer.rendered(loaded, prompt), add_special_tokens=False)["input_ids"])
-
-
-def prompt_lengths(flags: Flags) -> Iterator[tuple[str, list[int]]]:
-    """Each data set of prompts, and the tokens of its sampled prompts; empty where they are not known here."""
+def prompt_lengths(flags: Flags) -> Iterator[tuple[str, int | None, list[int]]]:
+    """Each data set of prompts, how many it has, and the tokens of some from all over it; None and empty where that is
+    not known here."""
     loaded = _tokenizer(str(flags["actor.model_name_or_path"]))
-    lines = [*map(str, _files(flags))]
-    for name in str(flags["data.prompt_dataset"]).split(","):
-        if loaded is None or name.strip() not in lines:
-            yield name.strip(), []
+    for name, training in data_sets(flags):
+        if not training:
             continue
-        found = _sampled(Path(name.strip()), flags["data.input_key"], flags["data.label_key"])
-        yield name.strip(), [_tokens(loaded, row.prompt) for row in found]
+        if not is_local(name):
+            yield name, None, []
+            continue
+        seen = _seen(name, loaded, *_reading(flags, training))
+        lengths = loaded and Lengths(loaded, 0, 0, flags["data.apply_chat_template"], flags["data.input_template"])
+        yield name, seen.count, [len(lengths.tokens([lengths.rendered(p)])[0]) for p in seen.sample] if lengths else []
 
 
 def _template(loaded: Any, model: str) -> str | None:

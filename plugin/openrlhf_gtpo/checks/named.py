@@ -2,13 +2,11 @@
 model's hub id is looked up in Hugging Face's cache if the hub is switched off (``HF_HUB_OFFLINE``); otherwise any
 valid id is accepted."""
 
-import glob
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-READ_AS_FILES = (".json", ".jsonl", ".csv", ".parquet", ".arrow")
-"""Endings of the files that OpenRLHF reads as data."""
+from openrlhf_gtpo.data.sources import READERS, files_of, names_of, where_and_inside
 
 
 def faults(flags: Mapping[str, Any]) -> Iterator[str]:
@@ -29,11 +27,12 @@ def faults(flags: Mapping[str, Any]) -> Iterator[str]:
             planned = flags["dry_run"] and flags["device"] == "cpu"
             yield f"{sentence.rstrip('.')}; --device gpu plans for GPUs without it." if planned else sentence
     for flag in ("data.prompt_dataset", "eval.dataset"):
-        for name in (flags[flag] or "").split(",") if flags[flag] else ():
-            if sentence := _data(flag, name.strip()):
-                yield sentence
+        for name in names_of(flags[flag]):
+            if sentence := _data(flag, name):
+                listed = "," in flags[flag] or "@" in flags[flag]
+                yield f"{sentence} A comma separates data sets, and @ a folder inside one." if listed else sentence
     shares = flags["data.prompt_probs"]
-    if shares and shares.count(",") != flags["data.prompt_dataset"].count(","):
+    if shares and shares.count(",") + 1 != len(names_of(flags["data.prompt_dataset"])):
         yield f"--data.prompt_probs is {shares}, but needs one number for each data set of --data.prompt_dataset."
     programs = {"train.agent_func_path": flags["train.agent_func_path"]}
     first = (flags["reward.remote_url"] or "").split(",")[0]  # OpenRLHF looks at the first only
@@ -74,19 +73,21 @@ def _model(flag: str, name: str, offline: bool) -> str | None:
 def _data(flag: str, name: str) -> str | None:
     if not name:
         return f"--{flag} names an empty data set: remove the extra comma, or name a file or a hub id."
-    where, _, inside = (part.strip() for part in name.partition("@"))
-    ending = os.path.splitext(where)[1]
+    where, inside = where_and_inside(name)
+    ending = os.path.splitext(where)[1].lower()
     if "://" in where:  # datasets reads URLs too
         return None
-    if ending in READ_AS_FILES:
-        found = glob.glob(where, recursive=True) if glob.has_magic(where) else os.path.isfile(where)
-        return None if found else f"--{flag}: {_nothing(where, 'file')}."
+    if files := files_of(where):
+        unknown = next((path for path in files if path.suffix.lower() not in READERS), None)
+        if unknown is None:
+            return None
+        endings = " ".join(READERS)
+        return f"--{flag}: {unknown} is a file of an unknown kind: its name has to end in one of {endings}."
+    if ending in READERS:
+        return f"--{flag}: {_nothing(where, 'file')}."
     if os.path.isdir(where):
-        inner = os.path.join(where, inside.split("@")[0].strip())
+        inner = os.path.join(where, inside or "")
         return None if os.path.isdir(inner) else f"--{flag}: {_nothing(inner, 'folder')}."
-    if os.path.isfile(where):
-        endings = " ".join(READ_AS_FILES)
-        return f"--{flag}: {where} is a file that OpenRLHF does not read: its name has to end with one of {endings}."
     if not _is_hub_id(where):
         return f"--{flag}: {_nothing(where, 'file or folder')}, and {where!r} is not a hub id (NAME or OWNER/NAME)."
     return None

@@ -17,7 +17,7 @@ from openrlhf_gtpo.controller.experience import ExperienceMaker
 from openrlhf_gtpo.controller.files import StepsFile, write_run_record
 from openrlhf_gtpo.controller.generator import Generator
 from openrlhf_gtpo.controller.metrics import GAP, progress_line, weights_differ
-from openrlhf_gtpo.data.as_written import reading_as_written
+from openrlhf_gtpo.data.prompts import reading_as_written
 from openrlhf_gtpo.host import overrides, plain_class
 from openrlhf_gtpo.seeds import derived, seed_process
 from openrlhf_gtpo.sent_once import SentOnce

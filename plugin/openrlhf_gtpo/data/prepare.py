@@ -4,62 +4,87 @@ import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.data.formats import FORMATS, UnknownFormat, question_and_reference
-from openrlhf_gtpo.data.table import DataUnusable, is_lines, objects
-from openrlhf_gtpo.errors import SettingsError, reason
+from openrlhf_gtpo.data.formats import FORMATS, UnknownFormat, kind_of, question_and_reference
+from openrlhf_gtpo.data.sources import DataUnusable, files_of, is_local, records
+from openrlhf_gtpo.errors import SettingsError
 
 INSTRUCTION = r"Please reason step by step, and put your final answer within \boxed{}."
+LEFT_OUT = {
+    "nothing": "no question or no answer",
+    "proof": "a proof or a note in place of an answer",
+    "sentence": "a sentence as the answer",
+    "two answers": "two different answers to one question",
+    "unreadable": "an answer that the grader cannot read",
+}
+"""Kinds of rows that cannot be graded."""
+NAMED = 5
+"""Most rows of a kind that are told."""
+
+Line = dict[str, Any]
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write ``OUT/NAME.jsonl``, with ``{"input": question and instruction, "label": reference}`` on each line. A
-    repeated question is kept once.
+    """Write ``OUT/NAME.jsonl``, with ``{"input": question and instruction, "label": reference}`` on each line, and
+    ``OUT/NAME.counts.json``: how many rows were left out, and why. A repeated question is kept once.
 
     Returns:
-        Exit status: 0, or 1 if a reference cannot be graded and is not left out.
+        Exit status: 0, or 1 if a row cannot be graded and is not left out.
 
     Raises:
-        SettingsError: the command line is refused, the source cannot be read, or a row has no question or reference.
+        SettingsError: the command line is refused, or the source cannot be read.
     """
     args = _parser().parse_args(argv)
-    rows: dict[str, str] = {}
+    form = FORMATS[args.name]
+    source = args.source or form.hub_id
+    if source is None:
+        raise SettingsError(f"{args.name} is no data set of the hub: name one by --from.")
+    if not is_local(source) and (source.startswith((".", "/", "~")) or source.count("/") != 1 or files_of(source)):
+        raise SettingsError(f"--from {source}: there is no such file, and a hub id has the form OWNER/NAME.")
+    config, split = (
+        (args.config, args.split) if args.source else (args.config or form.config, args.split or form.split)
+    )
+    lines: dict[str, Line] = {}
+    bad: dict[str, list[str]] = {kind: [] for kind in LEFT_OUT}
+    others: dict[str, set[str]] = {}
     repeated = 0
-    for number, row in enumerate(_rows(args.source, args.config, args.split), 1):
-        try:
-            pair = question_and_reference(args.name, row)
-        except UnknownFormat as error:
-            raise SettingsError(f"{args.source}, row {number}: {error}.") from None
-        if pair is None:
-            continue
-        question, reference = pair
-        repeated += question in rows
-        rows.setdefault(question, reference)
-    if not rows:
-        raise SettingsError(f"{args.source} has no rows of {args.name}.")
+    try:
+        for place, row in records(source, None, split, config):
+            try:
+                pair = question_and_reference(args.name, row)
+            except UnknownFormat as error:
+                bad["nothing"].append(f"{place}: {error}")
+                continue
+            if pair is None:
+                continue
+            question, reference = pair
+            key = question if isinstance(question, str) else json.dumps(question)
+            if key not in lines:
+                lines[key] = {"input": _asked(question, args.instruction), "label": reference, "place": str(place)}
+                continue
+            repeated += 1
+            if reference != lines[key]["label"]:
+                others.setdefault(key, set()).add(reference)
+    except DataUnusable as error:
+        raise SettingsError(str(error)) from None
+    if not lines and not bad["nothing"]:
+        raise SettingsError(f"{source} has no rows of {args.name}.")
+    for key, kind, why in _ungradable(lines, others):
+        bad[kind].append(f"{lines[key]['place']}: {lines[key]['label']!r} {why}")
+        if args.drop_ungradable:
+            del lines[key]
     args.out.mkdir(parents=True, exist_ok=True)
     path = args.out / f"{args.name}.jsonl"
-    lines = [
-        {"input": f"{question}\n\n{args.instruction}".strip(), "label": label} for question, label in rows.items()
-    ]
-    _write(path, lines)
-    bad = _bad_references(path)
-    for number, why in bad.items():
-        print(f"{path}, line {number}: {lines[number - 1]['label']!r} cannot be graded: {why}", file=sys.stderr)
-    if bad and args.drop_ungradable:
-        lines = [line for number, line in enumerate(lines, 1) if number not in bad]
-        _write(path, lines)
-    graded = f"{len(bad)} references cannot be graded" if bad else "every reference can be graded"
-    left_out = " and were left out" if bad and args.drop_ungradable else ""
-    print(f"{path}: {len(lines)} prompts; {repeated} repeated ones left out; {graded}{left_out}")
-    return 1 if bad and not args.drop_ungradable else 0
+    _write(path, [{"input": line["input"], "label": line["label"]} for line in lines.values()])
+    return _tell(path, bad, repeated, len(lines), args.drop_ungradable)
 
 
 def _parser() -> argparse.ArgumentParser:
-    listed = "\n".join(f"  {name:<8} {what}" for name, what in FORMATS.items())
+    listed = "\n".join(f"  {name:<10} {form.what}" for name, form in FORMATS.items())
     parser = argparse.ArgumentParser(
         prog="openrlhf-gtpo data",
         description=f"{__doc__}\n\n{listed}",
@@ -70,9 +95,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--from",
         dest="source",
-        required=True,
         metavar="PATH_OR_HUB_ID",
-        help="a file (.jsonl, .json, .parquet, .csv), or a data set of the Hugging Face hub: its id or a folder",
+        help="a file (.jsonl, .json, .parquet, .csv, .arrow), a pattern of files, a folder, or a data set of the "
+        "Hugging Face hub (the one of this name)",
     )
     parser.add_argument("--out", type=Path, required=True, help="folder; the file is NAME.jsonl there")
     parser.add_argument("--config", default=None, help="configuration of a hub data set, such as main of openai/gsm8k")
@@ -82,86 +107,65 @@ def _parser() -> argparse.ArgumentParser:
         "--drop-ungradable",
         dest="drop_ungradable",
         action="store_true",
-        help="leave out rows whose reference cannot be graded, instead of ending with status 1",
+        help="leave out rows that cannot be graded, instead of ending with status 1",
     )
     return parser
 
 
-def _write(path: Path, lines: list[dict[str, str]]) -> None:
-    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+def _asked(question: str | list[dict[str, Any]], instruction: str) -> Any:
+    """A question that asks for the answer in a box, once. In a chat, the user's last message does."""
+    if isinstance(question, list):
+        last = question[-1]
+        return [*question[:-1], last | {"content": _asked(last["content"], instruction)}]
+    return question if r"\boxed{}" in question else f"{question}\n\n{instruction}".strip()
 
 
-def _rows(source: str, config: str | None, split: str | None) -> Iterator[dict[str, Any]]:
-    path = Path(source)
-    kinds = {".jsonl": "json", ".json": "json", ".parquet": "parquet", ".csv": "csv"}
-    if kinds.get(path.suffix) == "json" and path.exists():
-        yield from _json_rows(path)
-        return
-    import datasets
-
-    try:
-        if path.is_file():
-            if path.suffix not in kinds:
-                raise SettingsError(f"--from {source}: a file needs to be one of {', '.join(kinds)}.")
-            yield from datasets.load_dataset(kinds[path.suffix], data_files=str(path), split="train")
-            return
-        if not path.is_dir() and (path.suffix in kinds or source.startswith((".", "/")) or source.count("/") != 1):
-            raise SettingsError(f"--from {source}: there is no such file, and a hub id has the form OWNER/NAME.")
-        found = datasets.load_dataset(source, config, split=split)
-        rows = found if split else _only_split(found, source)
-    except SettingsError:
-        raise
-    except Exception as error:  # the library has no base class for its errors
-        if config is None and "Config name is missing" in str(error):
-            names = ", ".join(datasets.get_dataset_config_names(source))
-            raise SettingsError(f"--from {source} has the configurations {names}: choose one by --config.") from None
-        raise SettingsError(
-            f"--from {source} cannot be loaded ({reason(error)}): without internet access, give a file that you "
-            "downloaded elsewhere."
-        ) from None
-    yield from rows
+def _ungradable(lines: dict[str, Line], others: dict[str, set[str]]) -> list[tuple[str, str, str]]:
+    """The questions whose reference no response can be compared with: key, kind and reason."""
+    found = {key: (kind, "") for key, line in lines.items() if (kind := kind_of(line["label"]))}
+    pairs = [(key, other) for key, set_of in others.items() for other in sorted(set_of)]
+    rows = [{"label": line["label"]} for line in lines.values()]
+    rows += [{"label": lines[key]["label"], "completion": rf"\boxed{{{other}}}"} for key, other in pairs]
+    keys, graded = [*lines, *(key for key, _ in pairs)], _graded(rows)
+    for place, (key, grade) in enumerate(zip(keys, graded, strict=True)):
+        if grade["verdict"] == "bad_reference":
+            found.setdefault(key, ("unreadable", f"cannot be graded: {grade['detail'].partition(': ')[2]}"))
+        elif place >= len(lines) and grade["verdict"] != "correct":
+            found.setdefault(key, ("two answers", f"and {pairs[place - len(lines)][1]!r}"))
+    return [(key, kind, why or f"is {LEFT_OUT[kind]}") for key, (kind, why) in found.items()]
 
 
-def _only_split(splits: Any, source: str) -> Any:
-    names = list(splits)
-    if len(names) == 1:
-        return splits[names[0]]
-    if "test" in names:
-        return splits["test"]
-    raise SettingsError(f"--from {source} has the splits {', '.join(names)}: choose one by --split.")
-
-
-def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a file of JSON lines, or of one JSON array of objects."""
-    if not path.is_file() or is_lines(path):
+def _graded(rows: list[Line]) -> list[dict[str, Any]]:
+    """The grades of rows with a label and perhaps a completion, by the reward service's grader."""
+    with tempfile.TemporaryDirectory() as folder:
+        asked, answers = Path(folder, "asked.jsonl"), Path(folder, "graded.jsonl")
+        _write(asked, [{"completion": "", **row} for row in rows])
+        command = [sys.executable, "-m", "math_reward", "grade", "--file", str(asked), "--output", str(answers)]
+        done = subprocess.run([*command, "--reference-key", "label"], capture_output=True, text=True)
         try:
-            yield from (values for _, values in objects(path))
-        except DataUnusable as error:
-            raise SettingsError(str(error)) from None
-        return
-    try:
-        rows = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise SettingsError(f"{path} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise SettingsError(f"{path} is not UTF-8: save it as that.") from None
-    except (ValueError, RecursionError):
-        rows = None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise SettingsError(f"{path} is not a JSON array of objects: give that, or one object per line.")
-    yield from rows
+            return [json.loads(line) for line in answers.read_text(encoding="utf-8").splitlines()]
+        except (OSError, ValueError):
+            last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+    raise SettingsError(
+        f"The references cannot be checked, because the grader failed: {last}: install it by pip install math-reward."
+    )
 
 
-def _bad_references(path: Path) -> dict[int, str]:
-    """Line numbers of the references that the reward service's grader cannot use, and why."""
-    command = [sys.executable, "-m", "math_reward", "grade", "--file", str(path), "--references-only", "--json"]
-    result = subprocess.run([*command, "--reference-key", "label"], capture_output=True, text=True)
-    try:
-        report = json.loads(result.stdout)
-    except ValueError:
-        last = (result.stderr.strip().splitlines() or ["no output"])[-1]
-        raise SettingsError(
-            f"The references cannot be checked, because the grader failed: {last}. Is it installed? "
-            "pip install math-reward"
-        ) from None
-    return {row["line"]: row["reason"] for row in report["bad_references"]}
+def _tell(path: Path, bad: dict[str, list[str]], repeated: int, kept: int, drop: bool) -> int:
+    """Print and write what was left out, kind by kind."""
+    for kind, rows in bad.items():
+        for row in rows[:NAMED]:
+            print(row, file=sys.stderr)
+        if len(rows) > NAMED:
+            print(f"and {len(rows) - NAMED:,} more with {LEFT_OUT[kind]}", file=sys.stderr)
+    counts = {LEFT_OUT[kind]: len(rows) for kind, rows in bad.items() if rows}
+    written = {"prompts": kept, "repeated": repeated, **counts}
+    path.with_suffix(".counts.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    listed = ", ".join(f"{count:,} with {what}" for what, count in counts.items())
+    end = f"{listed} {'left out' if drop else 'cannot be graded: --drop-ungradable leaves them out'}"
+    print(f"{path}: {kept:,} prompts; {repeated:,} repeated; {end if counts else 'every reference can be graded'}")
+    return 1 if counts and not drop else 0
+
+
+def _write(path: Path, lines: list[Line]) -> None:
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")

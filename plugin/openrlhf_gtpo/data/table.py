@@ -1,106 +1,135 @@
-"""Reads a file of JSON lines into rows of prompt and label, as text, exactly as they are written."""
+"""The rows of any data set as prompts and labels: for training, the checks before it, and evaluations."""
 
-from collections.abc import Iterator
+import ast
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from decimal import Decimal
 from typing import Any
 
-from math_reward.json_lines import NoAnswer, NoRow, NotUTF8, label_text, lines_of, object_of
-from openrlhf_gtpo.errors import UserError
+from math_reward.json_lines import WHOLE_FLOATS, NoAnswer, label_text
+from openrlhf_gtpo.data.sources import Columns, DataUnusable, Place, records
+
+ANSWER_FIELDS = ("ground_truth", "answer", "final_answer", "label", "reference", "gold", "target", "expected_answer")
+"""Names of a reference answer, as fields of an object too."""
+LIST_OF_TEXTS = re.compile(r"""\s*\[\s*(["']).*\1\s*,?\s*\]\s*""", re.DOTALL)
 
 
-class DataUnusable(UserError):
-    """A data file cannot be trained on; one sentence names the file, the line and the fix."""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a file."""
+    """One row of a data set."""
 
-    line: int
-    """From 1."""
+    place: Place
     prompt: Any
     """A text, or a list of chat messages."""
     label: str | None
     """The reference answer, with the digits that a number is written with; None without a column of labels."""
     values: dict[str, Any]
-    """The whole object."""
+    """The columns that were read."""
 
 
-def is_lines(path: Path) -> bool:
-    """Whether a file is JSON lines, by its name or its first character: a .json file may also be an array, which
-    begins with a bracket."""
-    if path.suffix == ".jsonl":
-        return True
-    if path.suffix != ".json":
-        return False
-    with path.open("rb") as file:
-        return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"["
-
-
-def objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The line number and the object of each line that is not blank.
-
-    Raises:
-        DataUnusable: the file cannot be read, or a line is no object.
-    """
-    try:
-        with path.open("rb") as file:
-            for line in lines_of(file):
-                try:
-                    yield line.number, object_of(line.content)
-                except NoRow as error:
-                    raise DataUnusable(f"{path}, line {line.number}: it {error.brief}: fix or remove it.") from None
-    except NotUTF8 as error:
-        raise DataUnusable(f"{path} cannot be read: {error}: save it as UTF-8.") from None
-    except OSError as error:
-        raise DataUnusable(f"{path} cannot be read: {error.strerror}: fix the path or its permissions.") from None
-
-
-def rows(path: Path, input_key: str, label_key: str | None) -> Iterator[Row]:
-    """The rows of a file of JSON lines.
+def rows(
+    name: str, input_key: str, label_key: str | None, more: Sequence[str] = (), split: str | None = "train"
+) -> Iterator[Row]:
+    """The rows of a data set.
 
     Args:
-        path: the file.
+        name: of `sources.records`.
         input_key: column of the prompt.
         label_key: column of the reference answer, if any.
+        more: columns of which `Row.values` has those that there are.
+        split: as in `sources.records`.
 
     Raises:
-        DataUnusable: the file cannot be read or is empty, or a line lacks a prompt or a label.
+        DataUnusable: it cannot be read or is empty, or a row lacks a prompt or a label.
     """
-    number = 0
-    for number, values in objects(path):
-        prompt, label = _prompt(path, number, values, input_key), None
+    place = None
+    columns = Columns([key for key in (input_key, label_key) if key is not None], more)
+    for place, values in records(name, columns, split):
+        prompt, label = _prompt(place, values, input_key), None
         if label_key is not None:
             if label_key not in values:
-                raise _missing(path, number, values, label_key, "--data.label_key")
+                raise _missing(place, values, label_key, "--data.label_key")
             try:
-                label = label_text(values[label_key])
+                label = answer_of(values[label_key])
             except NoAnswer as kind:
                 raise DataUnusable(
-                    f"{path}, line {number}: its {label_key!r} is {kind}: give the reference answer as a text."
+                    f"{place}: its {label_key!r} is {kind}: give the reference answer as a text, or leave such rows "
+                    "out by `openrlhf-gtpo data prepare other --drop-ungradable`."
                 ) from None
-            if not label.strip():
-                raise DataUnusable(f"{path}, line {number}: its {label_key!r} is empty: give a reference answer.")
-        yield Row(number, prompt, label, values)
-    if not number:
-        raise DataUnusable(f"{path} is empty: give a file with one JSON object per line.")
+        yield Row(place, prompt, label, values)
+    if place is None:
+        raise DataUnusable(f"{name} is empty: give one with a row for each prompt.")
 
 
-def _prompt(path: Path, number: int, values: dict[str, Any], key: str) -> Any:
+def answer_of(value: Any) -> str:
+    """The reference answer in a value, as text.
+
+    An object has it in one of its `ANSWER_FIELDS`, as verl's ``reward_model`` does in ``ground_truth``; a list of one
+    is its element, and so is the text ``["3"]``.
+
+    Raises:
+        NoAnswer: there is none; the message is half a sentence that says what it is.
+    """
+    while True:
+        if isinstance(value, str) and LIST_OF_TEXTS.fullmatch(value) and (found := _list_in(value)) is not None:
+            value = found
+        if isinstance(value, Mapping):
+            named = [value[name] for name in ANSWER_FIELDS if value.get(name) is not None]
+            if not named:
+                raise NoAnswer(f"an object without an answer (its fields are {', '.join(map(str, value)) or 'none'})")
+            value = named[0]
+        elif isinstance(value, list | tuple):
+            if len(value) != 1:
+                raise NoAnswer(f"a list of {len(value)}")
+            value = value[0]
+        else:
+            break
+    if isinstance(value, Decimal):
+        value = f"{value:f}"
+    if isinstance(value, float) and abs(value) >= WHOLE_FLOATS:
+        raise NoAnswer(f"the number {value}, which has lost digits")
+    if not (text := label_text(value)).strip():
+        raise NoAnswer("empty")
+    return text
+
+
+def _list_in(text: str) -> list[Any] | None:
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return found if isinstance(found := read(text), list) else None
+        except (ValueError, SyntaxError):
+            continue
+    return None
+
+
+def _prompt(place: Place, values: dict[str, Any], key: str) -> Any:
     prompt = values.get(key)
     if prompt is None:
-        raise _missing(path, number, values, key, "--data.input_key")
-    is_chat = isinstance(prompt, list) and all(isinstance(m, dict) and {"role", "content"} <= set(m) for m in prompt)
-    if not isinstance(prompt, str) and not is_chat:
-        raise DataUnusable(
-            f"{path}, line {number}: its {key!r} is neither a text nor a list of chat messages: write one of these."
-        )
-    if not (prompt.strip() if isinstance(prompt, str) else prompt):
-        raise DataUnusable(f"{path}, line {number}: its {key!r} is empty: give a prompt, or remove the line.")
-    return prompt
+        raise _missing(place, values, key, "--data.input_key")
+    if isinstance(prompt, str):
+        if not prompt.strip():
+            raise DataUnusable(f"{place}: its {key!r} is empty: give a prompt, or remove the {place.kind}.")
+        return prompt
+    messages = messages_of(prompt)
+    if messages is None:
+        raise DataUnusable(f"{place}: its {key!r} is neither a text nor a list of chat messages: write one of these.")
+    if not messages:
+        raise DataUnusable(f"{place}: its {key!r} is empty: give a prompt, or remove the {place.kind}.")
+    return messages
 
 
-def _missing(path: Path, number: int, values: dict[str, Any], key: str, flag: str) -> DataUnusable:
+def messages_of(value: Any) -> list[dict[str, Any]] | None:
+    """A list of chat messages, without the fields that a file with columns fills with null; None if it is none."""
+    if not isinstance(value, list) or not all(isinstance(message, Mapping) for message in value):
+        return None
+    messages = [{name: part for name, part in message.items() if part is not None} for message in value]
+    return messages if all({"role", "content"} <= set(message) for message in messages) else None
+
+
+def _missing(place: Place, values: dict[str, Any], key: str, flag: str) -> DataUnusable:
+    if key in values:
+        return DataUnusable(f"{place}: its {key!r} is null: give one, or remove the {place.kind}.")
     has = ", ".join(map(repr, values)) or "none"
-    return DataUnusable(f"{path}, line {number}: it has no {key!r}: name the column by {flag} (there are {has}).")
+    return DataUnusable(f"{place}: it has no {key!r}: name the column by {flag} (there are {has}).")

@@ -1,7 +1,16 @@
 """The policy's tokenizer and its chat template, as OpenRLHF uses them."""
 
 import os
+from collections.abc import Sequence
 from typing import Any
+
+from openrlhf_gtpo.data.sources import DataUnusable, Place
+from openrlhf_gtpo.errors import reason
+
+AT_ONCE = 1000
+"""Prompts that are cut into tokens together."""
+NAMED = 5
+"""Most rows in a sentence."""
 
 
 def load(model: str) -> Any:
@@ -23,6 +32,95 @@ def rendered(tokenizer: Any, prompt: Any) -> str:
         return prompt if isinstance(prompt, str) else "\n".join(str(message["content"]) for message in prompt)
     chat = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     return tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+
+
+class Lengths:
+    """Finds prompts that leave no room for their response; OpenRLHF would cut off their beginning."""
+
+    def __init__(self, tokenizer: Any, max_len: int, new_tokens: int | None, chat: bool, template: str | None) -> None:
+        """
+        Args:
+            tokenizer: as transformers loads it; one that also reads images finds nothing.
+            max_len: tokens of prompt and response together.
+            new_tokens: of the response, for which one token is left without it.
+            chat: whether prompts are rendered by the chat template.
+            template: ``--data.input_template``, used without it.
+        """
+        self._tokenizer, self._chat, self._template = tokenizer, chat, template
+        self._text_only = not hasattr(tokenizer, "image_processor")
+        self._room = max_len - (new_tokens or 1)
+        self._limits = f"--data.max_len {max_len} less --rollout.max_new_tokens {new_tokens or 1}"
+        self._roles: set[tuple[str, ...]] = set()
+        self._waiting: list[tuple[Place, str]] = []
+        self._long: list[tuple[int, Place]] = []
+        self.count = 0
+        self._around = len(self.tokens([self.rendered("x")])[0])
+
+    def add(self, place: Place, prompt: Any) -> None:
+        """Look at one more prompt.
+
+        Raises:
+            DataUnusable: the chat template refuses it, or needs to be applied and is not.
+        """
+        self.count += 1
+        messages = prompt if isinstance(prompt, list) else [{"role": "user", "content": prompt}]
+        if messages is prompt and not self._chat:
+            raise DataUnusable(f"{place}: its prompt is a list of chat messages: add --data.apply_chat_template.")
+        if not self._text_only:
+            return
+        # A token has a byte of the text or more, so that few prompts have to be cut into tokens.
+        most = sum(len(str(message["content"]).encode()) + self._around for message in messages)
+        roles = tuple(str(message["role"]) for message in messages)
+        if most <= self._room and roles in self._roles:
+            return
+        try:
+            text = self.rendered(prompt)
+        except Exception as error:  # a chat template is a program, which may raise anything
+            raise DataUnusable(
+                f"{place}: the chat template cannot render its prompt ({reason(error)}): fix it."
+            ) from None
+        self._roles.add(roles)
+        self._waiting.append((place, text))
+        if len(self._waiting) >= AT_ONCE:
+            self._measure()
+
+    def fault(self) -> str | None:
+        """The sentence about all prompts that are too long."""
+        self._measure()
+        if not self._long:
+            return None
+        most, longest = max(self._long)
+        return (
+            f"{longest.source}: {len(self._long):,} of {self.count:,} prompts have more than {self._room:,} tokens "
+            f"({self._limits}), in {places([place for _, place in self._long])}, the longest {most:,} in "
+            f"{longest.kind} {longest.number}; OpenRLHF would cut off their beginning: raise --data.max_len or leave "
+            "them out."
+        )
+
+    def tokens(self, texts: list[str]) -> list[list[int]]:
+        """The tokens of each text."""
+        return self._tokenizer(texts, add_special_tokens=False)["input_ids"]
+
+    def rendered(self, prompt: Any) -> str:
+        """A prompt as the policy gets it."""
+        if self._chat:
+            return rendered(self._tokenizer, prompt)
+        return self._template.format(prompt) if self._template else prompt
+
+    def _measure(self) -> None:
+        for (place, _), tokens in zip(self._waiting, self.tokens([text for _, text in self._waiting]), strict=True):
+            if len(tokens) > self._room:
+                self._long.append((len(tokens), place))
+        self._waiting.clear()
+
+
+def places(found: Sequence[Place]) -> str:
+    """``line 7``, ``lines 7 and 9`` or ``rows 1, 2, 3, 4, 5 and 12 more``."""
+    kind, named = found[0].kind, [str(place.number) for place in found[:NAMED]]
+    if len(found) == 1:
+        return f"{kind} {named[0]}"
+    last = f"{len(found) - NAMED:,} more" if len(found) > NAMED else named.pop()
+    return f"{kind}s {', '.join(named)} and {last}"
 
 
 def difference(policy: str, ours: Any, guide: str, theirs: Any) -> str | None:

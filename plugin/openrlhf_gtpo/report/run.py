@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from openrlhf_gtpo.data.table import DataUnusable, objects
+from openrlhf_gtpo.data.sources import DataUnusable, lines
 from openrlhf_gtpo.errors import SettingsError
 
 KEYS = ("step", "group", "prompt", "label", "correct", "tokens", "entropy", "shaped_reward", "advantage")
@@ -96,10 +96,10 @@ def _lines(path: Path, needed: tuple[str, ...]) -> Iterator[dict[str, Any]]:
         return
     last = 0
     try:
-        for number, row in objects(path):
-            last = number
+        for place, row in lines(path):
+            last = place.number
             if missing := [key for key in needed if key not in row]:
-                raise SettingsError(f"{path}, line {number}, has no {missing[0]!r}: fix or remove it.")
+                raise SettingsError(f"{place}: it has no {missing[0]!r}: fix or remove it.")
             yield row
     except DataUnusable as error:
         with path.open("rb") as file:

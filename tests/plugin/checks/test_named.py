@@ -132,8 +132,8 @@ REFUSED: list[tuple[str, ...]] = [
     ("/x/y.parquet@sub", "/x/y.parquet."),
     ("nowhere/a/b", "nowhere/a/b in {here}, ", "hub id"),
     ("data@nothing", "data/nothing in {here}."),
-    ("rows.txt", "rows.txt", ".json .jsonl "),
-    ("rows.JSONL", "rows.JSONL", ".json .jsonl "),
+    ("rows.txt", "rows.txt", ".jsonl .json "),
+    ("/x/a@b.jsonl,c", "comma separates", "@ a folder"),
     ("data/train.jsonl,", "empty"),
 ]
 

@@ -17,6 +17,13 @@ DAPO_QUESTION = (
     "$Answer (without quotes) where $Answer is the answer to the problem.\n\nWhat is $6 \\cdot 7$?\n\n"
     'Remember to put your answer on its own line after "Answer:".'
 )
+VERL_QUESTION = 'How many? Let\'s think step by step and output the final answer after "####".'
+TURNS = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Let x=3."},
+    {"role": "assistant", "content": "ok"},
+    {"role": "user", "content": "x+1?"},
+]
 
 
 def rows_to(path: Path, *rows: Any) -> Path:
@@ -43,11 +50,41 @@ def prepare(name: str, source: Path | str, out: Path, *flags: str) -> int:
             {"prompt": [{"role": "user", "content": DAPO_QUESTION}], "reward_model": {"ground_truth": "42"}},
             ("What is $6 \\cdot 7$?", "42"),
         ),
+        ("aime24", {"year": "2024-I", "problem": "Q?", "answer": 73}, ("Q?", "73")),
+        (
+            "math",
+            {"problem": "Q?", "level": "Level 5", "solution": r"So \boxed{2} or \boxed{\frac{1}{\{2\}}}."},
+            ("Q?", r"\frac{1}{\{2\}}"),
+        ),
+        ("numina", {"problem": "Q?", "answer": "", "solution": r"Thus $\boxed{7}$"}, ("Q?", "7")),
+        ("deepscaler", {"problem": "Q?", "answer": "42", "solution": ""}, ("Q?", "42")),
+        (
+            "skywork",
+            {
+                "prompt": [{"role": "user", "content": "Q?"}],
+                "reward_model": {"ground_truth": '["3"]', "style": "rule"},
+            },
+            ("Q?", "3"),
+        ),
+        ("bigmath", {"problem": "Q?", "answer": "11", "llama8b_solve_rate": 0.5}, ("Q?", "11")),
+        ("openr1", {"problem": "Q?", "solution": "long", "answer": "-2", "generations": ["a", "b"]}, ("Q?", "-2")),
+        (
+            "other",
+            {
+                "data_source": "openai/gsm8k",
+                "prompt": [{"role": "user", "content": VERL_QUESTION}],
+                "reward_model": {"style": "rule", "ground_truth": "3"},
+            },
+            ("How many?", "3"),
+        ),
         ("other", {"input": " Q? ", "label": "0.5"}, ("Q?", "0.5")),
+        ("other", {"prompt": TURNS, "answer": 4}, (TURNS, "4")),
+        ("other", {"problem": "Q?", "final_answer": ["2"]}, ("Q?", "2")),
+        ("other", {"problem": "Q?", "reward_model": {"style": "rule"}, "answer": "5"}, ("Q?", "5")),
     ],
 )
 def test_each_format_gives_its_question_and_its_reference(
-    name: str, row: dict[str, Any], expected: tuple[str, str] | None
+    name: str, row: dict[str, Any], expected: tuple[Any, str] | None
 ) -> None:
     assert question_and_reference(name, row) == expected
 
@@ -58,6 +95,9 @@ def test_each_format_gives_its_question_and_its_reference(
         ({"answer": 1}, "no question"),
         ({"problem": "Q?"}, "no reference"),
         ({"problem": "", "answer": 1}, "no question"),
+        ({"problem": "Q?", "answer": None, "solution": "without a box"}, "no reference"),
+        ({"problem": "Q?", "answer": ["1", "2"]}, "list of 2"),
+        ({"prompt": TURNS[:3], "answer": 1}, "does not end with a question"),
     ],
 )
 def test_a_row_without_a_question_or_a_reference_is_refused(row: dict[str, Any], words: str) -> None:
@@ -90,50 +130,53 @@ def test_a_reference_that_cannot_be_graded_is_named_and_ends_with_status_one(
     )
     assert prepare("other", source, tmp_path) == 1
     said = capsys.readouterr()
-    assert "other.jsonl, line 2: '\\\\frac{1}{' " in said.err
-    assert "1 references cannot be graded" in said.out
+    assert_refusal(said.err, f"{source}, line 2: '\\\\frac{{1}}{{' cannot be graded")
+    assert "1 with an answer that the grader cannot read" in said.out
     assert prepare("other", source, tmp_path, "--drop-ungradable") == 0
     assert [json.loads(line)["label"] for line in (tmp_path / "other.jsonl").read_text().splitlines()] == ["42"]
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "json"])
-@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
-def test_a_byte_order_mark_and_windows_line_ends_are_read(tmp_path: Path, ending: str, bom: bytes) -> None:
-    rows = [json.dumps({"problem": f"{n}*7?", "answer": label}) for n, label in ((6, "42"), (7, 49.0))]
-    array = ending == "json"
-    text = f"[{','.join(rows)}]" if array else "\r\n".join(rows)
-    path = tmp_path / f"rows.{ending}"
-    path.write_bytes(bom + text.encode())
-    assert prepare("other", path, tmp_path / "out") == 0
-    lines = (tmp_path / "out" / "other.jsonl").read_text().splitlines()
-    assert [json.loads(line)["label"] for line in lines] == ["42", "49"]
+def test_a_chat_keeps_its_turns_and_its_last_message_asks_for_the_box(tmp_path: Path) -> None:
+    source = rows_to(
+        tmp_path / "rows.jsonl", {"prompt": TURNS, "answer": 4}, {"prompt": r"Box it in \boxed{}: 1+1?", "answer": 2}
+    )
+    assert prepare("other", source, tmp_path / "out") == 0
+    first, second = [json.loads(line) for line in (tmp_path / "out" / "other.jsonl").read_text().splitlines()]
+    assert first["input"] == [*TURNS[:3], {"role": "user", "content": f"x+1?\n\n{INSTRUCTION}"}]
+    assert second["input"] == r"Box it in \boxed{}: 1+1?", "it asks already"
 
 
-@pytest.mark.parametrize("ending", ["jsonl", "json"])
-@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
-def test_another_encoding_is_one_sentence(
-    tmp_path: Path, ending: str, encoding: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / f"rows.{ending}"
-    path.write_text('[{"problem": "caf\u00e9?", "answer": "42"}]', encoding=encoding)
-    assert prepare("other", path, tmp_path / "out") == 2
-    assert_refusal(capsys.readouterr().err, f"openrlhf-gtpo data: error: {path}", "UTF-8")
-
-
-@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
-def test_other_kinds_of_files_are_read_too(tmp_path: Path, ending: str) -> None:
-    import datasets
-
-    table = datasets.Dataset.from_list([{"problem": "6*7?", "answer": "42"}, {"problem": "7*8?", "answer": "56"}])
-    path = tmp_path / f"rows.{ending}"
-    getattr(table, f"to_{ending}")(str(path))
-    assert prepare("other", path, tmp_path / "out") == 0
-    assert len((tmp_path / "out" / "other.jsonl").read_text().splitlines()) == 2
+def test_what_cannot_be_graded_is_counted_by_its_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = rows_to(
+        tmp_path / "rows.jsonl",
+        {"problem": "a", "answer": "42"},
+        {"problem": "a", "answer": "84/2"},
+        {"problem": "b", "answer": "1"},
+        {"problem": "b", "answer": "2"},
+        {"problem": "c", "answer": "proof"},
+        {"problem": "d", "answer": "notfound"},
+        {"problem": "e", "answer": "The claim holds for every $n$ by induction"},
+        {"problem": "f", "answer": None},
+        {"problem": "g", "answer": r"\text{3 hours and 20 minutes}"},
+    )
+    assert prepare("other", source, tmp_path) == 1
+    assert "two different answers" in (said := capsys.readouterr()).out
+    assert f"{source}, line 3: '1' and '2'" in said.err
+    assert prepare("other", source, tmp_path, "--drop-ungradable") == 0
+    assert json.loads((tmp_path / "other.counts.json").read_text()) == {
+        "prompts": 2,
+        "repeated": 2,
+        "no question or no answer": 1,
+        "a proof or a note in place of an answer": 2,
+        "a sentence as the answer": 1,
+        "two different answers to one question": 1,
+    }
+    labels = [json.loads(line)["label"] for line in (tmp_path / "other.jsonl").read_text().splitlines()]
+    assert labels == ["42", r"\text{3 hours and 20 minutes}"]
 
 
 REFUSED: list[tuple[str, list[Any], str]] = [
     ("other", ["{broken"], "line 1"),
-    ("other", [{"problem": "a", "answer": 1}, {"problem": "a"}], "row 2"),
     ("aime25", [{"year": 2024, "problem": "a", "answer": 1}], "no rows of aime25"),
 ]
 
@@ -192,4 +235,4 @@ def test_a_hub_id_without_internet_access_is_one_sentence(
 
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
     assert prepare("dapo17k", "nobody/nothing-of-this-name", tmp_path) == 2
-    assert_refusal(capsys.readouterr().err.splitlines()[-1], "--from nobody/nothing-of-this-name ", "give a file")
+    assert_refusal(capsys.readouterr().err.splitlines()[-1], "nobody/nothing-of-this-name ", "give a file")

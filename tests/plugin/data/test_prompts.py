@@ -8,10 +8,8 @@ from typing import Any
 import openrlhf.trainer.ppo_trainer as ppo_trainer
 import openrlhf.trainer.ppo_trainer_async as ppo_trainer_async
 import pytest
-from openrlhf.datasets import utils
 
 from openrlhf_gtpo.controller import trainers
-from openrlhf_gtpo.data.as_written import dataset as table
 from openrlhf_gtpo.data.table import DataUnusable
 
 from ...refusals import assert_refusal
@@ -32,11 +30,12 @@ class Strategy:
                 image_key="images",
                 apply_chat_template=False,
                 max_samples=1000,
+                max_len=64,
                 dataloader_num_workers=0,
             ),
             eval=SimpleNamespace(dataset=evaluation, split="train"),
             train=SimpleNamespace(seed=0, batch_size=1, num_episodes=1, max_epochs=1),
-            rollout=SimpleNamespace(n_samples_per_prompt=1),
+            rollout=SimpleNamespace(n_samples_per_prompt=1, max_new_tokens=20),
             use_ms=False,
         )
 
@@ -56,6 +55,11 @@ def write(path: Path, *labels: Any) -> str:
     return str(path)
 
 
+def letters(texts: Any, **_: Any) -> dict[str, list[list[int]]]:
+    """A tokenizer with a token for each letter."""
+    return {"input_ids": [list(text.encode()) for text in texts]}
+
+
 LABELS = [
     ["2024-01-01", "2024-01-02"],  # dates to Arrow
     [42, 0.5],
@@ -70,13 +74,13 @@ LABELS = [
 def test_training_grades_against_what_stands_in_the_file(module: Any, labels: list[Any], tmp_path: Path) -> None:
     assert trainers  # which rebinds the function in both modules
     strategy = Strategy(write(tmp_path / "train.jsonl", *labels), evaluation=write(tmp_path / "eval.jsonl", *labels))
-    before = utils.load_dataset
-    train, evaluation, _ = module.prepare_datasets(strategy, None)
+    before = ppo_trainer.blending_datasets
+    train, evaluation, _ = module.prepare_datasets(strategy, letters)
     for dataset in (train, evaluation):
         assert dataset.labels == [str(label) for label in labels]
         assert dataset.prompts == [f"{n}?" for n in range(len(labels))]
         assert set(dataset.datasources) == {"default"}
-    assert utils.load_dataset is before
+    assert ppo_trainer.blending_datasets is before
 
 
 def test_openrlhfs_own_loader_rewrites_them(tmp_path: Path) -> None:
@@ -90,41 +94,23 @@ def test_openrlhfs_own_loader_rewrites_them(tmp_path: Path) -> None:
 
 def test_files_are_mixed_by_their_probabilities_as_ever(tmp_path: Path) -> None:
     paths = [write(tmp_path / f"{name}.jsonl", *[name] * 50) for name in ("one", "two")]
-    train, _, _ = ppo_trainer.prepare_datasets(Strategy(",".join(paths), "0.5,0.5"), None)
+    train, _, _ = ppo_trainer.prepare_datasets(Strategy(",".join(paths), "0.5,0.5"), letters)
     assert set(train.labels) == {"one", "two"}
 
 
-def test_an_array_and_other_kinds_of_files_are_openrlhfs_own_to_read(tmp_path: Path) -> None:
-    path = tmp_path / "rows.json"
-    path.write_text(json.dumps([{"input": "6*7?", "label": "42", "datasource": "mine"}]))
-    train, _, _ = ppo_trainer.prepare_datasets(Strategy(str(path)), None)
-    assert (train.labels, train.datasources) == (["42"], ["mine"])
-
-
-def test_texts_beside_chats_are_chats_and_other_columns_do_not_matter(tmp_path: Path) -> None:
-    chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "6*7?", "name": "a"}]
+def test_a_prompt_without_room_for_its_response_stops_the_run(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    rows = [{"input": "1+1?", "label": 2, "level": 3}, {"input": chat, "label": "42", "level": "hard"}]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    data = table(path, "input", "label", "images")["train"]
-    first, second = data["input"][:]
-    assert [(m["role"], m["content"]) for m in first] == [("user", "1+1?")]
-    assert [(m["role"], m["content"]) for m in second] == [("system", "Be brief."), ("user", "6*7?")]
-    assert data["label"][:] == ["2", "42"]
-
-
-REFUSED = [
-    (b'{"input": "q", "label": "1"}\noops\n', "line 2", "JSON"),
-    (b'{"input": "q", "label": null}\n', "line 1", "'label'", "null"),
-    (b'{"label": "1"}\n', "line 1", "'input'"),
-    ("{}".encode("utf-16"), "UTF-16", "UTF-8"),
-]
-
-
-@pytest.mark.parametrize(("content", "named"), [(content, named) for content, *named in REFUSED])
-def test_what_cannot_be_used_is_one_sentence(content: bytes, named: list[str], tmp_path: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_bytes(content)
+    path.write_text("".join(json.dumps({"input": "x" * n, "label": "1"}) + "\n" for n in (44, 45, 50)))
     with pytest.raises(DataUnusable) as refused:
-        table(path, "input", "label", None)
-    assert_refusal(str(refused.value), str(path), *named)
+        ppo_trainer.prepare_datasets(Strategy(str(path)), letters)
+    assert_refusal(str(refused.value), str(path), "2 of 3", "lines 2 and 3", "50 in line 3")
+
+
+def test_pictures_reach_openrlhf_as_paths_or_as_bytes(tmp_path: Path) -> None:
+    import datasets
+
+    image = {"bytes": b"\x89PNG", "path": None}
+    rows = [{"input": "<image>?", "label": "1", "images": [image]}, {"input": "?", "label": "2", "images": None}]
+    datasets.Dataset.from_list(rows).to_parquet(str(tmp_path / "rows.parquet"))
+    train, _, _ = ppo_trainer.prepare_datasets(Strategy(str(tmp_path / "rows.parquet")), letters)
+    assert train.images == [[b"\x89PNG"], None]

@@ -1,0 +1,292 @@
+"""Where rows come from: files of the kinds that people have, patterns, folders, URLs and data sets of the Hugging Face
+hub, each named as in OpenRLHF's ``--data.prompt_dataset``. Rows are streamed, and say where they stand.
+
+The loader of `datasets` gives each column one type, so that the text ``2024-01-01`` becomes a date, 42 beside 0.5
+becomes 42.0, and the csv cell ``007`` becomes 7. Here a value is what stands in the file."""
+
+import csv
+import glob
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from math_reward.json_lines import NoRow, NotUTF8, check_encoding, lines_of, object_of
+from openrlhf_gtpo.errors import UserError, reason
+
+ROWS_AT_ONCE = 1000
+"""Of a file with columns."""
+
+
+class DataUnusable(UserError):
+    """Rows cannot be used; one sentence names the source, the row and the fix."""
+
+
+class Place(NamedTuple):
+    """Where a row stands."""
+
+    source: str
+    kind: str
+    """``line`` or ``row``."""
+    number: int
+    """From 1."""
+
+    def __str__(self) -> str:
+        return f"{self.source}, {self.kind} {self.number}"
+
+
+class Columns(NamedTuple):
+    """The columns to read of a file with columns."""
+
+    needed: Sequence[str]
+    more: Sequence[str] = ()
+    """Those that there may be."""
+
+    def of(self, names: Sequence[str]) -> list[str]:
+        """Of those that a file has; all where one that is needed is missing, so that a refusal can name them."""
+        known = {*self.needed, *self.more}
+        return [name for name in names if name in known or not set(self.needed) <= set(names)]
+
+
+Records = Iterator[tuple[Place, dict[str, Any]]]
+Reader = Callable[[Path, str, Columns | None], Records]
+
+
+def names_of(listed: str | None) -> list[str]:
+    """The data sets of ``--data.prompt_dataset``, which commas separate; what is there is one, whatever its name."""
+    if not listed:
+        return []
+    return [listed] if os.path.exists(os.path.expanduser(listed)) else [name.strip() for name in listed.split(",")]
+
+
+def where_and_inside(name: str) -> tuple[str, str | None]:
+    """A name, and the folder in the data set that OpenRLHF lets stand after an ``@``; ``~`` is the home."""
+    whole = os.path.expanduser(name)
+    where, _, inside = whole.partition("@")
+    return (whole, None) if os.path.exists(whole) else (where.strip(), inside.split("@")[0].strip() or None)
+
+
+def files_of(where: str) -> list[Path]:
+    """The files on this machine that a name means: itself, or what fits it as a pattern."""
+    if os.path.isfile(where):
+        return [Path(where)]
+    found = sorted(glob.glob(where, recursive=True)) if glob.has_magic(where) else []
+    return [path for path in map(Path, found) if path.is_file()]
+
+
+def is_local(name: str) -> bool:
+    """Whether a data set is on this machine."""
+    where, _ = where_and_inside(name)
+    return os.path.isdir(where) or bool(files_of(where))
+
+
+def records(
+    name: str, columns: Columns | None = None, split: str | None = "train", config: str | None = None
+) -> Records:
+    """The place and the values of each row of a data set.
+
+    Args:
+        name: a file, a pattern of files, a folder, a URL or a hub id; for the last ones with ``@FOLDER`` inside.
+        columns: by default all.
+        split: of a data set with several; None for its only one, else ``test``.
+        config: configuration of a data set with several.
+
+    Raises:
+        DataUnusable: nothing is there or can be loaded, or a row is none.
+    """
+    where, inside = where_and_inside(name)
+    files = files_of(where)
+    for path in files:
+        yield from _reader(path.suffix.lower(), where)(path, str(path), columns)
+    if not files:
+        yield from _of_a_set(where, inside, columns, split, config)
+
+
+def is_lines(path: Path) -> bool:
+    """Whether a file is JSON lines, by its name or its first character: a .json file may also be an array, which
+    begins with a bracket."""
+    with path.open("rb") as file:
+        return path.suffix.lower() != ".json" or file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"["
+
+
+def lines(path: Path, source: str | None = None, columns: Columns | None = None) -> Records:
+    """The object of each line that is not blank."""
+    source = source or str(path)
+    try:
+        with path.open("rb") as file:
+            for line in lines_of(file):
+                try:
+                    yield Place(source, "line", line.number), object_of(line.content)
+                except NoRow as error:
+                    raise DataUnusable(f"{source}, line {line.number}: it {error.brief}: fix or remove it.") from None
+    except NotUTF8 as error:
+        raise DataUnusable(f"{source} cannot be read: {error}.") from None
+    except OSError as error:
+        raise DataUnusable(f"{source} cannot be read: {error.strerror}: fix the path or its permissions.") from None
+
+
+def _json(path: Path, source: str, columns: Columns | None) -> Records:
+    """JSON lines, or one array of objects."""
+    import msgspec
+
+    try:
+        if is_lines(path):
+            yield from lines(path, source)
+            return
+        content = path.read_bytes()
+        check_encoding(content[:4])
+        rows = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"), type=list[msgspec.Raw])
+        for number, row in enumerate(rows, 1):
+            yield Place(source, "row", number), object_of(bytes(row))
+    except OSError as error:
+        raise DataUnusable(f"{source} cannot be read: {error.strerror}: fix the path or its permissions.") from None
+    except NotUTF8 as error:
+        raise DataUnusable(f"{source} cannot be read: {error}.") from None
+    except NoRow as error:
+        raise DataUnusable(f"{source}, row {number}: it {error.brief}: fix or remove it.") from None
+    except msgspec.DecodeError as error:
+        raise DataUnusable(
+            f"{source} is not a JSON array of objects ({error}): fix it, or save it as UTF-8."
+        ) from None
+
+
+def _csv(path: Path, source: str, columns: Columns | None) -> Records:
+    """Cells as text."""
+    csv.field_size_limit(sys.maxsize)
+    number = 0
+    try:
+        with path.open("rb") as file:
+            check_encoding(file.read(4))
+        with path.open(encoding="utf-8-sig", newline="") as text:
+            for number, row in enumerate(csv.DictReader(text), 1):
+                if None in row:
+                    raise DataUnusable(f"{source}, row {number}: it has more cells than the header: fix or remove it.")
+                yield Place(source, "row", number), row
+    except UnicodeDecodeError:
+        raise DataUnusable(f"{source} cannot be read: it is not UTF-8: save it as that.") from None
+    except NotUTF8 as error:
+        raise DataUnusable(f"{source} cannot be read: {error}.") from None
+    except csv.Error as error:
+        raise DataUnusable(f"{source}, after row {number}: it is no csv ({error}): fix it.") from None
+    except OSError as error:
+        raise DataUnusable(f"{source} cannot be read: {error.strerror}: fix the path or its permissions.") from None
+
+
+def _parquet(path: Path, source: str, columns: Columns | None) -> Records:
+    import pyarrow.parquet as parquet  # type: ignore[import-untyped]
+
+    with _arrow_errors(source), parquet.ParquetFile(path) as file:
+        chosen = columns and columns.of(file.schema_arrow.names)
+        yield from _batches(file.iter_batches(ROWS_AT_ONCE, columns=chosen), source)
+
+
+def _arrow(path: Path, source: str, columns: Columns | None) -> Records:
+    import pyarrow
+
+    with _arrow_errors(source), pyarrow.memory_map(str(path)) as file:
+        try:
+            batches: Any = pyarrow.ipc.open_stream(file)
+        except pyarrow.ArrowInvalid:
+            reader = pyarrow.ipc.open_file(file)
+            batches = map(reader.get_batch, range(reader.num_record_batches))
+        chosen = (batch.select(columns.of(batch.schema.names)) if columns else batch for batch in batches)
+        yield from _batches(chosen, source)
+
+
+def _batches(batches: Any, source: str) -> Records:
+    number = 0
+    for batch in batches:
+        for row in batch.to_pylist():
+            number += 1
+            yield Place(source, "row", number), row
+
+
+class _arrow_errors:
+    """One sentence in place of pyarrow's errors."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, *_: Any) -> None:
+        import pyarrow
+
+        if isinstance(error, pyarrow.ArrowException | OSError):
+            raise DataUnusable(f"{self._source} cannot be read ({reason(error)}): fix or replace it.") from None
+
+
+READERS: dict[str, Reader] = {".jsonl": lines, ".json": _json, ".csv": _csv, ".parquet": _parquet, ".arrow": _arrow}
+"""Kinds of files by the ends of their names."""
+
+
+def _reader(ending: str, where: str) -> Reader:
+    if ending not in READERS:
+        raise DataUnusable(
+            f"{where} is a file of an unknown kind: its name has to end with one of {' '.join(READERS)}."
+        )
+    return READERS[ending]
+
+
+def _of_a_set(
+    where: str, inside: str | None, columns: Columns | None, split: str | None, config: str | None
+) -> Records:
+    """The rows of a folder, a URL or a hub id: of its files, or where it has none that are read here, as `datasets`
+    has them."""
+    import datasets
+
+    saved = os.path.isdir(where) and any(
+        os.path.isfile(os.path.join(where, file)) for file in ("dataset_dict.json", "state.json")
+    )
+    ending = os.path.splitext(where)[1].lower()
+    try:
+        if saved:
+            rows = _of_the_split(datasets.load_from_disk(where), split, where)
+        elif "://" in where and ending in READERS:
+            path = datasets.DownloadManager().download(where)
+            yield from READERS[ending](Path(path), where, columns)
+            return
+        else:
+            builder = datasets.load_dataset_builder(where, config, data_dir=inside)
+            reader = READERS.get(f".{builder.name}")
+            if reader and builder.config.data_files:
+                files = _of_the_split(builder.config.data_files, split, where)
+                for file, path in zip(files, datasets.DownloadManager().download(list(files)), strict=True):
+                    yield from reader(Path(path), str(file), columns)
+                return
+            rows = _of_the_split(datasets.load_dataset(where, config, data_dir=inside), split, where)
+    except DataUnusable:
+        raise
+    except Exception as error:  # the library has no base class for its errors
+        if isinstance(error, OSError) and error.filename is not None:
+            raise DataUnusable(
+                f"{where} cannot be loaded ({error.filename}: {error.strerror}): set HF_HOME to a folder that you can "
+                "write to."
+            ) from None
+        if config is None and "Config name is missing" in str(error):
+            names = ", ".join(datasets.get_dataset_config_names(where))
+            raise DataUnusable(
+                f"{where} has the configurations {names}: choose one by --config of `openrlhf-gtpo data prepare`."
+            ) from None
+        raise DataUnusable(
+            f"{where} cannot be loaded ({reason(error)}): without internet access, give a file that you downloaded "
+            "elsewhere."
+        ) from None
+    for number, row in enumerate(rows, 1):
+        yield Place(where, "row", number), row
+
+
+def _of_the_split(splits: Any, split: str | None, where: str) -> Any:
+    import datasets
+
+    if isinstance(splits, datasets.Dataset):  # one alone, as `save_to_disk` writes it
+        return splits
+    names = list(map(str, splits))
+    chosen = split or "test"
+    if len(names) == 1 and (split is None or split == "train"):
+        return splits[names[0]]
+    if chosen in names:
+        return splits[chosen]
+    raise DataUnusable(f"{where} has the splits {', '.join(names)}, and no {chosen}: choose one of them.")

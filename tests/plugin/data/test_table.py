@@ -1,0 +1,283 @@
+"""Every kind of source gives the same prompts and labels, or one sentence that names the row."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from math_reward.json_lines import NoAnswer
+from openrlhf_gtpo.data.sources import DataUnusable, is_local, names_of
+from openrlhf_gtpo.data.table import answer_of, rows
+
+from ...refusals import assert_refusal
+
+Rows = list[dict[str, Any]]
+
+
+def lines(folder: Path, table: Rows) -> str:
+    path = folder / "rows.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(json.dumps(row) for row in table).encode())
+    return str(path)
+
+
+def array(folder: Path, table: Rows) -> str:
+    (folder / "rows.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(table, indent=1).encode())
+    return str(folder / "rows.json")
+
+
+def cells(folder: Path, table: Rows) -> str:
+    path = folder / "rows.csv"
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.DictWriter(file, table[0])
+        writer.writeheader()
+        writer.writerows(table)
+    return str(path)
+
+
+def parquet(folder: Path, table: Rows) -> str:
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(table), folder / "rows.parquet", row_group_size=2)
+    return str(folder / "rows.parquet")
+
+
+def stream(folder: Path, table: Rows) -> str:
+    path, content = folder / "rows.arrow", pyarrow.Table.from_pylist(table)
+    with pyarrow.OSFile(str(path), "wb") as file, pyarrow.ipc.new_stream(file, content.schema) as writer:
+        writer.write_table(content)
+    return str(path)
+
+
+def arrow_file(folder: Path, table: Rows) -> str:
+    path, content = folder / "rows.ARROW", pyarrow.Table.from_pylist(table)
+    with pyarrow.OSFile(str(path), "wb") as file, pyarrow.ipc.new_file(file, content.schema) as writer:
+        writer.write_table(content)
+    return str(path)
+
+
+def folder_of_csv(folder: Path, table: Rows) -> str:
+    """As hub data sets lie: a split in the name of each file."""
+    (folder / "set").mkdir(exist_ok=True)
+    Path(cells(folder, table)).rename(folder / "set" / "train.csv")
+    Path(cells(folder, [{"input": "held out", "label": "0"}])).rename(folder / "set" / "test.csv")
+    return str(folder / "set")
+
+
+def inside_a_folder(folder: Path, table: Rows) -> str:
+    (folder / "sets" / "one").mkdir(parents=True, exist_ok=True)
+    Path(lines(folder, table)).rename(folder / "sets" / "one" / "train.jsonl")
+    return f"{folder / 'sets'}@one"
+
+
+def pattern(folder: Path, table: Rows) -> str:
+    for number in (0, 1):
+        half = table[number * len(table) // 2 : (number + 1) * len(table) // 2]
+        if half:
+            Path(lines(folder, half)).rename(folder / f"part-{number}.jsonl")
+    return str(folder / "part-*.jsonl")
+
+
+def saved(folder: Path, table: Rows) -> str:
+    datasets.Dataset.from_list(table).save_to_disk(folder / "saved")
+    return str(folder / "saved")
+
+
+def saved_splits(folder: Path, table: Rows) -> str:
+    datasets.DatasetDict({"train": datasets.Dataset.from_list(table)}).save_to_disk(folder / "splits")
+    return str(folder / "splits")
+
+
+WRITERS = [lines, array, cells, parquet, stream, arrow_file, folder_of_csv, inside_a_folder, pattern]
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), min_size=1, max_size=20).filter(str.strip)
+ODD = ["007", "1000000000000000000000001", "NA", "None", "true", "2024-01-01", "0.50", "1,007", "[1, 2]", "12:30"]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@settings(max_examples=25, deadline=None)
+@given(pairs=st.lists(st.tuples(TEXT, TEXT | st.sampled_from(ODD)), min_size=2, max_size=5))
+def test_texts_are_what_stands_in_the_file(
+    write: Callable[..., str], pairs: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    wanted = [(prompt, label) for prompt, label in pairs if not label.lstrip().startswith("[")]
+    table = [{"input": prompt, "label": label} for prompt, label in wanted]
+    if len(table) > 1:
+        source = write(tmp_path_factory.mktemp("rows"), table)
+        assert [(row.prompt, row.label) for row in rows(source, "input", "label")] == wanted
+
+
+@pytest.mark.parametrize("write", [*WRITERS, saved, saved_splits])
+def test_labels_that_look_like_other_things_are_texts(write: Callable[..., str], tmp_path: Path) -> None:
+    source = write(tmp_path, [{"input": "?", "label": label, "more": "1"} for label in ODD])
+    assert [row.label for row in rows(source, "input", "label")] == ODD
+
+
+CHATS = [
+    [{"role": "system", "content": "Answer in French."}, {"role": "user", "content": "1+1?"}],
+    [
+        {"role": "user", "content": "Let x=3."},
+        {"role": "assistant", "content": "ok", "name": "a"},
+        {"role": "user", "content": "x+1?"},
+    ],
+]
+
+
+@pytest.mark.parametrize("write", [lines, array, parquet, stream, saved])
+def test_chats_keep_every_turn_and_verls_labels_are_read(write: Callable[..., str], tmp_path: Path) -> None:
+    table = [
+        {"prompt": chat, "reward_model": {"style": "rule", "ground_truth": label}, "extra_info": {"index": 1}}
+        for chat, label in zip(CHATS, ("2", "4"), strict=True)
+    ]
+    found = list(rows(write(tmp_path, table), "prompt", "reward_model"))
+    assert [row.prompt for row in found] == CHATS, "without the null names that columns have"
+    assert [row.label for row in found] == ["2", "4"]
+
+
+@pytest.mark.parametrize(
+    ("value", "label"),
+    [
+        ({"ground_truth": "3", "style": "rule"}, "3"),
+        ({"answer": [7]}, "7"),
+        (["3"], "3"),
+        ([{"target": 2.0}], "2"),
+        ('["3"]', "3"),
+        ("['x+1']", "x+1"),
+        (r'["\\frac{1}{2}"]', r"\frac{1}{2}"),
+        ("[1, 2]", "[1, 2]"),
+        ("[3]", "[3]"),
+        ('"3"', '"3"'),
+        ("{1, 2}", "{1, 2}"),
+    ],
+)
+def test_an_answer_in_an_object_or_a_list_of_one_is_that_answer(value: Any, label: str) -> None:
+    assert answer_of(value) == label
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        ({"style": "rule"}, "object"),
+        ({}, "object"),
+        ({"ground_truth": {"a": 1}}, "object"),
+        (["1", "2"], "list of 2"),
+        ('["1", "2"]', "list of 2"),
+        ([], "list of 0"),
+        ("[]", None),
+        (1e24, "lost digits"),
+        (" ", "empty"),
+        ([""], "empty"),
+        (None, "null"),
+        (True, "true or false"),
+        (float("nan"), "not a number"),
+    ],
+)
+def test_what_is_no_answer_is_never_made_one(value: Any, what: str | None) -> None:
+    if what is None:
+        assert answer_of(value) == value, "an empty list of numbers is mathematics"
+        return
+    with pytest.raises(NoAnswer, match=what):
+        answer_of(value)
+
+
+def test_digits_that_a_number_would_lose_are_kept_where_the_file_has_them(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    numbers = ["1000000000000000000000001", "0.1000000000000000000001", "9007199254740993.0", "42.0", "0.5"]
+    path.write_text("".join(f'{{"input": "?", "label": {number}}}\n' for number in numbers))
+    assert [row.label for row in rows(str(path), "input", "label")] == [*numbers[:3], "42", "0.5"]
+
+
+BAD: list[tuple[Callable[..., str], dict[str, Any], str]] = [
+    (lines, {"label": {"style": "rule"}}, "line 3: its 'label' is an object"),
+    (array, {"label": None}, "row 3: its 'label' is null"),
+    (cells, {"label": ""}, "row 3: its 'label' is empty"),
+    (cells, {"input": ""}, "row 3: its 'input' is empty"),
+    (parquet, {"label": None}, "row 3: its 'label' is null"),
+    (stream, {"input": None}, "row 3: its 'input' is null"),
+    (folder_of_csv, {"label": ""}, "train.csv, row 3: its 'label' is empty"),
+    (saved, {"label": None}, "row 3: its 'label' is null"),
+]
+
+
+@pytest.mark.parametrize(("write", "change", "said"), BAD)
+def test_a_bad_row_is_named_whatever_the_file(
+    write: Callable[..., str], change: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    good = {"input": "?", "label": "1"}
+    source = write(tmp_path, [good, good, good | change, good])
+    with pytest.raises(DataUnusable) as refused:
+        list(rows(source, "input", "label"))
+    assert_refusal(str(refused.value), source.partition("@")[0], said)
+
+
+@pytest.mark.parametrize("write", [lines, array, cells, parquet, stream, saved])
+def test_a_column_that_is_not_there_is_named_with_those_that_are(write: Callable[..., str], tmp_path: Path) -> None:
+    source = write(tmp_path, [{"input": "?", "answer": "1"}])
+    with pytest.raises(DataUnusable) as refused:
+        list(rows(source, "input", "label"))
+    assert_refusal(str(refused.value), "no 'label'", "--data.label_key", "'input', 'answer'")
+
+
+BROKEN = [
+    ("rows.jsonl", b'{"input": "?"', "line 1"),
+    ("rows.jsonl", "{}".encode("utf-16"), "UTF-16"),
+    ("rows.json", b"[1]", "row 1"),
+    ("rows.json", b'[{"input": "?"', "JSON array"),
+    ("rows.json", '[{"input": "caf\u00e9"}]'.encode("latin-1"), "UTF-8"),
+    ("rows.csv", "input,label\n\u00e9,1\n".encode("latin-1"), "UTF-8"),
+    ("rows.csv", b"input,label\n?,1,2\n", "row 1: it has more cells"),
+    ("rows.parquet", b"PAR1 no more", "cannot be read"),
+    ("rows.arrow", b"nothing", "cannot be read"),
+    ("rows.jsonl", b"", "is empty"),
+    ("rows.csv", b"input,label\n", "is empty"),
+    ("rows.tsv", b"input\tlabel\n", "unknown kind"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "said"), BROKEN)
+def test_a_file_that_is_damaged_or_of_another_kind_is_one_sentence(
+    name: str, content: bytes, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataUnusable) as refused:
+        list(rows(str(tmp_path / name), "input", "label"))
+    assert_refusal(str(refused.value), str(tmp_path / name), said)
+
+
+def test_a_split_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+    source = folder_of_csv(tmp_path, [{"input": "?", "label": "1"}])
+    (row,) = rows(source, "input", "label", split="test")
+    assert row.prompt == "held out"
+    with pytest.raises(DataUnusable, match="train, test, and no dev"):
+        list(rows(source, "input", "label", split="dev"))
+
+
+@pytest.mark.parametrize("name", ["my dir é [x]/tr ain.jsonl", "me@corp/train.jsonl", "a,b/train.jsonl"])
+def test_a_file_that_is_there_is_taken_as_it_is(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.parent.mkdir()
+    Path(lines(tmp_path, [{"input": "?", "label": "1"}])).rename(path)
+    assert names_of(str(path)) == [str(path)]
+    assert is_local(str(path))
+    assert [row.label for row in rows(str(path), "input", "label")] == ["1"]
+
+
+def test_a_tilde_is_the_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    lines(tmp_path, [{"input": "?", "label": "1"}])
+    assert [row.label for row in rows("~/rows.jsonl", "input", "label")] == ["1"]
+
+
+def test_a_home_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", "/proc/nohome/datasets")
+    source = folder_of_csv(tmp_path, [{"input": "?", "label": "1"}])
+    try:
+        found = list(rows(source, "input", "label"))
+    except DataUnusable as error:
+        assert_refusal(str(error), source, "HF_HOME")
+    else:
+        assert found, "nothing of the home was needed"
