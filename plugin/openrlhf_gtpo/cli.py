@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 from math_reward.nearest import did_you_mean
+from openrlhf_gtpo import surroundings
 from openrlhf_gtpo.errors import SettingsError, UserError
 
 COMMANDS = {
@@ -38,7 +39,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"There is no command {words[0]}{did_you_mean(words[0], COMMANDS, '--help lists them')}")
     name = parser.parse_args(words[:1]).command
     try:
-        return importlib.import_module(COMMANDS[name][0]).main(words[1:])
+        with surroundings.prepared():
+            return importlib.import_module(COMMANDS[name][0]).main(words[1:])
     except (SettingsError, UserError) as error:
         said, status = str(error), 2 if isinstance(error, SettingsError) else 1
     except ModuleNotFoundError as error:

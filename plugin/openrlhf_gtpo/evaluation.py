@@ -19,7 +19,7 @@ from openrlhf_gtpo.data.table import Row, rows
 from openrlhf_gtpo.device import choose_device
 from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.engine.offline import offline_engine
-from openrlhf_gtpo.errors import SettingsError, UserError
+from openrlhf_gtpo.errors import SettingsError, UserError, reason
 from openrlhf_gtpo.flags import COUNT, MODE_HELP, MODES, SECONDS, WEIGHT, number
 from openrlhf_gtpo.rewards.embedded import start_embedded_service
 from openrlhf_gtpo.seeds import derived
@@ -71,7 +71,7 @@ def main(argv: Sequence[str]) -> int:
     if len(benchmarks) < len(args.data):
         raise SettingsError("--data names two files of the same name, which names the benchmark: rename one.")
     args.out.mkdir(parents=True, exist_ok=True)
-    results = {}
+    args.model, results = merged(args.model, args.out), {}
     with _rewards(args) as client, _engine(args) as llm, (args.out / "eval.jsonl").open("w", encoding="utf-8") as file:
         for name, table in benchmarks.items():
             responses = []
@@ -142,6 +142,33 @@ def _rewards(args: argparse.Namespace) -> Iterator[Client]:
             except ValueError as error:
                 raise SettingsError(f"--reward_url: {error}") from None
         yield stack.enter_context(client)
+
+
+def merged(model: str, out: Path) -> str:
+    """The model that an engine loads: the one that is named, or where that is a LoRA adapter, as a run with
+    ``--ds.lora.rank`` writes it, ``OUT/merged``, its model with the adapter in the weights.
+
+    Raises:
+        SettingsError: the adapter's model cannot be loaded.
+    """
+    if not Path(model, "adapter_config.json").is_file():
+        return model
+    from peft import AutoPeftModelForCausalLM
+    from transformers import AutoTokenizer
+
+    try:
+        whole = AutoPeftModelForCausalLM.from_pretrained(model, dtype="auto").merge_and_unload()
+    except Exception as error:  # of peft, transformers and the hub
+        raise SettingsError(
+            f"--model {model} is a LoRA adapter, and it cannot be merged into its model ({reason(error)}): look at "
+            "base_model_name_or_path in its adapter_config.json."
+        ) from None
+    whole.save_pretrained(out / "merged")
+    AutoTokenizer.from_pretrained(model).save_pretrained(out / "merged")
+    print(
+        f"{PROGRAM}: {model} is a LoRA adapter; with its model it is in {out / 'merged'}", file=sys.stderr, flush=True
+    )
+    return str(out / "merged")
 
 
 @contextlib.contextmanager

@@ -23,7 +23,8 @@ from typing import Any, NoReturn
 
 from math_reward.nearest import did_you_mean
 from openrlhf_gtpo.device import choose_device
-from openrlhf_gtpo.errors import SettingsError, reason
+from openrlhf_gtpo.errors import SettingsError, UserError, reason
+from openrlhf_gtpo.host import check_version
 
 PROGRAM = "openrlhf-gtpo train"
 OURS = ("gtpo", "grpo_s")
@@ -382,6 +383,10 @@ def parse(words: Sequence[str]) -> Namespace:
         SettingsError: one sentence for each fault.
         SystemExit: after ``--help``.
     """
+    try:
+        check_version()
+    except UserError as error:
+        raise SettingsError(str(error)) from None
     made = parser()
     sizes = {name: made.get_default(name) for name in SIZES}
     made.set_defaults(**dict.fromkeys(SIZES))

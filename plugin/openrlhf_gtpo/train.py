@@ -23,7 +23,8 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from openrlhf_gtpo import bindings, checks, flags
+from openrlhf_gtpo import bindings, checks, flags, surroundings
+from openrlhf_gtpo.checks.checkpoints import latest_step
 from openrlhf_gtpo.checks.rules import in_a_file
 from openrlhf_gtpo.errors import SettingsError, UserError, reason
 from openrlhf_gtpo.rewards.client import client_settings
@@ -52,6 +53,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     status, last_words = 0, ""
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(faulthandler.cancel_dump_traceback_later)  # called last
+        cleanup.enter_context(surroundings.prepared())
         try:
             args = prepare(flags.parse(sys.argv[1:] if argv is None else argv), terminal)
             if args is not None:
@@ -168,6 +170,11 @@ def _train(args: Namespace, terminal: Terminal, cleanup: contextlib.ExitStack) -
     from openrlhf_gtpo.controller.files import record_final_weights
 
     record_final_weights(folder / "run.json", Path(given["ckpt.output_dir"]))
+    if not Path(given["logger.metrics_path"]).is_file():
+        raise UserError(
+            f"The run ended without a step, so {given['ckpt.output_dir']} has the policy that it began with: "
+            f"{folder / 'train.log'} says what was left out."
+        )
     return f"the policy is in {given['ckpt.output_dir']}; its curves and tokens: openrlhf-gtpo report {folder}"
 
 
@@ -207,7 +214,7 @@ def _last_words(error: BaseException, args: Namespace | None, terminal: Terminal
             sentence = lines[-1]
         if not own:
             terminal.show_end_of_log()
-    step = _last_checkpoint(vars(args)["ckpt.path"]) if args else None
+    step = latest_step(vars(args)["ckpt.path"]) if args else None
     if step is None:
         return sentence
     return f"{sentence.rstrip('.')}. The same command with --ckpt.load_enable goes on after step {step}."
@@ -218,15 +225,6 @@ def _chain(error: BaseException | None) -> Any:
         yield error
         # Ray's RayTaskError holds the original exception as ``cause``, and is an instance of its class too.
         error = getattr(error, "cause", None) or error.__cause__
-
-
-def _last_checkpoint(folder: str) -> int | None:
-    """The step of the checkpoint that a resumed run would continue from; None if there is none."""
-    try:  # DeepSpeed's pointer to the newest
-        latest = Path(folder, "_actor", "latest").read_text(encoding="utf-8").strip()
-        return int(latest.removeprefix("global_step"))
-    except (OSError, ValueError):
-        return None
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ sys.exit(main(sys.argv[1:]))
 def test_a_jobs_variables_win_over_those_that_openrlhf_hands_to_ray(tmp_path: Path, tiny_model: Path) -> None:
     """Both name NCCL_DEBUG and two more, which is a conflict to Ray unless it is told that it is none."""
     data = tmp_path / "train.jsonl"
-    data.write_text('{"input": "1 + 1 =", "label": "2"}\n')
+    data.write_text('{"input": "1 + 1 =", "label": "2"}\n' * 32)
     wanted = {"NCCL_DEBUG": "INFO", "TOKENIZERS_PARALLELISM": "false", "RAY_ENABLE_ZERO_COPY_TORCH_TENSORS": "0"}
     job = {"runtime_env": {"env_vars": wanted}, "metadata": {}}  # what a submitted job finds in its environment
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}

@@ -26,12 +26,14 @@ class Finding:
 
 def of_the_command(flags: Mapping[str, Any]) -> Iterator[Finding]:
     """Findings about what a command line says and names: flags, models, data, programs."""
-    from openrlhf_gtpo.checks import data, rules
+    from openrlhf_gtpo.checks import checkpoints, data, programs, rules
 
     found = list(rules.check(flags))
     yield from found
     if not any(finding.state == "fault" for finding in found):
         yield from data.check(flags)
+        yield from programs.check(flags)
+        yield from checkpoints.check(flags)
 
 
 def of_the_machine(flags: Mapping[str, Any]) -> Iterator[Finding]:

@@ -53,6 +53,11 @@ def _offline() -> bool:
 
 def _model(flag: str, name: str, offline: bool) -> str | None:
     if os.path.isdir(name):
+        if os.path.isfile(os.path.join(name, "adapter_config.json")):
+            return (
+                f"--{flag}: {name} is a LoRA adapter, not a model: merge it, as docs/training.md#lora does, and name "
+                "the merged one."
+            )
         if os.path.isfile(os.path.join(name, "config.json")):
             return None
         return f"--{flag}: the folder {name} has no config.json, so transformers cannot load a model from it."

@@ -8,6 +8,7 @@ from typing import Any
 
 from math_reward.client.settings import check_url, speaks_grade, token_of_environment, trusted
 from openrlhf_gtpo.checks import Finding
+from openrlhf_gtpo.errors import reason
 from openrlhf_gtpo.flags import OURS, embedded, openrlhfs_refusal, service_urls
 
 Flags = Mapping[str, Any]
@@ -74,6 +75,7 @@ def _of_the_run(flags: Flags) -> Iterator[str]:
             f"--rollout.n_samples_per_prompt is {flags['rollout.n_samples_per_prompt']}, but --shaping.grop compares "
             "the lengths of a group's responses: use 2 or more, or leave --shaping.grop out."
         )
+    yield from _of_the_template(flags["data.input_template"], flags["data.apply_chat_template"])
     if embedded(flags) and flags["data.label_key"] is None:
         yield (
             "No --data.label_key: the built-in reward service compares each response with a reference answer, so name "
@@ -96,6 +98,29 @@ def _of_the_run(flags: Flags) -> Iterator[str]:
     clip = flags["shaping.entropy_clip"]
     if clip is not None and not clip[0] < clip[1]:
         yield f"--shaping.entropy_clip is {clip[0]} {clip[1]}, but LOW needs to be below HIGH."
+
+
+def _of_the_template(template: str | None, chat: bool) -> Iterator[str]:
+    """A template that OpenRLHF would not read, or that does not hold each prompt once."""
+    if not template:
+        return
+    if chat:
+        yield (
+            "--data.input_template has no effect with --data.apply_chat_template: put the instruction into the "
+            "prompts (`openrlhf-gtpo data prepare --instruction`), or leave one of the two out."
+        )
+        return
+    try:
+        held = template.format("\0").count("\0")
+    except (IndexError, KeyError, ValueError, AttributeError) as error:
+        held, why = 0, f" ({reason(error)})"
+    else:
+        why = ""
+    if held != 1:
+        yield (
+            f"--data.input_template {template!r} needs to have {{}} once, where the prompt goes{why}: write other "
+            r"braces twice, such as \boxed{{}}."
+        )
 
 
 def _by_our_service(flags: Flags) -> bool:

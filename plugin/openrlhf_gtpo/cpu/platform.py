@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.checks.machine import gpus_by_role, shares_gpus
+from openrlhf_gtpo.errors import UserError, reason
 from openrlhf_gtpo.model_size import size_of
 
 STUBS = Path(__file__).parent / "stubs"
@@ -185,15 +186,23 @@ def start_ray(flags: Mapping[str, Any]) -> None:
     os.environ.setdefault("RAY_task_events_report_interval_ms", "0")
     # When the driver is killed, Ray's agent tries to reach the head, which is gone too; by default for a minute.
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", "20")
-    # address="local": never join a cluster that happens to run on this machine.
-    ray.init(
-        address="local",
-        num_cpus=gpus + 6,
-        num_gpus=gpus,
-        include_dashboard=False,
-        object_store_memory=store_bytes(flags),
-        runtime_env=runtime_env,
-    )
+    # Half a minute by default, too little where other programs use the machine.
+    wait = os.environ.setdefault("RAY_raylet_start_wait_time_s", "300")
+    try:
+        # address="local": never join a cluster that happens to run on this machine.
+        ray.init(
+            address="local",
+            num_cpus=gpus + 6,
+            num_gpus=gpus,
+            include_dashboard=False,
+            object_store_memory=store_bytes(flags),
+            runtime_env=runtime_env,
+        )
+    except Exception as error:  # Ray raises plain ones
+        raise UserError(
+            f"Ray did not start ({reason(error)}): if other programs keep this machine busy, end them, or wait longer "
+            f"than RAY_raylet_start_wait_time_s={wait}."
+        ) from error
 
 
 def store_bytes(flags: Mapping[str, Any]) -> int:

@@ -10,6 +10,7 @@ A response gains these entries:
 * ``reward_error``: one sentence, or None
 * ``reward_refused``: whether the reward service refuses every request
 * ``answer_end``: place in the sequence of the first token after the answer that was graded; its length where none is
+* ``verdict``: the reward service's, or nothing
 * ``generated_at``: Unix time of its last token
 * ``reward_seconds``: from then to its reward
 """
@@ -19,6 +20,7 @@ import dataclasses
 import gc
 import math
 import os
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -219,6 +221,7 @@ class RewardingExecutor(AgentExecutorBase):
         response["reward_error"], response["reward_refused"] = None, False
         response["answer_end"] = len(response["observation_tokens"])
         response["generated_at"], started = time.time(), time.monotonic()
+        response["verdict"] = ""
         try:
             await self._reward(response, prompt, label, hf_tokenizer)
         except (ClientError, ValueError) as error:
@@ -238,6 +241,7 @@ class RewardingExecutor(AgentExecutorBase):
             completion = tokenizer.decode(tokens, skip_special_tokens=False) if tokens else ""
             answer = await self.client.reward(Item(completion, str(label), prompt, self.client.options, query))
             response.update(reward=answer.reward, scores=answer.score, extra_logs=answer.extra_logs)
+            response["verdict"] = answer.verdict or ""
             if answer.span is not None:
                 after = tokens_within(len(completion) - answer.span[1], tokens, tokenizer)
                 response["answer_end"] = response["action_ranges"][0][0] + len(tokens) - after
@@ -282,6 +286,9 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
         kwargs["max_num_seqs"] = rollout.max_num_seqs
         urls = [remote_rm_url] if isinstance(remote_rm_url, str) else list(remote_rm_url or [])
         reward_function = bool(urls) and urls[0].endswith(".py")
+        for program in [kwargs.get("agent_func_path"), urls[0] if reward_function else None]:
+            if program:  # which may import its neighbours, as `python PROGRAM` could
+                sys.path.insert(0, os.path.dirname(os.path.abspath(program)))
         # Without a URL OpenRLHF's executor fetches no reward, and we do. From a .py file it loads the reward function.
         await super().__init__(*args, remote_rm_url=urls if reward_function else None, **kwargs)
         if reward_function:

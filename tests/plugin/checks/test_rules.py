@@ -193,3 +193,26 @@ def test_what_a_cpu_does_another_way_is_replaced(flags: str, backend: str) -> No
     packed = vars(read(["--device=cpu", "--ds.packing_samples"]))
     platform.prepare(packed)
     assert packed["ds.attn_implementation"] == "flash_attention_2", "without it OpenRLHF would set it back"
+
+
+@pytest.mark.parametrize(
+    ("template", "named"),
+    [
+        (r"{} Answer in \boxed{}.", "{} once"),
+        ("{question}", "{} once"),
+        ("Answer:", "{} once"),
+        (r"{} Answer in \boxed{{}}.", None),
+        ("Q: {} A:", None),
+    ],
+)
+def test_a_template_holds_each_prompt_once(template: str, named: str | None) -> None:
+    words = [*BASE.split(), "--device=gpu", "--algo.advantage.estimator=gtpo", f"--data.input_template={template}"]
+    found = [one.sentence for one in rules.check(vars(read(words))) if one.state == "fault"]
+    assert len(found) == (named is not None)
+    for sentence in found:
+        assert_refusal(sentence, "--data.input_template", str(named), r"\boxed{{}}")
+
+
+def test_a_template_beside_a_chat_template_would_do_nothing(faults: Faults) -> None:
+    (sentence,) = faults("--data.apply_chat_template --data.input_template Q:{}")
+    assert_refusal(sentence, "--data.input_template has no effect", "--data.apply_chat_template")

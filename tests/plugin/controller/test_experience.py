@@ -145,6 +145,7 @@ def response(
         "answer_end": total if answer_end is None else prompt_length + answer_end,
         "reward_error": error,
         "reward_refused": False,
+        "verdict": "no_answer",
         "reward_seconds": 0.25,
         "generated_at": 1000.0 + len(entropy),
         "place": 0,

@@ -87,6 +87,17 @@ def test_training_stops_and_says_what_failed(lost: str, answers: Any, changes: d
     assert_refusal(str(failed.value), named, "http://127.0.0.1:1 is gone")
 
 
+def test_a_first_step_whose_rewards_are_all_one_is_told_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    generate = over("ab", answers={prompt: said(prompt, [0.0] * G) for prompt in "ab"})
+    generate.generate_samples(max_len=MAX_LEN)
+    first, *examples = capsys.readouterr().out.splitlines()
+    assert f"all {2 * G} responses of the first step have the reward 0 (no_answer {2 * G})" in first
+    assert [line.partition("  ")[2].partition(" ->")[0].strip() for line in examples] == ["'a'", "'b'"]
+    assert all("tokens'; the label is '" in line and line.endswith("', no_answer") for line in examples)
+    over("ab").generate_samples(max_len=MAX_LEN)
+    assert not capsys.readouterr().out, "rewards that differ are not told"
+
+
 def test_an_evaluation_has_no_prompts_to_spare() -> None:
     generate = over("ab", lost="b")
     generate.eval_dataloader = [(None, [prompt], ["7"], [None]) for prompt in "ab"]

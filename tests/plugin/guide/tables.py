@@ -122,7 +122,8 @@ def generator(
         prompts: of the data set.
     """
     data = [(None, [prompt], ["7"], [None]) for prompt in prompts]
-    new = Generator.like(SamplesGenerator(SimpleNamespace(args=args), data, None, None, list(engines)))
+    tokenizer = SimpleNamespace(decode=lambda tokens, **_: f"{len(tokens)} tokens")
+    new = Generator.like(SamplesGenerator(SimpleNamespace(args=args), data, None, tokenizer, list(engines)))
     if new.guide is not None:
         new.guide.engines, new.guide.tokenizer = guide, "the policy's tokenizer"
     return new

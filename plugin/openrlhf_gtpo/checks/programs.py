@@ -1,0 +1,53 @@
+"""The user's own files of Python, imported once in a process of their own: what a rollout actor would die of after
+minutes is told at the start."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from openrlhf_gtpo.checks import Finding
+
+SECONDS = 300
+IMPORT = """
+import importlib.util, sys
+path, name = sys.argv[1:]
+spec = importlib.util.spec_from_file_location("program", path)
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+if not hasattr(module, name):
+    sys.exit(f"it defines no {name}")
+"""
+
+
+def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
+    """Whether each can be imported, and has what OpenRLHF calls."""
+    first = (flags["reward.remote_url"] or "").split(",")[0]
+    programs = {"train.agent_func_path": (flags["train.agent_func_path"], "AgentExecutor")}
+    programs["reward.remote_url"] = (first if first.endswith(".py") else None, "reward_func")
+    for flag, (path, name) in programs.items():
+        if path and os.path.isfile(path):
+            yield _imported(flag, path, name)
+
+
+def _imported(flag: str, path: str, name: str) -> Finding:
+    command = [sys.executable, "-c", IMPORT, path, name]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(with_folder_of(path, os.environ.get("PYTHONPATH")))}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", env=environment, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return Finding(
+            flag, "fault", f"--{flag} {path} was not imported in {SECONDS} s: let it start at its first call."
+        )
+    if done.returncode == 0:
+        return Finding(flag, "ok", f"{path} can be imported and defines {name}.")
+    why = (done.stderr.strip().splitlines() or ["without a message"])[-1].rstrip(".")
+    return Finding(flag, "fault", f"--{flag} {path} cannot be used: {why}: fix the file.")
+
+
+def with_folder_of(path: str, paths: str | None) -> list[str]:
+    """The folder of a program before other folders of imports, where ``python PROGRAM`` would have it."""
+    return [os.path.dirname(os.path.abspath(path)), *filter(None, (paths or "").split(os.pathsep))]

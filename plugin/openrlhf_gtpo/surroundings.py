@@ -1,0 +1,34 @@
+"""The surroundings that people's machines give a process: long temporary folders, terminals that are not UTF-8."""
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+
+LONGEST = 40
+"""Characters of a temporary folder in which a Unix socket's path, at most 107, still has room for Ray's and vLLM's
+names."""
+
+
+@contextlib.contextmanager
+def prepared() -> Iterator[None]:
+    """A context in which printing cannot fail for a character, and sockets have short paths: where ``TMPDIR`` is long,
+    as on a Slurm node, it is a folder in /tmp that is removed afterwards."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    given = os.environ.get("TMPDIR")
+    if len(os.environ.get("RAY_TMPDIR", tempfile.gettempdir())) <= LONGEST or not os.access("/tmp", os.W_OK):
+        yield
+        return
+    folder = tempfile.mkdtemp(prefix="gtpo-", dir="/tmp")
+    os.environ["TMPDIR"] = os.environ["RAY_TMPDIR"] = tempfile.tempdir = folder
+    try:
+        yield
+    finally:
+        os.environ.pop("RAY_TMPDIR")
+        os.environ.pop("TMPDIR") if given is None else os.environ.update(TMPDIR=given)
+        tempfile.tempdir = None
+        shutil.rmtree(folder, ignore_errors=True)
