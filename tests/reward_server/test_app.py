@@ -48,6 +48,15 @@ def ask(open_server: Any) -> httpx.Client:
     return open_server.client
 
 
+def test_a_strict_service_takes_boxes_alone_where_a_request_does_not_say(serve: Callable[..., Any]):
+    ask = serve("--workers", "1", "--mode", "strict").when_ready().client
+    prose = {"completion": "The answer is 42.", "reference": "42"}
+    items = [prose, {**prose, "completion": r"\boxed{42}"}, {**prose, "options": {"mode": "lenient"}}]
+    assert [one["reward"] for one in ask.post("/v1/grade", json={"items": items}).json()["results"]] == [0, 1, 1]
+    query = {"query": ["The answer is 42."], "prompts": [""], "labels": ["42"]}
+    assert ask.post("/get_reward", json=query).json()["rewards"] == [0]
+
+
 def test_grades_have_the_order_and_the_number_of_the_items(ask: httpx.Client):
     items = [{"completion": rf"\boxed{{{i}}}", "reference": "3"} for i in range(6)]
 

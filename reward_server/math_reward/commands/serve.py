@@ -1,6 +1,7 @@
 """``math-reward serve``: runs the service until it is told to stop."""
 
 import argparse
+import enum
 import os
 import resource
 import socket
@@ -56,8 +57,10 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         kind: dict[str, Any] = {"type": field.annotation} if field.annotation in (int, float) else {}
         if field.annotation is bool:
             kind = {"action": argparse.BooleanOptionalAction if field.default else "store_true"}
+        if isinstance(field.default, enum.Enum):
+            kind = {"choices": [value.value for value in type(field.default)]}
         has_default = "action" not in kind and isinstance(field.default, int | float | str) and field.default
-        shown = f" ({str(field.default).removesuffix('.0')})" if has_default else ""
+        shown = f" ({str(getattr(field.default, 'value', field.default)).removesuffix('.0')})" if has_default else ""
         parser.add_argument(f"--{name.replace('_', '-')}", default=None, help=f"{field.description}{shown}", **kind)
 
 

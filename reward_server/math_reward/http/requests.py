@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from math_reward.grader import Mode, Options
 from math_reward.json_lines import MAX_REFERENCES, NoAnswer, reference_of
-from math_reward.pool.item import DEFAULT_OPTIONS, Item
+from math_reward.pool.item import Item
 
 _OneReference = str | int | float | None
 Reference = _OneReference | Annotated[list[_OneReference], Meta(max_length=MAX_REFERENCES)]
@@ -113,13 +113,16 @@ class GradeRequest(Body):
         None
     )
 
-    def to_grade(self) -> list[Item]:
+    def to_grade(self, defaults: Options) -> list[Item]:
         """The items for the pool.
+
+        Args:
+            defaults: of the service.
 
         Raises:
             Unusable: an item's prompt is not there, or it has too many references.
         """
-        options = DEFAULT_OPTIONS if self.options is None else self.options.over(DEFAULT_OPTIONS)
+        options = defaults if self.options is None else self.options.over(defaults)
         for index, item in enumerate(self.items):
             if isinstance(item.prompt, int):
                 if item.prompt >= len(self.prompts):
@@ -138,8 +141,11 @@ class RewardRequest(Struct):
     prompts: list[str]
     labels: Annotated[list[Reference], Meta(description="The reference answers.")]
 
-    def to_grade(self) -> list[Item]:
+    def to_grade(self, defaults: Options) -> list[Item]:
         """The items for the pool.
+
+        Args:
+            defaults: of the service.
 
         Raises:
             Unusable: the fields have different lengths, or a label is too long a list.
@@ -150,7 +156,8 @@ class RewardRequest(Struct):
                 "query, prompts and labels have {}, {} and {} entries: send the same number of each.".format(*lengths)
             )
         references = [_graded_reference(f"Field 'labels', item {i}", label) for i, label in enumerate(self.labels)]
-        return list(map(Item, self.query, references, self.prompts))
+        given = zip(self.query, references, self.prompts, strict=True)
+        return [Item(query, reference, prompt, defaults) for query, reference, prompt in given]
 
 
 class ExplainRequest(GradeItem):

@@ -94,7 +94,7 @@ def test_a_first_step_whose_rewards_are_all_one_is_told_with_examples(capsys: py
     assert f"all {2 * G} responses of the first step have the reward 0 (no_answer {2 * G})" in first
     assert [line.partition("  ")[2].partition(" ->")[0].strip() for line in examples] == ["'a'", "'b'"]
     assert all("tokens'; the label is '" in line and line.endswith("', no_answer") for line in examples)
-    over("ab").generate_samples(max_len=MAX_LEN)
+    over("ab", answers={"a": said("a", [0.0] * G), "b": said("b", [1.0] * G)}).generate_samples(max_len=MAX_LEN)
     assert not capsys.readouterr().out, "rewards that differ are not told"
 
 

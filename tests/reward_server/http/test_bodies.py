@@ -15,7 +15,7 @@ from math_reward.http.bodies import AT_ONCE_BYTES, BodyReader
 from math_reward.http.openapi import EXAMPLES, schemas
 from math_reward.http.requests import ExplainRequest, GradeRequest, RewardRequest, Unusable
 from math_reward.json_lines import MAX_REFERENCES
-from math_reward.pool.item import Item
+from math_reward.pool.item import DEFAULT_OPTIONS, Item
 
 MEBIBYTE = 2**20
 MAX_ITEMS = 4096
@@ -55,7 +55,7 @@ async def test_little_is_made_of_a_body_that_is_refused(reader: BodyReader[Any],
     tracemalloc.start()
     try:
         with pytest.raises(Unusable):
-            (await reader.read(body)).to_grade()
+            (await reader.read(body)).to_grade(DEFAULT_OPTIONS)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -71,7 +71,7 @@ ITEMS = st.fixed_dictionaries(
 
 
 def graded(body: bytes) -> list[Item]:
-    return asyncio.run(GRADE.read(body)).to_grade()
+    return asyncio.run(GRADE.read(body)).to_grade(DEFAULT_OPTIONS)
 
 
 @given(items=st.lists(ITEMS, max_size=8), ascii_alone=st.booleans())
@@ -83,7 +83,7 @@ def test_it_reads_what_the_standard_library_reads_at_once_and_in_parts(items: li
         patch.setattr(bodies, "AT_ONCE_BYTES", 1)
         in_parts = graded(text)
 
-    assert at_once == in_parts == msgspec.convert(json.loads(text), GradeRequest).to_grade()
+    assert at_once == in_parts == msgspec.convert(json.loads(text), GradeRequest).to_grade(DEFAULT_OPTIONS)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +105,10 @@ async def test_it_refuses_in_parts_as_at_once(body: Any, monkeypatch: pytest.Mon
     text = json.dumps(body).encode()
 
     with pytest.raises(Unusable) as at_once:
-        (await GRADE.read(text)).to_grade()
+        (await GRADE.read(text)).to_grade(DEFAULT_OPTIONS)
     monkeypatch.setattr(bodies, "AT_ONCE_BYTES", 1)
     with pytest.raises(Unusable) as in_parts:
-        (await GRADE.read(text)).to_grade()
+        (await GRADE.read(text)).to_grade(DEFAULT_OPTIONS)
 
     place, _, _ = str(at_once.value).partition(": ")
     assert str(in_parts.value).startswith(place)

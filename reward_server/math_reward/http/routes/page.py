@@ -17,7 +17,6 @@ from math_reward.http.requests import ExplainRequest
 from math_reward.http.routes.pool_refusals import pool_refusals
 from math_reward.http.routes.work import PROBLEMS
 from math_reward.http.schemas import GradeResult
-from math_reward.pool.item import DEFAULT_OPTIONS
 from math_reward.pool.pool import Pool
 from math_reward.settings import Settings
 
@@ -86,7 +85,7 @@ def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRoute
     )
     async def explain(request: Request) -> Response:
         """Grades one completion and shows both sides as they were parsed."""
-        item = (await requests.of_request(request)).item(DEFAULT_OPTIONS)
+        item = (await requests.of_request(request)).item(settings.options)
         with pool_refusals(lambda: f"{explainer.queued:,} items wait already"):
             (graded,) = await unless_hung_up(request, explainer.grade([item]))
         recent.add([graded])

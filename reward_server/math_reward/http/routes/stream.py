@@ -34,7 +34,7 @@ from math_reward.http.requests import GradeItem, GradeOptions, Unusable
 from math_reward.http.routes.pool_refusals import pool_refusals
 from math_reward.nearest import no_such, sentence
 from math_reward.pool.batch import Turn
-from math_reward.pool.item import DEFAULT_OPTIONS, Graded, Item
+from math_reward.pool.item import Graded, Item
 from math_reward.pool.pool import Pool, QueueFull
 from math_reward.settings import Settings
 
@@ -83,14 +83,14 @@ def stream_route(settings: Settings, pool: Pool, metrics: Metrics, recent: Recen
 
     class Application:
         async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-            options = options_of(QueryParams(scope["query_string"]))
+            options = options_of(QueryParams(scope["query_string"]), settings.options)
             stream = _Stream(scope, send, options, settings, pool, metrics, recent)
             await stream.answer()
 
     return StreamRoute(PATH, Application(), methods=["POST"], include_in_schema=False)
 
 
-def options_of(parameters: QueryParams) -> Options:
+def options_of(parameters: QueryParams, defaults: Options) -> Options:
     """How to grade, from a URL's parameters, which have the names of ``GradeOptions``.
 
     Raises:
@@ -102,7 +102,7 @@ def options_of(parameters: QueryParams) -> Options:
             raise _refused(422, sentence(no_such("parameter", name, options)))
     try:
         # A parameter is text, which is read as a number or true or false where an option is one.
-        return msgspec.convert(dict(parameters), GradeOptions, strict=False).over(DEFAULT_OPTIONS)
+        return msgspec.convert(dict(parameters), GradeOptions, strict=False).over(defaults)
     except msgspec.ValidationError as fault:
         raise _refused(422, sentence_of(fault, GradeOptions, "", "parameter")) from None
 

@@ -112,7 +112,7 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
         A whole answer has a last line with `end` and the number of lines. If the stream cannot be continued, the last
         line has an `error` and a `status`, and the connection is closed before the answer's end.
         """
-        items = (await grade_requests.of_request(request)).to_grade()
+        items = (await grade_requests.of_request(request)).to_grade(settings.options)
         # So that sharing saves bytes and not limits: no request weighs more than one without shared prompts can.
         if sum(len(item.prompt or "") for item in items) > settings.max_body_bytes:
             raise HTTPException(
@@ -131,7 +131,7 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
     @router.post("/get_reward", response_model=RewardResponse, openapi_extra=json_body(RewardRequest))
     async def get_reward(request: Request, on_no_judgement: _OnNoJudgement = "zero") -> Response:
         """OpenRLHF's protocol for remote rewards: cuts the prompt off each query and grades the rest."""
-        graded = await grade(request, (await reward_requests.of_request(request)).to_grade())
+        graded = await grade(request, (await reward_requests.of_request(request)).to_grade(settings.options))
         if on_no_judgement == "refuse":
             _refuse_what_is_no_judgement(graded)
         return _json(json.dumps(reward_answer(graded, with_judge=settings.asks_judge is not None)))
