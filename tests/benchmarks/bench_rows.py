@@ -7,7 +7,7 @@ import argparse
 import csv
 import itertools
 import json
-import resource
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,8 +22,8 @@ import pyarrow.parquet
 from openrlhf_gtpo.data.table import rows
 
 QUESTION = (
-    "Natalia sold clips to {} of her friends in April, and then she sold half as many clips in May. How many clips did "
-    r"Natalia sell altogether in April and May? Put the answer in \boxed{{}}."
+    "Natalia sold clips to {} of her friends in April, and then she sold half as many clips in May. How many clips "
+    r"did Natalia sell altogether in April and May? Put the answer in \boxed{{}}."
 )
 
 
@@ -49,16 +49,21 @@ def write(path: Path, count: int) -> None:
             file.write("[" + ",\n".join(map(json.dumps, table(count))) + "]")
 
 
+def most_memory() -> int:
+    """The most that this process has had, KiB."""
+    return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--read", type=Path)
     args = parser.parse_args()
     if args.read:  # in a process of its own, whose memory is its own
-        before, begin = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+        before, begin = most_memory(), time.monotonic()
         count = sum(1 for _ in rows(str(args.read), "input", "label"))
         seconds = time.monotonic() - begin
-        more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+        more = (most_memory() - before) / 1024
         print(f"{args.read.suffix:<9} {count:>9,} rows  {seconds:6.1f} s  {more:6.0f} MiB")
         return
     with tempfile.TemporaryDirectory() as folder:

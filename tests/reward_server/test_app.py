@@ -54,7 +54,7 @@ def test_a_strict_service_takes_boxes_alone_where_a_request_does_not_say(serve: 
     items = [prose, {**prose, "completion": r"\boxed{42}"}, {**prose, "options": {"mode": "lenient"}}]
     assert [one["reward"] for one in ask.post("/v1/grade", json={"items": items}).json()["results"]] == [0, 1, 1]
     query = {"query": ["The answer is 42."], "prompts": [""], "labels": ["42"]}
-    assert ask.post("/get_reward", json=query).json()["rewards"] == [0]
+    assert ask.post("/get_reward", json=query).json()["rewards"] == 0, "of one response"
 
 
 def test_grades_have_the_order_and_the_number_of_the_items(ask: httpx.Client):
