@@ -23,14 +23,15 @@ from typing import Any, NoReturn
 
 from math_reward.nearest import did_you_mean
 from openrlhf_gtpo.device import choose_device
-from openrlhf_gtpo.errors import SettingsError, UserError, reason
-from openrlhf_gtpo.host import check_version
+from openrlhf_gtpo.errors import SettingsError, reason
 
 PROGRAM = "openrlhf-gtpo train"
 OURS = ("gtpo", "grpo_s")
 """Estimators that OpenRLHF does not have; `openrlhf_gtpo.algorithms.estimators` has their functions."""
 MOST_AT_ONCE = 1024
 """The default of ``--vllm.max_num_seqs`` is never higher: vLLM's own limit for batches on large GPUs."""
+SUPPORTED = ("0.11.2", "0.12")
+"""Versions of OpenRLHF: from the first (included) to the second (excluded)."""
 SIZES = (*(f"{role}.num_gpus_per_node" for role in ("actor", "ref", "critic", "reward")), "vllm.num_engines")
 """Flags whose defaults depend on the device."""
 COUNTS = (
@@ -375,6 +376,25 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+def check_version() -> None:
+    """Make sure that OpenRLHF is one that the plugin was written for.
+
+    Raises:
+        SettingsError: it is another, or missing. The sentence says what to install.
+    """
+    from packaging.specifiers import SpecifierSet
+
+    low, high = SUPPORTED
+    try:
+        installed = version("openrlhf")
+    except PackageNotFoundError:
+        installed = "none"
+    if installed == "none" or installed not in SpecifierSet(f">={low},<{high}"):
+        raise SettingsError(
+            f'The plugin fits OpenRLHF {low}, but found {installed}: pip install "openrlhf>={low},<{high}".'
+        )
+
+
 def parse(words: Sequence[str]) -> Namespace:
     """OpenRLHF's flat flags and ours: ``vars(args)["algo.kl.init_coef"]``. The device is chosen; on a CPU the `SIZES`
     that were not given are None.
@@ -383,10 +403,7 @@ def parse(words: Sequence[str]) -> Namespace:
         SettingsError: one sentence for each fault.
         SystemExit: after ``--help``.
     """
-    try:
-        check_version()
-    except UserError as error:
-        raise SettingsError(str(error)) from None
+    check_version()
     made = parser()
     sizes = {name: made.get_default(name) for name in SIZES}
     made.set_defaults(**dict.fromkeys(SIZES))

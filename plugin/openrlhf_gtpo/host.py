@@ -1,32 +1,11 @@
 """What subclasses of OpenRLHF's classes need: the classes behind ``@ray.remote``, and a check that what they override
 is there."""
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 from openrlhf_gtpo.errors import UserError
-
-SUPPORTED = ("0.11.2", "0.12")
-"""Versions of OpenRLHF: from the first (included) to the second (excluded)."""
-
-
-def check_version() -> None:
-    """Make sure that OpenRLHF is one that the plugin was written for.
-
-    Raises:
-        UserError: it is another, or missing. The sentence says what to install.
-    """
-    from packaging.specifiers import SpecifierSet
-
-    low, high = SUPPORTED
-    try:
-        installed = version("openrlhf")
-    except PackageNotFoundError:
-        installed = "none"
-    if installed == "none" or installed not in SpecifierSet(f">={low},<{high}"):
-        raise UserError(
-            f'The plugin fits OpenRLHF {low}, but found {installed}: pip install "openrlhf>={low},<{high}".'
-        )
+from openrlhf_gtpo.flags import SUPPORTED
 
 
 def plain_class(remote_class: Any) -> type:

@@ -2,12 +2,11 @@
 
 import ipaddress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from math_reward.grader import Mode, Options
 from math_reward.judge_settings import CONCURRENCY, JudgeRefused, JudgeSettings, judge_of
 from math_reward.judge_settings import DEADLINE as JUDGE_DEADLINE
 from math_reward.limits import DEADLINE, checked_deadline, checked_workers, usable_cores
@@ -36,8 +35,8 @@ class Settings(BaseSettings):
         description="processes that answer HTTP; they share the port, and each has its part of the grading processes "
         "and holds the limits below for itself",
     )
-    mode: Mode = Field(
-        default=Mode.LENIENT,
+    mode: Literal["lenient", "strict"] = Field(
+        default="lenient",
         description="where an answer may stand for requests that do not say: strict is a box alone",
     )
     max_items: int = Field(default=4096, ge=1, description="items that one request may have")
@@ -136,11 +135,6 @@ class Settings(BaseSettings):
         except JudgeRefused as error:
             raise ValueError(str(error).rstrip(".")) from None
         return self
-
-    @property
-    def options(self) -> Options:
-        """How to grade where a request does not say."""
-        return Options(mode=self.mode)
 
     @property
     def asks_judge(self) -> JudgeSettings | None:

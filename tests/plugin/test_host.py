@@ -2,18 +2,18 @@
 
 import pytest
 
-from openrlhf_gtpo import host
-from openrlhf_gtpo.errors import UserError
+from openrlhf_gtpo import flags, host
+from openrlhf_gtpo.errors import SettingsError, UserError
 
 from ..refusals import assert_refusal
 
 
 @pytest.mark.parametrize("found", ["0.10.5", "0.12.0", "0.11.1"])
 def test_another_openrlhf_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch, found: str) -> None:
-    host.check_version()
-    monkeypatch.setattr(host, "version", lambda name: found)
-    with pytest.raises(UserError) as error:
-        host.check_version()
+    flags.parse([])
+    monkeypatch.setattr(flags, "version", lambda name: found)
+    with pytest.raises(SettingsError) as error:
+        flags.parse([])
     assert_refusal(str(error.value), found, "0.11.2")
 
 

@@ -10,8 +10,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
 from openrlhf_gtpo.checks import Finding
-from openrlhf_gtpo.errors import UserError, reason
-from openrlhf_gtpo.host import check_version
+from openrlhf_gtpo.errors import SettingsError, reason
+from openrlhf_gtpo.flags import check_version
 
 PACKAGES = ("vllm", "torch", "ray", "deepspeed", "transformers", "flash-attn")
 
@@ -26,7 +26,7 @@ def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
         )
     try:
         check_version()
-    except UserError as error:
+    except SettingsError as error:
         yield Finding("OpenRLHF", "fault", str(error))
         return
     yield Finding("OpenRLHF", "ok", f"It is {version('openrlhf')}, on Python {python}.")

@@ -1,12 +1,11 @@
 """``math-reward serve``: runs the service until it is told to stop."""
 
 import argparse
-import enum
 import os
 import resource
 import socket
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 from math_reward.commands.judge_options import needs_httpx
 from math_reward.commands.refusal import refuse
@@ -57,10 +56,10 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
         kind: dict[str, Any] = {"type": field.annotation} if field.annotation in (int, float) else {}
         if field.annotation is bool:
             kind = {"action": argparse.BooleanOptionalAction if field.default else "store_true"}
-        if isinstance(field.default, enum.Enum):
-            kind = {"choices": [value.value for value in type(field.default)]}
+        if get_origin(field.annotation) is Literal:
+            kind = {"choices": get_args(field.annotation)}
         has_default = "action" not in kind and isinstance(field.default, int | float | str) and field.default
-        shown = f" ({str(getattr(field.default, 'value', field.default)).removesuffix('.0')})" if has_default else ""
+        shown = f" ({str(field.default).removesuffix('.0')})" if has_default else ""
         parser.add_argument(f"--{name.replace('_', '-')}", default=None, help=f"{field.description}{shown}", **kind)
 
 

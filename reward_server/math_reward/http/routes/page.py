@@ -8,6 +8,7 @@ from fastapi import APIRouter, Request, Response, Security
 from fastapi.security import HTTPBearer
 from pydantic import BaseModel, Field
 
+from math_reward.grader import Mode, Options
 from math_reward.grader.verdict import Stage, Verdict
 from math_reward.http.bodies import BodyReader
 from math_reward.http.middleware.hang_up import unless_hung_up
@@ -70,6 +71,7 @@ def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRoute
     ``explainer`` is a second pool, whose grader is ``math_reward.page.explain.explain``: so people who use the page
     and trainers do not wait for each other.
     """
+    defaults = Options(mode=Mode(settings.mode))
     token = [Security(HTTPBearer(auto_error=False))] if settings.bearer_token else []
     router = APIRouter()
     requests = BodyReader(ExplainRequest)
@@ -85,7 +87,7 @@ def page_routes(settings: Settings, explainer: Pool, recent: Recent) -> APIRoute
     )
     async def explain(request: Request) -> Response:
         """Grades one completion and shows both sides as they were parsed."""
-        item = (await requests.of_request(request)).item(settings.options)
+        item = (await requests.of_request(request)).item(defaults)
         with pool_refusals(lambda: f"{explainer.queued:,} items wait already"):
             (graded,) = await unless_hung_up(request, explainer.grade([item]))
         recent.add([graded])

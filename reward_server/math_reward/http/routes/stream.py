@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
-from math_reward.grader import Options
+from math_reward.grader import Mode, Options
 from math_reward.http.bodies import BodyReader, sentence_of
 from math_reward.http.metrics import Metrics
 from math_reward.http.middleware.hang_up import HungUp
@@ -80,10 +80,11 @@ class StreamRoute(Route):
 
 def stream_route(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent) -> StreamRoute:
     """``POST /v1/grade`` for streams. The OpenAPI document has it with the route for single requests."""
+    defaults = Options(mode=Mode(settings.mode))
 
     class Application:
         async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-            options = options_of(QueryParams(scope["query_string"]), settings.options)
+            options = options_of(QueryParams(scope["query_string"]), defaults)
             stream = _Stream(scope, send, options, settings, pool, metrics, recent)
             await stream.answer()
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response, Security
 from fastapi.security import HTTPBearer
 
-from math_reward.grader import Verdict
+from math_reward.grader import Mode, Options, Verdict
 from math_reward.http.bodies import BodyReader
 from math_reward.http.metrics import Metrics
 from math_reward.http.middleware.hang_up import unless_hung_up
@@ -78,6 +78,7 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
     """``/v1/grade`` and ``/get_reward``. They write their JSON themselves, and not through the models that document
     it: an answer may have thousands of results, and must not hold up the event loop.
     """
+    defaults = Options(mode=Mode(settings.mode))
     # AuthAndLimits checks the token; this only writes it into the OpenAPI document.
     token = [Security(HTTPBearer(auto_error=False))] if settings.bearer_token else []
     router = APIRouter(dependencies=[*token, Depends(_refuse_unknown_parameters)], responses=PROBLEMS)
@@ -112,7 +113,7 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
         A whole answer has a last line with `end` and the number of lines. If the stream cannot be continued, the last
         line has an `error` and a `status`, and the connection is closed before the answer's end.
         """
-        items = (await grade_requests.of_request(request)).to_grade(settings.options)
+        items = (await grade_requests.of_request(request)).to_grade(defaults)
         # So that sharing saves bytes and not limits: no request weighs more than one without shared prompts can.
         if sum(len(item.prompt or "") for item in items) > settings.max_body_bytes:
             raise HTTPException(
@@ -131,7 +132,7 @@ def work_routes(settings: Settings, pool: Pool, metrics: Metrics, recent: Recent
     @router.post("/get_reward", response_model=RewardResponse, openapi_extra=json_body(RewardRequest))
     async def get_reward(request: Request, on_no_judgement: _OnNoJudgement = "zero") -> Response:
         """OpenRLHF's protocol for remote rewards: cuts the prompt off each query and grades the rest."""
-        graded = await grade(request, (await reward_requests.of_request(request)).to_grade(settings.options))
+        graded = await grade(request, (await reward_requests.of_request(request)).to_grade(defaults))
         if on_no_judgement == "refuse":
             _refuse_what_is_no_judgement(graded)
         return _json(json.dumps(reward_answer(graded, with_judge=settings.asks_judge is not None)))
