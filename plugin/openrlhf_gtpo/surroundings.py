@@ -17,8 +17,8 @@ def prepared() -> Iterator[None]:
     """A context in which printing cannot fail for a character, and sockets have short paths: where ``TMPDIR`` is long,
     as on a Slurm node, it is a folder in /tmp that is removed afterwards."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+        with contextlib.suppress(AttributeError, OSError):  # of a stream that is none of a terminal
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     given = os.environ.get("TMPDIR")
     if len(os.environ.get("RAY_TMPDIR", tempfile.gettempdir())) <= LONGEST or not os.access("/tmp", os.W_OK):
         yield

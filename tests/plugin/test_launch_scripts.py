@@ -28,11 +28,11 @@ def python() -> str:
 
 @functools.cache
 def data() -> str:
-    """A row of prompts and references; the scripts' own default is made by `openrlhf-gtpo data prepare`."""
+    """Rows of prompts and references; the scripts' own default is made by `openrlhf-gtpo data prepare`."""
     folder = tempfile.TemporaryDirectory(prefix="launch_scripts_")
     atexit.register(folder.cleanup)
     path = Path(folder.name) / "train.jsonl"
-    path.write_text('{"input": "1 + 1 =", "label": "2"}\n')
+    path.write_text('{"input": "1 + 1 =", "label": "2"}\n' * 64)
     return str(path)
 
 

@@ -29,7 +29,7 @@ Prepare = Callable[..., Namespace | None]
 def prepare(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Prepare:
     """The driver's own function, for a command line such as the README's with what a test changes."""
     monkeypatch.chdir(tmp_path)
-    Path("train.jsonl").write_text('{"input": "1 + 1 =", "label": "2"}\n')
+    Path("train.jsonl").write_text('{"input": "1 + 1 =", "label": "2"}\n' * 32)
     flags = {
         "--device": "cpu",
         "--preset": "gtpo",

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from math_reward.json_lines import NoAnswer
 from openrlhf_gtpo.data.table import ANSWER_FIELDS, answer_of, messages_of
 
-QUESTION_KEYS = ("problem", "question", "prompt", "input", "query", "Problem", "Question")
+QUESTION_KEYS = ("problem", "question", "prompt", "instruction", "input", "query", "Problem", "Question")
 REFERENCE_KEYS = ("reward_model", *ANSWER_FIELDS, "Answer")
-SOLUTION_KEYS = ("solution", "Solution")
+SOLUTION_KEYS = ("solution", "Solution", "output")
 """Columns of worked solutions, whose answer stands in a box or after ``####``."""
 
 
@@ -99,6 +99,8 @@ def _question(row: Mapping[str, Any]) -> str | list[dict[str, Any]]:
         value = messages[0]["content"]
     if not isinstance(value, str) or not value.strip():
         raise UnknownFormat(f"it has no question (looked for {', '.join(QUESTION_KEYS[:5])})")
+    if value is row.get("instruction") and isinstance(row.get("input"), str):  # as in Alpaca's files
+        value = f"{value}\n\n{row['input']}"
     wrapped = _DAPO.match(value.strip())
     return _VERL.sub("", wrapped["question"] if wrapped else value).strip()
 

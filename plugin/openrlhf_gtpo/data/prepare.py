@@ -71,8 +71,9 @@ def main(argv: Sequence[str]) -> int:
                 others.setdefault(key, set()).add(reference)
     except DataUnusable as error:
         raise SettingsError(str(error)) from None
-    if not lines and not bad["nothing"]:
-        raise SettingsError(f"{source} has no rows of {args.name}.")
+    if not lines:
+        first = f": {bad['nothing'][0]}" if bad["nothing"] else ""
+        raise SettingsError(f"{source} has no rows of {args.name}{first}.")
     for key, kind, why in _ungradable(lines, others):
         bad[kind].append(f"{lines[key]['place']}: {lines[key]['label']!r} {why}")
         if args.drop_ungradable:

@@ -289,4 +289,7 @@ def _of_the_split(splits: Any, split: str | None, where: str) -> Any:
         return splits[names[0]]
     if chosen in names:
         return splits[chosen]
-    raise DataUnusable(f"{where} has the splits {', '.join(names)}, and no {chosen}: choose one of them.")
+    raise DataUnusable(
+        f"{where} has the splits {', '.join(names)}, and no {chosen}: choose one of them by --data.prompt_split, "
+        "--eval.split or --split."
+    )

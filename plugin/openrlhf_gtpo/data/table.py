@@ -66,8 +66,9 @@ def rows(
 def answer_of(value: Any) -> str:
     """The reference answer in a value, as text.
 
-    An object has it in one of its `ANSWER_FIELDS`, as verl's ``reward_model`` does in ``ground_truth``; a list of one
-    is its element, and so is the text ``["3"]``.
+    An object has it in one of its `ANSWER_FIELDS`, as verl's ``reward_model`` does in ``ground_truth``, unless there
+    are lists or objects beside it, as where a task has more to check; a list of one is its element, and so is the text
+    ``["3"]``.
 
     Raises:
         NoAnswer: there is none; the message is half a sentence that says what it is.
@@ -79,6 +80,10 @@ def answer_of(value: Any) -> str:
             named = [value[name] for name in ANSWER_FIELDS if value.get(name) is not None]
             if not named:
                 raise NoAnswer(f"an object without an answer (its fields are {', '.join(map(str, value)) or 'none'})")
+            if value.get("ground_truth") is None and any(
+                isinstance(part, list | dict) for part in value.values() if part is not named[0]
+            ):
+                raise NoAnswer(f"an object with more than an answer (its fields are {', '.join(map(str, value))})")
             value = named[0]
         elif isinstance(value, list | tuple):
             if len(value) != 1:
@@ -117,6 +122,8 @@ def _prompt(place: Place, values: dict[str, Any], key: str) -> Any:
         raise DataUnusable(f"{place}: its {key!r} is neither a text nor a list of chat messages: write one of these.")
     if not messages:
         raise DataUnusable(f"{place}: its {key!r} is empty: give a prompt, or remove the {place.kind}.")
+    if messages[-1]["role"] == "assistant":
+        raise DataUnusable(f"{place}: its {key!r} ends with the assistant's answer: leave that message out.")
     return messages
 
 

@@ -99,7 +99,7 @@ class Lengths:
 
     def tokens(self, texts: list[str]) -> list[list[int]]:
         """The tokens of each text."""
-        return self._tokenizer(texts, add_special_tokens=False)["input_ids"]
+        return self._tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
 
     def rendered(self, prompt: Any) -> str:
         """A prompt as the policy gets it."""

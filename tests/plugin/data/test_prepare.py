@@ -79,6 +79,7 @@ def prepare(name: str, source: Path | str, out: Path, *flags: str) -> int:
         ),
         ("other", {"input": " Q? ", "label": "0.5"}, ("Q?", "0.5")),
         ("other", {"prompt": TURNS, "answer": 4}, (TURNS, "4")),
+        ("other", {"instruction": "Add:", "input": "1 + 1", "output": r"\boxed{2}"}, ("Add:\n\n1 + 1", "2")),
         ("other", {"problem": "Q?", "final_answer": ["2"]}, ("Q?", "2")),
         ("other", {"problem": "Q?", "reward_model": {"style": "rule"}, "answer": "5"}, ("Q?", "5")),
     ],
@@ -178,6 +179,7 @@ def test_what_cannot_be_graded_is_counted_by_its_kind(tmp_path: Path, capsys: py
 REFUSED: list[tuple[str, list[Any], str]] = [
     ("other", ["{broken"], "line 1"),
     ("aime25", [{"year": 2024, "problem": "a", "answer": 1}], "no rows of aime25"),
+    ("other", [{"problem": "a", "output": "long text"}], "no reference answer"),
 ]
 
 

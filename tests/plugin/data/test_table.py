@@ -164,6 +164,8 @@ def test_an_answer_in_an_object_or_a_list_of_one_is_that_answer(value: Any, labe
         ({"style": "rule"}, "object"),
         ({}, "object"),
         ({"ground_truth": {"a": 1}}, "object"),
+        ({"target": "98", "numbers": [44, 19, 35]}, "more than an answer"),
+        ({"ground_truth": {"target": 98, "numbers": [44, 19, 35]}}, "more than an answer"),
         (["1", "2"], "list of 2"),
         ('["1", "2"]', "list of 2"),
         ([], "list of 0"),
@@ -212,6 +214,12 @@ def test_a_bad_row_is_named_whatever_the_file(
     with pytest.raises(DataUnusable) as refused:
         list(rows(source, "input", "label"))
     assert_refusal(str(refused.value), source.partition("@")[0], said)
+
+
+def test_a_chat_that_ends_with_the_answer_is_no_prompt(tmp_path: Path) -> None:
+    source = parquet(tmp_path, [{"input": CHATS[1][:2], "label": "ok"}])
+    with pytest.raises(DataUnusable, match="row 1: its 'input' ends with the assistant's answer"):
+        list(rows(source, "input", "label"))
 
 
 @pytest.mark.parametrize("write", [lines, array, cells, parquet, stream, saved])
