@@ -13,6 +13,7 @@ import faulthandler
 import importlib
 import os
 import re
+import shutil
 import signal
 import sys
 import traceback
@@ -32,6 +33,8 @@ from openrlhf_gtpo.rewards.embedded import start_embedded_service
 from openrlhf_gtpo.terminal import Terminal
 
 CLEAN_UP_SECONDS = 20
+FULL_DISK = 100e6
+"""Bytes below which a disk has no room for what a run writes."""
 WANDB_KEY = "(of the environment)"
 """What OpenRLHF gets for the key of wandb, which it then takes from the environment or a login itself: it logs to
 wandb where there is a key among its flags, and sends the flags to wandb."""
@@ -214,10 +217,23 @@ def _last_words(error: BaseException, args: Namespace | None, terminal: Terminal
             sentence = lines[-1]
         if not own:
             terminal.show_end_of_log()
+            sentence = _full_disk(args) or sentence
     step = latest_step(vars(args)["ckpt.path"]) if args else None
     if step is None:
         return sentence
     return f"{sentence.rstrip('.')}. The same command with --ckpt.load_enable goes on after step {step}."
+
+
+def _full_disk(args: Namespace | None) -> str | None:
+    """A sentence where the disk of a folder that the run writes to is full, which torch tells as another fault."""
+    for name in ("ckpt.path", "ckpt.output_dir") if args else ():
+        folder = vars(args)[name]
+        if os.path.isdir(folder) and (free := shutil.disk_usage(folder).free) < FULL_DISK:
+            return (
+                f"The disk of --{name} {folder} is full, with {free / 1e6:,.0f} MB free: make room, keep fewer "
+                "checkpoints by --ckpt.max_num, or name another folder."
+            )
+    return None
 
 
 def _chain(error: BaseException | None) -> Any:

@@ -5,6 +5,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from openrlhf_gtpo import train
+
+from ..refusals import assert_refusal
 
 REWARDS = Path(__file__).resolve().parents[2] / "docs" / "examples" / "reward_function.py"
 """A file with rewards, of which no service is asked."""
@@ -57,3 +65,19 @@ def test_a_jobs_variables_win_over_those_that_openrlhf_hands_to_ray(tmp_path: Pa
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     assert wanted.items() <= found.items()
+
+
+def test_a_disk_that_filled_up_is_told_whatever_torch_says_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fails(*_: Any) -> str:
+        raise RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 1585216 vs 1585104")
+
+    monkeypatch.setattr(train, "prepare", lambda args, terminal: args)
+    monkeypatch.setattr(train, "_train", fails)
+    monkeypatch.setattr(train.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(train.shutil, "disk_usage", lambda folder: SimpleNamespace(free=5e6))
+    assert train.main(["--device=cpu", f"--ckpt.path={tmp_path}"]) == 1
+    assert_refusal(
+        capsys.readouterr().err.splitlines()[-1], f"--ckpt.path {tmp_path} is full", "5 MB", "--ckpt.max_num"
+    )
