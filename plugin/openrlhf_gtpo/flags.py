@@ -12,6 +12,7 @@ import copy
 import importlib.util
 import io
 import math
+import os
 import shlex
 import sys
 from argparse import Namespace
@@ -409,6 +410,9 @@ def parse(words: Sequence[str]) -> Namespace:
     sizes = {name: made.get_default(name) for name in SIZES}
     made.set_defaults(**dict.fromkeys(SIZES))
     args = made.parse_args(expanded(words, {action.dest: action.default for action in made._actions}))
+    for name, value in vars(args).items():
+        if isinstance(value, str) and value.startswith("~"):  # which a shell leaves alone behind a =
+            setattr(args, name, os.path.expanduser(value))
     args.device = choose_device(args.device)
     if args.device == "gpu":
         vars(args).update({name: size for name, size in sizes.items() if vars(args)[name] is None})

@@ -346,3 +346,9 @@ def test_whoever_gives_rewards_takes_the_built_in_services_place(words: str, ser
     found = vars(parse(words.split()))
     assert flags.embedded(found) == (not words)
     assert flags.service_urls(found) == services
+
+
+def test_a_tilde_is_the_home_in_every_flag(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    given = vars(parse(["--device=cpu", "--actor.model_name_or_path=~/model", "--ckpt.path=~/state"]))
+    assert (given["actor.model_name_or_path"], given["ckpt.path"]) == ("/home/somebody/model", "/home/somebody/state")
