@@ -129,4 +129,5 @@ def _of_a_solution(text: str) -> str:
         depth += {"{": 1, "}": -1}.get(text[place], 0) * (text[place - 1] != "\\")
         if not depth:
             return text[begin:place].strip()
-    return ""
+    without_braces = re.findall(r"\\boxed\s+([^\s$.,]+)", text)  # as in some of MATH
+    return without_braces[-1] if without_braces else ""
