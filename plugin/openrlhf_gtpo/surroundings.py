@@ -19,16 +19,19 @@ def prepared() -> Iterator[None]:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError, OSError):  # of a stream that is none of a terminal
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    given = os.environ.get("TMPDIR")
-    if len(os.environ.get("RAY_TMPDIR", tempfile.gettempdir())) <= LONGEST or not os.access("/tmp", os.W_OK):
+    before = {name: os.environ.get(name) for name in ("TMPDIR", "RAY_TMPDIR")}
+    longest = max(len(tempfile.gettempdir()), len(before["RAY_TMPDIR"] or ""))
+    if longest <= LONGEST or not os.access("/tmp", os.W_OK):
         yield
         return
     folder = tempfile.mkdtemp(prefix="gtpo-", dir="/tmp")
-    os.environ["TMPDIR"] = os.environ["RAY_TMPDIR"] = tempfile.tempdir = folder
+    os.environ.update(dict.fromkeys(before, folder))
+    tempfile.tempdir = None
     try:
         yield
     finally:
-        os.environ.pop("RAY_TMPDIR")
-        os.environ.pop("TMPDIR") if given is None else os.environ.update(TMPDIR=given)
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ.update({} if value is None else {name: value})
         tempfile.tempdir = None
         shutil.rmtree(folder, ignore_errors=True)

@@ -67,7 +67,7 @@ def test_a_jobs_variables_win_over_those_that_openrlhf_hands_to_ray(tmp_path: Pa
     assert wanted.items() <= found.items()
 
 
-def test_a_disk_that_filled_up_is_told_whatever_torch_says_of_it(
+def test_a_disk_that_filled_up_is_reported_whatever_torch_says_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails(*_: Any) -> str:

@@ -64,7 +64,7 @@ def _rows(flags: Flags) -> Iterator[Finding]:
         return
     counts: list[int | None] = []
     for name, training in data_sets(flags):
-        if flags["use_ms"] or (flags["dry_run"] and not is_local(name)):
+        if (flags["use_ms"] or flags["dry_run"]) and not is_local(name):
             counts.append(None)
             yield Finding("data", "ok", f"{name} is read when training starts.")
             continue

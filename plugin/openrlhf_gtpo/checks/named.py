@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from openrlhf_gtpo.data.sources import READERS, files_of, names_of, where_and_inside
+from openrlhf_gtpo.data.sources import READERS, DataUnusable, files_of, names_of, reader_of, where_and_inside
 
 
 def faults(flags: Mapping[str, Any]) -> Iterator[str]:
@@ -83,11 +83,12 @@ def _data(flag: str, name: str) -> str | None:
     if "://" in where:  # datasets reads URLs too
         return None
     if files := files_of(where):
-        unknown = next((path for path in files if path.suffix.lower() not in READERS), None)
-        if unknown is None:
-            return None
-        endings = " ".join(READERS)
-        return f"--{flag}: {unknown} is a file of an unknown kind: its name has to end in one of {endings}."
+        try:
+            for path in files:
+                reader_of(path)
+        except DataUnusable as error:
+            return f"--{flag}: {error}"
+        return None
     if ending in READERS:
         return f"--{flag}: {_nothing(where, 'file')}."
     if os.path.isdir(where):

@@ -1,5 +1,5 @@
 """The user's own files of Python, imported once in a process of their own: what a rollout actor would die of after
-minutes is told at the start."""
+minutes, the start says."""
 
 import os
 import subprocess
@@ -11,8 +11,9 @@ from openrlhf_gtpo.checks import Finding
 
 SECONDS = 300
 IMPORT = """
-import importlib.util, sys
+import importlib.util, os, sys
 path, name = sys.argv[1:]
+sys.path.insert(0, os.path.dirname(os.path.abspath(path)))  # as the rollout actor does
 spec = importlib.util.spec_from_file_location("program", path)
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
@@ -33,11 +34,8 @@ def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _imported(flag: str, path: str, name: str) -> Finding:
     command = [sys.executable, "-c", IMPORT, path, name]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(with_folder_of(path, os.environ.get("PYTHONPATH")))}
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", env=environment, timeout=SECONDS
-        )
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS)
     except subprocess.TimeoutExpired:
         return Finding(
             flag, "fault", f"--{flag} {path} was not imported in {SECONDS} s: let it start at its first call."
@@ -46,8 +44,3 @@ def _imported(flag: str, path: str, name: str) -> Finding:
         return Finding(flag, "ok", f"{path} can be imported and defines {name}.")
     why = (done.stderr.strip().splitlines() or ["without a message"])[-1].rstrip(".")
     return Finding(flag, "fault", f"--{flag} {path} cannot be used: {why}: fix the file.")
-
-
-def with_folder_of(path: str, paths: str | None) -> list[str]:
-    """The folder of a program before other folders of imports, where ``python PROGRAM`` would have it."""
-    return [os.path.dirname(os.path.abspath(path)), *filter(None, (paths or "").split(os.pathsep))]

@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from openrlhf_gtpo.data.sources import DataUnusable, names_of
+from openrlhf_gtpo.data.sources import DataUnusable, is_local, names_of
 from openrlhf_gtpo.data.table import rows
 from openrlhf_gtpo.data.tokenizer import Lengths
 
@@ -35,6 +35,9 @@ def reading_as_written(prepare: Callable[[Any, Any], Any]) -> Callable[[Any, Any
     def prepare_datasets(strategy: Any, tokenizer: Any) -> Any:
         import openrlhf.trainer.ppo_trainer as ppo_trainer
 
+        listed = (*names_of(strategy.args.data.prompt_dataset), *names_of(strategy.args.eval.dataset))
+        if strategy.args.use_ms and not all(map(is_local, listed)):  # OpenRLHF itself asks ModelScope
+            return prepare(strategy, tokenizer)
         theirs = ppo_trainer.blending_datasets
         ppo_trainer.blending_datasets = functools.partial(blended, tokenizer=tokenizer)
         try:
@@ -63,7 +66,7 @@ def blended(
     args, found, sizes = strategy.args, list[bytes](), list[int]()
     for name in names_of(listed):
         before = len(found)
-        found += map(pickle.dumps, itertools.islice(_rows(name, args, dataset_split, tokenizer), max_count))
+        found += map(pickle.dumps, _rows(name, args, dataset_split, tokenizer, max_count))
         sizes.append(len(found) - before)
     if probabilities is None:
         return Prompts(found)
@@ -78,10 +81,11 @@ def blended(
     return Prompts(found).select(order["row"])
 
 
-def _rows(name: str, args: Any, split: str, loaded: Any) -> Iterator[dict[str, Any]]:
+def _rows(name: str, args: Any, split: str, loaded: Any, most: int) -> Iterator[dict[str, Any]]:
     data = args.data
     lengths = Lengths(loaded, data.max_len, args.rollout.max_new_tokens, data.apply_chat_template, data.input_template)
-    for row in rows(name, data.input_key, data.label_key, (data.image_key, "datasource"), split):
+    found = rows(name, data.input_key, data.label_key, (data.image_key, "datasource"), split)
+    for row in itertools.islice(found, most):
         lengths.add(row.place, row.prompt)
         values = {data.input_key: row.prompt, "datasource": str(row.values.get("datasource") or "default")}
         if data.label_key is not None:

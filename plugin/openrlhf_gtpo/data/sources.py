@@ -4,8 +4,10 @@ hub, each named as in OpenRLHF's ``--data.prompt_dataset``. Rows are streamed, a
 The loader of `datasets` gives each column one type, so that the text ``2024-01-01`` becomes a date, 42 beside 0.5
 becomes 42.0, and the csv cell ``007`` becomes 7. Here a value is what stands in the file."""
 
+import contextlib
 import csv
 import glob
+import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -98,7 +100,7 @@ def records(
     where, inside = where_and_inside(name)
     files = files_of(where)
     for path in files:
-        yield from _reader(path.suffix.lower(), where)(path, str(path), columns)
+        yield from reader_of(path)(path, str(path), columns)
     if not files:
         yield from _of_a_set(where, inside, columns, split, config)
 
@@ -110,73 +112,76 @@ def is_lines(path: Path) -> bool:
         return path.suffix.lower() != ".json" or file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()[:1] != b"["
 
 
+@contextlib.contextmanager
+def _text_refusals(source: str) -> Iterator[None]:
+    """A context in which a file of text that cannot be read is one sentence."""
+    try:
+        yield
+    except NotUTF8 as error:
+        raise DataUnusable(f"{source} cannot be read: {error}.") from None
+    except UnicodeDecodeError:
+        raise DataUnusable(f"{source} cannot be read: it is not UTF-8: save it as that.") from None
+    except OSError as error:
+        raise DataUnusable(f"{source} cannot be read: {error.strerror}: fix the path or its permissions.") from None
+
+
+def _object(place: Place, content: bytes) -> dict[str, Any]:
+    try:
+        return object_of(content)
+    except NoRow as error:
+        raise DataUnusable(f"{place}: it {error.brief}: fix or remove it.") from None
+
+
 def lines(path: Path, source: str | None = None, columns: Columns | None = None) -> Records:
     """The object of each line that is not blank."""
     source = source or str(path)
-    try:
-        with path.open("rb") as file:
-            for line in lines_of(file):
-                try:
-                    yield Place(source, "line", line.number), object_of(line.content)
-                except NoRow as error:
-                    raise DataUnusable(f"{source}, line {line.number}: it {error.brief}: fix or remove it.") from None
-    except NotUTF8 as error:
-        raise DataUnusable(f"{source} cannot be read: {error}.") from None
-    except OSError as error:
-        raise DataUnusable(f"{source} cannot be read: {error.strerror}: fix the path or its permissions.") from None
+    with _text_refusals(source), path.open("rb") as file:
+        for line in lines_of(file):
+            place = Place(source, "line", line.number)
+            yield place, _object(place, line.content)
 
 
 def _json(path: Path, source: str, columns: Columns | None) -> Records:
     """JSON lines, or one array of objects."""
     import msgspec
 
-    try:
+    with _text_refusals(source):
         if is_lines(path):
             yield from lines(path, source)
             return
         content = path.read_bytes()
         check_encoding(content[:4])
-        rows = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"), type=list[msgspec.Raw])
+        try:
+            rows = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"), type=list[msgspec.Raw])
+        except msgspec.DecodeError as error:
+            raise DataUnusable(
+                f"{source} is not a JSON array of objects ({error}): fix it, or save it as UTF-8."
+            ) from None
         for number, row in enumerate(rows, 1):
-            yield Place(source, "row", number), object_of(bytes(row))
-    except OSError as error:
-        raise DataUnusable(f"{source} cannot be read: {error.strerror}: fix the path or its permissions.") from None
-    except NotUTF8 as error:
-        raise DataUnusable(f"{source} cannot be read: {error}.") from None
-    except NoRow as error:
-        raise DataUnusable(f"{source}, row {number}: it {error.brief}: fix or remove it.") from None
-    except msgspec.DecodeError as error:
-        raise DataUnusable(
-            f"{source} is not a JSON array of objects ({error}): fix it, or save it as UTF-8."
-        ) from None
+            place = Place(source, "row", number)
+            yield place, _object(place, bytes(row))
 
 
 def _csv(path: Path, source: str, columns: Columns | None) -> Records:
     """Cells as text."""
     csv.field_size_limit(sys.maxsize)
     number = 0
-    try:
-        with path.open("rb") as file:
-            check_encoding(file.read(4))
-        with path.open(encoding="utf-8-sig", newline="") as text:
-            for number, row in enumerate(csv.DictReader(text), 1):
+    with _text_refusals(source), path.open("rb") as file:
+        check_encoding(file.read(4))
+        file.seek(0)
+        try:
+            for number, row in enumerate(csv.DictReader(io.TextIOWrapper(file, "utf-8-sig", newline="")), 1):
                 if None in row:
                     raise DataUnusable(f"{source}, row {number}: it has more cells than the header: fix or remove it.")
                 yield Place(source, "row", number), row
-    except UnicodeDecodeError:
-        raise DataUnusable(f"{source} cannot be read: it is not UTF-8: save it as that.") from None
-    except NotUTF8 as error:
-        raise DataUnusable(f"{source} cannot be read: {error}.") from None
-    except csv.Error as error:
-        raise DataUnusable(f"{source}, after row {number}: it is no csv ({error}): fix it.") from None
-    except OSError as error:
-        raise DataUnusable(f"{source} cannot be read: {error.strerror}: fix the path or its permissions.") from None
+        except csv.Error as error:
+            raise DataUnusable(f"{source}, after row {number}: it is no csv ({error}): fix it.") from None
 
 
 def _parquet(path: Path, source: str, columns: Columns | None) -> Records:
     import pyarrow.parquet as parquet  # type: ignore[import-untyped]
 
-    with _arrow_errors(source), parquet.ParquetFile(path) as file:
+    with _arrow_refusals(source), parquet.ParquetFile(path) as file:
         chosen = columns and columns.of(file.schema_arrow.names)
         yield from _batches(file.iter_batches(ROWS_AT_ONCE, columns=chosen), source)
 
@@ -184,7 +189,7 @@ def _parquet(path: Path, source: str, columns: Columns | None) -> Records:
 def _arrow(path: Path, source: str, columns: Columns | None) -> Records:
     import pyarrow
 
-    with _arrow_errors(source), pyarrow.memory_map(str(path)) as file:
+    with _arrow_refusals(source), pyarrow.memory_map(str(path)) as file:
         try:
             batches: Any = pyarrow.ipc.open_stream(file)
         except pyarrow.ArrowInvalid:
@@ -202,32 +207,32 @@ def _batches(batches: Any, source: str) -> Records:
             yield Place(source, "row", number), row
 
 
-class _arrow_errors:
-    """One sentence in place of pyarrow's errors."""
+@contextlib.contextmanager
+def _arrow_refusals(source: str) -> Iterator[None]:
+    """A context in which a file of columns that cannot be read is one sentence."""
+    import pyarrow
 
-    def __init__(self, source: str) -> None:
-        self._source = source
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, *_: Any) -> None:
-        import pyarrow
-
-        if isinstance(error, pyarrow.ArrowException | OSError):
-            raise DataUnusable(f"{self._source} cannot be read ({reason(error)}): fix or replace it.") from None
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataUnusable(f"{source} cannot be read ({reason(error)}): fix or replace it.") from None
 
 
 READERS: dict[str, Reader] = {".jsonl": lines, ".json": _json, ".csv": _csv, ".parquet": _parquet, ".arrow": _arrow}
 """Kinds of files by the ends of their names."""
 
 
-def _reader(ending: str, where: str) -> Reader:
-    if ending not in READERS:
+def reader_of(path: Path) -> Reader:
+    """What reads a file.
+
+    Raises:
+        DataUnusable: nothing does.
+    """
+    if path.suffix.lower() not in READERS:
         raise DataUnusable(
-            f"{where} is a file of an unknown kind: its name has to end with one of {' '.join(READERS)}."
+            f"{path} is a file of an unknown kind: its name has to end with one of {' '.join(READERS)}."
         )
-    return READERS[ending]
+    return READERS[path.suffix.lower()]
 
 
 def _of_a_set(

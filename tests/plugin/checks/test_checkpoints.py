@@ -48,7 +48,7 @@ def test_a_damaged_one_is_named_with_the_newest_whole_one(
     assert_refusal(sentence, "damaged", "write global_step10 into", str(pointer))
 
 
-def test_without_a_whole_one_the_run_begins_anew(found: Callable[[], list[Finding]], tmp_path: Path) -> None:
+def test_without_a_whole_one_the_run_begins_again(found: Callable[[], list[Finding]], tmp_path: Path) -> None:
     for file in tmp_path.rglob("*.pt"):
         file.write_bytes(b"")
     (sentence,) = [one.sentence for one in found()]

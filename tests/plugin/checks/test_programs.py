@@ -19,7 +19,7 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize(("text", "said"), PROGRAMS)
-def test_what_a_rollout_actor_would_die_of_is_told_with_the_file(
+def test_what_a_rollout_actor_would_die_of_is_reported_with_the_file(
     text: str, said: str | None, parse: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
     (tmp_path / "neighbour.py").write_text("")

@@ -87,7 +87,7 @@ def test_training_stops_and_says_what_failed(lost: str, answers: Any, changes: d
     assert_refusal(str(failed.value), named, "http://127.0.0.1:1 is gone")
 
 
-def test_a_first_step_whose_rewards_are_all_one_is_told_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_first_step_whose_rewards_are_all_one_is_reported_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
     generate = over("ab", answers={prompt: said(prompt, [0.0] * G) for prompt in "ab"})
     generate.generate_samples(max_len=MAX_LEN)
     first, *examples = capsys.readouterr().out.splitlines()

@@ -10,7 +10,8 @@ import openrlhf.trainer.ppo_trainer_async as ppo_trainer_async
 import pytest
 
 from openrlhf_gtpo.controller import trainers
-from openrlhf_gtpo.data.table import DataUnusable
+from openrlhf_gtpo.data.prompts import Prompts
+from openrlhf_gtpo.data.sources import DataUnusable
 
 from ...refusals import assert_refusal
 
@@ -101,9 +102,27 @@ def test_files_are_mixed_by_their_probabilities_as_ever(tmp_path: Path) -> None:
 def test_a_prompt_without_room_for_its_response_stops_the_run(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text("".join(json.dumps({"input": "x" * n, "label": "1"}) + "\n" for n in (44, 45, 50)))
+    strategy = Strategy(str(path))
     with pytest.raises(DataUnusable) as refused:
-        ppo_trainer.prepare_datasets(Strategy(str(path)), letters)
+        ppo_trainer.prepare_datasets(strategy, letters)
     assert_refusal(str(refused.value), str(path), "2 of 3", "lines 2 and 3", "50 in line 3")
+    strategy.args.data.max_samples = 2
+    with pytest.raises(DataUnusable, match=r"1 of 2 .* in line 2"):
+        ppo_trainer.prepare_datasets(strategy, letters)
+
+
+def test_modelscope_is_openrlhfs_own_to_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def theirs(names: str, *_: Any, **__: Any) -> Any:
+        asked.append(names)
+        return Prompts([])
+
+    monkeypatch.setattr(ppo_trainer, "blending_datasets", theirs)
+    strategy = Strategy("owner/prompts")
+    strategy.args.use_ms = True
+    ppo_trainer.prepare_datasets(strategy, letters)
+    assert asked == ["owner/prompts"]
 
 
 def test_pictures_reach_openrlhf_as_paths_or_as_bytes(tmp_path: Path) -> None:
