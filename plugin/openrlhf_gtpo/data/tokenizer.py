@@ -108,6 +108,8 @@ class Lengths:
         return self._template.format(prompt) if self._template else prompt
 
     def _measure(self) -> None:
+        if not self._waiting:  # transformers does not take an empty list
+            return
         for (place, _), tokens in zip(self._waiting, self.tokens([text for _, text in self._waiting]), strict=True):
             if len(tokens) > self._room:
                 self._long.append((len(tokens), place))

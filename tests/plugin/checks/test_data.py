@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from openrlhf_gtpo.checks import Finding, data
+from openrlhf_gtpo.data.tokenizer import AT_ONCE
 
 from ...refusals import assert_refusal
 
@@ -102,6 +103,10 @@ def lengths(check: Check, path: Path, longest: int, response: int | None) -> str
 def test_a_prompt_may_have_as_many_tokens_as_the_response_leaves(check: Check, written: Write) -> None:
     said = lengths(check, written(prompt(7), prompt(6)), 30, 20)
     assert said.startswith("ok: ")
+
+
+def test_prompts_that_fill_a_batch_of_the_tokenizer_leave_an_empty_one(check: Check, written: Write) -> None:
+    assert lengths(check, written(*[prompt(7)] * (2 * AT_ONCE)), 30, 20).startswith("ok: ")
 
 
 def test_a_longer_prompt_is_named(check: Check, written: Write) -> None:
