@@ -7,6 +7,7 @@ if [ -z "$python" ]; then
     if [ -x "$venv/python" ]; then
         python=$venv/python
         export PATH=$venv:$PATH # for ninja, with which DeepSpeed compiles
+        [ ! -d "$venv/../cuda" ] || export CUDA_HOME=$venv/../cuda # and its nvcc, of launch/setup_gpu.sh
     fi
     "$python" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("openrlhf_gtpo") is None)' || {
         echo "launch/${0##*/}: $python has no openrlhf-gtpo: run \`bash launch/setup_gpu.sh\` first (on a machine without" \

@@ -1,28 +1,30 @@
 #!/usr/bin/env bash
-# Makes .venv for training on GPUs. On every node, or once for all in an image (plugin/Dockerfile):
+# Makes .venv for training on GPUs, without root. On every node, or once for all in an image (plugin/Dockerfile):
 #
 #   bash launch/setup_gpu.sh
-#   bash launch/setup_gpu.sh --dry-run     # prints the versions that it would install, and installs nothing
-#   FLASH_ATTN=flash_attn-2.8.3-cp312-cp312-linux_x86_64.whl bash launch/setup_gpu.sh
+#   bash launch/setup_gpu.sh --check       # what this machine lacks, in a second; installs nothing
 #
-# pip cannot install everything at once: OpenRLHF needs flash-attn, whose build needs torch but does not declare it. So
-# the script installs vLLM with its torch, OpenRLHF and the rest; then flash-attn, against that torch; then this project.
+# Versions are those of launch/requirements-gpu.txt, and CUDA's compiler is among them: the machine needs a driver, g++ and
+# Python's headers, no toolkit. pip cannot install everything at once: OpenRLHF needs flash-attn, whose build needs torch
+# but does not declare it. So the script installs all the rest, then flash-attn, then this project.
 #
 # PYTHON      an interpreter of Python 3.10, 3.11 or 3.12 (the first of python3.12, python3.11, python3.10, python3)
 # VENV        where the environment goes (.venv)
-# FLASH_ATTN  a wheel of flash-attn that fits torch, CUDA and Python. Without it flash-attn is compiled, which takes an
-#             hour with few cores. MAX_JOBS limits how many compilers run at once
+# FLASH_ATTN  a wheel of flash-attn that fits torch, CUDA and Python. Without it flash-attn is compiled for this machine's
+#             GPUs: an hour of a CPU's time for each kind, so minutes with 32 cores. MAX_JOBS limits how many compilers run
+#             at once, FLASH_ATTN_CUDA_ARCHS names other GPUs ("90" are H100 and H200)
+# ANY_DRIVER  1: also one that is older than CUDA needs, where the package cuda-compat stands in
 #
-# nvcc of torch's CUDA is needed in any case: DeepSpeed compiles its optimizer with it when training starts.
-#
-# Needs Linux, uv (or pip, to install it), 25 GB of disk and a package index. uv's own settings (UV_*) are used.
+# Needs Linux, uv (or pip, to install it), 20 GB of disk and a package index. uv's own settings (UV_*) are used.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 venv=${VENV:-.venv}
 python=$venv/bin/python
-overrides=launch/requirements-gpu.overrides
-extras=(--extra train --extra server --extra ray-serve) # the plugin's, then math-reward's
+lock=launch/requirements-gpu.txt
+driver=580 # the oldest that has CUDA 13.0
+gigabytes=20
+flash_attn=${FLASH_ATTN:-}
 
 fail() {
     echo "launch/setup_gpu.sh: $*" >&2
@@ -40,47 +42,88 @@ find_python() {
     fail "needs Python 3.10, 3.11 or 3.12${PYTHON:+, which PYTHON=$PYTHON is not}: install one, or name it with PYTHON."
 }
 
-check_compiler() { # nvcc of the CUDA that torch was built with
-    local nvcc wanted found compiled="flash-attn and DeepSpeed's optimizer are"
-    [ -z "${FLASH_ATTN:-}" ] || compiled="DeepSpeed's optimizer is"
-    wanted=$("$python" -c 'import torch; print(torch.version.cuda or "")')
-    [ -n "$wanted" ] || fail "the torch in $venv is a build without CUDA: remove $venv, then run this again."
-    nvcc=$(PATH="${CUDA_HOME:-/usr/local/cuda}/bin:$PATH" command -v nvcc) ||
-        fail "$compiled compiled by nvcc, and there is none: install the toolkit of CUDA $wanted or use plugin/Dockerfile."
-    found=$("$nvcc" --version | sed -n 's/.*release \([0-9]*\)\..*/\1/p')
-    [ "$found" = "${wanted%%.*}" ] ||
-        fail "torch is of CUDA $wanted, but $nvcc, by which $compiled compiled, is of CUDA $found: install the toolkit of" \
-            "CUDA $wanted and set CUDA_HOME to it."
+of_the_gpus() { # of_the_gpus FIELD: what nvidia-smi says, a line for each GPU; nothing without a driver
+    nvidia-smi --query-gpu="$1" --format=csv,noheader 2>/dev/null || true
 }
 
-[ $# = 0 ] || [ "$*" = --dry-run ] || fail "takes --dry-run and nothing else, not '$*'."
-[ -z "${FLASH_ATTN:-}" ] || [ -f "$FLASH_ATTN" ] || fail "FLASH_ATTN is $FLASH_ATTN, but there is no such wheel."
+check_machine() { # all that is missing, a line each
+    local found place=$venv free
+    found=$(of_the_gpus driver_version | head -n 1)
+    if [ -z "$found" ]; then
+        echo "launch/setup_gpu.sh: no driver answers here, so this makes an image, or is for another machine." >&2
+    elif [ "${found%%.*}" -lt $driver ] && [ -z "${ANY_DRIVER:-}" ]; then
+        echo "the driver is $found, but CUDA 13.0 needs $driver or later: install one. On data-centre GPUs the package" \
+            "cuda-compat-13-0 will do: install it, and set ANY_DRIVER=1."
+    fi
+    "$base" -c 'import os, sysconfig as s, sys; sys.exit(not os.path.isfile(s.get_path("include") + "/Python.h"))' ||
+        echo "$base has no headers, with which kernels are compiled: install them (apt-get install python3-dev)."
+    command -v g++ >/dev/null || echo "there is no g++, with which kernels are compiled: apt-get install g++."
+    while [ ! -e "$place" ]; do place=$(dirname "$place"); done
+    free=$(($(df --output=avail --block-size=1 "$place" | tail -n 1) / 1000000000))
+    [ "$free" -ge $gigabytes ] || [ -d "$venv" ] ||
+        echo "the disk of $venv has $free GB free, and the environment needs $gigabytes: make room, or set VENV."
+}
+
+make_environment() { # with uv where it is there; what was begun in vain does not stay
+    [ -x "$python" ] && return
+    if uv=$(command -v uv); then
+        "$uv" venv --quiet --seed --python "$base" "$venv"
+    elif ! "$base" -m venv "$venv"; then
+        rm -rf "$venv"
+        fail "$base cannot make an environment: apt-get install python3-venv, or install uv."
+    fi
+}
+
+make_toolkit() { # the compiler and the headers that torch's packages brought, as a toolkit that builds can use
+    local library cuda
+    cuda=$("$python" -c 'import nvidia.cu13; print(nvidia.cu13.__path__[0])')
+    [ -x "$cuda/bin/nvcc" ] || fail "there is no nvcc in $cuda: remove $venv, then run this again."
+    ln -sfn lib "$cuda/lib64"
+    for library in "$cuda"/lib/*.so.*; do
+        [ -e "${library%%.so.*}.so" ] || ln -s "${library##*/}" "${library%%.so.*}.so"
+    done
+    ln -sfn "$cuda" "$venv/cuda"
+    export CUDA_HOME=$PWD/$venv/cuda
+    [[ $venv != /* ]] || CUDA_HOME=$venv/cuda
+    # launch/find_python.sh does the same for the scripts
+    grep -q '^export CUDA_HOME=' "$venv/bin/activate" || echo 'export CUDA_HOME="$VIRTUAL_ENV/cuda"' >>"$venv/bin/activate"
+}
+
+architectures() { # of this machine's GPUs, as flash-attn names them; nothing without a driver
+    of_the_gpus compute_cap | sed 's/^8\..*/80/; s/\.//' | sort -u | paste -s -d ';'
+}
+
+[ $# = 0 ] || [ "$*" = --check ] || fail "takes --check and nothing else, not '$*'."
+[ -z "$flash_attn" ] || [ -f "$flash_attn" ] || fail "FLASH_ATTN is $flash_attn, but there is no such wheel."
 base=$(find_python)
-
-if [ "$*" = --dry-run ]; then
-    uv=$(command -v uv || command -v .venv/bin/uv) || fail "--dry-run needs uv: install it by \`pip install uv\`."
-    exec "$uv" pip compile --quiet --no-header --no-annotate --python "$base" --override "$overrides" \
-        --no-emit-package math-reward pyproject.toml reward_server/pyproject.toml "${extras[@]}"
+missing=$(check_machine)
+[ -z "$missing" ] || fail "$missing"
+if [ "$*" = --check ]; then
+    echo "This machine has what the environment needs."
+    exit
 fi
-
-[ -x "$python" ] || "$base" -m venv "$venv"
+make_environment
 if ! uv=$(command -v uv); then
     "$python" -m pip install --quiet uv
     uv=$venv/bin/uv
 fi
 
-echo "1 of 3: vLLM with its torch, OpenRLHF, DeepSpeed and Ray"
-"$uv" pip install --python "$python" --override "$overrides" \
-    -r pyproject.toml -r reward_server/pyproject.toml "${extras[@]}"
+echo "1 of 3: vLLM with its torch, OpenRLHF, DeepSpeed, Ray and CUDA's compiler"
+"$uv" pip install --python "$python" --no-deps -r "$lock" # which has all, but flash-attn, which OpenRLHF asks for
+make_toolkit
 
 echo "2 of 3: flash-attn, against this torch"
-wanted=${FLASH_ATTN:-$("$python" -c 'from importlib.metadata import requires
-print(next(line for line in requires("openrlhf") if line.startswith("flash-attn")))')}
-check_compiler
-if [ -z "${FLASH_ATTN:-}" ]; then
+if [ -z "$flash_attn" ]; then
+    flash_attn=$("$python" -c 'from importlib.metadata import requires
+print(next(line for line in requires("openrlhf") if line.startswith("flash-attn")))')
     "$uv" pip install --python "$python" setuptools wheel packaging psutil ninja
+    export FLASH_ATTN_CUDA_ARCHS=${FLASH_ATTN_CUDA_ARCHS:-$(architectures)}
+    [ -n "$FLASH_ATTN_CUDA_ARCHS" ] || unset FLASH_ATTN_CUDA_ARCHS # else for every kind of GPU
+    # No model here has dropout or ALiBi in its attention, and without them the compiler has half of the work.
+    without="-DFLASHATTENTION_DISABLE_DROPOUT -DFLASHATTENTION_DISABLE_ALIBI"
+    export NVCC_APPEND_FLAGS="${NVCC_APPEND_FLAGS:-} $without" CFLAGS="${CFLAGS:-} $without" CXXFLAGS="${CXXFLAGS:-} $without"
 fi
-"$uv" pip install --python "$python" --no-build-isolation --no-deps "$wanted"
+"$uv" pip install --python "$python" --no-build-isolation --no-deps "$flash_attn"
 
 echo "3 of 3: this project, the plugin and math-reward"
 "$uv" pip install --python "$python" --no-deps . ./reward_server

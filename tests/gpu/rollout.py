@@ -1,4 +1,4 @@
-"""The second call: tokens a second of an engine with and without log-probabilities and entropies, in turns.
+"""The third call: tokens a second of an engine with and without log-probabilities and entropies, in turns.
 
     python3 tests/gpu/rollout.py --out FOLDER [--device cpu --layers 2 --vocabulary 2000 --sequences 8 --tokens 8]
 
@@ -8,8 +8,7 @@ A random model of Qwen2.5-1.5B's shape, in engines that are all up and take turn
 * hook: with entropies             * hook, frozen heap: after gc.freeze() in the process that asks
 * one message: the same, and one message a request (openrlhf_gtpo.engine.one_message)
 
-Every request wants its final output alone, no text, and at least one token. With py-spy, both processes of each engine
-are sampled in further runs.
+Every request wants its final output alone, no text, and at least one token. rollout.json grows with every round.
 """
 
 import argparse
@@ -18,9 +17,7 @@ import gc
 import json
 import multiprocessing
 import os
-import shutil
 import statistics
-import subprocess
 import time
 import uuid
 from multiprocessing.connection import Connection
@@ -37,7 +34,6 @@ KINDS = {
 """Name -> engine, what its requests ask for besides tokens, and whether the heap is frozen."""
 SHAPE = {"hidden_size": 1536, "intermediate_size": 8960, "num_attention_heads": 12, "num_key_value_heads": 2}
 SMALL = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 2, "num_key_value_heads": 2}
-PROFILED_SECONDS = 10
 
 
 def make_model(folder: Path, args: argparse.Namespace) -> None:
@@ -107,7 +103,7 @@ def engine_main(name: str, model: Path, args: argparse.Namespace, pipe: Connecti
         llm = vllm.AsyncLLMEngine.from_engine_args(engine)
         if name != "plain":
             check_hook(await llm.collective_rpc("entropy_hook_report"))
-        pipe.send(os.getpid())
+        pipe.send("up")
         while asked := await asyncio.to_thread(pipe.recv):
             kind, sequences = asked
             _, wanted, frozen = KINDS[kind]
@@ -130,39 +126,16 @@ def engine_main(name: str, model: Path, args: argparse.Namespace, pipe: Connecti
     asyncio.run(serve())
 
 
-def profiled(pids: dict[str, int], folder: Path, name: str) -> list[subprocess.Popen[bytes]]:
-    """Start py-spy on the processes; none where it is not installed."""
-    program = shutil.which("py-spy")
-    if program is None:
-        return []
-    command = [program, "record", "--format=raw", f"--duration={PROFILED_SECONDS}", "--rate=200"]
-    out = subprocess.DEVNULL
-    return [
-        subprocess.Popen(
-            [*command, f"--pid={pid}", f"--output={folder / f'{name}-{which}.txt'}"], stdout=out, stderr=out
-        )
-        for which, pid in pids.items()
-    ]
-
-
-def core_of(pid: int) -> int | None:
-    """The EngineCore's process, the child of the one that asks that takes the most processor time."""
-    import psutil
-
-    children = psutil.Process(pid).children(recursive=True)
-    return max(children, key=lambda child: sum(child.cpu_times()[:2])).pid if children else None
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--device", choices=["cpu", "gpu"], default="gpu")
     parser.add_argument("--layers", type=int, default=28)
     parser.add_argument("--vocabulary", type=int, default=151_936)
-    parser.add_argument("--sequences", type=int, nargs="+", default=[256, 512])
+    parser.add_argument("--sequences", type=int, nargs="+", default=[256])
     parser.add_argument("--tokens", type=int, default=512)
     parser.add_argument("--share", type=float, default=0.28, help="of the GPU's memory for each engine (0.28)")
-    parser.add_argument("--seconds", type=float, default=460, help="after which no further round begins (460)")
+    parser.add_argument("--seconds", type=float, default=240, help="after which no further round begins (240)")
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     args = parser.parse_args()
     args.out = args.out.resolve()
@@ -171,24 +144,16 @@ def main() -> None:
     kinds = list(args.kinds)
     make_model(args.out / "model", args)
     context = multiprocessing.get_context("spawn")
-    pipes, processes, pids = {}, [], {}
+    pipes, processes = {}, []
     try:
         for name in dict.fromkeys(KINDS[kind][0] for kind in kinds):
             pipes[name], theirs = context.Pipe()
             processes.append(context.Process(target=engine_main, args=(name, args.out / "model", args, theirs)))
             processes[-1].start()
             theirs.close()
-            pids[name] = pipes[name].recv()  # while an engine starts it measures what is free on the GPU
+            pipes[name].recv()  # while an engine starts it measures what is free on the GPU
             print(f"engine {name} is up after {time.monotonic() - began:.0f} s", flush=True)
-        found = rounds(kinds, pipes, args, began)
-        summary = tables(found, args.tokens)
-        for name, pipe in pipes.items():
-            kind = [kind for kind in kinds if KINDS[kind][0] == name][-1]
-            core = core_of(pids[name])
-            spies = profiled({"asks": pids[name], **({"core": core} if core else {})}, args.out, name)
-            while spies and any(spy.poll() is None for spy in spies):
-                pipe.send((kind, max(args.sequences)))
-                pipe.recv()
+        tables(rounds(kinds, pipes, args, began), args.tokens)
         for pipe in pipes.values():
             pipe.send(None)
     finally:
@@ -197,7 +162,6 @@ def main() -> None:
         for process in processes:
             process.join(60)
             process.kill()
-    (args.out / "rollout.json").write_text(json.dumps({"seconds": found, "summary": summary}))
 
 
 def rounds(
@@ -217,6 +181,7 @@ def rounds(
                         {"round": number, "sequences": sequences, "kind": kind, "seconds": seconds, "cpu": cpu}
                     )
         number += 1
+        (args.out / "rollout.json").write_text(json.dumps(found))
         if args.device == "cpu" and number == 2:
             break
     return found

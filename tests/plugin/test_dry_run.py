@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from openrlhf_gtpo import dry_run, model_size
+from openrlhf_gtpo.checks import Finding, room
 from openrlhf_gtpo.errors import SettingsError
 
 from ..refusals import assert_refusal
@@ -37,10 +38,11 @@ def test_memory_of_training_is_deepspeeds_own_estimate(name: str, ranks: int, st
         theirs = zero3(size.parameters, largest, **nodes, cpu_offload_params=False, zero_init=True)[1]
     else:
         theirs = zero2(size.parameters, **nodes)[1]
-    assert dry_run.training_bytes(size, stage, ranks) == pytest.approx(theirs, rel=0.2)
+    assert room.training_bytes(size, stage, ranks) == pytest.approx(theirs, rel=0.2)
 
 
-def rows(parse: Parse, *words: str) -> dict[str, str]:
+def of_seven_billion(parse: Parse, *words: str) -> dict[str, Any]:
+    """Flags of Qwen2.5-7B on eight GPUs."""
     flags = {
         **parse("--actor.model_name_or_path=Qwen/Qwen2.5-7B", "--data.prompt_dataset=none", *words),
         "device": "gpu",
@@ -49,32 +51,73 @@ def rows(parse: Parse, *words: str) -> dict[str, str]:
         name: value for name, value in (("vllm.num_engines", 8), ("actor.num_gpus_per_node", 8)) if flags[name] is None
     }
     flags["ds.param_dtype"] = "bf16"
-    return {line[:12].strip(): line[12:].strip() for line in dry_run.plan(flags).split("\n\n")[0].splitlines()}
+    return flags
 
 
-def test_what_does_not_fit_is_a_warning(parse: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ["--ds.zero_stage=3", "--train.micro_batch_size=1", "--rollout.micro_batch_size=1", "--data.max_len=6144"]
+def rows(parse: Parse, *words: str) -> dict[str, str]:
+    planned = dry_run.plan(of_seven_billion(parse, *words)).split("\n\n")[0]
+    return {line[:12].strip(): line[12:].strip() for line in planned.splitlines()}
+
+
+def found(parse: Parse, *words: str) -> dict[str, Finding]:
+    """What training and a dry run find of memory and disk."""
+    return {one.check: one for one in reversed([*room.check(of_seven_billion(parse, *words))])}
+
+
+COLOCATED = ["--ds.zero_stage=3", "--data.max_len=6144", "--train.colocate_all", "--vllm.enable_sleep"]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "words", "state"),
+    [
+        ("80", ["--train.micro_batch_size=1", "--rollout.micro_batch_size=1"], "ok"),
+        ("80", ["--train.micro_batch_size=8", "--rollout.micro_batch_size=1"], "warning"),
+        ("80", ["--train.micro_batch_size=1", "--rollout.micro_batch_size=16"], "warning"),
+        ("80", ["--train.dynamic_batch_enable", "--train.max_tokens_per_gpu=16384"], "ok"),
+        ("80", ["--train.dynamic_batch_enable", "--train.max_tokens_per_gpu=65536"], "warning"),
+        ("80", ["--train.dynamic_batch_enable", "--rollout.max_tokens_per_gpu=131072"], "warning"),
+        ("16", ["--train.micro_batch_size=1", "--rollout.micro_batch_size=1"], "fault"),
+    ],
+)
+def test_memory_is_that_of_the_largest_micro_batch_and_states_that_do_not_fit_are_refused(
+    parse: Parse, monkeypatch: pytest.MonkeyPatch, gpu: str, words: list[str], state: str
+) -> None:
+    monkeypatch.setenv("GPU_GB", gpu)
+    memory = found(parse, *COLOCATED, "--vllm.gpu_memory_utilization=0.8", *words)["memory"]
+    assert memory.state == state, memory
+    assert f"of a GPU's {gpu}.0" in memory.sentence
+
+
+def test_memory_of_a_micro_batch_of_tokens_is_what_was_computed_by_hand(parse: Parse, monkeypatch: Any) -> None:
     monkeypatch.setenv("GPU_GB", "80")
-    fits = rows(parse, *words)
-    assert "warning" not in fits
-    assert "of a GPU's 80.0" in fits["memory"]
-    monkeypatch.setenv("GPU_GB", "16")
-    assert (
-        "training may not fit" in rows(parse, *words)["warning"]
-        or "no response fits" in rows(parse, *words)["warning"]
-    )
+    words = ["--train.dynamic_batch_enable", "--train.max_tokens_per_gpu=16384", "--rollout.max_tokens_per_gpu=32768"]
+    said = rows(parse, *COLOCATED, *words)["memory"]
+    # 4 x 545 M + 18 x 7,616 M / 8 bytes; 6 x 32,768 x 152,064 bytes, more than 10 x 16,384 x 152,064
+    assert "18.0 weights, gradients and optimizer, 27.8 logits" in said
 
 
 @pytest.mark.parametrize("size", ["large", "0", "-8", "nan"])
 def test_a_memory_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch, size: str) -> None:
     monkeypatch.setenv("GPU_GB", size)
     with pytest.raises(SettingsError) as refused:
-        dry_run.gpu_bytes()
+        room.gpu_bytes()
     assert_refusal(str(refused.value), "GPU_GB", size)
 
 
-def test_a_checkpoint_that_the_disk_has_no_room_for_is_a_warning(parse: Parse) -> None:
-    said = rows(parse, "--ckpt.save_steps=10", "--ckpt.max_num=1000000")
-    assert "107 GB" not in said["disk"]
-    assert "1000000 checkpoint(s) of 106.6" in said["disk"]
-    assert "do not fit" in said["warning"]
+def test_checkpoints_that_the_disk_has_no_room_for_are_refused(parse: Parse, tmp_path: Any) -> None:
+    words = ["--ckpt.save_steps=10", f"--ckpt.path={tmp_path}", "--ckpt.max_num=1000000"]
+    assert "1000000 checkpoint(s) of 106.6, 152 s each" in rows(parse, *words)["disk"]
+    disk = found(parse, *words)["checkpoints"]
+    assert disk.state == "fault"
+    assert_refusal(disk.sentence, "1,000,000", "106.6 GB", str(tmp_path), "--ckpt.max_num")
+    assert "checkpoints" not in found(parse, *words, "--ckpt.save_steps=-1")
+
+
+def test_checkpoints_that_are_there_make_room_for_new_ones(parse: Parse, tmp_path: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(room, "free_bytes", lambda folder: 50e9)
+    words = ["--ckpt.save_steps=10", f"--ckpt.path={tmp_path}", "--ckpt.max_num=1"]
+    assert found(parse, *words)["checkpoints"].state == "fault"
+    (tmp_path / "_actor" / "global_step10").mkdir(parents=True)
+    with (tmp_path / "_actor" / "global_step10" / "weights.pt").open("wb") as file:
+        file.truncate(57 * 10**9)  # sparse
+    assert found(parse, *words)["checkpoints"].state == "ok"

@@ -37,11 +37,12 @@ def of_the_command(flags: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def of_the_machine(flags: Mapping[str, Any]) -> Iterator[Finding]:
-    """Findings about where it is to run: versions first of all, GPUs, the cluster, the disk, the reward services."""
-    from openrlhf_gtpo.checks import machine, services, versions
+    """Findings about where it is to run: versions first of all, GPUs, cluster, memory, disk, reward services."""
+    from openrlhf_gtpo.checks import machine, room, services, versions
 
     yield from versions.check(flags)
     yield from machine.check(flags)
+    yield from room.check(flags)
     yield from services.check(flags)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.checks import Finding
-from openrlhf_gtpo.device import nodes_of_ray_address
+from openrlhf_gtpo.device import answers, nodes_of, noted_address
 from openrlhf_gtpo.flags import embedded
 
 GIB = 2**30
@@ -18,21 +18,39 @@ GROWS = "OPENRLHF_GTPO_CLUSTER_GROWS"
 
 def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
     """GPUs, cluster, disk."""
-    nodes = nodes_of_ray_address()
-    if nodes:
+    gpu, named = flags["device"] == "gpu", os.environ.get("RAY_ADDRESS")
+    address = named or (noted_address() if gpu else None)  # on a CPU the driver starts a cluster of its own
+    if address and not answers(address):
+        who = "RAY_ADDRESS names" if named else "an earlier `ray start` noted here"
+        fix = "start Ray there, or unset RAY_ADDRESS" if named else "run `ray stop`, or start it again"
+        yield Finding("Ray cluster", "fault", f"No Ray cluster answers at {address}, which {who}: {fix}.")
+    elif nodes := nodes_of(address):
         yield _cluster(flags, nodes)
-    elif flags["device"] == "gpu":
-        yield _gpus()
+    elif gpu:
+        yield _gpus(gpus_by_role(flags) if flags["actor.model_name_or_path"] else {})  # else a doctor's without a run
     yield _disk(flags)
 
 
-def _gpus() -> Finding:
+def _gpus(roles: Mapping[str, int]) -> Finding:
+    """Whether this machine has the GPUs that the run asks for. Ray itself waits for ever, since a node may join."""
     import torch
 
     if count := torch.cuda.device_count():
         cards = [torch.cuda.get_device_properties(i) for i in range(count)]
         listed = ", ".join(f"{card.name} with {card.total_memory / GIB:.0f} GiB" for card in cards)
-        return Finding("GPU", "ok", f"{count} visible: {listed}.")
+        needed = sum(roles.values())
+        if needed <= count:
+            return Finding("GPU", "ok", f"{count} visible: {listed}.")
+        hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+        seen = f"{count}{f' (CUDA_VISIBLE_DEVICES is {hidden})' if hidden else ''}"
+        parts = ", ".join(f"{number} for {role}" for role, number in roles.items())
+        return Finding(
+            "GPU",
+            "fault",
+            f"This run needs {needed} GPUs ({parts}), and torch sees {seen}: ask for less by "
+            "--actor.num_gpus_per_node and --vllm.num_engines (GPUS of the launch scripts), or start Ray on several "
+            "machines.",
+        )
     if torch.version.cuda is None and torch.version.hip is None:
         return Finding(
             "GPU",

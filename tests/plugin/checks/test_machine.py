@@ -1,7 +1,9 @@
 """What a run asks of a Ray cluster, and machines and clusters that can never give it."""
 
+import socket
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,7 +49,8 @@ def finding(
     def find(
         *nodes: dict[str, dict[str, float]], words: tuple[str, ...] = ("--reward.remote_url=http://h:1",)
     ) -> Finding:
-        monkeypatch.setattr(machine, "nodes_of_ray_address", lambda: nodes)
+        monkeypatch.setenv("RAY_ADDRESS", "auto")
+        monkeypatch.setattr(machine, "nodes_of", lambda address: nodes)
         found = {one.check: one for one in machine.check(parse(*SIZES, *words, f"--ckpt.output_dir={tmp_path}"))}
         return found["Ray cluster"]
 
@@ -101,7 +104,54 @@ def test_a_folder_that_cannot_be_written_is_refused_and_nothing_is_left_in_one_t
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def gpus_found(
+    monkeypatch: pytest.MonkeyPatch,
+    parse: Callable[..., dict[str, Any]],
+    out: Path,
+    count: int,
+    noted: str | None,
+    words: tuple[str, ...] = ("--actor.model_name_or_path=m",),
+) -> Finding:
+    """What is said of a machine with so many GPUs, and of the cluster that `ray start` noted there."""
+    monkeypatch.setattr("torch.cuda.device_count", lambda: count)
+    card = SimpleNamespace(name="NVIDIA H100 80GB HBM3", total_memory=80 * 2**30)
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda number: card)
+    monkeypatch.setattr(machine, "noted_address", lambda: noted)
+    flags = parse(*SIZES, f"--ckpt.output_dir={out}", *words)
+    return next(iter(machine.check({**flags, "device": "gpu"})))
+
+
+def test_too_few_gpus_are_refused_with_the_numbers(
+    monkeypatch: pytest.MonkeyPatch, parse: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    assert gpus_found(monkeypatch, parse, tmp_path, 5, None).state == "ok"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
+    found = gpus_found(monkeypatch, parse, tmp_path, 4, None)
+    assert found.state == "fault"
+    assert gpus_found(monkeypatch, parse, tmp_path, 1, None, words=()).state == "ok", "a doctor asks of no run"
+    assert_refusal(found.sentence, "5 GPUs (2 for trainers, 3 for engines)", "sees 4", "0,1,2,3", "--vllm.num_engines")
+
+
+def test_a_cluster_that_was_started_here_and_is_gone_is_named_at_once(
+    monkeypatch: pytest.MonkeyPatch, parse: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    found = gpus_found(monkeypatch, parse, tmp_path, 8, address)
+    assert (found.check, found.state) == ("Ray cluster", "fault")
+    assert_refusal(found.sentence, address, "ray stop")
+
+
+def test_a_cluster_that_was_started_here_is_asked_for_its_gpus(
+    monkeypatch: pytest.MonkeyPatch, parse: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(machine, "nodes_of", lambda address: [node(4, 8)] if address == "auto" else [])
+    found = gpus_found(monkeypatch, parse, tmp_path, 8, "auto")
+    assert (found.check, found.state) == ("Ray cluster", "fault")
+
+
 def test_a_machine_without_a_gpu_is_refused_for_one(parse: Callable[..., dict[str, Any]], tmp_path: Path) -> None:
-    found = next(machine.check({**parse(f"--ckpt.output_dir={tmp_path}"), "device": "gpu"}))
+    found = next(machine.check({**parse(*SIZES, f"--ckpt.output_dir={tmp_path}"), "device": "gpu"}))
     assert found.state == "fault"
     assert_refusal(found.sentence, "torch", "--device cpu")

@@ -1,0 +1,177 @@
+"""Memory of a GPU and room on the disk: what a run takes, computed before it starts.
+
+Memory of the training part is DeepSpeed's own estimate (`estimate_zero2_model_states_mem_needs` and
+`estimate_zero3_model_states_mem_needs`): for N ranks, P parameters and L in the largest layer, 2 P + 18 P / N bytes in
+ZeRO-2, 4 L + 18 P / N in ZeRO-3, and logits as OpenRLHF holds them, 10 bytes for each token of a micro-batch and entry
+of the vocabulary (bfloat16, a float32 copy, and the gradients of both), or 6 without gradients. For 1.5 B parameters
+with ZeRO-3 on one GPU that is 52 GiB with micro-batches of 16,384 tokens and 75 with 32,768; measured were 48 and 67.
+An engine has what its share of a GPU leaves beside 2 bytes a parameter."""
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from openrlhf_gtpo.checks import Finding
+from openrlhf_gtpo.checks.machine import shares_gpus
+from openrlhf_gtpo.errors import SettingsError
+from openrlhf_gtpo.model_size import ModelSize, size_of
+
+GIB = 2**30
+GPU_VARIABLE = "GPU_GB"
+"""Environment variable with the memory of a GPU in GiB, for a plan on a machine without one."""
+OVERHEAD = 2 * GIB
+"""A CUDA context, NCCL's buffers and fragmentation on a training GPU; CUDA graphs and scratch in an engine."""
+CHECKPOINT_BYTES = 14
+"""Of a parameter in a checkpoint: the weight in bfloat16, DeepSpeed's float32 copy and Adam's two moments."""
+WEIGHT_BYTES = 2
+"""Of a parameter in the folder of the policy."""
+
+Flags = Mapping[str, Any]
+
+
+def check(flags: Flags) -> Iterator[Finding]:
+    """Whether the run fits the GPUs' memory and the disk."""
+    yield from _fits_the_gpu(flags)
+    yield from _fits_the_disk(flags)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Upper bounds for responses of full length, in bytes on one GPU."""
+
+    has: float
+    states: float
+    """Weights, gradients and optimizer."""
+    logits: float
+    cache: float
+    """What an engine has for keys and values; below 0 where its weights alone do not fit."""
+    responses: int
+    """Of full length that the cache of an engine holds at once."""
+    beside: float
+    """An engine's share where it does not sleep while the policy trains."""
+
+    @property
+    def training(self) -> float:
+        """With logits and overhead."""
+        return self.states + self.logits + OVERHEAD
+
+
+def ranks(flags: Flags) -> int:
+    """GPUs that the policy is trained on."""
+    return int(flags["actor.num_nodes"] * flags["actor.num_gpus_per_node"])
+
+
+def memory_of(flags: Flags) -> Memory | None:
+    """None on a CPU, and where the model's config.json is not on this machine.
+
+    Raises:
+        SettingsError: GPU_GB is not a number above 0.
+    """
+    size = size_of(str(flags["actor.model_name_or_path"])) if flags["device"] == "gpu" else None
+    if size is None:
+        return None
+    has, length, each = gpu_bytes(), flags["data.max_len"], flags["vllm.tensor_parallel_size"]
+    states = training_bytes(size, flags["ds.zero_stage"], ranks(flags))
+    if flags["ds.adam_offload"]:
+        states -= 12 * size.parameters / ranks(flags)
+    trained, forward = (flags[f"{part}.micro_batch_size"] * length for part in ("train", "rollout"))
+    if flags["train.dynamic_batch_enable"]:  # at least the longest response, which is not cut
+        trained = max(length, flags["train.max_tokens_per_gpu"])
+        forward = max(length, flags["rollout.max_tokens_per_gpu"] or flags["train.max_tokens_per_gpu"])
+    share = flags["vllm.gpu_memory_utilization"] * has
+    cache = share - WEIGHT_BYTES * size.parameters / each - OVERHEAD
+    return Memory(
+        has=has,
+        states=states,
+        logits=max(10.0 * trained, 6.0 * forward) * size.vocabulary,
+        cache=cache,
+        responses=max(0, int(cache * each / (size.cache_bytes * length))),
+        beside=share if shares_gpus(flags) and not flags["vllm.enable_sleep"] else 0.0,
+    )
+
+
+def training_bytes(size: ModelSize, stage: int, ranks: int) -> float:
+    """Weights, gradients and Adam's states on one GPU, as DeepSpeed estimates them without offloading; for stages 0
+    and 1 as if nothing were shared, which is too much for stage 1."""
+    if stage >= 3:
+        return 4 * size.largest_layer + 18 * size.parameters / ranks
+    return 2 * size.parameters + 18 * size.parameters / (ranks if stage == 2 else 1)
+
+
+def gpu_bytes() -> float:
+    """Memory of a GPU: of this machine's smallest, else the value of GPU_GB, else 80 GiB.
+
+    Raises:
+        SettingsError: GPU_GB is not a number above 0.
+    """
+    import torch
+
+    if count := torch.cuda.device_count():
+        return float(min(torch.cuda.get_device_properties(i).total_memory for i in range(count)))
+    given = os.environ.get(GPU_VARIABLE) or "80"
+    try:
+        size = float(given)
+    except ValueError:
+        size = 0
+    if not size > 0:
+        raise SettingsError(f"{GPU_VARIABLE} is {given}, but the memory of a GPU is a number of GiB above 0.")
+    return size * GIB
+
+
+def _fits_the_gpu(flags: Flags) -> Iterator[Finding]:
+    memory = memory_of(flags)
+    if memory is None:
+        return
+    least, most, has = (
+        f"{part / GIB:.1f}" for part in (memory.states + OVERHEAD + memory.beside, memory.training, memory.has)
+    )
+    fix = "more GPUs, --ds.zero_stage 3 or --ds.adam_offload" + (", or --vllm.enable_sleep" if memory.beside else "")
+    if memory.states + OVERHEAD + memory.beside > memory.has:
+        sentence = f"Training needs {least} GiB of a GPU's {has} for weights, gradients and optimizer alone: {fix}."
+        yield Finding("memory", "fault", sentence)
+    elif memory.training + memory.beside > memory.has:
+        sentence = f"Training may not fit: it takes at most {most} GiB of a GPU's {has}: smaller micro-batches, {fix}."
+        yield Finding("memory", "warning", sentence)
+    else:
+        yield Finding("memory", "ok", f"Training takes at most {most} GiB of a GPU's {has}.")
+    if memory.responses < 1:
+        fix = "raise --vllm.gpu_memory_utilization or --vllm.tensor_parallel_size"
+        yield Finding("memory", "warning", f"An engine has no room for a response of full length: {fix}.")
+
+
+def checkpoint_bytes(flags: Flags) -> float | None:
+    """Of one checkpoint; 0 without any, None where the model's size is not known."""
+    if flags["ckpt.save_steps"] <= 0:
+        return 0.0
+    size = size_of(str(flags["actor.model_name_or_path"]))
+    return None if size is None else float(CHECKPOINT_BYTES * size.parameters)
+
+
+def free_bytes(folder: str) -> float:
+    """On the disk of a folder that need not be there yet."""
+    place = Path(folder).absolute()
+    while not place.exists():
+        place = place.parent
+    return float(shutil.disk_usage(place).free)
+
+
+def _fits_the_disk(flags: Flags) -> Iterator[Finding]:
+    """Checkpoints that are there already make room for new ones."""
+    each, folder = checkpoint_bytes(flags), flags["ckpt.path"]
+    if not each:
+        return
+    there = sum(file.stat().st_size for file in Path(folder, "_actor").rglob("*") if file.is_file())
+    needed, free = max(0.0, each * flags["ckpt.max_num"] - there), free_bytes(folder)
+    kept = f"{flags['ckpt.max_num']:,} checkpoint(s) of {each / 1e9:,.1f} GB"
+    if needed <= free:
+        yield Finding("checkpoints", "ok", f"The disk of {folder} has room for {kept}.")
+        return
+    yield Finding(
+        "checkpoints",
+        "fault",
+        f"{kept} do not fit the disk of {folder}, which has {free / 1e9:,.0f} GB free: keep fewer by --ckpt.max_num, "
+        "name a folder on another disk by --ckpt.path, or write none by --ckpt.save_steps -1.",
+    )
