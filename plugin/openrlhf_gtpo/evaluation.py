@@ -16,6 +16,7 @@ from math_reward.client import Client, ClientError, Item, Result
 from openrlhf_gtpo.algorithms.pass_at_k import bootstrap, pass_at_k
 from openrlhf_gtpo.data.sources import DataUnusable
 from openrlhf_gtpo.data.table import Row, rows
+from openrlhf_gtpo.data.tokenizer import end_of_turn
 from openrlhf_gtpo.device import choose_device
 from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.engine.offline import offline_engine
@@ -201,6 +202,7 @@ def sample_and_grade(
     """
     import vllm
 
+    end = end_of_turn(llm.get_tokenizer())
     chats = [[{"role": "user", "content": p}] if isinstance(p, str) else p for p in (row.prompt for row in table)]
     parameters = [
         vllm.SamplingParams(
@@ -208,6 +210,7 @@ def sample_and_grade(
             temperature=args.temperature,
             top_p=args.top_p,
             max_tokens=args.max_new_tokens,
+            stop_token_ids=None if end is None else [end],
             seed=derived(args.seed, "eval", first + place),  # vLLM adds a response's place in its group
             **sampling_kwargs(),
         )

@@ -167,6 +167,7 @@ def _train(args: Namespace, terminal: Terminal, cleanup: contextlib.ExitStack) -
         worker_extension_cls=bindings.worker_extension(given["device"]),
         dtype="float32" if given["ds.param_dtype"] == "fp32" else None,
         max_num_seqs=flags.responses_at_once(given),
+        chat=given["data.apply_chat_template"],
     )
     bindings.bind(given["device"], rollout, completed.guide)
     importlib.import_module("openrlhf.cli.train_ppo_ray").train(completed)

@@ -34,6 +34,32 @@ def rendered(tokenizer: Any, prompt: Any) -> str:
     return tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
 
 
+def end_of_turn(tokenizer: Any) -> int | None:
+    """The token with which the chat template ends the model's turn, where it is another than the end of a sequence.
+
+    A base model's template is often that of its chat sibling: Qwen2.5-7B ends a turn with ``<|im_end|>``, a text with
+    ``<|endoftext|>``. A policy that answers as the template does would never stop at the latter.
+
+    Args:
+        tokenizer: as transformers loads it.
+
+    Returns:
+        None where they are one, or where no special token follows an answer.
+    """
+    answer = "The answer is 42"
+    chat = [{"role": "user", "content": "6 * 7?"}, {"role": "assistant", "content": answer}]
+    try:
+        text = tokenizer.apply_chat_template(chat, tokenize=False)
+    except Exception:  # a template is a program, which may raise anything; another check says so
+        return None
+    for token in tokenizer(text.rpartition(answer)[2], add_special_tokens=False)["input_ids"]:
+        if token in tokenizer.all_special_ids or token in tokenizer.added_tokens_decoder:
+            return None if token == tokenizer.eos_token_id else token
+        if tokenizer.decode([token]).strip():
+            return None
+    return None
+
+
 class Lengths:
     """Finds prompts that leave no room for their response; OpenRLHF would cut off their beginning."""
 

@@ -33,6 +33,7 @@ from vllm.sampling_params import RequestOutputKind
 from math_reward.client import ClientError, Item
 from math_reward.client import Settings as ClientSettings
 from math_reward.client.settings import speaks_grade
+from openrlhf_gtpo.data.tokenizer import end_of_turn
 from openrlhf_gtpo.engine import one_message
 from openrlhf_gtpo.errors import UserError
 from openrlhf_gtpo.host import plain_class
@@ -55,6 +56,8 @@ class RolloutSettings:
     """Responses that an engine generates at once. The default is vLLM's for an engine like OpenRLHF's."""
     reward_options: dict[str, str] | None = None
     """How to grade, `math_reward.client.Item.options`; None for the service's own settings."""
+    chat: bool = False
+    """Whether prompts are rendered by the chat template, whose end of a turn then ends a response too."""
 
 
 class AgentMismatch(UserError):
@@ -66,10 +69,12 @@ class EntropyRecorder:
 
     ``text``: whether anyone reads the generated text. If not, vLLM does not have to decode tokens.
     ``seed``: what the seeds of its requests are derived from; None for no seeds.
+    ``end``: a token that ends a response besides the end of a sequence, or None.
     """
 
-    def __init__(self, engine: Any, *, text: bool = True, seed: int | None = None) -> None:
+    def __init__(self, engine: Any, *, text: bool = True, seed: int | None = None, end: int | None = None) -> None:
         self._engine = engine
+        self._end = end
         self._text = text
         self._seed = seed
         self._asked = 0
@@ -86,6 +91,9 @@ class EntropyRecorder:
         if self._seed is not None:
             sampling_params.seed = derived(self._seed, self._asked)  # an agent asks once a turn
         self._asked += 1
+        if self._end is not None and self._end not in sampling_params.all_stop_token_ids:
+            sampling_params.stop_token_ids = [*(sampling_params.stop_token_ids or ()), self._end]
+            sampling_params.all_stop_token_ids.add(self._end)  # which vLLM fills when the parameters are made
         # OpenRLHF reads the last output only. By default vLLM would send one, and wake this process, for every token.
         sampling_params.output_kind = RequestOutputKind.FINAL_ONLY
         sampling_params.detokenize = sampling_params.detokenize and (self._text or bool(sampling_params.stop))
@@ -124,11 +132,12 @@ def aligned(response: dict[str, Any], calls: list[tuple[np.ndarray, np.ndarray]]
     return entropy_T, logprob_T
 
 
-def completion_tokens(response: dict[str, Any], tokenizer: Any) -> list[int]:
-    """The policy's tokens, without the prompt and without end-of-sequence and padding tokens at their end."""
+def completion_tokens(response: dict[str, Any], tokenizer: Any, end: int | None = None) -> list[int]:
+    """The policy's tokens, without the prompt and without end-of-sequence, end-of-turn and padding tokens at their
+    end."""
     start = response["action_ranges"][0][0] if response["action_ranges"] else len(response["observation_tokens"])
     tokens = list(response["observation_tokens"][start:])
-    while tokens and tokens[-1] in (tokenizer.eos_token_id, tokenizer.pad_token_id):
+    while tokens and tokens[-1] in (tokenizer.eos_token_id, tokenizer.pad_token_id, end):
         tokens.pop()
     return tokens
 
@@ -171,13 +180,18 @@ def number(value: Any, name: str) -> float:
 class RewardingExecutor(AgentExecutorBase):
     """Generates with another executor, then fetches the reward and reports every failure."""
 
-    def __init__(self, inner: AgentExecutorBase, client: RewardClient | None, reward_function: bool) -> None:
+    def __init__(
+        self, inner: AgentExecutorBase, client: RewardClient | None, reward_function: bool, chat: bool = False
+    ) -> None:
         """
         Args:
             inner: the executor that generates; an agent returns the reward too.
             client: of the reward service, or None.
             reward_function: whether ``inner`` is OpenRLHF's single-turn executor with a user's ``reward_func``.
+            chat: whether the chat template's end of a turn ends a response.
         """
+        self._chat = chat
+        self._ends: list[int | None] = []
         self.inner = inner
         self.client = client
         self.reward_function = reward_function
@@ -203,7 +217,7 @@ class RewardingExecutor(AgentExecutorBase):
         """
         # OpenRLHF's own executor reads only the tokens; a user's agent may read the text.
         is_openrlhfs = type(self.inner) is SingleTurnAgentExecutor
-        recorder = EntropyRecorder(llm_engine, text=not is_openrlhfs, seed=seed)
+        recorder = EntropyRecorder(llm_engine, text=not is_openrlhfs, seed=seed, end=self._end_of_turn(hf_tokenizer))
         response = await self.inner.execute(
             prompt=prompt,
             label=label,
@@ -215,6 +229,12 @@ class RewardingExecutor(AgentExecutorBase):
         )
         response["entropy"], response["logprob"] = aligned(response, recorder.calls)
         return await self._rewarded(response, prompt, label, hf_tokenizer)
+
+    def _end_of_turn(self, tokenizer: Any) -> int | None:
+        """Looked up once: every rollout brings a tokenizer of its own, which is the policy's."""
+        if self._chat and not self._ends:
+            self._ends.append(end_of_turn(tokenizer))
+        return self._ends[0] if self._ends else None
 
     async def _rewarded(self, response: dict[str, Any], prompt: str, label: str, hf_tokenizer: Any) -> dict[str, Any]:
         """The response with its reward, or with a sentence that says why it has none."""
@@ -237,7 +257,9 @@ class RewardingExecutor(AgentExecutorBase):
         if self.reads_query:
             query = tokenizer.decode(response["observation_tokens"], skip_special_tokens=False)
         if self.client is not None:
-            tokens = completion_tokens(response, tokenizer) if self.reads_completion else []
+            tokens = (
+                completion_tokens(response, tokenizer, self._end_of_turn(tokenizer)) if self.reads_completion else []
+            )
             completion = tokenizer.decode(tokens, skip_special_tokens=False) if tokens else ""
             answer = await self.client.reward(Item(completion, str(label), prompt, self.client.options, query))
             response.update(reward=answer.reward, scores=answer.score, extra_logs=answer.extra_logs)
@@ -294,7 +316,7 @@ class RolloutActor(plain_class(vllm_engine.RolloutRayActor)):  # type: ignore[mi
         if reward_function:
             self.executor.reward_endpoints = []
         self.reward_client = None if rollout.reward is None else RewardClient(rollout.reward, rollout.reward_options)
-        self.executor = RewardingExecutor(self.executor, self.reward_client, reward_function)
+        self.executor = RewardingExecutor(self.executor, self.reward_client, reward_function, rollout.chat)
         # vLLM's own front-end does the same. Otherwise reading the arrays of log-probabilities sets off collections
         # that go through all of vLLM's objects.
         gc.collect()

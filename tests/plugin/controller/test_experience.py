@@ -75,7 +75,7 @@ def arguments(estimator: str = "gtpo", **changes: Any) -> SimpleNamespace:
             loss_agg_mode="token-mean",
         ),
         ds=SimpleNamespace(ring_attn_size=1, tensor_parallel_size=1),
-        data=SimpleNamespace(max_len=64),
+        data=SimpleNamespace(max_len=64, apply_chat_template=False),
         ckpt=SimpleNamespace(output_dir="unused"),
         logger=SimpleNamespace(metrics_path=None),
     )

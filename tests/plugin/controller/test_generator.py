@@ -98,6 +98,17 @@ def test_a_first_step_whose_rewards_are_all_one_is_reported_with_examples(capsys
     assert not capsys.readouterr().out, "rewards that differ are not told"
 
 
+@pytest.mark.parametrize(("cut", "warned"), [(G, False), (G + 1, True)])
+def test_a_first_step_with_more_than_half_of_its_responses_cut_off_is_reported(
+    capsys: pytest.CaptureFixture[str], cut: int, warned: bool
+) -> None:
+    answers = {prompt: said(prompt, RIGHT) for prompt in "ab"}
+    for response in [*answers["a"], *answers["b"]][:cut]:
+        response["truncated"] = True
+    over("ab", answers=answers).generate_samples(max_len=MAX_LEN)
+    assert (f"{cut} of the {2 * G} responses of the first step were cut off" in capsys.readouterr().out) is warned
+
+
 def test_an_evaluation_has_no_prompts_to_spare() -> None:
     generate = over("ab", lost="b")
     generate.eval_dataloader = [(None, [prompt], ["7"], [None]) for prompt in "ab"]

@@ -331,6 +331,20 @@ def test_an_agent_whose_ranges_are_not_its_calls_is_refused() -> None:
         aligned(response, [([0.1], [0.0]), ([0.1, 0.2], [0.0, 0.0])])
 
 
+async def test_a_response_ends_where_the_chat_template_ends_a_turn(graded: Any, tokenizer: Any) -> None:
+    """Of a base model, whose sequences end with another token."""
+    tokenizer.eos_token = tokenizer.pad_token = "<assistant>"
+    end = tokenizer.convert_tokens_to_ids("<end>")
+    for chat, stops in ((True, [end]), (False, [])):
+        engine = Engine("2")
+        executor = RewardingExecutor(SingleTurnAgentExecutor(None), graded[0], False, chat)
+        await roll(executor, engine, tokenizer=tokenizer)
+        (asked,) = engine.asked
+        assert (asked.stop_token_ids or [], asked.all_stop_token_ids) == (stops, set(stops))
+    ended = {"observation_tokens": [*tokenizer("1+1?2")["input_ids"], end], "action_ranges": [(4, 6)]}
+    assert tokenizer.decode(completion_tokens(ended, tokenizer, end)) == "2"
+
+
 def test_only_the_end_of_a_completion_loses_its_end_tokens() -> None:
     response = {"observation_tokens": [ord("q"), ord("a"), 1, ord("b"), 1, 0], "action_ranges": [(1, 6)]}
     assert Tokenizer().decode(completion_tokens(response, Tokenizer())) == "a<eos>b"
