@@ -12,7 +12,7 @@
 # DATA    prompts and reference answers, one JSON object a line (data/train.jsonl)
 # INPUT_KEY, LABEL_KEY  its columns (input, label)
 # NODES, GPUS  machines, and GPUs of each (1 and 8, or 8 and 8)
-# GPU_GB  memory of a GPU in GiB (80); with less, log-probabilities are computed for fewer responses at once
+# GPU_GB  memory of a GPU in GiB (80); with less, micro-batches have fewer tokens
 # REWARD_URL   reward services, separated by commas; without it one is started, on a single node only
 # MATH_REWARD_TOKEN_FILE  file with their token, on the node where this runs; see launch/runtime_env.yaml
 # WANDB_API_KEY  key of --logger.wandb.enable, which `wandb login` can leave on every node instead. Ray's processes have
@@ -55,12 +55,17 @@ case ${SIZE:=7b} in
         ;;
 esac
 gpus=${GPUS:-8}
-# OpenRLHF holds their logits in bfloat16 and in float32: 5 GiB for each response of 6,144 tokens.
 [[ ${GPU_GB:=80} =~ ^[1-9][0-9]*$ ]] || {
     echo "launch/train_cluster.sh: GPU_GB is $GPU_GB, but needs to be the memory of a GPU in GiB, a whole number." >&2
     exit 2
 }
-forward=$((GPU_GB < 80 ? 4 : 8))
+# Tokens of a micro-batch, in training and for log-probabilities. What a micro-batch costs whatever its size, which is
+# gathering the weights and DeepSpeed's hooks, was most of a step with two responses in each: docs/training.md.
+if ((GPU_GB >= 78)); then
+    learn=16384 score=32768
+else
+    learn=8192 score=12288
+fi
 export GPU_GB
 [ "${DEVICE:=gpu}" = gpu ] || engine_gpus=1
 if ((nodes * gpus % engine_gpus)); then
@@ -81,8 +86,6 @@ flags=(
     --data.input_key "${INPUT_KEY:-input}"
     --data.label_key "${LABEL_KEY:-label}"
     --data.apply_chat_template
-    --rollout.micro_batch_size "$forward"
-    --train.micro_batch_size 2
     --actor.gradient_checkpointing_enable
     --ds.zero_stage 3
     --actor.num_nodes "$nodes"
@@ -92,7 +95,7 @@ flags=(
     --ckpt.output_dir "$out/model"
     --ckpt.path "$out/state"
     --ckpt.save_steps 20
-    --ckpt.max_num 3
+    --ckpt.max_num 2 # the older one goes before the next is written
     --logger.logging_steps 1
     --logger.metrics_path "$out/metrics.jsonl"
     --shaping.save_rollouts 2 # for the report's token view
@@ -101,6 +104,10 @@ flags=(
 # The same GPUs generate and train, in turn.
 [ "$DEVICE" = cpu ] && [ -z "${REHEARSE:-}" ] || flags+=(
     --ds.packing_samples
+    --train.dynamic_batch_enable
+    --train.max_tokens_per_gpu "$learn"
+    --rollout.max_tokens_per_gpu "$score"
+    --ds.overlap_comm # gradients are sent while the next are computed
     --train.colocate_all
     --vllm.enable_sleep
     --ds.enable_sleep
@@ -119,6 +126,8 @@ flags=(
     --rollout.n_samples_per_prompt 8
     --rollout.max_new_tokens 40
 )
+# Engine and policy round differently, so a token's probability differs; OpenRLHF leaves out tokens where it does by much.
+[ "$PRESET" = grpo_s ] || flags+=(--algo.advantage.is_correction_level token)
 [ -z "${REWARD_URL:-}" ] || flags+=(--reward.remote_url "$REWARD_URL")
 echo "launch/train_cluster.sh: $PRESET for $model on $nodes x $gpus ${DEVICE}s; metrics, checkpoints and the policy go to $out"
 exec "$python" -m openrlhf_gtpo.train "${flags[@]}" "$@"

@@ -61,15 +61,14 @@ case ${TASK:=gsm8k} in
     math) length=3072 answer=2048 data=data/other.jsonl ;;
     *) fail "TASK is $TASK, but needs to be gsm8k or math." ;;
 esac
-# Responses in a micro-batch of training, and of computing log-probabilities.
+# Tokens of a micro-batch, in training and for log-probabilities.
 if ((GPU_GB >= 78)); then
-    micro=8 forward=16
+    learn=16384 score=32768
 elif ((GPU_GB >= 46)); then
-    micro=4 forward=8
+    learn=8192 score=12288
 else
-    micro=2 forward=4
+    learn=4096 score=8192
 fi
-[ "$TASK" = gsm8k ] || micro=$((micro / 2)) forward=$((forward / 2)) # twice as long
 
 preset=${PRESET:-gtpo}
 steps=${STEPS:-100}
@@ -87,9 +86,10 @@ flags=(
     --rollout.max_new_tokens "$answer"
     --rollout.batch_size 64
     --rollout.n_samples_per_prompt 8
-    --rollout.micro_batch_size "$forward"
     --train.batch_size 128
-    --train.micro_batch_size "$micro"
+    --train.dynamic_batch_enable
+    --train.max_tokens_per_gpu "$learn"
+    --rollout.max_tokens_per_gpu "$score"
     --train.max_steps "$steps"
     --actor.gradient_checkpointing_enable
     --actor.num_nodes 1
@@ -127,6 +127,8 @@ if [ -n "${REHEARSE:-}" ]; then
         --rollout.max_new_tokens 40
     )
 fi
+# Engine and policy round differently, so a token's probability differs; OpenRLHF leaves out tokens where it does by much.
+[ "$preset" = grpo_s ] || flags+=(--algo.advantage.is_correction_level token)
 if [ "$preset" = dapo ]; then
     flags+=(--reward.overlong_buffer_len $((answer / 4)))
 fi

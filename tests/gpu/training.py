@@ -59,6 +59,7 @@ PARTS: dict[str, list[str]] = {
     "32768 tokens": [*DYNAMIC, "32768"],
     "4096 tokens": [*DYNAMIC, "4096"],
     "8 responses": [*PACKED, "--train.micro_batch_size", "8"],
+    "16384 tokens, ZeRO-2": [*DYNAMIC, "16384", "--ds.zero_stage=2"],
     "2 responses, torch's attention": ["--ds.attn_implementation", "sdpa", "--train.micro_batch_size", "2"],
     "4 responses, torch's attention": ["--ds.attn_implementation", "sdpa", "--train.micro_batch_size", "4"],
 }
@@ -327,6 +328,7 @@ def speed(part: str, folder: Path, device: str) -> dict[str, Any]:
         "logprobs_seconds": before,
         "logprobs_share_of_peak": 2 * parameters * tokens / before / PEAK,
         "gib_of_both": trainer.most_memory(),
+        "sleep": trainer.sleep_and_wake(),
     }
 
 

@@ -1,6 +1,8 @@
 """Runs in the training actors (DeepSpeed): the policy's actor checks the engines' entropy hook, trains GRPO-S on its
 own loss (GTPO's is OpenRLHF's), and sends LoRA's weights merged."""
 
+import contextlib
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -60,7 +62,26 @@ class PolicyTrainer(ppo_actor.ActorPPOTrainer):
             self.actor = actor
 
 
-@overrides("_get_free_port", "init_model_from_pretrained")
+@contextlib.contextmanager
+def without_sleep_buffers(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """Inside, the optimizer's state is what training needs.
+
+    While the policy sleeps, DeepSpeed's ZeRO-3 keeps Adam's moments in host memory, and notes those buffers in the
+    optimizer's state. In a checkpoint they are 8 bytes a parameter more, and a run that is resumed would load them to
+    the GPU and keep the moments of a sleeping policy there.
+    """
+    buffers = {
+        key: {name: state.pop(name) for name in [*state] if name.endswith("_offload_buffer")}
+        for key, state in optimizer.state.items()
+    }
+    try:
+        yield
+    finally:  # to pin new ones takes half a minute
+        for key, kept in buffers.items():
+            optimizer.state[key].update(kept)
+
+
+@overrides("_get_free_port", "init_model_from_pretrained", "save_checkpoint")
 class PolicyActor(LowPort, plain_class(ppo_actor.PolicyModelActor)):  # type: ignore[misc]
     """OpenRLHF's policy actor with our trainer."""
 
@@ -68,6 +89,12 @@ class PolicyActor(LowPort, plain_class(ppo_actor.PolicyModelActor)):  # type: ig
         """As OpenRLHF's, with our trainer."""
         ppo_actor.ActorPPOTrainer = PolicyTrainer  # OpenRLHF's method creates the trainer by this name
         return super().init_model_from_pretrained(*args, **kwargs)
+
+    def save_checkpoint(self, *args: Any, **kwargs: Any) -> Any:
+        """As OpenRLHF's, without DeepSpeed's buffers."""
+        optimizer = self.actor.model.optimizer  # DeepSpeed's, around Adam; Adam itself without ZeRO
+        with without_sleep_buffers(getattr(optimizer, "optimizer", optimizer)):
+            return super().save_checkpoint(*args, **kwargs)
 
 
 @overrides("_get_free_port")

@@ -1,5 +1,6 @@
 """The policy's trainer as OpenRLHF's actor makes it: its loss is the estimator's, and its engines have the hook."""
 
+import copy
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -8,10 +9,11 @@ import openrlhf.trainer.ray.ppo_actor as ppo_actor
 import pytest
 import ray
 import torch
+from deepspeed.runtime.zero.offload_states import offload_adam_states, reload_adam_states
 from openrlhf.models.loss import PolicyLoss
 
 from openrlhf_gtpo.errors import EntropyMissing
-from openrlhf_gtpo.policy.actor import PolicyTrainer
+from openrlhf_gtpo.policy.actor import PolicyActor, PolicyTrainer
 from openrlhf_gtpo.policy.loss import SequenceRatioLoss
 
 Make = Callable[..., PolicyTrainer]
@@ -60,3 +62,27 @@ def test_the_weight_sync_is_opened_with_engines_that_have_the_entropy_hook(
         with pytest.raises(EntropyMissing, match="AnotherSampler"):
             make("gtpo", engines)
         assert opened == []
+
+
+def test_a_checkpoint_has_no_buffers_of_a_policy_that_slept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DeepSpeed's own way to sleep and wake; a run that is resumed would load its buffers onto the GPU."""
+    weight = torch.nn.Parameter(torch.ones(3))
+    adam = torch.optim.Adam([weight])
+    weight.sum().backward()
+    adam.step()
+    before = copy.deepcopy(adam.state_dict())
+    offload_adam_states(adam, "cpu")
+    reload_adam_states(adam, "cpu")
+    buffers = {name: value for name, value in adam.state[weight].items() if name not in before["state"][0]}
+    assert len(buffers) == 2, "else DeepSpeed keeps none any more, and this may go"
+    written: list[Any] = []
+    monkeypatch.setattr(
+        ppo_actor.PolicyModelActor.__ray_metadata__.modified_class,
+        "save_checkpoint",
+        lambda self, tag: written.append(copy.deepcopy(adam.state_dict())),
+    )
+    actor = PolicyActor.__new__(PolicyActor)
+    actor.actor = SimpleNamespace(model=SimpleNamespace(optimizer=SimpleNamespace(optimizer=adam)))
+    actor.save_checkpoint("global_step1")
+    assert written[0]["state"][0].keys() == before["state"][0].keys()
+    assert all(adam.state[weight][name] is value for name, value in buffers.items()), "they are used again"
