@@ -1,4 +1,4 @@
-"""launch/setup_gpu.sh: versions that fit each other, in the order that works."""
+"""launch/setup_gpu.sh: what a machine lacks is named before anything is downloaded, and the order that works."""
 
 import os
 import re
@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from packaging.version import Version
 
 from ..refusals import assert_refusal
 
@@ -18,43 +17,53 @@ UNREACHABLE = re.compile(
 )
 
 
-def test_the_requirements_fit_each_other_for_this_python_and_a_gpu() -> None:
-    path = f"{ROOT / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
+def test_the_lock_file_is_what_the_requirements_resolve_to(tmp_path: Path) -> None:
+    for kind in ("cpu", "gpu"):
+        (tmp_path / f"requirements-{kind}.txt").write_text((ROOT / "launch" / f"requirements-{kind}.txt").read_text())
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("UV_")}
     done = subprocess.run(
-        ["bash", str(SCRIPT), "--dry-run"],
-        env={**os.environ, "PATH": path, "UV_HTTP_TIMEOUT": "20"},
+        ["bash", str(ROOT / "launch" / "lock.sh")],
+        env={**environment, "OUT": str(tmp_path), "UV_HTTP_TIMEOUT": "20"},
         capture_output=True,
         text=True,
         timeout=280,
     )
     if done.returncode and UNREACHABLE.search(done.stderr):
-        pytest.skip("The packages for GPUs are looked up in a package index, and none can be reached from here.")
+        pytest.skip("Packages are looked up in a package index, and none can be reached from here.")
     assert done.returncode == 0, f"The requirements contradict each other:\n{done.stderr[-3000:]}"
-    pins = (line.split(";")[0].strip().split("==") for line in done.stdout.splitlines() if "==" in line)
-    resolved = {name: Version(version) for name, version in pins}
-    assert {"vllm", "torch", "ray", "deepspeed", "transformers", "fastapi"} <= set(resolved)
-    assert Version("0.11") <= resolved["openrlhf"] < Version("0.12")
-    assert "flash-attn" not in resolved, "it comes afterwards, against this torch"
-    assert resolved["protobuf"] < Version("7"), "which Ray Serve does not work with"
+    for kind in ("cpu", "gpu"):
+        locked = (tmp_path / f"requirements-{kind}.txt").read_text()
+        assert locked == (ROOT / "launch" / f"requirements-{kind}.txt").read_text(), "run bash launch/lock.sh"
+    pins = dict(re.findall(r"^([\w-]+)==([\w.]+)", locked, re.MULTILINE))
+    assert "flash-attn" not in pins, "it comes afterwards, against this torch"
+    cuda = {pins[f"nvidia-{name}"].rpartition(".")[0] for name in ("cuda-nvcc", "cuda-crt", "nvvm", "cuda-cccl")}
+    assert cuda == {pins["cuda-toolkit"][:4]} == {"13.0"}, "nvcc fits only its own parts, and torch's headers"
 
 
 FAKE_UV = """#!/usr/bin/env bash
 echo "$*" >>"$RECORD"
+echo "$FLASH_ATTN_CUDA_ARCHS $NVCC_APPEND_FLAGS" >"$RECORD.flags"
 """
 FAKE_PYTHON = """#!/usr/bin/env bash
 case "$*" in
-    *torch.version.cuda*) echo "$TORCH_CUDA" ;;
+    *Python.h*) exit ${NO_HEADERS:-0} ;;
+    *nvidia.cu13*) echo "$CUDA" ;;
     *requires*) echo "flash-attn==2.8.3" ;;
+    "-m venv"*) mkdir -p "$3/bin" && touch "$3/bin/python" && exit 1 ;;
 esac
 """
-FAKE_NVCC = """#!/usr/bin/env bash
-echo "Cuda compilation tools, release $NVCC_CUDA, V$NVCC_CUDA.88"
+FAKE_SMI = """#!/usr/bin/env bash
+case "$*" in
+    *driver_version*) printf "$DRIVER" ;;
+    *compute_cap*) printf "$CARDS" ;;
+esac
 """
 
 
-def installed(tmp_path: Path, **environment: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
-    """Run the script with a uv, a Python and a compiler that do nothing; what uv was asked, call by call."""
-    files = {"bin/uv": FAKE_UV, "venv/bin/python": FAKE_PYTHON, "bin/python": FAKE_PYTHON, "cuda/bin/nvcc": FAKE_NVCC}
+def installed(tmp_path: Path, *words: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+    """Run the script with a uv, a Python and a driver that do nothing; what uv was asked, call by call."""
+    files = {"bin/uv": FAKE_UV, "venv/bin/python": FAKE_PYTHON, "bin/python": FAKE_PYTHON, "bin/nvidia-smi": FAKE_SMI}
+    files |= {"cuda/bin/nvcc": "", "cuda/lib/libcudart.so.13": "", "venv/bin/activate": ""}
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -63,15 +72,15 @@ def installed(tmp_path: Path, **environment: str) -> tuple[subprocess.CompletedP
     record = tmp_path / "record"
     record.touch()
     done = subprocess.run(
-        ["bash", str(SCRIPT)],
+        ["bash", str(SCRIPT), *words],
         env={
             "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin",
             "RECORD": str(record),
             "PYTHON": str(tmp_path / "bin" / "python"),
             "VENV": str(tmp_path / "venv"),
-            "CUDA_HOME": str(tmp_path / "cuda"),
-            "TORCH_CUDA": "13.0",
-            "NVCC_CUDA": "13.1",
+            "CUDA": str(tmp_path / "cuda"),
+            "DRIVER": "580.159.04\n",
+            "CARDS": "9.0\n9.0\n",
             **environment,
         },
         capture_output=True,
@@ -85,36 +94,95 @@ def test_torch_comes_before_flash_attn_and_this_project_last(tmp_path: Path) -> 
     done, asked = installed(tmp_path)
     assert done.returncode == 0, done.stderr
     everything, build, flash_attn, project = asked
-    assert everything.endswith(
-        "-r pyproject.toml -r reward_server/pyproject.toml --extra train --extra server --extra ray-serve"
-    )
-    assert "--override launch/requirements-gpu.overrides" in everything
+    assert everything.endswith("--no-deps -r launch/requirements-gpu.txt")
     assert build.endswith("setuptools wheel packaging psutil ninja")
     assert flash_attn.endswith("--no-build-isolation --no-deps flash-attn==2.8.3")
     assert project.endswith("--no-deps . ./reward_server")
 
 
-def test_a_wheel_of_flash_attn_is_installed_and_deepspeed_still_has_its_compiler(tmp_path: Path) -> None:
+def test_compilers_that_came_with_the_packages_are_a_toolkit(tmp_path: Path) -> None:
+    done, _ = installed(tmp_path)
+    assert done.returncode == 0, done.stderr
+    cuda = tmp_path / "venv" / "cuda"
+    assert (cuda / "bin" / "nvcc").is_file()
+    assert (cuda / "lib64" / "libcudart.so").resolve() == tmp_path / "cuda" / "lib" / "libcudart.so.13"
+    installed(tmp_path)
+    activated = (tmp_path / "venv" / "bin" / "activate").read_text().splitlines()
+    assert activated.count('export CUDA_HOME="$VIRTUAL_ENV/cuda"') == 1
+
+
+@pytest.mark.parametrize(
+    ("cards", "given", "built"),
+    [
+        ("9.0\n9.0\n", "", "90"),
+        ("8.9\n8.6\n", "", "80"),
+        ("8.0\n10.0\n", "", "100;80"),
+        ("9.0\n", "120", "120"),
+        ("", "", ""),
+    ],
+    ids=["H100", "L4 and A10", "A100 and B200", "named", "an image"],
+)
+def test_flash_attn_is_compiled_for_the_gpus_that_are_there(
+    tmp_path: Path, cards: str, given: str, built: str
+) -> None:
+    done, _ = installed(tmp_path, CARDS=cards, FLASH_ATTN_CUDA_ARCHS=given, DRIVER="580\n" if cards else "")
+    assert done.returncode == 0, done.stderr
+    # the last call of uv installs this project, with the same variables
+    archs, flags = (tmp_path / "record.flags").read_text().rstrip("\n").split(" ", 1)
+    assert (archs, "DISABLE_ALIBI" in flags) == (built, True)
+
+
+def test_a_wheel_of_flash_attn_is_installed_as_it_is(tmp_path: Path) -> None:
     wheel = tmp_path / "flash_attn-2.8.3-cp312-cp312-linux_x86_64.whl"
     wheel.touch()
     done, asked = installed(tmp_path, FLASH_ATTN=str(wheel))
     assert done.returncode == 0, done.stderr
     assert asked[1].endswith(f"--no-deps {wheel}")
-    done, _ = installed(tmp_path, FLASH_ATTN=str(wheel), CUDA_HOME="/nowhere")
-    assert done.returncode == 1
-    assert_refusal(done.stderr, "nvcc", "CUDA 13.0", "plugin/Dockerfile")
 
 
 @pytest.mark.parametrize(
     ("environment", "named"),
     [
-        ({"NVCC_CUDA": "12.8"}, ["CUDA 13.0", "nvcc", "CUDA 12"]),
-        ({"TORCH_CUDA": ""}, ["torch", "without CUDA"]),
+        ({"DRIVER": "535.183.06\n"}, ["535.183.06", "580", "cuda-compat-13-0", "ANY_DRIVER=1"]),
+        ({"NO_HEADERS": "1"}, ["headers", "python3-dev"]),
         ({"FLASH_ATTN": "/nowhere.whl"}, ["FLASH_ATTN", "/nowhere.whl"]),
         ({"PYTHON": "/nowhere/python"}, ["3.10, 3.11 or 3.12", "PYTHON=/nowhere/python"]),
+        ({"CUDA": "/nowhere"}, ["nvcc", "/nowhere"]),
     ],
 )
 def test_what_is_missing_is_named(tmp_path: Path, environment: dict[str, str], named: list[str]) -> None:
-    done, _ = installed(tmp_path, **environment)
+    done, asked = installed(tmp_path, **environment)
     assert done.returncode == 1
     assert_refusal(done.stderr, "launch/setup_gpu.sh", *named)
+    assert "CUDA" in environment or not asked, "before anything is downloaded"
+
+
+def test_all_that_is_missing_is_named_at_once(tmp_path: Path) -> None:
+    done, _ = installed(tmp_path, DRIVER="535\n", NO_HEADERS="1")
+    driver, headers = done.stderr.splitlines()
+    assert "535" in driver
+    assert "python3-dev" in headers
+
+
+def test_an_older_driver_may_be_given_and_a_check_installs_nothing(tmp_path: Path) -> None:
+    done, asked = installed(tmp_path, "--check", DRIVER="535\n", ANY_DRIVER="1")
+    assert (done.returncode, asked) == (0, []), done.stderr
+    done, asked = installed(tmp_path, "--check", DRIVER="535\n")
+    assert (done.returncode, asked) == (1, [])
+
+
+def test_an_environment_that_cannot_be_made_does_not_stay(tmp_path: Path) -> None:
+    half = tmp_path / "half"
+    done, _ = installed(tmp_path, VENV=str(half), PATH=f"{only(tmp_path, 'python', 'nvidia-smi')}:/usr/bin:/bin")
+    assert done.returncode == 1
+    assert_refusal(done.stderr, "python3-venv", "uv")
+    assert not half.exists()
+
+
+def only(tmp_path: Path, *names: str) -> Path:
+    """A folder with these programs of `installed`, so without its uv."""
+    folder = tmp_path / "only"
+    folder.mkdir()
+    for name in names:
+        (folder / name).symlink_to(tmp_path / "bin" / name)
+    return folder
