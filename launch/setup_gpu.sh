@@ -11,8 +11,8 @@
 # PYTHON      an interpreter of Python 3.10, 3.11 or 3.12 (the first of python3.12, python3.11, python3.10, python3)
 # VENV        where the environment goes (.venv)
 # FLASH_ATTN  a wheel of flash-attn that fits torch, CUDA and Python. Without it flash-attn is compiled for this machine's
-#             GPUs: an hour of a CPU's time for each kind, so minutes with 32 cores. MAX_JOBS limits how many compilers run
-#             at once, FLASH_ATTN_CUDA_ARCHS names other GPUs ("90" are H100 and H200)
+#             GPUs: one to two hours of a CPU's time, so minutes with 32 cores. MAX_JOBS limits how many compilers run at
+#             once, FLASH_ATTN_CUDA_ARCHS names other GPUs ("90" are H100 and H200)
 # ANY_DRIVER  1: also one that is older than CUDA needs, where the package cuda-compat stands in
 #
 # Needs Linux, uv (or pip, to install it), 20 GB of disk and a package index. uv's own settings (UV_*) are used.

@@ -33,10 +33,10 @@ def call(number: str, out: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
 
 
-def test_the_first_call_times_every_way_and_checks_it_against_float64(tmp_path: Path) -> None:
-    done = call("1", tmp_path)
+def test_the_kernel_is_timed_in_every_way_and_checked_against_float64(tmp_path: Path) -> None:
+    done = call("2", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    with tarfile.open(tmp_path / "call1.tar.gz") as file:
+    with tarfile.open(tmp_path / "call2.tar.gz") as file:
         found = file.extractfile("./kernel.json")
         assert found is not None
         rows = json.load(found)["rows"]
@@ -46,7 +46,20 @@ def test_the_first_call_times_every_way_and_checks_it_against_float64(tmp_path: 
     assert {"copy", "top-k", "log-softmax", "ranks", "one pass"} <= set(rows[0]["seconds"])
     assert all(error < 2e-6 for row in rows for error in row["error_nats"].values())
     assert "largest error against float64, nats: entropy" in (tmp_path / "kernel.log").read_text()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["call1.tar.gz", "kernel.log"], "few files come back"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["call2.tar.gz", "kernel.log"], "few files come back"
+
+
+def test_the_trainer_alone_goes_on_from_its_checkpoint_to_the_bit(tmp_path: Path) -> None:
+    done = call("1", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with tarfile.open(tmp_path / "call1.tar.gz") as file:
+        found = file.extractfile("./training.jsonl")
+        assert found is not None
+        lines = {line["part"]: line for line in map(json.loads, found)}
+    assert lines["load"]["the same to the bit"]
+    assert lines["load"]["second"]["grad_norm"] == lines["save"]["second"]["grad_norm"] > 0
+    bytes_a_parameter = lines["save"]["gigabytes"] * 1e9 / lines["16384 tokens"]["parameters"]
+    assert bytes_a_parameter < 14, "what the plan counts"
 
 
 def test_a_call_that_does_not_exist_is_refused() -> None:

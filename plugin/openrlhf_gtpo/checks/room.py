@@ -128,12 +128,13 @@ def _fits_the_gpu(flags: Flags) -> Iterator[Finding]:
     least, most, has = (
         f"{part / GIB:.1f}" for part in (memory.states + OVERHEAD + memory.beside, memory.training, memory.has)
     )
-    fix = "more GPUs, --ds.zero_stage 3 or --ds.adam_offload" + (", or --vllm.enable_sleep" if memory.beside else "")
+    ways = ["more GPUs", *(["--ds.zero_stage 3"] if flags["ds.zero_stage"] < 3 else []), "--ds.adam_offload"]
+    fix = " or ".join([*ways, *(["--vllm.enable_sleep"] if memory.beside else [])])
     if memory.states + OVERHEAD + memory.beside > memory.has:
         sentence = f"Training needs {least} GiB of a GPU's {has} for weights, gradients and optimizer alone: {fix}."
         yield Finding("memory", "fault", sentence)
     elif memory.training + memory.beside > memory.has:
-        sentence = f"Training may not fit: it takes at most {most} GiB of a GPU's {has}: smaller micro-batches, {fix}."
+        sentence = f"Training may not fit: at most {most} GiB of a GPU's {has}: smaller micro-batches or {fix}."
         yield Finding("memory", "warning", sentence)
     else:
         yield Finding("memory", "ok", f"Training takes at most {most} GiB of a GPU's {has}.")
