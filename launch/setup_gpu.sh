@@ -69,7 +69,7 @@ check_machine() { # all that is missing, a line each
 
 make_environment() { # with uv where it is there; what was begun in vain does not stay
     [ -x "$python" ] && return
-    if uv=$(command -v uv); then
+    if [ -n "$uv" ]; then
         "$uv" venv --quiet --seed --python "$base" "$venv"
     elif ! "$base" -m venv "$venv"; then
         rm -rf "$venv"
@@ -90,8 +90,9 @@ if [ "$*" = --check ]; then
     echo "This machine has what the environment needs."
     exit
 fi
+uv=$(command -v uv || true)
 make_environment
-if ! uv=$(command -v uv); then
+if [ -z "$uv" ]; then
     "$python" -m pip install --quiet uv || fail "$venv is not whole: remove it, then run this again."
     uv=$venv/bin/uv
 fi

@@ -12,7 +12,9 @@ def choose_device(wanted: str) -> str:
     GPU."""
     if wanted != "auto":
         return wanted
-    if torch_finds_gpu() or any(node["Resources"].get("GPU") for node in nodes_of(os.environ.get("RAY_ADDRESS"))):
+    if torch_finds_gpu() or any(
+        node["Resources"].get("GPU") for node in nodes_of(os.environ.get("RAY_ADDRESS")) or ()
+    ):
         return "gpu"
     return "cpu"
 
@@ -37,7 +39,7 @@ def noted_address() -> str | None:
     return read_ray_address() or None
 
 
-def answers(address: str) -> bool:
+def _answers(address: str) -> bool:
     """Whether something listens at ``HOST:PORT``; true of other forms. ``ray.init`` would wait for minutes."""
     host, colon, port = address.rpartition(":")
     if not colon or not port.isdecimal() or "/" in host:
@@ -49,9 +51,11 @@ def answers(address: str) -> bool:
     return True
 
 
-def nodes_of(address: str | None) -> list[dict[str, Any]]:
-    """The living nodes of the Ray cluster at this address; none without one, and where nothing answers."""
-    return _living_nodes(address) if address and answers(address) else []
+def nodes_of(address: str | None) -> list[dict[str, Any]] | None:
+    """The living nodes of the Ray cluster at this address; none without an address, and None where nothing answers."""
+    if not address:
+        return []
+    return _living_nodes(address) if _answers(address) else None
 
 
 @functools.cache  # a driver looks up to three times, and joining a cluster takes seconds

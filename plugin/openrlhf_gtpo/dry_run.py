@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from openrlhf_gtpo import flags as command_line
-from openrlhf_gtpo.checks.room import GIB, GPU_VARIABLE, checkpoint_bytes, free_bytes, memory_of, ranks
+from openrlhf_gtpo.checks.machine import GIB
+from openrlhf_gtpo.checks.room import GPU_VARIABLE, checkpoint_bytes, free_bytes, memory_of, ranks
 
 WRITE_SPEED = 0.7e9
 """Bytes a second of a checkpoint, as one process wrote it to a local disk (docs/check.md); several write more."""

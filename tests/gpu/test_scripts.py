@@ -27,19 +27,20 @@ def script(name: str) -> ModuleType:
     return module
 
 
-def call(number: str, out: Path) -> subprocess.CompletedProcess[str]:
+def found_by(number: str, out: Path, name: str) -> bytes:
+    """A file of a call's archive."""
     environment = {**os.environ, "DEVICE": "cpu", "PYTHON": sys.executable, "OUT": str(out)}
     command = ["bash", str(FOLDER / "call.sh"), number]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with tarfile.open(out / f"call{number}.tar.gz") as archive:
+        file = archive.extractfile(f"./{name}")
+        assert file is not None
+        return file.read()
 
 
 def test_the_kernel_is_timed_in_every_way_and_checked_against_float64(tmp_path: Path) -> None:
-    done = call("2", tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    with tarfile.open(tmp_path / "call2.tar.gz") as file:
-        found = file.extractfile("./kernel.json")
-        assert found is not None
-        rows = json.load(found)["rows"]
+    rows = json.loads(found_by("2", tmp_path, "kernel.json"))["rows"]
     assert [(row["dtype"], row["rows"]) for row in rows] == [
         (dtype, count) for dtype in ("bfloat16", "float32") for count in (1, 8)
     ]
@@ -50,12 +51,8 @@ def test_the_kernel_is_timed_in_every_way_and_checked_against_float64(tmp_path: 
 
 
 def test_the_trainer_alone_goes_on_from_its_checkpoint_to_the_bit(tmp_path: Path) -> None:
-    done = call("1", tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
-    with tarfile.open(tmp_path / "call1.tar.gz") as file:
-        found = file.extractfile("./training.jsonl")
-        assert found is not None
-        lines = {line["part"]: line for line in map(json.loads, found)}
+    found = found_by("1", tmp_path, "training.jsonl").splitlines()
+    lines = {line["part"]: line for line in map(json.loads, found)}
     assert lines["load"]["the same to the bit"]
     assert lines["load"]["second"]["grad_norm"] == lines["save"]["second"]["grad_norm"] > 0
     bytes_a_parameter = lines["save"]["gigabytes"] * 1e9 / lines["16384 tokens"]["parameters"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.checks import Finding
-from openrlhf_gtpo.device import answers, nodes_of, noted_address
+from openrlhf_gtpo.device import nodes_of, noted_address
 from openrlhf_gtpo.flags import embedded
 
 GIB = 2**30
@@ -20,11 +20,12 @@ def check(flags: Mapping[str, Any]) -> Iterator[Finding]:
     """GPUs, cluster, disk."""
     gpu, named = flags["device"] == "gpu", os.environ.get("RAY_ADDRESS")
     address = named or (noted_address() if gpu else None)  # on a CPU the driver starts a cluster of its own
-    if address and not answers(address):
+    nodes = nodes_of(address)
+    if nodes is None:
         who = "RAY_ADDRESS names" if named else "an earlier `ray start` noted here"
         fix = "start Ray there, or unset RAY_ADDRESS" if named else "run `ray stop`, or start it again"
         yield Finding("Ray cluster", "fault", f"No Ray cluster answers at {address}, which {who}: {fix}.")
-    elif nodes := nodes_of(address):
+    elif nodes:
         yield _cluster(flags, nodes)
     elif gpu:
         yield _gpus(gpus_by_role(flags) if flags["actor.model_name_or_path"] else {})  # else a doctor's without a run
@@ -43,11 +44,10 @@ def _gpus(roles: Mapping[str, int]) -> Finding:
             return Finding("GPU", "ok", f"{count} visible: {listed}.")
         hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
         seen = f"{count}{f' (CUDA_VISIBLE_DEVICES is {hidden})' if hidden else ''}"
-        parts = ", ".join(f"{number} for {role}" for role, number in roles.items())
         return Finding(
             "GPU",
             "fault",
-            f"This run needs {needed} GPUs ({parts}), and torch sees {seen}: ask for less by "
+            f"This run needs {needed} GPUs ({_listed(roles)}), and torch sees {seen}: ask for less by "
             "--actor.num_gpus_per_node and --vllm.num_engines (GPUS of the launch scripts), or start Ray on several "
             "machines.",
         )
@@ -90,6 +90,10 @@ def gpus_by_role(flags: Mapping[str, Any]) -> dict[str, int]:
     return {role: number for role, number in gpus.items() if number}
 
 
+def _listed(roles: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} for {role}" for role, number in roles.items())
+
+
 def shares_gpus(flags: Mapping[str, Any]) -> bool:
     """Whether engines and policy are on the same GPUs."""
     return bool(flags["train.colocate_all"] and not flags["train.async_enable"])
@@ -111,25 +115,30 @@ def _cluster(flags: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> Fi
     if os.environ.get(GROWS) or min(gpus, cpus) >= needed:
         return Finding(name, "ok", f"The run needs {needed} GPUs, and {where} {gpus}, with {cpus} CPUs.")
     kind = "logical GPUs" if logical else "GPUs"
-    parts = ", ".join(f"{number} for {role}" for role, number in roles.items())
     fix = f"ray start --head --num-gpus {needed}" if logical else "ray start on more nodes"
     if cpus < needed <= gpus:
         fix = f"ray start with --num-cpus {needed} or more"
     return Finding(
         name,
         "fault",
-        f"The Ray cluster can never place this run, which needs {needed} {kind} ({parts}) and as many CPUs; {where} "
-        f"{gpus} and {cpus}: start Ray with more ({fix}), or ask for less by --actor.num_gpus_per_node and "
+        f"The Ray cluster can never place this run, which needs {needed} {kind} ({_listed(roles)}) and as many CPUs; "
+        f"{where} {gpus} and {cpus}: start Ray with more ({fix}), or ask for less by --actor.num_gpus_per_node and "
         f"--vllm.num_engines. If the cluster adds nodes by itself, set {GROWS}=1.",
     )
+
+
+def place_of(folder: Path) -> Path:
+    """The folder, or the nearest of those above it that is there already."""
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
+    return place
 
 
 def _disk(flags: Mapping[str, Any]) -> Finding:
     """Whether the folder of the policy can be written. Nothing is left in it."""
     out = Path(flags["ckpt.output_dir"])
-    place = out.absolute()
-    while not place.exists():
-        place = place.parent
+    place = place_of(out)
     try:
         with tempfile.NamedTemporaryFile(dir=place):
             pass

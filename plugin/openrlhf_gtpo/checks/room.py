@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from openrlhf_gtpo.checks import Finding
-from openrlhf_gtpo.checks.machine import shares_gpus
+from openrlhf_gtpo.checks.machine import GIB, place_of, shares_gpus
 from openrlhf_gtpo.errors import SettingsError
 from openrlhf_gtpo.model_size import ModelSize, size_of
 
-GIB = 2**30
 GPU_VARIABLE = "GPU_GB"
 """Environment variable with the memory of a GPU in GiB, for a plan on a machine without one."""
 OVERHEAD = 2 * GIB
@@ -153,10 +152,7 @@ def checkpoint_bytes(flags: Flags) -> float | None:
 
 def free_bytes(folder: str) -> float:
     """On the disk of a folder that need not be there yet."""
-    place = Path(folder).absolute()
-    while not place.exists():
-        place = place.parent
-    return float(shutil.disk_usage(place).free)
+    return float(shutil.disk_usage(place_of(Path(folder))).free)
 
 
 def _fits_the_disk(flags: Flags) -> Iterator[Finding]:

@@ -190,8 +190,8 @@ class RewardingExecutor(AgentExecutorBase):
             reward_function: whether ``inner`` is OpenRLHF's single-turn executor with a user's ``reward_func``.
             chat: whether the chat template's end of a turn ends a response.
         """
-        self._chat = chat
-        self._ends: list[int | None] = []
+        self._end: int | None = None
+        self._end_is_known = not chat
         self.inner = inner
         self.client = client
         self.reward_function = reward_function
@@ -232,9 +232,9 @@ class RewardingExecutor(AgentExecutorBase):
 
     def _end_of_turn(self, tokenizer: Any) -> int | None:
         """Looked up once: every rollout brings a tokenizer of its own, which is the policy's."""
-        if self._chat and not self._ends:
-            self._ends.append(end_of_turn(tokenizer))
-        return self._ends[0] if self._ends else None
+        if not self._end_is_known:
+            self._end, self._end_is_known = end_of_turn(tokenizer), True
+        return self._end
 
     async def _rewarded(self, response: dict[str, Any], prompt: str, label: str, hf_tokenizer: Any) -> dict[str, Any]:
         """The response with its reward, or with a sentence that says why it has none."""
