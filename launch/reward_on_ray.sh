@@ -7,14 +7,12 @@
 #   DETACH=1 bash launch/reward_on_ray.sh     # leaves it running
 #   bash launch/reward_on_ray.sh --stop       # stops it, whoever started it
 #
-# It waits until the service is ready, prints the URLs for --reward.remote_url (one is enough; with several, one takes
-# over when another fails), and stays until Ctrl-C or SIGTERM. Then it accepts no new work, answers open requests and
-# stops. A second signal stops it at once. If it is killed, as `ray job stop` does after 3 s, run --stop.
+# It prints the URL for --reward.remote_url and stays until Ctrl-C or SIGTERM; then it stops the service. If it is
+# killed, as `ray job stop` does after 3 s, run --stop.
 #
 # RAY_ADDRESS   HOST:PORT of the cluster (that of this node)
 # HOST, PORT    where Ray Serve's proxies listen, on the head node and on every node that has a replica (0.0.0.0, 8000)
 # MIN_REPLICAS, MAX_REPLICAS  limits for the number of replicas, which Ray Serve changes with the load (1, 4)
-# ONGOING_REQUESTS  number of open requests per replica that Ray Serve aims at (16)
 # WORKERS       grading processes of a replica, and CPUs that it reserves, all on one node (2)
 # DETACH        1 leaves the service running
 # PYTHON        interpreter with math-reward and Ray Serve (python3): pip install './reward_server[server,ray-serve]' on
@@ -43,7 +41,6 @@ flags=(
     --workers "${WORKERS:-2}"
     --min-replicas "${MIN_REPLICAS:-1}"
     --max-replicas "${MAX_REPLICAS:-4}"
-    --ongoing-requests "${ONGOING_REQUESTS:-16}"
 )
 case ${DETACH:-0} in
     0) ;;

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from math_reward.http.event_loop.listener import listen
+from math_reward.commands.serve import _listen
 
 from ..refusals import assert_refusal
 
@@ -54,7 +54,7 @@ async def test_connections_are_accepted_without_nagles_algorithm():
         accepted.set_result(bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
         writer.close()
 
-    listener = listen("127.0.0.1", 0)
+    listener = _listen("127.0.0.1", 0)
     async with await asyncio.start_server(connected, sock=listener):
         _, writer = await asyncio.open_connection(*listener.getsockname())
         assert await accepted

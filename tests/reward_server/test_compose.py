@@ -120,30 +120,23 @@ def test_only_where_this_machine_alone_can_reach_it_may_it_run_without_a_token(
         monkeypatch.setenv(name, value)
 
     if may_run:
-        assert load_settings(host="0.0.0.0").tokens == {}
+        assert load_settings(host="0.0.0.0").tokens == []
     else:
         with pytest.raises(SettingsError, match="set MATH_REWARD_TOKEN"):
             load_settings(host="0.0.0.0")
     monkeypatch.setenv("MATH_REWARD_TOKEN", "t")
-    assert load_settings(host="0.0.0.0").bearer_token == "t"
+    assert load_settings(host="0.0.0.0").tokens == ["t"]
 
 
-def test_with_the_file_for_tls_it_has_a_certificate_and_asks_itself_over_https(tmp_path: Path):
-    for name in ("service.crt", "service.key", "reward.token"):
-        (tmp_path / name).touch()
-    variables = {"CERTIFICATE": "./service.crt", "KEY": "./service.key", "MATH_REWARD_TOKEN_FILE": "./reward.token"}
-    service = configured(
-        tmp_path, TOP / "docs" / "examples" / "compose.tls.yml", MATH_REWARD_ADDRESS="0.0.0.0", **variables
-    )
-    mounted = {secret["source"] for secret in service["secrets"]}
-    assert mounted == {"reward_token", "certificate", "key"}
+def test_with_the_file_of_the_proxy_the_proxy_alone_is_published_and_the_service_needs_a_token(tmp_path: Path):
+    (tmp_path / "reward.token").write_text("secret")
+    proxied = TOP / "docs" / "examples" / "compose.proxy.yml"
+    service = configured(tmp_path, proxied, SITE="reward.example.org", MATH_REWARD_TOKEN_FILE="./reward.token")
+
+    assert not service.get("ports")
     environment = service["environment"]
-    assert environment["MATH_REWARD_TOKEN_FILE"] == "/run/secrets/reward_token"
-    settings = {f"MATH_REWARD_{name}": environment[f"MATH_REWARD_{name}"] for name in ("CERTFILE", "KEYFILE")}
-    assert settings == {
-        "MATH_REWARD_CERTFILE": "/run/secrets/certificate",
-        "MATH_REWARD_KEYFILE": "/run/secrets/key",
-    }
-    (asked,) = (part for part in service["healthcheck"]["test"] if "readyz" in part)
-    compile(asked, "healthcheck", "exec")
-    assert "https://127.0.0.1:8000/readyz" in asked
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("MATH_REWARD_ADDRESS", "MATH_REWARD_FROM_CONTAINERS"):
+            patch.setenv(name, environment[name])
+        with pytest.raises(SettingsError, match="set MATH_REWARD_TOKEN"):
+            load_settings(host="0.0.0.0")

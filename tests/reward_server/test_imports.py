@@ -97,7 +97,7 @@ def test_grade_needs_no_package_of_the_service(run: Any, tmp_path: Path):
     ("command", "named"),
     [
         ("math_reward serve", ["'uvicorn', which the service needs: pip install 'math-reward[server]'."]),
-        ("math_reward.commands.ray_serve", ["'httpx'", "pip install 'math-reward[server,ray-serve]'"]),
+        ("math_reward.commands.ray_serve", ["'fastapi'", "pip install 'math-reward[server,ray-serve]'"]),
     ],
 )
 def test_the_service_without_its_packages_says_what_to_install(run: Any, command: str, named: list[str]):

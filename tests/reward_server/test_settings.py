@@ -14,7 +14,7 @@ SECRET = "a-secret-for-tests"
 def test_by_default_it_listens_on_loopback_without_a_token():
     settings = load_settings()
 
-    assert (settings.host, settings.bearer_token, settings.insecure) == ("127.0.0.1", None, False)
+    assert (settings.host, settings.tokens, settings.insecure) == ("127.0.0.1", [], False)
     assert settings.workers >= 1
 
 
@@ -32,9 +32,9 @@ def test_an_address_that_others_can_reach_needs_a_token_or_insecure(host: str, m
     with pytest.raises(SettingsError, match=f"Everybody who can reach {host} could use the service"):
         load_settings(host=host)
 
-    assert load_settings(host=host, insecure=True).bearer_token is None
+    assert load_settings(host=host, insecure=True).tokens == []
     monkeypatch.setenv("MATH_REWARD_TOKEN", SECRET)
-    assert load_settings(host=host).bearer_token == SECRET
+    assert load_settings(host=host).tokens == [SECRET]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
@@ -42,18 +42,33 @@ def test_loopback_needs_no_token(host: str):
     assert load_settings(host=host).host == host
 
 
-def test_a_token_file_is_read_without_the_line_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    (tmp_path / "token").write_text(SECRET + "\n")
+def test_a_token_file_has_a_token_on_each_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("MATH_REWARD_TOKEN_FILE", str(tmp_path / "token"))
 
-    assert load_settings().bearer_token == SECRET
+    for text, tokens in ((f"{SECRET}\n", [SECRET]), (f"\n{SECRET} \r\nanother\n", [SECRET, "another"])):
+        (tmp_path / "token").write_text(text)
+        assert load_settings().tokens == tokens
+
+
+@pytest.mark.parametrize("text", ["", "trainer s3cret", "# comment\ns3cret", "s3crét"])
+def test_a_token_file_that_cannot_be_meant_is_refused_without_the_token(
+    text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    (tmp_path / "token").write_text(text)
+    monkeypatch.setenv("MATH_REWARD_TOKEN_FILE", str(tmp_path / "token"))
+
+    with pytest.raises(SettingsError) as refusal:
+        load_settings()
+
+    assert_refusal(str(refusal.value), "MATH_REWARD_TOKEN_FILE")
+    assert "s3cr" not in str(refusal.value)
 
 
 def test_the_token_is_never_shown(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("MATH_REWARD_TOKEN", SECRET)
     settings = load_settings()
 
-    assert settings.bearer_token == SECRET
+    assert settings.tokens == [SECRET]
     assert SECRET not in repr(settings) + str(settings) + settings.model_dump_json()
     with pytest.raises(SettingsError) as refusal:
         load_settings(port=-1)

@@ -5,7 +5,6 @@ import json
 import sys
 from typing import Any, NoReturn
 
-from math_reward.commands.judge_options import add_judge_options, pool_kind
 from math_reward.commands.options import (
     STANDARD,
     add_grading_options,
@@ -56,7 +55,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="check only the references; this is the default for rows without a completion",
     )
     add_row_options(file)
-    add_judge_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -81,7 +79,6 @@ def run(arguments: argparse.Namespace) -> None:
         if arguments.file is None:
             _grade_one(arguments, limits, options)
         rows = {
-            "new_pool": pool_kind(arguments),
             "workers": limits.workers,
             "deadline": limits.deadline,
             "options": options,
@@ -96,7 +93,7 @@ def run(arguments: argparse.Namespace) -> None:
 def _grade_one(arguments: argparse.Namespace, limits: GradingLimits, options: Options) -> NoReturn:
     from math_reward.pool.worker_pool import Item, WorkerPool
 
-    with WorkerPool(workers=1, deadline=limits.deadline, new_pool=pool_kind(arguments)) as pool:
+    with WorkerPool(workers=1, deadline=limits.deadline) as pool:
         grade = pool.submit(Item(arguments.completion, arguments.reference, options=options)).result().grade
     row = grade.as_dict()
     if arguments.json:

@@ -7,7 +7,7 @@ import heapq
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -18,7 +18,6 @@ from math_reward.commands.rows import Fault, Keys, Labels, Row
 from math_reward.commands.windows import graded_in_order
 from math_reward.grader.verdict import Options, Verdict
 from math_reward.pool.item import Graded
-from math_reward.pool.pool import Pool
 from math_reward.pool.worker_pool import WorkerPool
 
 SLOWEST = 5
@@ -46,10 +45,8 @@ class Report:
     """How long the whole file took, the start of the workers included."""
     verdicts: "Counter[str]" = field(default_factory=Counter)
     stages: "Counter[str]" = field(default_factory=Counter)
-    undecided: "Counter[bool | None]" = field(default_factory=Counter)
-    """Rows that mathematics does not decide, by their label; a judge may have decided them."""
     errors: "Counter[str]" = field(default_factory=Counter)
-    """Why rows got no verdict: the grader or the judge failed."""
+    """Why rows got no verdict: the grader failed."""
     bad_references: list[Fault] = field(default_factory=list)
     bad_lines: list[Fault] = field(default_factory=list)
     labels: Labels = field(default_factory=Labels)
@@ -74,8 +71,6 @@ class Report:
             self.stages[grade.stage.value] += 1
         if verdict is Verdict.ERROR:
             self.errors[grade.detail or "Nobody knows why."] += 1
-        if grade.undecided:
-            self.undecided[row.label] += 1
         if self.keys.is_bad_reference(verdict):
             reason = (grade.detail or f"the verdict is {verdict.value}.").removeprefix(DETAIL_OF_A_BAD_REFERENCE)
             self.bad_references.append(Fault(row.line, reason, grade.reference))
@@ -94,8 +89,6 @@ class Report:
             "verdicts": dict(self.verdicts.most_common()),
             "stages": dict(self.stages.most_common()),
             "errors": dict(self.errors.most_common()),
-            "undecided": self.undecided.total(),
-            "undecided_labelled_correct": self.undecided[True],
             "labelled": self.labels.rows,
             "accuracy": self.labels.accuracy,
             "false_accepts": self.labels.false_accepts,
@@ -114,7 +107,6 @@ class Report:
         if self.keys.completion is not None:
             yield from _table("verdicts", self.verdicts, self.rows)
             yield from _table("decided by", self.stages, self.rows)
-            yield from self._undecided()
             for why, rows in self.errors.most_common(LISTED):
                 yield f"no verdict   {rows:,} rows: {why}"
         yield from self.labels.report("accuracy    ", LISTED)
@@ -131,12 +123,6 @@ class Report:
             yield f"bad lines    {len(self.bad_lines):,} were skipped"
             yield from _faults(self.bad_lines)
 
-    def _undecided(self) -> Iterator[str]:
-        if self.undecided:
-            labelled = f"; {self.undecided[True]:,} are labelled correct" if self.labels.rows else ""
-            rows = self.undecided.total()
-            yield f"in words     {rows:,} ({rows / self.rows:.1%}) that mathematics does not decide{labelled}"
-
 
 def grade_file(
     path: str,
@@ -144,7 +130,6 @@ def grade_file(
     workers: int,
     deadline: float,
     options: Options,
-    new_pool: Callable[..., Pool] = Pool,
     named: dict[str, str | None],
     references_only: bool = False,
     output: str | None = None,
@@ -156,7 +141,6 @@ def grade_file(
         workers: how many worker processes.
         deadline: CPU seconds that one row may take.
         options: how to grade.
-        new_pool: makes the pool of workers.
         named: the names of the fields, see ``math_reward.commands.rows.find_keys``.
         references_only: check only the references.
         output: a file to write: for each row, in order, a JSON object with its line and the result of ``/v1/grade``.
@@ -170,7 +154,7 @@ def grade_file(
     bad_lines: list[Fault] = []
     with ExitStack() as stack:
         file = stack.enter_context(RowFile(path, options, named, references_only))
-        pool = stack.enter_context(WorkerPool(workers, deadline, new_pool=new_pool))
+        pool = stack.enter_context(WorkerPool(workers, deadline))
         for row, graded in stack.enter_context(closing(graded_in_order(file, pool))):
             if report is None and file.keys is not None:
                 report = Report(file.keys, bad_lines=bad_lines)

@@ -2,14 +2,12 @@
 
 import json
 import os
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 
 from math_reward.commands.row_file import RowFile
 from math_reward.commands.rows import Fault
 from math_reward.commands.windows import graded_in_order
 from math_reward.grader.verdict import Options
-from math_reward.pool.pool import Pool
 from math_reward.pool.worker_pool import WorkerPool
 
 BROKEN_PIPE = 141
@@ -26,7 +24,6 @@ def grade_stream(
     workers: int,
     deadline: float,
     options: Options,
-    new_pool: Callable[..., Pool] = Pool,
     named: dict[str, str | None],
     references_only: bool = False,
 ) -> bool:
@@ -35,7 +32,7 @@ def grade_stream(
     Args:
         path: a ``.jsonl`` or ``.jsonl.gz`` file, or ``-`` for standard input.
         output: the number of the file to write to.
-        workers, deadline, options, new_pool, named, references_only: as in
+        workers, deadline, options, named, references_only: as in
             ``math_reward.commands.grade_file.grade_file``.
 
     Returns:
@@ -59,7 +56,7 @@ def grade_stream(
 
     with ExitStack() as stack:
         file = stack.enter_context(RowFile(path, options, named, references_only))
-        pool = stack.enter_context(WorkerPool(workers, deadline, new_pool=new_pool))
+        pool = stack.enter_context(WorkerPool(workers, deadline))
         for row, graded in stack.enter_context(closing(graded_in_order(file, pool, before_wait=write))):
             if isinstance(row, Fault):
                 all_fine = False

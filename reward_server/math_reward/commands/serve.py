@@ -5,22 +5,16 @@ import os
 import resource
 import socket
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from math_reward.commands.judge_options import needs_httpx
 from math_reward.commands.refusal import refuse
 
 if TYPE_CHECKING:
     from math_reward.settings import Settings
 
-WITHOUT_FLAG = ("address", "from_containers", "token", "token_file", "judge_key")
+WITHOUT_FLAG = ("address", "from_containers", "token", "token_file")
 """Settings of compose, and secrets, which a command line would show."""
-
-LEAST_CONNECTIONS = 9
-"""The service does not start with room for fewer connections."""
-
-METRICS_FILE_BYTES = 2**20
-"""Several processes count in files that begin with 64 KiB and grow with the names of tokens."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -30,9 +24,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         help="run the reward service",
         description="Runs the reward service. Once it listens it prints: math-reward listening on http://HOST:PORT",
         epilog="Every flag but --exit-on-stdin-close can also be set as MATH_REWARD_<NAME>. The token that clients "
-        "must send has no flag: set MATH_REWARD_TOKEN, or MATH_REWARD_TOKEN_FILE to a file that holds it, or a name "
-        "and a token on each line; SIGHUP reads the file again. SIGTERM and Ctrl-C drain the service: it takes no new "
-        "requests, answers those under way and exits with 0. A second signal ends it at once.",
+        "must send has no flag: set MATH_REWARD_TOKEN, or MATH_REWARD_TOKEN_FILE to a file with one token on each "
+        "line. SIGTERM and Ctrl-C drain the service: it takes no new requests, answers those under way and exits with "
+        "0. A second signal ends it at once.",
     )
     parser.add_argument(
         "--exit-on-stdin-close",
@@ -65,9 +59,7 @@ def add_settings(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Runs the service; returns when it has stopped."""
-    from math_reward.http.event_loop.connections import room_for_connections
-    from math_reward.http.event_loop.listener import listen, url_of
-    from math_reward.http.event_loop.tls import CertificateRefused, certificate_of
+    from math_reward.commands.server import CertificateRefused, Server
     from math_reward.settings import SettingsError, load_settings
 
     flags = {k: v for k, v in vars(arguments).items() if k not in ("command", "run", "exit_on_stdin_close")}
@@ -77,55 +69,50 @@ def run(arguments: argparse.Namespace) -> None:
         settings = load_settings(**flags)
     except SettingsError as error:
         refuse(str(error))
-    if settings.asks_judge is not None:
-        needs_httpx()
+    listener = _listen(settings.host, settings.port)
+    host, port = listener.getsockname()[:2]
+    scheme = "http" if settings.certfile is None else "https"
+    url = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+    _allow_many_connections()
+    print(_shown(settings), file=sys.stderr, flush=True)
     try:
-        certificate_of(settings)
+        server = Server(settings, lambda: print(f"math-reward listening on {url}", flush=True))
     except CertificateRefused as error:
         refuse(str(error))
+    if arguments.exit_on_stdin_close:
+        threading.Thread(target=_stop_at_end_of_stdin, args=(server,), daemon=True).start()
+    server.run(sockets=[listener])
+    if not server.started:
+        sys.exit(1)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A listening socket; refuses an address that cannot be listened on."""
     try:
-        listener = listen(settings.host, settings.port)
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.create_server(address[:2], family=family)
     except socket.gaierror as error:
-        refuse(f"Cannot listen on {settings.host!r}: {error.strerror}. Set --host to an address of this machine.")
+        refuse(f"Cannot listen on {host!r}: {error.strerror}. Set --host to an address of this machine.")
     except OSError as error:
         reason = os.strerror(error.errno or 0)
-        refuse(f"Cannot listen on {settings.host} port {settings.port}: {reason}. Choose another --host or --port.")
-    _allow_many_connections()
-    workers = -(-settings.workers // settings.http_processes)
-    room = room_for_connections(workers)
-    if room < LEAST_CONNECTIONS:
-        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        refuse(
-            f"A process may have {files} open files, and one with {workers} grading processes needs "
-            f"{files - room + LEAST_CONNECTIONS}: raise the limit (ulimit -n), or lower --workers."
-        )
-    if settings.http_processes > 1:
-        _allow_files_of_metrics()
-    print(_shown(settings), file=sys.stderr, flush=True)
-    stdin = 0 if arguments.exit_on_stdin_close else None
-    url = url_of(listener, tls=settings.certfile is not None)
+        refuse(f"Cannot listen on {host} port {port}: {reason}. Choose another --host or --port.")
+    # asyncio switches Nagle's algorithm off only for sockets whose ``proto`` is TCP. A socket that is made from a file
+    # descriptor finds that out, and so do the connections that it accepts. With Nagle's algorithm the body of an
+    # answer waits 40 ms until the client has acknowledged the head.
+    return socket.socket(fileno=listener.detach())
 
-    def ready() -> None:
-        print(f"math-reward listening on {url}", flush=True)
 
-    if settings.http_processes > 1:
-        from math_reward.commands.serve_processes import Processes
-
-        served = Processes(settings, listener, ready).serve_until_told(stdin)
-    else:
-        from math_reward.commands.server import Server
-
-        served = Server(settings, listener, ready).serve_until_told(stdin)
-    if not served:
-        sys.exit(1)
+def _stop_at_end_of_stdin(server: Any) -> None:
+    # os.read: a thread that waits inside sys.stdin holds a lock that the interpreter needs to exit.
+    while os.read(0, 4096):
+        pass
+    server.stop()
 
 
 def _shown(settings: "Settings") -> str:
     """The settings on one line, without the secrets."""
-    from math_reward.tokens import names_of
-
-    shown = settings.model_dump(exclude={"token", "token_file", "judge_key"})
-    shown["token"] = names_of(settings.tokens)
+    shown = settings.model_dump(exclude={"token", "token_file"})
+    shown["token"] = "set" if settings.tokens else "none"
     return "math-reward settings: " + " ".join(f"{name}={value}" for name, value in shown.items())
 
 
@@ -135,18 +122,3 @@ def _allow_many_connections() -> None:
     wanted = 65_536 if hard == resource.RLIM_INFINITY else min(hard, 65_536)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _allow_files_of_metrics() -> None:
-    """Raises the soft limit on the size of files to the hard one, and refuses to start where that is too low: a
-    process would end at its first count.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    if soft == resource.RLIM_INFINITY or soft >= METRICS_FILE_BYTES:
-        return
-    if hard != resource.RLIM_INFINITY and hard < METRICS_FILE_BYTES:
-        refuse(
-            f"Several processes count in files of up to {METRICS_FILE_BYTES:,} bytes, and {hard:,} are allowed: "
-            "raise the limit (ulimit -f), or use --http-processes 1."
-        )
-    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))

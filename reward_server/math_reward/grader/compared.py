@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping
 
 from math_reward.grader.errors import NotMathematics, TooComplex, Undefined
-from math_reward.grader.in_words import undecided
 from math_reward.grader.mathematics.propositions import equivalent, proposition
 from math_reward.grader.mathematics.undone import in_lowest_terms, undone
 from math_reward.grader.notation.calendar_dates import date, same_date
@@ -67,14 +65,10 @@ def compared(
     """
     comparison = Comparison(options, RULES)
     try:
-        graded = (
+        return (
             _by_text(reference, answer, comparison)
             or _by_form(reference, answer, comparison)
             or _by_trees(reference, answer, comparison, parameters)
-        )
-        why = undecided(reference, answer, options) if graded.verdict is Verdict.WRONG else None
-        return (
-            graded if why is None else dataclasses.replace(graded, stage=Stage.UNDECIDED, detail=graded.detail or why)
         )
     except TooComplex as error:
         return _graded(reference, answer, Verdict.TOO_COMPLEX, None, f"The answer was not calculated: {error}.")

@@ -117,7 +117,6 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
     if refused is not None:
         return refused
     best: Grade | None = None
-    undecided: list[Grade] = []
     for reference in usable:
         graded = _compared(reference, said.text, options)
         if not graded.correct and prompt is not None and not reference.is_integer:
@@ -129,11 +128,7 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
                 return graded
             graded = dataclasses.replace(graded, verdict=Verdict.RESTATED, detail=undone)
         best = best or graded
-        if graded.stage is Stage.UNDECIDED:
-            undecided.append(graded)
     assert best is not None
-    if undecided and best.verdict is Verdict.WRONG:
-        return dataclasses.replace(undecided[0], undecided=tuple(one.reference for one in undecided))
     return best
 
 

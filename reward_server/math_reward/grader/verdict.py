@@ -6,19 +6,13 @@ from typing import Any
 
 
 class Verdict(str, Enum):
-    """The outcome of grading one completion; only ``correct`` is rewarded, and where a judge is asked its yes."""
+    """The outcome of grading one completion; only ``correct`` is rewarded."""
 
     CORRECT = "correct"
     """The completion's final answer equals the reference answer."""
 
     WRONG = "wrong"
     """The final answer is not the reference answer."""
-
-    CORRECT_JUDGED = "correct (judged)"
-    """Mathematics does not decide, and a judge said twice that the two answers are the same."""
-
-    WRONG_JUDGED = "wrong (judged)"
-    """Mathematics does not decide, and a judge did not say twice that the two answers are the same."""
 
     NO_ANSWER = "no_answer"
     """No final answer could be found in the completion."""
@@ -47,17 +41,12 @@ class Verdict(str, Enum):
     """Grading did not end within the deadline."""
 
     ERROR = "error"
-    """The grader itself failed, or the judge that was asked gave no answer; ``detail`` says how."""
+    """The grader itself failed; ``detail`` says how."""
 
     @property
     def is_judgement(self) -> bool:
         """Whether it says anything about the answer; if not, a reward of 0 would be the data's fault, or ours."""
         return self not in (Verdict.BAD_REFERENCE, Verdict.ERROR)
-
-    @property
-    def is_judged(self) -> bool:
-        """Whether a judge gave it; without one there is no such verdict."""
-        return self in (Verdict.CORRECT_JUDGED, Verdict.WRONG_JUDGED)
 
 
 class Stage(str, Enum):
@@ -77,13 +66,6 @@ class Stage(str, Enum):
 
     SYMPY = "sympy"
     """Asks SymPy about two expressions."""
-
-    UNDECIDED = "undecided"
-    """Words alone were compared: the two are not the same text, and mathematics does not decide whether they mean the
-    same."""
-
-    JUDGE = "judge"
-    """Asks a model what mathematics does not decide, if the service or the command has one to ask."""
 
 
 class Mode(str, Enum):
@@ -139,8 +121,6 @@ class Grade:
     span: tuple[int, int] | None = field(default=None, compare=False)
     """Where the answer stands in the completion, first character and the one after its last; None if there is none,
     or it stands there in other words."""
-    undecided: tuple[str, ...] = field(default=(), compare=False)
-    """The references, as they were given, for which the stage is ``undecided``. A judge is asked about these alone."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "difference": None}
@@ -160,7 +140,7 @@ class Grade:
 
     @property
     def correct(self) -> bool:
-        return self.verdict in (Verdict.CORRECT, Verdict.CORRECT_JUDGED)
+        return self.verdict is Verdict.CORRECT
 
     @property
     def reward(self) -> float:

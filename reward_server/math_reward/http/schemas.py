@@ -78,7 +78,7 @@ class RewardResponse(BaseModel):
                 {
                     "rewards": 1.0,
                     "scores": 1.0,
-                    "extra_logs": {f"verdict_{v.value}": float(v == "correct") for v in Verdict if not v.is_judged},
+                    "extra_logs": {f"verdict_{v.value}": float(v == "correct") for v in Verdict},
                 }
             ]
         }
@@ -87,13 +87,12 @@ class RewardResponse(BaseModel):
     rewards: float | list[float]
     scores: float | list[float]
     extra_logs: dict[str, float | list[float]] = Field(
-        description="1.0 for the verdict of the query and 0.0 for the others; the same keys in every answer of a "
-        "service, with the judge's two verdicts where it has a judge."
+        description="1.0 for the verdict of the query and 0.0 for the others; the same keys in every answer."
     )
 
 
-def reward_answer(graded: list[Graded], *, with_judge: bool) -> dict[str, Any]:
-    """The JSON of a ``RewardResponse``; ``with_judge``: it has the judge's verdicts too."""
+def reward_answer(graded: list[Graded]) -> dict[str, Any]:
+    """The JSON of a ``RewardResponse``."""
 
     def per_query(values: list[float]) -> float | list[float]:
         return values[0] if len(values) == 1 else values
@@ -102,7 +101,6 @@ def reward_answer(graded: list[Graded], *, with_judge: bool) -> dict[str, Any]:
     logs = {
         f"verdict_{verdict.value}": per_query([float(g.grade.verdict is verdict) for g in graded])
         for verdict in Verdict
-        if with_judge or not verdict.is_judged
     }
     return {"rewards": rewards, "scores": rewards, "extra_logs": logs}
 

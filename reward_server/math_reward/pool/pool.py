@@ -101,9 +101,6 @@ class PoolCounters:
     cache_hits: "Counter[str]" = field(default_factory=Counter)
     """Hits of the grader's caches, ``verdict`` and ``reference``."""
     cache_misses: "Counter[str]" = field(default_factory=Counter)
-    judge_questions: "Counter[str]" = field(default_factory=Counter)
-    """Questions to a judge, two for each item that is asked about, by its answer: ``yes``, ``no``, ``none`` where it
-    gave no usable one, and ``remembered``. Without a judge there is none of these."""
 
 
 class Pool:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any
@@ -21,7 +21,6 @@ class WorkerPool:
         deadline: CPU seconds that one item may take.
         grader: what grades an item; importable by name in another process.
         head_start: CPU seconds that an ordinary item may take; one that takes more starts again, alone.
-        new_pool: makes the pool, from the arguments above.
 
     A context manager: workers start in the background on entry, and have ended after exit. Where there is no such end,
     ``abandon`` it.
@@ -33,9 +32,8 @@ class WorkerPool:
         deadline: float,
         grader: GradeFunction = grade,
         head_start: float = HEAD_START_SECONDS,
-        new_pool: Callable[..., Pool] = Pool,
     ) -> None:
-        self._new_pool = lambda: new_pool(workers, deadline, grader, head_start=head_start)
+        self._new_pool = lambda: Pool(workers, deadline, grader, head_start=head_start)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="math-reward-pool", daemon=True)
 

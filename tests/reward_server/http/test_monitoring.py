@@ -64,10 +64,8 @@ class Prometheus:
 
 @pytest.fixture
 def watched(serve: Callable[..., Any], tmp_path: Path) -> Iterator[tuple[Any, Prometheus]]:
-    """A service of two processes behind a token, and the Prometheus that watches it."""
-    options = ["--http-processes", "2", "--workers", "2", "--deadline", "1"]
-    (tmp_path / "tokens").write_text(f"trainer {TOKEN}\n")
-    server = serve(*options, stub=True, MATH_REWARD_TOKEN_FILE=str(tmp_path / "tokens")).when_ready()
+    """A service behind a token, and the Prometheus that watches it."""
+    server = serve("--workers", "2", "--deadline", "1", stub=True, MATH_REWARD_TOKEN=TOKEN).when_ready()
     prometheus = Prometheus(server.port, tmp_path)
     yield server, prometheus
     prometheus.stop()
@@ -86,7 +84,7 @@ def test_a_real_prometheus_answers_every_panel_of_the_dashboard_and_raises_the_a
     wait_for(lambda: prometheus.values("sum(math_reward_items_total)") == [3])
 
     for title, expression in panels():
-        asked = expression.replace("$__rate_interval", "1h").replace("$instance", ".*")
+        asked = expression.replace("$__rate_interval", "1h").replace("$instance", ".*").replace("$job", ".*")
         wait_for(lambda asked=asked: bool(prometheus.values(asked)))  # type: ignore[misc]
         assert "$" not in asked, title
     assert prometheus.values('sum by (status) (math_reward_requests_total{status="401"})') == [1]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from math_reward.http.middleware.access_log import AccessLog
+from math_reward.http.access_log import AccessLog
 
 from ..conftest import WaitFor
 

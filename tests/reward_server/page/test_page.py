@@ -1,6 +1,6 @@
-"""The service's page in a real browser: paste, grade, see; and the two routes behind it.
+"""The service's page in a real browser: paste, grade, see; and the route behind it.
 
-To take the picture anew:
+To take the picture again:
 ``GRADER_PAGE_PICTURE=docs/grader_page.png pytest tests/reward_server/page/test_page.py -k picture``.
 """
 
@@ -8,25 +8,14 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
-
-from math_reward.grader import Grade, Verdict
-from math_reward.http.recent import KEPT, SHOWN_CHARACTERS, Recent
-from math_reward.http.routes.page import page_routes
-from math_reward.pool.item import Graded, Item
-from math_reward.pool.pool import Pool, PoolClosed, QueueFull
-from math_reward.settings import Settings
-
-from ...refusals import assert_refusal
 
 TOKEN = "the token of the page's tests"
 HALF = {"completion": r"So \boxed{\frac{1}{2}}.", "reference": "0.5"}
@@ -62,12 +51,6 @@ class Page:
 
     def until(self, condition: Callable[[], Any]) -> Any:
         return WebDriverWait(self.driver, 20, poll_frequency=0.05).until(lambda _: condition())
-
-    def recent(self) -> list[str]:
-        """The rows of the table of last verdicts: the texts of a row's cells with tabs between them."""
-        # In one go: the table changes while one looks.
-        script = "return [...document.querySelectorAll('#recent tr')].map((row) => row.innerText)"
-        return self.driver.execute_script(script)
 
     def fill(self, completion: str, reference: str) -> None:
         for selector, text in (("#completion", completion), ("#reference", reference)):
@@ -107,29 +90,16 @@ def page(driver: webdriver.Chrome, server: Any) -> Page:
     return Page(driver, server.url)
 
 
-def test_a_pasted_completion_is_graded_and_both_sides_are_drawn(page: Page):
+def test_a_pasted_completion_is_graded_and_the_page_says_why(page: Page):
     assert page.grade(r"Half is left: \boxed{\frac{1}{2}}.", "0.5") == "Correct"
 
-    fraction = page.find("#answer-formula math mfrac")
-    assert fraction.size["height"] > 20
-    assert [part.text for part in fraction.find_elements(By.CSS_SELECTOR, "mn")] == ["1", "2"]
-    assert page.find("#reference-formula math mn").text == "0.5"
     assert page.find("#answer-text").text == r"\frac{1}{2}"
+    assert page.find("#reference-text").text == "0.5"
     assert page.find("#stage").text == "exact numbers"
     assert page.find("#seconds").text.endswith(" ms")
     assert page.find("#reward").text == "1.0"
-
-
-def test_the_fraction_is_drawn_as_a_fraction(page: Page):
-    page.grade(r"\boxed{\frac{1}{2}}", "0.5")
-
-    # Both at one moment: a scroll bar that appears between two looks moves the second.
-    above, below = page.driver.execute_script(
-        "return Array.from(document.querySelectorAll('#answer-formula mfrac mn'),"
-        " part => part.getBoundingClientRect())"
-    )
-    assert above["bottom"] <= below["top"] + 1
-    assert abs(above["left"] - below["left"]) < 3
+    assert page.grade(r"\boxed{x^3}", "x^2") == "Wrong"
+    assert "At x = " in page.find("#rule").text
 
 
 def test_a_reference_that_cannot_be_used_says_why(page: Page):
@@ -177,7 +147,6 @@ def test_a_hostile_completion_stays_text(page: Page):
     assert hostile in page.find("#answer-text").text
     page.grade(r"\boxed{7}", hostile)
     assert page.find("#reference-text").text == hostile
-    page.until(lambda: sum(hostile in row for row in page.recent()) == 2)
 
     assert page.driver.execute_script(elements) == before
     assert page.driver.execute_script("return window.attacked") is None
@@ -198,15 +167,6 @@ def test_the_keyboard_is_enough(page: Page):
         press(Keys.TAB)
         assert page.driver.switch_to.active_element != page.find("body"), "the button was never reached"
     assert page.word_after(lambda: press(Keys.SPACE)) == "Correct"
-
-
-def test_the_verdicts_that_a_trainer_asks_for_appear_by_themselves(page: Page, server: Any):
-    query = {"query": [r"Q: 6 times 7? \boxed{43}"], "prompts": ["Q: 6 times 7?"], "labels": ["42.0001"]}
-    assert server.client.post("/get_reward", json=query).status_code == 200
-
-    row = page.until(lambda: next((row for row in page.recent() if "42.0001" in row), None))
-    assert "Wrong" in row
-    assert "43" in row
 
 
 def test_the_page_needs_nothing_from_elsewhere_and_nothing_goes_wrong_in_it(page: Page, server: Any):
@@ -235,9 +195,6 @@ def test_a_service_with_a_token_shows_nothing_until_the_page_has_it(driver: webd
     assert guarded.client.post("/v1/explain", json=HALF, headers=bearer).status_code == 200
     page = Page(driver, guarded.url)
 
-    page.until(lambda: page.find("#token-field").is_displayed())
-    assert "wants its token" in page.find("#recent-state").text
-    assert page.recent() == []
     page.fill(HALF["completion"], HALF["reference"])
     page.find("#grade").click()
     assert "wants its token" in page.until(lambda: page.find("#problem").text)
@@ -250,11 +207,10 @@ def test_a_service_with_a_token_shows_nothing_until_the_page_has_it(driver: webd
     page.find("#token").clear()
     page.find("#token").send_keys(TOKEN, Keys.TAB)
     assert page.word_after(page.find("#grade").click) == "Correct"
-    page.until(lambda: len(page.recent()) >= 2)
     assert not page.find("#problem").is_displayed()
 
     page.driver.refresh()
-    page.until(page.recent)
+    assert page.grade(HALF["completion"], HALF["reference"]) == "Correct"
 
 
 def _contrast(one: list[float], other: list[float]) -> float:
@@ -279,7 +235,6 @@ def test_every_text_can_be_read_in_the_light_and_in_the_dark(page: Page, scheme:
         "#verdict",
         "#meaning",
         "#answer-text",
-        "math",
         ".help",
         "footer a",
         "dt",
@@ -301,23 +256,19 @@ def test_nothing_is_wider_than_a_phone(page: Page):
     page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
     try:
         assert page.grade(r"\boxed{" + "+".join(f"x_{{{i}}}" for i in range(40)) + "}", "y" * 300) == "Wrong"
-        page.until(page.recent)
         assert page.driver.execute_script("return document.documentElement.scrollWidth") <= 360
     finally:
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_a_picture_of_the_page_can_be_taken(driver: webdriver.Chrome, serve: Callable[..., Any], tmp_path: Path):
-    page = Page(driver, serve("--workers", "1").when_ready().url)
+def test_a_picture_of_the_page_can_be_taken(page: Page, tmp_path: Path):
+    driver = page.driver
     light = [{"name": "prefers-color-scheme", "value": "light"}]
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": light})
-    for name in ("No answer", "Two guesses", "A wrong sign", "An interval", "A set", "A matrix", "A root"):
-        button = next(button for button in page.find_all("#examples button") if button.text == name)
-        page.word_after(button.click)
-    page.until(lambda: len(page.recent()) == 7)
-    height = driver.execute_script("return document.documentElement.scrollHeight")
+    page.word_after(page.find_all("#examples button")[5].click)
     driver.execute_script("document.activeElement.blur()")
     picture = Path(os.environ.get("GRADER_PAGE_PICTURE", tmp_path / "page.png"))
+    height = driver.execute_script("return document.documentElement.scrollHeight")
     viewport = {"width": 1120, "height": height, "deviceScaleFactor": 1.25, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", viewport)
     try:
@@ -329,17 +280,7 @@ def test_a_picture_of_the_page_can_be_taken(driver: webdriver.Chrome, serve: Cal
     assert 20_000 < picture.stat().st_size < 200_000
 
 
-# The routes behind the page.
-
-
-def test_explain_gives_the_grade_and_both_sides_as_mathml(server: Any):
-    result = server.client.post("/v1/explain", json=HALF).json()
-
-    assert (result["verdict"], result["answer"], result["stage"]) == ("correct", r"\frac{1}{2}", "exact")
-    shown = [
-        "".join(ElementTree.fromstring(result[side]).itertext()) for side in ("answer_mathml", "reference_mathml")
-    ]
-    assert shown == ["12", "0.5"]
+# The route behind the page.
 
 
 def test_explain_and_grade_say_the_same(server: Any):
@@ -352,25 +293,9 @@ def test_explain_and_grade_say_the_same(server: Any):
     assert explained["verdict"] == "correct"
 
 
-def test_what_is_no_mathematics_has_no_mathml(server: Any):
-    result = server.client.post("/v1/explain", json={"completion": r"\boxed{\frac{1}{}", "reference": "("}).json()
-
-    assert (result["verdict"], result["answer_mathml"], result["reference_mathml"]) == ("bad_reference", None, None)
-
-
-def test_recent_verdicts_are_bounded_and_newest_first(server: Any):
-    items = [{"completion": rf"\boxed{{{n}}}", "reference": "-1"} for n in range(3 * KEPT)]
-    assert server.client.post("/v1/grade", json={"items": items}).status_code == 200
-
-    verdicts = server.client.get("/v1/recent").json()["verdicts"]
-
-    assert [one["answer"] for one in verdicts] == [str(n) for n in reversed(range(2 * KEPT, 3 * KEPT))]
-
-
-@pytest.mark.parametrize(("method", "path"), [("GET", "/v1/recent"), ("POST", "/v1/explain")])
-def test_without_the_token_there_is_nothing_to_see(guarded: Any, method: str, path: str):
+def test_without_the_token_there_is_nothing_to_see(guarded: Any):
     for headers in ({}, {"Authorization": "Bearer wrong"}):
-        response = httpx.request(method, guarded.url + path, json=HALF, headers=headers)
+        response = httpx.post(guarded.url + "/v1/explain", json=HALF, headers=headers)
         assert response.status_code == 401
         assert "needs its token" in response.json()["detail"]
 
@@ -383,51 +308,3 @@ def test_the_page_itself_needs_no_token_and_forbids_everything_from_elsewhere(gu
         assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'")
         assert "unsafe" not in policy
         assert "http" not in response.text.replace("http://www.w3.org/2000/svg", "")
-
-
-async def ask_page(explainer: Any, item: dict[str, str]) -> httpx.Response:
-    """What the page's routes alone answer, whatever it is that explains."""
-    app = FastAPI()
-    app.include_router(page_routes(Settings(insecure=True), explainer, Recent()))
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as client:
-        return await client.post("/v1/explain", json=item, timeout=60)
-
-
-async def test_a_completion_that_hangs_is_a_timeout_without_formulas(stub_graders: Any):
-    async with Pool(1, 0.5, grader=stub_graders.obey_or_grade) as explainer:
-        result = (await ask_page(explainer, {"completion": "hang", "reference": "1"})).json()
-
-    assert (result["verdict"], result["answer_mathml"], result["reference_mathml"]) == ("timeout", None, None)
-
-
-class Busy:
-    """A pool that takes nothing."""
-
-    queued = 9
-
-    def __init__(self, refusal: Exception) -> None:
-        self._refusal = refusal
-
-    async def grade(self, items: list[Item]) -> list[Graded]:
-        raise self._refusal
-
-
-@pytest.mark.parametrize(
-    ("refusal", "status", "wait", "named"),
-    [(QueueFull(7), 429, "7", ["9 items", "7 s"]), (PoolClosed(), 503, "1", ["--drain-seconds"])],
-)
-async def test_what_cannot_be_explained_now_says_when_to_come_again(
-    refusal: Exception, status: int, wait: str, named: list[str]
-):
-    response = await ask_page(Busy(refusal), HALF)
-
-    assert (response.status_code, response.headers["Retry-After"]) == (status, wait)
-    assert_refusal(response.json()["detail"], *named)
-
-
-def test_a_long_answer_is_kept_short():
-    recent = Recent()
-    recent.add([Graded(Grade(Verdict.WRONG, "1" * 9999, "2" * 9999), 0.001)])
-
-    (one,) = recent.newest_first()
-    assert (len(one["answer"]), len(one["reference"])) == (SHOWN_CHARACTERS, SHOWN_CHARACTERS)

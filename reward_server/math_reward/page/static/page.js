@@ -14,8 +14,6 @@ const EXAMPLES = [
 const VERDICTS = {
   correct: ["correct", "✓", "Correct", "The answer equals the reference."],
   wrong: ["wrong", "✗", "Wrong", "The answer is not the reference."],
-  "correct (judged)": ["correct", "✓", "Correct (judged)", "Mathematics does not decide; a judge said yes."],
-  "wrong (judged)": ["wrong", "✗", "Wrong (judged)", "Mathematics does not decide; a judge did not say yes."],
   no_answer: ["wrong", "✗", "No answer", "No final answer was found in the completion."],
   ambiguous: ["wrong", "✗", "Ambiguous", "The completion offers several answers; guesses are not paid."],
   restated: ["wrong", "✗", "Restated", "The answer is the question itself, not calculated."],
@@ -33,26 +31,19 @@ const STAGES = {
   structure: "its form",
   numeric: "values at points",
   sympy: "SymPy",
-  undecided: "words, not mathematics",
-  judge: "a judge",
 };
 
-const REFRESH_MILLISECONDS = 3000;
 const byId = (id) => document.getElementById(id);
 
 // The token is kept for this tab alone, so that a reload does not ask again.
 byId("token").value = sessionStorage.getItem("token") ?? "";
-byId("token").addEventListener("change", () => {
-  sessionStorage.setItem("token", byId("token").value);
-  refresh();
-});
+byId("token").addEventListener("change", () => sessionStorage.setItem("token", byId("token").value));
 
 async function ask(path, body) {
-  const headers = {};
+  const headers = { "Content-Type": "application/json" };
   const token = byId("token").value.trim();
   if (token) headers["Authorization"] = `Bearer ${token}`;
-  if (body) headers["Content-Type"] = "application/json";
-  const response = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body) });
+  const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
   if (response.status === 401) {
     byId("token-field").hidden = false;
     throw new Error(token ? "The service does not accept this token." : "This service wants its token: enter it on the left.");
@@ -70,13 +61,7 @@ function milliseconds(seconds) {
   return seconds < 0.01 ? `${(seconds * 1000).toFixed(2)} ms` : `${Math.round(seconds * 1000)} ms`;
 }
 
-// Everything from outside goes into the page as text. The formulas are the service's own markup, with the texts in
-// them escaped; a document that is parsed this way runs no script.
-function showFormula(place, mathml, otherwise) {
-  const formula = mathml && new DOMParser().parseFromString(mathml, "text/html").querySelector("math");
-  place.replaceChildren(formula ? document.importNode(formula, true) : otherwise);
-}
-
+// Everything from outside goes into the page as text.
 function show(result) {
   const [kind, mark, word, meaning] = VERDICTS[result.verdict] ?? ["unsure", "!", result.verdict, ""];
   byId("verdict").className = kind;
@@ -85,17 +70,10 @@ function show(result) {
   byId("meaning").textContent = meaning;
   byId("detail").textContent = result.detail ?? "";
   byId("detail").hidden = !result.detail;
-  showFormula(byId("answer-formula"), result.answer_mathml, result.answer === null ? "none" : "not read as mathematics");
-  showFormula(byId("reference-formula"), result.reference_mathml, "not read as mathematics");
-  byId("answer-text").textContent = result.answer ?? "";
+  byId("answer-text").textContent = result.answer ?? "none";
   byId("reference-text").textContent = result.reference;
   byId("rule").textContent = result.rule ?? "";
   byId("rule").hidden = !result.rule;
-  byId("difference").hidden = !result.difference_mathml;
-  if (result.difference_mathml) {
-    showFormula(byId("reference-part"), result.difference_mathml[0], "");
-    showFormula(byId("answer-part"), result.difference_mathml[1], "");
-  }
   byId("stage").textContent = STAGES[result.stage] ?? "nothing to compare";
   byId("seconds").textContent = milliseconds(result.seconds);
   byId("reward").textContent = result.reward.toFixed(1);
@@ -121,7 +99,6 @@ async function grade(event) {
     };
     show(await ask("v1/explain", { completion: byId("completion").value, reference: byId("reference").value, options }));
     complain("");
-    refresh();
   } catch (error) {
     byId("outcome").hidden = true;
     byId("hint").hidden = true;
@@ -130,47 +107,6 @@ async function grade(event) {
   } finally {
     button.disabled = false;
   }
-}
-
-function cell(row, text, className) {
-  const td = row.insertCell();
-  td.textContent = text;
-  if (className) td.className = className;
-  return td;
-}
-
-let lastShown = "";
-
-async function refresh() {
-  let verdicts = [];
-  try {
-    ({ verdicts } = await ask("v1/recent"));
-    byId("recent-state").textContent = "None yet.";
-  } catch (error) {
-    byId("recent-state").textContent = inWords(error);
-  }
-  // The same again: leave the rows as they are, with what the reader has selected or scrolled to.
-  const shown = JSON.stringify(verdicts);
-  if (shown === lastShown) return;
-  lastShown = shown;
-  const body = document.createElement("tbody");
-  body.id = "recent";
-  for (const one of verdicts) {
-    const [kind, , word] = VERDICTS[one.verdict] ?? ["unsure", "!", one.verdict];
-    const row = body.insertRow();
-    cell(row, new Date(one.time * 1000).toLocaleTimeString());
-    const tag = document.createElement("span");
-    tag.className = `tag ${kind}`;
-    tag.textContent = word;
-    cell(row, "").append(tag);
-    cell(row, one.answer ?? "", "text").title = one.answer ?? "";
-    cell(row, one.reference, "text").title = one.reference;
-    cell(row, STAGES[one.stage] ?? "");
-    cell(row, milliseconds(one.seconds), "number");
-  }
-  byId("recent").replaceWith(body);
-  byId("recent-region").hidden = verdicts.length === 0;
-  byId("recent-state").hidden = verdicts.length > 0;
 }
 
 for (const [name, completion, reference] of EXAMPLES) {
@@ -189,7 +125,3 @@ byId("form").addEventListener("submit", grade);
 byId("form").addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) grade(event);
 });
-setInterval(() => {
-  if (document.visibilityState === "visible") refresh();
-}, REFRESH_MILLISECONDS);
-refresh();

@@ -3,9 +3,9 @@
 from fastapi import APIRouter, HTTPException, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from math_reward.http.guard import DRAINING
 from math_reward.http.lifecycle import Lifecycle
 from math_reward.http.metrics import Metrics
-from math_reward.http.middleware.auth_and_limits import DRAINING
 from math_reward.http.readiness import Readiness
 from math_reward.http.schemas import Health, Problem
 from math_reward.pool.pool import Pool

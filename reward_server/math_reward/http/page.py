@@ -1,0 +1,72 @@
+"""The service's page, and the route that it uses."""
+
+from importlib import resources
+
+from fastapi import APIRouter, Request, Response
+from pydantic import Field
+
+from math_reward.grader import Mode, Options
+from math_reward.http.bodies import BodyReader
+from math_reward.http.openapi import json_body
+from math_reward.http.requests import ExplainRequest
+from math_reward.http.schemas import GradeResult
+from math_reward.http.work import PROBLEMS, body_of, graded_by, json_answer, token_documented
+from math_reward.pool.pool import Pool
+from math_reward.settings import Settings
+
+_FILES = {
+    "/": ("index.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+}
+
+# The page needs only its own files: no other site, no script or style inside the HTML, no frame around it.
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+class ExplainResponse(GradeResult):
+    """A grade and the reason for it."""
+
+    rule: str | None = Field(description="The rule that decided, in a sentence; null where no trees were compared.")
+
+
+def page_routes(settings: Settings, explainer: Pool) -> APIRouter:
+    """``/`` and its files, and ``/v1/explain``.
+
+    ``explainer`` is a second pool, whose grader is ``math_reward.page.explain.explain``: so people who use the page
+    and trainers do not wait for each other.
+    """
+    defaults = Options(mode=Mode(settings.mode))
+    router = APIRouter()
+    requests = BodyReader(ExplainRequest)
+    for path, (name, media_type) in _FILES.items():
+        _add_file(router, path, name, media_type)
+
+    @router.post(
+        "/v1/explain",
+        response_model=ExplainResponse,
+        dependencies=token_documented(settings),
+        responses=PROBLEMS,
+        openapi_extra=json_body(ExplainRequest),
+    )
+    async def explain(request: Request) -> Response:
+        """Grades one completion and says which rule decided."""
+        item = body_of(request, requests).item(defaults)
+        (graded,) = await graded_by(explainer, request, [item], "no more may")
+        return json_answer({**graded.as_dict(), "rule": graded.grade.rule}, {"Cache-Control": "no-store"})
+
+    return router
+
+
+def _add_file(router: APIRouter, path: str, name: str, media_type: str) -> None:
+    content = resources.files("math_reward").joinpath("page", "static", name).read_bytes()
+
+    @router.get(path, include_in_schema=False)
+    async def file() -> Response:
+        return Response(content, media_type=media_type, headers=_HEADERS)
