@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
 
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from math_reward import __version__
@@ -55,7 +54,6 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAP
     )
     app.add_middleware(Guard, settings=settings, lifecycle=lifecycle, metrics=metrics, access_log=access_log)
     app.add_exception_handler(Unusable, _unusable)
-    app.add_exception_handler(RequestValidationError, _invalid_parameter)
     app.include_router(work_routes(settings, pool, metrics))
     app.include_router(operations_routes(settings, pool, metrics, lifecycle))
     app.include_router(page_routes(settings, explainer))
@@ -65,12 +63,3 @@ def create_app(settings: Settings, lifecycle: Lifecycle | None = None) -> FastAP
 async def _unusable(_: Request, error: Exception) -> JSONResponse:
     """``Unusable`` has the sentence."""
     return JSONResponse({"detail": str(error)}, status_code=422)
-
-
-async def _invalid_parameter(_: Request, error: Exception) -> JSONResponse:
-    """A parameter of the URL, which FastAPI reads."""
-    assert isinstance(error, RequestValidationError)
-    reason = error.errors()[0]
-    said = reason["msg"]
-    detail = f"Parameter {reason['loc'][-1]!r}: {said[0].lower()}{said[1:]}."
-    return JSONResponse({"detail": detail}, status_code=422)

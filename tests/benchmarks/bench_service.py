@@ -8,8 +8,8 @@
 ``load`` starts the service of this code with two workers and posts completions to /v1/grade, by default over a new
 connection for each. With ``--beside`` a commit of this repository, or the address of another service, gets the same
 load in turn. Medians over the rounds; memory is that of the service and its workers after the first and after the
-last round, so that many rounds show whether anything grows. CPU time is of all processes of a service that was started
-here.
+last round, so that many rounds show whether anything grows. CPU time is that of the process that answers HTTP alone,
+of a service that was started here.
 
 ``attack`` starts a service for each attack of SECURITY.md's table. Everything stays on the loopback interface and is
 bounded. ``--items`` is the number of items with known verdicts beside load and kills. Exit code 1 where an attack did
@@ -237,10 +237,14 @@ def _cpu(process: psutil.Process) -> float:
     return sum(process.cpu_times()[:4])
 
 
+def _own_cpu(server: LiveServer | None) -> float:
+    return math.nan if server is None else sum(psutil.Process(server.process.pid).cpu_times()[:2])
+
+
 def loaded(service: LiveServer | str, bodies: list[bytes], args: argparse.Namespace) -> Seen:
     """Of a service that was started here, or of one at an address."""
     server = None if isinstance(service, str) else service
-    before, start = total(server, _cpu), time.perf_counter()
+    before, start = _own_cpu(server), time.perf_counter()
     answers = asyncio.run(post_all(server.url if server else str(service), bodies, args.connections, args.keep_alive))
     seconds = time.perf_counter() - start
     times = sorted(latency for latency, _ in answers)
@@ -248,7 +252,7 @@ def loaded(service: LiveServer | str, bodies: list[bytes], args: argparse.Namesp
         args.posts * args.items / seconds,
         1000 * times[len(times) // 2],
         1000 * times[math.ceil(0.99 * len(times)) - 1],
-        1000 * (total(server, _cpu) - before) / args.posts,
+        1000 * (_own_cpu(server) - before) / args.posts,
         total(server, lambda process: process.memory_full_info().uss / MIB),
         sum(status != 200 for _, status in answers),
     )

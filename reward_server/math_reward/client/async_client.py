@@ -68,7 +68,7 @@ class AsyncClient:
             Endpoint(url, self._backoff, grades=speaks_grade(url) or not self.settings.reward_models)
             for url in self.settings.urls
         ]
-        self._queue = Queue(self.settings.batch_size, self.settings.batch_wait)
+        self._queue = Queue(self.settings.batch_wait)
         self._waiting: set[Waiting] = set()
         self._requests: set[asyncio.Task[None]] = set()
         self._alarm: asyncio.TimerHandle | None = None
@@ -186,11 +186,12 @@ class AsyncClient:
                 if held:  # else a single request is under way, and its end calls this method again
                     self._alarm = self._loop().call_at(min(held), self._pump)
                 return
-            due_at = self._queue.due_at(single=endpoint.single_only)
+            batch_size = 1 if endpoint.single else self.settings.batch_size
+            due_at = self._queue.due_at(batch_size)
             if due_at > now:
                 self._alarm = self._loop().call_at(due_at, self._pump)
                 return
-            batch = self._queue.take(single=endpoint.single_only)
+            batch = self._queue.take(batch_size)
             if batch:
                 self._send(endpoint, batch)
 
@@ -255,7 +256,7 @@ class AsyncClient:
     # What becomes of an item
 
     def _batch_failed(self, endpoint: Endpoint, batch: list[Waiting], failure: Failure, sent_at: float) -> None:
-        if failure.rewritten_may_succeed or endpoint.takes_single_items_only(failure, len(batch)):
+        if failure.rewritten_may_succeed:
             self._queue.put_back(batch)
             return
         if len(batch) > 1 and failure.divisible:

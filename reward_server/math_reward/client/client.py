@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import os
 import threading
-import weakref
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -31,8 +30,7 @@ class Client:
         urls: of one or more services, such as ``http://127.0.0.1:8000``.
         settings: the other fields of ``math_reward.client.Settings``, such as ``token`` and ``deadline``.
 
-    A context manager. Otherwise it is closed by ``close``, when nothing refers to it any more, or at the end of the
-    program.
+    A context manager; or call ``close`` yourself.
 
     Raises:
         ValueError: a setting cannot be used; one sentence.
@@ -42,9 +40,8 @@ class Client:
         self._client = AsyncClient(urls, **settings)
         self._pid = os.getpid()
         self._loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=_run, args=[self._loop], name="math-reward-client", daemon=True)
-        thread.start()
-        self._end = weakref.finalize(self, _end, self._client, self._loop, thread, self._pid)
+        self._thread = threading.Thread(target=self._loop.run_forever, name="math-reward-client", daemon=True)
+        self._thread.start()
 
     def __enter__(self) -> "Client":
         return self
@@ -64,7 +61,16 @@ class Client:
 
     def close(self) -> None:
         """End all requests. Threads that still wait get a ``ClientClosed``."""
-        self._end()
+        if self._loop.is_closed() or os.getpid() != self._pid:  # a forked process has no such thread
+            return
+        asyncio.run_coroutine_threadsafe(self._aclose(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _aclose(self) -> None:
+        await self._client.aclose()
+        await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}), return_exceptions=True)
 
     def grade(self, completion: str, reference: Any, prompt: str | None = None, **options: Any) -> Result:
         """The grade of one completion; see ``AsyncClient.grade``."""
@@ -103,30 +109,8 @@ class Client:
     def _begin(self, work: Coroutine[Any, Any, _T]) -> "Future[_T]":
         """Run a coroutine on the client's loop."""
         forked = os.getpid() != self._pid
-        if forked or not self._end.alive:
+        if forked or self._loop.is_closed():
             work.close()
             why = "was made in another process: make one after the fork" if forked else "is closed: make a new one"
             raise ClientClosed(f"The client {why}.")
         return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()
-
-
-def _end(client: AsyncClient, loop: asyncio.AbstractEventLoop, thread: threading.Thread, pid: int) -> None:
-    """Close the client and end its thread. Not a method: it runs when nothing refers to the ``Client`` any more."""
-
-    async def end() -> None:
-        await client.aclose()
-        callers = asyncio.all_tasks() - {asyncio.current_task()}
-        await asyncio.gather(*callers, return_exceptions=True)
-        loop.call_soon(loop.call_soon, loop.stop)  # after the answers have gone to the waiting threads
-
-    if os.getpid() == pid:  # a forked process has no such thread
-        asyncio.run_coroutine_threadsafe(end(), loop)
-        if threading.current_thread() is not thread:
-            thread.join()

@@ -6,7 +6,6 @@ import math
 import random
 from urllib.parse import urlsplit, urlunsplit
 
-from math_reward.client.errors import Cause
 from math_reward.client.protocols import Failure, GradeProtocol, OpenRLHFProtocol, Protocol
 
 logger = logging.getLogger(__name__)
@@ -38,9 +37,9 @@ class Endpoint:
         url: where requests go.
         label: the URL for messages, without its query, which may hold a secret.
         protocol: how questions and answers are written.
+        single: whether it gets one item a request, as a reward model that is written for OpenRLHF's own client.
         in_flight: open requests; whoever sends them counts.
         held_until: when it may be asked again after a failure.
-        single_only: whether a request with several items was refused, so that each item goes alone from now on.
         shares_prompts: whether the service takes each prompt once a request, as its last answer said.
     """
 
@@ -49,7 +48,7 @@ class Endpoint:
         self.url = url
         self.label = urlunsplit(urlsplit(url)._replace(query=""))
         self.protocol: Protocol = GradeProtocol if grades else OpenRLHFProtocol
-        self.single_only = False
+        self.single = not grades
         self.shares_prompts = False
         self.in_flight = 0
         self.held_until = -math.inf
@@ -84,21 +83,3 @@ class Endpoint:
                 self._reported_at = self._down_since = now
                 logger.warning("The reward service %s is down: it %s. It will be tried again.", self.label, failure)
         self.held_until = max(self.held_until, now + failure.retry_after)
-
-    def takes_single_items_only(self, failure: Failure, items: int) -> bool:
-        """Whether this failure of a batch shows a server for single queries, as OpenRLHF's own client sends them.
-
-        It is remembered, and logged once.
-        """
-        unanswered = failure.cause in (Cause.LATE, Cause.HUNG_UP)
-        if self.protocol is GradeProtocol or not failure.divisible or unanswered or items == 1:
-            return False
-        if not self.single_only:
-            self.single_only = True
-            logger.warning(
-                "The reward model %s %s when sent %d queries at once; from now on it gets one at a time.",
-                self.label,
-                failure,
-                items,
-            )
-        return True

@@ -12,15 +12,20 @@ Opens nothing.
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, TypeVar
+
+import msgspec
 
 from math_reward.client.errors import ERROR_OF, Cause, Refused, Unavailable
 from math_reward.json_lines import reference_of
 from math_reward.nearest import no_such
+
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 HINTS = {
     401: "set MATH_REWARD_TOKEN, or the client's token, to a token of the service",
@@ -176,32 +181,32 @@ class GradeProtocol:
         return [_each(_graded, result, item) for result, item in zip(results, items, strict=True)]
 
 
+class _Row(msgspec.Struct):
+    """A result of ``/v1/grade``. A service of another version, or another one with this protocol, may leave out what
+    nobody needs.
+    """
+
+    verdict: str
+    correct: bool = False
+    reward: float | None = None
+    answer: str | None = None
+    reference: str | None = None
+    detail: str | None = None
+    stage: str | None = None
+    span: tuple[int, int] | None = None
+    seconds: float = 0.0
+
+
 def _graded(result: Any, item: Item) -> Result:
-    """A service of another version, or another one with this protocol, may leave out what nobody needs."""
-    if not isinstance(result, dict):
-        raise wrong(f"gave a result that is {_kind(result)}, not an object")
-    texts: dict[str, Any] = {"reference": result.get("reference") or ""}
-    for name in ("verdict", "answer", "detail", "stage"):
-        texts[name] = result.get(name)
-    for name, value in texts.items():
-        if not isinstance(value, str) and (value is not None or name == "verdict"):
-            raise wrong(f"gave a {name!r} that is {_kind(value)}, not a text")
-    if failure := no_judgement(Result(0.0, False, **texts), item):
+    row = _converted(result, _Row, "a result")
+    known = Result(0.0, False, row.verdict, row.answer, row.reference or "", row.detail, row.stage)
+    if failure := no_judgement(known, item):
         raise failure
-    if not isinstance(result.get("correct"), bool):
-        raise wrong(f"gave a 'correct' that is {_kind(result.get('correct'))}, not true or false")
-    reward, seconds = _number(result.get("reward"), "reward"), _number(result.get("seconds", 0.0), "seconds")
-    return Result(reward, result["correct"], span=_span(result.get("span")), seconds=seconds, **texts)
-
-
-def _span(value: Any) -> tuple[int, int] | None:
-    """Two places in a completion; None of an older service, which does not say where the answer stands."""
-    if value is None:
-        return None
-    if isinstance(value, list) and len(value) == 2 and all(type(place) is int for place in value):
-        begin, end = value
-        return begin, end
-    raise wrong(f"gave a 'span' that is {value!r}, not two places in the completion")
+    if row.reward is None or not isinstance(result.get("correct"), bool):
+        raise wrong("gave a result without 'reward' and 'correct'")
+    return replace(
+        known, reward=_finite(row.reward, "reward"), correct=row.correct, span=row.span, seconds=row.seconds
+    )
 
 
 NO_JUDGEMENT = ("error", "bad_reference")
@@ -228,75 +233,57 @@ def ends_of(prompt: str) -> str:
 
 
 class OpenRLHFProtocol:
-    """POST to a remote reward model, as OpenRLHF's own client sends it."""
+    """POST of one query to a remote reward model, as OpenRLHF's own client sends it."""
 
     @staticmethod
     def question(items: Sequence[Item], *, shared_prompts: bool) -> dict[str, Any]:
         """A request. This protocol has no shared prompts."""
-        prompts = [item.prompt or "" for item in items]
-        return {
-            "query": [
-                prompt + item.completion if item.query is None else item.query
-                for prompt, item in zip(prompts, items, strict=True)
-            ],
-            "prompts": prompts,
-            "labels": [_sent(item.reference) for item in items],
-        }
+        (item,) = items
+        prompt = item.prompt or ""
+        query = prompt + item.completion if item.query is None else item.query
+        return {"query": [query], "prompts": [prompt], "labels": [_sent(item.reference)]}
 
     @staticmethod
     def results(answer: Any, items: Sequence[Item]) -> "list[Result | Failure]":
-        """The outcome of each item.
+        """The outcome of the item.
 
         Raises:
             Failure: this is no answer to such a request.
         """
         if not isinstance(answer, dict) or answer.get("rewards") is None:
-            raise malformed("gave an answer without 'rewards'")
-        n = len(items)
-        rewards = _column(answer["rewards"], "rewards", n)
-        scores = rewards if answer.get("scores") is None else _column(answer["scores"], "scores", n)
-        extra_logs = answer.get("extra_logs") or {}
-        if not isinstance(extra_logs, dict):
-            raise malformed(f"gave 'extra_logs' that is {_kind(extra_logs)}, not an object")
-        logs = {name: _column(values, f"extra_logs {name[:40]}", n) for name, values in extra_logs.items()}
-        return [
-            _each(_scored, rewards[i], scores[i], {name: values[i] for name, values in logs.items()}, items[i])
-            for i in range(n)
-        ]
+            raise wrong("gave an answer without 'rewards'")
+        values = _converted(answer, _Values, "an answer")
+        reward = _only(values.rewards, "rewards")
+        score = reward if values.scores is None else _only(values.scores, "scores")
+        logs = {name: _only(value, f"extra_logs {name[:40]}") for name, value in (values.extra_logs or {}).items()}
+        for verdict in NO_JUDGEMENT:  # the reward service, asked by this protocol, reports these in extra_logs
+            if logs.get(f"verdict_{verdict}") == 1:
+                return [no_judgement(Result(0.0, False, verdict), items[0]) or wrong("gave no verdict")]
+        return [Result(reward, score == 1, "", scores=score, extra_logs=logs)]
+
+
+_Value = bool | float | list[bool | float | list[bool | float]]
+
+
+class _Values(msgspec.Struct):
+    """An answer of OpenRLHF's protocol: each value is a scalar, or in a list or two."""
+
+    rewards: _Value
+    scores: _Value | None = None
+    extra_logs: dict[str, _Value] | None = None
 
 
 Protocol = type[GradeProtocol] | type[OpenRLHFProtocol]
 
 
-def _scored(reward: Any, score: Any, logs: dict[str, Any], item: Item) -> Result:
-    for verdict in NO_JUDGEMENT:  # the reward service, asked by this protocol, reports these in extra_logs
-        if logs.get(f"verdict_{verdict}") == 1 and (failure := no_judgement(Result(0.0, False, verdict), item)):
-            raise failure
-    rewards, scores = _number(reward, "rewards"), _number(score, "scores", bool_allowed=True)
-    return Result(
-        reward=rewards,
-        correct=scores == 1,
-        verdict="",
-        scores=scores,
-        extra_logs={
-            name: _number(value, f"extra_logs {name[:40]}", bool_allowed=True) for name, value in logs.items()
-        },
-    )
-
-
-def _column(values: Any, name: str, n: int) -> list[Any]:
-    """The n values of a column of OpenRLHF's protocol: a list, a list of one-element lists, or for n = 1 a scalar."""
-    if not isinstance(values, list):
-        if n == 1:
-            return [values]
-        raise malformed(f"gave one value as '{name}' for {n} queries")
-    if len(values) != n:
-        raise malformed(f"gave {len(values)} values as '{name}' for {n} queries")
-    if any(isinstance(value, list) for value in values):
-        if not all(isinstance(value, list) and len(value) == 1 for value in values):
-            raise malformed(f"gave '{name}' in a shape that is neither (n,) nor (n, 1)")
-        return [value[0] for value in values]
-    return values
+def _only(value: Any, name: str) -> float:
+    """The one number that a value is or holds."""
+    for _ in range(2):
+        if isinstance(value, list):
+            if len(value) != 1:
+                raise wrong(f"gave {len(value)} values as '{name}' for one query")
+            value = value[0]
+    return _finite(value, name)
 
 
 def _sent(reference: Any) -> Any:
@@ -341,8 +328,7 @@ def refusal(status: int, retry_after: str | None, content: bytes, *, of_reward_m
         status: of the answer.
         retry_after: the header of this name, if any.
         content: the answer's body.
-        of_reward_model: whether OpenRLHF's protocol is spoken. Such a server may refuse a batch since it is one, and
-            may repeat the completion in what it says.
+        of_reward_model: whether OpenRLHF's protocol is spoken. Such a server may repeat the completion in what it says.
     """
     said = "" if of_reward_model else _detail(content)
     if status in (408, 429) or status >= 500:
@@ -359,7 +345,7 @@ def refusal(status: int, retry_after: str | None, content: bytes, *, of_reward_m
     return Failure(
         f"refused the request with HTTP {status} ({hint})",
         cause,
-        divisible=cause is Cause.ITEM and (of_reward_model or status in (413, 422)),
+        divisible=cause is Cause.ITEM and status in (413, 422),
     )
 
 
@@ -403,19 +389,16 @@ def _each(parse: Callable[..., Result], *arguments: Any) -> Result | Failure:
         return failure
 
 
-def _number(value: Any, name: str, bool_allowed: bool = False) -> float:
-    if not isinstance(value, int | float) or (isinstance(value, bool) and not bool_allowed):
-        raise wrong(f"gave a '{name}' that is {_kind(value)}, not a number")
+def _converted(value: Any, kind: type[_Struct], what: str) -> _Struct:
+    """A struct; a sentence that never shows a value, which may be part of a completion."""
     try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise wrong(f"gave a '{name}' that is not finite ({number})")
-    return number
+        return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, OverflowError) as error:
+        said = re.sub(r"`\$\.?([^`]*)`", r"'\1'", str(error)).replace("`", "'")
+        raise wrong(f"gave {what} that cannot be read ({said})") from None
 
 
-def _kind(value: Any) -> str:
-    """The JSON name of a value's type. Messages never show the value, which may be part of a completion."""
-    names = {type(None): "null", bool: "a boolean", str: "a string", list: "a list", dict: "an object"}
-    return names.get(type(value), "a number")
+def _finite(value: float, name: str) -> float:
+    if not math.isfinite(value):
+        raise wrong(f"gave a '{name}' that is not finite ({value})")
+    return float(value)

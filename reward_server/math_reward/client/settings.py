@@ -57,8 +57,7 @@ class Settings:
         if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):
             raise ValueError(
                 f"The client's token, or that of {TOKEN_VARIABLE} or the file of {TOKEN_FILE_VARIABLE}, must be one "
-                "word of printable ASCII: the token alone, without the name that the service's own file may have for "
-                "it."
+                "word of printable ASCII."
             )
         object.__setattr__(self, "token", token)
         for name, least in {"timeout": 0.001, "max_backoff": 0.001, "deadline": 0, "batch_wait": 0}.items():
@@ -122,7 +121,7 @@ def trusted(verify: str | Path | ssl.SSLContext | None) -> ssl.SSLContext:
 
 
 def token_of_environment() -> str | None:
-    """The token of ``MATH_REWARD_TOKEN`` or of the file ``MATH_REWARD_TOKEN_FILE``; None if neither is set.
+    """The token of ``MATH_REWARD_TOKEN``, or the first of the file ``MATH_REWARD_TOKEN_FILE``; None if neither is set.
 
     Raises:
         ValueError: both are set, or the file cannot be read or is empty; one sentence.
@@ -133,10 +132,11 @@ def token_of_environment() -> str | None:
     if token:
         raise ValueError(f"Set {TOKEN_VARIABLE} or {TOKEN_FILE_VARIABLE}, not both.")
     try:
-        token = Path(path).read_text(encoding="utf-8").strip()
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise ValueError(f"{path}, the file of {TOKEN_FILE_VARIABLE}, cannot be read: {reason}.") from None
+    token = next((line.strip() for line in lines if line.strip()), "")
     if not token:
         raise ValueError(f"{path}, the file of {TOKEN_FILE_VARIABLE}, is empty: write the service's token into it.")
     return token

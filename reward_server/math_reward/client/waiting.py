@@ -39,13 +39,8 @@ class Waiting:
 class Queue:
     """Items in the order in which they are sent."""
 
-    def __init__(self, batch_size: int, batch_wait: float) -> None:
-        """
-        Args:
-            batch_size: most items of a batch.
-            batch_wait: seconds that the first item waits for others, if the batch is not full.
-        """
-        self._batch_size = batch_size
+    def __init__(self, batch_wait: float) -> None:
+        """``batch_wait``: seconds that the first item waits for others, if its batch is not full."""
         self._batch_wait = batch_wait
         self._waiting: deque[Waiting] = deque()
 
@@ -63,23 +58,15 @@ class Queue:
     def clear(self) -> None:
         self._waiting.clear()
 
-    def due_at(self, *, single: bool = False) -> float:
-        """When the next batch is to be sent: at once if it is full, else when its first item has waited for others.
-
-        Args:
-            single: whether a batch has one item.
-        """
+    def due_at(self, batch_size: int) -> float:
+        """When the next batch is to be sent: at once if it is full, else when its first item has waited for others."""
         head = self._waiting[0]
-        full = len(self._waiting) >= min(1 if single else self._batch_size, head.largest_batch)
+        full = len(self._waiting) >= min(batch_size, head.largest_batch)
         return -math.inf if full else head.asked_at + self._batch_wait
 
-    def take(self, *, single: bool = False) -> list[Waiting]:
-        """The next batch, without items whose callers are gone; empty if all are.
-
-        Args:
-            single: whether it may have only one item.
-        """
-        limit: float = 1 if single else self._batch_size
+    def take(self, batch_size: int) -> list[Waiting]:
+        """The next batch, without items whose callers are gone; empty if all are."""
+        limit: float = batch_size
         batch: list[Waiting] = []
         while self._waiting:
             head = self._waiting[0]

@@ -10,7 +10,7 @@ from math_reward.http.bodies import BodyReader
 from math_reward.http.openapi import json_body
 from math_reward.http.requests import ExplainRequest
 from math_reward.http.schemas import GradeResult
-from math_reward.http.work import PROBLEMS, body_of, graded_by, json_answer, token_documented
+from math_reward.http.work import PROBLEMS, PlainRoute, body_of, graded_by, json_answer, token_documented
 from math_reward.pool.pool import Pool
 from math_reward.settings import Settings
 
@@ -43,7 +43,7 @@ def page_routes(settings: Settings, explainer: Pool) -> APIRouter:
     and trainers do not wait for each other.
     """
     defaults = Options(mode=Mode(settings.mode))
-    router = APIRouter()
+    router = APIRouter(route_class=PlainRoute)
     requests = BodyReader(ExplainRequest)
     for path, (name, media_type) in _FILES.items():
         _add_file(router, path, name, media_type)
@@ -68,5 +68,5 @@ def _add_file(router: APIRouter, path: str, name: str, media_type: str) -> None:
     content = resources.files("math_reward").joinpath("page", "static", name).read_bytes()
 
     @router.get(path, include_in_schema=False)
-    async def file() -> Response:
+    async def file(_: Request) -> Response:
         return Response(content, media_type=media_type, headers=_HEADERS)

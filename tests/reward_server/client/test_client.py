@@ -50,7 +50,7 @@ def test_a_result_has_every_field_of_the_services_answer() -> None:
     with FakeRewardServer(answers) as server, Client(server.url, deadline=0) as client:
         assert client.grade("3", "2") == Result(**fields, span=(0, 1))
         assert client.grade("3", "2") == Result(**fields)
-        with pytest.raises(ClientError, match="'span'"):
+        with pytest.raises(ClientError, match="span"):
             client.grade("3", "2")
 
 
@@ -205,13 +205,6 @@ def test_closing_it_ends_the_waits_of_other_threads_and_later_calls() -> None:
     client.close()
     with pytest.raises(ClientClosed, match="make a new one"):
         client.grade("1", "1")
-    assert not any(thread.name == "math-reward-client" for thread in threading.enumerate())
-
-
-def test_a_client_that_nothing_refers_to_ends_its_thread(server: FakeRewardServer) -> None:
-    client = Client(server.url)
-    client.grade("1", "1")
-    del client
     assert not any(thread.name == "math-reward-client" for thread in threading.enumerate())
 
 
