@@ -328,7 +328,7 @@ def refusal(status: int, retry_after: str | None, content: bytes, *, of_reward_m
         status: of the answer.
         retry_after: the header of this name, if any.
         content: the answer's body.
-        of_reward_model: whether OpenRLHF's protocol is spoken. Such a server may repeat the completion in what it says.
+        of_reward_model: whether OpenRLHF's protocol is spoken. Such a server may repeat the completion in its refusal.
     """
     said = "" if of_reward_model else _detail(content)
     if status in (408, 429) or status >= 500:

@@ -1,16 +1,9 @@
-"""A queue in which the batches take turns, one entry each, so that none waits for another to finish.
+"""A queue in which the batches take turns, one entry each, so that none waits for another to finish."""
 
-The batches of a stream of rows share their turns: together they get what one batch gets.
-"""
-
-import itertools
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
 
-from math_reward.pool.batch import Batch, Entry, Turn
-
-LOOKED_AT = 16
-"""How many turns are looked at for an entry that shares a worker."""
+from math_reward.pool.batch import Batch, Entry
 
 
 class FairQueue:
@@ -19,7 +12,7 @@ class FairQueue:
     def __init__(self) -> None:
         self._first: deque[Entry] = deque()
         """These come before all batches' turns."""
-        self._turns: OrderedDict[Turn, deque[Entry]] = OrderedDict()
+        self._turns: OrderedDict[Batch, deque[Entry]] = OrderedDict()
         self._length = 0
 
     def __len__(self) -> int:
@@ -33,55 +26,43 @@ class FairQueue:
             self._first.extendleft(reversed(wanted))
             return
         for entry in wanted:
-            self._turns.setdefault(entry.batch.turn, deque()).append(entry)
+            self._turns.setdefault(entry.batch, deque()).append(entry)
 
     def put_back(self, entries: Sequence[Entry]) -> None:
-        """Adds entries that were popped in this order as if they had not been: each keeps its turn and comes before
-        no other's. Leaves out those that nobody waits for.
+        """Adds entries that were taken in this order as if they had not been: each keeps its turn and comes before no
+        other's. Leaves out those that nobody waits for.
         """
         for entry in reversed(entries):
             if entry.batch.wanted:
                 self._length += 1
-                self._turns.setdefault(entry.batch.turn, deque()).appendleft(entry)
-                self._turns.move_to_end(entry.batch.turn, last=False)
+                self._turns.setdefault(entry.batch, deque()).appendleft(entry)
+                self._turns.move_to_end(entry.batch, last=False)
 
-    def peek(self, *, alone: bool = True) -> Entry | None:
-        """The next entry, or without ``alone`` the next that shares a worker, of few turns; None if there is none.
-        Those that are passed over keep their turns.
-        """
-        for entry in itertools.islice(
-            itertools.chain(self._first, (one[0] for one in self._turns.values())), LOOKED_AT
-        ):
-            if alone or not entry.batch.turn.alone:
-                return entry
-        return None
+    def peek(self) -> Entry | None:
+        """The next entry; None if there is none."""
+        if self._first:
+            return self._first[0]
+        return next(iter(self._turns.values()))[0] if self._turns else None
 
-    def take(self, entry: Entry) -> None:
-        """Removes an entry that ``peek`` has returned: its turn is over."""
+    def take(self) -> Entry:
+        """Removes the next entry: its batch's turn is over."""
         self._length -= 1
-        if entry in self._first:
-            self._first.remove(entry)
-            return
-        turn = entry.batch.turn
-        self._turns[turn].popleft()
-        if self._turns[turn]:
-            self._turns.move_to_end(turn)
+        if self._first:
+            return self._first.popleft()
+        batch, entries = next(iter(self._turns.items()))
+        entry = entries.popleft()
+        if entries:
+            self._turns.move_to_end(batch)
         else:
-            del self._turns[turn]
+            del self._turns[batch]
+        return entry
 
     def drop(self, batch: Batch) -> None:
         """Removes all entries of a batch."""
-        waiting = self._turns.get(batch.turn, deque())
-        others = deque(entry for entry in waiting if entry.batch is not batch)
-        self._length -= len(waiting) - len(others)
-        if others:
-            self._turns[batch.turn] = others
-        else:
-            self._turns.pop(batch.turn, None)
-        kept = [entry for entry in self._first if entry.batch is not batch]
-        self._length -= len(self._first) - len(kept)
-        self._first = deque(kept)
+        kept = deque(entry for entry in self._first if entry.batch is not batch)
+        self._length -= len(self._turns.pop(batch, ())) + len(self._first) - len(kept)
+        self._first = kept
 
     def batches(self) -> set[Batch]:
         """The batches that have entries here."""
-        return {entry.batch for entries in (self._first, *self._turns.values()) for entry in entries}
+        return {entry.batch for entry in self._first} | set(self._turns)

@@ -37,8 +37,6 @@ class Graded:
     grade: Grade
     seconds: float
     """Time in the worker, without the queue."""
-    cpu_seconds: float = 0.0
-    """CPU time of the worker; not shown to clients."""
 
     def as_dict(self) -> dict[str, Any]:
         """The result as JSON: the same in every answer of ``/v1/grade`` and in every file."""

@@ -14,6 +14,12 @@ from math_reward.pool.worker_process import WorkerProcess
 CHUNK_CHARACTERS = 500_000
 """A chunk ends with the item that makes its completions longer than this, together."""
 
+AT_ONCE = 8
+"""How many items of one batch a worker may hold: what waits behind them waits for no more."""
+
+SLOW_SECONDS = 0.005
+"""An item that takes longer is slow: what waits behind it in the same worker would notice."""
+
 
 class NoWorkers(Exception):
     """No worker can be started at the moment; the message is a sentence that says why."""
@@ -26,19 +32,16 @@ class Lane:
         limits: the time that each item may take in its workers.
         chunk_items: the most items that a worker gets at once.
         low_water: a worker gets more items when it has no more than this left.
-        on_demand: start workers only when items wait.
     """
 
-    def __init__(self, limits: Limits, chunk_items: int, low_water: int, on_demand: bool) -> None:
+    def __init__(self, limits: Limits, chunk_items: int, low_water: int) -> None:
         self.limits = limits
-        self.on_demand = on_demand
         self.queue = FairQueue()
         self.in_flight: dict[WorkerProcess, deque[Entry]] = {}
         """For each worker the entries that it has and has not graded yet, in order."""
         self._chunk_items = chunk_items
         self._low_water = low_water
         self._retired: dict[WorkerProcess, deque[Entry]] = {}
-        self._waiting = asyncio.Event()
         self._dispatching = False
         self._down: str | None = None
         """Why the lane refuses items; None while it takes them."""
@@ -66,7 +69,7 @@ class Lane:
         entries = self._retired[worker] if retired else self.in_flight[worker]
         for graded in grades:
             entry = entries.popleft()
-            entry.batch.turn.took(graded.cpu_seconds)
+            entry.batch.slow = graded.seconds > SLOW_SECONDS
             entry.finish(graded)
         if not entries:
             worker.idle()
@@ -118,33 +121,24 @@ class Lane:
                 continue
             entries.extend(chunk)
             worker.send([entry.item for entry in chunk])
-        if self.queue:
-            self._waiting.set()
-
-    async def something_waits(self) -> None:
-        """Waits until there is something in the queue."""
-        while not self.queue:
-            self._waiting.clear()
-            await self._waiting.wait()
 
     def _chunk(self, held: deque[Entry]) -> list[Entry]:
         """The next items for a worker that holds some already; none if these forbid it."""
         first = self.queue.peek()
-        if held and (held[-1].batch.turn.alone or first is None or first.batch.turn.alone):
+        if held and (first is None or first.batch.slow or held[-1].batch.slow):
             return []
         # Chunks are small when few items wait, so that every worker gets some.
         size = min(self._chunk_items, math.ceil(len(self.queue) / (2 * len(self.in_flight))))
         chunk: list[Entry] = []
         characters = 0
-        of_turn = Counter(entry.batch.turn for entry in held)
+        of_batch = Counter(entry.batch for entry in held)
         while len(chunk) < size and characters < CHUNK_CHARACTERS:
-            entry = self.queue.peek(alone=not (held or chunk))
-            if entry is None or of_turn[entry.batch.turn] >= entry.batch.turn.at_once:
+            entry = self.queue.peek()
+            if entry is None or of_batch[entry.batch] >= AT_ONCE or (chunk and entry.batch.slow):
                 break
-            self.queue.take(entry)
-            chunk.append(entry)
-            of_turn[entry.batch.turn] += 1
+            chunk.append(self.queue.take())
+            of_batch[entry.batch] += 1
             characters += len(entry.item.completion)
-            if entry.batch.turn.alone:
+            if entry.batch.slow:
                 break
         return chunk

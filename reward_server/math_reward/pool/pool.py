@@ -3,11 +3,11 @@
 Grading an item may take for ever or crash, and no thread can be stopped in the middle of a large power. So items are
 graded in worker processes, in two lanes:
 
-* The fast lane has one worker per core. A worker gets chunks of items, the next chunk before it has finished the last,
-  and each item may use HEAD_START_SECONDS of CPU time. An item that needs more costs its worker, and moves to the slow
-  lane; the items behind it keep their turns. A fork server, which has the grader loaded, starts a new worker at once.
-  After a slow item the next ones of its request get a worker for themselves, one at a time. So one slow item holds up
-  the others for a head start at most, and many of one request do so in its turns only.
+* The fast lane has one worker per core. A worker gets chunks of items, at most eight of one request, the next chunk
+  before it has finished the last, and each item may use HEAD_START_SECONDS of CPU time. An item that needs more costs
+  its worker, and moves to the slow lane; the items behind it keep their turns. A fork server, which has the grader
+  loaded, starts a new worker at once. After a slow item the next of its request has a worker for itself. So one slow
+  item holds up the others for a head start at most, and many of one request do so in its turns only.
 * The slow lane has as many workers. Each grades one item at a time, which may use its whole deadline.
 
 In both lanes the requests take turns, item by item, and the items of a request that nobody waits for are dropped.
@@ -32,7 +32,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from math_reward.grader import Grade, Verdict, grade
-from math_reward.pool.batch import Batch, Entry, Turn
+from math_reward.pool.batch import Batch, Entry
 from math_reward.pool.item import Graded, GradeFunction, Item
 from math_reward.pool.lane import Lane
 from math_reward.pool.worker import FULL, Caches, Limits
@@ -44,7 +44,7 @@ HEAD_START_SECONDS = 0.05
 """CPU time that an item may use in the fast lane; a hundred ordinary items together use less."""
 
 CHUNK_ITEMS = 64
-"""The most items that a worker of the fast lane gets at once; of one request fewer, see ``Turn``."""
+"""The most items that a worker of the fast lane gets at once; of one request fewer."""
 
 LOW_WATER_ITEMS = 16
 """A worker of the fast lane gets its next chunk when it has no more items than this left."""
@@ -58,11 +58,10 @@ REMEMBERED_ITEMS = 4096
 CLOCK_SECONDS_PER_CPU_SECOND = 30.0
 """A worker is given up if its item has not had its CPU time after this many times as many seconds of the clock."""
 
-TRIES = {"crash": 2, "held_up": 2, "full": 10, "killed": 10}
+TRIES = {"crash": 2, "held_up": 2, "killed": 10}
 """After how many lost workers an item becomes an ``error``, by the way in which they ended.
 
 ``crash``: the worker ended by itself, most likely because of the item. ``held_up``: it got next to no CPU time.
-``full``: items before had left it no room.
 ``killed``: somebody killed it, or nobody knows why it ended. It may have been the kernel, because of the item's
 memory; but somebody who kills workers one after the other must not turn a right answer into an error.
 """
@@ -135,8 +134,8 @@ class Pool:
         self._workers_per_lane = workers
         self._clock_seconds = clock_seconds or CLOCK_SECONDS_PER_CPU_SECOND * deadline
         fast = Limits(min(head_start, deadline), self._clock_seconds)
-        self._fast = Lane(fast, CHUNK_ITEMS, LOW_WATER_ITEMS, on_demand=False)
-        self._slow = Lane(Limits(deadline, self._clock_seconds), chunk_items=1, low_water=0, on_demand=True)
+        self._fast = Lane(fast, CHUNK_ITEMS, LOW_WATER_ITEMS)
+        self._slow = Lane(Limits(deadline, self._clock_seconds), chunk_items=1, low_water=0)
         self._timed_out: OrderedDict[int, None] = OrderedDict()
         self._graded = 0
         self._grading_seconds = 0.0
@@ -144,7 +143,6 @@ class Pool:
         self._workers: set[WorkerProcess] = set()
         self._batches: set[Batch] = set()
         self._closed = False
-        self._refused = asyncio.Event()
 
     async def __aenter__(self) -> "Pool":
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="math-reward-processes")
@@ -156,7 +154,6 @@ class Pool:
     def refuse(self) -> None:
         """Raises PoolClosed in everybody who waits for grades, and takes no more items."""
         self._closed = True
-        self._refused.set()
         for batch in self._batches:
             batch.refuse(PoolClosed("The pool was closed before the items were graded."))
 
@@ -181,10 +178,6 @@ class Pool:
             await asyncio.wait([worker.ended for worker in self._workers], timeout=10)
         await asyncio.get_running_loop().run_in_executor(None, self._executor.shutdown)
 
-    async def until_refused(self) -> None:
-        """Returns when the pool refuses what waits and takes no more."""
-        await self._refused.wait()
-
     @property
     def queued(self) -> int:
         """Items that wait for a worker."""
@@ -200,14 +193,12 @@ class Pool:
         items: Iterable[Item],
         *,
         first: bool = False,
-        turn: Turn | None = None,
         each: Callable[[int, Graded], None] | None = None,
     ) -> list[Graded]:
         """Grades items, in order; with ``first`` before all that wait. If it is cancelled, its waiting items are
         dropped.
 
-        ``turn``: calls with the same one take turns with others as one call. ``each``: called with the index and the
-        grade of each item at once, in whatever order they come.
+        ``each``: called with the index and the grade of each item at once, in whatever order they come.
 
         Raises:
             QueueFull: too many items are waiting; none of these was graded.
@@ -221,7 +212,7 @@ class Pool:
             raise QueueFull(self._seconds_until_there_is_room())
         if not items:
             return []
-        batch = Batch(len(items), turn, each)
+        batch = Batch(len(items), each)
         entries = [Entry(item, batch, index) for index, item in enumerate(items)]
         if self._timed_out:
             entries = [entry for entry in entries if not self._is_remembered(entry)]
@@ -253,8 +244,6 @@ class Pool:
         pause = FIRST_PAUSE_SECONDS
         failing_since: float | None = None
         while True:
-            if lane.on_demand and failing_since is None:
-                await lane.something_waits()
             worker = WorkerProcess(lane.limits, self._executor, functools.partial(self._receive, lane))
             self._workers.add(worker)
             try:
@@ -301,13 +290,15 @@ class Pool:
         entries = lane.leave(worker)
         culprit = entries.popleft() if entries else None
         if culprit is not None:
-            culprit.batch.turn.took(math.inf)
+            culprit.batch.slow = True
         lane.put_back(entries)
         await asyncio.wait([worker.ended])
         ending = worker.ended.result()
         self._workers.discard(worker)
         if culprit is not None:
             self._after(lane, worker, ending, culprit, seconds)
+        elif ending == ending_of(FULL):
+            self.counters.restarts["recycled"] += 1
         elif not worker.worn_out.done():
             self.counters.restarts["unknown" if ending is UNKNOWN_ENDING else "crash"] += 1
             logger.warning("An idle worker ended (%s).", ending)
@@ -328,10 +319,9 @@ class Pool:
             self.counters.restarts["held_up"] += 1
             why = f"its worker got too little CPU time in {self._clock_seconds:g} s"
             self._try_again(entry, "held_up", why, seconds)
-        elif ending == ending_of(FULL):
-            if not worker.worn_out.done():
-                self.counters.restarts["recycled"] += 1
-            self._try_again(entry, "full", "its worker had no room left", seconds)
+        elif ending == ending_of(FULL):  # between two items
+            self.counters.restarts["recycled"] += 1
+            lane.put_back([entry])
         else:
             self.counters.restarts["unknown" if ending is UNKNOWN_ENDING else "crash"] += 1
             how = "killed" if ending in (signal.SIGKILL.name, UNKNOWN_ENDING) else "crash"

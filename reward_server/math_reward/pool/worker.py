@@ -9,7 +9,7 @@ whose signals nothing here handles, so that they end the process:
 
 Frames on the socket: four bytes with the length, big-endian, then a pickle. To the worker: ``list[Item]``. From the
 worker: one ``Ready``, then a ``Graded`` for each item, in order and at once, and a ``Caches`` after the last item of
-each list; once a ``Full``, if it has become larger than it should.
+each list.
 """
 
 import pickle
@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from math_reward.grader import Verdict, cache_info
+from math_reward.grader import cache_info
 from math_reward.grader.extraction.prompt import with_prompt
 from math_reward.pool.item import Graded, GradeFunction, Item
 
@@ -33,11 +33,11 @@ MEMORY_BYTES = 4 * 2**30
 """The address space of a worker: a power that is too large raises MemoryError there, before the OOM killer acts."""
 
 FULL_BYTES = 512 * 2**20
-"""A worker that has grown by more than this since it was ready is replaced. Its memories are bounded, those of SymPy
-and of the allocator less so, and the items after it should find as much room as the first one did."""
+"""A worker that has grown by more than this since it was ready ends, and another takes its place. Its memories are
+bounded, those of SymPy and of the allocator less so, and every item should find as much room as the first one did."""
 
 FULL = 81
-"""The exit code of a worker that was full and had no room for an item, which another worker can grade."""
+"""The exit code of a worker that has grown by FULL_BYTES; it ends between two items."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,6 @@ class Caches:
     misses: dict[str, int]
 
 
-@dataclass(frozen=True)
-class Full:
-    """The worker should be replaced, see FULL_BYTES; it goes on until it is."""
-
-
 def frame(message: Any) -> bytes:
     """A message in the form that is sent over the socket."""
     content = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
@@ -90,17 +85,11 @@ def work(channel: socket.socket, grader: GradeFunction, limits: Limits) -> None:
             channel.sendall(frame(Ready()))
             before = cache_info()
             is_full = _fullness()
-            said = False
             while header := incoming.read(LENGTH.size):
                 for item in pickle.loads(incoming.read(*LENGTH.unpack(header))):
-                    was_full = is_full()
-                    graded = _grade(grader, item, limits)
-                    if was_full and graded.grade.verdict is Verdict.TOO_COMPLEX:
+                    channel.sendall(frame(_grade(grader, item, limits)))
+                    if is_full():
                         sys.exit(FULL)
-                    channel.sendall(frame(graded))
-                if is_full() and not said:
-                    channel.sendall(frame(Full()))
-                    said = True
                 after = cache_info()
                 channel.sendall(frame(_difference(before, after)))
                 before = after
@@ -109,12 +98,12 @@ def work(channel: socket.socket, grader: GradeFunction, limits: Limits) -> None:
 
 
 def _grade(grader: GradeFunction, item: Item, limits: Limits) -> Graded:
-    start, cpu_start = time.perf_counter(), time.process_time()
+    start = time.perf_counter()
     _set_timers(limits.cpu_seconds, limits.clock_seconds)
     completion = with_prompt(item.completion, item.prompt) if item.prompt_may_be_absent else item.completion
     result = grader(completion, item.reference, item.prompt, item.options)
     _set_timers(0, 0)
-    return Graded(result, time.perf_counter() - start, time.process_time() - cpu_start)
+    return Graded(result, time.perf_counter() - start)
 
 
 def _fullness() -> Callable[[], bool]:

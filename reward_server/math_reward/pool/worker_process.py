@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from math_reward.pool.item import GradeFunction, Item
 from math_reward.pool.without_main import without_main
-from math_reward.pool.worker import LENGTH, Full, Limits, Ready, frame, work
+from math_reward.pool.worker import LENGTH, Limits, Ready, frame, work
 
 GRACE_SECONDS = 0.25
 """How long after the worker's own alarm the server kills a worker that is still there."""
@@ -52,7 +52,7 @@ class WorkerProcess(asyncio.Protocol):
     Attributes:
         closed: a future that is done when the process is about to end and sends nothing more.
         ended: a future that is done once the process has ended, with the way: "SIGALRM", "exit code 1".
-        worn_out: a future that is done when the process has graded RECYCLE_ITEMS, or is full.
+        worn_out: a future that is done when the process has graded RECYCLE_ITEMS.
         late: True if the server killed the process because its own alarm had not ended it.
     """
 
@@ -171,10 +171,9 @@ class WorkerProcess(asyncio.Protocol):
         if isinstance(messages[0], Ready):
             self._ready.set_result(None)
             return
-        is_full = any(isinstance(message, Full) for message in messages)
-        self._receive(self, [message for message in messages if not isinstance(message, Full)])
+        self._receive(self, messages)
         self._graded += len(messages)
-        if (is_full or self._graded >= RECYCLE_ITEMS) and not self.worn_out.done():
+        if self._graded >= RECYCLE_ITEMS and not self.worn_out.done():
             self.worn_out.set_result(None)
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -37,7 +37,7 @@ def test_metrics_count_requests_items_kills_restarts_and_cache_lookups(server: A
     assert server.client.post("/v1/grade", json={}).status_code == 422
     assert server.client.get("/nothing/here").status_code == 404
     wait_for(lambda: ("math_reward_cache_hits_total", "verdict") in samples(server))
-    wait_for(lambda: samples(server)["math_reward_workers",] == 1)
+    wait_for(lambda: samples(server)["math_reward_workers",] == 2)
 
     after = samples(server)
 

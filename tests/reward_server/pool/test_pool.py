@@ -15,9 +15,8 @@ import pytest
 
 import math_reward.pool.pool
 from math_reward.grader import Mode, Options, Verdict
-from math_reward.pool.batch import AT_ONCE
 from math_reward.pool.item import Graded, Item
-from math_reward.pool.lane import NoWorkers
+from math_reward.pool.lane import AT_ONCE, NoWorkers
 from math_reward.pool.pool import Pool, PoolClosed, QueueFull
 from math_reward.pool.worker_process import CannotStart, WorkerProcess
 
@@ -210,7 +209,7 @@ async def test_workers_that_were_killed_while_idle_are_replaced(
     stub_graders: ModuleType, tmp_path: Path, wait_for: WaitFor
 ):
     async with Pool(2, deadline=20, grader=stub_graders.obey) as pool:
-        await until(wait_for, lambda: len(pool.pids) == 2)
+        await until(wait_for, lambda: len(pool.pids) == 4)
         killed = pool.pids
         for pid in killed:
             os.kill(pid, signal.SIGKILL)
@@ -246,7 +245,7 @@ async def test_a_worker_has_only_so_much_memory(stub_graders: ModuleType, tmp_pa
 
 
 @pytest.mark.parametrize("together", [True, False])
-async def test_a_worker_that_others_have_filled_is_replaced_before_it_says_that_an_item_is_too_complex(
+async def test_a_worker_that_an_item_has_filled_is_replaced_before_the_next(
     stub_graders: ModuleType, tmp_path: Path, together: bool
 ):
     calls = str(tmp_path / "calls")
@@ -300,12 +299,12 @@ async def test_leaving_the_pool_ends_every_process_and_nobody_waits_for_ever(
 ):
     calls = tmp_path / "calls"
     async with Pool(2, deadline=60, grader=stub_graders.obey) as pool:
-        await until(wait_for, lambda: len(pool.pids) == 2)
+        await until(wait_for, lambda: len(pool.pids) == 4)
         grading = asyncio.ensure_future(pool.grade([Item("hang without using the CPU", str(calls))] * 5))
         await until(wait_for, lambda: len(calls_of(calls)) == 2)
         pids = pool.pids
 
-    assert len(pids) == 2
+    assert len(pids) == 4, "two in each lane"
     assert not any(psutil.pid_exists(pid) for pid in pids)
     with pytest.raises(PoolClosed):
         await grading
@@ -425,6 +424,21 @@ async def test_what_is_left_of_a_lost_chunk_comes_before_nobody(
 
     assert verdicts(modest) == [Verdict.CORRECT] * 2
     assert waited_for <= 4
+
+
+async def test_a_worker_holds_eight_items_of_a_request_at_most(
+    stub_graders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    chunks: list[int] = []
+    send = WorkerProcess.send
+    monkeypatch.setattr(
+        WorkerProcess, "send", lambda worker, items: (chunks.append(len(items)), send(worker, items))[1]
+    )
+
+    async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
+        await pool.grade([Item("ok", str(tmp_path / "calls"))] * 100)
+
+    assert (chunks[0], max(chunks)) == (AT_ONCE, AT_ONCE)
 
 
 async def test_after_a_slow_item_the_next_of_its_request_are_handed_out_one_by_one(
