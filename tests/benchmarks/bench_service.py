@@ -418,14 +418,14 @@ def long_references(server: LiveServer) -> Outcome:
 
 
 def odd_numbers(server: LiveServer) -> Outcome:
-    """1e999 and infinity as references, in a short body and in a long one, beside a right item."""
+    """1e999 and infinity as references, beside a right item."""
     said = []
-    for number, room in (("1e999", 0), ("1e999", MIB), ("Infinity", 0), ("-Infinity", 0)):
-        items = f'{{"completion": "7", "reference": {number}}}, {json.dumps(right_item())}{" " * room}'
+    for number in ("1e999", "Infinity", "-Infinity"):
+        items = f'{{"completion": "7", "reference": {number}}}, {json.dumps(right_item())}'
         status, content = ask(server.url, "/v1/grade", f'{{"items": [{items}]}}'.encode())
         results = json.loads(content)["results"] if status == 200 else []
         said.append("/".join(result["verdict"] for result in results) or str(status))
-    return Outcome(", ".join(said), said == ["bad_reference/correct"] * 4)
+    return Outcome(", ".join(said), said == ["bad_reference/correct"] * 3)
 
 
 def white_space(server: LiveServer) -> Outcome:
@@ -468,7 +468,7 @@ def readiness(server: LiveServer) -> Outcome:
     return Outcome(f"{1000 * cpu:.0f} ms of the workers", cpu < 0.2)
 
 
-DISTURBED = ["load 8 and 16 clients", "kills of workers", "kills of the fork server"]
+DISTURBED = ["load 8 and 16 clients", "kills of workers", "kills of the fork server", "48 bodies of 4 MB at once"]
 """Health is not judged where the machine is made busy, or processes are killed, on purpose."""
 
 

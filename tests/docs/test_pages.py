@@ -13,7 +13,7 @@ OF_THE_HOST = "../../security/"
 
 
 def test_the_first_grade_is_as_printed(tmp_path: Path) -> None:
-    text = block("reward_server/README.md", "from math_reward.grader import grade")
+    text = block("reward_server/README.md", "from math_reward import grade")
     done = run_block(text, scratch(tmp_path))
     assert (done.stdout, done.stderr) == (text.rpartition("# ")[2], "")
 
@@ -22,7 +22,7 @@ def test_the_reward_service_is_asked_as_printed(tmp_path: Path) -> None:
     with beside_a_service(block("README.md", "math-reward serve")) as text:
         done = run_block(text, scratch(tmp_path))
     assert done.returncode == 0, done.stderr[-2000:]
-    assert '"reward": 1.0, "correct": true' in done.stdout
+    assert '"reward":1.0,"correct":true' in done.stdout
 
 
 def test_an_example_that_a_page_prints_is_the_file_that_is_tested() -> None:

@@ -1,13 +1,8 @@
 """The service's client: ``Client`` for ordinary code, ``AsyncClient`` for an event loop.
 
-Runs in the process that wants grades, the trainer's rollout actors too. It needs httpx, and nothing of the service or
-of the grader.
+Runs in the process that wants grades, the trainer's rollout actors too. It needs httpx when a client is made, and
+nothing of the service or of the grader.
 """
-
-try:
-    import httpx  # noqa: F401 - it is used below, by modules whose own error would not say what to install
-except ModuleNotFoundError:
-    raise ImportError("math_reward.client needs httpx: pip install httpx, or this package with [client].") from None
 
 from math_reward.client.async_client import AsyncClient, Stats
 from math_reward.client.client import Client

@@ -2,12 +2,14 @@
 
 import copy
 import itertools
+from collections import Counter
 from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
+from prometheus_client import Counter as Total
 
 from math_reward import __version__
-from math_reward.grader import Verdict
+from math_reward.grader import Stage, Verdict
 from math_reward.http.lifecycle import Lifecycle
 from math_reward.pool.item import Graded
 from math_reward.pool.pool import RESTARTS, Pool, PoolCounters
@@ -62,8 +64,8 @@ class Metrics:
             self._items.labels(verdict.value, "none")
         self._pool = pool
 
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"math_reward_{name}", text, labels, registry=self._registry)
+    def _counter(self, name: str, text: str, *labels: str) -> Total:
+        return Total(f"math_reward_{name}", text, labels, registry=self._registry)
 
     def _gauge(self, name: str, text: str) -> Gauge:
         return Gauge(f"math_reward_{name}", text, registry=self._registry)
@@ -75,10 +77,12 @@ class Metrics:
 
     def items(self, graded: Iterable[Graded]) -> None:
         """Counts items that were answered."""
+        counts: Counter[tuple[Verdict, Stage | None]] = Counter()
         for one in graded:
-            stage = one.grade.stage
-            self._items.labels(one.grade.verdict.value, "none" if stage is None else stage.value).inc()
+            counts[one.grade.verdict, one.grade.stage] += 1
             self._grading_seconds.observe(one.seconds)
+        for (verdict, stage), count in counts.items():
+            self._items.labels(verdict.value, "none" if stage is None else stage.value).inc(count)
 
     def exposition(self) -> bytes:
         """Prometheus' text format."""

@@ -268,7 +268,7 @@ def test_a_picture_of_the_page_can_be_taken(page: Page, tmp_path: Path):
     page.word_after(page.find_all("#examples button")[5].click)
     driver.execute_script("document.activeElement.blur()")
     picture = Path(os.environ.get("GRADER_PAGE_PICTURE", tmp_path / "page.png"))
-    height = driver.execute_script("return document.documentElement.scrollHeight")
+    height = driver.execute_script("return Math.ceil(document.body.offsetHeight)")
     viewport = {"width": 1120, "height": height, "deviceScaleFactor": 1.25, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", viewport)
     try:
