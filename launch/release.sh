@@ -69,7 +69,7 @@ build() {
     [ ! -e "$out" ] || fail "${OUT:-dist/$version} is there already: remove it, or name another folder with OUT."
     # Each wheel is built from the sdist beside it. Times in the archives are those of the commit, and the build's tools
     # are the locked ones, so that another build of this commit has the same bytes.
-    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) "$uv" build --quiet --all-packages --out-dir "$built" \
+    RELEASE=1 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) "$uv" build --quiet --all-packages --out-dir "$built" \
         --build-constraints "$lock" --require-hashes
     rm -f "$built/.gitignore"
     "$uv" tool run --quiet "$twine" check --strict "$built"/*

@@ -1,4 +1,10 @@
-"""The metadata of both distributions that depend on whose repository this is: REPOSITORY_URL, where that is set.
+"""What the metadata of both distributions do not know by themselves.
+
+**Where the service comes from.** Until its owner has registered `math-reward` at a package index, a stranger may do so,
+and `pip install .` would fetch that. So outside a release (RELEASE=1, by launch/release.sh) the plugin depends on the
+folder beside it. (uv takes it from the workspace.)
+
+**Whose repository this is**: REPOSITORY_URL, where that is set.
 
 No owner is written anywhere. .github/workflows/release.yml sets the variable to the address of the repository that it
 runs in; without it there are no links to a repository, and README.md is as it stands.
@@ -23,6 +29,14 @@ class OfTheRepository(MetadataHookInterface):
             metadata["urls"] = {"Repository": repository, "Issues": f"{repository}/issues"}
             readme = absolute(readme, repository, f"v{metadata['version']}")
         metadata["readme"] = {"content-type": "text/markdown", "text": readme}
+        service = Path(self.root, "reward_server")
+        if service.is_dir() and "RELEASE" not in os.environ:
+            metadata["dependencies"] = [from_folder(one, service) for one in metadata["dependencies"]]
+
+
+def from_folder(requirement: str, service: Path) -> str:
+    """A requirement; one of `math-reward` as a direct reference to the folder."""
+    return f"{requirement} @ {service.as_uri()}" if requirement.startswith("math-reward") else requirement
 
 
 def absolute(text: str, repository: str, tag: str) -> str:

@@ -49,6 +49,16 @@ def test_a_wheel_has_every_file_of_its_package_and_a_licence(wheels: list[Path])
         assert any(name.endswith("/licenses/LICENSE") for name in about)
 
 
+def test_outside_a_release_the_plugin_takes_the_service_from_the_folder_beside_it(wheels: list[Path]) -> None:
+    """A stranger may register its name at an index."""
+    (plugin,) = (wheel for wheel in wheels if "openrlhf" in wheel.name)
+    with zipfile.ZipFile(plugin) as archive:
+        (about,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        needed = re.findall("^Requires-Dist: (math-reward.*)$", archive.read(about).decode(), re.M)
+    assert needed[0] == f"math-reward[client] @ {(ROOT / 'reward_server').as_uri()}"
+    assert not [one for one in needed[1:] if "extra ==" not in one]
+
+
 def test_both_wheels_install_and_their_commands_start(wheels: list[Path], tmp_path: Path) -> None:
     """What they depend on is that of the tests' environment: `launch/release.sh try` asks an index for it."""
     install = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", tmp_path)
