@@ -1,6 +1,6 @@
 """What the metadata of both distributions do not know by themselves.
 
-**Where the service comes from.** Until its owner has registered `math-reward` at a package index, a stranger may do so,
+**Where the service comes from.** Until its owner has registered `math-reward` at a package index a stranger may do so,
 and `pip install .` would fetch that. So outside a release (RELEASE=1, by launch/release.sh) the plugin depends on the
 folder beside it. (uv takes it from the workspace.)
 
