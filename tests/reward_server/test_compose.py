@@ -128,15 +128,15 @@ def test_only_where_this_machine_alone_can_reach_it_may_it_run_without_a_token(
     assert load_settings(host="0.0.0.0").tokens == ["t"]
 
 
-def test_with_the_file_of_the_proxy_the_proxy_alone_is_published_and_the_service_needs_a_token(tmp_path: Path):
+def test_behind_the_proxy_the_service_is_on_this_machine_alone_and_needs_a_token(tmp_path: Path):
     (tmp_path / "reward.token").write_text("secret")
     proxied = TOP / "docs" / "examples" / "compose.proxy.yml"
     service = configured(tmp_path, proxied, SITE="reward.example.org", MATH_REWARD_TOKEN_FILE="./reward.token")
 
-    assert not service.get("ports")
-    environment = service["environment"]
+    assert published(service) == "127.0.0.1:8000:8000/tcp"
+    assert (TOP / "docs" / "examples" / "Caddyfile").is_file()
     with pytest.MonkeyPatch.context() as patch:
         for name in ("MATH_REWARD_ADDRESS", "MATH_REWARD_FROM_CONTAINERS"):
-            patch.setenv(name, environment[name])
+            patch.setenv(name, service["environment"][name])
         with pytest.raises(SettingsError, match="set MATH_REWARD_TOKEN"):
             load_settings(host="0.0.0.0")
