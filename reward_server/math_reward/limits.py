@@ -4,8 +4,11 @@ Without pydantic, so that the command runs where only the library is installed. 
 by the same functions.
 """
 
+import contextlib
+import math
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 DEADLINE = 2.0
@@ -27,11 +30,19 @@ class GradingLimits(NamedTuple):
     """CPU seconds that grading one item may take."""
 
 
-def usable_cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
+    """The cores that this process may use; where a container has a share of them (``docker run --cpus``), that."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return math.ceil(min(cores, _quota(cgroup)))
+
+
+def _quota(cgroup: Path) -> float:
+    """CPU seconds a second, by version 2 of cgroups or by version 1; infinity without a limit."""
+    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        with contextlib.suppress(OSError, ValueError):  # not there, or "max"
+            quota, period = map(int, " ".join((cgroup / name).read_text() for name in files).split())
+            return quota / period if quota > 0 else math.inf
+    return math.inf
 
 
 def checked_workers(value: Any) -> int:

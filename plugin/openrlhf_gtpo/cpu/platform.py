@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from math_reward.limits import usable_cores
 from openrlhf_gtpo.checks.machine import gpus_by_role, shares_gpus
 from openrlhf_gtpo.errors import UserError, reason
 from openrlhf_gtpo.model_size import size_of
@@ -123,7 +124,7 @@ def threads(model: str | None, processes: int = 1) -> int:
     size = size_of(model) if model else None
     if size is None or size.parameters < PARAMETERS_A_THREAD:
         return 1
-    return max(1, len(os.sched_getaffinity(0)) // processes)
+    return max(1, usable_cores() // processes)
 
 
 def param_dtype(wanted: str) -> str:

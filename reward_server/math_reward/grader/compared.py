@@ -11,7 +11,7 @@ from math_reward.grader.mathematics.undone import in_lowest_terms, undone
 from math_reward.grader.notation.calendar_dates import date, same_date
 from math_reward.grader.notation.declarations import WHOLE_NUMBERS, Domain, compatible, declared
 from math_reward.grader.notation.exact import exact
-from math_reward.grader.notation.names import SHORT_WORDS
+from math_reward.grader.notation.functions import SHORT_WORDS
 from math_reward.grader.notation.normalise import compact
 from math_reward.grader.notation.parse import parse
 from math_reward.grader.notation.syntax import (
@@ -33,8 +33,8 @@ from math_reward.grader.rules.collections import mentions
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.families import same_family
 from math_reward.grader.rules.labels import Contradiction, value_of_expression
-from math_reward.grader.rules.letters import letters_agreed
 from math_reward.grader.rules.relations import is_remainder
+from math_reward.grader.rules.trees import letters_agreed
 from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 
 _GROUPED = re.compile(r"\d,\d{3}(?!\d)")

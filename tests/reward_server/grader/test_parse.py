@@ -5,9 +5,7 @@ from fractions import Fraction
 import pytest
 
 from math_reward.grader.errors import NotMathematics, TooComplex
-from math_reward.grader.notation.literals import words
 from math_reward.grader.notation.parse import MAX_CHARACTERS, parse
-from math_reward.grader.notation.stream import MAX_NESTING
 from math_reward.grader.notation.syntax import (
     BasedNumber,
     BigOperator,
@@ -33,7 +31,8 @@ from math_reward.grader.notation.syntax import (
     Symbol,
     Text,
 )
-from math_reward.grader.notation.tokenise import MAX_DIGITS, MAX_TOKENS
+from math_reward.grader.notation.tokens import MAX_DIGITS, MAX_NESTING, MAX_TOKENS
+from math_reward.grader.notation.values import words
 
 x, y, n = Symbol("x"), Symbol("y"), Symbol("n")
 pi = Constant("pi")

@@ -46,7 +46,7 @@ BOUNDED = {
     "math_reward.grader.extraction.statement._FORMULA[0]": TAIL_CHARACTERS,
     "math_reward.grader.extraction.statement._NUMBER[0]": TAIL_CHARACTERS,
     "math_reward.grader.extraction.statement._TAG[0]": TAIL_CHARACTERS,
-    "math_reward.grader.notation.literals._DIVISION[0]": MAX_CHARACTERS,
+    "math_reward.grader.notation.values._DIVISION[0]": MAX_CHARACTERS,
 }
 """Patterns that are not linear, and how many characters their callers let them see."""
 

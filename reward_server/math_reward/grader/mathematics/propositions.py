@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from math_reward.grader.errors import NotMathematics, TooComplex
-from math_reward.grader.notation.stream import END, TokenStream
-from math_reward.grader.notation.tokenise import Token
+from math_reward.grader.notation.tokens import END, Token, TokenStream
 
 MAX_CHARACTERS = 300
 MAX_VARIABLES = 8

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from math_reward.grader.errors import NotMathematics, TooComplex
-from math_reward.grader.notation.functions import FunctionParser, as_derivative
-from math_reward.grader.notation.groups import GroupParser
-from math_reward.grader.notation.literals import negated, number_literal
-from math_reward.grader.notation.names import NameParser, function_prefix, function_suffix
-from math_reward.grader.notation.numbers import ORDINALS, NumberParser
-from math_reward.grader.notation.stream import END, MAX_NESTING
+from math_reward.grader.notation.functions import (
+    FunctionParser,
+    NameParser,
+    as_derivative,
+    function_prefix,
+    function_suffix,
+)
+from math_reward.grader.notation.operations import GroupParser
 from math_reward.grader.notation.syntax import (
     Bracketed,
     Call,
@@ -23,7 +25,8 @@ from math_reward.grader.notation.syntax import (
     SetBuilder,
     Symbol,
 )
-from math_reward.grader.notation.tokenise import Token
+from math_reward.grader.notation.tokens import END, MAX_NESTING, Token
+from math_reward.grader.notation.values import ORDINALS, NumberParser, negated, number_literal
 from math_reward.grader.words.functions import SPELLED, SYMPY_NAMES
 from math_reward.grader.words.units import CERTAIN_SYMBOLS, PLAIN_UNITS, is_unit
 from math_reward.grader.words.vocabulary import BIG_OPERATORS, CONSTANTS, GREEK, RELATIONS, SET_OPERATIONS

@@ -1,8 +1,10 @@
-r"""Parses a normalised answer, in LaTeX or plain mathematics, to the tree of `syntax.py`.
+"""Parses a normalised answer, in LaTeX or plain mathematics, to the tree of `syntax.py`.
 
-A recursive-descent parser; `grammar.py` has the rules, and other files the parts that read them.
+A recursive-descent parser; `tokens.py` has the rules, and other files the parts that read them.
 Where people and TeX differ, it follows people: ``x^10`` is x to the tenth, ``1 1/2`` a mixed number, ``f(x) = ...``
 names a function. Nothing that it reads is ever executed.
+
+Answers to several questions, ``(1) 3; (2) 5``, are split into their parts first.
 """
 
 from __future__ import annotations
@@ -14,13 +16,9 @@ from fractions import Fraction
 
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.notation.atoms import AtomParser
-from math_reward.grader.notation.literals import CLOCK, TEXT_COMMAND, clock_time, spoken, unwrapped, words
-from math_reward.grader.notation.measured import MeasureParser
 from math_reward.grader.notation.normalise import normalise
-from math_reward.grader.notation.parts import labelled, names_another, numbered
+from math_reward.grader.notation.operations import SumParser
 from math_reward.grader.notation.remarks import restricts
-from math_reward.grader.notation.stream import END
-from math_reward.grader.notation.sums import SumParser
 from math_reward.grader.notation.syntax import (
     Bracketed,
     Collection,
@@ -36,7 +34,9 @@ from math_reward.grader.notation.syntax import (
     Text,
     symbols,
 )
-from math_reward.grader.notation.tokenise import MAX_DIGITS, Token, tokenise
+from math_reward.grader.notation.tokens import END, MAX_DIGITS, Token, tokenise
+from math_reward.grader.notation.values import CLOCK, TEXT_COMMAND, MeasureParser, clock_time, spoken, unwrapped, words
+from math_reward.grader.words.foreign_words import IDEOGRAPH
 from math_reward.grader.words.functions import SPELLED
 from math_reward.grader.words.vocabulary import (
     INEQUALITIES,
@@ -46,6 +46,81 @@ from math_reward.grader.words.vocabulary import (
     QUALIFIERS,
     RELATIONS,
 )
+
+MAX_PARTS = 12
+
+_NUMBERINGS = (
+    tuple("123456789"), tuple("abcdefgh"), ("i", "ii", "iii", "iv", "v", "vi"), ("I", "II", "III", "IV", "V"),
+)  # fmt: skip
+_NUMBER = re.compile(r"(?:^|(?<=[\s;,.。}$]))\( ?([1-9a-h]|[ivIV]{1,4}) ?\) ?[:.、]? ?")
+_DIVISION = re.compile(r"[,;，；。]")
+_LABELLED = re.compile(
+    rf"(?:\\text ?\{{ ?)?(?P<label>[{IDEOGRAPH}][{IDEOGRAPH}A-Za-z]{{0,11}}) ?(?:\}} ?)?"
+    r"(?P<is>为|是|等于|[:=]|(?:\\text ?\{ ?(?:为|是|等于) ?\}))? ?"
+    rf"(?P<value>[^{IDEOGRAPH}]{{1,300}}(?:\\text ?\{{ ?[{IDEOGRAPH}]{{1,4}} ?\}})?)$"
+)
+_COPULA = re.compile("(?:分别)?(?:等于|为|是)$")
+# "more than", "not", "about", "or": with these the value is not the answer.
+_NUMERAL = "一二两三四五六七八九十百千万"
+_NO_LABEL = re.compile(
+    "[不非未没无约或超至错误假伪否负]|[大小多少高低]于|可能|以[上下内外]|左右|[最更][多少]$|另一|其他|其它"
+    # The value of something else: half, double, the square, the answer and one.
+    rf"|半(?!径|圆|轴|球|长|短|年|月|天|焦|周)|倍(?!数)|平方|立方|倒数|相反数|[加减乘除][以上去掉]?[{_NUMERAL}]"
+    "|反过来|翻[倍番]|阶乘|开方|开根"
+)
+_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
+
+
+def names_another(label: str) -> bool:
+    """Whether Chinese words before a value name something else than the answer, or doubt it."""
+    return _NO_LABEL.search(label) is not None
+
+
+def numbered(text: str) -> list[str] | None:
+    """The answers to the questions (1), (2) ... in order; None if the text is not numbered like this."""
+    marks = list(_NUMBER.finditer(text))
+    if not 2 <= len(marks) <= MAX_PARTS or marks[0].start() != 0:
+        return None
+    names = tuple(mark[1] for mark in marks)
+    if not any(names == numbering[: len(names)] for numbering in _NUMBERINGS):
+        return None
+    ends = [mark.start() for mark in marks[1:]] + [len(text)]
+    answers = [text[mark.end() : end].strip(" ,;.。") for mark, end in zip(marks, ends, strict=True)]
+    return answers if all(answers) else None
+
+
+def labelled(text: str) -> list[tuple[str, str]] | None:
+    """The parts of a text in which Chinese words name each value: the name ("" if a part has none) and the value."""
+    parts = [part.strip() for part in _divided(text)]
+    if not 1 <= len(parts) <= MAX_PARTS:
+        return None
+    named: list[tuple[str, str]] = []
+    for part in parts:
+        match = _LABELLED.fullmatch(part)
+        if match is not None:
+            label = _COPULA.sub("", match["label"])
+            if not label or names_another(label):
+                return None
+            named.append((label, match["value"].strip()))
+        elif re.search(f"[{IDEOGRAPH}]", part) or not part:
+            return None
+        else:
+            named.append(("", part))
+    return named if any(label for label, _ in named) else None
+
+
+def _divided(text: str) -> list[str]:
+    """``text``, split at the commas outside brackets."""
+    parts: list[str] = []
+    depth, start = 0, 0
+    for index, character in enumerate(text):
+        depth += (character in _OPENING) - (character in _CLOSING)
+        if depth == 0 and _DIVISION.match(character):
+            parts.append(text[start:index])
+            start = index + 1
+    parts.append(text[start:])
+    return parts
+
 
 MAX_CHARACTERS = 2_000
 

@@ -15,7 +15,7 @@ from math_reward.grader.notation.syntax import (
     SetOperation,
     symbols,
 )
-from math_reward.grader.notation.tokenise import Token
+from math_reward.grader.notation.tokens import Token
 from math_reward.grader.words.vocabulary import INEQUALITIES, RELATIONS
 
 _WORD = re.compile(r"[a-z]+")

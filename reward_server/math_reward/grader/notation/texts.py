@@ -6,7 +6,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from math_reward.grader.notation.literals import TEXT_COMMAND
+from math_reward.grader.notation.values import TEXT_COMMAND
 
 _WORD = re.compile(r"[^\W\d_]{2,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CONDITION = "条件"

@@ -14,18 +14,20 @@ from math_reward.grader.notation.syntax import (
     Relation,
     Text,
 )
-from math_reward.grader.rules.collections import same_collection, same_signed
-from math_reward.grader.rules.comparison import Rule, either, either_is
-from math_reward.grader.rules.constants import has_integral, same_integral
-from math_reward.grader.rules.expressions import same_expression
+from math_reward.grader.rules.collections import same_collection, same_matrix, same_signed
+from math_reward.grader.rules.comparison import Rule, either, either_is, same_words
+from math_reward.grader.rules.expressions import has_integral, same_expression, same_integral
 from math_reward.grader.rules.labels import same_but_for_labels
-from math_reward.grader.rules.matrices import same_matrix
 from math_reward.grader.rules.quantities import has_quantity, is_based, same_digits, same_quantity
-from math_reward.grader.rules.relations import same_congruence, same_ratio, same_relation
-from math_reward.grader.rules.sets import same_set
-from math_reward.grader.rules.systems import has_system, same_system
+from math_reward.grader.rules.relations import (
+    has_system,
+    same_congruence,
+    same_ratio,
+    same_relation,
+    same_set,
+    same_system,
+)
 from math_reward.grader.rules.trees import has_sign
-from math_reward.grader.rules.words import same_words
 
 __all__ = ["RULES"]
 

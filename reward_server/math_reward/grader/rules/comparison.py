@@ -3,6 +3,8 @@
 Both are trees of `syntax.py`. The comparison is not symmetric: the reference sets the form. A decimal reference of
 three significant digits or more is taken as rounded, so 27/59 is 0.458; a unit that only one side has is dropped; two
 different units are not equal.
+
+Words are compared here too.
 """
 
 from __future__ import annotations
@@ -11,9 +13,19 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from math_reward.grader.mathematics.matrices import calculated
-from math_reward.grader.notation.syntax import Node
-from math_reward.grader.rules.known_words import is_open
+from math_reward.grader.notation.syntax import Constant, Node, Product, Symbol, Text
+from math_reward.grader.notation.texts import wording
 from math_reward.grader.verdict import Options, Stage
+
+_KNOWN = frozenset(["yes", "no", "true", "false", "odd", "even", "undefined"])
+
+
+def is_open(node: Node) -> bool:
+    """Whether it is a word other than yes, no, true, false, odd, even and "undefined". One Chinese sign is a word."""
+    if isinstance(node, Symbol):
+        return "\u3400" <= node.name[0] <= "\u9fff"
+    return isinstance(node, Text) and node.text not in _KNOWN and wording(node.text) is not None
+
 
 _ORDER = (Stage.STRING, Stage.EXACT, Stage.STRUCTURE, Stage.NUMERIC, Stage.SYMPY)
 
@@ -99,3 +111,17 @@ class Comparison:
     def same_in_order(self, references: Sequence[Node], answers: Sequence[Node]) -> bool:
         """Whether both have as many items, and each is the same as the other's at its place."""
         return len(references) == len(answers) and all(map(self.same, references, answers))
+
+
+def words_of(node: Node) -> str | None:
+    """The words of a node; a product of letters may be a word without ``\\text``."""
+    if isinstance(node, Text):
+        return node.text
+    if isinstance(node, Product) and all(isinstance(factor, (Symbol, Constant)) for factor in node.factors):
+        return "".join(factor.name for factor in node.factors if isinstance(factor, (Symbol, Constant))).lower()
+    return node.name if isinstance(node, Symbol) else None
+
+
+def same_words(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    comparison.reached(Stage.STRUCTURE)
+    return words_of(reference) == words_of(answer) is not None

@@ -37,7 +37,7 @@ from math_reward.grader.notation.syntax import (
     walk,
 )
 from math_reward.grader.rules.comparison import Comparison
-from math_reward.grader.rules.constants import CONSTANT, CONTINUOUS, OF_INTEGRATION, constant_of, same_up_to_constant
+from math_reward.grader.rules.expressions import CONSTANT, CONTINUOUS, OF_INTEGRATION, constant_of, same_up_to_constant
 from math_reward.grader.rules.labels import clash, label_name, without_label
 from math_reward.grader.rules.trees import paired, values
 
