@@ -426,15 +426,20 @@ async def test_what_is_left_of_a_lost_chunk_comes_before_nobody(
     assert waited_for <= 4
 
 
-async def test_a_worker_holds_eight_items_of_a_request_at_most(
-    stub_graders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    chunks: list[int] = []
+@pytest.fixture
+def chunks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many items workers get at once, from now on."""
+    found: list[int] = []
     send = WorkerProcess.send
     monkeypatch.setattr(
-        WorkerProcess, "send", lambda worker, items: (chunks.append(len(items)), send(worker, items))[1]
+        WorkerProcess, "send", lambda worker, items: (found.append(len(items)), send(worker, items))[1]
     )
+    return found
 
+
+async def test_a_worker_holds_eight_items_of_a_request_at_most(
+    stub_graders: ModuleType, tmp_path: Path, chunks: list[int]
+):
     async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
         await pool.grade([Item("ok", str(tmp_path / "calls"))] * 100)
 
@@ -442,14 +447,8 @@ async def test_a_worker_holds_eight_items_of_a_request_at_most(
 
 
 async def test_after_a_slow_item_the_next_of_its_request_are_handed_out_one_by_one(
-    stub_graders: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stub_graders: ModuleType, tmp_path: Path, chunks: list[int]
 ):
-    chunks: list[int] = []
-    send = WorkerProcess.send
-    monkeypatch.setattr(
-        WorkerProcess, "send", lambda worker, items: (chunks.append(len(items)), send(worker, items))[1]
-    )
-
     async with Pool(1, deadline=60, grader=stub_graders.obey) as pool:
         greedy = asyncio.ensure_future(pool.grade([Item("take long", str(tmp_path / "calls"))] * 30))
         while pool.counters.restarts["head_start"] < 4:
