@@ -242,7 +242,13 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         help="seconds for one request to the reward service",
     )
     add("--reward.ca_file", metavar="FILE", help="a PEM file with the certificates of an https reward service")
-    add("--reward.batch_size", type=COUNT, metavar="N", default=64, help="most in one request to a reward service")
+    add(
+        "--reward.batch_size",
+        type=COUNT,
+        metavar="N",
+        default=64,
+        help="most responses in one request to a reward service; a reward model gets one in each",
+    )
     add(
         "--reward.max_in_flight",
         type=COUNT,
