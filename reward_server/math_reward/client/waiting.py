@@ -12,6 +12,9 @@ from math_reward.client.protocols import Failure, Item, Result
 
 Outcome = Result | ClientError
 
+BATCH_CHARACTERS = 1_000_000
+"""A batch ends before the item that makes it longer: a service takes 4 MiB, and a character has at most four bytes."""
+
 
 class Waiting:
     """An item that waits for its outcome.
@@ -68,10 +71,12 @@ class Queue:
         """The next batch, without items whose callers are gone; empty if all are."""
         limit: float = batch_size
         batch: list[Waiting] = []
+        characters = 0
         while self._waiting:
             head = self._waiting[0]
             limit = min(limit, head.largest_batch)
-            if len(batch) >= limit:
+            characters += len(head.item.completion) + len(head.item.prompt or "")
+            if len(batch) >= limit or (batch and characters > BATCH_CHARACTERS):
                 break
             self._waiting.popleft()
             if not head.future.done():

@@ -78,6 +78,14 @@ async def test_an_overloaded_service_gets_the_same_batch_again() -> None:
         assert [len(post.texts) for post in server.posts] == 4 * [50]
 
 
+async def test_long_completions_go_in_batches_that_a_service_takes() -> None:
+    """Each has 150,000 characters, and as many in its prompt."""
+    with FakeRewardServer() as server:
+        async with asking(server.url, batch_wait=0.5) as client:
+            assert await rewards(client, *("0.5" + " " * 150_000 for _ in range(7))) == [0.5] * 7
+    assert sorted(len(post.texts) for post in server.posts) == [1, 3, 3]
+
+
 async def test_a_reward_model_gets_one_query_at_a_time_as_from_openrlhfs_own_client() -> None:
     with FakeRewardServer() as server:
         async with asking(server.url + "/get_reward") as client:
