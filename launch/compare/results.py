@@ -250,16 +250,16 @@ def analyse(records: Path, out: Path, names: Mapping[str, str], layout: Layout) 
         rows.append([names[key], *cells, *(column.cell(mine) for column in layout.columns)])
     head = ["", *layout.figures, *(column.title for column in layout.columns)]
     text = f"{markdown(head, rows)}\n\nMean over seeds ± half a 95 % interval (Student's t over seeds).\n"
-    gap, gaps = f"Difference to {names[layout.baseline]} with the same seed", differences(runs, names, layout)
     if layout.planned:
         head, tests = table(comparisons(layout.planned, outcomes(runs, layout), layout.figures[:1]), names)
         text += (
             f"\nDifferences between runs with the same seed, bold where they are shown.\n\n{markdown(head, tests)}\n"
         )
-    elif gaps:
+    elif gaps := differences(runs, names, layout):
         text += (
-            f"\n{gap}. Each interval is a 95 % interval by itself; bold where p is below 0.05 (Student's paired t "
-            f"test) after Holm's correction for the {len(gaps) * len(layout.figures)} comparisons of this table.\n\n"
+            f"\nDifference to {names[layout.baseline]} with the same seed. Each interval is a 95 % interval by "
+            "itself; bold where p is below 0.05 (Student's paired t test) after "
+            f"Holm's correction for the {len(gaps) * len(layout.figures)} comparisons of this table.\n\n"
             f"{markdown(['', *layout.figures], gaps)}\n"
         )
     courses: list[Cells] = [
