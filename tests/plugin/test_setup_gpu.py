@@ -58,12 +58,16 @@ case "$*" in
     *compute_cap*) printf "$CARDS" ;;
 esac
 """
+FAKE_DF = """#!/usr/bin/env bash
+echo Avail
+echo 100000000000
+"""
 
 
 def installed(tmp_path: Path, *words: str, **environment: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
     """Run the script with a uv, a Python and a driver that do nothing; what uv was asked, call by call."""
     files = {"bin/uv": FAKE_UV, "venv/bin/python": FAKE_PYTHON, "bin/python": FAKE_PYTHON, "bin/nvidia-smi": FAKE_SMI}
-    files |= {"cuda/bin/nvcc": "", "cuda/lib/libcudart.so.13": "", "venv/bin/activate": ""}
+    files |= {"bin/df": FAKE_DF, "cuda/bin/nvcc": "", "cuda/lib/libcudart.so.13": "", "venv/bin/activate": ""}
     for name, text in files.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -180,7 +184,7 @@ def test_an_older_driver_may_be_given_and_a_check_installs_nothing(tmp_path: Pat
 
 def test_an_environment_that_cannot_be_made_does_not_stay(tmp_path: Path) -> None:
     half = tmp_path / "half"
-    done, _ = installed(tmp_path, VENV=str(half), PATH=f"{only(tmp_path, 'python', 'nvidia-smi')}:/usr/bin:/bin")
+    done, _ = installed(tmp_path, VENV=str(half), PATH=f"{only(tmp_path, 'python', 'nvidia-smi', 'df')}:/usr/bin:/bin")
     assert done.returncode == 1
     assert_refusal(done.stderr, "python3-venv", "uv")
     assert not half.exists()
