@@ -187,7 +187,7 @@ class _Row(msgspec.Struct):
     """
 
     verdict: str
-    correct: bool = False
+    correct: bool | None = None
     reward: float | None = None
     answer: str | None = None
     reference: str | None = None
@@ -202,7 +202,7 @@ def _graded(result: Any, item: Item) -> Result:
     known = Result(0.0, False, row.verdict, row.answer, row.reference or "", row.detail, row.stage)
     if failure := no_judgement(known, item):
         raise failure
-    if row.reward is None or not isinstance(result.get("correct"), bool):
+    if row.reward is None or row.correct is None:
         raise wrong("gave a result without 'reward' and 'correct'")
     return replace(
         known, reward=_finite(row.reward, "reward"), correct=row.correct, span=row.span, seconds=row.seconds

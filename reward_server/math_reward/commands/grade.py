@@ -112,9 +112,12 @@ def _in_a_fork(call: Callable[[], Grade], cpu_seconds: float) -> Grade | None:
     """What ``call`` returns, in a fork of this process that the kernel ends after so much CPU time; None if it did.
     A pool of workers would take half a second to start.
     """
+    from math_reward.pool.worker import limit_memory
+
     receiver, sender = multiprocessing.Pipe(duplex=False)
 
     def work() -> None:
+        limit_memory()
         signal.setitimer(signal.ITIMER_PROF, cpu_seconds)
         sender.send(call())
 

@@ -72,6 +72,10 @@ def application(settings: Settings, min_replicas: int, max_replicas: int) -> Any
 def main() -> None:
     """Entry point of ``launch/reward_on_ray.sh``: deploys the service and stops it when it is told to."""
     arguments = _parse()
+    if arguments.stop:
+        _connect()
+        serve.delete(APPLICATION)
+        return
     try:
         settings = load_settings(
             host=arguments.host, port=arguments.port, workers=arguments.workers, insecure=arguments.insecure
@@ -80,13 +84,7 @@ def main() -> None:
         refuse(str(error))
     if not 1 <= arguments.min_replicas <= arguments.max_replicas:
         refuse("--min-replicas (MIN_REPLICAS) must be at least 1 and at most --max-replicas (MAX_REPLICAS).")
-    try:
-        ray.init(address="auto", log_to_driver=False, logging_level=logging.ERROR)
-    except ConnectionError as error:
-        refuse(f"There is no Ray cluster here ({error}): start one with `ray start --head`, or set RAY_ADDRESS.")
-    if arguments.stop:
-        serve.delete(APPLICATION)
-        return
+    _connect()
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     serve.start(
         proxy_location=ProxyLocation.EveryNode,
@@ -100,6 +98,13 @@ def main() -> None:
     if not arguments.detach:
         signal.sigwait({signal.SIGTERM, signal.SIGINT})
         serve.delete(APPLICATION)
+
+
+def _connect() -> None:
+    try:
+        ray.init(address="auto", log_to_driver=False, logging_level=logging.ERROR)
+    except ConnectionError as error:
+        refuse(f"There is no Ray cluster here ({error}): start one with `ray start --head`, or set RAY_ADDRESS.")
 
 
 def _parse() -> argparse.Namespace:

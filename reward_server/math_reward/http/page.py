@@ -67,6 +67,7 @@ def page_routes(settings: Settings, explainer: Pool) -> APIRouter:
 def _add_file(router: APIRouter, path: str, name: str, media_type: str) -> None:
     content = resources.files("math_reward").joinpath("page", "static", name).read_bytes()
 
-    @router.get(path, include_in_schema=False)
     async def file(_: Request) -> Response:
         return Response(content, media_type=media_type, headers=_HEADERS)
+
+    router.add_route(path, file, include_in_schema=False)

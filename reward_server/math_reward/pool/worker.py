@@ -76,10 +76,7 @@ def work(channel: socket.socket, grader: GradeFunction, limits: Limits) -> None:
     )  # Ctrl-C reaches the whole process group, but the server decides when a worker ends.
     for number in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(number, signal.SIG_DFL)
-    if sys.platform == "linux":  # macOS has this limit but refuses to set it.
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        if hard == resource.RLIM_INFINITY or hard > MEMORY_BYTES:
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, hard))
+    limit_memory()
     try:
         with channel, channel.makefile("rb") as incoming:
             channel.sendall(frame(Ready()))
@@ -95,6 +92,14 @@ def work(channel: socket.socket, grader: GradeFunction, limits: Limits) -> None:
                 before = after
     except (EOFError, OSError):
         return  # The server has ended or has closed the pool.
+
+
+def limit_memory() -> None:
+    """This process has MEMORY_BYTES of address space at most."""
+    if sys.platform == "linux":  # macOS has this limit but refuses to set it.
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        if hard == resource.RLIM_INFINITY or hard > MEMORY_BYTES:
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, hard))
 
 
 def _grade(grader: GradeFunction, item: Item, limits: Limits) -> Graded:
