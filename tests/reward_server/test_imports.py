@@ -75,13 +75,11 @@ def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
         (folder / f"{name}.py").write_text(raising, encoding="utf-8")
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
 
-    environment = {**os.environ, "PYTHONPATH": path}
-
     def module(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", *arguments]
+        environment = {**os.environ, "PYTHONPATH": path}
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
 
-    module.environment = environment  # type: ignore[attr-defined]
     return module
 
 
@@ -109,15 +107,13 @@ def test_the_service_without_its_packages_says_what_to_install(run: Any, command
 
 
 def test_the_adapters_grade_here_without_httpx_and_a_client_says_what_it_needs(run: Any, tmp_path: Path):
-    (tmp_path / "here.py").write_text(
+    (tmp_path / "missing" / "here.py").write_text(
         "from math_reward.adapters.trl import MathReward\n"
         "from math_reward.client import Client\n"
         "if __name__ == '__main__':\n"
         "    print(MathReward(workers=1)(['2*3?'], [r'\\boxed{6}'], answer=['6']))\n"
         "    Client('http://127.0.0.1:1')\n"
     )
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "here.py")], env=run.environment, capture_output=True, text=True
-    )
+    done = run("here")
     assert done.stdout == "[1.0]\n", done.stderr
     assert_refusal(done.stderr.splitlines()[-1], "ImportError", "pip install httpx")

@@ -70,7 +70,7 @@ def application(settings: Settings, min_replicas: int, max_replicas: int) -> Any
 
 
 def main() -> None:
-    """Entry point of ``launch/reward_on_ray.sh``: deploys the service and stops it when it is told to."""
+    """Entry point of ``launch/reward_on_ray.sh``: deploys the service, and stops it at SIGTERM or Ctrl-C."""
     arguments = _parse()
     if arguments.stop:
         _connect()

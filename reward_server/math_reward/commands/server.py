@@ -1,6 +1,7 @@
 """The process that serves: uvicorn as it is, and a drain that answers what is under way and refuses what is new."""
 
 import gc
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -67,7 +68,7 @@ class Server(uvicorn.Server):
             raise CertificateRefused(f"The certificate {settings.certfile} cannot be used: {error}.") from None
         super().__init__(config)
 
-    async def startup(self, sockets: "list[uvicorn.server.socket.socket] | None" = None) -> None:
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         gc.collect()
         gc.freeze()  # A collection looks at what requests have made, and not at all modules: that takes 50 ms.

@@ -1,8 +1,7 @@
 """The routes that grade: the service's own protocol and OpenRLHF's."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response, Security
@@ -146,14 +145,8 @@ async def graded_by(pool: Pool, request: Request, items: Sequence[Item], most: s
         HTTPException: 429 for a full queue; 503 where the pool is closed or cannot start a worker; 499, which only the
             metrics and the access log show, for a client that has hung up.
     """
-    with _refusals(pool, most):
-        return await _unless_hung_up(request, pool.grade(items))
-
-
-@contextmanager
-def _refusals(pool: Pool, most: str) -> Iterator[None]:
     try:
-        yield
+        return await _unless_hung_up(request, pool.grade(items))
     except QueueFull as full:
         said = f"{pool.queued:,} items wait already and {most}: try again in {full.retry_after} s."
         raise HTTPException(429, said, {"Retry-After": str(full.retry_after)}) from None
