@@ -75,7 +75,8 @@ class Queue:
         while self._waiting:
             head = self._waiting[0]
             limit = min(limit, head.largest_batch)
-            characters += len(head.item.completion) + len(head.item.prompt or "")
+            # `str`: what is no text is the service's to refuse, and a queue that fails here would leave all waiting
+            characters += len(str(head.item.completion)) + len(str(head.item.prompt or ""))
             if len(batch) >= limit or (batch and characters > BATCH_CHARACTERS):
                 break
             self._waiting.popleft()
