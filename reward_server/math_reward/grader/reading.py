@@ -13,7 +13,7 @@ from math_reward.grader.notation import declarations
 from math_reward.grader.notation.calendar_dates import Date, date
 from math_reward.grader.notation.normalise import compact, normalise
 from math_reward.grader.notation.parse import MAX_CHARACTERS
-from math_reward.grader.notation.syntax import Call, Relation, Text
+from math_reward.grader.notation.syntax import Applied, Call, Relation, Text
 from math_reward.grader.notation.texts import Wording, wording
 from math_reward.grader.rules.chains import contradiction
 
@@ -114,7 +114,7 @@ class Reference(Answer):
             self._reading = declarations.Reading(Text(normal.lower()), {})
             return None
         is_sentence = " " in normal and normal[:1].isalpha() and "\\" not in normal
-        if is_sentence and not isinstance(tree, (Call, Relation)):
+        if is_sentence and not isinstance(tree, (Call, Applied, Relation)):
             self.wording = wording(normal)  # A sentence, although it can be parsed.
         return None
 

@@ -16,6 +16,7 @@ from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.normalise import normalise
 from math_reward.grader.notation.parse import parse
 from math_reward.grader.notation.syntax import (
+    Applied,
     BigOperator,
     Call,
     Negative,
@@ -135,6 +136,8 @@ def _form(node: Node) -> Hashable:
             return ("power", _form(node.arguments[0]), ("over", Fraction(2)))
         case Call():
             return (node.function, *map(_form, node.arguments))
+        case Applied():
+            return ("applied", node.name, node.is_inverse, *map(_form, node.arguments))
         case BigOperator():
             written = _written_out(node)
             return repr(node) if written is None else _form(written)

@@ -1,13 +1,14 @@
-"""The table of rules: each has an example that it decides itself."""
+"""The tables of rules and of second readings: each row has an example that it decides itself."""
 
 import pytest
 
-from math_reward.grader import Options
+from math_reward.grader import Options, grade
 from math_reward.grader.notation.parse import parse
 from math_reward.grader.notation.syntax import Node
 from math_reward.grader.rules import RULES
 from math_reward.grader.rules.comparison import Comparison, Rule
 from math_reward.grader.rules.labels import without_label
+from math_reward.grader.rules.second_readings import SECOND_READINGS, SecondReading
 
 LABELS, *OTHERS = RULES
 by_name = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
@@ -42,3 +43,11 @@ def test_labels_come_off_first():
 
 def test_every_rule_has_a_name_of_its_own():
     assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+@pytest.mark.parametrize("reading", SECOND_READINGS, ids=lambda reading: reading.name)
+def test_a_second_reading_accepts_and_rejects_as_its_example_says(reading: SecondReading):
+    reference, accepted, rejected = reading.example
+
+    assert grade(rf"\boxed{{{accepted}}}", reference).rule == reading.sentence
+    assert not grade(rf"\boxed{{{rejected}}}", reference).correct

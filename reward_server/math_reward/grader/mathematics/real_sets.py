@@ -18,6 +18,7 @@ from math_reward.grader.mathematics.numeric import Unknown, same_constant
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
     ZERO,
+    Applied,
     Bracketed,
     Call,
     Collection,
@@ -313,9 +314,9 @@ def _relation(node: Relation) -> Intervals | None:
 
 def _as_variable(node: Node) -> Node:
     """A variable in the place of f(x): 0 < f(x) < 1 bounds a value as 0 < y < 1 does, and not x."""
-    if not isinstance(node, Call) or not node.function.startswith("apply "):
+    if not isinstance(node, Applied):
         return node
-    return Symbol("y" if node.function == "apply f" else str(node))
+    return Symbol("y" if node.name == "f" and not node.is_inverse else str(node))
 
 
 def _inequality(operator: str, left: Node, right: Node, names: set[str]) -> Intervals | None:
@@ -331,7 +332,8 @@ def _inequality(operator: str, left: Node, right: Node, names: set[str]) -> Inte
 
 def _linear(operator: str, difference: Node, name: str) -> Intervals | None:
     """The solutions of an inequality whose ``difference`` is of first degree in ``name``; None if it is not."""
-    if corners.has_branches(difference) or any(isinstance(p, Call) and symbols(p) for p in walk(difference)):
+    calls = (part for part in walk(difference) if isinstance(part, (Call, Applied)))
+    if corners.has_branches(difference) or any(map(symbols, calls)):
         return None
     try:
         line = first_degree(difference, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from math_reward.grader.notation.syntax import (
+    Applied,
     BigOperator,
     Call,
     Collection,
@@ -78,8 +79,8 @@ def _is_name(node: Node) -> bool:
     if isinstance(node, Product):
         return all(map(_is_name, node.factors))
     if isinstance(node, Call):
-        return node.function.startswith("apply ") or (node.function in _MARKS and all(map(_is_name, node.arguments)))
-    return isinstance(node, Symbol)
+        return node.function in _MARKS and all(map(_is_name, node.arguments))
+    return isinstance(node, (Symbol, Applied))
 
 
 def _has_matrix(nodes: tuple[Node, ...]) -> bool:
@@ -96,7 +97,7 @@ def is_operation(node: Node) -> bool:
         return is_operation(node.operands[-1])
     if isinstance(node, Negative):
         return is_operation(node.operand)
-    if isinstance(node, (Sum, Product, Power, Call, BigOperator)):
+    if isinstance(node, (Sum, Product, Power, Call, Applied, BigOperator)):
         return True
     return isinstance(node, Quotient) and not in_lowest_terms(node)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.notation.functions import (
     FunctionParser,
@@ -12,6 +14,7 @@ from math_reward.grader.notation.functions import (
 )
 from math_reward.grader.notation.operations import GroupParser
 from math_reward.grader.notation.syntax import (
+    Applied,
     Bracketed,
     Call,
     Collection,
@@ -88,11 +91,9 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
             elif kind == "command" and self.top.value == "circ":
                 self.advance()
                 node = Quantity(node, self._degree())
-            elif (
-                kind == "_" and isinstance(node, Call) and node.function.startswith("apply ") and self._group_is_name()
-            ):
+            elif kind == "_" and isinstance(node, Applied) and self._group_is_name():
                 self.advance()
-                node = Call(f"{node.function}_{self._index()}", node.arguments)  # f(x)_{\max}
+                node = replace(node, name=f"{node.name}_{self._index()}")  # f(x)_{\max}
             else:
                 return node
         raise TooComplex(f"it is nested more than {MAX_NESTING} deep")

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from math_reward.grader.errors import NotMathematics
 from math_reward.grader.notation.syntax import (
+    Applied,
     BigOperator,
     Bracketed,
     Call,
@@ -291,7 +292,7 @@ class NameParser(Grammar):
             if called is not None:
                 return called
         if name in "fghFGH" and self._is_inverse():
-            return Call(f"apply {name}^-1", self._items())
+            return Applied(name, self._items(), is_inverse=True)
         if self.top.kind == "(" and self._is_application(name):
             start = self.mark()
             try:
@@ -301,7 +302,7 @@ class NameParser(Grammar):
                     raise
                 self.reset(start)
                 items = (Text(self._raw_brackets()),)  # P(A|B), P(X = 2)
-            return Call(f"apply {name}", items)
+            return Applied(name, items)
         return Constant(name) if name in ("e", "i") else Symbol(name)
 
     def _is_inverse(self) -> bool:

@@ -4,7 +4,9 @@ units without a space. The meaning of a text never changes here; `parse.py` deci
 
 import re
 import unicodedata
+from collections.abc import Callable
 from html.entities import html5
+from typing import NamedTuple
 
 from math_reward.grader.extraction.special_tokens import EMPHASIS
 from math_reward.grader.words.foreign_words import from_foreign
@@ -80,60 +82,6 @@ _SIGNS = {html5[f"{name};"]: rf"\{name} " for name in _NAMED.split()} | {
 }
 _SIGN = re.compile("[" + re.escape("".join(_SIGNS)) + "]")
 
-# LaTeX whose backslashes a JSON decoder took for escapes: a form feed and "rac" was \\frac.
-_DECODED = re.compile(
-    "\x0c(?=[a-z])|\x08(?=[a-z])|\x0b(?=[a-z])|\x07(?=[a-z])"
-    "|\t(?=frac|ext|imes|heta|an|binom|au)|\r(?=ight|angle|ceil|floor|ho)"
-)
-_DECODED_TO = {"\x0c": r"\f", "\x08": r"\b", "\x0b": r"\v", "\x07": r"\a", "\t": r"\t", "\r": r"\r"}
-# LaTeX whose backslashes were lost: frac{1}{2}, 3 cdot 4
-_LOST_BACKSLASH = re.compile(
-    r"(?<![a-zA-Z\\])(?:(?:[dt]?frac|sqrt|mathbf|mathrm|overline)(?= ?\{)|(?:cdot|leq|geq|neq)(?![a-zA-Z]))"
-)
-_REPEATED_BACKSLASH = re.compile(r"\\\\(?=[a-zA-Z{}])")
-_HTML_POWER = re.compile(r"<su([pb])>(.{0,40}?)</su\1>")
-# Commands that only move or resize: \left( is (, \! is nothing, \, is a space.
-_LAYOUT = re.compile(
-    r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|hfill|nonumber"
-    r"|tiny|small|normalsize|[lL]arge|LARGE|[hH]uge|notag|rm|bf|it|boldsymbol|hline|centering|therefore|checkmark|blacksquare|qed|mathord|mathrel|mathbin|mathopen|mathclose)(?![a-zA-Z])"
-)
-# \left\{ \begin{array}{ll} ... \end{array} \right. is how many editors write cases.
-_CASES = re.compile(
-    r"\\(?:left|[bB]igg?l?)? ?\\\{ ?\\begin ?\{(?:array|aligned|matrix)\}(?: ?\{[lcr| ]{0,9}\})?"
-    r"((?:(?!\\begin|\\end).){1,1000})"
-    r"\\end ?\{(?:array|aligned|matrix)\}(?: ?\\(?:right|[bB]igg?r?) ?\.| ?\\right ?$)?(?! ?\\right| ?\\\})",
-    re.DOTALL,
-)
-# ]a, b[ leaves both ends out.
-_OPEN_ENDS = re.compile(r"([\[\]])([^\[\](),;]{1,60})([,;])([^\[\](),;]{1,60})([\[\]])")
-# (-inf, 2) U (3, inf)
-_SET_IN_BRACES = re.compile(r"\\cup\s{0,9}\{([^{}\\]{1,80})\}")
-_INDEX = re.compile(r"(?<![\w\\])([A-Za-z])(\d)(?!\w)")
-_UNION = re.compile(r"([(\[][^()\[\]]{1,60},[^()\[\]]{1,60}[)\]]) ?U ?(?=[(\[][^()\[\]]{1,60},|\\?\{[^{}]{1,60}\})")
-# {1 \over 2}
-_OVER = re.compile(r"\{([^{}]{1,60})\\over(?![a-zA-Z])([^{}]{1,60})\}")
-_CHOOSE = re.compile(r"(?<![\w.])(\w{1,3}) choose (\w{1,3})(?![\w.])")
-# log10(x), as code has it
-_LOG_OF_BASE = re.compile(r"(?<![a-zA-Z\\])log(2|10)\(")
-# 5C2
-_CHOSEN = re.compile(r"(?<![\w.{}])(\d{1,3})([CP])(\d{1,3})(?![\w.^}])")
-_UNIT_VECTOR = re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?([ijk])(?: ?\})?(?![a-zA-Z])")
-# \\mathbf{i} alone may be the imaginary unit.
-_NOT_I_ALONE = re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?[jk](?![a-zA-Z])")
-# "y = x^2 - 1 (x >= 0)"
-_CONDITION = re.compile(r"(?<=[\w\d}) ])\(([a-z] ?(?:\\(?:ge|le|ne)(?![a-z])|[<>]=?) ?[^()]{1,40})\)$")
-_SEVERAL_POINTS = re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{3}){2,}(?![\d.])")
-_ENDLESS = re.compile(r"(?<![\d.])(\d{1,9}\.\d{0,6}?)(\d{1,6}?)\2{2,20}(?:\.{3}|\\ldots|…)")
-# x1 = 1, x2 = 3
-_PLAIN_INDEX = re.compile(r"(?<![a-zA-Z\\\d.)}^_])([a-zA-Z])(\d)(?= ?=)")
-_OUT_OF = re.compile(r"(?<![\d.])(\d{1,9}) out of (\d{1,9})(?![\d.])")
-_GROUPING = re.compile(r"(?<=\d),\s*\\!\s*(?=\d)")
-_NOTHING = re.compile(r"(?<!\\)\\!|(?<=\\\\)\[[^\[\]]{0,12}(?:pt|ex|em|mm|cm)\]|\\(?:phantom|label|tag\*?)\{[^{}]*\}")
-_SPACE = re.compile(
-    r"(?<!\\)\\[,;:> ]|\\q?quad|\\(?:thin|med|thick|en|hair)?space(?![a-zA-Z])|\\hspace\*?\{[^{}]*\}|~"
-)
-# 25\,{}^\circ C
-_NO_BASE = re.compile(r"(?:\\[,;:! ]|~)? ?\{\} ?(?=\^ ?\{? ?\\(?:circ|degree)(?![a-zA-Z]))")
 _COMMANDS = {
     command: meaning
     for meaning, commands in {
@@ -177,17 +125,191 @@ _COMMANDS = {
     }.items()
     for command in commands.split()
 }
-_COMMAND = re.compile(r"\\([a-zA-Z]+)")
-_SYMBOL_COMMANDS = {"<", ">", "{", "}", "[", "]", ":", "|", ",", "i", "j", "€", "£"}
+_SYMBOL_COMMANDS = {"<", ">", "[", "]", ":", "|", ",", "i", "j", "€", "£"}
 
-_COLOURED = re.compile(r"\\(?:text)?color ?\{[a-zA-Z]{1,20}\} ?\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
-_COLOUR = re.compile(r"\\color ?\{[a-zA-Z]{1,20}\}")
-# All of an answer in one font: \text{42 apples}. Words alone are left to `parse.py`.
-_ALL_IN_TEXT = re.compile(
-    r"\\(?:text(?:bf|it|rm|sf|tt|normal)?|math(?:rm|bf|it|sf)|mbox) ?"
-    r"\{((?=[^0-9]*[0-9])(?:[^{}]|(?<=[\^_])\{[^{}]*\})*)\}"
+
+class Rewrite(NamedTuple):
+    """One spelling that becomes another."""
+
+    when: Callable[[str], object]
+    """Whether the text can have it: a test that is quicker than the pattern."""
+    pattern: re.Pattern[str]
+    to: str | Callable[[re.Match[str]], str]
+    example: tuple[str, str]
+
+
+def _has(*pieces: str, without: str = "") -> Callable[[str], bool]:
+    """Whether a text has one of the pieces, and not ``without``."""
+    if len(pieces) == 1 and not without:
+        return lambda text: pieces[0] in text
+    return lambda text: any(piece in text for piece in pieces) and not (without and without in text)
+
+
+def _with_round_brackets(match: re.Match[str]) -> str:
+    left, low, separator, high, right = match.groups()
+    if (left, right) == ("[", "]"):
+        return match[0]
+    return f"{'(' if left == ']' else '['}{low}{separator}{high}{')' if right == '[' else ']'}"
+
+
+def _command(match: re.Match[str]) -> str:
+    new = _COMMANDS.get(match[1])
+    if new is None:
+        return match[0]
+    return " " + new + " " if new in _SYMBOL_COMMANDS else "\\" + new
+
+
+_WORDS = (
+    # What people, code and other countries write without LaTeX.
+    Rewrite(
+        _has("."), re.compile(r"(?<![\d.])\d{1,3}(?:\.\d{3}){2,}(?![\d.])"), lambda number: number[0].replace(".", ""),
+        ("1.234.567", "1234567"),
+    ),
+    Rewrite(
+        _has("."), re.compile(r"(?<![\d.])(\d{1,9}\.\d{0,6}?)(\d{1,6}?)\2{2,20}(?:\.{3}|\\ldots|…)"),
+        r"\1\\overline{\2}", ("0.1666...", r"0.1\overline{6}"),
+    ),
+    Rewrite(
+        _has("out of"), re.compile(r"(?<![\d.])(\d{1,9}) out of (\d{1,9})(?![\d.])"), r"\\frac{\1}{\2}",
+        ("3 out of 5", r"\frac{3}{5}"),
+    ),
+    Rewrite(_has("="), re.compile("^="), "", ("=5", "5")),
+    Rewrite(
+        _has("="), re.compile(r"(?<![a-zA-Z\\\d.)}^_])([a-zA-Z])(\d)(?= ?=)"), r"\1_\2",
+        ("x1 = 1, x2 = 3", "x_1 = 1, x_2 = 3"),
+    ),
+    Rewrite(_has("*"), re.compile(r"(?<![\w\\])([A-Za-z])(\d)(?!\w)"), r"\1_\2", ("a1*b1", "a_1*b_1")),
+    Rewrite(_has("log"), re.compile(r"(?<![a-zA-Z\\])log(2|10)\("), r"\\log_{\1}(", ("log10(x)", r"\log_{10}(x)")),
+    Rewrite(
+        _has(" choose "), re.compile(r"(?<![\w.])(\w{1,3}) choose (\w{1,3})(?![\w.])"), r"\\binom{\1}{\2}",
+        ("5 choose 2", r"\binom{5}{2}"),
+    ),
+    Rewrite(
+        _has("C", "P"), re.compile(r"(?<![\w.{}])(\d{1,3})([CP])(\d{1,3})(?![\w.^}])"), r"\2(\1,\3)",
+        ("5C2", "C(5,2)"),
+    ),
+    Rewrite(  # The backslashes were lost.
+        _has("{", "cdot", without="\\"),
+        re.compile(
+            r"(?<![a-zA-Z\\])(?:(?:[dt]?frac|sqrt|mathbf|mathrm|overline)(?= ?\{)|(?:cdot|leq|geq|neq)(?![a-zA-Z]))"
+        ),
+        r"\\\g<0>", ("frac{1}{2}", r"\frac{1}{2}"),
+    ),
+)  # fmt: skip
+_MARKUP = (
+    Rewrite(
+        lambda text: "\\\\" in text and "\\begin" not in text and "array" not in text,
+        re.compile(r"\\\\(?=[a-zA-Z{}])"), r"\\", (r"\\sqrt{5}", r"\sqrt{5}"),
+    ),
+    Rewrite(
+        _has("<su"), re.compile(r"<su([pb])>(.{0,40}?)</su\1>"),
+        lambda match: f"{'^' if match[1] == 'p' else '_'}{{{match[2]}}}", ("x<sup>2</sup>", "x^{2}"),
+    ),
+    Rewrite(
+        _has("U"), re.compile(r"(?<=[)\]])( ?U ?)\{([^{}\\]{1,80})\}"), r"\1\\{\2\\}",
+        ("(-inf, 2) U {3}", r"(-inf, 2) \cup \{3\}"),
+    ),
+    Rewrite(
+        _has("U"),
+        re.compile(r"([(\[][^()\[\]]{1,60},[^()\[\]]{1,60}[)\]]) ?U ?(?=[(\[][^()\[\]]{1,60},|\\?\{[^{}]{1,60}\})"),
+        r"\1 \\cup ", ("(-inf, 2) U (3, inf)", r"(-inf, 2) \cup (3, inf)"),
+    ),
+    Rewrite(
+        _has("<"), re.compile(r"^<(.*,.*)>\Z", re.DOTALL), r"\\langle \1 \\rangle",
+        ("<1, 2>", r"\langle 1, 2 \rangle"),
+    ),
+    Rewrite(  # Both ends are left out.
+        _has("[", "]"), re.compile(r"([\[\]])([^\[\](),;]{1,60})([,;])([^\[\](),;]{1,60})([\[\]])"),
+        _with_round_brackets, ("]a, b[", "(a, b)"),
+    ),
+)  # fmt: skip
+_LATEX = (
+    Rewrite(  # How many editors write cases.
+        lambda text: "\\{" in text and "\\begin" in text,
+        re.compile(
+            r"\\(?:left|[bB]igg?l?)? ?\\\{ ?\\begin ?\{(?:array|aligned|matrix)\}(?: ?\{[lcr| ]{0,9}\})?"
+            r"((?:(?!\\begin|\\end).){1,1000})"
+            r"\\end ?\{(?:array|aligned|matrix)\}(?: ?\\(?:right|[bB]igg?r?) ?\.| ?\\right ?$)?(?! ?\\right| ?\\\})",
+            re.DOTALL,
+        ),
+        r"\\begin{cases}\1\\end{cases}",
+        (r"\left\{\begin{array}{ll}1\end{array}\right.", r"\begin{cases}1\end{cases}"),
+    ),
+    Rewrite(  # A bold i alone may be the imaginary unit.
+        re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?[jk](?![a-zA-Z])").search,
+        re.compile(r"\\(?:math|text|bold)(?:bf|symbol) ?\{? ?([ijk])(?: ?\})?(?![a-zA-Z])"), r"\\hat{\1}",
+        (r"\mathbf{i} + \mathbf{j}", r"\hat{i} + \hat{j}"),
+    ),
+    Rewrite(  # Commands that only move, resize or mark.
+        _has("\\"),
+        re.compile(
+            r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|hfill|nonumber"
+            r"|tiny|small|normalsize|[lL]arge|LARGE|[hH]uge|notag|rm|bf|it|boldsymbol|hline|centering|therefore"
+            r"|checkmark|blacksquare|qed|mathord|mathrel|mathbin|mathopen|mathclose)(?![a-zA-Z])"
+        ),
+        " ", (r"\left( 1 \right)", "( 1 )"),
+    ),
+    Rewrite(
+        _has("{}"), re.compile(r"(?:\\[,;:! ]|~)? ?\{\} ?(?=\^ ?\{? ?\\(?:circ|degree)(?![a-zA-Z]))"), "",
+        (r"25\,{}^\circ C", r"25^\circ C"),
+    ),
+    Rewrite(_has("\\!"), re.compile(r"(?<=\d),\s*\\!\s*(?=\d)"), ",", (r"10,\!080", "10,080")),
+    Rewrite(
+        _has("\\"),
+        re.compile(
+            r"(?<!\\)\\!|(?<=\\\\)\[[^\[\]]{0,12}(?:pt|ex|em|mm|cm)\]|\\(?:phantom|label|tag\*?)\{[^{}]*\}"
+        ),
+        "", (r"7 \label{eq:1}", "7"),
+    ),
+    Rewrite(
+        _has("\\"),
+        re.compile(
+            r"(?<!\\)\\[,;:> ]|\\q?quad|\\(?:thin|med|thick|en|hair)?space(?![a-zA-Z])|\\hspace\*?\{[^{}]*\}|~"
+        ),
+        " ", (r"1\,000", "1 000"),
+    ),
+    Rewrite(_has("\\"), re.compile(r"\\([a-zA-Z]+)"), _command, (r"\dfrac{1}{2}", r"\frac{1}{2}")),
+    Rewrite(
+        _has("\\over"), re.compile(r"\{([^{}]{1,60})\\over(?![a-zA-Z])([^{}]{1,60})\}"), r"\\frac{\1}{\2}",
+        (r"{1\over 2}", r"\frac{1}{ 2}"),
+    ),
+    Rewrite(
+        _has("color"),
+        re.compile(r"\\(?:text)?color ?\{[a-zA-Z]{1,20}\} ?\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}"), r"{\1}",
+        (r"\textcolor{red}{5}", "{5}"),
+    ),
+    Rewrite(_has("color"), re.compile(r"\\color ?\{[a-zA-Z]{1,20}\}"), "", (r"\color{red}5", "5")),
+    Rewrite(  # All of an answer in one font. Words alone are left to `parse.py`.
+        _has("\\text", "\\math", "\\mbox"),
+        re.compile(
+            r"[\s,;:]*\\(?:text(?:bf|it|rm|sf|tt|normal)?|math(?:rm|bf|it|sf)|mbox) ?"
+            r"\{((?=[^0-9]*[0-9])(?:[^{}]|(?<=[\^_])\{[^{}]*\})*)\}[\s,;.\\]*\Z"
+        ),
+        r"\1", (r"\text{42 apples}", "42 apples"),
+    ),
+    Rewrite(_has("\\approx"), re.compile(r"^\s*\\approx(?![a-zA-Z])"), "", (r"\approx 3.14", "3.14")),
+)  # fmt: skip
+_WITHOUT_LATEX = (Rewrite(_has("~"), re.compile("~"), " ", ("1~2", "1 2")),)
+_AT_LAST = (
+    Rewrite(_has("**"), EMPHASIS, r"\1", ("**x = 5** m", "x = 5 m")),
+    Rewrite(_has("$", "\\"), re.compile(r"(?<!\\)\$|\\[()]"), " ", ("x = $5$", "x = 5")),
+    Rewrite(
+        lambda text: text.endswith(")"),
+        re.compile(r"(?<=[\w\d}) ])\(([a-z] ?(?:\\(?:ge|le|ne)(?![a-z])|[<>]=?) ?[^()]{1,40})\)$"), r", \1",
+        ("y = x^2 - 1 (x >= 0)", "y = x^2 - 1 , x >= 0"),
+    ),
+    Rewrite(str.split, re.compile(r"\s+"), " ", ("1,\t2", "1, 2")),
+)  # fmt: skip
+REWRITES = (*_WORDS, *_MARKUP, *_LATEX, *_WITHOUT_LATEX, *_AT_LAST)
+"""All of them in the order in which they are tried."""
+
+# LaTeX whose backslashes a JSON decoder took for escapes: a form feed and "rac" was \frac.
+_DECODED = re.compile(
+    "\x0c(?=[a-z])|\x08(?=[a-z])|\x0b(?=[a-z])|\x07(?=[a-z])"
+    "|\t(?=frac|ext|imes|heta|an|binom|au)|\r(?=ight|angle|ceil|floor|ho)"
 )
-_APPROXIMATELY = re.compile(r"^\s*\\approx(?![a-zA-Z])")
+_DECODED_TO = {"\x0c": r"\f", "\x08": r"\b", "\x0b": r"\v", "\x07": r"\a", "\t": r"\t", "\r": r"\r"}
+
 _DOLLARS = re.compile(r"\$(.*)\$", re.DOTALL)
 _DELIMITED = (
     re.compile(r"\$\$(.*)\$\$", re.DOTALL),
@@ -196,8 +318,6 @@ _DELIMITED = (
     re.compile(r"\\\[(.*)\\\]", re.DOTALL),
     re.compile(r"\*\*(.*)\*\*", re.DOTALL),
 )
-_INNER_MATHS = re.compile(r"(?<!\\)\$|\\[()]")
-_WHITE = re.compile(r"\s+")
 
 _PLAIN = re.compile(r"(?!\s*\*\*)(?!.*\)\s*U)[0-9a-zA-Z+*/=()\-., ]*")
 
@@ -207,72 +327,22 @@ def normalise(text: str) -> str:
 
     ``$\dfrac{1}{2}$.`` gives ``\frac{1}{2}``, ``4²`` gives ``4^{2}``, ``1½`` gives ``1\frac{1}{2}``.
     """
-    if "." in text:
-        text = _SEVERAL_POINTS.sub(lambda number: number[0].replace(".", ""), text)
-        text = _ENDLESS.sub(r"\1\\overline{\2}", text)
-    if "out of" in text:
-        text = _OUT_OF.sub(r"\\frac{\1}{\2}", text)
-    if "=" in text:
-        text = _PLAIN_INDEX.sub(r"\1_\2", text.removeprefix("="))
-    if "*" in text:
-        text = _INDEX.sub(r"\1_\2", text)  # a1*b1
-    if "log" in text:
-        text = _LOG_OF_BASE.sub(r"\\log_{\1}(", text)
-    if " choose " in text:
-        text = _CHOOSE.sub(r"\\binom{\1}{\2}", text)
-    if "C" in text or "P" in text:
-        text = _CHOSEN.sub(r"\2(\1,\3)", text)
-    if ("{" in text or "cdot" in text) and "\\" not in text:
-        text = _LOST_BACKSLASH.sub(r"\\\g<0>", text)
+    text = _rewritten(text, _WORDS)
     if _PLAIN.fullmatch(text):
         return _trimmed(text)
     text = _trimmed(_DECODED.sub(lambda match: _DECODED_TO[match[0]], text))
     if not text.isascii():
         text = ascii_signs(text)
-    text = without_delimiters(text)
-    if "\\\\" in text and "\\begin" not in text and "array" not in text:
-        text = _REPEATED_BACKSLASH.sub(r"\\", text)
-    if "<su" in text:
-        text = _HTML_POWER.sub(lambda m: ("^" if m[1] == "p" else "_") + "{" + m[2] + "}", text)
-    if "U" in text:
-        text = _SET_IN_BRACES.sub(r"\\cup \\{\1\\}", _UNION.sub(r"\1 \\cup ", text))
-    if text[:1] == "<" and text[-1:] == ">" and "," in text:
-        text = rf"\langle {text[1:-1]} \rangle"
-    if "[" in text or "]" in text:
-        text = _OPEN_ENDS.sub(_with_round_brackets, text)
-    if "\\" in text:
-        if "\\{" in text and "\\begin" in text:
-            text = _CASES.sub(r"\\begin{cases}\1\\end{cases}", text)
-        if len(_UNIT_VECTOR.findall(text)) > 0 and _NOT_I_ALONE.search(text):
-            text = _UNIT_VECTOR.sub(r"\\hat{\1}", text)
-        text = _LAYOUT.sub(" ", text)
-        if "{}" in text:
-            text = _NO_BASE.sub("", text)
-        text = _GROUPING.sub(",", text)
-        text = _NOTHING.sub("", text)
-        text = _SPACE.sub(" ", text)
-        text = _COMMAND.sub(_command, text)
-        if "\\over" in text:
-            text = _OVER.sub(r"\\frac{\1}{\2}", text)
-        text = _COLOURED.sub(r"{\1}", text)
-        text = _COLOUR.sub("", text)
-        if (all_of_it := _ALL_IN_TEXT.fullmatch(_trimmed(text.rstrip("\\ ")))) is not None:
-            text = all_of_it[1]
-        text = _APPROXIMATELY.sub("", text)
-    elif "~" in text:
-        text = text.replace("~", " ")
-    text = EMPHASIS.sub(r"\1", text) if "**" in text else text
-    text = _INNER_MATHS.sub(" ", text)
-    text = _CONDITION.sub(r", \1", text) if text.endswith(")") else text
-    text = _WHITE.sub(" ", text)
-    return _trimmed(text.rstrip("^\\ "))  # A power whose exponent is missing.
+    text = _rewritten(without_delimiters(text), _MARKUP)
+    text = _rewritten(text, _LATEX if "\\" in text else _WITHOUT_LATEX)
+    return _trimmed(_rewritten(text, _AT_LAST).rstrip("^\\ "))  # A power whose exponent is missing.
 
 
-def _with_round_brackets(match: re.Match[str]) -> str:
-    left, low, separator, high, right = match.groups()
-    if (left, right) == ("[", "]"):
-        return match[0]
-    return f"{'(' if left == ']' else '['}{low}{separator}{high}{')' if right == '[' else ']'}"
+def _rewritten(text: str, rewrites: tuple[Rewrite, ...]) -> str:
+    for rewrite in rewrites:
+        if rewrite.when(text):
+            text = rewrite.pattern.sub(rewrite.to, text)
+    return text
 
 
 def _trimmed(text: str) -> str:
@@ -317,18 +387,6 @@ def without_delimiters(text: str) -> str:
                 break
         else:
             return text
-
-
-def _command(match: re.Match[str]) -> str:
-    name = match[1]
-    new = _COMMANDS.get(name)
-    if new is None:
-        return match[0]
-    if new in ("{", "}"):
-        return "\\" + new
-    if new in _SYMBOL_COMMANDS:
-        return " " + new + " "
-    return "\\" + new
 
 
 def compact(text: str) -> str:

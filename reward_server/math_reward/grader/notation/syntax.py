@@ -95,6 +95,15 @@ class Call:
 
 
 @dataclass(slots=True)
+class Applied:
+    """A function that has no meaning of its own at its arguments: ``f(x)``, ``P(A)``, ``f^{-1}(2)``."""
+
+    name: str
+    arguments: tuple[Node, ...]
+    is_inverse: bool = False
+
+
+@dataclass(slots=True)
 class BigOperator:
     r"""``\sum``, ``\prod``, ``\int`` or ``\lim`` with its bounds and its body."""
 
@@ -212,6 +221,7 @@ Node: TypeAlias = (
     | Negative
     | PlusMinus
     | Call
+    | Applied
     | BigOperator
     | Relation
     | Congruence
@@ -228,7 +238,8 @@ Node: TypeAlias = (
 )
 
 EXPRESSIONS = (
-    Number, Symbol, Constant, Sum, Product, Quotient, Power, Negative, Call, BigOperator, Quantity, BasedNumber,
+    Number, Symbol, Constant, Sum, Product, Quotient, Power, Negative, Call, Applied, BigOperator, Quantity,
+    BasedNumber,
 )  # fmt: skip
 """The kinds of a single expression, which may have a value."""
 

@@ -19,6 +19,7 @@ from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
     EXPRESSIONS,
     ZERO,
+    Applied,
     BigOperator,
     Call,
     Constant,
@@ -129,6 +130,9 @@ def _same_structure(comparison: Comparison, reference: Node, answer: Node) -> bo
         return reference.function == answer.function and comparison.same_in_order(
             reference.arguments, answer.arguments
         )
+    if isinstance(reference, Applied) and isinstance(answer, Applied):
+        same_name = (reference.name, reference.is_inverse) == (answer.name, answer.is_inverse)
+        return same_name and comparison.same_in_order(reference.arguments, answer.arguments)
     if isinstance(reference, (Negative, Quotient, Power)):
         pairs = [(getattr(reference, f.name), getattr(answer, f.name)) for f in fields(reference)]
         return all(comparison.same_value(a, b) for a, b in pairs)

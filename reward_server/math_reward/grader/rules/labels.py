@@ -6,6 +6,7 @@ from math_reward.grader.mathematics.linear import first_degree
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
     EXPRESSIONS,
+    Applied,
     Bracketed,
     Call,
     Collection,
@@ -118,7 +119,7 @@ def value_of_expression(comparison: Comparison, reference: Node, answer: Node) -
         return None
     if len(names) == 1 and isinstance(named, EXPRESSIONS) and first_degree(named, *names) is not None:
         return None
-    if exact(values[-1]) == 0 and not isinstance(named, (Call, Symbol)):
+    if exact(values[-1]) == 0 and not isinstance(named, (Call, Applied, Symbol)):
         factors = [factor for part in walk(named) if isinstance(part, Product) for factor in part.factors]
         is_power = any(isinstance(part, Power) for part in walk(named))
         has_number = isinstance(named, Sum) and any(exact(term) is not None for term in named.terms)
@@ -144,11 +145,11 @@ def _value_of_chain(comparison: Comparison, operands: list[Node], operators: lis
 
 def _is_formula(step: Node, value: Node, label: Node | None) -> bool:
     """Whether a step has letters or unknown functions that the value does not have, and not the label itself."""
-    unknown = any(isinstance(part, Call) and part.function.startswith("apply ") for part in walk(step))
+    unknown = any(isinstance(part, Applied) for part in walk(step))
     if unknown and not symbols(value):
         return True
-    if isinstance(label, Call) and label.function.startswith("apply ") and symbols(label) & symbols(step):
-        return label.function.removeprefix("apply ") in symbols(step)  # P(A or B) = P(A) + P(B), but not f(x) = x = 2
+    if isinstance(label, Applied) and symbols(label) & symbols(step):
+        return label.name in symbols(step) and not label.is_inverse  # P(A or B) = P(A) + P(B), but not f(x) = x = 2
     is_itself = label is not None and label in walk(step)
     return bool(symbols(step) - symbols(value)) and not is_itself
 
@@ -162,12 +163,10 @@ def _is_label(node: Node) -> bool:
             return all(isinstance(factor, Symbol) for factor in node.arguments[0].factors)  # the digits of a number
         if node.function in ("overline", "vec", "bar", "hat", "overrightarrow"):
             return _is_label(node.arguments[0])
-        return (
-            node.function in ("derivative", "dot", "ddot")
-            or node.function.startswith("apply ")
-            or (node.function == "prime" and _is_label(node.arguments[0]))
+        return node.function in ("derivative", "dot", "ddot") or (
+            node.function == "prime" and _is_label(node.arguments[0])
         )
-    if isinstance(node, Text):
+    if isinstance(node, (Applied, Text)):
         return True
     if isinstance(node, Bracketed):
         return (node.left, node.right) == ("(", ")") and all(_is_label(i) or _is_applied(i) for i in node.items)
@@ -199,10 +198,11 @@ def label_name(label: Node) -> str:
         return label.name
     if isinstance(label, Text):
         return label.text
+    if isinstance(label, Applied):
+        inside = label.arguments[0]
+        name = f"{label.name}^-1" if label.is_inverse else label.name
+        return f"{name}({inside.text})" if isinstance(inside, Text) else name
     if isinstance(label, Call):
-        if label.function.startswith("apply "):
-            inside = label.arguments[0]
-            return label.function.removeprefix("apply ") + (f"({inside.text})" if isinstance(inside, Text) else "")
         return f"{label.function} {label_name(label.arguments[0])}"
     if isinstance(label, Product):
         names = [factor.name for factor in label.factors if isinstance(factor, Symbol)]
@@ -223,13 +223,13 @@ def clash(reference: Node, answer: Node) -> bool:
         names = {Symbol, Product} == {type(reference), type(answer)}  # F = ma is not FF = ma; A may be the angle A.
         return names and not any(Symbol("\\angle") in walk(label) for label in (reference, answer))
     name, other = label_name(reference), label_name(answer)
-    if isinstance(reference, Call) and isinstance(answer, Call) and _of_different_things(reference, answer):
+    if isinstance(reference, Applied) and isinstance(answer, Applied) and _of_different_things(reference, answer):
         return True
     if name == other:
         return False
-    if name.endswith("^-1") != other.endswith("^-1"):
-        return True  # f and its inverse
-    if isinstance(reference, Call) and {name, other} - _FUNCTION_LETTERS:
+    if _is_inverse(reference) != _is_inverse(answer):
+        return True
+    if isinstance(reference, (Call, Applied)) and {name, other} - _FUNCTION_LETTERS:
         return "(" in name and "(" in other  # P(A|B) and P(B|A)
     index, other_index = name.partition("_")[2], other.partition("_")[2]
     if _base(name) == _base(other) and index and other_index and (_is_compound(index) or _is_compound(other_index)):
@@ -237,9 +237,13 @@ def clash(reference: Node, answer: Node) -> bool:
     return _base(name) != _base(other) or _base(name) in (name, other)
 
 
-def _of_different_things(reference: Call, answer: Call) -> bool:
+def _is_inverse(label: Node) -> bool:
+    return isinstance(label, Applied) and label.is_inverse
+
+
+def _of_different_things(reference: Applied, answer: Applied) -> bool:
     """Whether two labels apply a function to different things: f(2) and f(3), f(x + 1) and f(x)."""
-    if not (reference.function.startswith("apply ") and len(reference.arguments) == len(answer.arguments) == 1):
+    if not len(reference.arguments) == len(answer.arguments) == 1:
         return False
     thing, other = reference.arguments[0], answer.arguments[0]
     if isinstance(thing, Number) and isinstance(other, Number):
@@ -279,7 +283,12 @@ def with_argument_of(reference: Node, answer: Node, value: Node) -> Node:
             return value
         # a_n and a_k: an n in the value of a_k is a different variable.
         return substituted(value, {index: Symbol(f"other {index}"), old: Symbol(index)})
-    if isinstance(reference, Call) and isinstance(answer, Call) and len(reference.arguments) == len(answer.arguments):
+    kinds = (Call, Applied)
+    if (
+        isinstance(reference, kinds)
+        and isinstance(answer, kinds)
+        and len(reference.arguments) == len(answer.arguments)
+    ):
         return renamed(value, reference.arguments, answer.arguments)
     return value
 

@@ -15,6 +15,7 @@ from math_reward.grader.mathematics.real_sets import first_whole, real_set, same
 from math_reward.grader.notation.exact import exact
 from math_reward.grader.notation.syntax import (
     ZERO,
+    Applied,
     Bracketed,
     Call,
     ClockTime,
@@ -118,7 +119,7 @@ def _same_solved(left: Node, right: Node) -> bool:
 
 def _linear_in(left: Node, name: str) -> tuple[Node, Node] | None:
     """The factor of ``name`` in ``left``, and the rest; None if ``left`` is not of first degree in ``name``."""
-    if any(isinstance(part, Call) and name in symbols(part) for part in walk(left)):
+    if any(isinstance(part, (Call, Applied)) and name in symbols(part) for part in walk(left)):
         return None
     line = first_degree(left, name)
     return None if line is None or numeric.same_function(line[0], ZERO) else line

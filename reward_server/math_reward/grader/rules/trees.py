@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from math_reward.grader.errors import TooComplex
 from math_reward.grader.notation.syntax import (
+    Applied,
     Bracketed,
     Call,
     Collection,
@@ -123,10 +124,12 @@ def split(node: Node) -> tuple[Node, str]:
 
 def as_variables(*nodes: Node) -> tuple[Node, ...]:
     """The nodes with a variable for every call of an unknown function, the same variable for the same call."""
-    names: list[Call] = []
+    names: list[Node] = []
 
     def change(part: Node) -> Node | None:
-        if not isinstance(part, Call) or known(part.function).value is not None:
+        if not isinstance(part, (Call, Applied)) or (
+            isinstance(part, Call) and known(part.function).value is not None
+        ):
             return None
         if part not in names:
             names.append(part)
@@ -217,27 +220,26 @@ class _Letters:
                 self.named |= _function_letter(part.operands[0])
             if isinstance(part, Symbol) and part.name in _LETTERS:
                 self.standing.add(part.name)
-            elif isinstance(part, Call) and part.function.startswith("apply "):
-                letter = part.function.removeprefix("apply ")[:1]
+            elif isinstance(part, Applied):
+                letter = part.name[0]
                 self.applied.add(letter)
                 lone = len(part.arguments) == 1 and not isinstance(part.arguments[0], (Symbol, Number, Constant))
-                if not lone or len(part.function) > len("apply g"):
+                if not lone or part.is_inverse or part.name != letter:
                     self.called.add(letter)
             elif isinstance(part, Call) and part.function in ("prime", "derivative"):
                 self.named |= symbols(part)
 
 
 def _function_letter(node: Node) -> set[str]:
-    if isinstance(node, Call) and node.function.startswith("apply "):
-        return {node.function.removeprefix("apply ")[:1]}
+    if isinstance(node, Applied):
+        return {node.name[0]}
     return {node.name} if isinstance(node, Symbol) else set()
 
 
 def _multiplied(node: Node, variables: set[str]) -> Node:
     def change(part: Node) -> Node | None:
-        if not isinstance(part, Call) or not part.function.startswith("apply ") or len(part.arguments) != 1:
+        if not isinstance(part, Applied) or part.is_inverse or len(part.arguments) != 1 or part.name not in variables:
             return None
-        letter = part.function.removeprefix("apply ")
-        return Product((Symbol(letter), _multiplied(part.arguments[0], variables))) if letter in variables else None
+        return Product((Symbol(part.name), _multiplied(part.arguments[0], variables)))
 
     return rebuilt(node, change)
