@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from math_reward.grader.asked_form import missing_form
 from math_reward.grader.compared import compared
 from math_reward.grader.errors import NotMathematics, TooComplex
+from math_reward.grader.extraction.around import changed, denied_inside, taken_back
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
-from math_reward.grader.extraction.statement import Statement, final_answer, is_denied, span_of
+from math_reward.grader.extraction.statement import Statement, final_answer, span_of
 from math_reward.grader.memory import Memory
 from math_reward.grader.notation.parse import MAX_CHARACTERS
 from math_reward.grader.reading import ANSWERS, REFERENCES, Answer, Reference
@@ -149,7 +150,10 @@ def _refused(said: Statement, reference: str) -> Grade | None:
     if false:
         detail = "The answer contradicts itself: it equates two different things."
         return Grade(Verdict.AMBIGUOUS, _shown(false), reference, detail, Stage.EXACT)
-    if is_denied(said):
+    if said.boxed and changed(said):
+        detail = "An operation outside the box changes the answer in it."
+        return Grade(Verdict.AMBIGUOUS, _shown(said.text), reference, detail, Stage.STRING)
+    if said.boxed and taken_back(said):
         detail = "The words next to the box deny the answer in it."
         return Grade(Verdict.AMBIGUOUS, _shown(said.text), reference, detail, Stage.STRING)
     if said.alternatives:

@@ -14,10 +14,11 @@ MAX_GAP = 60
 """Two boxes with more characters between them are never one answer."""
 
 # "\\boxed" with a doubled backslash (LaTeX escaped once too often) contains "\boxed", so it is found too.
-BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
-_OPEN_BOX = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
+_NAME = r"\\(?:boxed|fbox|framebox|beginboxed)\s*(?:\[[^\[\]]{0,20}\]){0,2}"
+BOX = re.compile(_NAME + r"\{")
+_OPEN_BOX = re.compile(_NAME + r"(?=\{)")
 # An escaped brace is text.
-_BRACE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\[{}]|[{}]")
+_BRACE = re.compile(BOX.pattern + r"|\\[{}]|[{}]")
 _TOKEN_BOX = re.compile(r"<\|(begin|end)_of_box\|>")
 _PART = r"\\text\s*\{\s*(?:for|in)? ?part \(?[a-h]\)?,? (?:and|,)\s*\}"
 _FILLER = r"(?:[\s$.]|\\[,;: ()\[\]]|\\q?quad(?![a-z])|\b(?:and|the|for|in|part)\b|\(?\b[a-h]\)|&)*"
@@ -53,7 +54,7 @@ def last_boxes(text: str) -> Statement | None:
     """
     if "begin_of_box" in text:
         text = _TOKEN_BOX.sub(lambda token: r"\boxed{" if token[1] == "begin" else "}", text)
-    if "boxed" not in text and "fbox" not in text:
+    if "box" not in text:
         return None
     starts = [match.start() for match in BOX.finditer(text)][-MAX_BOXES:]
     boxes = _closed_boxes(text, starts[0]) if starts else []

@@ -43,7 +43,7 @@ PHRASES = (
         r"^[\s*#>-]{0,8}(?:Final\ )?(?:Answer|Solution|Result)\**\ ?(?:\n|(?=[\\$\d]))", "Final Answer\n42",
     ),
     Phrase("GSM8K", "####", r"\#{4}", "6 * 7 is\n#### 42"),
-    Phrase("JSON", "answer", r'"(?:final_?)?answer"\ ?:\ ?"?', '{"answer": "42"}'),
+    Phrase("JSON", "answer", r'"(?:final[_\ ]?)?answer"\s?:\s?', '{"answer": "42"}'),
     Phrase("Chinese", "答 结", r"【(?:答案|最终答案|结论)】[:：]?", "【答案】42"),
     Phrase(
         "Chinese", "答 选 结",

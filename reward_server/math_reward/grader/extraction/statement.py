@@ -7,9 +7,12 @@ an answer; the last formula or number, if the text ends with it.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
+from math_reward.grader.extraction.around import sign_of
 from math_reward.grader.extraction.boxes import BOX, Statement, last_boxes
+from math_reward.grader.extraction.document import json_value, shown, undressed, with_boxes, without_code
 from math_reward.grader.extraction.phrases import ENDING, FILLER, HOPE, last_match, last_phrase
 from math_reward.grader.extraction.special_tokens import EMPHASIS, SPECIAL_TOKEN, before_next_turn
 from math_reward.grader.extraction.values_at_end import whole_of
@@ -71,15 +74,6 @@ _DENIED_BEFORE = re.compile(
     r"|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s{1,9}(?:[\w.]{1,20},?\s{1,9}){0,2}[$\\( ]{0,4}$",
     re.IGNORECASE,
 )
-_BOX_DENIED_BEFORE = re.compile(
-    r"(?:\b(?:is|are|was|be|equals?) (?:not|never)|n't(?: be)?|\bcannot be|不是|不等于|≠|\\neq?)[\s$\\(]{0,4}$",
-    re.IGNORECASE,
-)
-_BOX_DENIED_AFTER = re.compile(
-    r"[\s$\\)]{0,4}(?:(?:is|was) (?:not (?:the |a )?(?:correct |right |final )?(?:answer|solution|correct|right)"
-    r"|wrong\b|incorrect\b|false\b)|不对|不正确|是错)",
-    re.IGNORECASE,
-)
 # "The square root of 42", "42 squared": the text says another value.
 _CHANGED_BEFORE = re.compile(
     r"(?:\b(?:but|except|twice|double|triple|half|negative)(?: of)?|!="
@@ -122,7 +116,6 @@ _COUNTED = re.compile(
     rf"(-?\d{{1,12}}(?:\.\d{{1,12}})?(?:/\d{{1,12}}|{UNITS_AFTER_DIGITS})?)(?!{UNITS_AFTER_DIGITS})[\u3040-\u9fff]{{1,8}}"
 )
 _NUMBER_WORDS = re.compile(r"(?:\bis|\bare|\bequals|=)\s+([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$", re.IGNORECASE)
-_FENCE = re.compile(r"```\w{0,12}")
 _REASON = re.compile(r"(?<=[\w)\]}$%]),? (?:since|because|which)\b")
 # "15, not 16": the second number is denied.
 _CONTRAST = re.compile(r",? (?:and )?not \$?-?[\d.]{1,12}\$?[.!\s]{0,3}$")
@@ -148,22 +141,27 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
     Text before the last ``</think>`` and after the next message of the user does not count. A box that is never closed
     was cut off, so there is no answer.
     """
-    text = completion[_read_part(completion)]
+    text = shown(completion[_read_part(completion)])
     tag = last_match(_TAG, text, max(0, len(text) - TAIL_CHARACTERS)) if mode is Mode.LENIENT else None
     if tag is not None and tag[1].strip() and not BOX.search(text, tag.end()) and "begin_of_box" not in text:
         text = tag[1].strip()  # What stands last counts; a box in it is the answer.
-    boxed = last_boxes(text)
+    boxed = last_boxes(text if mode is Mode.STRICT else with_boxes(text))
     if boxed is not None:
-        return boxed if boxed.text else None
+        text = json_value(boxed.text) if boxed.text[:2] == '["' else undressed(boxed.text)
+        return dataclasses.replace(boxed, text=_signed(sign_of(boxed), text)) if text else None
     if mode is Mode.STRICT or BOX.search(text):
         return None
-    text = _FENCE.sub("\n", text) if "```" in text else text
+    text = without_code(text.replace("```json", "\n").replace("```", "\n"))
     text = EMPHASIS.sub(r"\1", _TOKENS.sub(" ", text).strip()[-TAIL_CHARACTERS:])
     answer = _in_prose(text)
     if not answer:
         return None
     before, _, after = text.rpartition(answer)
     return Statement(answer, boxed=False, before=before, after=after)
+
+
+def _signed(sign: str, text: str) -> str:
+    return text if not sign else f"-{text}" if text.replace(".", "", 1).isalnum() else f"-({text})"
 
 
 def _read_part(completion: str) -> slice:
@@ -191,13 +189,6 @@ def span_of(said: Statement, completion: str) -> tuple[int, int] | None:
     return (part.start + places[-1][0], part.start + places[-1][1]) if places else None
 
 
-def is_denied(said: Statement) -> bool:
-    """Whether the words next to a box deny it: "It is not 42", "42 is wrong"."""
-    return said.boxed and (
-        _BOX_DENIED_BEFORE.search(said.before[-40:]) is not None or _BOX_DENIED_AFTER.match(said.after) is not None
-    )
-
-
 def last_boxed(text: str) -> str | None:
     """The content of the last boxes; None if no box is closed."""
     boxed = last_boxes(text[-SCANNED_CHARACTERS:])
@@ -208,12 +199,17 @@ def _in_prose(text: str) -> str | None:
     hope = last_match(HOPE, text)
     if hope is not None:
         text = text[: hope.start()].rstrip()
+    text = undressed(text)
     if not text:
         return None
     text = text[:-60] + _CONTRAST.sub("", text[-60:])
     phrase = last_phrase(text)
     if phrase is None and is_bare(text):
         return text.rsplit("\n", 1)[-1].strip() if "\\begin" not in text else text
+    if phrase is not None and phrase[0].startswith('"'):
+        value = json_value(text[phrase.end() :])
+        if value:
+            return value
     if phrase is not None:
         rest = text[FILLER.match(text, phrase.end()).end() :].removeprefix("}")  # type: ignore[union-attr]
         stated = _stated(rest) if rest.strip() else None
@@ -349,7 +345,8 @@ def _stated(rest: str) -> str | None:
     if len(sentence) > 200 or (len(_IDEOGRAPHS.findall(sentence)) > 6 and _NUMBER.search(rest)):
         return None  # An explanation follows, and its last value counts.
     if sentence.endswith("}") and "{" not in sentence:
-        sentence = sentence.rstrip('"} ')  # {"answer": 15}
+        sentence = sentence.rstrip('"} ')  # {answer: 15}
+    sentence = undressed(sentence)
     if (said := _YES_OR_NO.match(sentence)) and sentence[said.end("word") :][:1] in (",", ".", ""):
         return said["word"]
     if _CHOICE_AND_VALUE.fullmatch(sentence):

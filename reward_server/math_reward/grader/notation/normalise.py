@@ -282,8 +282,8 @@ _LATEX = (
     Rewrite(  # All of an answer in one font. Words alone are left to `parse.py`.
         _has("\\text", "\\math", "\\mbox"),
         re.compile(
-            r"[\s,;:]*\\(?:text(?:bf|it|rm|sf|tt|normal)?|math(?:rm|bf|it|sf)|mbox) ?"
-            r"\{((?=[^0-9]*[0-9])(?:[^{}]|(?<=[\^_])\{[^{}]*\})*)\}[\s,;.\\]*\Z"
+            r"^[\s,;:]*\\(?:text(?:bf|it|rm|sf|tt|normal)?|math(?:rm|bf|it|sf)|mbox) ?"
+            r"\{((?=[^0-9]*[0-9])(?:[^{}]|(?<=[\^_])\{[^{}]*\})*)\}[\s,;.\\]*(?<!\.\.\.)\Z"
         ),
         r"\1", (r"\text{42 apples}", "42 apples"),
     ),

@@ -1,0 +1,132 @@
+r"""What the text around a box does to the answer in it: an operation outside the box changes it, and a statement about
+it takes it back: ``\boxed{42}^2``, ``half of \boxed{42}``, "\boxed{42}? No.", "a common mistake is \boxed{42}".
+
+Such an answer is ambiguous, and unpaid. Only what governs the box counts: "statement 2 is false, so \boxed{C}" is an
+answer.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from math_reward.grader.extraction.boxes import Statement
+
+BEFORE_CHARACTERS = 120
+"""How much of the text before a box is looked at."""
+
+
+class Denial(NamedTuple):
+    """How a language says that an answer is wrong."""
+
+    language: str
+    after: str
+    """What says it behind the answer: "is wrong"."""
+    before: str
+    """What says it before the answer: "is not"; empty where the language says it behind."""
+    example: str
+    """A text whose answer is taken back."""
+
+
+DENIALS = (
+    Denial(
+        "English",
+        r"(?:is|was|are|were|would be|being)?\s?(?:an? |the |just |also |clearly |definitely |simply |probably )*"
+        r"(?:wrong|incorrect|false|mistaken|erroneous|invalid|inaccurate|nonsense|impossible"
+        r"|not (?:an? |the |quite |actually |really )*(?:correct|right|true|valid|answer|solution|final|it\b|what we)"
+        r"|n't (?:the )?(?:correct|right|true|answer|solution))\b",
+        r"(?:\b(?:is|are|was|be|equals?) (?:not|never)|n't(?: be)?|\bcannot be|\\not ?=)",
+        r"\boxed{42} is wrong.",
+    ),
+    Denial("German", r"(?:ist|wäre)?\s?(?:leider )?(?:falsch|inkorrekt|nicht (?:richtig|korrekt|die))", r"\bist nicht", r"\boxed{42} ist falsch."),
+    Denial("French", r"(?:est|n['’]est)?\s?(?:fau(?:x|sse)|incorrecte?|erronée?|pas (?:correct|juste|la (?:bonne )?réponse))", r"n['’]est pas", r"\boxed{42} est faux."),
+    Denial("Spanish", r"(?:es|está)?\s?(?:incorrect[oa]|fals[oa]|equivocad[oa]|erróne[oa]|no es)", r"\bno es(?: igual a)?", r"\boxed{42} es incorrecto."),
+    Denial("Portuguese", r"(?:é|está)?\s?(?:incorret[oa]|errad[oa]|fals[oa]|não é)", r"\bnão é", r"\boxed{42} está errado."),
+    Denial("Russian", r"(?:это )?(?:неверн|неправильн|ошибоч|не верно|не является|не подходит)", r"\bне(?: равно| равен)?", r"\boxed{42} — неверно."),
+    Denial("Chinese", r"[是为]?(?:不正确|不对|错误|错|不是|有误)", r"(?:不是|不等于|并非)", r"\boxed{42}不正确。"),
+    Denial("Japanese", r"[はが]?(?:間違|誤り|不正解|正しくな|では(?:ない|あり?ません)|じゃない)", "", r"\boxed{42}は間違いです。"),
+    Denial("Korean", r"[은는이가]?\s?(?:틀렸|틀린|아니|아닙|오답|잘못)", "", r"\boxed{42}이 아니다."),
+    Denial("Arabic", r"(?:خطأ|خاطئ|غير صحيح|ليس)", r"ليس(?:ت)?", r"\boxed{42} خطأ"),
+    Denial("Hindi", r"(?:गलत|ग़लत|सही नहीं|नहीं)", "", r"\boxed{42} गलत है।"),
+    Denial("Vietnamese", r"(?:là )?(?:sai\b|không (?:đúng|phải))", r"không phải(?: là)?", r"\boxed{42} là sai."),
+    Denial("Turkish", r"(?:yanlış|değil|hatalı)", "", r"\boxed{42} yanlış."),
+)  # fmt: skip
+
+# What stands between a box and the words about it.
+_DRESS = r"(?:[\s$*_`'\"”」】)\]}.,;:!。，（(—–-]|\\[)\]])"
+_SUBJECT = r"(?:(?:but|and|which|this|that|it|however|the answer|dies|das|ce|esto|isso|это|这|これ|이것)\s?){0,3}"
+_AFTER = re.compile(rf"{_DRESS}{{0,8}}{_SUBJECT}(?:{'|'.join(denial.after for denial in DENIALS)})", re.IGNORECASE)
+_TAKEN_BACK = re.compile(
+    rf"{_DRESS}{{0,4}}[?？]"  # \boxed{{42}}? No.
+    rf"|{_DRESS}{{0,8}}(?:(?:no|nope|nein|non|нет|不|いいえ|아니요)[.,!。，]\s|scratch that|oops|correction\b|contradiction"
+    r"|i (?:was|am) wrong|not quite|is (?:only |just )?(?:what|the (?:answer|result) (?:that )?(?:an?|many|some|most|careless))"
+    r"|is (?:a |the )?(?:common |typical |tempting |naive |usual )+(?:\w+ )?(?:mistake|error|answer|trap|guess))",
+    re.IGNORECASE,
+)
+_GAP = r"[^.!?。！？\n]{0,40}$"
+_BEFORE = re.compile(
+    rf"(?:{'|'.join(denial.before for denial in DENIALS if denial.before)})[\s$\\(]{{0,4}}$"
+    rf"|\b(?:if|suppose|assume|imagine|say) (?:that )?the (?:answer|result|solution) (?:is|was|were|had been|equals)\b{_GAP}"
+    rf"|\b(?:if|when|by) (?:(?:we|you|one|someone) )?(?:forgets?|forgetting|overlooks?|overlooking|miss(?:es)?|carelessly|mistakenly)\b{_GAP}"
+    rf"|\b(?:common|typical|frequent|easy|tempting|usual|naive) (?:\w+ )?(?:mistake|error|trap|wrong answer|guess)s?\b{_GAP}"
+    r"|\b(?:an?|the|any|some|this|my|that|many|most) (?:careless|naive|sloppy|wrong|incorrect|mistaken|erroneous|flawed) (?:\w+ ){1,3}"
+    rf"(?:gets?|gives?|obtains?|finds?|yields?|leads? to|would)\b{_GAP}"
+    r"|\b(?:some|many|others|people|students|most) (?:(?:people|students|others|of them) )?(?:(?:might|may|could|would|will) )?"
+    rf"(?:claims?|thinks?|believes?|says?|argues?|guess|answer(?:ed)?)\b{_GAP}"
+    rf"|\bone (?:might|may|could) (?:be tempted|think|guess|believe)\b{_GAP}"
+    r"|\b(?:twice|double|triple|half|negative|minus|opposite|reciprocal|inverse|negation|root|square|cube|factorial|logarithm"
+    r"|multiple|third|quarter|divisors?|factors?|complement)(?: of)?[\s$\\(]{1,4}$",
+    re.IGNORECASE,
+)
+
+_OPERATOR = (
+    r"(?:(?<=[\w)}$])\s?(?:\*(?!\*)|[+/×÷])|(?<![-=])[<>]|[\^≤≥≠±√¬]|!="
+    r"|\\(?:cdot|times|div|pm|mp|neg|lnot|not|neq?|leq?|geq?|lt|gt|sqrt|ln|log|sin|cos|tan|exp|[dt]?frac)(?![a-z]))"
+)
+_OPERATION_BEFORE = re.compile(
+    rf"(?:{_OPERATOR}\s*=?(?:\s|\\left\s?\(|[({{])*"  # 2 \cdot \boxed, \sqrt{\boxed
+    r"|\\[dt]?frac\s?\{[^{}]{0,80}\}\s?\{\s*"  # \frac{1}{\boxed
+    r"|(?:[\d)}$]|(?<![a-zA-Z])[a-zA-Z])\s?[-−]\s?"  # 1 - \boxed
+    r"|\d)$"  # 2\boxed
+)
+_SIGN = re.compile(r"(?:^|[\s$=({[]|:\s|\\\(|\\\[)[-−]$")
+# A list, a quote, a dash after a word, an arrow, the end of a tag or of emphasis.
+_DASH = re.compile(r"(?:^|\n)\s*[-−–*+>·•]\s+$|[^\W\d_]{2,}\S?\**\s?[-−–]\s$|:[-−]\s?$|[-=]>\s?$|<[^<>\n]{1,40}>\s*$")
+_OPERATION_AFTER = re.compile(
+    r"\d|(?:\\right|[ \t)}])*(?:\^(?!\{?\s?(?:\\(?:circ|degree|prime|text)))"
+    r"|(?:\*(?!\*)|[/×÷·]|\\(?:cdot|times|div|pm)(?![a-z]))\s*(?:\\(?!text)|[({\d]|[a-zA-Z](?![a-zA-Z]))"
+    r"|\s?[-+−]\s?(?:\d|\\[a-zA-Z(]|(?![aAI]\s)[a-zA-Z](?![a-zA-Z])))"
+)
+
+
+def sign_of(said: Statement) -> str:
+    """The minus sign before a box, which belongs to the answer; else nothing."""
+    before = said.before[-12:]
+    return "-" if _SIGN.search(before) and not _DASH.search(before) else ""
+
+
+def changed(said: Statement) -> bool:
+    """Whether an operation outside the box changes what is in it."""
+    before = said.before[-BEFORE_CHARACTERS:]
+    if _OPERATION_BEFORE.search(before) and not _DASH.search(before[-24:]):
+        return True
+    return _OPERATION_AFTER.match(said.after[:40]) is not None
+
+
+def taken_back(said: Statement) -> bool:
+    """Whether the words next to a box deny or doubt the answer in it, in any of the languages of DENIALS."""
+    after = said.after[:BEFORE_CHARACTERS]
+    return (
+        _BEFORE.search(said.before[-BEFORE_CHARACTERS:]) is not None
+        or _AFTER.match(after) is not None
+        or _TAKEN_BACK.match(after) is not None
+    )
+
+
+_INSIDE = re.compile("|".join(denial.after for denial in DENIALS[1:]))
+
+
+def denied_inside(text: str) -> str | None:
+    """The words in an answer that deny it, in a language other than English: ``42\\text{は間違い}``."""
+    match = None if text.isascii() else _INSIDE.search(text)
+    return None if match is None else match[0]
