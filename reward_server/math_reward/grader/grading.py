@@ -9,7 +9,7 @@ from math_reward.grader.compared import compared
 from math_reward.grader.errors import NotMathematics, TooComplex
 from math_reward.grader.extraction.around import changed, denied_inside, taken_back
 from math_reward.grader.extraction.prompt import cut_prompt, is_quoted_box, without_quote
-from math_reward.grader.extraction.statement import Statement, final_answer, span_of
+from math_reward.grader.extraction.statement import Statement, final_answer, later_answer, span_of
 from math_reward.grader.memory import Memory
 from math_reward.grader.notation.parse import MAX_CHARACTERS
 from math_reward.grader.reading import ANSWERS, REFERENCES, Answer, Reference
@@ -108,7 +108,13 @@ def _grade(completion: str, references: list[str], prompt: str | None, options: 
     said = final_answer(completion, options.mode)
     if said is None or (prompt is not None and said.boxed and is_quoted_box(completion, prompt)):
         return Grade(Verdict.NO_ANSWER, None, first)
-    return dataclasses.replace(_graded(said, usable, prompt, options), span=span_of(said, given))
+    graded = _graded(said, usable, prompt, options)
+    if graded.correct and (later := later_answer(said)) is not None:
+        other = _graded(Statement(later, boxed=False), usable, prompt, options)
+        if other.verdict is Verdict.WRONG and other.stage is not Stage.STRING:
+            detail = "The text after the box states another answer."
+            graded = dataclasses.replace(graded, verdict=Verdict.AMBIGUOUS, detail=detail)
+    return dataclasses.replace(graded, span=span_of(said, given))
 
 
 def _graded(said: Statement, usable: list[Reference], prompt: str | None, options: Options) -> Grade:
@@ -117,6 +123,10 @@ def _graded(said: Statement, usable: list[Reference], prompt: str | None, option
     refused = _refused(said, first)
     if refused is not None:
         return refused
+    denial = denied_inside(said.text)
+    if denial is not None and not any(denial in reference.given for reference in usable):
+        detail = "The words in the answer deny it."
+        return Grade(Verdict.AMBIGUOUS, _shown(said.text), first, detail, Stage.STRING)
     best: Grade | None = None
     for reference in usable:
         graded = _compared(reference, said.text, options)

@@ -28,6 +28,15 @@ _SEPARATOR = re.compile(
     rf"|{_PART}"
     r"|,?\s*(?:\band\b|&|\\text\s*\{\s*,?\s*and\s*\}))" + _FILLER
 )
+# "or else", "oder", 或 between two boxes, and "option 2:" before the second: one of them may be the answer.
+_PAUSE = r"(?:[\s$.,;:()\[\]&*{}/|]|\\[,;: ()\[\]]|\\q?quad(?![a-z])|\\text(?![a-z]))"
+_HEDGE = (
+    r"(?:\b(?:or|else|maybe|perhaps|possibly|probably|alternatively|otherwise|if not|also|it|is|could|might|be|even|i guess"
+    r"|oder|vielleicht|ou(?: bien)?|peut-être|o|quizás?|talvez|или|может быть|hoặc|veya|ya da|belki|या|أو)\b"
+    r"|或者?|也许|可能|または|もしくは|あるいは|또는|혹은|아마|(?:option|possibility|candidate|alternative) \d{1,3})"
+)
+_ALTERNATIVE = re.compile(rf"{_PAUSE}*{_HEDGE}(?:{_PAUSE}|{_HEDGE})*", re.IGNORECASE)
+_EQUATED = re.compile(r"[\s$]{0,4}==?[\s$]{0,4}")
 _APPROXIMATE = re.compile(r"[\s$]{0,4}(?:\\approx|≈|\\simeq|~)")
 
 
@@ -66,6 +75,10 @@ def last_boxes(text: str) -> Statement | None:
         alternatives = alternatives or joined
         first -= 1
     contents = [_OPEN_BOX.sub("", text[begin:end]).strip() for _, begin, end in boxes[first:]]
+    if first > 0 and len(contents) == 1 and _EQUATED.fullmatch(text[boxes[first - 1][2] + 1 : boxes[first][0]]):
+        _, begin, end = boxes[first - 1]
+        contents = [f"{_OPEN_BOX.sub('', text[begin:end]).strip()} = {contents[0]}"]
+        first -= 1
     gap = text[boxes[first - 1][2] + 1 : boxes[first][0]] if first else ""
     if len(contents) == 1 and first > 0 and (_APPROXIMATE.match(contents[0]) or _APPROXIMATE.match(gap)):
         _, begin, end = boxes[first - 1]
@@ -101,4 +114,6 @@ def _joined(gap: str) -> bool | None:
     """Whether the text between two boxes joins them: None if not, True for "or"."""
     # Without the bound the pattern could try every way to divide the white space, which takes long.
     match = _SEPARATOR.fullmatch(gap) if len(gap) <= MAX_GAP else None
-    return None if match is None else match["alternative"] is not None
+    if match is not None:
+        return match["alternative"] is not None
+    return True if len(gap) <= MAX_GAP and _ALTERNATIVE.fullmatch(gap) else None

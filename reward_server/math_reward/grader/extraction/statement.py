@@ -189,6 +189,14 @@ def span_of(said: Statement, completion: str) -> tuple[int, int] | None:
     return (part.start + places[-1][0], part.start + places[-1][1]) if places else None
 
 
+def later_answer(said: Statement) -> str | None:
+    """Another answer that the text after a box states: "... The answer is 43."; None if it states none."""
+    text = _TOKENS.sub(" ", said.after[:TAIL_CHARACTERS])
+    phrase = last_phrase(text) if said.boxed else None
+    stated = None if phrase is None else _announced(text, phrase)
+    return stated if stated and is_bare(stated) and re.search(r"\d|^[A-J]$", stated) else None
+
+
 def last_boxed(text: str) -> str | None:
     """The content of the last boxes; None if no box is closed."""
     boxed = last_boxes(text[-SCANNED_CHARACTERS:])
@@ -206,20 +214,22 @@ def _in_prose(text: str) -> str | None:
     phrase = last_phrase(text)
     if phrase is None and is_bare(text):
         return text.rsplit("\n", 1)[-1].strip() if "\\begin" not in text else text
-    if phrase is not None and phrase[0].startswith('"'):
-        value = json_value(text[phrase.end() :])
-        if value:
-            return value
-    if phrase is not None:
-        rest = text[FILLER.match(text, phrase.end()).end() :].removeprefix("}")  # type: ignore[union-attr]
-        stated = _stated(rest) if rest.strip() else None
-        if stated:
-            return stated
+    stated = None if phrase is None else _announced(text, phrase)
+    if stated:
+        return stated
     if _REFUSAL.search(text[-300:]):
         return None
     if truth := _TRUTH.search(text[-60:]) or _NO_SOLUTION.search(text[-60:]):
         return truth[1]
     return _choice(text) or _last_line(text) or _values_at_end(text)
+
+
+def _announced(text: str, phrase: re.Match[str]) -> str | None:
+    """The answer after a phrase."""
+    if phrase[0].startswith('"') and (value := json_value(text[phrase.end() :])):
+        return value
+    rest = text[FILLER.match(text, phrase.end()).end() :].removeprefix("}")  # type: ignore[union-attr]
+    return _stated(rest) if rest.strip() else None
 
 
 def is_bare(text: str) -> bool:

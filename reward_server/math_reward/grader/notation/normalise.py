@@ -253,6 +253,9 @@ _LATEX = (
         _has("{}"), re.compile(r"(?:\\[,;:! ]|~)? ?\{\} ?(?=\^ ?\{? ?\\(?:circ|degree)(?![a-zA-Z]))"), "",
         (r"25\,{}^\circ C", r"25^\circ C"),
     ),
+    Rewrite(_has("\\not"), re.compile(r"\\not ?="), r"\\ne ", (r"x \not= 2", r"x \ne 2")),
+    Rewrite(_has("\\not"), re.compile(r"\\not ?\\in(?![a-z])"), r"\\notin", (r"2 \not\in A", r"2 \notin A")),
+    Rewrite(_has("(mod"), re.compile(r"\\text ?\{ ?\(mod (\d+)\) ?\}"), r"\\pmod{\1}", (r"3\text{ (mod 7)}", r"3\pmod{7}")),
     Rewrite(_has("\\!"), re.compile(r"(?<=\d),\s*\\!\s*(?=\d)"), ",", (r"10,\!080", "10,080")),
     Rewrite(
         _has("\\"),
