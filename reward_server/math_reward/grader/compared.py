@@ -35,6 +35,13 @@ from math_reward.grader.verdict import Grade, Options, Stage, Verdict
 _OPERATION = re.compile(r"sum|prod|int|lim|sup|matri|array|det|diag|tr|partial|d", re.IGNORECASE)
 # The segment AB, or "not A and B".
 _SEGMENT = re.compile(r"\\overline ?\{ ?[A-Z] ?[A-Z] ?\}")
+_YES_OR_NO = re.compile(r"(?:\\text ?\{ ?)?(yes|no|true|false)(?: ?\})?", re.IGNORECASE)
+# "No, it has none" and not "Yes and no", "No, wait".
+_YES_OR_NO_FIRST = re.compile(
+    r"(?:\\text ?\{ ?)?(yes|no|true|false)(?: ?\})? ?[,.;:—–](?!.*\b(?:wait|actually|but|however|or|maybe|perhaps|rather"
+    r"|incorrect|wrong)\b|.*\b(?:yes|no|true|false)\W*$)",
+    re.IGNORECASE,
+)
 MAX_POINTS = 4
 """Capitals that may be the names of points: ABCD is not abcd."""
 
@@ -92,6 +99,8 @@ def _by_text(reference: Reference, answer: Answer, comparison: Comparison) -> Gr
         return graded(day is not None and same_date(reference.day, day), Stage.STRUCTURE)
     if compact(answer.normal) == reference.compact and not options.evaluated:
         return graded(True, Stage.STRING)
+    if (known := _YES_OR_NO.fullmatch(reference.normal)) and (said_first := _YES_OR_NO_FIRST.match(answer.normal)):
+        return graded(known[1].lower() == said_first[1].lower(), Stage.STRING)
     if reference.wording is not None and _same_words(comparison, reference, answer):
         return graded(True, Stage.STRING)
     return None

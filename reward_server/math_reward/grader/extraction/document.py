@@ -104,7 +104,7 @@ def _as_answer(value: Any) -> str | None:
         return ", ".join(parts) if len(parts) == len(value) else None
     if isinstance(value, dict) or value is None:
         return None
-    return value.strip() if isinstance(value, str) else json.dumps(value)
+    return value.strip(" \n") if isinstance(value, str) else json.dumps(value)
 
 
 def undressed(text: str) -> str:

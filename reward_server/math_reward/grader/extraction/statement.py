@@ -64,11 +64,15 @@ _RESULT = re.compile(r"= ?")
 _CLAUSE = re.compile(
     r"[,;:=]|\b(?:so|then|we|is|are|gives?|gets?|because|since|but|and|thus|hence|which|there)\b", re.IGNORECASE
 )
+_NAMES_IT = re.compile(
+    r"[^.,!?\n]{0,24}?,? ?(?:which )?(?:is|are) (?:now )?(?:the|our|her|his|their|its|[A-Z]\w+'s) (?:\w+ )?"
+    r"(?:answer|total|result|number|sum|amount|count|value|solution)\b",
+)
 _BETWEEN = re.compile(r"\s*(?:,\s*)?(?:(?P<alternative>or)|and|,)\s*(?=[$\\])")
 # "It is not 42", "42 is wrong": the text denies the number.
 _DENIED_BEFORE = re.compile(
     r"(?:\bnot|\bunsure|\bguess(?:ing)?|n't|\bnever|\bcannot|\bmaybe|\bperhaps|\bpossibly"
-    r"|\b(?:might|could|may|can) be|\bor"
+    r"|\b(?:might|could|may|can) be|\bor|\bno (?:\w+\s){0,2}(?:answer|solution|value)"
     r"|\bone of"
     r"|\beither|\bbetween|\b(?:less|more|fewer|greater|smaller|larger|other|higher|lower) than"
     r"|(?:\bis|\bare|\bbe|^) ?at (?:least|most))\s{1,9}(?:[\w.]{1,20},?\s{1,9}){0,2}[$\\( ]{0,4}$",
@@ -78,7 +82,7 @@ _DENIED_BEFORE = re.compile(
 _CHANGED_BEFORE = re.compile(
     r"(?:\b(?:but|except|twice|double|triple|half|negative)(?: of)?|!="
     r"|\b(?:opposite|reciprocal|inverse|negation|root|square|cube|factorial|logarithm|multiple|factor|power|third|quarter"
-    r"|complement) of)\s{1,3}[$\\( ]{0,4}$",
+    r"|complement|(?:divisor|factor|multiple|digit|root|power|prime|bit)s) of)\s{1,3}[$\\( ]{0,4}$",
     re.IGNORECASE,
 )
 _CHANGED_AFTER = re.compile(
@@ -95,15 +99,19 @@ _DENIED_AFTER = re.compile(
     re.IGNORECASE,
 )
 _CHOICE = re.compile(
-    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|option|choice|answer)\s*:?\s*)\(?(?P<letter>[A-J])\)?\s*(?:[.)]|$|because\b|since\b)",
+    r"(?:\b(?:it's|it\s+is|is|be|choose|pick|select|[Oo]ption|[Cc]hoice|[Aa]nswer|(?:[Rr]ichtig|[Kk]orrekt)e?(?:\s\w+)?\s(?:ist|:)"
+    r"|选项|选择?)\s*[:：–—-]?\s*)[(\[]?(?P<letter>[A-J])[)\]]?\s*(?:[.)。]|$|because\b|since\b|是正确|正确|is correct)",
 )
-_LETTER_FIRST = re.compile(r"\(?(?P<letter>[A-J])\)?(?:[.,:)]|$)(?:\s|$)")
+_LETTER_FIRST = re.compile(
+    r"[(\[]?(?P<letter>[A-J])[)\]]?(?:(?:[.,:)]|$)(?:\s|$)|\s(?=is (?:the )?(?:correct|right)\b))"
+)
 _ANOTHER_LETTER = re.compile(r"\b(?:maybe|perhaps|possibly)(?: be| it is)? \(?[A-J]\b")
 _LETTER_ALONE = re.compile(r"\**\(?(?P<letter>[A-J])\)?\**[.)]?\**")
 _YES_OR_NO = re.compile(r"(?P<word>yes|no|true|false)\b(?:[.,!:;]|$)", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[^\d\s.])\.(?=\s|$)|\. ?(?=[A-Z][a-z])|\n\n|[!?。](?=\s|$)|。")
 _PROSE_WORD = re.compile(r"(?<!\\)(?<![a-zA-Z])[^\W\d_]{2,}")
 _LATEX_WORD = re.compile(r"\\[a-zA-Z]+|(?<=\\begin\{)\w+|(?<=\\end\{)\w+|\\(?:text|mathrm|operatorname)\s?\{[^{}]*\}")
+_WORDS_ALONE = re.compile(r"\\text\s?\{[^{}]{1,80}\}")
 _VALUE_FIRST = re.compile(r"[\w$\\(){}\[\]+\-−.,/^√π%° ]{0,80}$")
 # A comma after a word divides no list: "Therefore, $x = 1$".
 _OPERATOR_AT_END = re.compile(r"(?:[-+*/^<>(\[]|(?<![a-zA-Z]{2}),)\s?$")
@@ -147,7 +155,7 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
         text = tag[1].strip()  # What stands last counts; a box in it is the answer.
     boxed = last_boxes(text if mode is Mode.STRICT else with_boxes(text))
     if boxed is not None:
-        text = json_value(boxed.text) if boxed.text[:2] == '["' else undressed(boxed.text)
+        text = json_value(boxed.text) if boxed.text[:2] == '["' else _without_phrase(undressed(boxed.text))
         return dataclasses.replace(boxed, text=_signed(sign_of(boxed), text)) if text else None
     if mode is Mode.STRICT or BOX.search(text):
         return None
@@ -158,6 +166,14 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
         return None
     before, _, after = text.rpartition(answer)
     return Statement(answer, boxed=False, before=before, after=after)
+
+
+def _without_phrase(text: str) -> str:
+    r"""The answer in a box that repeats its phrase: ``\text{The answer is B}``."""
+    words = re.fullmatch(r"\\text\s?\{([^{}]*)\}", text)
+    plain = text if words is None else words[1]
+    phrase = last_phrase(plain) if " " in plain and "\\" not in plain else None
+    return text if phrase is None or phrase.start() > 4 else _announced(plain, phrase) or text
 
 
 def _signed(sign: str, text: str) -> str:
@@ -212,7 +228,7 @@ def _in_prose(text: str) -> str | None:
         return None
     text = text[:-60] + _CONTRAST.sub("", text[-60:])
     phrase = last_phrase(text)
-    if phrase is None and is_bare(text):
+    if phrase is None and (is_bare(text) or _WORDS_ALONE.fullmatch(text)):
         return text.rsplit("\n", 1)[-1].strip() if "\\begin" not in text else text
     stated = None if phrase is None else _announced(text, phrase)
     if stated:
@@ -297,6 +313,8 @@ def _value_at_end(text: str) -> str | None:
         return spelled[1]
     if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
         return None
+    if _CLAUSE.search(text, number.end()) and not _NAMES_IT.match(text, number.end()):
+        return None  # In 42 steps we find the answer.
     out_of = _OUT_OF.search(text[max(0, number.start() - 20) : number.start()])
     return f"{out_of[0]}{number['number']}" if out_of else whole_of(text, number.start("number"), number.end("number"))
 
@@ -380,7 +398,7 @@ def _stated(rest: str) -> str | None:
         number = last_match(_NUMBER, sentence[inner.end() :])
         if number is not None and words and words[-1].lower() not in ("when", "where", "for", "with", "if", "and"):
             return number["number"]  # "The largest $n$ is 34."
-        return _from_formula(inner) if _only_words_before(sentence, inner) else sentence
+        return _from_formula(inner) if _only_words_before(sentence, inner) else sentence  # 3 $\frac{1}{2}$
     words = re.findall(r"[A-Za-z]{2,}", sentence)
     if len(words) <= 4:
         return sentence or None
@@ -390,8 +408,11 @@ def _stated(rest: str) -> str | None:
 
 def _only_words_before(sentence: str, formula: re.Match[str]) -> bool:
     """False for "all integers $k \\ge 2$": there the words are a part of the answer."""
-    words = _PROSE_WORD.findall(sentence[: formula.start()])
-    return not words or words[0].lower() not in ("all", "every", "any", "odd", "even", "no")
+    before = sentence[: formula.start()]
+    words = _PROSE_WORD.findall(before)
+    if not words:
+        return not before.strip()[-1:].isdigit()
+    return words[0].lower() not in ("all", "every", "any", "odd", "even", "no")
 
 
 def _formulas(first: re.Match[str], text: str) -> str | None:

@@ -22,11 +22,13 @@ _GROUPED = re.compile(r"\d,\d{3}(?!\d)")
 _GROUP_FROM_ZERO = re.compile(r",0\d\d")
 _PLAIN_LIST = re.compile(r"-?[\d.]+(?: ?, ?-?[\d.]+)+")
 _DECIMAL_COMMA = re.compile(r"(-?\d+),(\d+)")
-_CHOICE = re.compile(r"(?:\\(?:text|math)\w*\s?\{)?\s?(?:\(\s?([A-J])\s?\)|([A-J])\s?[.):])[}\s]{1,4}(\S.*)")
+_CHOICE = re.compile(
+    r"(?:\\(?:text|math)\w*\s?\{)?\s?(?:[Oo]ption |[Cc]hoice )?(?:\(\s?([A-J])\s?\)|([A-J])\s?[.):])[}\s]{1,4}(\S.*)"
+)
 # What follows the letter is what the choice says: no other letter, and nothing about the letter.
 _ANOTHER_CHOICE = re.compile(r"\bor\b|\([A-J]\)")
 _ABOUT_THE_LETTER = re.compile(
-    r"^[,.;:&/|]|\b(?!A [a-z]{2})[A-J]\b"
+    r"^[,.;:&/|]|\b(?!A [a-z]{2}|I\b(?=.*\b(?:II|III|IV)\b))[A-J]\b"
     r"|\b(?:is|was|not|no|never|wrong|incorrect|false|unlikely|maybe|perhaps|guess)\b"
 )
 
