@@ -30,6 +30,7 @@ from math_reward.grader.notation.syntax import (
     Sum,
     Symbol,
     substituted,
+    walk,
 )
 from math_reward.grader.reading import Answer, Reference
 
@@ -54,6 +55,13 @@ _OPERATION_IN_WORDS = {
     "gcd": re.compile(r"\bgreatest common|\bgcd\b|\bhcf\b|highest common|最大公", re.IGNORECASE),
     "lcm": re.compile(r"\bleast common|\blcm\b|lowest common|最小公倍", re.IGNORECASE),
 }
+# "Evaluate $5!$.": an instruction to calculate a formula.
+_CALCULATE = re.compile(
+    r"(?:\b(?:evaluate|compute|calculate|simplify|work out|what(?: i|')s|how much is|(?:find|determine|give) the value of)"
+    r"(?: the)?(?: (?:exact )?(?:value|sum|product|difference|quotient|result)(?: of)?)?|计算|求)[:：]?\s?"
+    r"(?=\$|\\[(\[]|[\d(−-])",
+    re.IGNORECASE,
+)
 _ANOTHER_FORM = re.compile(
     r"\bconvert|\b(?:as|in|into|to) (?:an? |its )?(?:\w+ )?(?:fraction|decimal|percent|percentage|mixed number|radian|"
     r"degree|scientific notation|standard form|binary|base|ratio|inche|feet|foot|yard|mile|metre|meter|centimeter|"
@@ -73,6 +81,8 @@ def restates(answer: Answer, reference: Reference, prompt: str) -> bool:
         said, asked = _form(tree), _form(expected)
         if said == asked:
             return False
+        if _leaves_arithmetic(tree) and not _leaves_arithmetic(expected) and _CALCULATE.search(prompt):
+            return True
         # Only a form that the prompt asks for can be missing, and not one that it gave.
         another = _ANOTHER_FORM.search(prompt) and all(asked != _form(formula) for formula in _formulas(prompt))
         if not is_operation(tree) and not another:
@@ -82,6 +92,21 @@ def restates(answer: Answer, reference: Reference, prompt: str) -> bool:
         return _stands_in(text, prompt) or any(said == _form(formula) for formula in _formulas(prompt))
     except (NotMathematics, TooComplex, Undefined):
         return False
+
+
+def _leaves_arithmetic(node: Node) -> bool:
+    """Whether it is rational and has a sum, a product, a power or a function to calculate: 5 · 4 · 3, 17 mod 5. A
+    fraction, a decimal, a percentage and 6 · 10^23 have not.
+    """
+    node = node.value if isinstance(node, Quantity) else node
+    if isinstance(node, Product) and len(node.factors) == 2 and isinstance(node.factors[0], Number):
+        power = node.factors[1]
+        if isinstance(power, Power) and power.base == _TEN:
+            return False
+    return exact(node) is not None and any(isinstance(part, (Sum, Product, Power, Call)) for part in walk(node))
+
+
+_TEN = Number(Fraction(10))
 
 
 def _stands_in(text: str, prompt: str) -> bool:

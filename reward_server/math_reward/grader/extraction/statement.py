@@ -64,6 +64,8 @@ _RESULT = re.compile(r"= ?")
 _CLAUSE = re.compile(
     r"[,;:=]|\b(?:so|then|we|is|are|gives?|gets?|because|since|but|and|thus|hence|which|there)\b", re.IGNORECASE
 )
+# A calculation without its result, as where a text was cut off: "5 + 7 equals".
+_CALCULATION = re.compile(r"(?=.*\d\s?[-+*×·−]\s?\d)[\d\s.,+*×·()−/-]+")
 _NAMES_IT = re.compile(
     r"[^.,!?\n]{0,24}?,? ?(?:which )?(?:is|are) (?:now )?(?:the|our|her|his|their|its|[A-Z]\w+'s) (?:\w+ )?"
     r"(?:answer|total|result|number|sum|amount|count|value|solution)\b",
@@ -316,7 +318,10 @@ def _value_at_end(text: str) -> str | None:
     if _CLAUSE.search(text, number.end()) and not _NAMES_IT.match(text, number.end()):
         return None  # In 42 steps we find the answer.
     out_of = _OUT_OF.search(text[max(0, number.start() - 20) : number.start()])
-    return f"{out_of[0]}{number['number']}" if out_of else whole_of(text, number.start("number"), number.end("number"))
+    if out_of:
+        return f"{out_of[0]}{number['number']}"
+    value = whole_of(text, number.start("number"), number.end("number"))
+    return None if value is None or _CALCULATION.fullmatch(value) else value
 
 
 def _is_denied(text: str, value: re.Match[str]) -> bool:
