@@ -38,8 +38,8 @@ _SEGMENT = re.compile(r"\\overline ?\{ ?[A-Z] ?[A-Z] ?\}")
 _YES_OR_NO = re.compile(r"(?:\\text ?\{ ?)?(yes|no|true|false)(?: ?\})?", re.IGNORECASE)
 # "No, it has none" and not "Yes and no", "No, wait".
 _YES_OR_NO_FIRST = re.compile(
-    r"(?:\\text ?\{ ?)?(yes|no|true|false)(?: ?\})? ?[,.;:—–](?!.*\b(?:wait|actually|but|however|or|maybe|perhaps|rather"
-    r"|incorrect|wrong)\b|.*\b(?:yes|no|true|false)\W*$)",
+    r"(?:\\text ?\{ ?)?(yes|no|true|false)(?: ?\})? ?[,.;:—–](?!.*\b(?:wait|actually|but|however|or|maybe|perhaps"
+    r"|rather|incorrect|wrong)\b|.*\b(?:yes|no|true|false)\W*$)",
     re.IGNORECASE,
 )
 MAX_POINTS = 4

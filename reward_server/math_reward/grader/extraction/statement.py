@@ -157,8 +157,9 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
         text = tag[1].strip()  # What stands last counts; a box in it is the answer.
     boxed = last_boxes(text if mode is Mode.STRICT else with_boxes(text))
     if boxed is not None:
-        text = json_value(boxed.text) if boxed.text[:2] == '["' else _without_phrase(undressed(boxed.text))
-        return dataclasses.replace(boxed, text=_signed(sign_of(boxed), text)) if text else None
+        content = json_value(boxed.text) if boxed.text[:2] == '["' else None
+        content = content or _without_phrase(undressed(boxed.text))
+        return dataclasses.replace(boxed, text=_signed(sign_of(boxed), content)) if content else None
     if mode is Mode.STRICT or BOX.search(text):
         return None
     text = without_code(text.replace("```json", "\n").replace("```", "\n"))

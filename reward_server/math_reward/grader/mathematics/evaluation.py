@@ -280,7 +280,7 @@ def _power(node: Power, point: Mapping[str, Any], field: Any) -> Value:
 
 
 def _based(node: BasedNumber, point: Mapping[str, Any], field: Any) -> Value:
-    return field.number(Fraction(int(node.digits, node.base)))
+    return field.number(node.value)
 
 
 def _quantity(node: Quantity, point: Mapping[str, Any], field: Any) -> Value:

@@ -82,7 +82,7 @@ def _build(node: Node) -> Any:
         case Number():
             return sympy.Rational(node.value.numerator, node.value.denominator)
         case BasedNumber():
-            return sympy.Integer(int(node.digits, node.base))
+            return sympy.Rational(node.value.numerator, node.value.denominator)
         case Symbol():
             return sympy.Symbol(node.name)
         case Constant(name="pi"):

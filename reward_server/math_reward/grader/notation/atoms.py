@@ -43,6 +43,9 @@ _NO_FACTOR = {
     "pod",
     "choose", "begin", "end", "right", "left",
 }  # fmt: skip
+_PLAIN = ("number", "symbol", "word")
+_MARKS = frozenset(["prime", "dot", "ddot", "bar", "hat", "vec", "tilde", "overline"])
+"""What a letter may have above it or behind it, before its index."""
 _SCALES = {"C": "celsius", "F": "fahrenheit"}
 _UNIT_LETTERS = frozenset("mgshlLNJW")
 
@@ -72,7 +75,7 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
                     self._skip_group()
                     node = self._applied(Call("prime", (node,)))
                     continue
-                node = Power(node, self._argument(exponent=True))
+                node = Power(node, self._exponent())
             elif kind == "!" and (self.peek().kind != "=" or self.peek().spaced):
                 self.advance()
                 double = self.accept("!")
@@ -91,12 +94,34 @@ class AtomParser(GroupParser, FunctionParser, NumberParser, NameParser):
             elif kind == "command" and self.top.value == "circ":
                 self.advance()
                 node = Quantity(node, self._degree())
+            elif kind == "_" and (indexed := self._indexed(node)) is not None:
+                node = indexed
             elif kind == "_" and isinstance(node, Applied) and self._group_is_name():
                 self.advance()
                 node = replace(node, name=f"{node.name}_{self._index()}")  # f(x)_{\max}
             else:
                 return node
         raise TooComplex(f"it is nested more than {MAX_NESTING} deep")
+
+    def _exponent(self) -> Node:
+        """The exponent after ``^``; a second one is a power of it: 2^3^2 is 2^9."""
+        exponent = self._argument(exponent=True)
+        if self.top.kind != "^" or not isinstance(exponent, (Number, Symbol)) or self.peek().kind not in _PLAIN:
+            return exponent
+        self.advance()
+        return Power(exponent, self.below(self._exponent))
+
+    def _indexed(self, node: Node) -> Node | None:
+        r"""``v^2_0``, ``\dot{x}_0`` and ``J'_U`` with the index at their letter; None for other nodes."""
+        if isinstance(node, Power) and isinstance(node.base, Symbol) and "_" not in node.base.name:
+            self.advance()
+            return Power(Symbol(f"{node.base.name}_{self._index()}"), node.exponent)
+        if isinstance(node, Call) and node.function in _MARKS and len(node.arguments) == 1:
+            letter = node.arguments[0]
+            if isinstance(letter, Symbol) and "_" not in letter.name:
+                self.advance()
+                return Call(node.function, (Symbol(f"{letter.name}_{self._index()}"),))
+        return None
 
     def _applied(self, primed: Node) -> Node:
         """Reads ``f'(x)`` as the derivative of f at x, not as f' times x."""

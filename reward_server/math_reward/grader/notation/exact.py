@@ -103,7 +103,7 @@ _RULES: dict[type, Callable[..., Fraction | None]] = {
     Product: lambda node: _folded(node.factors, operator.mul),
     Quotient: _quotient,
     Power: _power,
-    BasedNumber: lambda node: Fraction(int(node.digits, node.base)),
+    BasedNumber: lambda node: node.value,
     Quantity: lambda node: _of_values(lambda value: value / 100, (node.value,)) if node.unit == "percent" else None,
     Call: lambda node: _of_values(known(node.function).exact, node.arguments),
 }

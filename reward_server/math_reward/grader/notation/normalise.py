@@ -159,6 +159,22 @@ def _command(match: re.Match[str]) -> str:
     return " " + new + " " if new in _SYMBOL_COMMANDS else "\\" + new
 
 
+_ROW = re.compile(r"\\cr(?![a-z])")
+_UNIT_MACRO = re.compile(r"\\([a-zA-Z]+)")
+_METRIC_PREFIXES = frozenset(["kilo", "mega", "giga", "centi", "milli", "micro", "nano", "deci", "hecto"])
+
+
+def _siunitx(match: re.Match[str]) -> str:
+    r"""What the commands of siunitx show: ``\SI{5}{\kilo\meter}``, ``\qty{5}{m}``, ``\num{1e3}``, ``\ang{30}``."""
+    command, number, unit = match.groups()
+    if command == "ang":
+        return rf"{number}^\circ "
+    words = _UNIT_MACRO.sub(
+        lambda word: "/" if word[1] == "per" else word[1] + ("" if word[1] in _METRIC_PREFIXES else " "), unit or ""
+    )
+    return number + (rf"\text{{ {words.strip().replace(' /', '/')}}}" if words else "")
+
+
 _WORDS = (
     # What people, code and other countries write without LaTeX.
     Rewrite(
@@ -188,6 +204,26 @@ _WORDS = (
         _has("C", "P"), re.compile(r"(?<![\w.{}])(\d{1,3})([CP])(\d{1,3})(?![\w.^}])"), r"\2(\1,\3)",
         ("5C2", "C(5,2)"),
     ),
+    Rewrite(  # 1'234'567, as in Switzerland
+        _has("'"), re.compile(r"(?<![\w'.])\d{1,3}(?:'\d{3})+(?![\d'])"), lambda number: number[0].replace("'", ""),
+        ("1'234'567", "1234567"),
+    ),
+    Rewrite(_has("per cent"), re.compile(r"\bper cent\b"), "percent", ("25 per cent", "25 percent")),
+    Rewrite(_has("!="), re.compile(r"(?<=[\d)])!=(?=\d)"), "! = ", ("5!=120", "5! = 120")),
+    Rewrite(
+        _has("**"), re.compile(r"(?<![a-zA-Z\\])(sin|cos|tan|cot|sec|csc|log|ln)\*\*(\d)"), r"\\\1^\2",
+        ("sin**2 (m)", r"\sin^2 (m)"),
+    ),
+    Rewrite(
+        _has("sqrt"), re.compile(r"(?<![a-zA-Z\\])sqrt ?(?:(\d+)|(?=\[\d{1,2}\] ?\{))"),
+        lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", ("2sqrt2", r"2\sqrt{2}"),
+    ),
+    Rewrite(_has("{"), re.compile(r"^\\?\{ ?\\?\}\Z"), r"\\emptyset", ("{}", r"\emptyset")),
+    Rewrite(
+        _has(";"), re.compile(r"^\[([^\[\];,]{1,40}(?:,[^\[\];,]{1,40})+(?:;[^\[\];]{1,200})+)\]\Z"),
+        lambda rows: rf"\begin{{bmatrix}}{rows[1].replace(',', '&').replace(';', chr(92) * 2)}\end{{bmatrix}}",
+        ("[3, 1; 1, 3]", r"\begin{bmatrix}3& 1\\ 1& 3\end{bmatrix}"),
+    ),
     Rewrite(  # The backslashes were lost.
         _has("{", "cdot", without="\\"),
         re.compile(
@@ -197,6 +233,7 @@ _WORDS = (
     ),
 )  # fmt: skip
 _MARKUP = (
+    Rewrite(_has("^"), re.compile(r"\^\{?(\d{1,3})\}? ?/ ?_\{?(\d{1,3})\}?"), r"\\frac{\1}{\2}", ("^3/_4", r"\frac{3}{4}")),
     Rewrite(
         lambda text: "\\\\" in text and "\\begin" not in text and "array" not in text,
         re.compile(r"\\\\(?=[a-zA-Z{}])"), r"\\", (r"\\sqrt{5}", r"\sqrt{5}"),
@@ -224,6 +261,42 @@ _MARKUP = (
     ),
 )  # fmt: skip
 _LATEX = (
+    Rewrite(_has("\\text"), re.compile(r"\\text ?\{ ?([:,;.=+/-]) ?\}"), r"\1", (r"3\text{:}5", "3:5")),
+    Rewrite(
+        _has("\\text"), re.compile(r"\\text ?\{ ?[xX] ?\}(?= ?10)"), r"\\times ",
+        (r"6.02\text{ x }10^{23}", r"6.02\times 10^{23}"),
+    ),
+    Rewrite(
+        _has("\\text", "\\mathrm"), re.compile(r"(?<=\d) ?\^ ?\{? ?\\(?:text|mathrm) ?\{ ?o ?\} ?\}?"), r"^\\circ ",
+        (r"30^{\text{o}}", r"30^\circ"),
+    ),
+    Rewrite(
+        _has("\\frac"),
+        re.compile(r"\\frac ?\{ ?\\(?:text|mathrm) ?\{ ?([a-zA-Z]+) ?\} ?\} ?\{ ?\\(?:text|mathrm) ?\{ ?([a-zA-Z]+) ?\} ?\}"),
+        r"\\text{ \1/\2}", (r"60\frac{\text{km}}{\text{h}}", r"60\text{ km/h}"),
+    ),
+    Rewrite(
+        _has("\\root"), re.compile(r"\\root ?\{?(\w{1,3})\}? ?\\of ?(?:\{([^{}]{1,60})\}|(\w))"),
+        lambda root: rf"\sqrt[{root[1]}]{{{root[2] or root[3]}}}", (r"\root 3 \of 8", r"\sqrt[3]{8}"),
+    ),
+    Rewrite(
+        _has("matrix{", "matrix {"), re.compile(r"\\([pbv]?matrix) ?\{([^{}]{1,400})\}"),
+        lambda rows: rf"\begin{{{rows[1]}}}{_ROW.sub(chr(92) * 2, rows[2])}\end{{{rows[1]}}}",
+        (r"\pmatrix{1&2\cr 3&4}", r"\begin{pmatrix}1&2\\ 3&4\end{pmatrix}"),
+    ),
+    Rewrite(
+        _has("\\qty", "\\SI", "\\num", "\\ang"),
+        re.compile(r"\\(qty|SI|num|ang)(?:\[[^\[\]]{0,40}\])? ?\{([^{}]{1,40})\}(?: ?\{([^{}]{1,80})\})?"),
+        _siunitx, (r"\qty{5}{\meter\per\second}", r"5\text{ meter/second}"),
+    ),
+    Rewrite(_has("Vert"), re.compile(r"\\[lr]?Vert(?![a-z])"), r"\\|", (r"\lVert A\rVert", r"\| A\|")),
+    Rewrite(
+        _has("\\quad", "\\qquad"), re.compile(r"(?<=[\w)}]) ?\\q?quad ?(?=-?\d)"), ", ", (r"-1 \quad 3", "-1, 3")
+    ),
+    Rewrite(
+        _has("\\text"), re.compile(r", ?\\text ?\{ ?(or|and) ?\}"), r" \\text{ \1 }",
+        (r"1, \text{ or } 2", r"1 \text{ or } 2"),
+    ),
     Rewrite(  # How many editors write cases.
         lambda text: "\\{" in text and "\\begin" in text,
         re.compile(
@@ -260,7 +333,7 @@ _LATEX = (
     Rewrite(
         _has("\\"),
         re.compile(
-            r"(?<!\\)\\!|(?<=\\\\)\[[^\[\]]{0,12}(?:pt|ex|em|mm|cm)\]|\\(?:phantom|label|tag\*?)\{[^{}]*\}"
+            r"(?<!\\)\\!|(?<=\\\\)\[[^\[\]]{0,12}(?:pt|ex|em|mm|cm)\]|\\(?:[vh]?phantom|label|tag\*?)\{[^{}]*\}"
         ),
         "", (r"7 \label{eq:1}", "7"),
     ),

@@ -28,7 +28,7 @@ from math_reward.grader.notation.syntax import (
     Sum,
     differential,
 )
-from math_reward.grader.notation.tokens import END, MAX_NESTING, Grammar
+from math_reward.grader.notation.tokens import END, MAX_NESTING, Grammar, Token
 from math_reward.grader.notation.values import negated, product_of
 from math_reward.grader.words.vocabulary import SET_OPERATIONS
 
@@ -267,7 +267,14 @@ class SumParser(Grammar):
             return self.top.kind == "number"
         repeated = isinstance(before, Power) and isinstance(before.base, Number)
         repeated = repeated or (isinstance(before, Call) and before.function == "factorial")
-        return repeated and self.top.kind == "number" and self.peek().kind == "^"
+        if self.top.kind != "number" or self.peek().kind != "^":
+            return False
+        return repeated or self._has_letters(self.peek(3) if self.peek(2).kind == "{" else self.peek(2))
+
+    def _has_letters(self, exponent: Token) -> bool:
+        """Whether an exponent begins with a letter or its negative: that of ``n2^{n-1}`` and ``N2^{-N}``."""
+        following = self.peek(4) if exponent.kind == "-" else exponent
+        return following.kind == "word" and len(following.value) == 1
 
     def _starts_phase(self) -> bool:
         r"""Whether an angle in numbers follows, as in ``5 \angle 90^\circ``; ``2 \angle ABC`` is twice an angle."""

@@ -187,10 +187,15 @@ class Quantity:
 
 @dataclass(slots=True)
 class BasedNumber:
-    """``204_5``: digits in a base between 2 and 36."""
+    """``204_5`` and ``0.0011_2``: digits in a base between 2 and 36."""
 
     digits: str
     base: int
+
+    @property
+    def value(self) -> Fraction:
+        whole, _, places = self.digits.partition(".")
+        return Fraction(int(whole + places, self.base), self.base ** len(places))
 
 
 @dataclass(slots=True)

@@ -193,15 +193,9 @@ class NumberParser(Grammar):
 
     def _based(self, number: Number) -> Node:
         base = self._argument()
-        if (
-            isinstance(base, Number)
-            and base.value.denominator == 1
-            and 2 <= base.value <= 36
-            and number.places is None
-            and number.value.denominator == 1
-        ):
-            digits = str(number.value)
-            if all(int(digit) < base.value for digit in digits):
+        if isinstance(base, Number) and base.value.denominator == 1 and 2 <= base.value <= 36:
+            digits = f"{float(number.value):.{number.places}f}" if number.places else str(number.value)
+            if all(digit == "." or int(digit) < base.value for digit in digits):
                 return BasedNumber(digits, int(base.value))
         raise NotMathematics("a number has an index that is no base")
 

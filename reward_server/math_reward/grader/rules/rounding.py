@@ -14,7 +14,7 @@ from math_reward.grader.rules.trees import is_integer, split
 ROUNDED_DIGITS = 3
 """A decimal reference with fewer significant digits counts as exact."""
 
-FULL_DIGITS = 10
+FULL_DIGITS = 12
 """A decimal with this many significant digits, all of which agree, is a float printed in full, and not a guess."""
 
 _NOISE = Fraction(1, 10**9)

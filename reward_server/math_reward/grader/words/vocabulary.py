@@ -31,7 +31,15 @@ PHRASES = {
     "undefined": ("dne", "does not exist", "doesn't exist", "undefined", "not defined", "is undefined"),
     "integers": ("all integers", "the integers", "integers", "any integer", "every integer"),
     "naturals": ("all natural numbers", "the natural numbers", "natural numbers"),
-    "emptyset": ("no solution", "no solutions", "no real solution", "no real solutions", "empty set", "the empty set"),
+    "emptyset": (
+        "no solution",
+        "no solutions",
+        "no real solution",
+        "no real solutions",
+        "empty set",
+        "the empty set",
+        "none",
+    ),
     "reals": ("all real numbers", "all reals", "any real number", "all real x", "the real numbers", "real numbers"),
 }
 """The name of a set in the tree, and the words for it."""
@@ -42,8 +50,8 @@ LEADING = frozenset(
     [
         "a", "about", "all", "also", "an", "answer", "answered", "answers", "approximately", "are", "be",
         "choice", "correct", "equal", "equals", "exactly", "final", "find", "get", "have",
-        "here", "in", "is", "it", "its", "just", "let", "of", "on", "only", "option",
-        "our", "possible", "result", "same", "simplest", "simply", "so", "solution",
+        "here", "in", "interval", "is", "it", "its", "just", "let", "of", "on", "only", "option",
+        "our", "point", "possible", "result", "same", "simplest", "simply", "so", "solution",
         "solutions", "that", "the", "them", "then", "there", "therefore", "these", "they", "this", "thus",
         "to", "total", "value", "values", "was", "we", "which", "will", "with", "yes",
     ]
