@@ -281,7 +281,7 @@ _LATEX = (
     ),
     Rewrite(
         _has("matrix{", "matrix {"), re.compile(r"\\([pbv]?matrix) ?\{([^{}]{1,400})\}"),
-        lambda rows: rf"\begin{{{rows[1]}}}{_ROW.sub(chr(92) * 2, rows[2])}\end{{{rows[1]}}}",
+        lambda rows: rf"\begin{{{rows[1]}}}{_ROW.sub(lambda _: chr(92) * 2, rows[2])}\end{{{rows[1]}}}",
         (r"\pmatrix{1&2\cr 3&4}", r"\begin{pmatrix}1&2\\ 3&4\end{pmatrix}"),
     ),
     Rewrite(

@@ -75,6 +75,11 @@ def _same_family(comparison: Comparison, sides: Sides) -> bool:
     return same_family(comparison, sides.expected, sides.tree, ranges, domains, sides.parameters)
 
 
+def _has_places(number: Number, places: str) -> bool:
+    """Whether a number is written with these decimal places, or with fewer noughts at their end."""
+    return number.places is not None and len(places.rstrip("0")) <= number.places <= len(places)
+
+
 def _is_list(text: str) -> bool:
     """Whether a number with commas may be a list: ``100,200``, and not ``10,000``."""
     return _GROUPED.search(text) is not None and _GROUP_FROM_ZERO.search(text) is None
@@ -97,7 +102,7 @@ def _same_with_other_commas(comparison: Comparison, sides: Sides) -> bool:
             and (len(said[2]) != 3 or said[1] in ("0", "-0"))
         ):
             other = parse(f"{said[1]}.{said[2]}")
-        elif decimal and type(other) is Number and type(tree) is Collection and other.places == len(decimal[2]):
+        elif decimal and type(other) is Number and type(tree) is Collection and _has_places(other, decimal[2]):
             tree = parse(f"{decimal[1]}.{decimal[2]}")
         elif type(tree) is Collection and _is_list(reference.text) and _PLAIN_LIST.fullmatch(answer.normal):
             other = parse(reference.text, thousands=False)
@@ -125,6 +130,8 @@ def _same_named_value(comparison: Comparison, sides: Sides) -> bool:
     if symbols(expected) and isinstance(tree, Relation) and not isinstance(expected, Relation):
         # (x + 1)^2 = x^2 + 2x + 1
         return set(tree.operators) == {"="} and all(comparison.same_value(expected, side) for side in tree.operands)
+    if isinstance(expected, Collection) and expected.kind == "or" and not isinstance(tree, Collection):
+        return all(comparison.same(item, tree) for item in expected.items)  # two spellings of one value
     value = value_of_expression(comparison, expected, tree)
     return value is not None and comparison.same_value(expected, value)
 

@@ -3,6 +3,8 @@
 import re
 from fractions import Fraction
 
+from math_reward.grader.words.foreign_numbers import FOREIGN_NUMBERS
+
 SMALL = [
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
     "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
@@ -19,7 +21,18 @@ _MULTIPLES = {
     "billion": 10**9,
     "trillion": 10**12,
 }
-MULTIPLIERS = _MULTIPLES | {f"{word}s": value for word, value in _MULTIPLES.items()}
+_FOREIGN_MULTIPLES = {
+    word: value
+    for value, words in {
+        1_000: "тысяч тысяча тысячи tausend mille nghìn ngàn ألف हज़ार हजार",
+        10**5: "लाख",
+        10**6: "миллион миллиона миллионов millionen millones milhão milhões triệu milyon مليون",
+        10**7: "करोड़",
+        10**9: "миллиард миллиарда миллиардов milliarde milliarden milyar tỷ مليار",
+    }.items()
+    for word in words.split()
+}
+MULTIPLIERS = _MULTIPLES | {f"{word}s": value for word, value in _MULTIPLES.items()} | _FOREIGN_MULTIPLES
 """A word to the factor for the number before it: 5 million."""
 _PARTS = {
     word: value
@@ -46,6 +59,8 @@ MAX_WORDS = 16
 
 def number_in_words(text: str) -> Fraction | None:
     """The number that ``text``, in lower case, names; None if it is something else."""
+    if (foreign := FOREIGN_NUMBERS.get(text.strip())) is not None:
+        return Fraction(foreign)
     words = [word for word in _SPLIT.split(text.strip()) if word]
     if not 0 < len(words) <= MAX_WORDS:
         return None
