@@ -126,6 +126,7 @@ _COUNTED = re.compile(
     rf"(-?\d{{1,12}}(?:\.\d{{1,12}})?(?:/\d{{1,12}}|{UNITS_AFTER_DIGITS})?)(?!{UNITS_AFTER_DIGITS})[\u3040-\u9fff]{{1,8}}"
 )
 _NUMBER_WORDS = re.compile(r"(?:\bis|\bare|\bequals|=)\s+([a-z]+(?:[ -][a-z]+){0,5})[.!\s]{0,4}$", re.IGNORECASE)
+_REASON_IN_BOX = re.compile(r"(?<=[\w)\]}$%]),? ?\\text ?\{,? ?(?:since|because)\b")
 _REASON = re.compile(r"(?<=[\w)\]}$%]),? (?:since|because|which)\b")
 # "15, not 16": the second number is denied.
 _CONTRAST = re.compile(r",? (?:and )?not \$?-?[\d.]{1,12}\$?[.!\s]{0,3}$")
@@ -158,7 +159,7 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
     boxed = last_boxes(text if mode is Mode.STRICT else with_boxes(text))
     if boxed is not None:
         content = json_value(boxed.text) if boxed.text[:2] == '["' else None
-        content = content or _without_phrase(undressed(boxed.text))
+        content = content or _without_phrase(undressed(_without_reason(boxed.text)))
         return dataclasses.replace(boxed, text=_signed(sign_of(boxed), content)) if content else None
     if mode is Mode.STRICT or BOX.search(text):
         return None
@@ -169,6 +170,13 @@ def final_answer(completion: str, mode: Mode = Mode.LENIENT) -> Statement | None
         return None
     before, _, after = text.rpartition(answer)
     return Statement(answer, boxed=False, before=before, after=after)
+
+
+def _without_reason(text: str) -> str:
+    r"""A box's content up to its reason, ``42\text{ since }6\cdot7=42``, its paragraphs as a list."""
+    text = _REASON_IN_BOX.split(text, maxsplit=1)[0]
+    lines = [line.strip() for line in text.split("\n\n")] if "\n\n" in text and "\\begin" not in text else []
+    return ", ".join(filter(None, lines)) if lines and all(map(is_bare, filter(None, lines))) else text
 
 
 def _without_phrase(text: str) -> str:

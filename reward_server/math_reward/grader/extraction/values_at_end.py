@@ -107,7 +107,9 @@ def _right(tokens: list[_Token], high: int) -> int:
         place = _skip(tokens, high + 1, 1)
         kind = _kind(tokens, place)
         following = _skip(tokens, place + 1, 1)
-        if kind in ("after", "close") or (kind in ("letter", "function", "open") and place == high + 1):
+        if kind == "function" and _kind(tokens, following) == "number":
+            high = following  # 2√2, 1013 ln 2026
+        elif kind in ("after", "close") or (kind in ("letter", "function", "open") and place == high + 1):
             high = place
         elif kind == "operator" and _kind(tokens, following) in (*_OPERANDS, "open"):
             high = following

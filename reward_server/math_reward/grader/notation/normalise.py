@@ -208,6 +208,9 @@ _WORDS = (
         _has("'"), re.compile(r"(?<![\w'.])\d{1,3}(?:'\d{3})+(?![\d'])"), lambda number: number[0].replace("'", ""),
         ("1'234'567", "1234567"),
     ),
+    Rewrite(_has("+/-"), re.compile(r"\+ ?/ ?-"), r"\\pm ", ("+/-3", r"\pm 3")),
+    Rewrite(_has("{,}"), re.compile(r"(?<=\d)\{,\}(?=\d{1,2}(?!\d))"), ".", ("3{,}14", "3.14")),
+    Rewrite(_has("-\\$", "- \\$", "-$"), re.compile(r"^- ?(\\?\$)(?=[\d.]+\Z)"), r"\1-", (r"-\$0.50", r"\$-0.50")),
     Rewrite(_has("per cent"), re.compile(r"\bper cent\b"), "percent", ("25 per cent", "25 percent")),
     Rewrite(_has("!="), re.compile(r"(?<=[\d)])!=(?=\d)"), "! = ", ("5!=120", "5! = 120")),
     Rewrite(
@@ -288,6 +291,10 @@ _LATEX = (
         _has("\\qty", "\\SI", "\\num", "\\ang"),
         re.compile(r"\\(qty|SI|num|ang)(?:\[[^\[\]]{0,40}\])? ?\{([^{}]{1,40})\}(?: ?\{([^{}]{1,80})\})?"),
         _siunitx, (r"\qty{5}{\meter\per\second}", r"5\text{ meter/second}"),
+    ),
+    Rewrite(
+        _has("\\mu"), re.compile(r"\\mu ?\\(?:text|mathrm) ?\{ ?([A-Za-z]+) ?\}"), r"\\text{ µ\1}",
+        (r"6\,\mu\text{C}", r"6 \text{ µC}"),
     ),
     Rewrite(_has("Vert"), re.compile(r"\\[lr]?Vert(?![a-z])"), r"\\|", (r"\lVert A\rVert", r"\| A\|")),
     Rewrite(

@@ -306,4 +306,6 @@ def _is_integer(node: Node) -> bool:
 
 
 def _is_set(node: Node) -> bool:
+    if isinstance(node, Constant):
+        return node.name in ("reals", "integers", "naturals", "rationals", "complexes")
     return isinstance(node, (SetBuilder, SetOperation)) or (isinstance(node, Collection) and node.kind == "set")

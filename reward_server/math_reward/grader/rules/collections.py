@@ -22,7 +22,7 @@ from math_reward.grader.notation.syntax import (
 from math_reward.grader.rules.comparison import Comparison
 from math_reward.grader.rules.labels import in_order_of_names, labels_of, without_label
 from math_reward.grader.rules.rounding import rounding
-from math_reward.grader.rules.trees import MAX_ITEMS, paired, values
+from math_reward.grader.rules.trees import MAX_ITEMS, has_minus_plus, has_sign, paired, signed, values
 from math_reward.grader.verdict import Stage
 
 
@@ -165,6 +165,9 @@ def mentions(comparison: Comparison, reference: Node, answer: Node) -> bool:
 
 
 def same_signed(comparison: Comparison, reference: Node, answer: Node) -> bool:
+    turned = has_minus_plus(reference) or has_minus_plus(answer)
+    if turned and has_sign(reference) and has_sign(answer):  # The upper signs belong together.
+        return all(comparison.same_value(signed(reference, sign), signed(answer, sign)) for sign in (1, -1))
     return same_items(comparison, values(reference), values(answer))
 
 

@@ -23,8 +23,15 @@ from math_reward.grader.rules.trees import split
 from math_reward.grader.verdict import Stage
 from math_reward.grader.words.units import is_countable, measure, one_unit, same_thing
 
-_SAME_SIGN = ({"¥", "yen"}, {"¥", "yuan"}, {"degree", "celsius"}, {"degree", "fahrenheit"})
-"""Units that are written with the same sign."""
+_SAME_SIGN = {
+    ("¥", "yen"),
+    ("¥", "yuan"),
+    ("yen", "¥"),
+    ("yuan", "¥"),
+    ("celsius", "degree"),
+    ("fahrenheit", "degree"),
+}
+"""Units of a reference and of an answer that are written with the same sign: 25° may be 25 °C, an angle is not."""
 _CERTAIN = [measure(unit) for unit in ("meter", "meter/second", "meter/second^2", "ohm")]
 """What letters measure that stand for a unit even where the reference has none: 42 m; 5 g may be five times g."""
 
@@ -65,7 +72,7 @@ def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool
     if letters is not None and not unit.startswith(letters.unit):
         return False  # 10 m/s are 10 m/s north, and 5 m are not 5 ways.
     if unit and other_unit:
-        if unit == other_unit or {unit, other_unit} in _SAME_SIGN:
+        if unit == other_unit or (unit, other_unit) in _SAME_SIGN:
             return comparison.same_value(value, other)
         if {unit, other_unit} == {"degree", "radian"}:
             return same_expression(comparison, _radians(reference), _radians(answer))
@@ -80,7 +87,9 @@ def same_quantity(comparison: Comparison, reference: Node, answer: Node) -> bool
     if other_unit and not is_countable(other_unit, one=value == Number(Fraction(1))):
         return False
     if comparison.same_value(value, other):
-        return True
+        # 28 may be 28 %, and a half is no half per cent.
+        number = exact(value) if "percent" in (unit, other_unit) else None
+        return number is None or abs(number) > 1 or number == 0
     if "percent" in (unit, other_unit):
         return comparison.same_value(_without_percent(reference), _without_percent(answer))
     if "degree" in (unit, other_unit):

@@ -34,6 +34,7 @@ from math_reward.grader.notation.syntax import (
     walk,
 )
 from math_reward.grader.words.functions import known
+from math_reward.grader.words.units import LETTERS
 from math_reward.grader.words.vocabulary import CONSTANTS
 
 MAX_ITEMS = 64
@@ -51,7 +52,7 @@ def has_sign(node: Node) -> bool:
     return any(isinstance(part, PlusMinus) for part in walk(node))
 
 
-def _has_minus_plus(node: Node) -> bool:
+def has_minus_plus(node: Node) -> bool:
     return any(isinstance(part, PlusMinus) and part.turned for part in walk(node))
 
 
@@ -72,7 +73,7 @@ def values(node: Node) -> list[Node]:
     r"""The values of a list, with two for each ``a \pm b``; the entries of a tuple have independent signs, unless
     there is a ``\mp``.
     """
-    if isinstance(node, Bracketed) and has_sign(node) and not _has_minus_plus(node):
+    if isinstance(node, Bracketed) and has_sign(node) and not has_minus_plus(node):
         choices = [values(item) if has_sign(item) else [item] for item in node.items]
         if math.prod(map(len, choices)) > MAX_ITEMS:
             raise TooComplex(f"its signs give more than {MAX_ITEMS} tuples")
@@ -138,6 +139,7 @@ def as_variables(*nodes: Node) -> tuple[Node, ...]:
     return tuple(rebuilt(node, change) for node in nodes)
 
 
+_GLUED = re.compile(r"(?<=[\d})])m[gl](?![a-zA-Z])")
 _LETTERS = tuple("fghFGH")
 _APPLIED = re.compile(r"[fghFGH] ?\(")
 _BOLD = re.compile(r"\\(?:mathbf|textbf|mathrm|text|bold|bm) ?\{? ?([RZNQC]) ?\}?(?![a-zA-Z])")
@@ -153,9 +155,37 @@ def letters_agreed(reference: Node, answer: Node, reference_text: str, answer_te
     if "\\" in answer_text:
         answer = _with_number_sets(answer, answer_text, reference)
     answer = _with_i(answer, reference)
+    reference, answer = (
+        _with_variables(reference, answer, is_glued=_GLUED.search(reference_text) is not None),
+        _with_variables(answer, reference),
+    )
     if _APPLIED.search(reference_text) or _APPLIED.search(answer_text):
         return _with_products(reference, answer)
     return reference, answer
+
+
+def _with_variables(node: Node, other: Node, *, is_glued: bool = False) -> Node:
+    """``node`` with variables for the letters of a unit, if the other side has these variables and no unit; or if
+    ``is_glued``, and they could be either: mg after a number without a space.
+    """
+    if not any(isinstance(part, Quantity) for part in walk(node)) or any(isinstance(p, Quantity) for p in walk(other)):
+        return node
+    names = symbols(other)
+
+    def change(part: Node) -> Node | None:
+        if not isinstance(part, Quantity):
+            return None
+        unit, _, power = part.unit.partition("^")
+        letters = LETTERS.get(unit, "")
+        if not letters or not (set(letters) <= names or (is_glued and letters in ("mg", "ml"))):
+            return None
+        factors: list[Node] = [Symbol(letter) for letter in letters]
+        if power:
+            factors[-1] = Power(factors[-1], Number(Fraction(power)))
+        value = part.value.factors if isinstance(part.value, Product) else (part.value,)
+        return Product((*value, *factors))
+
+    return rebuilt(node, change)
 
 
 def _with_i(answer: Node, reference: Node) -> Node:

@@ -54,7 +54,9 @@ _UNITS = {
     "伏": "V", "安": "A", "欧": "Ω", "帕": "Pa", "赫兹": "Hz",
 }  # fmt: skip
 _POWERED = {"平方": "^2", "立方": "^3"}
-_COUNTERS = frozenset("个只人本种次张条块名位棵页题支组岁分角户辆件双套朵枚颗粒头匹把家间层台架艘段排行列倍步")
+_COUNTERS = frozenset(
+    "个只人本种次张条块名位棵页题支组岁分角户辆件双套朵枚颗粒头匹把家间层台架艘段排行列倍步種個條張塊輛雙頭隻項冊枚"
+)
 _AFTER_NUMBER = re.compile(rf"(?<=[\d}})])[ ]?([{IDEOGRAPH}]{{1,8}}(?:/[{IDEOGRAPH}]{{1,4}})?)(?![{IDEOGRAPH}])")
 # Words with these change the value before them, or name something else.
 _NOT_COUNTED = frozenset("之不非无约或且以至超少多左右上下内外前后半的倍是")

@@ -172,7 +172,7 @@ _NOT_A_THING = (
             "more", "less", "fewer", "than", "greater", "smaller", "least", "most", "about", "up", "infinity",
             "double", "twice", "triple", "mod", "modulo", "point", "repeating", "root", "power", "base", "between",
             "but", "maybe", "perhaps", "possibly", "because", "while", "is", "are", "was", "equals", "equal",
-            "gross", "score", "pair", "pairs", "couple", "couples", "myriad", "teens", "permille", "ppm", "ppb",
+            "gross", "score", "pair", "pairs", "couple", "couples", "myriad", "teens", "permille", "ppm", "ppb", "bps",
             "doubled", "tripled", "halved", "quadrupled", "quadruple", "negated", "inverted", "reversed",
             "incremented", "zillion", "gazillion", "bazillion", "multiple", "tens", "trio", "trios",
             "decremented", "increased", "decreased", "negative", "imaginary", "reciprocal", "inverse", "opposite",
@@ -214,6 +214,12 @@ def one_unit(word: str) -> str:
     if len(word) == 1 and word.isascii() and word.isalpha():
         return _SYMBOLS.get(word, word)  # N is newton, and n a number.
     return _SYMBOLS.get(word) or UNITS.get(word.lower()) or _PREFIXED_WORDS.get(word.lower()) or word.lower()
+
+
+LETTERS = {
+    one_unit(word): word for word in ("m", "g", "s", "h", "l", "N", "J", "W", "d", "mg", "ml", "cm", "kg", "ms")
+}
+"""The name of a unit to its symbol, which may be variables too: mg is m times g."""
 
 
 def is_unit(word: str) -> bool:

@@ -40,6 +40,7 @@ PHRASES = {
         "the empty set",
         "none",
     ),
+    "infinity": ("infinity", "positive infinity", "infinite"),
     "reals": ("all real numbers", "all reals", "any real number", "all real x", "the real numbers", "real numbers"),
 }
 """The name of a set in the tree, and the words for it."""
