@@ -38,8 +38,13 @@ _SEGMENT = re.compile(r"\\overline ?\{ ?[A-Z] ?[A-Z] ?\}")
 _YES_OR_NO = re.compile(r"(?:\\text ?\{ ?)?(yes|no|true|false)(?: ?\})?", re.IGNORECASE)
 # "No, it has none" and not "Yes and no", "No, wait".
 _YES_OR_NO_FIRST = re.compile(
-    r"(?:\\text ?\{ ?)?(yes|no|true|false)(?: ?\})? ?[,.;:—–](?!.*\b(?:wait|actually|but|however|or|maybe|perhaps"
-    r"|rather|incorrect|wrong)\b|.*\b(?:yes|no|true|false)\W*$)",
+    r"(?:\\text ?\{ ?)?(yes|no|true|false)(?: ?\})? ?[,.;:—–](?!.*\b(?:wait|actually|but|however|or|maybe|perhaps|may"
+    r"|might|rather|incorrect|wrong)\b|.*\b(?:yes|no|true|false)\W*$)",
+    re.IGNORECASE,
+)
+# "Yes, it is not" contradicts itself.
+_SHORT_SENTENCE = re.compile(
+    r"[ }]*(?:it|that|this|he|she|they|there|we|you)[ }]*(?:is|are|was|were|does|do|did|can|will|has|have)( not|n't)?[ .}]*",
     re.IGNORECASE,
 )
 MAX_POINTS = 4
@@ -100,7 +105,9 @@ def _by_text(reference: Reference, answer: Answer, comparison: Comparison) -> Gr
     if compact(answer.normal) == reference.compact and not options.evaluated:
         return graded(True, Stage.STRING)
     if (known := _YES_OR_NO.fullmatch(reference.normal)) and (said_first := _YES_OR_NO_FIRST.match(answer.normal)):
-        return graded(known[1].lower() == said_first[1].lower(), Stage.STRING)
+        own_words = _SHORT_SENTENCE.fullmatch(answer.normal, said_first.end())
+        agrees = own_words is None or (own_words[1] is None) == (said_first[1].lower() in ("yes", "true"))
+        return graded(agrees and known[1].lower() == said_first[1].lower(), Stage.STRING)
     if reference.wording is not None and _same_words(comparison, reference, answer):
         return graded(True, Stage.STRING)
     return None

@@ -99,6 +99,8 @@ def _leaves_arithmetic(node: Node) -> bool:
     fraction, a decimal, a percentage and 6 · 10^23 have not.
     """
     node = node.value if isinstance(node, Quantity) else node
+    if isinstance(node, Power):
+        return False  # 2^{10} is how people write it.
     if isinstance(node, Product) and len(node.factors) == 2 and isinstance(node.factors[0], Number):
         power = node.factors[1]
         if isinstance(power, Power) and power.base == _TEN:

@@ -42,6 +42,7 @@ UNITS = [
     "-1 ", "+ ", "1:", "12:34 ", "m^2 ", "m/", "Answer:\n", "#", "|", "\ud800", "\0", "\\!", ",\\!", "\\,", "\\quad ",
 ]  # fmt: skip
 BOUNDED = {
+    "math_reward.grader.extraction.around._DASH[0]": 24,
     "math_reward.grader.extraction.boxes._SEPARATOR[0]": MAX_GAP,
     "math_reward.grader.extraction.statement._FORMULA[0]": TAIL_CHARACTERS,
     "math_reward.grader.extraction.statement._NUMBER[0]": TAIL_CHARACTERS,

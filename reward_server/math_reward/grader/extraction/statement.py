@@ -324,7 +324,8 @@ def _value_at_end(text: str) -> str | None:
         return spelled[1]
     if number is None or _NAMED.search(text[max(0, number.start() - 24) : number.start()]):
         return None
-    if _CLAUSE.search(text, number.end()) and not _NAMES_IT.match(text, number.end()):
+    is_result = text[: number.start()].endswith(("=", "= "))
+    if not is_result and _CLAUSE.search(text, number.end()) and not _NAMES_IT.match(text, number.end()):
         return None  # In 42 steps we find the answer.
     out_of = _OUT_OF.search(text[max(0, number.start() - 20) : number.start()])
     if out_of:

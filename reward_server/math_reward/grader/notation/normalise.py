@@ -293,8 +293,8 @@ _LATEX = (
         _siunitx, (r"\qty{5}{\meter\per\second}", r"5\text{ meter/second}"),
     ),
     Rewrite(
-        _has("\\mu"), re.compile(r"\\mu ?\\(?:text|mathrm) ?\{ ?([A-Za-z]+) ?\}"), r"\\text{ µ\1}",
-        (r"6\,\mu\text{C}", r"6 \text{ µC}"),
+        _has("\\mu"), re.compile(r"\\mu ?\\(?:text|mathrm) ?\{ ?([A-Za-z]+) ?\}"), r"\\text{ u\1}",
+        (r"6\,\mu\text{C}", r"6 \text{ uC}"),
     ),
     Rewrite(_has("Vert"), re.compile(r"\\[lr]?Vert(?![a-z])"), r"\\|", (r"\lVert A\rVert", r"\| A\|")),
     Rewrite(

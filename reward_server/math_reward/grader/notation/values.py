@@ -193,7 +193,12 @@ class NumberParser(Grammar):
 
     def _based(self, number: Number) -> Node:
         base = self._argument()
-        if isinstance(base, Number) and base.value.denominator == 1 and 2 <= base.value <= 36:
+        if (
+            isinstance(base, Number)
+            and base.value.denominator == 1
+            and 2 <= base.value <= 36
+            and (number.places or number.value.denominator == 1)
+        ):
             digits = f"{float(number.value):.{number.places}f}" if number.places else str(number.value)
             if all(digit == "." or int(digit) < base.value for digit in digits):
                 return BasedNumber(digits, int(base.value))

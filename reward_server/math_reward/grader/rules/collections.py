@@ -166,7 +166,7 @@ def mentions(comparison: Comparison, reference: Node, answer: Node) -> bool:
 
 def same_signed(comparison: Comparison, reference: Node, answer: Node) -> bool:
     turned = has_minus_plus(reference) or has_minus_plus(answer)
-    if turned and has_sign(reference) and has_sign(answer):  # The upper signs belong together.
+    if turned and symbols(reference) and has_sign(reference) and has_sign(answer):  # The upper signs belong together.
         return all(comparison.same_value(signed(reference, sign), signed(answer, sign)) for sign in (1, -1))
     return same_items(comparison, values(reference), values(answer))
 

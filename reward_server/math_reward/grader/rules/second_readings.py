@@ -28,9 +28,12 @@ _CHOICE = re.compile(
 # What follows the letter is what the choice says: no other letter, and nothing about the letter.
 _ANOTHER_CHOICE = re.compile(r"\bor\b|\([A-J]\)")
 _ABOUT_THE_LETTER = re.compile(
-    r"^[,.;:&/|]|\b(?!A [a-z]{2}|I\b(?=.*\b(?:II|III|IV)\b))[A-J]\b"
+    r"^[,.;:&/|]|\b(?!A [a-z]{2})[A-J]\b"
     r"|\b(?:is|was|not|no|never|wrong|incorrect|false|unlikely|maybe|perhaps|guess)\b"
 )
+
+# "D) I, III and IV": no other letter of a choice.
+_ROMAN_ONE = re.compile(r"(?<=[ ,(])I(?![a-zA-Z.)])|(?<=[ ,(])IV(?![a-zA-Z])")
 
 
 class Sides(NamedTuple):
@@ -57,7 +60,7 @@ class SecondReading(NamedTuple):
 
 def is_choice(comparison: Comparison, reference: Reference, answer: Answer) -> bool:
     """Whether ``answer`` is a choice with its letter and its text: "(C) 42" for the reference C, or for 42."""
-    choice = _CHOICE.fullmatch(answer.normal)
+    choice = _CHOICE.fullmatch(_ROMAN_ONE.sub("1", answer.normal) if "II" in answer.normal else answer.normal)
     if choice is None or _ANOTHER_CHOICE.search(choice[3]):
         return False
     expected = reference.reading.tree

@@ -51,7 +51,7 @@ LEADING = frozenset(
     [
         "a", "about", "all", "also", "an", "answer", "answered", "answers", "approximately", "are", "be",
         "choice", "correct", "equal", "equals", "exactly", "final", "find", "get", "have",
-        "here", "in", "interval", "is", "it", "its", "just", "let", "of", "on", "only", "option",
+        "here", "in", "is", "it", "its", "just", "let", "of", "on", "only", "option",
         "our", "point", "possible", "result", "same", "simplest", "simply", "so", "solution",
         "solutions", "that", "the", "them", "then", "there", "therefore", "these", "they", "this", "thus",
         "to", "total", "value", "values", "was", "we", "which", "will", "with", "yes",
